@@ -1,0 +1,33 @@
+/**
+ * A moment on both of the hub's clocks. Ages are measured on the boot clock, and only between instants of one boot:
+ * the wall clock of a Pi may be hours wrong, or jump by years while it runs.
+ */
+export interface Instant {
+  /** The boot that `uptime` counts from; two boots' uptimes can't be compared. */
+  readonly boot: string;
+  /** Milliseconds since the boot, counting suspended time. */
+  readonly uptime: number;
+  /** Milliseconds since 1970 by the wall clock, right or wrong. */
+  readonly wall: number;
+}
+
+/** Tells the time. */
+export interface Clock {
+  now(): Instant;
+}
+
+/** Runs things later. Delays are milliseconds on a clock that may stop while the machine is suspended. */
+export interface Timers {
+  /** Calls `run` once after `delay`; the function it returns takes that back. */
+  after(delay: number, run: () => void): () => void;
+  /** Resolves after `delay`, or as soon as `signal` is aborted: the caller looks at the signal. */
+  sleep(delay: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** The longest that any timer runs before the time is looked at again: machines suspend, and timers stop with them. */
+export const LONGEST_TIMER = 60_000;
+
+/** Milliseconds from `earlier` to `later`, or null where they belong to two boots. */
+export function elapsed(earlier: Instant, later: Instant): number | null {
+  return earlier.boot === later.boot ? later.uptime - earlier.uptime : null;
+}

@@ -1,0 +1,9 @@
+/** Randomness, passed in so that tests can fix it. */
+export interface Random {
+  /** Cryptographically strong random bytes, base64url-encoded. */
+  token(bytes: number): string;
+  /** A version 4 UUID. */
+  uuid(): string;
+  /** A number from 0 (included) to 1 (excluded), for jitter. */
+  fraction(): number;
+}

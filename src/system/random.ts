@@ -1,0 +1,9 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { Random } from '../core/random.ts';
+
+/** The operating system's randomness. */
+export const systemRandom: Random = {
+  token: (bytes) => randomBytes(bytes).toString('base64url'),
+  uuid: () => randomUUID(),
+  fraction: () => Math.random(),
+};
