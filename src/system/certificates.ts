@@ -1,0 +1,163 @@
+import 'reflect-metadata';
+import { X509Certificate as Certificate, createHash, randomBytes } from 'node:crypto';
+import {
+  AuthorityKeyIdentifierExtension,
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  type JsonGeneralName,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  PemConverter,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509Certificate,
+  X509CertificateGenerator,
+} from '@peculiar/x509';
+
+/** The hub's private certificate authority. */
+export interface Authority {
+  /** The CA certificate, PEM. Public: this is what appliances pin. */
+  readonly certificate: string;
+  /** Its private key, PKCS#8 PEM. A secret: to be sealed where it is stored. */
+  readonly key: string;
+}
+
+/** What a leaf certificate is issued for. */
+export interface LeafRequest {
+  /** DNS names for the SAN, in ASCII. */
+  readonly names: readonly string[];
+  /** IPv4 and IPv6 addresses for the SAN; an IPv6 zone (`%eth0`) is left out, since it means nothing to a peer. */
+  readonly addresses: readonly string[];
+  /** Milliseconds since 1970 by the wall clock, right or wrong. */
+  readonly now: number;
+}
+
+/** A server certificate that an {@link Authority} issued. */
+export interface Leaf {
+  /** The leaf, then its CA, PEM: a peer that knows nothing but the pin finds the pinned key in the handshake. */
+  readonly certificate: string;
+  /** Its private key, PKCS#8 PEM. */
+  readonly key: string;
+  /** When it ends, in milliseconds since 1970. */
+  readonly notAfter: number;
+}
+
+const KEY = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+
+/** Before any hub was born: a hub may boot with a clock in the past, and its appliances with it. */
+const NOT_BEFORE = new Date('2000-01-01T00:00:00Z');
+
+/** RFC 5280 section 4.1.2.5: "no well-defined expiration date". */
+const END_OF_TIME = new Date('9999-12-31T23:59:59Z');
+
+/** No hub of this version runs earlier, whatever its clock says: a leaf issued in "1970" would be dead on arrival. */
+const EARLIEST_ISSUE = Date.UTC(2026, 0, 1);
+
+const LEAF_YEARS = 10;
+
+/**
+ * Makes a private CA (P-256, valid from 2000 to 9999) that may issue leaves and nothing below them. The profile is RFC
+ * 5280's, so that strict verifiers take it.
+ */
+export async function createAuthority(): Promise<Authority> {
+  const keys = await createKeys();
+  const serialNumber = createSerial();
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    serialNumber,
+    // A name of its own: verifiers that know several hubs' CAs look an issuer up by its name.
+    name: [{ CN: [`Latchkey hub CA ${serialNumber.slice(0, 8)}`] }],
+    notBefore: NOT_BEFORE,
+    notAfter: END_OF_TIME,
+    signingAlgorithm: KEY,
+    keys,
+    extensions: [
+      new BasicConstraintsExtension(true, 0, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return { certificate: pem(certificate), key: await exportKey(keys.privateKey) };
+}
+
+/**
+ * Issues a server certificate (P-256, from 2000 to ten years after `now`) with a fresh key.
+ * @throws Error where the authority's PEM is damaged, or an address is none
+ */
+export async function issueLeaf(authority: Authority, { names, addresses, now }: LeafRequest): Promise<Leaf> {
+  const keys = await createKeys();
+  const issuer = new X509Certificate(authority.certificate);
+  const notAfter = leafEnd(now);
+  const certificate = await X509CertificateGenerator.create({
+    serialNumber: createSerial(),
+    subject: [{ CN: ['Latchkey hub'] }],
+    issuer: issuer.subjectName.toJSON(),
+    notBefore: NOT_BEFORE,
+    notAfter,
+    publicKey: keys.publicKey,
+    signingKey: await importKey(authority.key),
+    signingAlgorithm: KEY,
+    extensions: [
+      new BasicConstraintsExtension(false, undefined, true),
+      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
+      new SubjectAlternativeNameExtension(alternativeNames(names, addresses)),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+      await AuthorityKeyIdentifierExtension.create(issuer.publicKey, false),
+    ],
+  });
+  return {
+    certificate: pem(certificate) + pem(issuer),
+    key: await exportKey(keys.privateKey),
+    notAfter: notAfter.getTime(),
+  };
+}
+
+/**
+ * A certificate's pin: base64url SHA-256 of its SubjectPublicKeyInfo, what RFC 7469 section 2.4 pins.
+ * @param certificate PEM; of several certificates the first one counts
+ * @throws Error where it is no certificate
+ */
+export function pin(certificate: string): string {
+  const spki = new Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' });
+  return createHash('sha256').update(spki).digest('base64url');
+}
+
+function createKeys() {
+  return crypto.subtle.generateKey(KEY, true, ['sign', 'verify']);
+}
+
+/** 126 random bits below a fixed one: a positive INTEGER of at most 20 octets (RFC 5280 section 4.1.2.2). */
+function createSerial(): string {
+  const serial = randomBytes(16);
+  serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40;
+  return serial.toString('hex');
+}
+
+function leafEnd(now: number): Date {
+  const end = new Date(Math.max(now, EARLIEST_ISSUE));
+  end.setUTCFullYear(end.getUTCFullYear() + LEAF_YEARS);
+  end.setUTCMilliseconds(0); // what the certificate can say
+  return end < END_OF_TIME ? end : END_OF_TIME;
+}
+
+function alternativeNames(names: readonly string[], addresses: readonly string[]): JsonGeneralName[] {
+  const unzoned = addresses.map((address) => address.replace(/%.*$/, ''));
+  return [
+    ...[...new Set(names)].map((value): JsonGeneralName => ({ type: 'dns', value })),
+    ...[...new Set(unzoned)].map((value): JsonGeneralName => ({ type: 'ip', value })),
+  ];
+}
+
+function pem(certificate: X509Certificate): string {
+  return `${certificate.toString('pem')}\n`;
+}
+
+async function exportKey(key: Awaited<ReturnType<typeof importKey>>): Promise<string> {
+  const pkcs8 = await crypto.subtle.exportKey('pkcs8', key);
+  return `${PemConverter.encode(pkcs8, PemConverter.PrivateKeyTag)}\n`;
+}
+
+function importKey(key: string) {
+  return crypto.subtle.importKey('pkcs8', PemConverter.decodeFirst(key), KEY, false, ['sign']);
+}

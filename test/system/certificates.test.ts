@@ -1,0 +1,201 @@
+import { execFile } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Authority, createAuthority, issueLeaf, type Leaf, pin } from '../../src/system/certificates.ts';
+
+const run = promisify(execFile);
+
+const NAMES = ['4f2a.local', 'localhost'];
+const ADDRESSES = ['127.0.0.1', '192.168.1.20', '::1', 'fd00::2:1', 'fe80::1%eth0'];
+const TODAY = Date.UTC(2027, 4, 6, 7, 8, 9);
+
+const CURL = '/usr/bin/curl';
+const PYTHON = '/usr/bin/python3';
+const STRICT_PYTHON = `
+import socket, ssl, sys
+port, ca, name = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+context = ssl.create_default_context(cafile=ca)
+context.verify_flags |= ssl.VERIFY_X509_STRICT
+with context.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname=name) as connection:
+    print(connection.version())
+`;
+const PYTHON_REQUESTS = `
+import requests, sys
+print(requests.get(f"https://{sys.argv[1]}/", verify=sys.argv[2]).text)
+`;
+
+let authority: Authority;
+let leaf: Leaf;
+let other: Authority;
+
+beforeAll(async () => {
+  authority = await createAuthority();
+  other = await createAuthority();
+  leaf = await issueLeaf(authority, { names: NAMES, addresses: ADDRESSES, now: TODAY });
+});
+
+describe('the authority', () => {
+  it('is valid from 2000 to 9999 and signs itself', () => {
+    const certificate = new X509Certificate(authority.certificate);
+    expect(certificate.validFromDate.toISOString()).toBe('2000-01-01T00:00:00.000Z');
+    expect(certificate.validToDate.toISOString()).toBe('9999-12-31T23:59:59.000Z');
+    expect(certificate.ca).toBe(true);
+    expect(certificate.verify(certificate.publicKey)).toBe(true);
+  });
+
+  it('has a key, a serial number and a name that no other hub has', () => {
+    const [one, two] = [new X509Certificate(authority.certificate), new X509Certificate(other.certificate)];
+    expect(one.serialNumber).not.toBe(two.serialNumber);
+    expect(one.subject).not.toBe(two.subject);
+    expect(pin(authority.certificate)).not.toBe(pin(other.certificate));
+  });
+});
+
+describe('a leaf', () => {
+  it('is issued by the authority for the names and addresses asked for, without zones', () => {
+    const certificate = new X509Certificate(leaf.certificate);
+    const issuer = new X509Certificate(authority.certificate);
+    expect(certificate.checkIssued(issuer)).toBe(true);
+    expect(certificate.verify(issuer.publicKey)).toBe(true);
+    expect(certificate.verify(new X509Certificate(other.certificate).publicKey)).toBe(false);
+    for (const name of NAMES) expect(certificate.checkHost(name)).toBe(name);
+    for (const address of ['127.0.0.1', '192.168.1.20', '::1', 'fd00::2:1', 'fe80::1']) {
+      expect(certificate.checkIP(address)).toBe(address);
+    }
+    expect(certificate.checkIP('192.168.1.21')).toBeUndefined();
+  });
+
+  it('lives from 2000 until ten years after it was issued', () => {
+    const certificate = new X509Certificate(leaf.certificate);
+    expect(certificate.validFromDate.toISOString()).toBe('2000-01-01T00:00:00.000Z');
+    expect(certificate.validToDate.toISOString()).toBe('2037-05-06T07:08:09.000Z');
+    expect(leaf.notAfter).toBe(certificate.validToDate.getTime());
+  });
+
+  it.each([
+    ['a clock in 1970 gives one that lives today', 0, '2036-01-01T00:00:00.000Z'],
+    ['a clock in the year 9995 gives one that the authority outlives', Date.UTC(9995, 0), '9999-12-31T23:59:59.000Z'],
+  ])('%s', async (_, now, end) => {
+    const { certificate, notAfter } = await issueLeaf(authority, { names: NAMES, addresses: [], now });
+    expect(new X509Certificate(certificate).validToDate.toISOString()).toBe(end);
+    expect(new Date(notAfter).toISOString()).toBe(end);
+  });
+
+  it('is refused for what is no address', async () => {
+    await expect(issueLeaf(authority, { names: [], addresses: ['eth0'], now: TODAY })).rejects.toThrow();
+  });
+});
+
+describe('the pin', () => {
+  it('is the base64url SHA-256 of the public key, as openssl computes it', async (ctx) => {
+    const openssl = '/usr/bin/openssl';
+    if (!existsSync(openssl)) return ctx.skip(`${openssl} is missing`);
+    const pipeline =
+      'openssl x509 -pubkey -noout | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary | basenc --base64url';
+    const child = run('/bin/sh', ['-c', pipeline]);
+    child.child.stdin?.end(authority.certificate);
+    expect(`${pin(authority.certificate)}=`).toBe((await child).stdout.trim());
+    return undefined;
+  });
+
+  it("is the CA's also where the leaf's chain is searched for it", () => {
+    const [, ca] = leaf.certificate.split(/(?<=-----END CERTIFICATE-----\n)/);
+    expect(pin(ca ?? '')).toBe(pin(authority.certificate));
+    expect(pin(leaf.certificate)).not.toBe(pin(authority.certificate));
+  });
+});
+
+describe('over TLS, whoever trusts the authority and nobody else is served:', () => {
+  let directory: string;
+  let ca: string;
+  let wrongCa: string;
+  let port: number;
+  const server = createServer((_, response) => response.end('served'));
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'latchkey-certificates-'));
+    ca = join(directory, 'ca.pem');
+    wrongCa = join(directory, 'wrong-ca.pem');
+    await writeFile(ca, authority.certificate);
+    await writeFile(wrongCa, other.certificate);
+    server.setSecureContext({ cert: leaf.certificate, key: leaf.key });
+    await new Promise<void>((listening) => server.listen(0, '::', listening));
+    port = portOf(server.address());
+  });
+
+  afterAll(async () => {
+    await new Promise((closed) => server.close(closed));
+    await rm(directory, { recursive: true });
+  });
+
+  it('curl, by IPv4 address, IPv6 address and name', async (ctx) => {
+    if (!existsSync(CURL)) return ctx.skip(`${CURL} is missing`);
+    const curl = async (host: string, trusted: string) => {
+      const resolve = `4f2a.local:${port}:127.0.0.1`;
+      const url = `https://${host}:${port}/`;
+      return (await run(CURL, ['-sS', '--noproxy', '*', '--resolve', resolve, '--cacert', trusted, url])).stdout;
+    };
+    for (const host of ['127.0.0.1', '[::1]', '4f2a.local']) {
+      expect(await curl(host, ca)).toBe('served');
+      await expect(curl(host, wrongCa)).rejects.toThrow(/certificate/);
+    }
+    return undefined;
+  });
+
+  it('undici', async () => {
+    const fetchAt = async (trusted: string) => {
+      const dispatcher = new Agent({ connect: { ca: trusted } });
+      try {
+        return await (await request(`https://127.0.0.1:${port}/`, { dispatcher })).body.text();
+      } finally {
+        await dispatcher.close();
+      }
+    };
+    expect(await fetchAt(authority.certificate)).toBe('served');
+    await expect(fetchAt(other.certificate)).rejects.toThrow(/certificate|signature/);
+  });
+
+  it('Python requests', async (ctx) => {
+    const missing = await pythonLacks('requests');
+    if (missing) return ctx.skip(missing);
+    const python = async (trusted: string) =>
+      (await run(PYTHON, ['-c', PYTHON_REQUESTS, `127.0.0.1:${port}`, trusted])).stdout.trim();
+    expect(await python(ca)).toBe('served');
+    await expect(python(wrongCa)).rejects.toThrow(/CERTIFICATE_VERIFY_FAILED/);
+    return undefined;
+  });
+
+  it('strict Python verification', async (ctx) => {
+    const missing = await pythonLacks('ssl');
+    if (missing) return ctx.skip(missing);
+    const python = async (trusted: string, name: string) =>
+      (await run(PYTHON, ['-c', STRICT_PYTHON, String(port), trusted, name])).stdout.trim();
+    expect(await python(ca, '4f2a.local')).toBe('TLSv1.3');
+    expect(await python(ca, 'fd00::2:1')).toBe('TLSv1.3');
+    await expect(python(ca, 'other.local')).rejects.toThrow(/Hostname mismatch/);
+    await expect(python(wrongCa, '4f2a.local')).rejects.toThrow(/CERTIFICATE_VERIFY_FAILED/);
+    return undefined;
+  });
+});
+
+/** Why a test that needs this module of Python's can't run here, or null. */
+async function pythonLacks(module: string): Promise<string | null> {
+  if (!existsSync(PYTHON)) return `${PYTHON} is missing`;
+  return run(PYTHON, ['-c', `import ${module}`]).then(
+    () => null,
+    () => `Python has no module ${module}`,
+  );
+}
+
+function portOf(address: string | AddressInfo | null): number {
+  if (address === null || typeof address === 'string') throw new Error('the server does not listen');
+  return address.port;
+}
