@@ -1,0 +1,132 @@
+import { BlockList, isIP } from 'node:net';
+import type { NetworkInterfaceInfo } from 'node:os';
+
+/** What `os.networkInterfaces()` gives. */
+export type Interfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>;
+
+/** The address at which the home network reaches the hub. */
+export interface LanAddress {
+  readonly address: string;
+  readonly family: 'IPv4' | 'IPv6';
+  /** The interface that has the address; null where none has (a configured address that a router translates). */
+  readonly interface: string | null;
+  /** True on loopback, as in demos and tests: such a hub has nobody to announce itself to. */
+  readonly loopback: boolean;
+}
+
+export interface LanAddressOptions {
+  /** `lan.address`: `auto`, an IP address, or an interface's name. */
+  readonly setting: string;
+  /** The interfaces of the default routes, best first; an interface that carries one is preferred. */
+  readonly defaultRoutes?: readonly string[];
+}
+
+/** Interfaces that lead to containers, virtual machines, tunnels and providers, but not into the home network. */
+const FOREIGN_INTERFACES =
+  /^(lo$|docker|br-|veth|virbr|vnet|vmnet|vboxnet|podman|cni|cali|flannel|kube|nerdctl|lxc|lxd|incus|wg|tun|tap|utun|ppp|wwan|rmnet|tailscale|zt|sit|gre|ip6tnl|ip_vti|dummy|ifb)/;
+
+/** RFC 1918. */
+const PRIVATE_IPV4 = addresses(['10.0.0.0', 8], ['172.16.0.0', 12], ['192.168.0.0', 16]);
+
+const LINK_LOCAL_IPV4 = addresses(['169.254.0.0', 16]);
+
+const LOOPBACK_IPV4 = addresses(['127.0.0.0', 8]);
+
+/**
+ * Chooses the address that the hub is reached at, or null where there is none (yet). Of several it takes the one on
+ * the best default route's interface, then a private one, then the interface first in the alphabet (`eth0` before
+ * `wlan0`); IPv6 only where there is no IPv4. A configured IP address is taken as it is; a configured interface is
+ * taken whatever it leads to.
+ */
+export function chooseLanAddress(interfaces: Interfaces, options: LanAddressOptions): LanAddress | null {
+  const { setting } = options;
+  if (isIP(setting) === 0) return candidates(interfaces, options)[0] ?? null;
+  const owner = Object.entries(interfaces).find(([, entries]) => entries?.some(({ address }) => address === setting));
+  return {
+    address: setting,
+    family: isIP(setting) === 4 ? 'IPv4' : 'IPv6',
+    interface: owner?.[0] ?? null,
+    loopback: isLoopback(setting),
+  };
+}
+
+/**
+ * Every address at which the home network may reach the hub, without zones and without loopback, the chosen one
+ * first: IPv4, and IPv6 of global and unique local scope. For the SAN of the hub's certificate.
+ */
+export function lanAddresses(interfaces: Interfaces, options: LanAddressOptions): readonly string[] {
+  const chosen = chooseLanAddress(interfaces, options);
+  const usable = candidates(interfaces, { ...options, setting: 'auto' });
+  const all = chosen === null || chosen.loopback ? usable : [chosen, ...usable];
+  return [...new Set(all.map(({ address }) => address))];
+}
+
+/** All usable addresses, best first. */
+function candidates(interfaces: Interfaces, { setting, defaultRoutes = [] }: LanAddressOptions): LanAddress[] {
+  return Object.entries(interfaces)
+    .filter(([name]) => (setting === 'auto' ? leadsHome(name, defaultRoutes) : name === setting))
+    .flatMap(([name, entries = []]) =>
+      entries
+        .filter((entry) => (setting === 'auto' ? isOnLan(entry) : isReachable(entry)))
+        .map((entry) => ({ name, entry, rank: rank(name, entry, defaultRoutes) })),
+    )
+    .sort((a, b) => compare(a.rank, b.rank) || a.name.localeCompare(b.name, 'en', { numeric: true }))
+    .map(({ name, entry: { address, family, internal } }) => ({
+      address,
+      family,
+      interface: name,
+      loopback: internal,
+    }));
+}
+
+/** A bridge with the default route on it is the home's own, and none of a container engine's. */
+function leadsHome(name: string, defaultRoutes: readonly string[]): boolean {
+  return !FOREIGN_INTERFACES.test(name) || (name.startsWith('br-') && defaultRoutes.includes(name));
+}
+
+/** Tunnels and point-to-point links have no hardware address, or a network of one address. */
+function isOnLan(entry: NetworkInterfaceInfo): boolean {
+  if (entry.internal || entry.mac === '00:00:00:00:00:00') return false;
+  return isReachable(entry) && !(entry.family === 'IPv4' && entry.netmask === '255.255.255.255');
+}
+
+/** Whether a URL with this address works from another machine (or, on loopback, from this one). */
+function isReachable({ family, address, internal }: NetworkInterfaceInfo): boolean {
+  if (family === 'IPv4') return !LINK_LOCAL_IPV4.check(address);
+  return internal || isUniqueLocal(address) || isGlobal(address);
+}
+
+/** Smaller is better, compared position by position. */
+function rank(name: string, { family, address }: NetworkInterfaceInfo, defaultRoutes: readonly string[]): number[] {
+  const route = defaultRoutes.indexOf(name);
+  const isPrivate = family === 'IPv4' ? PRIVATE_IPV4.check(address) : isUniqueLocal(address);
+  return [family === 'IPv4' ? 0 : 1, route === -1 ? defaultRoutes.length : route, isPrivate ? 0 : 1];
+}
+
+function compare(a: readonly number[], b: readonly number[]): number {
+  for (const [index, value] of a.entries()) {
+    const difference = value - (b[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** RFC 4193: fc00::/7. */
+function isUniqueLocal(address: string): boolean {
+  return /^f[cd]/i.test(address);
+}
+
+/** RFC 4291 section 2.4, what is assigned of it: 2000::/3. */
+function isGlobal(address: string): boolean {
+  return /^[23][0-9a-f]{3}:/i.test(address);
+}
+
+function isLoopback(address: string): boolean {
+  return isIP(address) === 4 ? LOOPBACK_IPV4.check(address) : address === '::1';
+}
+
+function addresses(...networks: (readonly [network: string, prefix: number])[]): BlockList {
+  const list = new BlockList();
+  for (const [network, prefix] of networks) list.addSubnet(network, prefix);
+  return list;
+}

@@ -1,0 +1,66 @@
+import { expect, it } from 'vitest';
+import type { Timers } from '../../src/core/clock.ts';
+import { type Lan, watchLan } from '../../src/mdns/lan-watch.ts';
+
+const AWAY: Lan = { address: null, addresses: [] };
+const HOME = lan('192.168.1.20');
+const MOVED = lan('192.168.1.77');
+
+it('tells of each change of the network, and only of changes', () => {
+  const readings = [AWAY, AWAY, HOME, HOME, 'failed', HOME, MOVED] as const;
+  const { heard, ticks, watch } = watched(readings);
+  expect(watch.current).toEqual(AWAY);
+  ticks(readings.length - 1);
+  expect(heard).toEqual([
+    [HOME, AWAY],
+    [MOVED, HOME],
+  ]);
+  expect(watch.current).toEqual(MOVED);
+});
+
+it('looks no more once it is disposed of', () => {
+  const { heard, ticks, watch } = watched([AWAY, HOME]);
+  watch[Symbol.dispose]();
+  ticks(1);
+  expect(heard).toEqual([]);
+});
+
+it('fails at once where the first look fails', () => {
+  expect(() => watched(['failed'])).toThrow('no interfaces');
+});
+
+function watched(readings: readonly (Lan | 'failed')[]) {
+  const left = [...readings];
+  const heard: [now: Lan, before: Lan][] = [];
+  const due = new Set<() => void>();
+  const timers: Timers = {
+    after(_, run) {
+      due.add(run);
+      return () => due.delete(run);
+    },
+    sleep: () => Promise.reject(new Error('not used')),
+  };
+  const watch = watchLan({
+    read() {
+      const reading = left.shift();
+      if (reading === undefined || reading === 'failed') throw new Error('no interfaces');
+      return reading;
+    },
+    timers,
+    every: 5000,
+    onChange: (now, before) => heard.push([now, before]),
+  });
+  const ticks = (count: number) => {
+    for (let tick = 0; tick < count; tick++) {
+      for (const run of [...due]) {
+        due.delete(run);
+        run();
+      }
+    }
+  };
+  return { heard, ticks, watch };
+}
+
+function lan(address: string): Lan {
+  return { address: { address, family: 'IPv4', interface: 'eth0', loopback: false }, addresses: [address] };
+}
