@@ -1,0 +1,26 @@
+/** How delays between attempts grow, in milliseconds. */
+export interface Backoff {
+  /** The first delay's upper bound. */
+  readonly base: number;
+  /** The upper bound of every delay. */
+  readonly cap: number;
+}
+
+/**
+ * The delay before the next attempt: full jitter, so that many hubs that lost the portal at once don't come back at
+ * once, and never under a second.
+ * @param failures how many attempts have failed in a row, from 1
+ * @param fraction a random number from 0 to 1
+ */
+export function backoffDelay({ base, cap }: Backoff, failures: number, fraction: number): number {
+  const bound = Math.min(cap, base * 2 ** Math.min(failures - 1, 30));
+  return Math.max(Math.min(1000, bound), fraction * bound);
+}
+
+/**
+ * The delay when the portal named one: what it asked for, at most an hour, and up to a tenth more so that not
+ * everybody returns in the same second.
+ */
+export function askedDelay(retryAfter: number, fraction: number): number {
+  return Math.max(1000, Math.min(retryAfter, 3_600_000)) * (1 + fraction / 10);
+}

@@ -1,0 +1,41 @@
+/** Everything that can go wrong and that a caller may have to tell apart. */
+export type FailureCode =
+  | 'appliance_exists'
+  | 'appliance_unknown'
+  | 'certificate_unusable'
+  | 'config_invalid'
+  | 'control_socket_taken'
+  | 'hub_not_running'
+  | 'hub_stopping'
+  | 'name_invalid'
+  | 'not_allowed'
+  | 'pairing_unknown'
+  | 'portal_unknown'
+  | 'portal_unreachable'
+  | 'port_unavailable'
+  | 'request_invalid'
+  | 'scope_invalid'
+  | 'state_dir_unusable'
+  | 'store_key_wrong'
+  | 'store_unreadable'
+  | 'store_unwritable'
+  | 'token_unavailable'
+  | 'unexpected';
+
+/** A failure with a code for programs and one clear sentence for people: what, where, and what to do. */
+export class Failure extends Error {
+  override readonly name = 'Failure';
+  readonly code: FailureCode;
+
+  constructor(code: FailureCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** The message of whatever was thrown, with the messages of its causes. */
+export function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const own = error.message || error.name;
+  return error.cause === undefined ? own : `${own}: ${messageOf(error.cause)}`;
+}

@@ -1,0 +1,42 @@
+import type { TokenOutcome } from './outcome.ts';
+import type { Secret } from './secret.ts';
+
+/** The three URLs of one login (specification, "OAuth2 helper configuration"), all on the portal's configured origins. */
+export interface Link {
+  /** Where the person must be sent. */
+  readonly authorizeUrl: string;
+  /** Where the authorization code is polled for. */
+  readonly codeUrl: string;
+  /** The token endpoint that takes the code. */
+  readonly tokenUrl: string;
+}
+
+/** What became of asking the portal for a {@link Link}. */
+export type LinkOutcome =
+  | { readonly kind: 'link'; readonly link: Link }
+  /** A URL of the answer lies elsewhere: following it would give the hub's secret away. */
+  | { readonly kind: 'foreign_origin'; readonly detail: string }
+  /** A 3xx, or a 4xx other than 408 and 429. */
+  | { readonly kind: 'rejected'; readonly detail: string }
+  | Unreachable;
+
+/** What became of one poll for the authorization code. */
+export type PollOutcome = { readonly kind: 'code'; readonly code: Secret } | { readonly kind: 'not_yet' } | Unreachable;
+
+/** No answer, or one that only says "later"; `retryAfter` in milliseconds where the portal named a time. */
+export interface Unreachable {
+  readonly kind: 'unreachable';
+  readonly detail: string;
+  readonly retryAfter: number | null;
+}
+
+/** The portal, as the hub speaks to it. Nothing here throws for what the portal or the line did: outcomes are values. */
+export interface Portal {
+  /** Asks for a link; `redirectUrl` asks that the code be brought there too (steady request flow). */
+  requestLink(redirectUrl: string | null, signal: AbortSignal): Promise<LinkOutcome>;
+  pollCode(codeUrl: string, signal: AbortSignal): Promise<PollOutcome>;
+  /** Exchanges a code for tokens. Never aborted: the portal may have acted on what was sent. */
+  exchange(tokenUrl: string, code: Secret, scope: string | null): Promise<TokenOutcome>;
+  /** Refreshes. Never aborted, for the same reason. */
+  refresh(refreshToken: Secret): Promise<TokenOutcome>;
+}

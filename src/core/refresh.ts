@@ -1,0 +1,189 @@
+import { askedDelay, type Backoff, backoffDelay } from './backoff.ts';
+import type { Instant } from './clock.ts';
+import { type ConfirmedTime, type Doubt, type Grant, leastLeft, remaining } from './grant.ts';
+import type { TokenOutcome } from './outcome.ts';
+import type { Problem, ProblemCode } from './problem.ts';
+
+/** How a grant's refreshes go. `retryAt` is on the boot clock, in ms. */
+export type Health =
+  | { readonly kind: 'good' }
+  /** It may pass: the hub goes on trying. */
+  | { readonly kind: 'failing'; readonly problem: Problem; readonly failures: number; readonly retryAt: number }
+  /** A person must log in again. `retryAt` is null where the portal said so itself. */
+  | { readonly kind: 'refused'; readonly problem: Problem; readonly failures: number; readonly retryAt: number | null };
+
+/** When the old refresh token is tried again after a lost answer: see DESIGN.md, "Refresh". */
+export type Replay = 'soon' | 'late';
+
+/** An outcome that left the hub with the tokens it had. */
+export type Setback =
+  | Exclude<TokenOutcome, { kind: 'granted' }>
+  | { readonly kind: 'store_unwritable'; readonly detail: string };
+
+/** What a setback makes of a grant: `doubt` and `refused` are kept with it, `health` lives in memory. */
+export interface Standing {
+  readonly doubt: Doubt | null;
+  readonly refused: Instant | null;
+  readonly health: Health;
+}
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+/** Seldom: only a person can mend a wrong client_secret. */
+const MISCONFIGURED: Backoff = { base: 60_000, cap: HOUR };
+
+/** Delays while the portal is out of reach: at most five minutes, and less for tokens that live shorter. */
+function outage(grant: Grant): Backoff {
+  return { base: 2000, cap: Math.max(5000, Math.min(300_000, grant.lifetime / 4)) };
+}
+
+/**
+ * When a grant is to be refreshed, on the boot clock in ms; null for never, unless a person asks. A healthy one is due
+ * at 75 to 85 % of the token's lifetime, and at once where the token's age can't be known.
+ * @param spread from 0 to 1, the same for this grant always: it keeps a fleet of hubs from refreshing in step
+ */
+export function dueAt(grant: Grant, health: Health, now: Instant, spread: number): number | null {
+  if (health.kind !== 'good') return health.retryAt;
+  if (grant.obtained.boot !== now.boot) return now.uptime;
+  return grant.obtained.uptime + grant.lifetime * (0.75 + 0.1 * spread);
+}
+
+/**
+ * What follows from an attempt that brought no new tokens (the table of outcomes in DESIGN.md).
+ * @param fraction a random number from 0 to 1
+ */
+export function setBack(
+  grant: Grant,
+  health: Health,
+  outcome: Setback,
+  context: {
+    readonly now: Instant;
+    readonly confirmed: ConfirmedTime | null;
+    readonly replay: Replay;
+    readonly fraction: number;
+  },
+): Standing {
+  const { now, fraction } = context;
+  const failures = health.kind === 'good' ? 1 : health.failures + 1;
+  if (grant.refused !== null) return refusedStanding(grant, grant.refused, failures);
+
+  const failing = (code: ProblemCode, message: string, delay: number, doubt: Doubt | null = grant.doubt): Standing => ({
+    doubt,
+    refused: null,
+    health: {
+      kind: 'failing',
+      problem: doubt === null ? problem(health, code, message, now) : doubted(doubt, message),
+      failures,
+      retryAt: now.uptime + delay,
+    },
+  });
+  const backedOff = () => backoffDelay(outage(grant), failures, fraction);
+
+  switch (outcome.kind) {
+    case 'not_sent':
+      return failing('portal_unreachable', `The portal is out of reach: ${outcome.detail}`, backedOff());
+    case 'deferred': {
+      const delay = outcome.retryAfter === null ? backedOff() : askedDelay(outcome.retryAfter, fraction);
+      return failing('portal_deferred', `The portal asks to come back later: ${outcome.detail}`, delay);
+    }
+    case 'ambiguous': {
+      const doubt = { lostAt: grant.doubt?.lostAt ?? now, sends: (grant.doubt?.sends ?? 0) + 1 };
+      return failing('answer_lost', outcome.detail, replayDelay(grant, doubt, failures, context), doubt);
+    }
+    case 'misconfigured':
+      return failing(
+        'misconfigured',
+        `The portal does not accept the hub's own credentials: check client_id and client_secret_file (${outcome.detail})`,
+        backoffDelay(MISCONFIGURED, failures, fraction),
+      );
+    case 'rejected': {
+      const standing = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}`, backedOff());
+      return givenUp(grant, standing, failures, context) ?? standing;
+    }
+    case 'store_unwritable':
+      return failing('store_unwritable', `The hub can't write its store: ${outcome.detail}`, backedOff());
+    case 'refused':
+      return refusedStanding(grant, now, failures);
+  }
+}
+
+/** How a grant stands right after the hub was started: what its last run left is all that is known. */
+export function standingAtStart(
+  grant: Grant,
+  attempt: Instant | null,
+  context: {
+    readonly now: Instant;
+    readonly confirmed: ConfirmedTime | null;
+    readonly replay: Replay;
+    readonly fraction: number;
+  },
+): Standing {
+  if (grant.refused !== null) return refusedStanding(grant, grant.refused, 1);
+  if (attempt !== null) {
+    const cutShort = { kind: 'ambiguous', detail: 'the hub was stopped while it waited for an answer' } as const;
+    const doubt = grant.doubt ?? { lostAt: attempt, sends: 0 };
+    return setBack({ ...grant, doubt }, { kind: 'good' }, cutShort, context);
+  }
+  if (grant.doubt === null) return { doubt: null, refused: null, health: { kind: 'good' } };
+  const retryAt = context.now.uptime + replayDelay(grant, grant.doubt, 1, context);
+  const known = doubted(grant.doubt, 'before the hub was started');
+  return { doubt: grant.doubt, refused: null, health: { kind: 'failing', problem: known, failures: 1, retryAt } };
+}
+
+/**
+ * In doubt, the old refresh token is tried once more after 1 to 3 s (`soon`), and then not before the token at hand is
+ * about to end: each further use might make the portal revoke a token that still serves.
+ */
+function replayDelay(
+  grant: Grant,
+  doubt: Doubt,
+  failures: number,
+  {
+    now,
+    confirmed,
+    replay,
+    fraction,
+  }: { now: Instant; confirmed: ConfirmedTime | null; replay: Replay; fraction: number },
+): number {
+  if (replay === 'soon' && doubt.sends === 1) return 1000 + 2000 * fraction;
+  const left = (remaining(grant, now, confirmed) ?? 0) - leastLeft(grant);
+  return left > 0 ? left : backoffDelay(outage(grant), failures, fraction);
+}
+
+/** Rejected three times, over an hour or more, and the token at hand is dead: a person is needed, and one try a day. */
+function givenUp(
+  grant: Grant,
+  standing: Standing,
+  failures: number,
+  { now, confirmed }: { now: Instant; confirmed: ConfirmedTime | null },
+): Standing | null {
+  const { problem } = standing.health.kind === 'good' ? {} : standing.health;
+  if (problem === undefined || failures < 3 || (remaining(grant, now, confirmed) ?? 0) > 0) return null;
+  if (now.boot !== problem.since.boot || now.uptime - problem.since.uptime < HOUR) return null;
+  const refused = { ...problem, code: 'refused', message: `${problem.message}, again and again` } as const;
+  return { ...standing, health: { kind: 'refused', problem: refused, failures, retryAt: now.uptime + DAY } };
+}
+
+function refusedStanding(grant: Grant, since: Instant, failures: number): Standing {
+  const message =
+    grant.doubt === null
+      ? 'The portal refused the grant: a person must log in again'
+      : `An answer of the portal was lost on ${new Date(grant.doubt.lostAt.wall).toISOString()}, and it no longer accepts the token before it: a person must log in again`;
+  const refused = { code: 'refused', message, since } as const;
+  return { doubt: grant.doubt, refused: since, health: { kind: 'refused', problem: refused, failures, retryAt: null } };
+}
+
+/** A problem of the same kind as before keeps the time when it began. */
+function problem(health: Health, code: ProblemCode, message: string, now: Instant): Problem {
+  const before = health.kind === 'good' ? null : health.problem;
+  return { code, message, since: before?.code === code ? before.since : now };
+}
+
+/** In doubt, that is the problem to show, whatever came after it. */
+function doubted(doubt: Doubt, detail: string): Problem {
+  return {
+    code: 'answer_lost',
+    message: `An answer of the portal was lost, so the refresh token at hand may be used up; the hub tries again (${detail})`,
+    since: doubt.lostAt,
+  };
+}

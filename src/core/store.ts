@@ -1,0 +1,44 @@
+import type { Appliance } from './appliance.ts';
+import type { Instant } from './clock.ts';
+import type { Grant } from './grant.ts';
+import type { Pairing } from './pairing.ts';
+
+/** A grant as it is kept, with the refresh attempt that was written ahead and has no end yet. */
+export interface StoredGrant {
+  readonly grant: Grant;
+  readonly attempt: Instant | null;
+}
+
+/**
+ * Where the hub keeps what must survive a power cut. A promise that is kept means: it is on disk. A hub may not be
+ * alone with its store, so every write of a grant names the generation it replaces, and answers false, having changed
+ * nothing, where it finds another.
+ *
+ * Every method rejects with a Failure `store_unwritable` or `store_unreadable`.
+ */
+export interface Store {
+  appliances(): Promise<Appliance[]>;
+  /** @returns false where the name is taken */
+  addAppliance(appliance: Appliance): Promise<boolean>;
+  replaceSecret(appliance: string, secretHash: string): Promise<void>;
+  /** Removes an appliance with its grant and its pairings. */
+  removeAppliance(appliance: string): Promise<void>;
+
+  grants(): Promise<StoredGrant[]>;
+  grant(appliance: string): Promise<StoredGrant | null>;
+  /** The generation of an appliance's last grant, also of one that was forgotten; 0 where there never was one. */
+  generation(appliance: string): Promise<number>;
+  /** Writes down that a refresh is about to be sent. */
+  beginAttempt(appliance: string, generation: number, at: Instant): Promise<boolean>;
+  /** Writes down that the refresh under way brought no new tokens, and what that means. */
+  endAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt' | 'refused'>): Promise<boolean>;
+  /** Puts a grant in the place of the one with generation `grant.generation - 1`. */
+  replaceGrant(grant: Grant): Promise<boolean>;
+  forgetGrant(appliance: string, generation: number): Promise<boolean>;
+
+  /** Every pairing that is kept: the open ones, and of each appliance the last few that ended. */
+  pairings(): Promise<Pairing[]>;
+  savePairing(pairing: Pairing): Promise<void>;
+  /** Ends a pairing and puts its grant in place, both or none. @returns false as `replaceGrant` */
+  concludePairing(pairing: Pairing, grant: Grant): Promise<boolean>;
+}
