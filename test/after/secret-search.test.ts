@@ -1,0 +1,71 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { secretSearch } from './secret-search.ts';
+
+const secret = 'Zq3/x+9~vT5kLw8_rB2nD7cF';
+const search = secretSearch([secret]);
+
+describe('a secret is found', () => {
+  test.each([
+    ['as it is', `token=${secret}.`],
+    ['within a longer word', `x${secret}x`],
+    ['by its first 16 characters', `"token": "${secret.slice(0, 16)}…"`],
+    ['URL-encoded', `GET /?code=${encodeURIComponent(secret)}`],
+    ['URL-encoded in lower case', encodeURIComponent(secret).replaceAll(/%../g, (byte) => byte.toLowerCase())],
+    ['in a form', new URLSearchParams({ code: secret }).toString()],
+    ['in JSON that escapes slashes', JSON.stringify({ secret }).replaceAll('/', '\\/')],
+    ['in base64', Buffer.from(secret).toString('base64')],
+    ['in base64url', Buffer.from(secret).toString('base64url')],
+    ...['a', 'ab', 'abc', 'abcd:'].map((before) => [
+      `in base64 after ${before}`,
+      Buffer.from(`${before}${secret}:etc`).toString('base64'),
+    ]),
+  ])('%s', (_form, text) => {
+    const leaks = search(Buffer.from(`one\ntwo\n${text}\n`));
+    expect(leaks.map(({ line }) => line)).toContain(3);
+    expect(JSON.stringify(leaks)).not.toContain(secret.slice(0, 8));
+  });
+
+  test('when it is short, as a word of its own', () => {
+    expect(secretSearch(['482913'])(Buffer.from('code 482913'))).toHaveLength(1);
+  });
+
+  test('when it is a JWT, by its signature', () => {
+    const signature = randomBytes(32).toString('base64url');
+    const find = secretSearch([`eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.${signature}`]);
+    expect(find(Buffer.from(`… ${signature.slice(0, 20)}`))).toHaveLength(1);
+    expect(find(Buffer.from('eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.'))).toEqual([]);
+  });
+
+  test('when it is a private key, by any line of it', () => {
+    const lines = [randomBytes(48), randomBytes(48), randomBytes(30)].map((line) => line.toString('base64'));
+    const find = secretSearch([['-----BEGIN PRIVATE KEY-----', ...lines, '-----END PRIVATE KEY-----', ''].join('\n')]);
+    for (const line of lines) expect(find(Buffer.from(line))).toHaveLength(1);
+    expect(find(Buffer.from('-----BEGIN PRIVATE KEY-----'))).toEqual([]);
+  });
+});
+
+describe('no secret is found', () => {
+  test.each([
+    ['in an empty log', ''],
+    ['in a log without any', 'refreshed the grant of wallbox\n'],
+    ['where less than 16 characters of it are', secret.slice(0, 15)],
+  ])('%s', (_what, text) => {
+    expect(search(Buffer.from(text))).toEqual([]);
+  });
+
+  test('where a short one is part of a longer number', () => {
+    expect(secretSearch(['482913'])(Buffer.from('time 1748291355'))).toEqual([]);
+  });
+});
+
+test('ten thousand secrets are looked for in 100 MB within seconds', () => {
+  const secrets = Array.from({ length: 10_000 }, () => `lk_${randomBytes(32).toString('base64url')}`);
+  const log = Buffer.from(`lk_${randomBytes(24).toString('base64url')} {"level":30,"msg":"ok"}\n`.repeat(1_600_000));
+  const started = performance.now();
+  const find = secretSearch(secrets);
+  expect(find(log)).toEqual([]);
+  expect(performance.now() - started).toBeLessThan(20_000);
+  log.write(secrets[77] ?? '', log.length - 100);
+  expect(find(log)).toHaveLength(1);
+});

@@ -1,0 +1,107 @@
+/** A place where a secret was found. What it is is not said: the report is a log as well. */
+export interface Leak {
+  /** Counts from 1. */
+  readonly line: number;
+  /** The form in which the secret is there. */
+  readonly kind: string;
+}
+
+/** The part of a secret that gives it away: a log that holds this much of its start holds too much. */
+const TELLING = 16;
+/** Needles are found by the hash of their first bytes. */
+const HEAD = 4;
+const HASH_BITS = 20;
+
+interface Needle {
+  readonly kind: string;
+  /** A short secret counts only as a word of its own: within a longer one it is there by chance. */
+  readonly whole: boolean;
+}
+
+/**
+ * Prepares a search for secrets in logs: as they are, URL-encoded, as in a JSON string, in base64 (also within a longer
+ * text, as in HTTP's Basic scheme), and for their first 16 characters in each of these forms. It looks at every byte
+ * once, however many secrets there are.
+ */
+export function secretSearch(secrets: Iterable<string>): (log: Buffer) => Leak[] {
+  const needles = new Map<string, Needle>();
+  const heads = new Uint8Array(1 << HASH_BITS);
+  const lengths = new Set<number>();
+  for (const secret of secrets) {
+    for (const part of tellingParts(secret)) {
+      for (const [kind, form] of forms(part)) {
+        const whole = form.length < TELLING;
+        const needle = form.slice(0, TELLING);
+        if (needle.length < HEAD || needles.has(needle)) continue;
+        needles.set(needle, { kind: whole || form.length === TELLING ? kind : `${kind}, or its start`, whole });
+        heads[hash(Buffer.from(needle, 'latin1').readUInt32BE(0))] = 1;
+        lengths.add(needle.length);
+      }
+    }
+  }
+  return (log) => search(log, needles, heads, [...lengths]);
+}
+
+function search(log: Buffer, needles: ReadonlyMap<string, Needle>, heads: Uint8Array, lengths: number[]): Leak[] {
+  const leaks = new Map<string, Leak>();
+  let window = 0;
+  let line = 1;
+  for (let end = 1; end <= log.length; end += 1) {
+    window = ((window << 8) | (log[end - 1] ?? 0)) >>> 0;
+    const start = end - HEAD;
+    if (start < 0) continue;
+    if (heads[hash(window)] === 1) {
+      for (const length of lengths) {
+        const needle = needles.get(log.toString('latin1', start, start + length));
+        if (needle === undefined || (needle.whole && !isWord(log, start, start + length))) continue;
+        leaks.set(`${line} ${needle.kind}`, { line, kind: needle.kind });
+      }
+    }
+    if (log[start] === 0x0a) line += 1;
+  }
+  return [...leaks.values()];
+}
+
+function hash(head: number): number {
+  return Math.imul(head, 0x9e3779b1) >>> (32 - HASH_BITS);
+}
+
+function isWord(log: Buffer, start: number, end: number): boolean {
+  const neighbours = log.toString('latin1', Math.max(0, start - 1), start) + log.toString('latin1', end, end + 1);
+  return !/[A-Za-z0-9]/.test(neighbours);
+}
+
+/** All JWTs and all keys of one kind start alike, so a JWT is known by its signature and a PEM key by its lines. */
+function tellingParts(secret: string): string[] {
+  if (secret.startsWith('-----BEGIN')) return secret.split('\n').filter((line) => /^[A-Za-z0-9+/=]{16,}$/.test(line));
+  if (/^eyJ[\w-]+\.[\w.-]+$/.test(secret)) return [secret.slice(secret.lastIndexOf('.') + 1)];
+  return [secret];
+}
+
+function forms(secret: string): [kind: string, form: string][] {
+  const encoded = encodeURIComponent(secret);
+  const json = JSON.stringify(secret).slice(1, -1);
+  return [
+    ['as it is', Buffer.from(secret).toString('latin1')],
+    ['URL-encoded', encoded],
+    ['URL-encoded', encoded.replaceAll(/%../g, (byte) => byte.toLowerCase())],
+    ['URL-encoded', new URLSearchParams([[secret, '']]).toString().slice(0, -1)],
+    ['as in JSON', Buffer.from(json).toString('latin1')],
+    ['as in JSON', Buffer.from(json.replaceAll('/', '\\/')).toString('latin1')],
+    ...[0, 1, 2].flatMap((offset): [string, string][] => {
+      const base64 = base64Within(secret, offset);
+      return [
+        ['base64', base64],
+        ['base64', base64.replaceAll('+', '-').replaceAll('/', '_')],
+      ];
+    }),
+  ];
+}
+
+/** The characters of a base64 text that `secret` alone decides, where it follows after `offset` bytes (modulo 3). */
+function base64Within(secret: string, offset: number): string {
+  const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(secret)]);
+  const base64 = bytes.toString('base64').replaceAll('=', '');
+  const decided = bytes.length % 3 === 0 ? base64.length : base64.length - 1;
+  return base64.slice(offset === 0 ? 0 : offset + 1, decided);
+}

@@ -1,0 +1,43 @@
+import { appendFileSync, mkdirSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+let folder = process.env['LATCHKEY_TEST_LOGS'];
+let files = 0;
+
+/** The folder for the output of everything that tests start. It is searched for secrets when all tests have run. */
+export function logFolder(): string {
+  folder ??= join(mkdtempSync(join(tmpdir(), 'latchkey-test-')), 'logs');
+  mkdirSync(folder, { recursive: true });
+  return folder;
+}
+
+/** A path for the output of one process, new with every call. `name` says what writes there. */
+export function logFile(name: string): string {
+  files += 1;
+  return join(logFolder(), `${name.replaceAll(/[^\w.-]+/g, '-')}.${process.pid}.${files}.log`);
+}
+
+/** Shorter ones would turn up in logs by chance. */
+const SHORTEST_SECRET = 6;
+
+/**
+ * Says that no log may hold any of these: tokens, codes, client secrets, setup codes, private keys.
+ * @throws Error for one that is too short to be searched for
+ */
+export function rememberSecrets(values: Iterable<string>): void {
+  const lines: string[] = [];
+  for (const value of values) {
+    if (value.length < SHORTEST_SECRET) throw new Error(`a secret of ${value.length} characters can't be searched for`);
+    lines.push(`${JSON.stringify(value)}\n`);
+  }
+  const file = secretsFile();
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  // One write, so that the lines of several test workers don't mix.
+  appendFileSync(file, lines.join(''), { mode: 0o600 });
+}
+
+/** Where the remembered secrets are, one JSON string a line: beside the logs, not among them. */
+export function secretsFile(): string {
+  return join(dirname(logFolder()), 'secrets', 'secrets.txt');
+}
