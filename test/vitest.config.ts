@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
+  cacheDir: '../.cache/vitest',
   test: {
     root: import.meta.dirname,
     include: ['**/*.test.ts'],

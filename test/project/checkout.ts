@@ -1,0 +1,38 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** The checkout that is tested. */
+export const root = join(import.meta.dirname, '../..');
+
+/** A temporary folder with a space in its name, removed when it is disposed of. */
+export function temporaryFolder(): Disposable & { readonly path: string } {
+  const path = mkdtempSync(join(tmpdir(), 'latchkey project-'));
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** How a command ended: its exit status, null where a signal or the time limit ended it, and all that it printed. */
+export interface Ended {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * Runs a command to its end, without input.
+ * @param timeout milliseconds after which it is killed
+ */
+export function run(
+  command: string,
+  args: readonly string[],
+  { cwd = root, env = process.env, timeout = 60_000 }: { cwd?: string; env?: NodeJS.ProcessEnv; timeout?: number } = {},
+): Promise<Ended> {
+  return new Promise((resolve) => {
+    const options = { cwd, env, timeout, killSignal: 'SIGKILL', maxBuffer: 64 << 20 } as const;
+    const child = execFile(command, args, options, (_error, stdout, stderr) =>
+      resolve({ status: child.exitCode, stdout, stderr }),
+    );
+    child.stdin?.end();
+  });
+}

@@ -1,0 +1,43 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { root } from './checkout.ts';
+
+/** What reads a clock, sets a timer or makes randomness by itself, instead of through src/system. */
+const ownTime =
+  /\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)|\bMath\.random\b|\bset(?:Timeout|Interval|Immediate)\b|\bperformance\.now\b|\bhrtime\b|\bnode:timers\b/;
+
+/** The line numbers of a source text, comments aside, that take time or randomness from the machine. */
+function linesWithOwnTime(source: string): number[] {
+  const code = source.replaceAll(/\/\*[\s\S]*?\*\//g, (comment) => comment.replaceAll(/[^\n]/g, ' '));
+  return code
+    .split('\n')
+    .flatMap((line, index) => (ownTime.test(line.replace(/(^|\s)\/\/.*$/, '')) ? [index + 1] : []));
+}
+
+test('time and randomness come from src/system alone', () => {
+  const files = globSync('src/**/*.ts', { cwd: root }).filter((file) => !file.startsWith('src/system/'));
+  expect(files).not.toEqual([]);
+  const found = files.flatMap((file) =>
+    linesWithOwnTime(readFileSync(join(root, file), 'utf8')).map((line) => `${file}:${line}`),
+  );
+  expect(found).toEqual([]);
+});
+
+test.each([
+  'const now = Date.now();',
+  'const now = new Date();',
+  'const chance = Math.random();',
+  'const timer = setTimeout(run, 5);',
+  'globalThis.setInterval(run, 5);',
+  'setImmediate(run);',
+  'const now = performance.now();',
+  'const now = process.hrtime.bigint();',
+  "import { setTimeout as sleep } from 'node:timers/promises';",
+])('%s outside src/system would be seen', (line) => {
+  expect(linesWithOwnTime(`/*\n*/ ${line}\n// ${line}\n/** ${line} */\n`)).toEqual([2]);
+});
+
+test('a date that is made from a given time is no clock', () => {
+  expect(linesWithOwnTime('new Date(instant.wall).toISOString();')).toEqual([]);
+});

@@ -1,0 +1,125 @@
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { root, run, temporaryFolder } from './checkout.ts';
+
+/** What each folder of src may import beside itself and packages: the table of docs/architecture.md. */
+const may: Record<string, readonly string[]> = {
+  core: [],
+  system: ['core'],
+  broker: ['core', 'system'],
+  portal: ['core', 'system'],
+  store: ['core', 'system'],
+  lan: ['core', 'system'],
+  page: ['core', 'system'],
+  mdns: ['core', 'system'],
+  control: ['core', 'system'],
+  hub: ['core', 'system', 'broker', 'portal', 'store', 'lan', 'page', 'mdns', 'control'],
+  cli: ['core', 'system', 'control', 'hub', 'emulator'],
+  emulator: ['system'],
+};
+const layers = Object.keys(may);
+const target = 'export type It = string;\nexport function it(): void {}\n';
+
+const forms = {
+  import: (from: string) => `import { it } from '${from}';\nit();\n`,
+  'import of a type': (from: string) => `import type { It } from '${from}';\nexport type That = It;\n`,
+  'export from': (from: string) => `export { it } from '${from}';\n`,
+  'import()': (from: string) => `export const it = () => import('${from}');\n`,
+};
+
+function planted(from: string, to: string, form: string): string {
+  return `src/${from}/to-${to}-by-${form.replaceAll(/\W+/g, '-')}.ts`;
+}
+
+/** Biome's word on the layers and import cycles of some files: for each file with a finding, the findings' messages. */
+async function findings(files: Record<string, string>): Promise<ReadonlyMap<string, string>> {
+  using folder = temporaryFolder();
+  cpSync(join(root, '.biome.json'), join(folder.path, '.biome.json'));
+  for (const [file, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder.path, file)), { recursive: true });
+    writeFileSync(join(folder.path, file), text);
+  }
+  return await lint(folder.path);
+}
+
+async function lint(folder: string): Promise<ReadonlyMap<string, string>> {
+  const rules = ['--only=style/noRestrictedImports', '--only=suspicious/noImportCycles'];
+  const report = ['--reporter=json', '--max-diagnostics=none', '--vcs-enabled=false'];
+  const { status, stdout, stderr } = await run(join(root, 'node_modules/.bin/biome'), ['lint', ...rules, ...report], {
+    cwd: folder,
+  });
+  const parsed: unknown = JSON.parse(stdout.slice(stdout.indexOf('{')));
+  const found = new Map<string, string>();
+  for (const { location, message, ...rest } of (parsed as BiomeReport).diagnostics) {
+    found.set(location.path, `${found.get(location.path) ?? ''}${message} ${JSON.stringify(rest)}`);
+  }
+  expect(status, stderr).toBe(found.size === 0 ? 0 : 1);
+  return found;
+}
+
+interface BiomeReport {
+  readonly diagnostics: readonly { readonly message: string; readonly location: { readonly path: string } }[];
+}
+
+describe('the layers of src', () => {
+  let found: ReadonlyMap<string, string>;
+
+  beforeAll(async () => {
+    const files: Record<string, string> = { 'src/main.ts': target };
+    for (const layer of layers) files[`src/${layer}/it.ts`] = target;
+    for (const [form, text] of Object.entries(forms)) {
+      for (const from of layers) {
+        for (const to of layers) if (to !== from) files[planted(from, to, form)] = text(`../${to}/it.ts`);
+        files[planted(from, 'main', form)] = text('../main.ts');
+      }
+      files[planted('core', 'node', form)] = text('node:fs');
+      files[planted('core', 'package', form)] = text('undici');
+    }
+    found = await findings(files);
+  });
+
+  test.each(layers)('%s is refused an import of any other layer, in every form', (from) => {
+    for (const to of [...layers, 'main'].filter((to) => to !== from && !may[from]?.includes(to))) {
+      for (const form of Object.keys(forms)) {
+        expect(found.get(planted(from, to, form)), `${form} ${to}`).toContain(`src/${from} may import only`);
+      }
+    }
+  });
+
+  test.each(layers)('%s may import what its place allows', (from) => {
+    for (const to of may[from] ?? []) {
+      for (const form of Object.keys(forms))
+        expect(found.get(planted(from, to, form)), `${form} ${to}`).toBeUndefined();
+    }
+  });
+
+  test.each(['node', 'package'])('core is refused any %s module', (what) => {
+    for (const form of Object.keys(forms)) {
+      expect(found.get(planted('core', what, form)), form).toContain('src/core is pure');
+    }
+  });
+
+  test('hold in the sources as they are', async () => {
+    using folder = temporaryFolder();
+    cpSync(join(root, '.biome.json'), join(folder.path, '.biome.json'));
+    cpSync(join(root, 'src'), join(folder.path, 'src'), { recursive: true });
+    expect(Object.fromEntries(await lint(folder.path))).toEqual({});
+  });
+});
+
+test.each([
+  [
+    'values',
+    "import { b } from './b.ts';\nexport const a = () => b;\n",
+    "import { a } from './a.ts';\nexport const b = () => a;\n",
+  ],
+  [
+    'types',
+    "import type { B } from './b.ts';\nexport type A = B[];\n",
+    "import type { A } from './a.ts';\nexport type B = A[];\n",
+  ],
+])('an import cycle of %s is refused', async (_what, a, b) => {
+  const found = await findings({ 'src/broker/a.ts': a, 'src/broker/b.ts': b });
+  expect([...found.keys()].sort()).toEqual(['src/broker/a.ts', 'src/broker/b.ts']);
+});

@@ -1,0 +1,79 @@
+import { globSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { root } from './checkout.ts';
+
+function read(file: string): string {
+  return readFileSync(join(root, file), 'utf8');
+}
+
+function manifest(file: string): Record<string, unknown> {
+  return JSON.parse(read(file)) as Record<string, unknown>;
+}
+
+describe.each(['.', 'scripts/runtime'])('the packages of %s', (folder) => {
+  test('are locked by hash, and the lock file names no registry', () => {
+    const all = Object.entries(packages(`${folder}/package-lock.json`));
+    expect(all.length).toBeGreaterThan(2);
+    for (const [path, locked] of all) {
+      expect(locked.resolved, path).toBeUndefined();
+      if (path !== '' && locked.inBundle !== true) expect(locked.integrity, path).toMatch(/^sha512-/);
+    }
+    expect(read(`${folder}/package-lock.json`)).not.toContain('"resolved"');
+  });
+
+  test('are asked for by exact versions', () => {
+    const { dependencies, devDependencies, optionalDependencies } = manifest(`${folder}/package.json`);
+    const versions = Object.entries({ ...as(dependencies), ...as(devDependencies), ...as(optionalDependencies) });
+    expect(versions).not.toEqual([]);
+    for (const [name, version] of versions) expect(version, name).toMatch(/^\d+\.\d+\.\d+(-[\w.]+)?$/);
+  });
+});
+
+test('the packages installed are those of the lock file', () => {
+  const locked = packages('package-lock.json');
+  const { dependencies, devDependencies } = manifest('package.json');
+  expect(locked['']).toMatchObject({ dependencies, devDependencies });
+  for (const [path, { integrity }] of Object.entries(packages('node_modules/.package-lock.json'))) {
+    expect(integrity, path).toBe(locked[path]?.integrity);
+  }
+});
+
+function packages(file: string): Record<string, Locked> {
+  return manifest(file)['packages'] as Record<string, Locked>;
+}
+
+interface Locked {
+  readonly resolved?: string;
+  readonly integrity?: string;
+  readonly inBundle?: boolean;
+}
+
+function as(dependencies: unknown): Record<string, string> {
+  return (dependencies ?? {}) as Record<string, string>;
+}
+
+test('the scripts can be run, and say what runs them', () => {
+  const scripts = globSync(['scripts/*', '.ci/*'], { cwd: root, exclude: ['**/*.*', '**/runtime'] });
+  expect(scripts).toEqual(expect.arrayContaining(['scripts/demo', 'scripts/test', 'scripts/latchkey', '.ci/run']));
+  for (const script of scripts) {
+    expect(statSync(join(root, script)).mode & 0o111, script).toBe(0o111);
+    expect(read(script), script).toMatch(/^#!\/usr\/bin\/env bash\n/);
+    expect(read(script), script).toContain('\nset -euo pipefail\n');
+  }
+});
+
+test('the version is the newest in CHANGELOG.md', () => {
+  const newest = /^## \[(\d+\.\d+\.\d+[^\]]*)\]/m.exec(read('CHANGELOG.md'))?.[1];
+  expect(manifest('package.json')['version']).toBe(newest);
+});
+
+test('README.md gives the two commands', () => {
+  const lines = read('README.md').split('\n');
+  for (const command of ['./scripts/demo', './scripts/test']) {
+    expect(
+      lines.some((line) => line.includes(command)),
+      command,
+    ).toBe(true);
+  }
+});

@@ -1,0 +1,107 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { root, run, temporaryFolder } from './checkout.ts';
+
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+
+/** The machine's own programs: none that a checkout or the test run brought. */
+const machinePath = (process.env['PATH'] ?? '').split(':').filter((folder) => !folder.includes('node_modules'));
+
+/** What a person's shell has that `npm ci` may need, and nothing that this test run has set. */
+const shell = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) =>
+    /^(HOME|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+|(https?|no|all)_proxy|npm_config_(cache|cafile|registry|userconfig))$/i.test(
+      name,
+    ),
+  ),
+);
+
+/** A folder of programs whose node calls itself an older one. */
+function olderNode(folder: string): string {
+  const bin = join(folder, 'bin');
+  mkdirSync(bin);
+  const node = `if [ "$1" = --version ]; then echo v18.20.4; else exec ${machineProgram('node') ?? process.execPath} "$@"; fi`;
+  writeProgram(join(bin, 'node'), node);
+  return bin;
+}
+
+function writeProgram(path: string, script: string): void {
+  writeFileSync(path, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+}
+
+function machineProgram(name: string): string | undefined {
+  return machinePath.map((folder) => join(folder, name)).find((path) => existsSync(path));
+}
+
+test('a fresh clone sets itself up on a machine with an older node', { timeout: 300_000 }, async (ctx) => {
+  if (!existsSync(join(root, '.git'))) ctx.skip('this checkout is no git repository to clone');
+  using folder = temporaryFolder();
+  const clone = join(folder.path, 'a clone');
+  expect(await run('git', ['clone', '--quiet', root, clone])).toMatchObject({ status: 0 });
+  const env = { ...shell, PATH: [olderNode(folder.path), ...machinePath].join(':'), CI: 'true' };
+  const latchkey = (cwd: string) => run(join(clone, 'scripts/latchkey'), ['--version'], { cwd, env, timeout: 240_000 });
+
+  const two = await Promise.all([latchkey(clone), latchkey(tmpdir())]);
+  const said = two.map(({ stderr }) => stderr).join('');
+  for (const { status, stdout } of two) expect({ status, stdout }, said).toEqual({ status: 0, stdout: `${version}\n` });
+  for (const once of [/bringing Node\.js 24/g, /installing packages/g, /building/g])
+    expect(said.match(once)).toHaveLength(1);
+
+  const started = performance.now();
+  expect(await latchkey(tmpdir())).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' });
+  expect(performance.now() - started, 'milliseconds for a run with nothing to set up').toBeLessThan(3_000);
+
+  writeFileSync(join(clone, 'src/main.ts'), '\n// changed\n', { flag: 'a' });
+  expect(await latchkey(clone)).toEqual({ status: 0, stdout: `${version}\n`, stderr: 'latchkey: building\n' });
+  expect((await run('git', ['status', '--porcelain'], { cwd: clone })).stdout).toBe(' M src/main.ts\n');
+});
+
+test.each([
+  ['npm is missing', null, 'npm is missing: install'],
+  ['the registry is out of reach', 'ENOTFOUND', 'out of reach. Check the network'],
+  ['the disk is full', 'ENOSPC', 'the disk is full. Free some space'],
+  ["npm's cache belongs to somebody else", 'EACCES', 'may not be written. Run this as the owner'],
+  ['there is no Node 24 for the machine', 'uname', 'none to bring for Linux armv7l: install Node.js 24'],
+])('where %s, the last line says so and what to do', async (_what, code, line) => {
+  using folder = temporaryFolder();
+  const bin = olderNode(folder.path);
+  for (const name of [
+    'bash',
+    'env',
+    'find',
+    'cksum',
+    'sort',
+    'dirname',
+    'readlink',
+    'mkdir',
+    'rm',
+    'uname',
+    'ps',
+    'ln',
+  ]) {
+    const path = machineProgram(name);
+    if (path !== undefined && !(name === 'uname' && code === 'uname')) symlinkSync(path, join(bin, name));
+  }
+  if (code === 'uname') writeProgram(join(bin, 'uname'), 'echo Linux armv7l');
+  else if (code !== null) writeProgram(join(bin, 'npm'), `echo "npm error code ${code}"; exit 1`);
+  cpSync(join(root, 'scripts'), join(folder.path, 'clone/scripts'), {
+    recursive: true,
+    filter: (path) => !path.includes('node_modules'),
+  });
+
+  const latchkey = join(folder.path, 'clone/scripts/latchkey');
+  const { status, stdout, stderr } = await run(latchkey, ['--version'], { env: { ...shell, PATH: bin } });
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  expect(stderr.trim().split('\n').at(-1)).toContain(line);
+  expect(
+    stderr
+      .trim()
+      .split('\n')
+      .filter((said) => !said.startsWith('latchkey: ')),
+  ).toEqual([]);
+
+  const tests = await run(join(folder.path, 'clone/scripts/test'), [], { env: { ...shell, PATH: bin } });
+  expect(tests).toMatchObject({ status: 1, stdout: '0 passed, 1 failed, 0 skipped\n' });
+});
