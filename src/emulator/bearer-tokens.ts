@@ -1,0 +1,36 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { sameSecret } from '../system/compare.ts';
+
+/** What a token says of itself. */
+export interface TokenClaims {
+  readonly grantId: string;
+  /** The how-manieth pair of tokens of its grant it belongs to, from 1. */
+  readonly generation: number;
+  /** Milliseconds since 1970. */
+  readonly issuedAt: number;
+}
+
+/**
+ * Access and refresh tokens that carry their claims under a MAC. So the emulator remembers grants but no tokens, and
+ * knows a refresh token again that was used a year and ten thousand generations ago.
+ */
+export class BearerTokens {
+  readonly #key = randomBytes(32);
+
+  seal(kind: 'access_token' | 'refresh_token', claims: TokenClaims): string {
+    const text = `${claims.grantId}.${claims.generation}.${claims.issuedAt}`;
+    return `${text}.${this.#mac(kind, text)}`;
+  }
+
+  /** The claims of a token that this emulator sealed as this kind, or null. Expiry and revocation are the grant's. */
+  open(kind: 'access_token' | 'refresh_token', token: string): TokenClaims | null {
+    const [grantId, generation, issuedAt, mac, ...rest] = token.split('.');
+    if (grantId === undefined || mac === undefined || rest.length > 0) return null;
+    if (!sameSecret(mac, this.#mac(kind, `${grantId}.${generation}.${issuedAt}`))) return null;
+    return { grantId, generation: Number(generation), issuedAt: Number(issuedAt) };
+  }
+
+  #mac(kind: string, text: string): string {
+    return createHmac('sha256', this.#key).update(`${kind} ${text}`).digest('base64url');
+  }
+}

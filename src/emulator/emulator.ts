@@ -1,0 +1,131 @@
+import type { FastifyInstance } from 'fastify';
+import { serveAuthorize } from './endpoints/authorize.ts';
+import { serveCodeGet } from './endpoints/code-get.ts';
+import { serveCodeSet } from './endpoints/code-set.ts';
+import { serveConfig } from './endpoints/config.ts';
+import { serveEmulatorApi } from './endpoints/emulator-api.ts';
+import { serveToken } from './endpoints/token.ts';
+import { serveWhoami } from './endpoints/whoami.ts';
+import type { Grant } from './grants.ts';
+import type { Poll } from './helper-runs.ts';
+import { type LoggedRequest, RequestLog } from './http/request-log.ts';
+import { createServer } from './http/server.ts';
+import type { SecretKind } from './issued-secrets.ts';
+import { type LoginRequest, type LoginResult, login } from './login.ts';
+import type { Observations } from './observations.ts';
+import { type EmulatorOptions, settingsFrom } from './options.ts';
+import { createPortal } from './portal.ts';
+import { stateId } from './state.ts';
+
+/** A grant as the outside may see it: no tokens. */
+export type GrantView = Readonly<
+  Pick<Grant, 'id' | 'clientId' | 'user' | 'scope' | 'createdAt' | 'refreshedAt' | 'generation' | 'revoked'>
+>;
+
+/** A running portal emulator. */
+export interface Emulator extends AsyncDisposable {
+  /** {base_url} of the specification, without a trailing slash. */
+  readonly baseUrl: string;
+  /** {frontend_url} of the specification, without a trailing slash. */
+  readonly frontendUrl: string;
+  /** The first client's. */
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** Where the emulator's own pages and API live. */
+  readonly consoleUrl: string;
+  /** What clients sent and were answered, the oldest first; a copy. */
+  readonly requests: readonly LoggedRequest[];
+  /** What a judge counts; a copy. */
+  readonly observations: Readonly<Observations>;
+  /** The polls of the code_url with this state, the oldest first. */
+  polls(state: string): readonly Poll[];
+  /**
+   * Logs a user in, or refuses, without a browser; afterwards the helper has the code.
+   * @throws LoginError where state or user are no good
+   */
+  login(request: LoginRequest): Promise<LoginResult>;
+  /** All grants, the one that was refreshed longest ago first. */
+  grants(): readonly GrantView[];
+  /**
+   * Revokes a grant with all its tokens, or only the access tokens issued so far.
+   * @returns false where there is no such grant
+   */
+  revoke(grantId: string, what?: 'grant' | 'access_tokens'): boolean;
+  /** Every state, code and token issued (the newest 200,000), of these kinds or of all: to search logs for them. */
+  secretsIssued(...kinds: SecretKind[]): string[];
+  /** Stops both origins and cuts open connections. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a portal emulator: the endpoints of the specification on two origins of this machine, with a state of its own
+ * in memory.
+ * @throws OptionError where an option is no good; the listener's own error where a port is taken
+ */
+export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
+  const settings = settingsFrom(options);
+  const addresses = { base: '', frontend: '' };
+  const portal = createPortal(settings, () => addresses);
+  const log = new RequestLog();
+
+  const base = createServer(portal, log);
+  serveConfig(base, portal);
+  serveCodeGet(base, portal);
+  serveCodeSet(base, portal);
+  serveWhoami(base, portal);
+  serveEmulatorApi(base, portal, log);
+
+  const frontend = createServer(portal, log);
+  serveAuthorize(frontend, portal);
+  serveToken(frontend, portal);
+
+  const close = async () => {
+    await Promise.all([base.close(), frontend.close()]);
+  };
+  try {
+    await base.listen({ host: settings.host, port: settings.port });
+    await frontend.listen({ host: settings.host, port: settings.frontendPort });
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  addresses.base = origin(settings.publicHost, base);
+  addresses.frontend = origin(settings.publicHost, frontend);
+
+  return {
+    baseUrl: addresses.base,
+    frontendUrl: addresses.frontend,
+    clientId: settings.firstClient.id,
+    clientSecret: settings.firstClient.secret,
+    consoleUrl: `${addresses.base}/_emulator/`,
+    get requests() {
+      return log.values();
+    },
+    get observations() {
+      return { ...portal.observations };
+    },
+    polls: (state) => portal.runs.find(stateId(state) ?? '')?.polls.values() ?? [],
+    login: (request) => login(portal, request),
+    grants: () => portal.grants.all().map(view),
+    revoke(grantId, what = 'grant') {
+      const grant = portal.grants.find(grantId);
+      if (grant === undefined) return false;
+      if (what === 'grant') grant.revoked = true;
+      else grant.accessFrom = grant.generation + 1;
+      return true;
+    },
+    secretsIssued: (...kinds) => portal.issued.of(kinds),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function view({ id, clientId, user, scope, createdAt, refreshedAt, generation, revoked }: Grant): GrantView {
+  return { id, clientId, user, scope, createdAt, refreshedAt, generation, revoked };
+}
+
+function origin(host: string, app: FastifyInstance): string {
+  const address = app.server.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

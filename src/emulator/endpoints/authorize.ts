@@ -1,0 +1,79 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { sameSecret } from '../../system/compare.ts';
+import {
+  type AuthorizationProblem,
+  type AuthorizationRequest,
+  allow,
+  readAuthorizationRequest,
+  refuse,
+} from '../authorization-request.ts';
+import { formParameters, parameters, rawQuery } from '../http/request-form.ts';
+import { serve } from '../http/server.ts';
+import { sendPage } from '../pages/layout.ts';
+import { loginPage } from '../pages/login.ts';
+import { messagePage } from '../pages/message.ts';
+import type { Portal } from '../portal.ts';
+
+/**
+ * Specification, endpoint 3: the login page, which posts back to its own address. Whatever is wrong with the address ends
+ * in a plain page and never in a redirect (RFC 6749, 4.1.2.1).
+ */
+export function serveAuthorize(app: FastifyInstance, portal: Portal): void {
+  serve(app, '/sso/authorize', 'authorize', {
+    async GET(request, reply) {
+      const asked = await read(portal, request);
+      if (typeof asked === 'string') return sendProblem(reply, asked);
+      if (portal.settings.autoLogin) return reply.redirect(allow(portal, asked, portal.settings.firstUser.name), 302);
+      return sendLogin(reply, portal, asked, 200, null);
+    },
+    async POST(request, reply) {
+      const asked = await read(portal, request);
+      if (typeof asked === 'string') return sendProblem(reply, asked);
+      const form = formParameters(request);
+      if (form === null) return sendProblem(reply, 'malformed');
+      if (form.get('action') === 'refuse') return reply.redirect(refuse(portal, asked), 303);
+      const user = portal.settings.users.get(form.get('username') ?? '');
+      const good = sameSecret(form.get('password') ?? '', user?.password ?? portal.settings.firstUser.password);
+      if (user === undefined || !good) {
+        return sendLogin(reply, portal, asked, 403, 'User name or password is wrong. Please try again.');
+      }
+      return reply.redirect(allow(portal, asked, user.name), 303);
+    },
+  });
+}
+
+function read(portal: Portal, request: FastifyRequest): Promise<AuthorizationRequest | AuthorizationProblem> {
+  const query = rawQuery(request);
+  return readAuthorizationRequest(portal, query, parameters(query));
+}
+
+function sendLogin(
+  reply: FastifyReply,
+  portal: Portal,
+  request: AuthorizationRequest,
+  status: number,
+  complaint: string | null,
+): FastifyReply {
+  const { demoUser, firstUser } = portal.settings;
+  const page = loginPage({
+    client: request.client.name,
+    scope: request.flow === 'ordinary' ? request.scope : null,
+    complaint,
+    hint: demoUser ? firstUser : null,
+  });
+  const last = request.flow === 'helper' ? request.state.redirectUrl : request.redirectUri;
+  return sendPage(reply, status, page, [portal.origins().base, ...(last === null ? [] : [last])]);
+}
+
+const PROBLEMS: Readonly<Record<AuthorizationProblem, readonly [string, string]>> = {
+  malformed: ['This link is not complete', 'Something is missing in the address, or comes twice.'],
+  'unknown-client': ['Unknown client', 'The portal does not know the client that this link belongs to.'],
+  'unknown-redirect': ['Unknown redirect address', 'The client asked for an address that is not registered for it.'],
+  'invalid-state': ['This link is not valid', 'Open the link just as your device or application shows it.'],
+  'expired-state': ['This link has expired', 'Start again from your device or application to get a new one.'],
+  'used-state': ['This link was used before', 'Start again from your device or application to get a new one.'],
+};
+
+function sendProblem(reply: FastifyReply, problem: AuthorizationProblem): FastifyReply {
+  return sendPage(reply, 400, messagePage(...PROBLEMS[problem]));
+}

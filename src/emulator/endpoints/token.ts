@@ -1,0 +1,80 @@
+import type { FastifyInstance } from 'fastify';
+import type { Client } from '../client.ts';
+import type { TokenResponse } from '../grants.ts';
+import { authenticateClient } from '../http/client-authentication.ts';
+import { type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
+import { bodyText, FORM, mediaType, parameters } from '../http/request-form.ts';
+import { serve } from '../http/server.ts';
+import type { Portal } from '../portal.ts';
+
+/**
+ * The token endpoint (specification, endpoints 4 and 5; RFC 6749, 4.1.3 and 6). The client is authenticated before any
+ * code or refresh token is touched. `redirect_uri`, `access_type` and, on refresh, `scope` are accepted and ignored,
+ * but a `redirect_uri` that contradicts the one of an ordinary flow is refused.
+ */
+export function serveToken(app: FastifyInstance, portal: Portal): void {
+  serve(app, '/sso/token', 'token', {
+    async POST(request, reply) {
+      if (mediaType(request) !== FORM) return sendOAuthError(reply, invalid(`the body must be ${FORM}`));
+      const form = parameters(bodyText(request));
+      if (form === null) return sendOAuthError(reply, invalid('a parameter is repeated'));
+      const authentication = authenticateClient(portal.settings, request.headers.authorization, form);
+      if ('problem' in authentication) return sendOAuthError(reply, authentication.problem);
+      const outcome = tokens(portal, authentication.client, form);
+      return 'error' in outcome ? sendOAuthError(reply, outcome) : reply.send(outcome);
+    },
+  });
+}
+
+function tokens(portal: Portal, client: Client, form: ReadonlyMap<string, string>): TokenResponse | OAuthError {
+  const grantType = form.get('grant_type');
+  if (grantType === undefined) return invalid('grant_type is missing');
+  if (grantType === 'authorization_code') return exchange(portal, client, form);
+  if (grantType === 'refresh_token') return refresh(portal, client, form);
+  return { status: 400, error: 'unsupported_grant_type', description: 'use authorization_code or refresh_token' };
+}
+
+/** A code serves once; its second use also takes back what the first one gave (RFC 6749, 4.1.2). */
+function exchange(portal: Portal, client: Client, form: ReadonlyMap<string, string>): TokenResponse | OAuthError {
+  const value = form.get('code');
+  if (value === undefined) return invalid('code is missing');
+  const scope = form.get('scope');
+  if (scope !== undefined && !SCOPE.test(scope)) {
+    return { status: 400, error: 'invalid_scope', description: 'scope must be names with one space between them' };
+  }
+  const code = portal.codes.find(value);
+  if (code === undefined || code.clientId !== client.id) return invalidGrant('unknown code');
+  if (code.grantId !== null) {
+    portal.observations.codesRepeated += 1;
+    const grant = portal.grants.find(code.grantId);
+    if (grant !== undefined) grant.revoked = true;
+    return invalidGrant('the code was used before');
+  }
+  if (!portal.codes.lives(code)) return invalidGrant('the code has expired');
+  if (code.redirectUri !== null && (form.get('redirect_uri') ?? code.redirectUri) !== code.redirectUri) {
+    return invalidGrant('redirect_uri differs from the one of the authorization request');
+  }
+  const grant = portal.grants.create(client.id, code.user, scope ?? code.scope);
+  code.grantId = grant.id;
+  const run = code.stateId === null ? undefined : portal.runs.find(code.stateId);
+  if (run !== undefined) run.done = true;
+  return portal.grants.issueTokens(grant);
+}
+
+function refresh(portal: Portal, client: Client, form: ReadonlyMap<string, string>): TokenResponse | OAuthError {
+  const token = form.get('refresh_token');
+  if (token === undefined) return invalid('refresh_token is missing');
+  const presented = portal.grants.present(client.id, token);
+  return 'grant' in presented ? portal.grants.issueTokens(presented.grant) : invalidGrant(presented.refused);
+}
+
+/** RFC 6749, 3.3. */
+const SCOPE = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
+
+function invalid(description: string): OAuthError {
+  return { status: 400, error: 'invalid_request', description };
+}
+
+function invalidGrant(description: string): OAuthError {
+  return { status: 400, error: 'invalid_grant', description };
+}

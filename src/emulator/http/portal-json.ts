@@ -1,0 +1,7 @@
+/**
+ * JSON as the portal writes it: `/` as `\/` and `&` as `\u0026` (specification, "OAuth2 helper configuration").
+ * Outside of strings JSON has neither character.
+ */
+export function portalJson(value: unknown): string {
+  return JSON.stringify(value).replaceAll('/', '\\/').replaceAll('&', '\\u0026');
+}

@@ -1,0 +1,80 @@
+import type { FastifyRequest } from 'fastify';
+import { FormError, parseForm } from '../../system/form.ts';
+import type { Client } from '../client.ts';
+
+/** The query of a request as it was sent, without the question mark. */
+export function rawQuery(request: FastifyRequest): string {
+  const start = request.url.indexOf('?');
+  return start === -1 ? '' : request.url.slice(start + 1);
+}
+
+/** A request's body as text; empty where there is none. */
+export function bodyText(request: FastifyRequest): string {
+  return typeof request.body === 'string' ? request.body : '';
+}
+
+/** The media type of a request's body in lower case, without its parameters; empty where none is named. */
+export function mediaType(request: FastifyRequest): string {
+  return (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
+}
+
+/** The parameters of a form or a query, or null where one is repeated (RFC 6749, 3.1 and 3.2). */
+export function parameters(text: string): ReadonlyMap<string, string> | null {
+  try {
+    return parseForm(text);
+  } catch (error) {
+    if (error instanceof FormError) return null;
+    throw error;
+  }
+}
+
+/** The parameters of a form in the body; empty where the body is no form, null where one is repeated. */
+export function formParameters(request: FastifyRequest): ReadonlyMap<string, string> | null {
+  return parameters(mediaType(request) === FORM ? bodyText(request) : '');
+}
+
+/** A client's credentials (RFC 6749, 2.3.1). */
+export interface Credentials {
+  readonly id: string;
+  readonly secret: string;
+}
+
+/**
+ * The credentials of an HTTP Basic header: Base64 around a pair that is form-encoded (RFC 6749, 2.3.1).
+ * @returns null where the header is damaged or of another scheme
+ */
+export function basicCredentials(header: string): Credentials | null {
+  const encoded = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(header)?.[1];
+  if (encoded === undefined) return null;
+  const pair = Buffer.from(encoded, 'base64').toString('utf8');
+  const colon = pair.indexOf(':');
+  if (colon === -1) return null;
+  try {
+    return { id: formDecoded(pair.slice(0, colon)), secret: formDecoded(pair.slice(colon + 1)) };
+  } catch {
+    return null;
+  }
+}
+
+/** The registered client that a request names in its path, query, form or Basic header; null where there is none. */
+export function clientOf(request: FastifyRequest, clients: ReadonlyMap<string, Client>): string | null {
+  const named =
+    clientInPath(request) ??
+    parameters(rawQuery(request))?.get('client_id') ??
+    formParameters(request)?.get('client_id') ??
+    basicCredentials(request.headers.authorization ?? '')?.id;
+  return named !== undefined && clients.has(named) ? named : null;
+}
+
+/** The `{client_id}` of the path, where the route has one. */
+export function clientInPath(request: FastifyRequest): string | undefined {
+  const params = request.params;
+  if (typeof params !== 'object' || params === null || !('client_id' in params)) return undefined;
+  return typeof params.client_id === 'string' ? params.client_id : undefined;
+}
+
+export const FORM = 'application/x-www-form-urlencoded';
+
+function formDecoded(text: string): string {
+  return decodeURIComponent(text.replaceAll('+', ' '));
+}

@@ -1,0 +1,68 @@
+import { type FastifyInstance, type FastifyReply, fastify, type RouteHandlerMethod } from 'fastify';
+import type { Portal } from '../portal.ts';
+import type { Endpoint } from './endpoint.ts';
+import { attachInterceptor } from './interceptor.ts';
+import { countOverlappingRefreshes } from './overlapping-refreshes.ts';
+import { portalJson } from './portal-json.ts';
+import type { RequestLog } from './request-log.ts';
+
+/** One origin's server, without routes. Bodies reach the routes as text: most endpoints ignore theirs. */
+export function createServer(portal: Portal, log: RequestLog): FastifyInstance {
+  const app: FastifyInstance = fastify({
+    bodyLimit: 65_536,
+    requestTimeout: 30_000,
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 1000 },
+    frameworkErrors: (_error: unknown, _request: unknown, reply: FastifyReply) => {
+      markAnswer(reply, portal.now());
+      void reply.code(400).type('application/json').send('{"error":"invalid_request"}');
+    },
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
+  app.setReplySerializer(portalJson);
+  app.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => {
+    const status = error.statusCode ?? 500;
+    return reply.code(status).send({ error: status < 500 ? 'invalid_request' : 'server_error' });
+  });
+  app.setNotFoundHandler({}, (_request, reply) => notFound(reply));
+  log.attach(app, portal);
+  countOverlappingRefreshes(app, portal);
+  attachInterceptor(app, portal.settings.intercept, portal.settings.clients);
+  app.addHook('onSend', async (_request, reply) => markAnswer(reply, portal.now()));
+  return app;
+}
+
+/** Serves a path; other methods than those given are answered 405 with `Allow` (RFC 9110, 15.5.6). */
+export function serve(
+  app: FastifyInstance,
+  path: string,
+  endpoint: Endpoint | null,
+  handlers: { readonly GET?: RouteHandlerMethod; readonly POST?: RouteHandlerMethod },
+): void {
+  const config = endpoint === null ? {} : { endpoint };
+  const { GET, POST } = handlers;
+  if (GET !== undefined) app.get(path, { config }, GET);
+  if (POST !== undefined) app.post(path, { config }, POST);
+  const allowed = [...(GET === undefined ? [] : ['GET', 'HEAD']), ...(POST === undefined ? [] : ['POST'])];
+  app.route({
+    method: app.supportedMethods.filter((method) => !allowed.includes(method)),
+    url: path,
+    config,
+    handler: (_request, reply) =>
+      reply.code(405).header('allow', allowed.join(', ')).send({ error: 'invalid_request' }),
+  });
+}
+
+/** The one 404 of the portal: it tells nobody why. */
+export function notFound(reply: FastifyReply): FastifyReply {
+  return reply.code(404).send({ error: 'not_found' });
+}
+
+/** What every answer carries: the emulator's date, and that it is nobody's to keep (RFC 6749, 5.1). */
+function markAnswer(reply: FastifyReply, now: number): void {
+  reply.header('date', new Date(now).toUTCString());
+  reply.header('cache-control', 'no-store');
+  reply.header('pragma', 'no-cache');
+  reply.header('x-content-type-options', 'nosniff');
+}

@@ -1,0 +1,171 @@
+import { systemClock } from '../system/clock.ts';
+import { systemRandom } from '../system/random.ts';
+import type { Client } from './client.ts';
+import type { Interceptor } from './http/interceptor.ts';
+
+/** Tells the emulator the time: `wall` is milliseconds since 1970. Any clock of the hub's fits. */
+export interface EmulatorClock {
+  now(): { readonly wall: number };
+}
+
+/** A client registered at the portal (specification, "Client credentials"). */
+export interface ClientOptions {
+  /** The client_id, a UUID. */
+  readonly id: string;
+  readonly secret: string;
+  /** What the pages call the client; default: its id. */
+  readonly name?: string | undefined;
+  /** `refuse`: config answers 400 to every `redirect_url` of this client, so that it has to poll. Default: `accept`. */
+  readonly redirectUrl?: 'accept' | 'refuse' | undefined;
+  /** Redirection endpoints for the ordinary authorization code flow, beside the helper's own code/set address. */
+  readonly redirectUris?: readonly string[] | undefined;
+}
+
+/** Somebody with an account at the portal. */
+export interface UserOptions {
+  readonly name: string;
+  readonly password: string;
+}
+
+/** What {@link startEmulator} takes; everything has a default. Lifetimes are in seconds. */
+export interface EmulatorOptions {
+  /** The address that both origins listen on. Default: `127.0.0.1`. */
+  readonly host?: string | undefined;
+  /** Port of the base origin; 0, the default, is any free one. */
+  readonly port?: number | undefined;
+  /** Port of the frontend origin; 0, the default, is any free one. */
+  readonly frontendPort?: number | undefined;
+  /** Host name or address in the URLs handed out. Default: `host`, or `127.0.0.1` where that is a wildcard. */
+  readonly publicHost?: string | undefined;
+  /** Default: one client with a fresh id and secret. */
+  readonly clients?: readonly ClientOptions[] | undefined;
+  /** Default: `demo` with the password `demo`, which the login page then says. */
+  readonly users?: readonly UserOptions[] | undefined;
+  /** Opening the authorize URL logs the first user in at once. Default: false. */
+  readonly autoLogin?: boolean | undefined;
+  /** How long the links of a config response work. Default: 1800. */
+  readonly stateLifetime?: number | undefined;
+  /** Default: 45 (the specification says 30 to 60). */
+  readonly codeLifetime?: number | undefined;
+  /** Of access tokens: a whole number. Default: 3600. */
+  readonly tokenLifetime?: number | undefined;
+  /** Of refresh tokens, each counted from its own issue. Default: for ever. */
+  readonly refreshLifetime?: number | undefined;
+  /** For how many further generations a used refresh token stays good. Default: 0, dead at once. */
+  readonly refreshGrace?: number | undefined;
+  /** What a used refresh token past its grace does: only fail (default), or take its whole grant with it. */
+  readonly onReuse?: 'refuse' | 'revoke-family' | undefined;
+  /** HTTP Basic at the token endpoint (RFC 6749, 2.3.1). Default: `accept`. */
+  readonly basic?: 'accept' | 'refuse' | undefined;
+  /** Whether a refused login comes to the client's redirect_url as `error=access_denied`. Default: true. */
+  readonly relayRefusal?: boolean | undefined;
+  /** Whether code_url goes on serving a code that was exchanged, until it expires. Default: `gone` (404). */
+  readonly codeUrlAfterExchange?: 'gone' | 'served' | undefined;
+  /** Default: the machine's. */
+  readonly clock?: EmulatorClock | undefined;
+  /** Comes between a request and its answer: see {@link Interceptor}. */
+  readonly intercept?: Interceptor | undefined;
+}
+
+/** The options with all defaults filled in and checked; lifetimes in milliseconds, except `tokenLifetime`. */
+export interface Settings {
+  readonly host: string;
+  readonly port: number;
+  readonly frontendPort: number;
+  readonly publicHost: string;
+  readonly clients: ReadonlyMap<string, Client>;
+  readonly firstClient: Client;
+  readonly users: ReadonlyMap<string, UserOptions>;
+  readonly firstUser: UserOptions;
+  /** Nobody named users, so a person can only know from the page how to log in. */
+  readonly demoUser: boolean;
+  readonly autoLogin: boolean;
+  readonly stateLifetime: number;
+  readonly codeLifetime: number;
+  /** Seconds: it goes into `expires_in` as it is. */
+  readonly tokenLifetime: number;
+  readonly refreshLifetime: number;
+  readonly refreshGrace: number;
+  readonly onReuse: 'refuse' | 'revoke-family';
+  readonly basic: 'accept' | 'refuse';
+  readonly relayRefusal: boolean;
+  readonly codeUrlAfterExchange: 'gone' | 'served';
+  readonly clock: EmulatorClock;
+  readonly intercept: Interceptor;
+}
+
+/** An option that can't be used; the message names it, what was found and what is allowed. */
+export class OptionError extends Error {
+  override readonly name = 'OptionError';
+}
+
+/**
+ * Fills in the defaults and checks every value.
+ * @throws OptionError
+ */
+export function settingsFrom(options: EmulatorOptions): Settings {
+  const host = options.host ?? '127.0.0.1';
+  const wildcard = host === '0.0.0.0' || host === '::';
+  const port = whole('port', options.port ?? 0, 0, 65_535);
+  const frontendPort = whole('frontendPort', options.frontendPort ?? 0, 0, 65_535);
+  if (port !== 0 && port === frontendPort) {
+    throw new OptionError(`frontendPort: found ${frontendPort}, the base origin's own port; allowed is any other`);
+  }
+  const clients = (options.clients ?? [{ id: systemRandom.uuid(), secret: systemRandom.token(24) }]).map(client);
+  const users = options.users ?? [{ name: 'demo', password: 'demo' }];
+  const clientsById = byName('clients', clients, (one) => one.id);
+  const usersByName = byName('users', users, (one) => one.name);
+  return {
+    host,
+    port,
+    frontendPort,
+    publicHost: options.publicHost ?? (wildcard ? '127.0.0.1' : host),
+    clients: clientsById.all,
+    firstClient: clientsById.first,
+    users: usersByName.all,
+    firstUser: usersByName.first,
+    demoUser: options.users === undefined,
+    autoLogin: options.autoLogin ?? false,
+    stateLifetime: 1000 * lifetime('stateLifetime', options.stateLifetime ?? 1800),
+    codeLifetime: 1000 * lifetime('codeLifetime', options.codeLifetime ?? 45),
+    tokenLifetime: whole('tokenLifetime', options.tokenLifetime ?? 3600, 1, 2 ** 31),
+    refreshLifetime: 1000 * lifetime('refreshLifetime', options.refreshLifetime ?? Number.POSITIVE_INFINITY),
+    refreshGrace: whole('refreshGrace', options.refreshGrace ?? 0, 0, Number.MAX_SAFE_INTEGER),
+    onReuse: options.onReuse ?? 'refuse',
+    basic: options.basic ?? 'accept',
+    relayRefusal: options.relayRefusal ?? true,
+    codeUrlAfterExchange: options.codeUrlAfterExchange ?? 'gone',
+    clock: options.clock ?? systemClock('emulator'),
+    intercept: options.intercept ?? {},
+  };
+}
+
+function client(options: ClientOptions): Client {
+  return {
+    id: options.id,
+    secret: options.secret,
+    name: options.name ?? options.id,
+    redirectUrl: options.redirectUrl ?? 'accept',
+    redirectUris: options.redirectUris ?? [],
+  };
+}
+
+function byName<T>(option: string, all: readonly T[], nameOf: (one: T) => string) {
+  const [first] = all;
+  if (first === undefined) throw new OptionError(`${option}: found none; allowed is one or more`);
+  const map = new Map(all.map((one) => [nameOf(one), one]));
+  if (map.size < all.length || map.has('')) {
+    throw new OptionError(`${option}: found an empty name or one that comes twice; allowed are names that differ`);
+  }
+  return { all: map, first };
+}
+
+function whole(option: string, value: number, lowest: number, highest: number): number {
+  if (Number.isInteger(value) && value >= lowest && value <= highest) return value;
+  throw new OptionError(`${option}: found ${value}; allowed is a whole number from ${lowest} to ${highest}`);
+}
+
+function lifetime(option: string, seconds: number): number {
+  if (seconds > 0) return seconds;
+  throw new OptionError(`${option}: found ${seconds}; allowed is a number of seconds above 0`);
+}

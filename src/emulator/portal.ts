@@ -1,0 +1,53 @@
+import { AuthorizationCodes } from './authorization-codes.ts';
+import type { Client } from './client.ts';
+import { Grants } from './grants.ts';
+import { HelperRuns } from './helper-runs.ts';
+import { IssuedSecrets } from './issued-secrets.ts';
+import type { Observations } from './observations.ts';
+import type { Settings } from './options.ts';
+import { States } from './state.ts';
+
+/** Where the portal is reached, without a trailing slash. Known once both origins listen. */
+export interface Origins {
+  /** {base_url} of the specification. */
+  readonly base: string;
+  /** {frontend_url} of the specification. */
+  readonly frontend: string;
+}
+
+/** The portal's whole state, which the endpoints of both origins work on. */
+export interface Portal {
+  readonly settings: Settings;
+  /** The emulator's time, in milliseconds since 1970. */
+  readonly now: () => number;
+  readonly origins: () => Origins;
+  readonly issued: IssuedSecrets;
+  readonly observations: Observations;
+  readonly states: States;
+  readonly runs: HelperRuns;
+  readonly codes: AuthorizationCodes;
+  readonly grants: Grants;
+}
+
+/** A portal that has seen nothing yet. */
+export function createPortal(settings: Settings, origins: () => Origins): Portal {
+  const now = () => settings.clock.now().wall;
+  const issued = new IssuedSecrets();
+  const observations = { refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 };
+  return {
+    settings,
+    now,
+    origins,
+    issued,
+    observations,
+    states: new States(settings.stateLifetime, now, issued),
+    runs: new HelperRuns(),
+    codes: new AuthorizationCodes(settings.codeLifetime, now, issued),
+    grants: new Grants(settings, now, issued, observations),
+  };
+}
+
+/** The helper's redirection endpoint for a client (specification, endpoint 6). */
+export function codeSetUrl(portal: Portal, client: Client): string {
+  return `${portal.origins().base}/external/oauth2helper/code/set/${encodeURIComponent(client.id)}`;
+}

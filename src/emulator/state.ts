@@ -1,0 +1,84 @@
+import { createSecretKey, randomBytes } from 'node:crypto';
+import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
+import { systemRandom } from '../system/random.ts';
+import type { IssuedSecrets } from './issued-secrets.ts';
+
+/** What a state stands for: one run of the helper flow, of one client. */
+export interface State {
+  /** The JWT's `jti`. */
+  readonly id: string;
+  readonly clientId: string;
+  /** Where the client wants the code to be brought, or null where it only polls. */
+  readonly redirectUrl: string | null;
+}
+
+/** A state that was checked: good, past its expiry, or none of ours (forged, damaged, another client's). */
+export type CheckedState =
+  | { readonly kind: 'good'; readonly state: State }
+  | { readonly kind: 'expired' }
+  | { readonly kind: 'foreign' };
+
+/**
+ * The `state` of the helper flow: a JWT, unique, signed, and bound to its client by `aud` (specification, "OAuth2 helper
+ * configuration"). The claims are the emulator's choice; at the portal they are not shown.
+ */
+export class States {
+  readonly #key = createSecretKey(randomBytes(32));
+  readonly #lifetime: number;
+  readonly #now: () => number;
+  readonly #issued: IssuedSecrets;
+
+  /** @param lifetime milliseconds */
+  constructor(lifetime: number, now: () => number, issued: IssuedSecrets) {
+    this.#lifetime = lifetime;
+    this.#now = now;
+    this.#issued = issued;
+  }
+
+  /** A new state of this client. */
+  async issue(clientId: string, redirectUrl: string | null): Promise<string> {
+    const now = this.#now();
+    const jwt = await new SignJWT(redirectUrl === null ? {} : { redirect_url: redirectUrl })
+      .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
+      .setIssuer(ISSUER)
+      .setAudience(clientId)
+      .setJti(systemRandom.token(16))
+      .setIssuedAt(new Date(now))
+      .setExpirationTime(new Date(now + this.#lifetime))
+      .sign(this.#key);
+    return this.#issued.note('state', jwt);
+  }
+
+  /** Checks signature, algorithm, client and expiry. Without a client any client's state is good. */
+  async check(jwt: string, clientId?: string): Promise<CheckedState> {
+    try {
+      const { payload } = await jwtVerify<StateClaims>(jwt, this.#key, {
+        algorithms: ['HS256'],
+        issuer: ISSUER,
+        requiredClaims: ['jti', 'aud', 'exp'],
+        currentDate: new Date(this.#now()),
+        ...(clientId === undefined ? {} : { audience: clientId }),
+      });
+      const { jti, aud, redirect_url } = payload;
+      if (typeof jti !== 'string' || typeof aud !== 'string') return { kind: 'foreign' };
+      return { kind: 'good', state: { id: jti, clientId: aud, redirectUrl: redirect_url ?? null } };
+    } catch (error) {
+      return { kind: error instanceof errors.JWTExpired ? 'expired' : 'foreign' };
+    }
+  }
+}
+
+/** The id inside a state, unchecked; null where there is none. For looking things up, never for deciding anything. */
+export function stateId(jwt: string): string | null {
+  try {
+    return decodeJwt(jwt).jti ?? null;
+  } catch {
+    return null;
+  }
+}
+
+const ISSUER = 'latchkey-emulator';
+
+interface StateClaims {
+  readonly redirect_url?: string;
+}
