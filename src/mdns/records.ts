@@ -1,0 +1,87 @@
+/** A resource record as dns-packet encodes it. */
+export interface ResourceRecord {
+  readonly name: string;
+  readonly type: 'PTR' | 'SRV' | 'TXT' | 'A' | 'AAAA';
+  /** Seconds; 0 is a goodbye (RFC 6762 section 10.1). */
+  readonly ttl: number;
+  /** The cache-flush bit: nobody else has records of this name and type (RFC 6762 section 10.2). */
+  readonly flush: boolean;
+  readonly data: string | { readonly port: number; readonly target: string } | readonly Buffer[];
+}
+
+/** What the hub announces about itself. */
+export interface ServiceDescription {
+  /** See {@link toInstanceName}. */
+  readonly instanceName: string;
+  /** The hub's id: its host name is `<id>.local`. */
+  readonly id: string;
+  readonly httpsPort: number;
+  /** The TXT record's keys and values beside `txtvers` and `id`. */
+  readonly txt: Readonly<Record<string, string>>;
+  readonly address: string;
+  readonly family: 'IPv4' | 'IPv6';
+}
+
+const SERVICE_TYPE = '_latchkey._tcp.local';
+
+/** RFC 6762 section 10: records that hold a host's name or address live 2 minutes, others 75. */
+const HOST_TTL = 120;
+const OTHER_TTL = 4500;
+
+/** The longest label of a domain name, in octets (RFC 1035 section 2.3.4). */
+const LONGEST_LABEL = 63;
+
+/**
+ * Makes an instance name (RFC 6763 section 4.1.1) of what a person typed: no control characters, at most 63 octets. A
+ * dot becomes a hyphen, since the wire encoding below us takes it for the end of a label.
+ * @param suffix is kept whole where the name has to be cut
+ */
+export function toInstanceName(name: string, suffix = ''): string {
+  const clean = name
+    .replace(/\p{Cc}/gu, '')
+    .replaceAll('.', '-')
+    .trim();
+  const characters = Array.from(clean === '' ? 'Latchkey' : clean);
+  while (Buffer.byteLength(characters.join('') + suffix) > LONGEST_LABEL) characters.pop();
+  return characters.join('').trimEnd() + suffix;
+}
+
+/** The full domain name of an instance. */
+export function serviceName(instanceName: string): string {
+  return `${instanceName}.${SERVICE_TYPE}`;
+}
+
+/** The domain name of the hub as a host. */
+export function hostName(id: string): string {
+  return `${id}.local`;
+}
+
+/**
+ * The records that are the hub's alone: SRV, TXT, and one address. Only the address at which the hub is reached is
+ * announced, whatever else the machine has: an appliance tries what it is told.
+ */
+export function ownRecords(service: ServiceDescription): readonly ResourceRecord[] {
+  const { instanceName, id, httpsPort, txt, address, family } = service;
+  const name = serviceName(instanceName);
+  const target = hostName(id);
+  const strings = Object.entries({ txtvers: '1', id, ...txt }).map(([key, value]) => Buffer.from(`${key}=${value}`));
+  return [
+    { name, type: 'SRV', ttl: HOST_TTL, flush: true, data: { port: httpsPort, target } },
+    { name, type: 'TXT', ttl: OTHER_TTL, flush: true, data: strings },
+    { name: target, type: family === 'IPv4' ? 'A' : 'AAAA', ttl: HOST_TTL, flush: true, data: address },
+  ];
+}
+
+/** The record that makes the instance one of its service type's. */
+export function instancePointer(instanceName: string): ResourceRecord {
+  return { name: SERVICE_TYPE, type: 'PTR', ttl: OTHER_TTL, flush: false, data: serviceName(instanceName) };
+}
+
+/** The record that lists the service type (RFC 6763 section 9). Others may share it: nobody takes it back. */
+export const TYPE_POINTER: ResourceRecord = {
+  name: '_services._dns-sd._udp.local',
+  type: 'PTR',
+  ttl: OTHER_TTL,
+  flush: false,
+  data: SERVICE_TYPE,
+};

@@ -1,0 +1,14 @@
+#!/bin/bash
+# Runs avahi-daemon with a message bus of its own; for a mount and process namespace of its own. $1: a directory for both.
+set -eu
+mount -t tmpfs tmpfs /run
+mkdir -p /run/dbus /run/avahi-daemon
+chown avahi:avahi /run/avahi-daemon
+printf '[server]\nhost-name=observer\nuse-ipv4=yes\nuse-ipv6=yes\nenable-dbus=yes\n' > "$1/avahi.conf"
+dbus-daemon --system --nopidfile --nofork --address="unix:path=$1/bus" &
+for _ in $(seq 100); do
+  [ -S "$1/bus" ] && break
+  sleep 0.05
+done
+export DBUS_SYSTEM_BUS_ADDRESS="unix:path=$1/bus"
+exec avahi-daemon --no-drop-root --no-chroot -f "$1/avahi.conf"

@@ -1,0 +1,126 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Host, Process } from '../support/netns.ts';
+
+/** What the observers run: for `whyNoLan`. */
+export const OBSERVER_TOOLS = [
+  '/usr/bin/python3',
+  '/usr/sbin/avahi-daemon',
+  '/usr/bin/avahi-browse',
+  '/usr/bin/dbus-daemon',
+];
+
+/** A hub as an observer found and resolved it. */
+export interface Sighting {
+  readonly instanceName: string;
+  /** With `.local`, without a final dot. */
+  readonly host: string;
+  readonly addresses: readonly string[];
+  readonly port: number;
+  readonly txt: Readonly<Record<string, string>>;
+  /** Seconds on CLOCK_MONOTONIC. */
+  readonly at: number;
+}
+
+const TYPE = '_latchkey._tcp';
+
+/** Watches for hubs from one host. */
+export interface Observer {
+  /** The first sighting that `matches`, since it began to watch; throws after 10 s without one. */
+  found(matches?: (sighting: Sighting) => boolean): Promise<Sighting>;
+  /** Waits (10 s at most) until the instance has gone, which without a goodbye takes minutes. */
+  gone(instanceName: string): Promise<void>;
+}
+
+/** python3-zeroconf on this host, at its IPv4 address or another one. */
+export async function observeWithZeroconf(host: Host, address = host.address): Promise<Observer> {
+  const script = join(import.meta.dirname, 'zeroconf-observer.py');
+  const python = host.spawn('/usr/bin/python3', [script, `${TYPE}.local.`, address]);
+  await python.line((line) => JSON.parse(line).event === 'watching' || undefined);
+  const name = (full: string) => full.slice(0, -`.${TYPE}.local.`.length);
+  return {
+    found: (matches = () => true) =>
+      python.line((line) => {
+        const { event, name: full, host: target, ...rest } = JSON.parse(line);
+        if (event !== 'up') return undefined;
+        const sighting: Sighting = { ...rest, instanceName: name(full), host: target.replace(/\.$/, '') };
+        return matches(sighting) ? sighting : undefined;
+      }),
+    async gone(instanceName) {
+      await python.line((line) => {
+        const { event, name: full } = JSON.parse(line);
+        return (event === 'down' && name(full) === instanceName) || undefined;
+      });
+    },
+  };
+}
+
+/** avahi-daemon on a host, and who asks it. Disposing of it ends the daemon. */
+export interface Avahi extends AsyncDisposable {
+  /** Watches with `avahi-browse`. */
+  browse(): Observer;
+  /** Looks once, and gives what is there. */
+  browseOnce(): Promise<readonly Sighting[]>;
+}
+
+/** Starts an avahi-daemon with a message bus of its own on this host. */
+export async function startAvahi(host: Host): Promise<Avahi> {
+  const directory = await mkdtemp(join(tmpdir(), 'latchkey-avahi-'));
+  const script = join(import.meta.dirname, 'avahi.sh');
+  // In a process namespace of its own, so that the end of the first process is the end of the message bus too.
+  const isolated = ['--mount', '--pid', '--fork', '--kill-child=SIGKILL', script, directory];
+  const daemon = host.spawn('/usr/bin/unshare', isolated);
+  await daemon.errorLine((line) => line.includes('Server startup complete') || undefined);
+  const env = { ...process.env, DBUS_SYSTEM_BUS_ADDRESS: `unix:path=${directory}/bus` };
+  const avahiBrowse = (options: string) => host.spawn('/usr/bin/avahi-browse', [options, TYPE], { env });
+  return {
+    browse: () => observer(avahiBrowse('-rp')),
+    async browseOnce() {
+      const once = avahiBrowse('-rpt');
+      await once.end(10_000);
+      return once.output.split('\n').flatMap((line) => parseSighting(line) ?? []);
+    },
+    async [Symbol.asyncDispose]() {
+      await daemon.stop('SIGKILL'); // unshare ignores SIGTERM, and takes its child along
+      await rm(directory, { recursive: true });
+    },
+  };
+}
+
+function observer(browse: Process): Observer {
+  return {
+    found: (matches = () => true) =>
+      browse.line((line) => {
+        const sighting = parseSighting(line);
+        return sighting !== undefined && matches(sighting) ? sighting : undefined;
+      }),
+    async gone(instanceName) {
+      await browse.line((line) => {
+        const [event, , , name = ''] = line.split(';');
+        return (event === '-' && unescapeName(name) === instanceName) || undefined;
+      });
+    },
+  };
+}
+
+/** Reads avahi-browse's `=;interface;protocol;name;type;domain;host;address;port;txt`. */
+function parseSighting(line: string): Sighting | undefined {
+  const [event, , , name = '', , , host = '', address = '', port, ...txt] = line.split(';');
+  if (event !== '=') return undefined;
+  const pairs = [...txt.join(';').matchAll(/"([^"=]*)=([^"]*)"/g)].map(([, key = '', value = '']) => [key, value]);
+  return {
+    instanceName: unescapeName(name),
+    host,
+    addresses: [address],
+    port: Number(port),
+    txt: Object.fromEntries(pairs),
+    at: Number(process.hrtime.bigint()) / 1e9,
+  };
+}
+
+/** `\032` is a space: avahi writes what is special in decimal. */
+function unescapeName(name: string): string {
+  const bytes = name.replace(/\\(\d{3})/g, (_, code) => String.fromCharCode(Number(code))).replace(/\\(.)/g, '$1');
+  return Buffer.from(bytes, 'latin1').toString('utf8');
+}

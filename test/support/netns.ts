@@ -1,0 +1,200 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** A home network on this machine: hosts in network namespaces of their own, joined by a bridge in another one. */
+export interface Lan<Name extends string> extends AsyncDisposable {
+  readonly hosts: Readonly<Record<Name, Host>>;
+}
+
+export interface Host {
+  /** Its IPv4 address on the network, `10.77.0.x/24`, on the interface `eth0`. */
+  readonly address: string;
+  /** Its unique local IPv6 address on the same interface. */
+  readonly address6: string;
+  /** Starts a program on this host; the network's end is the program's end. */
+  spawn(command: string, args: readonly string[], options?: { env?: NodeJS.ProcessEnv; cwd?: string }): Process;
+  /** Runs a program on this host to its end (10 s at most) and gives its stdout. */
+  run(command: string, args: readonly string[]): Promise<string>;
+  /** Cuts or mends the cable. */
+  plug(state: 'up' | 'down'): Promise<void>;
+}
+
+/** A running program. */
+export interface Process {
+  readonly child: ChildProcess;
+  /** What it wrote so far, stdout and stderr. */
+  readonly output: string;
+  /**
+   * The first line of stdout (seen from the beginning) for which `pick` gives something, as `pick` gives it.
+   * @throws Error with all output, where it doesn't come in time or the program ends before
+   */
+  line<T>(pick: (line: string) => T | undefined, within?: number): Promise<T>;
+  /** The same for stderr. */
+  errorLine<T>(pick: (line: string) => T | undefined, within?: number): Promise<T>;
+  /** Waits for its own end, so many ms at most (then SIGKILL); gives the exit code, or null where a signal ended it. */
+  end(within: number): Promise<number | null>;
+  /** Sends a signal (SIGTERM) and waits for the end, 5 s at most. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+/** How many LANs this process has made: the names have to be unique on the machine. */
+let made = 0;
+
+/**
+ * Says why no LAN can be made here, or null where it can. Tests pass it to `ctx.skip`, so that it is seen.
+ * @param tools what the test runs beside `ip`, as absolute paths
+ */
+export async function whyNoLan(tools: readonly string[] = []): Promise<string | null> {
+  if (process.getuid?.() !== 0) return 'network namespaces need root';
+  for (const tool of ['/usr/sbin/ip', ...tools]) {
+    const missing = await access(tool, constants.X_OK).then(
+      () => false,
+      () => true,
+    );
+    if (missing) return `${tool} is missing`;
+  }
+  const probe = `latchkey-${process.pid}-probe`;
+  try {
+    await ip('netns', 'add', probe);
+    await ip('netns', 'del', probe);
+    return null;
+  } catch (error) {
+    return `no network namespaces here: ${error instanceof Error ? error.message.trim() : error}`;
+  }
+}
+
+/** Makes a LAN with these hosts. Nothing on it reaches the machine's own network. Disposing of it ends all of it. */
+export async function createLan<const Name extends string>(names: readonly Name[]): Promise<Lan<Name>> {
+  const prefix = `latchkey-${process.pid}-${made++}`;
+  const bridge = `${prefix}-bridge`;
+  const resources = new AsyncDisposableStack();
+  const hosts: Partial<Record<Name, Host>> = {};
+  try {
+    await addNamespace(resources, bridge);
+    await ip('-n', bridge, 'link', 'add', 'br0', 'type', 'bridge', 'mcast_snooping', '0');
+    await ip('-n', bridge, 'link', 'set', 'br0', 'up');
+    for (const [index, name] of names.entries()) {
+      const namespace = `${prefix}-${name}`;
+      await addNamespace(resources, namespace);
+      hosts[name] = await addHost(resources, { namespace, bridge, number: index + 1 });
+    }
+  } catch (error) {
+    await resources.disposeAsync();
+    throw error;
+  }
+  return { hosts: complete(hosts, names), [Symbol.asyncDispose]: () => resources.disposeAsync() };
+}
+
+async function addNamespace(resources: AsyncDisposableStack, name: string): Promise<void> {
+  await ip('netns', 'add', name);
+  resources.defer(() => ip('netns', 'del', name));
+  await ip('-n', name, 'link', 'set', 'lo', 'up');
+}
+
+async function addHost(
+  resources: AsyncDisposableStack,
+  { namespace, bridge, number }: { namespace: string; bridge: string; number: number },
+): Promise<Host> {
+  const address = `10.77.0.${number}`;
+  const address6 = `fd77::${number}`;
+  const port = `port${number}`;
+  await ip('link', 'add', port, 'netns', bridge, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', namespace);
+  await ip('-n', bridge, 'link', 'set', port, 'master', 'br0', 'up');
+  await ip('-n', namespace, 'addr', 'add', `${address}/24`, 'dev', 'eth0');
+  await ip('-n', namespace, 'addr', 'add', `${address6}/64`, 'dev', 'eth0', 'nodad');
+  await ip('-n', namespace, 'link', 'set', 'eth0', 'up');
+  await ip('-n', namespace, 'route', 'add', '224.0.0.0/4', 'dev', 'eth0');
+
+  // `ip netns exec` becomes the program, so a child's pid is the program's own.
+  const inside = (command: string, args: readonly string[]) => ['netns', 'exec', namespace, command, ...args];
+  return {
+    address,
+    address6,
+    spawn(command, args, options = {}) {
+      const child = spawn('ip', inside(command, args), { stdio: 'pipe', ...options });
+      const process = watch(child, `${command} ${args.join(' ')}`);
+      resources.defer(async () => void (await process.stop('SIGTERM')));
+      return process;
+    },
+    async run(command, args) {
+      return (await run('ip', inside(command, args), { timeout: 10_000, killSignal: 'SIGKILL' })).stdout;
+    },
+    async plug(state) {
+      await ip('-n', bridge, 'link', 'set', port, state);
+    },
+  };
+}
+
+function watch(child: ChildProcess, title: string): Process {
+  let output = '';
+  const ended = new Promise<void>((resolve) => child.once('close', resolve).once('error', resolve));
+  child.once('error', (error) => {
+    output += `${error}\n`;
+  });
+  const reader = (stream: NodeJS.ReadableStream | null) => {
+    const seen: string[] = [];
+    const listeners = new Set<(line: string) => void>();
+    if (stream !== null) {
+      createInterface(stream).on('line', (line) => {
+        output += `${line}\n`;
+        seen.push(line);
+        for (const listener of [...listeners]) listener(line);
+      });
+    }
+    return async <T>(pick: (line: string) => T | undefined, within = 10_000): Promise<T> => {
+      const { promise, resolve } = Promise.withResolvers<T>();
+      const listener = (line: string) => {
+        const picked = pick(line);
+        if (picked !== undefined) resolve(picked);
+      };
+      listeners.add(listener);
+      seen.forEach(listener);
+      const timer = new AbortController();
+      try {
+        const late = sleep(within, 'in time', { signal: timer.signal });
+        const missed = Promise.race([ended.then(() => 'before its end'), late]).then((when) => {
+          throw new Error(`${title} did not say it ${when}. It said:\n${output}`);
+        });
+        return await Promise.race([promise, missed]);
+      } finally {
+        listeners.delete(listener);
+        timer.abort();
+      }
+    };
+  };
+  async function end(within: number): Promise<number | null> {
+    const giveUp = setTimeout(() => child.kill('SIGKILL'), within);
+    await ended;
+    clearTimeout(giveUp);
+    return child.exitCode;
+  }
+  return {
+    child,
+    get output() {
+      return output;
+    },
+    line: reader(child.stdout),
+    errorLine: reader(child.stderr),
+    end,
+    stop(signal = 'SIGTERM') {
+      child.kill(signal);
+      return end(5000);
+    },
+  };
+}
+
+async function ip(...args: string[]): Promise<void> {
+  await run('ip', args, { timeout: 10_000 });
+}
+
+function complete<Name extends string>(hosts: Partial<Record<Name, Host>>, names: readonly Name[]): Record<Name, Host> {
+  const missing = names.find((name) => hosts[name] === undefined);
+  if (missing !== undefined) throw new Error(`${missing} was not made`);
+  return hosts as Record<Name, Host>;
+}
