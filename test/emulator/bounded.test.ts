@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest';
+import { BoundedMap, Recent } from '../../src/emulator/bounded.ts';
+
+test('a bounded map forgets what was set longest ago', () => {
+  const map = new BoundedMap<number>(2);
+  map.set('a', 1);
+  map.set('b', 2);
+  map.set('a', 3);
+  map.set('c', 4);
+  expect([map.get('a'), map.get('b'), map.get('c')]).toEqual([3, undefined, 4]);
+  expect(map.values()).toEqual([3, 4]);
+});
+
+test('a log keeps its newest entries in order', () => {
+  const log = new Recent<number>(3);
+  expect(log.values()).toEqual([]);
+  for (const entry of [1, 2, 3, 4, 5]) log.push(entry);
+  expect(log.values()).toEqual([3, 4, 5]);
+});

@@ -1,0 +1,153 @@
+import { decodeProtectedHeader, SignJWT, UnsecuredJWT } from 'jose';
+import { expect, test } from 'vitest';
+import {
+  ALICE,
+  config,
+  exchange,
+  FakeClock,
+  get,
+  HEATER,
+  obtainCode,
+  PUMP,
+  postConfig,
+  start,
+  stateOf,
+} from './portal-client.ts';
+
+test('config answers exactly 200 to an empty body of type application/json', async () => {
+  await using emulator = await start();
+  const url = `${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}`;
+  const typed = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' } });
+  const bare = await fetch(url, { method: 'POST' });
+  const filled = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{oops' });
+  expect([typed.status, bare.status, filled.status]).toEqual([200, 200, 200]);
+});
+
+test('config hands out the three URLs of the specification on their two origins', async () => {
+  await using emulator = await start();
+  const urls = await config(emulator);
+  const authorize = new URL(urls.authorize_url);
+  const code = new URL(urls.code_url);
+  expect(emulator.baseUrl).not.toBe(emulator.frontendUrl);
+  expect([authorize.origin, authorize.pathname]).toEqual([emulator.frontendUrl, '/sso/authorize']);
+  expect([...authorize.searchParams.keys()]).toEqual(['response_type', 'client_id', 'state']);
+  expect(authorize.searchParams.get('response_type')).toBe('code');
+  expect(code.origin + code.pathname).toBe(`${emulator.baseUrl}/external/oauth2helper/code/get/${HEATER.id}`);
+  expect([...code.searchParams.keys()]).toEqual(['state']);
+  expect(urls.accesstoken_request_url).toBe(`${emulator.frontendUrl}/sso/token`);
+  expect(stateOf(urls.code_url)).toBe(stateOf(urls.authorize_url));
+});
+
+test('JSON strings carry \\/ and \\u0026 as the portal writes them', async () => {
+  await using emulator = await start();
+  const text = await (await postConfig(emulator)).text();
+  expect(text).toContain('http:\\/\\/127.0.0.1');
+  expect(text).toContain('response_type=code\\u0026client_id=');
+  expect(text.replaceAll('\\/', '')).not.toContain('/');
+  expect(text).not.toContain('&');
+  const answer = await exchange(emulator, await obtainCode(emulator), { scope: 'a/b&c' });
+  expect(await answer.text()).toContain('"a\\/b\\u0026c"');
+});
+
+test('config answers 404 to an unknown client, and 400 to a redirect_url that is no http(s) URL', async () => {
+  await using emulator = await start();
+  expect((await postConfig(emulator, undefined, PUMP.id.replace('02', '03'))).status).toBe(404);
+  for (const bad of ['ftp://x/', 'javascript:alert(1)', '/callback', 'not a url', `http://x/${'y'.repeat(2000)}`]) {
+    expect((await postConfig(emulator, bad)).status, bad.slice(0, 30)).toBe(400);
+  }
+  const twice = `${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}?redirect_url=http://a&redirect_url=http://b`;
+  expect((await fetch(twice, { method: 'POST' })).status).toBe(400);
+  for (const good of [
+    'http://192.168.1.7:8480/callback/x',
+    'https://a.example',
+    'http://[fd00::1]/x',
+    'http://hub.local',
+  ]) {
+    expect((await postConfig(emulator, good)).status, good).toBe(200);
+  }
+});
+
+test('a client can be set to have every redirect_url refused, and still polls', async () => {
+  await using emulator = await start({ clients: [{ ...HEATER, redirectUrl: 'refuse' }] });
+  expect((await postConfig(emulator, 'http://192.168.1.7:8480/callback/x')).status).toBe(400);
+  expect((await postConfig(emulator)).status).toBe(200);
+});
+
+test('a state is a signed JWT and differs every time', async () => {
+  await using emulator = await start();
+  const [one, two] = [await config(emulator), await config(emulator)];
+  expect(decodeProtectedHeader(stateOf(one.code_url)).alg).toBe('HS256');
+  expect(stateOf(one.code_url)).not.toBe(stateOf(two.code_url));
+});
+
+test('code_url answers 404 until there is a code, then 200 with it until it expires', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock });
+  const urls = await config(emulator);
+  expect((await get(urls.code_url)).status).toBe(404);
+  await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
+  const first = await get(urls.code_url);
+  expect(first.status).toBe(200);
+  expect(Object.keys((await first.json()) as object)).toEqual(['code']);
+  clock.pass(44);
+  expect((await get(urls.code_url)).status).toBe(200);
+  clock.pass(2);
+  expect((await get(urls.code_url)).status).toBe(404);
+});
+
+test('code_url answers 404 after the exchange, or goes on serving the code when told to', async () => {
+  for (const [codeUrlAfterExchange, status] of [
+    ['gone', 404],
+    ['served', 200],
+  ] as const) {
+    await using emulator = await start({ codeUrlAfterExchange });
+    const urls = await config(emulator);
+    await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
+    const { code } = (await (await get(urls.code_url)).json()) as { code: string };
+    expect((await exchange(emulator, code)).status).toBe(200);
+    expect((await get(urls.code_url)).status).toBe(status);
+  }
+});
+
+test('an unknown client and a foreign, forged, unsigned or expired state get the very same 404 as a login that has not happened', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock });
+  const urls = await config(emulator);
+  const state = stateOf(urls.code_url);
+  await emulator.login({ state, user: ALICE.name });
+  const getUrl = (id: string, state: string) =>
+    `${emulator.baseUrl}/external/oauth2helper/code/get/${id}?state=${state}`;
+  const claims = { iss: 'latchkey-emulator', aud: HEATER.id, jti: 'x', exp: clock.wall / 1000 + 60 };
+  const forged = await new SignJWT(claims).setProtectedHeader({ alg: 'HS256' }).sign(new Uint8Array(32));
+  const unsigned = new UnsecuredJWT(claims).encode();
+  const [head = '', body = '', mac = ''] = state.split('.');
+  const changed = `${head}.${body}.${mac.startsWith('A') ? 'B' : 'A'}${mac.slice(1)}`;
+  const waiting = (await config(emulator)).code_url;
+  const answers = new Set<string>();
+  for (const url of [
+    waiting,
+    getUrl('nobody', state),
+    getUrl(PUMP.id, state),
+    getUrl(HEATER.id, forged),
+    getUrl(HEATER.id, unsigned),
+    getUrl(HEATER.id, changed),
+    getUrl(HEATER.id, ''),
+    getUrl(HEATER.id, `${state}&state=${state}`),
+  ]) {
+    const response = await get(url);
+    answers.add(`${response.status} ${response.headers.get('content-type')} ${await response.text()}`);
+  }
+  expect([...answers]).toEqual([expect.stringContaining('404 ')]);
+  expect((await get(urls.code_url)).status).toBe(200);
+  clock.pass(1801);
+  const late = await get(waiting);
+  expect(answers).toContain(`${late.status} ${late.headers.get('content-type')} ${await late.text()}`);
+});
+
+test('an expired state opens no login', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock, stateLifetime: 60 });
+  const state = stateOf((await config(emulator)).code_url);
+  clock.pass(61);
+  await expect(emulator.login({ state, user: ALICE.name })).rejects.toThrow(/^state: .*expired/);
+});

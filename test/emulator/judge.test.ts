@@ -1,0 +1,153 @@
+import { expect, test } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import {
+  ALICE,
+  config,
+  FakeClock,
+  get,
+  HEATER,
+  obtainTokens,
+  refresh,
+  requestTokens,
+  start,
+  stateOf,
+  tokens,
+  whoami,
+} from './portal-client.ts';
+
+test('the request log shows endpoint, client and status, and no secret that was sent or issued', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock });
+  const first = await obtainTokens(emulator);
+  await whoami(emulator, first.access_token);
+  await requestTokens(emulator, {
+    grant_type: 'refresh_token',
+    refresh_token: first.refresh_token,
+    scope: 'Monitoring',
+  });
+  await get(`${emulator.baseUrl}/nowhere`);
+  expect(emulator.requests.map((entry) => [entry.endpoint, entry.method, entry.status])).toEqual([
+    ['config', 'POST', 200],
+    ['code/get', 'GET', 200],
+    ['token', 'POST', 200],
+    ['whoami', 'GET', 200],
+    ['token', 'POST', 200],
+    ['unknown', 'GET', 404],
+  ]);
+  expect(emulator.requests[4]).toMatchObject({
+    time: '2031-05-05T06:07:08.000Z',
+    client: HEATER.id,
+    url: '/sso/token',
+    form: { grant_type: 'refresh_token', scope: 'Monitoring', refresh_token: expect.stringMatching(/^#.{8}$/) },
+  });
+  const served = await get(`${emulator.baseUrl}/_emulator/requests`);
+  const log = await served.text();
+  expect((JSON.parse(log) as { requests: unknown[] }).requests.length).toBe(6);
+  const secrets = [...emulator.secretsIssued(), HEATER.secret];
+  expect(secrets.filter((secret) => log.includes(secret))).toEqual([]);
+});
+
+test('every state, code and token issued is known to the judge', async () => {
+  await using emulator = await start();
+  const first = await obtainTokens(emulator);
+  const second = await tokens(await refresh(emulator, first.refresh_token));
+  expect(emulator.secretsIssued('access_token')).toEqual([first.access_token, second.access_token]);
+  expect(emulator.secretsIssued('refresh_token')).toEqual([first.refresh_token, second.refresh_token]);
+  expect(emulator.secretsIssued('state', 'code').length).toBe(2);
+  expect(emulator.secretsIssued().length).toBe(6);
+});
+
+test('polls are counted by state, with their times', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock });
+  const urls = await config(emulator);
+  const state = stateOf(urls.code_url);
+  const began = clock.wall;
+  await get(urls.code_url);
+  clock.pass(5);
+  await emulator.login({ state, user: ALICE.name });
+  await get(urls.code_url);
+  expect(emulator.polls(state)).toEqual([
+    { at: began, status: 404 },
+    { at: began + 5000, status: 200 },
+  ]);
+  expect(emulator.polls(stateOf((await config(emulator)).code_url))).toEqual([]);
+});
+
+test('refreshes of one grant that overlap are counted, those of two grants are not', async () => {
+  const gate = Promise.withResolvers<void>();
+  let held = 0;
+  const intercept = {
+    received: async ({ endpoint }: { endpoint: string }) => {
+      if (endpoint !== 'token' || emulator.grants().length < 2) return;
+      held += 1;
+      if (held === 3) gate.resolve();
+      await gate.promise;
+    },
+  };
+  await using emulator = await start({ intercept, refreshGrace: 1 });
+  const one = await obtainTokens(emulator);
+  const two = await obtainTokens(emulator);
+  const answers = await Promise.all([one, one, two].map((grant) => refresh(emulator, grant.refresh_token)));
+  expect(answers.map((answer) => answer.status)).toEqual([200, 200, 200]);
+  expect(emulator.observations).toEqual({ refreshTokensRepeated: 1, codesRepeated: 0, overlappingRefreshes: 1 });
+});
+
+test('an interceptor can lose a request before it is done, or its answer after', async () => {
+  let lose: 'received' | 'answering' | null = null;
+  await using emulator = await start({
+    intercept: {
+      received: (exchange) => (lose === 'received' ? exchange.drop() : undefined),
+      answering: (exchange) => (lose === 'answering' ? exchange.drop() : undefined),
+    },
+  });
+  const { refresh_token } = await obtainTokens(emulator);
+  lose = 'received';
+  await expect(refresh(emulator, refresh_token)).rejects.toThrow();
+  expect(emulator.grants()[0]?.generation).toBe(1);
+  lose = 'answering';
+  await expect(refresh(emulator, refresh_token)).rejects.toThrow();
+  lose = null;
+  expect(emulator.grants()[0]?.generation).toBe(2);
+  expect((await refresh(emulator, refresh_token)).status).toBe(400);
+  expect(emulator.requests.slice(-3).map((entry) => entry.status)).toEqual([null, null, 400]);
+});
+
+test('the Date header follows the emulator’s clock, on errors too', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock });
+  for (const path of ['/nowhere', '/%ff', '/api/whoami', '/_emulator/requests']) {
+    expect((await get(emulator.baseUrl + path)).headers.get('date'), path).toBe('Mon, 05 May 2031 06:07:08 GMT');
+  }
+  expect((await refresh(emulator, 'x')).headers.get('date')).toBe('Mon, 05 May 2031 06:07:08 GMT');
+});
+
+test('without options there is one client with a UUID, and both origins close when disposed', async () => {
+  let base = '';
+  {
+    await using emulator = await startEmulator();
+    base = emulator.baseUrl;
+    expect(emulator.clientId).toMatch(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
+    expect(emulator.consoleUrl).toBe(`${base}/_emulator/`);
+    expect((await get(`${base}/nowhere`)).status).toBe(404);
+  }
+  await expect(get(base)).rejects.toThrow();
+});
+
+test('on a wildcard address the URLs handed out carry the public name', async () => {
+  await using emulator = await start({ host: '0.0.0.0', publicHost: 'localhost' });
+  const urls = await config(emulator);
+  expect([emulator.baseUrl, emulator.frontendUrl, urls.code_url]).toEqual(
+    [1, 2, 3].map(() => expect.stringMatching(/^http:\/\/localhost:\d+/)),
+  );
+});
+
+test('options that can not be used are refused by name', async () => {
+  await expect(start({ port: 70_000 })).rejects.toThrow(/^port: found 70000; allowed/);
+  await expect(start({ port: 4711, frontendPort: 4711 })).rejects.toThrow(/^frontendPort: /);
+  await expect(start({ codeLifetime: 0 })).rejects.toThrow(/^codeLifetime: /);
+  await expect(start({ tokenLifetime: 1.5 })).rejects.toThrow(/^tokenLifetime: /);
+  await expect(start({ refreshGrace: -1 })).rejects.toThrow(/^refreshGrace: /);
+  await expect(start({ users: [] })).rejects.toThrow(/^users: /);
+  await expect(start({ clients: [HEATER, HEATER] })).rejects.toThrow(/^clients: /);
+});

@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { ALICE, config, get, post, start, stateOf } from './portal-client.ts';
+
+const CALLBACK = 'http://192.168.1.7:8480/callback/nonce';
+
+function postLogin(emulator: Emulator, body: unknown): Promise<Response> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return post(`${emulator.baseUrl}/_emulator/login`, text, { 'content-type': 'application/json' });
+}
+
+test('when a login by the API answers 200 the helper has the code, and location is where a browser would go next', async () => {
+  await using emulator = await start();
+  const urls = await config(emulator, CALLBACK);
+  const answer = await postLogin(emulator, { state: stateOf(urls.code_url), user: ALICE.name });
+  expect(answer.status).toBe(200);
+  const { location } = (await answer.json()) as { location: string };
+  const { code } = (await (await get(urls.code_url)).json()) as { code: string };
+  expect(location).toBe(`${CALLBACK}?code=${code}`);
+});
+
+test('without a redirect_url location is a page that can be opened, and says it can be closed', async () => {
+  await using emulator = await start();
+  const urls = await config(emulator);
+  const { location } = await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
+  expect((await get(urls.code_url)).status).toBe(200);
+  expect(await (await get(location)).text()).toContain('You can close this page');
+});
+
+test('a refusal by the API leads to the redirect_url with error=access_denied, and to no code', async () => {
+  await using emulator = await start();
+  const urls = await config(emulator, CALLBACK);
+  const answer = await postLogin(emulator, { state: stateOf(urls.code_url), user: ALICE.name, deny: true });
+  expect([answer.status, await answer.json()]).toEqual([200, { location: `${CALLBACK}?error=access_denied` }]);
+  expect((await get(urls.code_url)).status).toBe(404);
+});
+
+test('a bad login request is answered 400 with the member and what is allowed', async () => {
+  await using emulator = await start();
+  const state = stateOf((await config(emulator)).code_url);
+  const cases: [unknown, RegExp][] = [
+    ['{', /allowed is .*state, user, deny/],
+    ['[]', /allowed is .*state, user, deny/],
+    ['', /allowed is .*state, user, deny/],
+    [{ state, user: ALICE.name, denied: true }, /^denied: .*state, user, deny/],
+    [{ state, user: ALICE.name, deny: 'yes' }, /^deny: expected boolean/],
+    [{ user: ALICE.name }, /^state: expected/],
+    [{ state, user: 'bob' }, /^user: .*allowed are alice/],
+    [{ state }, /^user: .*allowed are alice/],
+    [{ state: 'x', user: ALICE.name }, /^state: .*allowed/],
+  ];
+  for (const [body, message] of cases) {
+    const answer = await postLogin(emulator, body);
+    const said = (await answer.json()) as { message: string };
+    expect([answer.status, said.message]).toEqual([400, expect.stringMatching(message)]);
+  }
+  const form = await post(`${emulator.baseUrl}/_emulator/login`, { state, user: ALICE.name });
+  expect(form.status).toBe(400);
+});

@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest';
+import { ALICE, config, FakeClock, get, HEATER, PUMP, post, start, stateOf } from './portal-client.ts';
+
+test('the login page names the client, escaped, and suits a phone and a screen reader', async () => {
+  await using emulator = await start();
+  const page = await get((await config(emulator)).authorize_url);
+  const html = await page.text();
+  expect(page.status).toBe(200);
+  expect(html).toContain('Heater &#60;7&#62;');
+  expect(html).not.toContain('<7>');
+  expect(html).toContain('name="viewport" content="width=device-width');
+  for (const id of ['username', 'password'])
+    expect(html).toMatch(new RegExp(`<label for="${id}">[^]*<input id="${id}"`));
+  expect(html).toContain('autofocus');
+  expect(html).toContain('>Refuse</button>');
+});
+
+test('pages can not be framed, kept or scripted, and their form may lead to the redirect_url', async () => {
+  await using emulator = await start();
+  const page = await get((await config(emulator, 'http://192.168.1.7:8480/x')).authorize_url);
+  const policy = page.headers.get('content-security-policy') ?? '';
+  expect(policy).toContain("default-src 'none'");
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(policy).toContain(`form-action 'self' ${emulator.baseUrl} http://192.168.1.7:8480`);
+  expect(policy).not.toContain('unsafe');
+  expect(page.headers.get('cache-control')).toBe('no-store');
+  expect(page.headers.get('referrer-policy')).toBe('no-referrer');
+});
+
+test('a redirect_url can not smuggle anything into the policy', async () => {
+  await using emulator = await start();
+  for (const redirectUrl of ["http://x;script-src'unsafe-inline'/", 'http://[fd00::1]:8480/x']) {
+    const page = await get((await config(emulator, redirectUrl)).authorize_url);
+    expect(page.headers.get('content-security-policy')).toMatch(/ http:$/);
+  }
+});
+
+test('a wrong password or user name brings the page back with a plain message, and no code', async () => {
+  await using emulator = await start();
+  const urls = await config(emulator);
+  for (const form of [
+    { username: ALICE.name, password: 'wrong' },
+    { username: 'bob', password: ALICE.password },
+    { username: ALICE.name },
+    {},
+  ]) {
+    const page = await post(urls.authorize_url, { ...form, action: 'login' });
+    expect([page.status, await page.text()]).toEqual([403, expect.stringContaining('is wrong. Please try again')]);
+  }
+  expect((await get(urls.code_url)).status).toBe(404);
+});
+
+test('a bad client, redirect address, state or response type ends in a plain page and never in a redirect', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock, autoLogin: true });
+  const state = stateOf((await config(emulator)).code_url);
+  const evil = encodeURIComponent('http://evil.example/');
+  const cases: [string, string][] = [
+    [`response_type=code&client_id=nobody&state=${state}`, 'Unknown client'],
+    [`response_type=code&client_id=nobody&redirect_uri=${evil}`, 'Unknown client'],
+    [`response_type=code&client_id=${HEATER.id}&state=${state}&redirect_uri=${evil}`, 'Unknown redirect address'],
+    [`response_type=code&client_id=${PUMP.id}&state=${state}`, 'This link is not valid'],
+    [`response_type=code&client_id=${HEATER.id}&state=x${state}`, 'This link is not valid'],
+    [`response_type=code&client_id=${HEATER.id}`, 'This link is not valid'],
+    [`response_type=token&client_id=${HEATER.id}&state=${state}`, 'This link is not complete'],
+    [`response_type=code&client_id=${HEATER.id}&state=${state}&state=${state}`, 'This link is not complete'],
+  ];
+  for (const [query, title] of cases) {
+    for (const send of [get, (url: string) => post(url, { action: 'refuse' })]) {
+      const page = await send(`${emulator.frontendUrl}/sso/authorize?${query}`);
+      expect([page.status, page.headers.get('location'), await page.text()]).toEqual([
+        400,
+        null,
+        expect.stringContaining(`<h1>${title}</h1>`),
+      ]);
+    }
+  }
+  clock.pass(1801);
+  const late = await get(
+    `${emulator.frontendUrl}/sso/authorize?response_type=code&client_id=${HEATER.id}&state=${state}`,
+  );
+  expect([late.status, await late.text()]).toEqual([400, expect.stringContaining('This link has expired')]);
+});
+
+test('only an emulator without users of its own tells how to log in', async () => {
+  await using ours = await start();
+  expect(await (await get((await config(ours)).authorize_url)).text()).not.toContain('emulated');
+  await using bare = await start({ users: undefined });
+  const urls = await config(bare);
+  expect(await (await get(urls.authorize_url)).text()).toContain('log in as <b>demo</b>');
+  expect((await post(urls.authorize_url, { username: 'demo', password: 'demo' })).status).toBe(303);
+});

@@ -1,0 +1,114 @@
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+
+/** A client of the helper, as raw as the wire: it follows nothing and hides nothing. */
+export const FORM = 'application/x-www-form-urlencoded';
+
+export interface HelperConfig {
+  readonly authorize_url: string;
+  readonly code_url: string;
+  readonly accesstoken_request_url: string;
+}
+
+export interface Tokens {
+  readonly access_token: string;
+  readonly expires_in: number;
+  readonly token_type: string;
+  readonly scope: string | null;
+  readonly refresh_token: string;
+}
+
+export const ALICE = { name: 'alice', password: 'correct horse' };
+export const HEATER = { id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', secret: 's3cret:with +%&', name: 'Heater <7>' };
+export const PUMP = { id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a02', secret: 'pump-secret' };
+
+interface Credentials {
+  readonly id: string;
+  readonly secret: string;
+}
+
+/** An emulator with two clients and one user. */
+export function start(options: EmulatorOptions = {}): Promise<Emulator> {
+  return startEmulator({ clients: [HEATER, PUMP], users: [ALICE], ...options });
+}
+
+/** A clock that tests move by hand. */
+export class FakeClock {
+  wall = Date.UTC(2031, 4, 5, 6, 7, 8);
+  now() {
+    return { wall: this.wall };
+  }
+  pass(seconds: number) {
+    this.wall += 1000 * seconds;
+  }
+}
+
+export function get(url: string, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(url, { redirect: 'manual', headers });
+}
+
+export function post(url: string, form: Record<string, string> | string, headers: Record<string, string> = {}) {
+  const body = typeof form === 'string' ? form : new URLSearchParams(form).toString();
+  return fetch(url, { method: 'POST', redirect: 'manual', headers: { 'content-type': FORM, ...headers }, body });
+}
+
+export function postConfig(emulator: Emulator, redirectUrl?: string, id = emulator.clientId): Promise<Response> {
+  const query = redirectUrl === undefined ? '' : `?redirect_url=${encodeURIComponent(redirectUrl)}`;
+  return fetch(`${emulator.baseUrl}/external/oauth2helper/config/${id}${query}`, { method: 'POST' });
+}
+
+export async function config(emulator: Emulator, redirectUrl?: string, id?: string): Promise<HelperConfig> {
+  const response = await postConfig(emulator, redirectUrl, id);
+  if (response.status !== 200) throw new Error(`config answered ${response.status}`);
+  return (await response.json()) as HelperConfig;
+}
+
+export function stateOf(url: string): string {
+  return new URL(url).searchParams.get('state') ?? '';
+}
+
+export function location(response: Response): string {
+  return response.headers.get('location') ?? '';
+}
+
+/** Goes through the helper flow up to the code, by polling. */
+export async function obtainCode(emulator: Emulator, id = emulator.clientId): Promise<string> {
+  const urls = await config(emulator, undefined, id);
+  await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
+  const { code } = (await (await get(urls.code_url)).json()) as { code: string };
+  return code;
+}
+
+export function requestTokens(
+  emulator: Emulator,
+  form: Record<string, string>,
+  client: Credentials = HEATER,
+): Promise<Response> {
+  const credentials = { client_id: client.id, client_secret: client.secret };
+  return post(`${emulator.frontendUrl}/sso/token`, { ...credentials, ...form });
+}
+
+export function exchange(emulator: Emulator, code: string, more: Record<string, string> = {}): Promise<Response> {
+  return requestTokens(emulator, { grant_type: 'authorization_code', code, ...more });
+}
+
+export function refresh(emulator: Emulator, refresh_token: string, client: Credentials = HEATER): Promise<Response> {
+  return requestTokens(emulator, { grant_type: 'refresh_token', refresh_token }, client);
+}
+
+export async function tokens(response: Response): Promise<Tokens> {
+  if (response.status !== 200) throw new Error(`the token endpoint answered ${response.status}`);
+  return (await response.json()) as Tokens;
+}
+
+/** Goes through the whole helper flow. */
+export async function obtainTokens(emulator: Emulator, more: Record<string, string> = {}): Promise<Tokens> {
+  return tokens(await exchange(emulator, await obtainCode(emulator), more));
+}
+
+export function whoami(emulator: Emulator, token: string): Promise<Response> {
+  return get(`${emulator.baseUrl}/api/whoami`, { authorization: `Bearer ${token}` });
+}
+
+export async function errorOf(response: Response): Promise<[number, unknown]> {
+  return [response.status, ((await response.json()) as { error: unknown }).error];
+}

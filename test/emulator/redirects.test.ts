@@ -1,0 +1,119 @@
+import { expect, test } from 'vitest';
+import {
+  ALICE,
+  config,
+  exchange,
+  get,
+  HEATER,
+  location,
+  obtainCode,
+  PUMP,
+  post,
+  start,
+  stateOf,
+} from './portal-client.ts';
+
+const CALLBACK = 'http://192.168.1.7:8480/callback/nonce?keep=a%20b';
+const CREDENTIALS = { username: ALICE.name, password: ALICE.password, action: 'login' };
+
+test('a login goes from the authorization page over code/set to the redirect_url, with nothing added but the code', async () => {
+  await using emulator = await start();
+  const urls = await config(emulator, CALLBACK);
+  const login = await post(urls.authorize_url, CREDENTIALS);
+  expect(login.status).toBe(303);
+  const set = new URL(location(login));
+  expect(set.origin + set.pathname).toBe(`${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`);
+  expect([...set.searchParams.keys()].sort()).toEqual(['code', 'state']);
+  expect((await get(urls.code_url)).status).toBe(404);
+  const helper = await get(set.href);
+  expect(helper.status).toBe(302);
+  expect(location(helper)).toBe(`${CALLBACK}&code=${set.searchParams.get('code')}`);
+  const polled = (await (await get(urls.code_url)).json()) as { code: string };
+  expect(polled.code).toBe(set.searchParams.get('code'));
+  expect((await exchange(emulator, polled.code)).status).toBe(200);
+});
+
+test('without a redirect_url code/set ends in a page that says it can be closed, and may be reloaded', async () => {
+  await using emulator = await start();
+  const urls = await config(emulator);
+  const set = location(await post(urls.authorize_url, CREDENTIALS));
+  for (const _ of [1, 2]) {
+    const page = await get(set);
+    expect(page.status).toBe(200);
+    expect(await page.text()).toContain('You can close this page');
+  }
+  expect((await get(urls.code_url)).status).toBe(200);
+});
+
+test('a refusal is relayed to the redirect_url as error=access_denied, unless that is switched off', async () => {
+  for (const relayRefusal of [true, false]) {
+    await using emulator = await start({ relayRefusal });
+    const urls = await config(emulator, 'http://192.168.1.7:8480/callback/nonce');
+    const refused = await post(urls.authorize_url, { action: 'refuse' });
+    expect(refused.status).toBe(303);
+    const helper = await get(location(refused));
+    if (relayRefusal) expect(location(helper)).toBe('http://192.168.1.7:8480/callback/nonce?error=access_denied');
+    else expect([helper.status, await helper.text()]).toEqual([200, expect.stringContaining('Refused')]);
+    expect((await get(urls.code_url)).status).toBe(404);
+  }
+});
+
+test('nobody can plant a code: code/set takes one only with the state it was issued for', async () => {
+  await using emulator = await start();
+  const set = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`;
+  const victim = await config(emulator, CALLBACK);
+  const stranger = await obtainCode(emulator);
+  const pumps = await obtainCode(emulator, PUMP.id);
+  for (const code of [stranger, pumps, 'made-up', '']) {
+    const response = await get(`${set}?code=${code}&state=${stateOf(victim.code_url)}`);
+    expect([response.status, response.headers.get('location')]).toEqual([400, null]);
+  }
+  const twice = await get(`${set}?code=${stranger}&code=${stranger}&state=${stateOf(victim.code_url)}`);
+  expect(twice.status).toBe(400);
+  expect((await get(set)).status).toBe(400);
+  expect((await get(`${set.replace(HEATER.id, 'nobody')}?error=access_denied`)).status).toBe(404);
+  expect((await get(victim.code_url)).status).toBe(404);
+});
+
+test('with autoLogin opening the authorize URL logs the first user in at once', async () => {
+  await using emulator = await start({ autoLogin: true });
+  const urls = await config(emulator, CALLBACK);
+  const opened = await get(urls.authorize_url);
+  expect(opened.status).toBe(302);
+  expect(location(await get(location(opened)))).toMatch(/callback\/nonce\?keep=a%20b&code=[\w-]+$/);
+});
+
+test('a link is dead once its code was exchanged', async () => {
+  await using emulator = await start();
+  const urls = await config(emulator);
+  await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
+  const { code } = (await (await get(urls.code_url)).json()) as { code: string };
+  await exchange(emulator, code);
+  const page = await get(urls.authorize_url);
+  expect([page.status, await page.text()]).toEqual([400, expect.stringContaining('used before')]);
+});
+
+test('the ordinary flow brings code and state, byte for byte, to a redirect_uri registered for the client', async () => {
+  const tool = 'http://127.0.0.1:53682/?a=1';
+  await using emulator = await start({ clients: [{ ...HEATER, redirectUris: [tool] }], autoLogin: true });
+  const query = `response_type=code&client_id=${HEATER.id}&redirect_uri=${encodeURIComponent(tool)}`;
+  const opened = await get(`${emulator.frontendUrl}/sso/authorize?${query}&state=a%2Bb+c%7e~%2F&scope=Monitoring`);
+  const [, code] =
+    /^http:\/\/127\.0\.0\.1:53682\/\?a=1&code=([\w-]+)&state=a%2Bb\+c%7e~%2F$/.exec(location(opened)) ?? [];
+  const wrong = await exchange(emulator, code ?? '', { redirect_uri: 'http://127.0.0.1:1/' });
+  expect(wrong.status).toBe(400);
+  const right = await exchange(emulator, code ?? '', { redirect_uri: tool });
+  expect([right.status, ((await right.json()) as { scope: string }).scope]).toEqual([200, 'Monitoring']);
+});
+
+test('the ordinary flow with the code/set address as redirect_uri ends on a page that shows the code', async () => {
+  await using emulator = await start({ autoLogin: true });
+  const set = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`;
+  const query = `response_type=code&client_id=${HEATER.id}&redirect_uri=${encodeURIComponent(set)}&state=of%20its%20own`;
+  const opened = location(await get(`${emulator.frontendUrl}/sso/authorize?${query}`));
+  expect(opened).toMatch(/&state=of%20its%20own$/);
+  const page = await get(opened);
+  const code = new URL(opened).searchParams.get('code') ?? '';
+  expect([page.status, await page.text()]).toEqual([200, expect.stringContaining(`<code>${code}</code>`)]);
+  expect((await exchange(emulator, code, { redirect_uri: set })).status).toBe(200);
+});

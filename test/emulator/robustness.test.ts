@@ -1,0 +1,115 @@
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import {
+  ALICE,
+  config,
+  exchange,
+  FORM,
+  HEATER,
+  obtainTokens,
+  post,
+  refresh,
+  start,
+  stateOf,
+  tokens,
+  whoami,
+} from './portal-client.ts';
+
+/** Sends bytes and gives back what came until the server closed. */
+function raw(origin: string, bytes: string): Promise<string> {
+  const { hostname, port } = new URL(origin);
+  return new Promise((resolve, reject) => {
+    let answer = '';
+    const socket = connect(Number(port), hostname, () => socket.write(bytes, 'latin1'));
+    socket.setEncoding('latin1');
+    socket.on('data', (chunk) => {
+      answer += chunk;
+    });
+    socket.on('close', () => resolve(answer));
+    socket.on('error', reject);
+  });
+}
+
+test('no malformed request gets a 5xx or stops the emulator', async () => {
+  await using emulator = await start();
+  const long = 'x'.repeat(5000);
+  const targets = [
+    '/%ff',
+    '/%',
+    '//',
+    '/\xff\xfe',
+    '*',
+    'http://evil.example/sso/authorize',
+    '/?%ff=%',
+    `/${long}`,
+    '/external/oauth2helper/config/%ff',
+    '/external/oauth2helper/config/%00?redirect_url=http://%00',
+    `/external/oauth2helper/config/${long}`,
+    `/external/oauth2helper/config/${HEATER.id}?redirect_url=http://[`,
+    `/external/oauth2helper/config/${HEATER.id}?redirect_url=http://xn--a\xff/\u00ff`,
+    `/external/oauth2helper/code/get/${HEATER.id}?state=%ff`,
+    `/external/oauth2helper/code/get/${HEATER.id}?state=..`,
+    `/external/oauth2helper/code/get/__proto__?state=e30.e30.e30`,
+    `/external/oauth2helper/code/set/${HEATER.id}?code=%ff&state=%00`,
+    `/external/oauth2helper/code/set/${HEATER.id}?error=%ff&error=2`,
+    `/sso/authorize?response_type=code&client_id=${HEATER.id}&state=\xff&redirect_uri=${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`,
+    `/sso/authorize?client_id=constructor&state=${long}`,
+    '/sso/token?grant_type=refresh_token',
+    '/api/whoami',
+    '/_emulator/login',
+    '/_emulator/requests',
+  ];
+  const heads = [
+    '',
+    'Authorization: Basic \xff\r\n',
+    'Authorization: Bearer ....\r\n',
+    'Content-Type: nonsense\r\n',
+    `Content-Type: ${FORM}\r\n`,
+    'Content-Type: application/json; charset=x\r\n',
+  ];
+  for (const origin of [emulator.baseUrl, emulator.frontendUrl]) {
+    const sent = targets.flatMap((target) =>
+      ['GET', 'POST', 'HEAD', 'OPTIONS', 'BREW'].flatMap((method) =>
+        heads.map(async (head) => {
+          const body = method === 'POST' ? '%ff=%&client_id=\xff&__proto__=1&refresh_token=a.b.c.d' : '';
+          const length = method === 'POST' ? `Content-Length: ${body.length}\r\n` : '';
+          const bytes = `${method} ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${head}${length}\r\n${body}`;
+          const answer = await raw(origin, bytes);
+          expect(answer.slice(0, 12), `${method} ${target.slice(0, 60)} ${head}`).toMatch(/^HTTP\/1\.1 [234]/);
+        }),
+      ),
+    );
+    await Promise.all(sent);
+  }
+  expect((await whoami(emulator, (await obtainTokens(emulator)).access_token)).status).toBe(200);
+});
+
+test('a body that is too large is refused and costs nothing else', async () => {
+  await using emulator = await start();
+  const answer = await post(`${emulator.frontendUrl}/sso/token`, `code=${'x'.repeat(70_000)}`);
+  expect(answer.status).toBe(413);
+});
+
+test('a flood of config requests displaces no login under way', async () => {
+  await using emulator = await start();
+  const urls = await config(emulator);
+  await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
+  for (let i = 0; i < 20; i += 1) await Promise.all(Array.from({ length: 25 }, () => config(emulator)));
+  const { code } = (await (await fetch(urls.code_url)).json()) as { code: string };
+  expect((await exchange(emulator, code)).status).toBe(200);
+});
+
+test('2000 refreshes of 200 grants take seconds, and leave every grant good', async () => {
+  await using emulator = await start();
+  const grants = await Promise.all(Array.from({ length: 200 }, () => obtainTokens(emulator)));
+  const last = await Promise.all(
+    grants.map(async (grant) => {
+      let held = grant;
+      for (let i = 0; i < 10; i += 1) held = await tokens(await refresh(emulator, held.refresh_token));
+      return held;
+    }),
+  );
+  expect(new Set(last.map((held) => held.access_token)).size).toBe(200);
+  expect(emulator.grants().every((grant) => grant.generation === 11)).toBe(true);
+  expect(emulator.observations).toEqual({ refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 });
+});
