@@ -54,6 +54,7 @@ test('a bad login request is answered 400 with the member and what is allowed', 
     const said = (await answer.json()) as { message: string };
     expect([answer.status, said.message]).toEqual([400, expect.stringMatching(message)]);
   }
-  const form = await post(`${emulator.baseUrl}/_emulator/login`, { state, user: ALICE.name });
-  expect(form.status).toBe(400);
+  const asText = JSON.stringify({ state, user: ALICE.name });
+  const answer = await post(`${emulator.baseUrl}/_emulator/login`, asText, { 'content-type': 'text/plain' });
+  expect(answer.status).toBe(400);
 });

@@ -3,6 +3,7 @@ import {
   ALICE,
   config,
   exchange,
+  FakeClock,
   get,
   HEATER,
   location,
@@ -116,4 +117,25 @@ test('the ordinary flow with the code/set address as redirect_uri ends on a page
   const code = new URL(opened).searchParams.get('code') ?? '';
   expect([page.status, await page.text()]).toEqual([200, expect.stringContaining(`<code>${code}</code>`)]);
   expect((await exchange(emulator, code, { redirect_uri: set })).status).toBe(200);
+});
+
+test('code/set shows no code that was meant for another address, that is used, or that has expired', async () => {
+  const clock = new FakeClock();
+  const tool = 'http://127.0.0.1:53682/';
+  await using emulator = await start({ clients: [{ ...HEATER, redirectUris: [tool] }], autoLogin: true, clock });
+  const set = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`;
+  const codeFor = async (address: string) => {
+    const query = `response_type=code&client_id=${HEATER.id}&redirect_uri=${encodeURIComponent(address)}`;
+    const opened = await get(`${emulator.frontendUrl}/sso/authorize?${query}`);
+    return new URL(location(opened)).searchParams.get('code') ?? '';
+  };
+  const [elsewhere, used, late] = [await codeFor(tool), await codeFor(set), await codeFor(set)];
+  await exchange(emulator, used);
+  expect((await get(`${set}?code=${elsewhere}`)).status).toBe(400);
+  expect((await get(`${set}?code=${used}`)).status).toBe(400);
+  expect((await get(`${set}?code=${late}`)).status).toBe(200);
+  const relayed = location(await get((await config(emulator, CALLBACK)).authorize_url));
+  clock.pass(46);
+  expect((await get(`${set}?code=${late}`)).status).toBe(400);
+  expect((await get(relayed)).status).toBe(400);
 });

@@ -54,6 +54,7 @@ test('a reused refresh token takes its family with it when told to, even hundred
   expect((await refresh(emulator, latest.refresh_token)).status).toBe(400);
   expect((await whoami(emulator, latest.access_token)).status).toBe(401);
   expect(emulator.grants()).toMatchObject([{ generation: 201, revoked: true }]);
+  expect(emulator.observations.refreshTokensRepeated).toBe(1);
 });
 
 test('another client with a refresh token gets nothing and harms nothing', async () => {
