@@ -1,12 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { sha256 } from '../../system/compare.ts';
+import { systemRandom } from '../../system/random.ts';
 import { Recent } from '../bounded.ts';
 import type { Client } from '../client.ts';
 import type { Portal } from '../portal.ts';
 import { type Endpoint, endpointOf } from './endpoint.ts';
 import { clientInPath, clientOf, formParameters, parameters, rawQuery } from './request-form.ts';
 
-/** One request and its answer. Secrets show as `#` and eight characters of their hash: equal ones look equal. */
+/** One request and its answer. Secrets show as `#` and eight characters of a salted hash: equal ones look equal. */
 export interface LoggedRequest {
   /** RFC 3339, UTC, by the emulator's clock. */
   readonly time: string;
@@ -24,6 +25,9 @@ export interface LoggedRequest {
   /** The answer's status, or null where it was not (yet) given or did not arrive whole. */
   status: number | null;
 }
+
+/** Keeps a masked password from being guessed by its hash. */
+const SALT = systemRandom.token(16);
 
 /** Requests that are remembered. */
 const REMEMBERED = 10_000;
@@ -91,5 +95,5 @@ function masked(form: ReadonlyMap<string, string> | null, clients: ReadonlyMap<s
 }
 
 function mask(value: string): string {
-  return `#${sha256(value).slice(0, 8)}`;
+  return `#${sha256(SALT + value).slice(0, 8)}`;
 }
