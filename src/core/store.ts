@@ -17,6 +17,10 @@ export interface StoredGrant {
  * Every method rejects with a Failure `store_unwritable` or `store_unreadable`.
  */
 export interface Store {
+  /** A named value of the hub itself, such as its id; kept sealed. */
+  setting(name: string): Promise<string | null>;
+  saveSetting(name: string, value: string): Promise<void>;
+
   appliances(): Promise<Appliance[]>;
   /** @returns false where the name is taken */
   addAppliance(appliance: Appliance): Promise<boolean>;

@@ -1,0 +1,278 @@
+import type { Instant } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import { type Grant, remaining, succeed } from '../core/grant.ts';
+import type { TokenOutcome } from '../core/outcome.ts';
+import type { Portal } from '../core/portal.ts';
+import { dueAt, type Health, type Replay, type Setback, setBack, standingAtStart } from '../core/refresh.ts';
+import type { Store, StoredGrant } from '../core/store.ts';
+import type { PortalClock } from './portal-clock.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** A grant at work. */
+export interface HeldGrant {
+  readonly grant: Grant;
+  readonly health: Health;
+  /** The refresh under way: there is never more than one. It does not reject. */
+  readonly refreshing: Promise<void> | null;
+}
+
+interface Held {
+  grant: Grant;
+  health: Health;
+  refreshing: Promise<void> | null;
+  /** Writes what could not be written yet; until then the grant is served from memory and not refreshed. */
+  unsaved: (() => Promise<boolean>) | null;
+}
+
+/** What the grants need to know of an appliance. */
+export interface GrantHolder {
+  readonly name: string;
+  readonly portal: Portal;
+  readonly replay: Replay;
+}
+
+/** Keeps every appliance's grant fresh. */
+export class Grants implements AsyncDisposable {
+  readonly #surroundings: Surroundings;
+  readonly #store: Store;
+  readonly #scheduler: Scheduler;
+  readonly #portalClock: PortalClock;
+  readonly #holder: (appliance: string) => GrantHolder | undefined;
+  readonly #spread: (appliance: string) => number;
+  readonly #held = new Map<string, Held>();
+  #stopping = false;
+
+  /**
+   * @param holder what is known of an appliance; undefined where it was removed or its portal is not configured
+   * @param spread from 0 to 1, for an appliance always the same: see `dueAt`
+   */
+  constructor(
+    surroundings: Surroundings,
+    store: Store,
+    scheduler: Scheduler,
+    portalClock: PortalClock,
+    holder: (appliance: string) => GrantHolder | undefined,
+    spread: (appliance: string) => number,
+  ) {
+    this.#surroundings = surroundings;
+    this.#store = store;
+    this.#scheduler = scheduler;
+    this.#portalClock = portalClock;
+    this.#holder = holder;
+    this.#spread = spread;
+  }
+
+  /** Takes up what the last run left, and starts to look after it. */
+  async load(): Promise<void> {
+    for (const stored of await this.#store.grants()) {
+      const held = this.#takeUp(stored);
+      if (stored.attempt !== null) {
+        this.#warn(held, 'refresh was cut short');
+        await this.#store.endAttempt(held.grant).catch((error: unknown) => this.#unwritable(held, error));
+      }
+    }
+  }
+
+  get(appliance: string): HeldGrant | undefined {
+    return this.#held.get(appliance);
+  }
+
+  /**
+   * Puts a new grant to work, in place of the one before.
+   * @param unsaved writes it, where that has failed so far
+   */
+  adopt(grant: Grant, unsaved: (() => Promise<boolean>) | null = null): void {
+    const held: Held = { grant, health: { kind: 'good' }, refreshing: null, unsaved };
+    this.#held.set(grant.appliance, held);
+    this.#schedule(held);
+    if (unsaved !== null) this.#apply(held, { kind: 'store_unwritable', detail: 'the new grant is only in memory' });
+  }
+
+  /** @throws Failure `store_unwritable`, the grant being kept then */
+  async forget(appliance: string): Promise<void> {
+    const held = this.#held.get(appliance);
+    if (held === undefined) return;
+    await this.#store.forgetGrant(appliance, held.grant.generation);
+    this.drop(appliance);
+  }
+
+  /** Stops looking after a grant whose appliance was removed. */
+  drop(appliance: string): void {
+    this.#held.delete(appliance);
+    this.#scheduler.cancel(appliance);
+  }
+
+  /**
+   * Refreshes a grant, or waits for the refresh that is under way.
+   * @returns when the refresh has ended, however it did; at once where there is no grant
+   */
+  async refresh(appliance: string): Promise<void> {
+    const held = this.#held.get(appliance);
+    if (held !== undefined) await this.#refresh(held);
+  }
+
+  /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
+  dueAt(held: HeldGrant): number | null {
+    return dueAt(held.grant, held.health, this.#surroundings.clock.now(), this.#spread(held.grant.appliance));
+  }
+
+  /** Milliseconds that the token at hand lives; null where that can't be known yet. */
+  remaining(held: HeldGrant): number | null {
+    return remaining(held.grant, this.#surroundings.clock.now(), this.#portalClock.confirmed);
+  }
+
+  /** Starts nothing more, and resolves when the refreshes that were sent have ended. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping = true;
+    await Promise.all([...this.#held.values()].map((held) => held.refreshing));
+  }
+
+  #takeUp({ grant, attempt }: StoredGrant): Held {
+    const context = this.#context(grant.appliance);
+    const { doubt, refused, health } = standingAtStart(grant, attempt, context);
+    const held: Held = { grant: { ...grant, doubt, refused }, health, refreshing: null, unsaved: null };
+    this.#held.set(grant.appliance, held);
+    this.#schedule(held);
+    return held;
+  }
+
+  #schedule(held: Held): void {
+    const { appliance } = held.grant;
+    if (this.#stopping || this.#held.get(appliance) !== held) return;
+    const at = this.dueAt(held);
+    if (at === null) this.#scheduler.cancel(appliance);
+    else this.#scheduler.plan(appliance, at, () => void this.#refresh(held));
+  }
+
+  #refresh(held: Held): Promise<void> {
+    if (this.#stopping) return Promise.resolve();
+    held.refreshing ??= this.#attempt(held)
+      .catch((error: unknown) => {
+        this.#surroundings.log.error('refresh failed unexpectedly', { error: messageOf(error) });
+        this.#apply(held, { kind: 'not_sent', detail: messageOf(error) });
+      })
+      .finally(() => {
+        held.refreshing = null;
+        this.#schedule(held);
+      });
+    return held.refreshing;
+  }
+
+  async #attempt(held: Held): Promise<void> {
+    const { grant } = held;
+    const holder = this.#holder(grant.appliance);
+    if (holder === undefined)
+      return this.#apply(held, { kind: 'misconfigured', detail: 'its portal is not configured', portalTime: null });
+    if (!(await this.#writtenAhead(held))) return;
+    const outcome = await holder.portal.refresh(grant.refreshToken);
+    if ('portalTime' in outcome) this.#portalClock.learn(outcome.portalTime);
+    if (this.#held.get(grant.appliance) !== held || held.grant !== grant) {
+      this.#surroundings.log.info('refresh came too late for its grant', { appliance: holder.name });
+      return;
+    }
+    await (outcome.kind === 'granted' ? this.#succeed(held, outcome) : this.#fail(held, outcome));
+  }
+
+  /** Commits the attempt. A rotation is not started when its result could not be kept. */
+  async #writtenAhead(held: Held): Promise<boolean> {
+    const { clock } = this.#surroundings;
+    try {
+      if (held.unsaved !== null) {
+        if (!(await held.unsaved())) return this.#reload(held);
+        held.unsaved = null;
+        held.health = { kind: 'good' };
+        if ((this.dueAt(held) ?? 0) > clock.now().uptime) return false;
+      }
+      const { appliance, generation } = held.grant;
+      return (await this.#store.beginAttempt(appliance, generation, clock.now())) || this.#reload(held);
+    } catch (error) {
+      this.#apply(held, { kind: 'store_unwritable', detail: messageOf(error) });
+      return false;
+    }
+  }
+
+  async #succeed(held: Held, outcome: Extract<TokenOutcome, { kind: 'granted' }>): Promise<void> {
+    const { tokens, portalTime } = outcome;
+    const { clock, log } = this.#surroundings;
+    const successor = succeed(
+      held.grant,
+      tokens.refreshToken ?? held.grant.refreshToken,
+      tokens,
+      clock.now(),
+      portalTime,
+    );
+    try {
+      if (!(await this.#store.replaceGrant(successor))) {
+        await this.#reload(held);
+        return;
+      }
+    } catch (error) {
+      held.grant = successor;
+      held.unsaved = () => this.#store.replaceGrant(successor);
+      this.#apply(held, { kind: 'store_unwritable', detail: messageOf(error) });
+      return;
+    }
+    held.grant = successor;
+    held.health = { kind: 'good' };
+    const name = this.#holder(successor.appliance)?.name;
+    log.info('refreshed', { appliance: name, expires_in: tokens.lifetime / 1000, generation: successor.generation });
+  }
+
+  async #fail(held: Held, outcome: Setback): Promise<void> {
+    const before = held.grant;
+    const standing = setBack(before, held.health, outcome, this.#context(before.appliance));
+    const { doubt, refused } = standing;
+    // `invalid_grant` counts only if the token refused is still the one stored.
+    const current = await this.#store.endAttempt({ ...before, doubt, refused }).catch((error: unknown) => {
+      this.#unwritable(held, error);
+      return true;
+    });
+    if (current) this.#settle(held, { ...before, doubt, refused }, standing.health);
+    else await this.#reload(held);
+  }
+
+  /** A setback that leaves nothing to write. */
+  #apply(held: Held, outcome: Setback): void {
+    const { health } = setBack(held.grant, held.health, outcome, this.#context(held.grant.appliance));
+    this.#settle(held, held.grant, health);
+  }
+
+  #settle(held: Held, grant: Grant, health: Health): void {
+    held.grant = grant;
+    held.health = health;
+    this.#warn(held, 'refresh did not succeed');
+    this.#schedule(held);
+  }
+
+  /** Another hub has written this grant: what is stored is newer than what this one holds. */
+  async #reload(held: Held): Promise<false> {
+    const { appliance } = held.grant;
+    const stored = await this.#store.grant(appliance);
+    if (this.#held.get(appliance) !== held) return false;
+    this.#surroundings.log.warn('grant was changed by another hub', { appliance: this.#holder(appliance)?.name });
+    if (stored === null) this.drop(appliance);
+    else this.#takeUp(stored);
+    return false;
+  }
+
+  #context(appliance: string): { now: Instant; confirmed: PortalClock['confirmed']; replay: Replay; fraction: number } {
+    const { clock, random } = this.#surroundings;
+    const replay = this.#holder(appliance)?.replay ?? 'late';
+    return { now: clock.now(), confirmed: this.#portalClock.confirmed, replay, fraction: random.fraction() };
+  }
+
+  #warn(held: Held, event: string): void {
+    if (held.health.kind === 'good') return;
+    const { code, message } = held.health.problem;
+    const due = held.health.retryAt;
+    const retryIn = due === null ? null : Math.round((due - this.#surroundings.clock.now().uptime) / 1000);
+    const appliance = this.#holder(held.grant.appliance)?.name;
+    this.#surroundings.log.warn(event, { appliance, problem: code, message, retry_in: retryIn });
+  }
+
+  #unwritable(held: Held, error: unknown): void {
+    const appliance = this.#holder(held.grant.appliance)?.name;
+    this.#surroundings.log.error('store could not be written', { appliance, error: messageOf(error) });
+  }
+}

@@ -1,0 +1,51 @@
+import { sameScope } from '../core/appliance.ts';
+import { leastLeft } from '../core/grant.ts';
+import type { HandOut } from '../core/hand-out.ts';
+import type { Grants, HeldGrant } from './grants.ts';
+import type { Surroundings } from './surroundings.ts';
+import { within } from './within.ts';
+
+/** Nobody is kept waiting for a refresh longer than this, in ms. */
+const LONGEST_WAIT = 10_000;
+
+/** Hands tokens out: from memory, or after the one refresh that is under way. */
+export class HandOuts {
+  readonly #grants: Grants;
+  readonly #surroundings: Pick<Surroundings, 'clock' | 'timers'>;
+
+  constructor(grants: Grants, surroundings: Pick<Surroundings, 'clock' | 'timers'>) {
+    this.#grants = grants;
+    this.#surroundings = surroundings;
+  }
+
+  /** @param scope what the appliance asks for; null where it does not say */
+  async handOut(appliance: string, scope: string | null): Promise<HandOut> {
+    const held = this.#grants.get(appliance);
+    if (held === undefined) return { kind: 'not_paired' };
+    if (scope !== null && !sameScope(scope, held.grant.scope)) return { kind: 'other_scope', scope: held.grant.scope };
+    if ((this.#grants.remaining(held) ?? 0) >= leastLeft(held.grant)) return this.#whatIsThere(held);
+
+    if (held.refreshing !== null || this.#mayRefresh(held)) {
+      await within(this.#grants.refresh(appliance), LONGEST_WAIT, this.#surroundings.timers);
+    }
+    const after = this.#grants.get(appliance);
+    return after === undefined ? { kind: 'not_paired' } : this.#whatIsThere(after);
+  }
+
+  /** A token that is too old is refreshed at once, but not against a backoff that runs: that would storm the portal. */
+  #mayRefresh(held: HeldGrant): boolean {
+    if (held.health.kind === 'good') return true;
+    const due = this.#grants.dueAt(held);
+    return due !== null && due <= this.#surroundings.clock.now().uptime;
+  }
+
+  #whatIsThere(held: HeldGrant): HandOut {
+    const { accessToken, scope } = held.grant;
+    const expiresIn = Math.floor((this.#grants.remaining(held) ?? 0) / 1000);
+    if (expiresIn >= 1) return { kind: 'token', accessToken, expiresIn, scope };
+    if (held.health.kind === 'refused') return { kind: 'needs_pairing' };
+    const due = this.#grants.dueAt(held) ?? 0;
+    const wait = Math.ceil((due - this.#surroundings.clock.now().uptime) / 1000);
+    return { kind: 'unavailable', retryAfter: Math.max(1, wait) };
+  }
+}

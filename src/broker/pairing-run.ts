@@ -1,0 +1,319 @@
+import { backoffDelay } from '../core/backoff.ts';
+import { LONGEST_TIMER } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import { succeed } from '../core/grant.ts';
+import type { TokenOutcome } from '../core/outcome.ts';
+import {
+  advance,
+  type FailureReason,
+  type Pairing,
+  type PairingEvent,
+  pollDelay,
+  resumed,
+  timeLeft,
+} from '../core/pairing.ts';
+import type { Link, LinkOutcome, PollOutcome, Unreachable } from '../core/portal.ts';
+import type { Secret } from '../core/secret.ts';
+import { sha256 } from '../system/compare.ts';
+import type { PairingContext } from './pairing-context.ts';
+
+/** A code lives 30 to 60 s; one that could not be sent in this time is given up, in ms. */
+const CODE_LIFETIME = 60_000;
+const CONFIG_BACKOFF = { base: 2000, cap: 30_000 };
+const EXCHANGE_BACKOFF = { base: 1000, cap: 5000 };
+
+/**
+ * One pairing at work: asks for the link, polls for the code while the redirect may bring it too, and exchanges the
+ * first code that comes, once.
+ */
+export class PairingRun implements AsyncDisposable {
+  readonly #context: PairingContext;
+  #pairing: Pairing;
+  /** The portal's last failure to answer, while it can't be reached. */
+  #trouble: Unreachable | null = null;
+  /** Ends the wait or the request under way whenever the pairing moves on. */
+  #step = new AbortController();
+  #exchange: Promise<void> | null = null;
+  #stopping = false;
+  readonly #watchers = new Set<() => void>();
+  #done: Promise<void> = Promise.resolve();
+
+  private constructor(context: PairingContext, pairing: Pairing) {
+    this.#context = context;
+    this.#pairing = pairing;
+  }
+
+  /** Takes a pairing up where it stands; an ended one only remembers its result. */
+  static resume(context: PairingContext, pairing: Pairing): PairingRun {
+    const run = new PairingRun(context, resumed(pairing));
+    run.#done = run.#work().catch((error: unknown) => {
+      context.surroundings.log.error('pairing failed unexpectedly', { error: messageOf(error) });
+    });
+    return run;
+  }
+
+  get pairing(): Pairing {
+    return this.#pairing;
+  }
+
+  /** Why there is no link or code just now, in words; null while the portal answers. */
+  get trouble(): string | null {
+    return this.#trouble?.detail ?? null;
+  }
+
+  /** Milliseconds until the pairing expires. */
+  get timeLeft(): number {
+    return timeLeft(this.#pairing, this.#context.surroundings.clock.now());
+  }
+
+  /** Calls `watcher` after every change, until the function it returns is called. */
+  watch(watcher: () => void): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  /** Takes a code, however it came. Resolves when its exchange has ended, or at once where another is under way. */
+  async takeCode(code: Secret): Promise<void> {
+    const { step } = this.#pairing;
+    const hash = sha256(code.reveal());
+    const now = this.#context.surroundings.clock.now();
+    const next = advance(this.#pairing, { kind: 'code', hash, at: now });
+    if (step.kind === 'waiting' && next !== this.#pairing) {
+      this.#pairing = next;
+      this.#exchange = this.#exchanged(step.link, code).catch((error: unknown) => this.#exchangeFailed(error));
+      this.#changed();
+    }
+    await this.#exchange;
+  }
+
+  /** Ends the pairing, unless it has ended already. */
+  async fail(reason: FailureReason): Promise<void> {
+    await this.#move({ kind: 'failed', reason });
+  }
+
+  /** Stops, leaving the pairing open; waits for an exchange that was sent. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping = true;
+    this.#step.abort();
+    await Promise.all([this.#done, this.#exchange]);
+  }
+
+  async #work(): Promise<void> {
+    for (let failures = 0; !this.#stopping; ) {
+      const { step } = this.#pairing;
+      switch (step.kind) {
+        case 'asking':
+          failures = (await this.#askForLink(failures)) ? 0 : failures + 1;
+          break;
+        case 'waiting':
+          await this.#pollForCode(step.link);
+          break;
+        case 'exchanging':
+          await this.#exchange;
+          break;
+        case 'ended':
+          return;
+      }
+    }
+  }
+
+  /** @param failures how often it has failed in a row. @returns whether the portal answered */
+  async #askForLink(failures: number): Promise<boolean> {
+    const { signal } = this.#step;
+    let wait = failures === 0 ? 0 : backoffDelay(CONFIG_BACKOFF, failures, this.#fraction);
+    wait = Math.max(wait, this.#askedDelay);
+    if (!(await this.#pause(wait, signal))) return true;
+    const found = this.#context.portalOf(this.#pairing.portal);
+    if (found === undefined) {
+      await this.#move({ kind: 'failed', reason: 'misconfigured' });
+      return true;
+    }
+    const redirectUrl = found.redirectUrl(this.#pairing.nonce);
+    let outcome = await found.portal.requestLink(redirectUrl, signal);
+    if (outcome.kind === 'rejected' && redirectUrl !== null && !signal.aborted) {
+      this.#log('info', 'portal refused the redirect address, polling only', { detail: outcome.detail });
+      outcome = await found.portal.requestLink(null, signal);
+    }
+    if (signal.aborted) return true;
+    this.#note(outcome);
+    switch (outcome.kind) {
+      case 'unreachable':
+        return false;
+      case 'link':
+        await this.#move({ kind: 'link', link: outcome.link });
+        return true;
+      default:
+        this.#log('warn', 'pairing is not possible', { detail: outcome.detail });
+        await this.#move({
+          kind: 'failed',
+          reason: outcome.kind === 'rejected' ? 'portal_rejected' : 'foreign_origin',
+        });
+        return true;
+    }
+  }
+
+  /** Polls until the pairing moves on, be it by a code of its own or by the redirect's. */
+  async #pollForCode(link: Link): Promise<void> {
+    const { signal } = this.#step;
+    const portal = this.#context.portalOf(this.#pairing.portal)?.portal;
+    if (portal === undefined) return this.fail('misconfigured');
+    while (!signal.aborted && !this.#stopping) {
+      const wait = pollDelay(this.#context.times.pollInterval, this.#askedDelay, this.#fraction);
+      if (!(await this.#pause(wait, signal))) return;
+      const poll = await portal.pollCode(link.codeUrl, signal);
+      if (signal.aborted) return;
+      this.#note(poll);
+      if (poll.kind === 'code') await this.takeCode(poll.code);
+    }
+  }
+
+  /** Exchanges a code: written ahead, sent once, and again only while it was certainly not sent. */
+  async #exchanged(link: Link, code: Secret): Promise<void> {
+    const { portal, scope, appliance } = this.#pairing;
+    const found = this.#context.portalOf(portal);
+    const { clock, timers } = this.#context.surroundings;
+    const since = clock.now().uptime;
+    try {
+      await this.#context.store.savePairing(this.#pairing);
+    } catch (error) {
+      this.#log('error', 'store could not be written', { error: messageOf(error) });
+      // The code was not sent. What can't be written down is not started.
+      this.#pairing = {
+        ...this.#pairing,
+        spentCodes: this.#pairing.spentCodes.slice(0, -1),
+        step: { kind: 'waiting', link },
+      };
+      this.#changed();
+      return;
+    }
+    let outcome: TokenOutcome | undefined;
+    for (let attempt = 1; found !== undefined; attempt++) {
+      outcome = await found.portal.exchange(link.tokenUrl, code, scope);
+      if ('portalTime' in outcome) this.#context.portalClock.learn(outcome.portalTime);
+      if (outcome.kind !== 'not_sent' && outcome.kind !== 'deferred') break;
+      if (this.#pairing.step.kind !== 'exchanging') return;
+      const delay = backoffDelay(EXCHANGE_BACKOFF, attempt, this.#fraction);
+      const asked = outcome.kind === 'deferred' ? (outcome.retryAfter ?? 0) : 0;
+      if (this.#stopping || clock.now().uptime - since + Math.max(delay, asked) > CODE_LIFETIME) break;
+      await timers.sleep(Math.max(delay, asked));
+    }
+    if (outcome?.kind === 'granted') return this.#conclude(appliance, outcome);
+    this.#log('warn', 'code was not exchanged', { outcome: outcome?.kind, detail: outcome?.detail });
+    // Left as it is, a stopped hub's exchange counts as lost when it is started again.
+    if (!this.#stopping) await this.#move(afterExchange(outcome));
+  }
+
+  async #conclude(
+    appliance: string,
+    { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
+  ): Promise<void> {
+    const { store, grants, surroundings } = this.#context;
+    // Ended meanwhile (replaced, cancelled): nobody wants these tokens any more.
+    if (this.#pairing.step.kind !== 'exchanging') return;
+    if (tokens.refreshToken === null) {
+      this.#log('warn', 'the portal gave no refresh token');
+      await this.#move({ kind: 'failed', reason: 'portal_rejected' });
+      return;
+    }
+    const before = { appliance, generation: await store.generation(appliance), scope: this.#pairing.scope };
+    const grant = succeed(before, tokens.refreshToken, tokens, surroundings.clock.now(), portalTime);
+    const paired = advance(this.#pairing, { kind: 'paired', scope: grant.scope });
+    const save = () => store.concludePairing(paired, grant);
+    const saved = await save().catch((error: unknown) => {
+      this.#log('error', 'store could not be written', { error: messageOf(error) });
+      return null;
+    });
+    if (saved === false) throw new Error('another hub wrote this grant at the same time');
+    grants.adopt(grant, saved === null ? save : null);
+    this.#pairing = paired;
+    this.#log('info', 'paired', { scope: grant.scope });
+    this.#changed();
+  }
+
+  /** Whatever became of it, the code may have been spent. */
+  #exchangeFailed(error: unknown): Promise<void> {
+    this.#log('error', 'exchange failed unexpectedly', { error: messageOf(error) });
+    return this.#move({ kind: 'answer_lost' });
+  }
+
+  /** Takes a step and writes it down. What can't be written now is found out anew after a restart. */
+  async #move(event: PairingEvent): Promise<void> {
+    const next = advance(this.#pairing, event);
+    if (next === this.#pairing) return;
+    this.#pairing = next;
+    const { step } = next;
+    if (step.kind === 'ended' && step.result.kind === 'failed') {
+      this.#log('info', 'pairing ended', { reason: step.result.reason });
+    }
+    await this.#context.store.savePairing(next).catch((error: unknown) => {
+      this.#log('error', 'store could not be written', { error: messageOf(error) });
+    });
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.#step.abort();
+    this.#step = new AbortController();
+    this.#tell();
+  }
+
+  #tell(): void {
+    for (const watcher of this.#watchers) watcher();
+  }
+
+  /**
+   * Waits on the boot clock, no longer than the pairing lasts.
+   * @returns whether the pairing is still where it was, and goes on
+   */
+  async #pause(delay: number, signal: AbortSignal): Promise<boolean> {
+    const { clock, timers } = this.#context.surroundings;
+    const until = clock.now().uptime + Math.min(delay, this.timeLeft);
+    for (let left = until - clock.now().uptime; left > 0 && !signal.aborted; left = until - clock.now().uptime) {
+      await timers.sleep(Math.min(left, LONGEST_TIMER), signal);
+    }
+    if (!signal.aborted && this.timeLeft <= 0) await this.#move({ kind: 'deadline' });
+    return !signal.aborted && !this.#stopping;
+  }
+
+  /** Remembers whether the portal answers, and tells the log once when it stops doing so. */
+  #note(outcome: LinkOutcome | PollOutcome): void {
+    const before = this.#trouble;
+    this.#trouble = outcome.kind === 'unreachable' ? outcome : null;
+    if (before === null && this.#trouble !== null) {
+      this.#log('warn', 'portal out of reach while pairing', { detail: this.#trouble.detail });
+    }
+    if (before?.detail !== this.#trouble?.detail) this.#tell();
+  }
+
+  /** Milliseconds that the portal's last answer asked to wait. */
+  get #askedDelay(): number {
+    return this.#trouble?.retryAfter ?? 0;
+  }
+
+  get #fraction(): number {
+    return this.#context.surroundings.random.fraction();
+  }
+
+  get #name(): string {
+    return this.#context.nameOf(this.#pairing.appliance);
+  }
+
+  #log(level: 'info' | 'warn' | 'error', event: string, fields: Record<string, string | null | undefined> = {}): void {
+    this.#context.surroundings.log[level](event, { appliance: this.#name, ...fields });
+  }
+}
+
+/** What an exchange that brought no tokens means for its pairing. */
+function afterExchange(outcome: TokenOutcome | undefined): PairingEvent {
+  switch (outcome?.kind) {
+    case undefined:
+    case 'misconfigured':
+      return { kind: 'failed', reason: 'misconfigured' };
+    case 'ambiguous':
+      return { kind: 'answer_lost' };
+    case 'rejected':
+      return { kind: 'code_refused', setback: 'portal_rejected' };
+    default:
+      return { kind: 'code_refused', setback: 'code_refused' };
+  }
+}

@@ -1,0 +1,121 @@
+import type { Appliance } from '../core/appliance.ts';
+import { Failure } from '../core/failure.ts';
+import type { FailureReason, Pairing } from '../core/pairing.ts';
+import type { Secret } from '../core/secret.ts';
+import { sameSecret } from '../system/compare.ts';
+import type { PairingContext } from './pairing-context.ts';
+import { PairingRun } from './pairing-run.ts';
+import { within } from './within.ts';
+
+/** What came to `/callback/{nonce}`. */
+export type Callback =
+  | { readonly kind: 'code'; readonly code: Secret }
+  | { readonly kind: 'error'; readonly error: string }
+  | { readonly kind: 'nothing' };
+
+/** A person who was sent back by the portal waits no longer than this for a result, in ms. */
+const LONGEST_WAIT = 10_000;
+/** Bytes of a nonce: 128 bits. */
+const NONCE_BYTES = 16;
+/** How many ended pairings are remembered, so that their result page can be shown again. */
+const ENDED_REMEMBERED = 1000;
+
+/** The pairings, at most one open for each appliance. */
+export class Pairings implements AsyncDisposable {
+  readonly #context: PairingContext;
+  readonly #runs = new Map<string, PairingRun>();
+  readonly #byAppliance = new Map<string, PairingRun>();
+
+  constructor(context: PairingContext) {
+    this.#context = context;
+  }
+
+  /** Takes up the pairings that the last run left; the open ones go on. */
+  async load(): Promise<void> {
+    for (const pairing of await this.#context.store.pairings()) {
+      const run = PairingRun.resume(this.#context, pairing);
+      this.#remember(run);
+    }
+  }
+
+  /**
+   * Starts a pairing; one that is open for the appliance is replaced by it.
+   * @throws Failure as the store
+   */
+  async begin({ id, portal, scope }: Appliance): Promise<PairingRun> {
+    const { random, clock } = this.#context.surroundings;
+    await this.#byAppliance.get(id)?.fail('replaced');
+    const pairing: Pairing = {
+      id: random.uuid(),
+      appliance: id,
+      portal,
+      scope,
+      nonce: random.token(NONCE_BYTES),
+      begun: clock.now(),
+      lifetime: this.#context.times.lifetime,
+      spentCodes: [],
+      setback: null,
+      step: { kind: 'asking' },
+    };
+    await this.#context.store.savePairing(pairing);
+    const run = PairingRun.resume(this.#context, pairing);
+    this.#remember(run);
+    return run;
+  }
+
+  /** @throws Failure `pairing_unknown` */
+  get(id: string): PairingRun {
+    const run = this.#runs.get(id);
+    if (run !== undefined) return run;
+    throw new Failure('pairing_unknown', 'this pairing is not known any more: start another with "latchkey pair"');
+  }
+
+  /** The newest pairing of an appliance, open or ended. */
+  ofAppliance(appliance: string): PairingRun | undefined {
+    return this.#byAppliance.get(appliance);
+  }
+
+  /** Ends the open pairing of an appliance, if there is one. */
+  async end(appliance: string, reason: FailureReason): Promise<void> {
+    await this.#byAppliance.get(appliance)?.fail(reason);
+  }
+
+  /** Forgets the pairings of an appliance that was removed. */
+  async drop(appliance: string): Promise<void> {
+    await this.end(appliance, 'cancelled');
+    this.#byAppliance.delete(appliance);
+    for (const [id, run] of this.#runs) if (run.pairing.appliance === appliance) this.#runs.delete(id);
+  }
+
+  /**
+   * Takes what the portal's redirect brought.
+   * @returns the pairing, as far as it has come within the time that a person waits; null for a nonce nobody gave out
+   */
+  async receive(nonce: string, callback: Callback): Promise<Pairing | null> {
+    const run = [...this.#runs.values()].find((candidate) => sameSecret(candidate.pairing.nonce, nonce));
+    if (run === undefined) return null;
+    if (callback.kind === 'code') {
+      await within(run.takeCode(callback.code), LONGEST_WAIT, this.#context.surroundings.timers);
+    }
+    if (callback.kind === 'error') {
+      await run.fail(callback.error === 'access_denied' ? 'refused_by_user' : 'portal_rejected');
+    }
+    return run.pairing;
+  }
+
+  /** Stops polling; the pairings stay open, and go on when the hub is started again. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#runs.values()].map((run) => run[Symbol.asyncDispose]()));
+  }
+
+  #remember(run: PairingRun): void {
+    this.#runs.set(run.pairing.id, run);
+    this.#byAppliance.set(run.pairing.appliance, run);
+    if (this.#runs.size <= ENDED_REMEMBERED) return;
+    for (const [id, { pairing }] of this.#runs) {
+      if (pairing.step.kind !== 'ended') continue;
+      this.#runs.delete(id);
+      break;
+    }
+  }
+}

@@ -1,0 +1,13 @@
+import type { Secret } from './secret.ts';
+
+/** What an appliance is answered when it asks for its token. */
+export type HandOut =
+  /** `expiresIn` is what is left, in whole seconds, rounded down. */
+  | { readonly kind: 'token'; readonly accessToken: Secret; readonly expiresIn: number; readonly scope: string | null }
+  | { readonly kind: 'not_paired' }
+  /** A person must log in again, and no token at hand lives. */
+  | { readonly kind: 'needs_pairing' }
+  /** No token for now; `retryAfter` in whole seconds. */
+  | { readonly kind: 'unavailable'; readonly retryAfter: number }
+  /** The hub can't narrow or widen a portal's token; `scope` is what the grant has. */
+  | { readonly kind: 'other_scope'; readonly scope: string | null };

@@ -1,0 +1,98 @@
+import type { TokenOutcome } from '../core/outcome.ts';
+import type { LinkOutcome, PollOutcome, Portal, Unreachable } from '../core/portal.ts';
+import type { Secret } from '../core/secret.ts';
+import { type Exchange, LIMITS, type Limits, type PortalAnswer, postForm, RepeatableRequests } from './http.ts';
+import { classify } from './outcome.ts';
+import { parseCode, parseLink } from './wire.ts';
+
+/** What the hub must know of a portal. */
+export interface PortalSettings {
+  /** The API's origin, without a path. */
+  readonly baseUrl: string;
+  /** The web frontend's origin, without a path. */
+  readonly frontendUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: Secret;
+  /** Further CAs to trust, PEM. Node's own are trusted too. */
+  readonly ca: string[];
+  readonly limits?: Limits;
+}
+
+/** The portal of the specification, over HTTP. Redirects are never followed: one could carry the secret elsewhere. */
+export class HttpPortal implements Portal, AsyncDisposable {
+  readonly #settings: PortalSettings;
+  readonly #requests: RepeatableRequests;
+
+  constructor(settings: PortalSettings) {
+    this.#settings = settings;
+    this.#requests = new RepeatableRequests(settings.ca);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#requests[Symbol.asyncDispose]();
+  }
+
+  async requestLink(redirectUrl: string | null, signal: AbortSignal): Promise<LinkOutcome> {
+    const url = new URL(`/external/oauth2helper/config/${this.#settings.clientId}`, this.#settings.baseUrl);
+    if (redirectUrl !== null) url.searchParams.set('redirect_url', redirectUrl);
+    const answer = await this.#requests.send('POST', url, signal);
+    if (typeof answer === 'string') return { kind: 'unreachable', detail: answer, retryAfter: null };
+    const { status } = answer;
+    if (status >= 300 && status < 500 && status !== 408 && status !== 429) {
+      return { kind: 'rejected', detail: `the config endpoint answered HTTP ${status}` };
+    }
+    const link = status === 200 ? parseLink(answer.body) : null;
+    if (link === null) return unreachable(answer);
+    const foreign = Object.values(link).find((address: string) => !this.#isOurs(address));
+    if (foreign === undefined) return { kind: 'link', link };
+    return { kind: 'foreign_origin', detail: `the portal named an address on ${originOf(foreign)}` };
+  }
+
+  async pollCode(codeUrl: string, signal: AbortSignal): Promise<PollOutcome> {
+    const answer = await this.#requests.send('GET', new URL(codeUrl), signal);
+    if (typeof answer === 'string') return { kind: 'unreachable', detail: answer, retryAfter: null };
+    if (answer.status === 404) return { kind: 'not_yet' };
+    const code = answer.status === 200 ? parseCode(answer.body) : null;
+    return code === null ? unreachable(answer) : { kind: 'code', code };
+  }
+
+  exchange(tokenUrl: string, code: Secret, scope: string | null): Promise<TokenOutcome> {
+    const form = { grant_type: 'authorization_code', code: code.reveal(), ...(scope === null ? {} : { scope }) };
+    return this.#token(new URL(tokenUrl), form);
+  }
+
+  refresh(refreshToken: Secret): Promise<TokenOutcome> {
+    const url = new URL('/sso/token', this.#settings.frontendUrl);
+    return this.#token(url, { grant_type: 'refresh_token', refresh_token: refreshToken.reveal() });
+  }
+
+  async #token(url: URL, form: Record<string, string>): Promise<TokenOutcome> {
+    const { clientId, clientSecret, ca, limits = LIMITS } = this.#settings;
+    const credentials = { client_id: clientId, client_secret: clientSecret.reveal() };
+    const exchange: Exchange = await postForm(url, { ...form, ...credentials }, ca, limits);
+    switch (exchange.kind) {
+      case 'answer':
+        return classify(exchange.answer);
+      case 'not_sent':
+        return exchange;
+      case 'no_answer':
+        return { kind: 'ambiguous', detail: exchange.detail };
+    }
+  }
+
+  /** Only the two configured origins may be sent a person, a poll or the secret. */
+  #isOurs(address: string): boolean {
+    const origin = originOf(address);
+    return origin === new URL(this.#settings.baseUrl).origin || origin === new URL(this.#settings.frontendUrl).origin;
+  }
+}
+
+function originOf(address: string): string {
+  const url = URL.parse(address);
+  return url === null || url.username !== '' || url.password !== '' ? 'no usable address' : url.origin;
+}
+
+function unreachable({ status, retryAfter }: PortalAnswer): Unreachable {
+  const detail = status === 200 ? 'an answer that is not what the specification says' : `HTTP ${status}`;
+  return { kind: 'unreachable', detail, retryAfter };
+}

@@ -1,0 +1,134 @@
+import { getCACertificates } from 'node:tls';
+import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
+import { messageOf } from '../core/failure.ts';
+import { parseRetryAfter } from './retry-after.ts';
+
+/** A whole answer of the portal. */
+export interface PortalAnswer {
+  readonly status: number;
+  readonly body: string;
+  /** What `Retry-After` asks for, in ms; null where it is absent or makes no sense. */
+  readonly retryAfter: number | null;
+  /** The portal's clock by its `Date`, in ms since 1970; null where it is absent. */
+  readonly portalTime: number | null;
+}
+
+/** What became of a request: whether anything was sent decides what a failure means. */
+export type Exchange =
+  | { readonly kind: 'answer'; readonly answer: PortalAnswer }
+  | { readonly kind: 'not_sent'; readonly detail: string }
+  | { readonly kind: 'no_answer'; readonly detail: string };
+
+/** Milliseconds and bytes that a request to the portal may take. */
+export interface Limits {
+  readonly connect: number;
+  readonly headers: number;
+  /** Between two pieces of the body. */
+  readonly body: number;
+  /** Of all together, once connected; a body that drips in forever ends here. */
+  readonly total: number;
+  readonly bytes: number;
+}
+
+/** A refresh is sent once and waited for long: a lost answer costs more than a minute. */
+export const LIMITS: Limits = { connect: 10_000, headers: 60_000, body: 30_000, total: 120_000, bytes: 256 * 1024 };
+
+/** Polls and config requests may be given up sooner: they are asked again. */
+export const IMPATIENT: Limits = { ...LIMITS, headers: 15_000, body: 15_000, total: 30_000 };
+
+/**
+ * Sends a form on a connection of its own. A reused connection that breaks would leave open whether the portal acted
+ * on what was sent; on a fresh one, whatever fails before the connection stands was certainly not sent.
+ * @param ca further CAs to trust, PEM; the usual ones are trusted too
+ */
+export async function postForm(
+  url: URL,
+  form: Record<string, string>,
+  ca: string[],
+  limits: Limits,
+): Promise<Exchange> {
+  let connected = false;
+  const connect = buildConnector({ timeout: limits.connect, ...trusting(ca) });
+  const client = new Client(url.origin, {
+    connect: (options, callback) =>
+      connect(options, (...result) => {
+        connected = result[0] === null;
+        callback(...result);
+      }),
+    ...limitsOf(limits),
+  });
+  try {
+    const answer = await ask(client, limits, {
+      method: 'POST',
+      path: url.pathname + url.search,
+      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+      body: new URLSearchParams(form).toString(),
+    });
+    return { kind: 'answer', answer };
+  } catch (error) {
+    return { kind: connected ? 'no_answer' : 'not_sent', detail: messageOf(error) };
+  } finally {
+    client.destroy().catch(() => undefined);
+  }
+}
+
+/** The connections for requests that can be repeated: config and polls. */
+export class RepeatableRequests implements AsyncDisposable {
+  readonly #pools = new Map<string, Pool>();
+  readonly #ca: string[];
+
+  constructor(ca: string[]) {
+    this.#ca = ca;
+  }
+
+  /** @returns a whole answer, or in words why there is none */
+  async send(method: 'GET' | 'POST', url: URL, signal: AbortSignal): Promise<PortalAnswer | string> {
+    const pool = this.#pools.get(url.origin) ?? this.#open(url.origin);
+    const headers = {
+      accept: 'application/json',
+      ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
+    };
+    try {
+      return await ask(pool, IMPATIENT, { method, path: url.pathname + url.search, headers, signal });
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#pools.values()].map((pool) => pool.destroy()));
+  }
+
+  #open(origin: string): Pool {
+    const connect = { timeout: IMPATIENT.connect, ...trusting(this.#ca) };
+    const pool = new Pool(origin, { connections: 8, connect, ...limitsOf(IMPATIENT) });
+    this.#pools.set(origin, pool);
+    return pool;
+  }
+}
+
+async function ask(
+  dispatcher: Dispatcher,
+  limits: Limits,
+  { signal, ...options }: Dispatcher.RequestOptions & { signal?: AbortSignal },
+): Promise<PortalAnswer> {
+  const deadline = AbortSignal.timeout(limits.total);
+  const either = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
+  const { statusCode, headers, body } = await dispatcher.request({ ...options, signal: either });
+  const portalTime = Date.parse(String(headers['date'] ?? '')) || null;
+  return {
+    status: statusCode,
+    body: await body.text(),
+    retryAfter: parseRetryAfter(String(headers['retry-after'] ?? ''), portalTime),
+    portalTime,
+  };
+}
+
+function limitsOf({ headers, body, bytes }: Limits): Client.Options {
+  return { headersTimeout: headers, bodyTimeout: body, maxResponseSize: bytes, pipelining: 1 };
+}
+
+/** Node's own CAs fall away as soon as any is named. */
+function trusting(ca: string[]): { ca?: string[] } {
+  return ca.length === 0 ? {} : { ca: [...getCACertificates('default'), ...ca] };
+}

@@ -1,0 +1,12 @@
+/**
+ * Reads a `Retry-After` header (RFC 9110, 10.2.3): seconds, or a date, which is held against the sender's own `Date`
+ * because the hub's clock may be wrong.
+ * @returns milliseconds, or null where there is nothing usable
+ */
+export function parseRetryAfter(header: string, portalTime: number | null): number | null {
+  const text = header.trim();
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  const date = Date.parse(text);
+  if (Number.isNaN(date) || portalTime === null) return null;
+  return Math.max(0, date - portalTime);
+}

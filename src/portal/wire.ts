@@ -1,0 +1,74 @@
+import * as v from 'valibot';
+import type { TokenResponse } from '../core/outcome.ts';
+import type { Link } from '../core/portal.ts';
+import { Secret } from '../core/secret.ts';
+
+/** The value of `expires_in` where the portal leaves it out (specification, part "Limits"), in seconds. */
+const USUAL_LIFETIME = 3600;
+/** A token that claims to live longer than this is looked after as if it lived this long, in seconds. */
+const LONGEST_LIFETIME = 365 * 86_400;
+
+const helperConfiguration = v.object({
+  authorize_url: v.string(),
+  code_url: v.string(),
+  accesstoken_request_url: v.string(),
+});
+
+const codeAnswer = v.object({ code: v.pipe(v.string(), v.minLength(1), v.maxLength(4096)) });
+
+const seconds = v.pipe(
+  v.union([v.number(), v.pipe(v.string(), v.regex(/^\d{1,10}$/), v.transform(Number))]),
+  v.finite(),
+  v.minValue(1),
+  v.transform((value) => Math.min(value, LONGEST_LIFETIME)),
+);
+
+const tokenAnswer = v.object({
+  access_token: v.pipe(v.string(), v.minLength(1)),
+  refresh_token: v.nullish(v.pipe(v.string(), v.minLength(1))),
+  scope: v.nullish(v.string()),
+  expires_in: v.nullish(seconds, USUAL_LIFETIME),
+});
+
+const errorAnswer = v.object({ error: v.string(), error_description: v.nullish(v.string()) });
+
+/** Parses the config endpoint's answer; null where it is none. */
+export function parseLink(body: string): Link | null {
+  const parsed = parse(helperConfiguration, body);
+  if (parsed === null) return null;
+  const { authorize_url, code_url, accesstoken_request_url } = parsed;
+  return { authorizeUrl: authorize_url, codeUrl: code_url, tokenUrl: accesstoken_request_url };
+}
+
+/** Parses what polling gives once there is a code; null where it is none. */
+export function parseCode(body: string): Secret | null {
+  const parsed = parse(codeAnswer, body);
+  return parsed === null ? null : new Secret(parsed.code);
+}
+
+/** Parses a token response; null where it is none. An empty scope counts as none. */
+export function parseTokens(body: string): TokenResponse | null {
+  const parsed = parse(tokenAnswer, body);
+  if (parsed === null) return null;
+  return {
+    accessToken: new Secret(parsed.access_token),
+    refreshToken: parsed.refresh_token == null ? null : new Secret(parsed.refresh_token),
+    scope: parsed.scope || null,
+    lifetime: parsed.expires_in * 1000,
+  };
+}
+
+/** The `error` of an OAuth error answer (RFC 6749, 5.2), null where the body is none. */
+export function parseError(body: string): string | null {
+  const error = parse(errorAnswer, body)?.error;
+  return error !== undefined && /^[\x20-\x21\x23-\x5b\x5d-\x7e]{1,64}$/.test(error) ? error : null;
+}
+
+function parse<const Schema extends v.GenericSchema>(schema: Schema, body: string): v.InferOutput<Schema> | null {
+  try {
+    const result = v.safeParse(schema, JSON.parse(body));
+    return result.success ? result.output : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,60 @@
+import type { Database } from 'better-sqlite3';
+import { Failure } from '../core/failure.ts';
+
+/**
+ * The schema's history: number N is the step from version N - 1 to N, and `user_version` says how far a database has
+ * come. A step that was released is never changed.
+ */
+const MIGRATIONS: readonly string[] = [
+  `CREATE TABLE settings (
+     name TEXT PRIMARY KEY,
+     sealed TEXT NOT NULL
+   ) STRICT, WITHOUT ROWID;
+   CREATE TABLE appliances (
+     id TEXT PRIMARY KEY,
+     name TEXT NOT NULL UNIQUE,
+     scope TEXT,
+     portal TEXT NOT NULL,
+     secret_hash TEXT NOT NULL
+   ) STRICT, WITHOUT ROWID;
+   -- A grant that was forgotten leaves its generation behind, so that no late answer can be taken for its successor.
+   CREATE TABLE grants (
+     appliance TEXT PRIMARY KEY REFERENCES appliances (id) ON DELETE CASCADE,
+     generation INTEGER NOT NULL,
+     tokens TEXT,
+     attributes TEXT,
+     attempt TEXT,
+     doubt TEXT,
+     refused TEXT
+   ) STRICT, WITHOUT ROWID;
+   CREATE TABLE pairings (
+     number INTEGER PRIMARY KEY,
+     id TEXT NOT NULL UNIQUE,
+     appliance TEXT NOT NULL REFERENCES appliances (id) ON DELETE CASCADE,
+     sealed TEXT NOT NULL,
+     attributes TEXT NOT NULL,
+     step TEXT NOT NULL
+   ) STRICT;
+   CREATE INDEX pairings_of_appliance ON pairings (appliance, number);`,
+];
+
+/**
+ * Brings a database to the newest schema, each step whole or not at all.
+ * @throws Failure `store_unreadable` where a newer Latchkey has written it
+ */
+export function migrate(database: Database): void {
+  const version = Number(database.pragma('user_version', { simple: true }));
+  if (version > MIGRATIONS.length) {
+    throw new Failure(
+      'store_unreadable',
+      `the store has schema ${version}, written by a newer Latchkey; this one knows schemas up to ${MIGRATIONS.length}: install the newer version again, or restore a backup`,
+    );
+  }
+  for (const [index, step] of MIGRATIONS.entries()) {
+    if (index < version) continue;
+    database.transaction(() => {
+      database.exec(step);
+      database.pragma(`user_version = ${index + 1}`);
+    })();
+  }
+}

@@ -1,0 +1,80 @@
+import { constants } from 'node:fs';
+import { access, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Failure } from '../core/failure.ts';
+import { KEY_BYTES } from './sealing.ts';
+
+/**
+ * Makes sure that the state directory is there, writable, and closed to everybody else.
+ * @throws Failure `state_dir_unusable`
+ */
+export async function openStateDirectory(path: string): Promise<void> {
+  const unusable = (what: string, cause?: unknown) =>
+    new Failure('state_dir_unusable', `the state directory ${path} (hub.state_dir) ${what}`, { cause });
+  const found = await stat(path).catch(() => null);
+  if (found === null) {
+    await mkdir(path, { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
+      throw unusable("can't be made: name another one, or run Latchkey as a user who may", cause);
+    });
+    return;
+  }
+  if (!found.isDirectory()) throw unusable('is no directory');
+  if ((found.mode & 0o077) !== 0) {
+    const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
+    throw unusable(`is open to other users (mode ${mode}): close it with "chmod 700 ${path}"`);
+  }
+  await access(path, constants.R_OK | constants.W_OK | constants.X_OK).catch((cause: unknown) => {
+    throw unusable("can't be written by this user", cause);
+  });
+}
+
+/**
+ * The key that the store is sealed with: the systemd credential `store.key` where there is one, else the file of that
+ * name in the state directory, made at the first start. Either holds 32 bytes as base64url text.
+ * @param credentials systemd's `$CREDENTIALS_DIRECTORY`
+ * @throws Failure `store_key_wrong`
+ */
+export async function storeKey(
+  stateDirectory: string,
+  credentials: string | undefined,
+  freshKey: () => string,
+): Promise<Uint8Array> {
+  if (credentials !== undefined) {
+    const credential = join(credentials, 'store.key');
+    const text = await readFile(credential, 'utf8').catch(() => null);
+    if (text !== null) return parseKey(credential, text);
+  }
+  const path = join(stateDirectory, 'store.key');
+  const kept = await readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === 'ENOENT') return null;
+    throw new Failure('store_key_wrong', `the store key ${path} can't be read`, { cause });
+  });
+  if (kept !== null) {
+    const mode = (await stat(path)).mode & 0o777;
+    if ((mode & 0o077) === 0) return parseKey(path, kept);
+    throw new Failure(
+      'store_key_wrong',
+      `the store key ${path} is open to other users: close it with "chmod 600 ${path}"`,
+    );
+  }
+  if ((await stat(join(stateDirectory, 'latchkey.db')).catch(() => null)) !== null) {
+    throw new Failure(
+      'store_key_wrong',
+      `the store key ${path} is missing, and ${join(stateDirectory, 'latchkey.db')} can't be opened without it: put the key back, or restore a backup`,
+    );
+  }
+  const text = freshKey();
+  await writeFile(path, `${text}\n`, { mode: 0o600, flag: 'wx', flush: true }).catch((cause: unknown) => {
+    throw new Failure('state_dir_unusable', `the store key ${path} can't be written`, { cause });
+  });
+  return parseKey(path, text);
+}
+
+function parseKey(path: string, text: string): Uint8Array {
+  const key = Buffer.from(text.trim(), 'base64url');
+  if (key.length === KEY_BYTES) return key;
+  throw new Failure(
+    'store_key_wrong',
+    `the store key ${path} is not ${KEY_BYTES} bytes in base64url: put the right one back`,
+  );
+}
