@@ -1,0 +1,45 @@
+import * as v from 'valibot';
+import type { FailureCode } from '../core/failure.ts';
+
+/** The control socket's requests: JSON over HTTP on a Unix socket, below `/v1`. */
+
+/** `POST /v1/appliances` */
+export const addRequest = v.strictObject({
+  name: v.string(),
+  scope: v.optional(v.nullable(v.string()), null),
+  portal: v.optional(v.nullable(v.string()), null),
+});
+
+/** The answer to `POST /v1/appliances` and `…/{name}/secret`, as `latchkey appliance add --json` prints it. */
+export interface CredentialsAnswer {
+  readonly name: string;
+  readonly client_id: string;
+  readonly client_secret: string;
+  readonly token_endpoint: string;
+  readonly ca_fingerprint: string;
+}
+
+/** The answer to `POST /v1/appliances/{name}/pairings`. */
+export interface PairingStarted {
+  readonly pairing: string;
+}
+
+/** The answer to `GET /v1/appliances/{name}/token`: an RFC 6749 token response; `scope` is left out where there is none. */
+export interface TokenAnswer {
+  readonly access_token: string;
+  readonly token_type: 'Bearer';
+  readonly expires_in: number;
+  readonly scope?: string;
+}
+
+/** The answer to `GET /v1/ca`. */
+export interface AuthorityAnswer {
+  readonly certificate: string;
+  readonly fingerprint: string;
+}
+
+/** Every answer that is not 2xx. */
+export interface FailureAnswer {
+  readonly code: FailureCode;
+  readonly message: string;
+}

@@ -1,0 +1,88 @@
+import type { FailureReason } from './pairing.ts';
+import type { ProblemCode } from './problem.ts';
+import type { Secret } from './secret.ts';
+
+/** The hub in `status`; ports and address are what is really in use. */
+export interface HubStatus {
+  readonly id: string;
+  readonly name: string;
+  readonly version: string;
+  /** Null while no address of the home network is there. */
+  readonly address: string | null;
+  readonly http_port: number;
+  readonly https_port: number;
+  readonly ca_fingerprint: string;
+  /** Seconds since the daemon was started. */
+  readonly uptime: number;
+}
+
+/** Where an appliance stands, in the words of DESIGN.md ("The command line"). */
+export type ApplianceState = 'unpaired' | 'pairing' | 'active' | 'retrying' | 'needs_pairing';
+
+/** An appliance in `status`; times in seconds, instants in RFC 3339 UTC. */
+export interface ApplianceStatus {
+  readonly name: string;
+  readonly client_id: string;
+  readonly state: ApplianceState;
+  /** The grant's scope, or where there is no grant the one that will be asked for. */
+  readonly scope: string | null;
+  /** What is left of the token at hand; null where there is none or its age is unknown. */
+  readonly expires_in: number | null;
+  /** Until the next refresh; null where none is planned. */
+  readonly refresh_in: number | null;
+  readonly last_refresh: string | null;
+  readonly problem: { readonly code: ProblemCode; readonly message: string; readonly since: string } | null;
+  readonly portal: string;
+  /** Only while a pairing waits for a person. */
+  readonly authorize_url?: string;
+}
+
+/** An appliance's credentials, shown once. */
+export interface IssuedCredentials {
+  readonly name: string;
+  readonly clientId: string;
+  readonly clientSecret: Secret;
+  readonly tokenEndpoint: string;
+  readonly caFingerprint: string;
+}
+
+/** A pairing as it is followed; the same shape that `latchkey pair --json` prints. */
+export type PairingReport =
+  /** The portal was not reached yet; the hub goes on trying. */
+  | { readonly event: 'connecting'; readonly problem: string | null; readonly expires_in: number }
+  | { readonly event: 'waiting'; readonly authorize_url: string; readonly expires_in: number }
+  | { readonly event: 'paired'; readonly scope: string | null }
+  | { readonly event: 'failed'; readonly reason: FailureReason };
+
+/** The token at hand, as `latchkey token` prints it. */
+export interface TokenAtHand {
+  readonly accessToken: Secret;
+  readonly expiresIn: number;
+  readonly scope: string | null;
+}
+
+/**
+ * What a person at the hub may ask of it. Everything rejects with a Failure: `appliance_unknown`, `name_invalid` and
+ * `store_unwritable` where they apply, and what is named at each.
+ */
+export interface Administration {
+  status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }>;
+  /** The CA's certificate, PEM, and its pin. */
+  authority(): { readonly certificate: string; readonly fingerprint: string };
+  /** @throws Failure `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed` */
+  addAppliance(name: string, scope: string | null, portal: string | null): Promise<IssuedCredentials>;
+  removeAppliance(name: string): Promise<void>;
+  rotateSecret(name: string): Promise<IssuedCredentials>;
+  /** Starts a pairing. @returns its id, to follow it by */
+  pair(name: string): Promise<string>;
+  /**
+   * Follows a pairing: how it stands now, and then every change, until it has ended or the signal is aborted.
+   * @throws Failure `pairing_unknown`
+   */
+  followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingReport>;
+  unpair(name: string): Promise<void>;
+  /** @throws Failure `token_unavailable` */
+  token(name: string): Promise<TokenAtHand>;
+  /** Refreshes now, also when in doubt. @throws Failure `token_unavailable` where there is no grant */
+  refresh(name: string): Promise<ApplianceStatus>;
+}
