@@ -65,7 +65,7 @@ describe('on a network with other hosts, the hub', () => {
     const announcing = announceOn(hub);
     await ready(announcing);
     expect(await watching.found()).toMatchObject({ ...SEEN, addresses: [hub.address6] });
-    await announcing.stop();
+    expect(await announcing.stop('SIGTERM')).toBe(0);
     await watching.gone('Cellar hub');
   });
 
@@ -143,6 +143,17 @@ describe('where there is no mDNS, the hub', () => {
     await using lan = await createLan(['hub']);
     const announcing = announceOn(lan.hosts.hub, { setting: '10.77.0.99' });
     await announcing.errorLine((line) => line.includes('port_unavailable') || undefined);
+  });
+
+  it('fails at once where another program keeps the port to itself', async () => {
+    await using lan = await createLan(['hub']);
+    const { hub } = lan.hosts;
+    const keep =
+      "import socket, time; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('', 5353)); print('kept', flush=True); time.sleep(60)";
+    await hub.spawn('/usr/bin/python3', ['-c', keep]).line((line) => line === 'kept' || undefined);
+    const announcing = announceOn(hub);
+    await announcing.errorLine((line) => line.includes('EADDRINUSE') || undefined);
+    expect(await announcing.end(5000)).toBe(1);
   });
 });
 

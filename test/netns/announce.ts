@@ -17,8 +17,6 @@ const announcement = await announce({
   random: systemRandom,
   onError: (error) => say({ event: 'error', message: String(error) }),
 });
-ready();
-
 const commands = createInterface(process.stdin).on('line', async () => {
   await announcement.update({ address: here() });
   ready();
@@ -30,6 +28,8 @@ process.once('SIGTERM', async () => {
   await announcement[Symbol.asyncDispose]();
   say({ event: 'gone' });
 });
+
+ready();
 
 function here() {
   const { address } = readLan(setting);

@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import type { Timers } from '../../src/core/clock.ts';
+import type { Link, ReceivedRecord } from '../../src/mdns/link.ts';
+import { probe } from '../../src/mdns/probe.ts';
+import { ownRecords } from '../../src/mdns/records.ts';
+
+const OWN = ownRecords({
+  instanceName: 'Cellar hub',
+  id: 'aa11',
+  httpsPort: 8443,
+  txt: {},
+  address: '10.0.0.5',
+  family: 'IPv4',
+});
+const INSTANCE = 'cellar hub._latchkey._tcp.local';
+const HOST = 'aa11.local';
+
+type How = 'response' | 'probe';
+
+describe('who claims what during a probe:', () => {
+  it.each<[what: string, how: How, record: ReceivedRecord, taken: string | null]>([
+    ['nothing of ours', 'response', srv('aa22.local', 8443, 'Attic hub._latchkey._tcp.local'), null],
+    ['our name', 'response', srv('aa22.local', 8443), INSTANCE],
+    ['our name, in other letters', 'response', srv('aa22.local', 8443, INSTANCE.toUpperCase()), INSTANCE],
+    ['our name, in a goodbye', 'response', { ...srv('aa22.local', 8443), ttl: 0 }, null],
+    ['our name with our own data', 'response', srv('AA11.local', 8443), null],
+    ['our name, as a program of our host', 'response', srv('aa11.local', 9443), INSTANCE],
+    ['our host', 'response', address('10.0.0.4'), HOST],
+    ['our host with our own address', 'response', address('10.0.0.5'), null],
+    ['our name, probing at the same time with greater data', 'probe', srv('aa22.local', 8443), INSTANCE],
+    ['our name, probing at the same time with lesser data', 'probe', srv('aa00.local', 8443), null],
+    ['our own probe, heard back', 'probe', srv('aa11.local', 8443), null],
+    ['our host, probing at the same time with a greater address', 'probe', address('10.0.0.6'), HOST],
+    [
+      'our name, in a record that can not be read',
+      'response',
+      { name: INSTANCE, type: 'SRV', ttl: 120, data: null },
+      null,
+    ],
+  ])('%s', async (_, how, record, taken) => {
+    const { link } = linkOn({ hears: [record], how, at: 2 });
+    expect(await run(link)).toBe(taken);
+  });
+});
+
+it('probes three times, a quarter of a second apart, after a random wait', async () => {
+  const { link, probes } = linkOn();
+  const waited: number[] = [];
+  expect(await run(link, { waited })).toBeNull();
+  expect(probes()).toBe(3);
+  expect(waited).toEqual([125, 250, 250, 250]);
+});
+
+it('stops probing at the first answer, and listens no more', async () => {
+  const { link, probes, listeners } = linkOn({ hears: [srv('aa22.local', 8443)], how: 'response', at: 1 });
+  await run(link);
+  expect(probes()).toBe(1);
+  expect(listeners()).toBe(0);
+});
+
+it('ends early when it is told to', async () => {
+  const { link, probes } = linkOn();
+  expect(await run(link, { signal: AbortSignal.abort() })).toBeNull();
+  expect(probes()).toBe(0);
+});
+
+it('passes on that the network is away', async () => {
+  const { link, listeners } = linkOn({ fails: true });
+  await expect(run(link)).rejects.toThrow('ENETUNREACH');
+  expect(listeners()).toBe(0);
+});
+
+function run(link: Link, { waited = [] as number[], signal = new AbortController().signal } = {}) {
+  const timers: Timers = {
+    after: () => () => {},
+    async sleep(delay) {
+      waited.push(delay);
+    },
+  };
+  const random = { token: () => '', uuid: () => '', fraction: () => 0.5 };
+  return probe(link, OWN, { timers, random, signal });
+}
+
+/** A link on which, at the hub's probe number `at`, these records are heard. */
+function linkOn({
+  hears = [],
+  how = 'response',
+  at = 1,
+  fails = false,
+}: {
+  hears?: ReceivedRecord[];
+  how?: How;
+  at?: number;
+  fails?: boolean;
+} = {}) {
+  type Listener = Parameters<Link['onClaim']>[0];
+  const listeners = new Set<Listener>();
+  let probes = 0;
+  const link: Link = {
+    serve() {},
+    async respond() {},
+    async probe() {
+      if (fails) throw new Error('ENETUNREACH');
+      probes++;
+      if (probes === at) for (const listener of listeners) listener(hears, how);
+    },
+    onClaim(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  return { link, probes: () => probes, listeners: () => listeners.size };
+}
+
+function srv(target: string, port: number, name = INSTANCE): ReceivedRecord {
+  return { name, type: 'SRV', ttl: 120, data: { priority: 0, weight: 0, port, target } };
+}
+
+function address(data: string): ReceivedRecord {
+  return { name: HOST, type: 'A', ttl: 120, data };
+}

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { instancePointer, ownRecords, toInstanceName } from '../../src/mdns/records.ts';
+
+describe('an instance name', () => {
+  it.each([
+    ['Cellar hub', 'Cellar hub'],
+    ['  Müllers Haus ☀ ', 'Müllers Haus ☀'],
+    ['pi.fritz.box', 'pi-fritz-box'],
+    ['line\nbreak\u0007', 'linebreak'],
+    ['', 'Latchkey'],
+    ['h'.repeat(80), 'h'.repeat(63)],
+    ['☀'.repeat(30), '☀'.repeat(21)],
+    ['🏠'.repeat(30), '🏠'.repeat(15)],
+  ])('of %j is %j', (name, expected) => {
+    expect(toInstanceName(name)).toBe(expected);
+  });
+
+  it('keeps its suffix where the name has to be cut', () => {
+    expect(toInstanceName('h'.repeat(80), ' (4f2a)')).toBe(`${'h'.repeat(56)} (4f2a)`);
+  });
+});
+
+describe("the hub's records", () => {
+  const service = { instanceName: 'Cellar hub', id: '4f2a9c', httpsPort: 8443, txt: { v: '1', http: '8480' } };
+
+  it('are its service and its one address, which nobody shares: they replace what was cached', () => {
+    expect(ownRecords({ ...service, address: '10.0.0.1', family: 'IPv4' })).toEqual([
+      {
+        name: 'Cellar hub._latchkey._tcp.local',
+        type: 'SRV',
+        ttl: 120,
+        flush: true,
+        data: { port: 8443, target: '4f2a9c.local' },
+      },
+      {
+        name: 'Cellar hub._latchkey._tcp.local',
+        type: 'TXT',
+        ttl: 4500,
+        flush: true,
+        data: ['txtvers=1', 'id=4f2a9c', 'v=1', 'http=8480'].map((text) => Buffer.from(text)),
+      },
+      { name: '4f2a9c.local', type: 'A', ttl: 120, flush: true, data: '10.0.0.1' },
+    ]);
+  });
+
+  it('have an AAAA record for an IPv6 address', () => {
+    const [, , address] = ownRecords({ ...service, address: 'fd00::1', family: 'IPv6' });
+    expect(address).toMatchObject({ type: 'AAAA', data: 'fd00::1' });
+  });
+
+  it('are joined to their service type by a pointer, which does not replace those of other hubs', () => {
+    expect(instancePointer('Cellar hub')).toEqual({
+      name: '_latchkey._tcp.local',
+      type: 'PTR',
+      ttl: 4500,
+      flush: false,
+      data: 'Cellar hub._latchkey._tcp.local',
+    });
+  });
+});
