@@ -5,6 +5,7 @@ export type FailureCode =
   | 'certificate_unusable'
   | 'config_invalid'
   | 'control_socket_taken'
+  | 'hub_id_taken'
   | 'hub_not_running'
   | 'hub_stopping'
   | 'name_invalid'

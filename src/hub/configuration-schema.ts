@@ -1,0 +1,133 @@
+import { isIP } from 'node:net';
+import * as v from 'valibot';
+import { parseDuration } from './durations.ts';
+
+/**
+ * The configuration file as it may be written. The message of every check says what is allowed; where it was found
+ * and what stood there is added by who reports it.
+ */
+const text = (allowed: string) => v.pipe(v.string(allowed), v.nonEmpty(allowed));
+
+const duration = (allowed: string, least: number, most: number) => {
+  const inRange = (value: number | null) => value !== null && value >= least && value <= most;
+  return v.pipe(
+    v.string(allowed),
+    v.check((value) => inRange(parseDuration(value)), allowed),
+    v.transform((value) => parseDuration(value) ?? least),
+  );
+};
+
+const PORT = 'a port number, 0 to 65535 (0 for any free one)';
+const port = v.pipe(v.number(PORT), v.integer(PORT), v.minValue(0, PORT), v.maxValue(65_535, PORT));
+
+const INSTANCE_NAME = 'a name of 1 to 63 bytes (it is the mDNS instance name)';
+const instanceName = v.pipe(text(INSTANCE_NAME), v.maxBytes(63, INSTANCE_NAME));
+
+const ORIGIN = 'an address such as "https://api.portal.example", without a path (http:// only on loopback)';
+const origin = v.pipe(
+  v.string(ORIGIN),
+  v.check(isPortalOrigin, ORIGIN),
+  v.transform((value) => new URL(value).origin),
+);
+
+const REDIRECT = '"auto", "off", or an http(s) address to which /callback/<nonce> is appended';
+const redirect = v.pipe(
+  v.string(REDIRECT),
+  v.check((value) => value === 'auto' || value === 'off' || isRedirectBase(value), REDIRECT),
+);
+
+const LISTEN = 'a list of IP addresses';
+const listen = v.pipe(
+  v.array(
+    v.pipe(
+      v.string(LISTEN),
+      v.check((value) => isIP(value) !== 0, LISTEN),
+    ),
+    LISTEN,
+  ),
+  v.nonEmpty(LISTEN),
+);
+
+const UUID = 'a UUID such as "0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90"';
+const uuid = v.pipe(v.string(UUID), v.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i, UUID));
+
+const BOOLEAN = 'true or false';
+const PATH = 'a path';
+const ADDRESS = '"auto", an IP address, or an interface\'s name';
+const REPLAY = '"soon" or "late"';
+const LIFETIME = 'a duration from "1m" to "24h"';
+const POLL = 'a duration from "5s" to "10s"';
+const TABLE = 'a table';
+
+export const portalSchema = v.strictObject(
+  {
+    base_url: origin,
+    frontend_url: origin,
+    client_id: uuid,
+    client_secret_file: text("a path, or a systemd credential's name"),
+    ca_file: v.optional(v.string(PATH), ''),
+    replay: v.optional(v.picklist(['soon', 'late'], REPLAY), 'soon'),
+    redirect: v.optional(redirect, 'auto'),
+  },
+  TABLE,
+);
+
+const hub = v.strictObject(
+  {
+    name: v.optional(instanceName),
+    state_dir: v.optional(text(PATH)),
+    control_socket: v.optional(text(PATH)),
+  },
+  TABLE,
+);
+
+const lan = v.strictObject(
+  {
+    http_port: v.optional(port, 8480),
+    https_port: v.optional(port, 8443),
+    address: v.optional(text(ADDRESS), 'auto'),
+    listen: v.optional(listen, ['0.0.0.0', '::']),
+    mdns: v.optional(v.boolean(BOOLEAN), true),
+  },
+  TABLE,
+);
+
+const pairing = v.strictObject(
+  {
+    lifetime: v.optional(duration(LIFETIME, 60_000, 86_400_000), '15m'),
+    poll_interval: v.optional(duration(POLL, 5000, 10_000), '5s'),
+    on_start: v.optional(v.boolean(BOOLEAN), false),
+  },
+  TABLE,
+);
+
+export const configurationSchema = v.strictObject({
+  hub: v.optional(hub, {}),
+  lan: v.optional(lan, {}),
+  portals: v.optional(v.record(v.string(), portalSchema, TABLE), {}),
+  pairing: v.optional(pairing, {}),
+});
+
+/** The keys that a section's table may have. */
+export function keysIn(section: string): object {
+  return { hub: hub.entries, lan: lan.entries, pairing: pairing.entries }[section] ?? portalSchema.entries;
+}
+
+/** Parts of the format that this version can't serve: better refused than read over. */
+export const NOT_YET: readonly string[] = ['appliances', 'notify', 'metrics', 'lan.certificate_file', 'lan.key_file'];
+
+function isPortalOrigin(value: string): boolean {
+  const url = URL.parse(value);
+  if (url === null || url.username !== '' || url.password !== '') return false;
+  if (url.pathname !== '/' || url.search !== '' || url.hash !== '') return false;
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname));
+}
+
+function isRedirectBase(value: string): boolean {
+  const url = URL.parse(value);
+  return url !== null && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '' && url.username === '';
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}

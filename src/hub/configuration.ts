@@ -1,0 +1,176 @@
+import { readFile, stat } from 'node:fs/promises';
+import { homedir, hostname } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { parse, TomlError } from 'smol-toml';
+import * as v from 'valibot';
+import { Failure } from '../core/failure.ts';
+import type { Replay } from '../core/refresh.ts';
+import type { Secret } from '../core/secret.ts';
+import { configurationSchema, keysIn, NOT_YET } from './configuration-schema.ts';
+import { type RawTable, withEnvironment } from './environment.ts';
+import { readSecret } from './secret-file.ts';
+
+/** A portal, ready to be spoken to. */
+export interface PortalConfiguration {
+  readonly name: string;
+  readonly baseUrl: string;
+  readonly frontendUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: Secret;
+  /** Further CAs to trust, PEM. */
+  readonly ca: string[];
+  readonly replay: Replay;
+  /** `auto`, `off`, or an address to which `/callback/<nonce>` is appended. */
+  readonly redirect: string;
+}
+
+/** The configuration, checked whole and with its defaults. Times are in ms. */
+export interface Configuration {
+  readonly name: string;
+  readonly stateDirectory: string;
+  readonly controlSocket: string;
+  readonly lan: {
+    readonly httpPort: number;
+    readonly httpsPort: number;
+    readonly address: string;
+    readonly listen: readonly string[];
+    readonly mdns: boolean;
+  };
+  /** The first is the default. */
+  readonly portals: readonly PortalConfiguration[];
+  readonly pairing: { readonly lifetime: number; readonly pollInterval: number; readonly onStart: boolean };
+  /** systemd's `$CREDENTIALS_DIRECTORY`. */
+  readonly credentials: string | undefined;
+}
+
+/** Where the configuration is when nobody names a file. */
+export const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
+
+/**
+ * Reads and checks the configuration.
+ * @param file as named by the user; else `LATCHKEY_CONFIG`, else {@link DEFAULT_FILE}, which may be missing
+ * @throws Failure `config_invalid`: one line that names the key, what was found and what is allowed
+ */
+export async function loadConfiguration(file: string | undefined, env: NodeJS.ProcessEnv): Promise<Configuration> {
+  const path = resolve(file ?? env['LATCHKEY_CONFIG'] ?? DEFAULT_FILE);
+  const named = file !== undefined || env['LATCHKEY_CONFIG'] !== undefined;
+  const raw = withEnvironment(await readTable(path, named), env);
+  for (const key of NOT_YET)
+    if (has(raw, key)) throw invalid(path, key, 'is not in this version of Latchkey yet: leave it out');
+  const parsed = v.safeParse(configurationSchema, raw);
+  if (!parsed.success) throw invalid(path, ...describe(parsed.issues[0]));
+  const { hub, lan, portals, pairing } = parsed.output;
+
+  const credentials = env['CREDENTIALS_DIRECTORY'];
+  const stateDirectory = resolve(hub.state_dir ?? defaultStateDirectory(env));
+  const runtime = env['RUNTIME_DIRECTORY']?.split(':')[0];
+  return {
+    name: hub.name ?? hostname(),
+    stateDirectory,
+    controlSocket: resolve(hub.control_socket ?? join(runtime ?? stateDirectory, 'control.sock')),
+    lan: {
+      httpPort: lan.http_port,
+      httpsPort: lan.https_port,
+      address: lan.address,
+      listen: lan.listen,
+      mdns: lan.mdns,
+    },
+    portals: await Promise.all(
+      Object.entries(portals).map(async ([name, portal]) => ({
+        name,
+        baseUrl: portal.base_url,
+        frontendUrl: portal.frontend_url,
+        clientId: portal.client_id,
+        clientSecret: await readSecret(portal.client_secret_file, dirname(path), credentials).catch((error: Error) => {
+          throw invalid(path, `portals.${name}.client_secret_file`, error.message);
+        }),
+        ca: await readCa(portal.ca_file, dirname(path)).catch((error: Error) => {
+          throw invalid(path, `portals.${name}.ca_file`, error.message);
+        }),
+        replay: portal.replay,
+        redirect: portal.redirect,
+      })),
+    ),
+    pairing: { lifetime: pairing.lifetime, pollInterval: pairing.poll_interval, onStart: pairing.on_start },
+    credentials,
+  };
+}
+
+/**
+ * Where the daemon's control socket may be, likeliest first: what the configuration says, the system service's, the
+ * user's own.
+ */
+export async function controlSockets(file: string | undefined, env: NodeJS.ProcessEnv): Promise<string[]> {
+  const path = resolve(file ?? env['LATCHKEY_CONFIG'] ?? DEFAULT_FILE);
+  const named = file !== undefined || env['LATCHKEY_CONFIG'] !== undefined;
+  const raw = withEnvironment(
+    await readTable(path, named).catch((error: unknown) => {
+      if (named) throw error;
+      return {};
+    }),
+    env,
+  );
+  const hub = v.safeParse(
+    v.looseObject({ control_socket: v.optional(v.string()), state_dir: v.optional(v.string()) }),
+    raw['hub'],
+  );
+  const own = [
+    hub.success ? hub.output.control_socket : undefined,
+    hub.success && hub.output.state_dir !== undefined ? join(hub.output.state_dir, 'control.sock') : undefined,
+  ].filter((socket) => socket !== undefined);
+  const usual = ['/run/latchkey/control.sock', join(defaultStateDirectory(env), 'control.sock')];
+  return [...own, ...usual].map((socket) => resolve(socket));
+}
+
+async function readTable(path: string, named: boolean): Promise<RawTable> {
+  try {
+    return parse(await readFile(path, 'utf8'));
+  } catch (cause) {
+    if (!named && cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return {};
+    if (cause instanceof TomlError) {
+      const [reason] = cause.message.split('\n');
+      throw new Failure('config_invalid', `${path}, line ${cause.line}: ${reason}`);
+    }
+    throw new Failure('config_invalid', `the configuration ${path} can't be read`, { cause });
+  }
+}
+
+function defaultStateDirectory(env: NodeJS.ProcessEnv): string {
+  const given = env['STATE_DIRECTORY']?.split(':')[0];
+  return given ?? join(env['XDG_STATE_HOME'] || join(homedir(), '.local/state'), 'latchkey');
+}
+
+async function readCa(file: string, directory: string): Promise<string[]> {
+  if (file === '') return [];
+  const path = resolve(directory, file);
+  const pem = await readFile(path, 'utf8').catch(() => null);
+  if (pem?.includes('-----BEGIN CERTIFICATE-----')) return [pem];
+  throw new Error(
+    `${path} ${(await stat(path).catch(() => null)) === null ? 'is not there' : 'holds no PEM certificate'}`,
+  );
+}
+
+/** The key, and what is wrong there. The value of an unknown key is not shown: it may be a secret in the wrong place. */
+function describe(issue: v.BaseIssue<unknown>): [key: string, what: string] {
+  const key = (issue.path ?? []).map((item) => String(item.key)).join('.') || 'the file';
+  if (issue.type === 'strict_object' && issue.expected === 'never')
+    return [key, `is no key that Latchkey knows; allowed are ${keysOf(issue)}`];
+  if (issue.received === 'undefined') return [key, 'is missing, and is needed'];
+  return [key, `found ${JSON.stringify(issue.input)?.slice(0, 100)}; allowed is ${issue.message}`];
+}
+
+function keysOf({ path }: v.BaseIssue<unknown>): string {
+  const [section] = path ?? [];
+  return Object.keys(path?.length === 1 ? configurationSchema.entries : keysIn(String(section?.key))).join(', ');
+}
+
+function invalid(path: string, key: string, what: string): Failure {
+  return new Failure('config_invalid', `${path}: ${key}: ${what}`);
+}
+
+function has(raw: RawTable, key: string): boolean {
+  let value: unknown = raw;
+  for (const name of key.split('.'))
+    value = typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+  return value !== undefined;
+}

@@ -1,0 +1,32 @@
+import { readFile, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { Secret } from '../core/secret.ts';
+
+/**
+ * Reads a secret from a file that nobody else can read, or from a systemd credential. One trailing newline is dropped.
+ * @param file a path, relative to `directory`, or a credential's name
+ * @param credentials systemd's `$CREDENTIALS_DIRECTORY`, whose files systemd guards itself
+ * @throws Error in words that fit behind the key's name
+ */
+export async function readSecret(file: string, directory: string, credentials: string | undefined): Promise<Secret> {
+  const credential = credentials === undefined || file.includes('/') ? null : join(credentials, file);
+  const fromSystemd = credential === null ? null : await readFile(credential, 'utf8').catch(() => null);
+  if (fromSystemd !== null) return secretOf(fromSystemd, file);
+  const path = resolve(directory, file);
+  const found = await stat(path).catch(() => null);
+  if (found === null) throw new Error(`${path} is not there`);
+  if ((found.mode & 0o077) !== 0) {
+    const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
+    throw new Error(`${path} is open to other users (mode ${mode}); allowed is 0600: chmod 600 ${path}`);
+  }
+  const text = await readFile(path, 'utf8').catch((error: Error) => {
+    throw new Error(`${path} can't be read (${error.message})`);
+  });
+  return secretOf(text, path);
+}
+
+function secretOf(text: string, path: string): Secret {
+  const value = text.replace(/\r?\n$/, '');
+  if (value === '' || value.includes('\n')) throw new Error(`${path} must hold the secret alone, on one line`);
+  return new Secret(value);
+}
