@@ -1,0 +1,119 @@
+import { once } from 'node:events';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../emulator/index.ts';
+import { parseDuration } from './duration.ts';
+import { notice, print, printJson } from './output.ts';
+
+interface Options {
+  readonly host?: string;
+  readonly port?: number;
+  readonly frontendPort?: number;
+  readonly client?: ClientOptions[];
+  readonly user?: UserOptions[];
+  readonly autoLogin?: boolean;
+  readonly codeLifetime?: number;
+  readonly tokenLifetime?: number;
+  readonly refreshLifetime?: number;
+  readonly refreshGrace?: number;
+  readonly onReuse?: 'refuse' | 'revoke-family';
+  readonly basic?: 'accept' | 'refuse';
+  readonly json?: boolean;
+}
+
+/** `latchkey emulator` */
+export function emulatorCommand(): Command {
+  return new Command('emulator')
+    .description('run the portal emulator, for tests, demos and appliance developers')
+    .option('--host <address>', 'the address to listen on (default: 127.0.0.1)')
+    .option('--port <port>', 'port of the base URL (default: any free one)', parseWhole)
+    .option('--frontend-port <port>', 'port of the frontend URL (default: any free one)', parseWhole)
+    .option('--client <id:secret>', 'a client, its id a UUID; may be given again (default: a fresh one)', addClient)
+    .option('--user <name:password>', 'somebody who can log in; may be given again (default: demo:demo)', addUser)
+    .option('--auto-login', 'opening the authorize URL logs the first user in')
+    .option('--code-lifetime <duration>', 'of authorization codes (default: 45s)', parseDuration)
+    .option('--token-lifetime <duration>', 'of access tokens (default: 3600s)', parseDuration)
+    .option('--refresh-lifetime <duration>', 'of refresh tokens (default: for ever)', parseDuration)
+    .option(
+      '--refresh-grace <n>',
+      'for how many more generations a used refresh token is good (default: 0)',
+      parseWhole,
+    )
+    .addOption(
+      new Option('--on-reuse <what>', 'when a used refresh token comes again (default: refuse)').choices([
+        'refuse',
+        'revoke-family',
+      ]),
+    )
+    .addOption(
+      new Option('--basic <what>', 'HTTP Basic at the token endpoint (default: accept)').choices(['accept', 'refuse']),
+    )
+    .option('--json', 'print what it runs with as one line of JSON')
+    .action(async (options: Options, command: Command) => {
+      await using emulator = await start(options, command);
+      show(emulator, options.json === true);
+      await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+    });
+}
+
+async function start({ client, user, json: _, ...options }: Options, command: Command): Promise<Emulator> {
+  const { OptionError, startEmulator } = await import('../emulator/index.ts');
+  const settings: EmulatorOptions = { ...options, clients: client, users: user };
+  try {
+    return await startEmulator(settings);
+  } catch (error) {
+    if (error instanceof OptionError) command.error(`error: ${flagged(error.message)}`);
+    throw error;
+  }
+}
+
+/** Names the flag instead of the library's option: `frontendPort: …` is `--frontend-port: …`. */
+function flagged(message: string): string {
+  const flag = message
+    .replace(/^clients:/, 'client:')
+    .replace(/^users:/, 'user:')
+    .replace(/^\w+(?=:)/, (name) => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
+  return `--${flag}`;
+}
+
+function show({ baseUrl, frontendUrl, clientId, clientSecret, consoleUrl }: Emulator, json: boolean): void {
+  if (json) {
+    printJson({
+      base_url: baseUrl,
+      frontend_url: frontendUrl,
+      client_id: clientId,
+      client_secret: clientSecret,
+      console_url: consoleUrl,
+    });
+    return;
+  }
+  print(`The portal emulator is running.
+
+  base_url       ${baseUrl}
+  frontend_url   ${frontendUrl}
+  client_id      ${clientId}
+  client_secret  ${clientSecret}
+  console        ${consoleUrl}
+`);
+  notice('Ctrl-C ends it.');
+}
+
+function addClient(text: string, before: readonly ClientOptions[] = []): ClientOptions[] {
+  const [id, secret] = splitPair(text, 'ID:SECRET');
+  return [...before, { id, secret }];
+}
+
+function addUser(text: string, before: readonly UserOptions[] = []): UserOptions[] {
+  const [name, password] = splitPair(text, 'NAME:PASSWORD');
+  return [...before, { name, password }];
+}
+
+function splitPair(text: string, form: string): [string, string] {
+  const colon = text.indexOf(':');
+  if (colon < 1 || colon === text.length - 1) throw new InvalidArgumentError(`Allowed is ${form}.`);
+  return [text.slice(0, colon), text.slice(colon + 1)];
+}
+
+function parseWhole(text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('Allowed is a whole number.');
+}

@@ -1,0 +1,25 @@
+import type { FailureReason } from '../core/pairing.ts';
+import { notice, printJson } from './output.ts';
+import { outOfReach } from './pairing-failure.ts';
+import type { PairingDisplay } from './pairing-watch.ts';
+
+/** A pairing for programs: one JSON object a line. */
+export class JsonDisplay implements PairingDisplay, Disposable {
+  outOfReach(problem: string, expiresIn: number): void {
+    notice(outOfReach(problem, expiresIn));
+  }
+
+  link(authorizeUrl: string, expiresIn: number): void {
+    printJson({ event: 'waiting', authorize_url: authorizeUrl, expires_in: expiresIn });
+  }
+
+  paired(scope: string | null): void {
+    printJson({ event: 'paired', scope });
+  }
+
+  failed(reason: FailureReason): void {
+    printJson({ event: 'failed', reason });
+  }
+
+  [Symbol.dispose](): void {}
+}

@@ -1,0 +1,45 @@
+import { notice, print, printable } from './output.ts';
+import { outOfReach } from './pairing-failure.ts';
+import type { PairingDisplay } from './pairing-watch.ts';
+import { qrCode } from './qr-code.ts';
+import { WaitingLine } from './waiting-line.ts';
+
+/** A pairing for people: the link and its QR code, how long it lives, and how it went. */
+export class TextDisplay implements PairingDisplay, Disposable {
+  readonly #name: string;
+  readonly #waiting = new WaitingLine();
+  #links = 0;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  outOfReach(problem: string, expiresIn: number): void {
+    this.#waiting.end();
+    notice(outOfReach(problem, expiresIn));
+  }
+
+  link(authorizeUrl: string, expiresIn: number): void {
+    this.#waiting.end();
+    this.#links += 1;
+    const which = this.#links === 1 ? '' : " with this fresh link (the portal's answer to the last one was lost)";
+    print(`Log in to connect ${this.#name}${which}:\n\n  ${printable(authorizeUrl)}\n`);
+    const code = qrCode(authorizeUrl, process.stdout);
+    if (code === null) notice('(the terminal is too narrow for the QR code of this link)');
+    else print(`${code}\n`);
+    this.#waiting.begin(expiresIn);
+  }
+
+  paired(scope: string | null): void {
+    this.#waiting.end();
+    print(`${this.#name} is connected${scope === null ? '' : `, scope ${printable(scope)}`}`);
+  }
+
+  failed(): void {
+    this.#waiting.end();
+  }
+
+  [Symbol.dispose](): void {
+    this.#waiting.end();
+  }
+}

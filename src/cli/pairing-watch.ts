@@ -1,0 +1,92 @@
+import type { PairingReport } from '../core/administration.ts';
+import type { Timers } from '../core/clock.ts';
+import type { FailureReason } from '../core/pairing.ts';
+
+/** What a watched pairing is shown on. */
+export interface PairingDisplay {
+  /** The portal is out of reach; each distinct problem comes once. `expiresIn`: seconds that the hub goes on trying. */
+  outOfReach(problem: string, expiresIn: number): void;
+  /** A link to log in at; another one takes its place where an answer was lost. */
+  link(authorizeUrl: string, expiresIn: number): void;
+  paired(scope: string | null): void;
+  failed(reason: FailureReason): void;
+}
+
+/** Why the watching ended; in the last three cases the pairing goes on. */
+export type WatchOutcome =
+  | { readonly kind: 'paired' }
+  | { readonly kind: 'failed'; readonly reason: FailureReason }
+  | { readonly kind: 'link_shown' }
+  | { readonly kind: 'portal_out_of_reach'; readonly problem: string | null }
+  | { readonly kind: 'timed_out' }
+  | { readonly kind: 'interrupted' };
+
+/** How long to watch. */
+export interface WatchLimits {
+  /** False: only until there is a link, for ten seconds at most. */
+  readonly wait: boolean;
+  /** Seconds; null for as long as it takes. */
+  readonly timeout: number | null;
+  readonly interrupted: AbortSignal;
+  readonly timers: Timers;
+}
+
+/** Milliseconds that `--no-wait` gives the portal. */
+const LINK_PATIENCE = 10_000;
+
+/** The longest delay that a timer takes, in milliseconds: no pairing lives that long. */
+const FOR_EVER = 2 ** 31 - 1;
+
+/** Follows a pairing and shows it until it has ended, or the watching has. */
+export async function watchPairing(
+  follow: (signal: AbortSignal) => AsyncIterable<PairingReport>,
+  display: PairingDisplay,
+  { wait, timeout, interrupted, timers }: WatchLimits,
+): Promise<WatchOutcome> {
+  const stop = new AbortController();
+  let stopped: WatchOutcome = { kind: 'interrupted' };
+  let problem: string | null = null;
+  const problems = new Set<string>();
+  let shown: string | null = null;
+
+  function end(outcome: WatchOutcome): void {
+    if (stop.signal.aborted) return;
+    stopped = outcome;
+    stop.abort();
+  }
+  const interrupt = () => end({ kind: 'interrupted' });
+  interrupted.addEventListener('abort', interrupt, { once: true });
+  if (interrupted.aborted) interrupt();
+  const timeoutTimer =
+    timeout === null ? null : timers.after(Math.min(1000 * timeout, FOR_EVER), () => end({ kind: 'timed_out' }));
+  const patienceTimer = wait ? null : timers.after(LINK_PATIENCE, () => end({ kind: 'portal_out_of_reach', problem }));
+
+  try {
+    for await (const report of follow(stop.signal)) {
+      switch (report.event) {
+        case 'connecting':
+          problem = report.problem;
+          if (problem === null || problems.has(problem)) break;
+          problems.add(problem);
+          display.outOfReach(problem, report.expires_in);
+          break;
+        case 'waiting':
+          if (report.authorize_url !== shown) display.link(report.authorize_url, report.expires_in);
+          shown = report.authorize_url;
+          if (!wait) return { kind: 'link_shown' };
+          break;
+        case 'paired':
+          display.paired(report.scope);
+          return { kind: 'paired' };
+        case 'failed':
+          display.failed(report.reason);
+          return { kind: 'failed', reason: report.reason };
+      }
+    }
+    return stopped;
+  } finally {
+    timeoutTimer?.();
+    patienceTimer?.();
+    interrupted.removeEventListener('abort', interrupt);
+  }
+}

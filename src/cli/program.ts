@@ -1,0 +1,69 @@
+import { Command, CommanderError } from 'commander';
+import { messageOf } from '../core/failure.ts';
+import { applianceCommand } from './appliance.ts';
+import { caCommand } from './ca.ts';
+import { demoCommand } from './demo.ts';
+import { emulatorCommand } from './emulator.ts';
+import { fail, guardOutput } from './output.ts';
+import { pairCommand } from './pair.ts';
+import { refreshCommand } from './refresh.ts';
+import { serveCommand } from './serve.ts';
+import { statusCommand } from './status.ts';
+import { tokenCommand } from './token.ts';
+import { unpairCommand } from './unpair.ts';
+import { version } from './version.ts';
+
+const WRONG_USAGE = 2;
+
+/**
+ * Runs one command. Sets the process's exit status: 0 done, 1 failed, 2 wrong usage.
+ * @param args without the program's own name
+ */
+export async function run(args: readonly string[]): Promise<void> {
+  guardOutput();
+  try {
+    await createProgram().parseAsync(args, { from: 'user' });
+  } catch (error) {
+    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : WRONG_USAGE;
+    else fail(messageOf(error));
+  }
+}
+
+function createProgram(): Command {
+  const program = new Command('latchkey')
+    .description("Keeps the grants of a home's appliances on a hub, and hands out their tokens on the home network.")
+    .version(version(), '--version', 'show the version')
+    .option('--config <file>', 'the configuration (default: $LATCHKEY_CONFIG, else /etc/latchkey/latchkey.toml)')
+    .helpOption('--help', 'show this help')
+    .helpCommand('help [command]', 'show the help of a command');
+  const commands = [
+    serveCommand(),
+    demoCommand(),
+    emulatorCommand(),
+    applianceCommand(),
+    pairCommand(),
+    unpairCommand(),
+    statusCommand(),
+    tokenCommand(),
+    refreshCommand(),
+    caCommand(),
+  ];
+  for (const command of commands) program.addCommand(command);
+  settle(program);
+  return program;
+}
+
+/** The same manners for every command, however deep: wrong usage is thrown, and said in one line with where to look. */
+function settle(command: Command): void {
+  command
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'latchkey: ')) })
+    .helpOption('--help', 'show this help')
+    .showHelpAfterError(`(see "${path(command)} --help")`);
+  for (const child of command.commands) settle(child);
+}
+
+function path(command: Command): string {
+  return command.parent === null ? command.name() : `${path(command.parent)} ${command.name()}`;
+}

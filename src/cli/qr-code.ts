@@ -1,0 +1,51 @@
+import { encode } from 'uqr';
+
+/** What decides how a QR code is drawn; `process.stdout` fits. */
+export interface Screen {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  hasColors?(): boolean;
+}
+
+/** Black on white, whatever the terminal's own colours are (the fixed part of the 256 colours, which no theme changes). */
+const BLACK_ON_WHITE = '\u001b[38;5;16;48;5;231m';
+const RESET = '\u001b[0m';
+
+/** ISO/IEC 18004 asks for a quiet zone of four modules; two are enough in practice, where the terminal is narrow. */
+const QUIET_ZONES = [4, 2];
+
+/**
+ * A QR code of half blocks. Where there are no colours, light modules are drawn and dark ones left out: right on a dark
+ * terminal, and inverted, which phones read too, on a light one.
+ * @returns null where it is wider than the terminal
+ */
+export function qrCode(text: string, screen: Screen): string | null {
+  const columns = screen.isTTY === true ? (screen.columns ?? 80) : Number.POSITIVE_INFINITY;
+  for (const border of QUIET_ZONES) {
+    const { data, size } = encode(text, { ecc: 'L', border });
+    if (size > columns) continue;
+    const coloured = screen.isTTY === true && screen.hasColors?.() === true;
+    return coloured
+      ? draw(data, true)
+          .map((line) => BLACK_ON_WHITE + line + RESET)
+          .join('\n')
+      : draw(data, false).join('\n');
+  }
+  return null;
+}
+
+/** @param ink whether a block is to be a dark module or a light one */
+function draw(modules: readonly (readonly boolean[])[], ink: boolean): string[] {
+  const lines: string[] = [];
+  for (let y = 0; y < modules.length; y += 2) {
+    const upper = modules[y] ?? [];
+    const lower = modules[y + 1] ?? upper.map(() => !ink);
+    lines.push(upper.map((dark, x) => block(dark === ink, lower[x] === ink)).join(''));
+  }
+  return lines;
+}
+
+function block(upper: boolean, lower: boolean): string {
+  if (upper) return lower ? '█' : '▀';
+  return lower ? '▄' : ' ';
+}

@@ -1,0 +1,37 @@
+import { Command } from 'commander';
+import type { HubStatus } from '../core/administration.ts';
+import { showAppliances } from './appliance-table.ts';
+import { formatDuration } from './duration.ts';
+import { connectHub } from './hub-connection.ts';
+import { print, printable, printJson } from './output.ts';
+import { alignColumns } from './table.ts';
+
+/** `latchkey status` */
+export function statusCommand(): Command {
+  return new Command('status')
+    .description('show how the hub and each appliance stand')
+    .option('--json', 'print JSON')
+    .action(async (options: { json?: boolean }, command: Command) => {
+      await using hub = await connectHub(command);
+      const status = await hub.status();
+      if (options.json === true) {
+        printJson(status);
+        return;
+      }
+      showHub(status.hub);
+      print('');
+      showAppliances(status.appliances);
+    });
+}
+
+function showHub(hub: HubStatus): void {
+  const rows = [
+    ['hub', `${printable(hub.name)} (${hub.id})`],
+    ['version', hub.version],
+    ['address', hub.address ?? 'none yet: the home network is not there'],
+    ['ports', `${hub.https_port} (HTTPS), ${hub.http_port} (HTTP)`],
+    ['CA fingerprint', hub.ca_fingerprint],
+    ['running for', formatDuration(hub.uptime)],
+  ];
+  print(alignColumns(rows));
+}

@@ -1,0 +1,99 @@
+import { Client, type Dispatcher } from 'undici';
+import type { ApplianceStatus, HubStatus, PairingReport } from '../core/administration.ts';
+import { Failure, messageOf } from '../core/failure.ts';
+import { parseAnswer, parseFailure, parseReports } from './answers.ts';
+import { findHub } from './find-hub.ts';
+import type { AuthorityAnswer, CredentialsAnswer, PairingStarted, TokenAnswer } from './messages.ts';
+
+/** The running hub, as the command line speaks to it. Every call rejects with the hub's own Failure where it refuses. */
+export interface ControlClient extends AsyncDisposable {
+  status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }>;
+  authority(): Promise<AuthorityAnswer>;
+  addAppliance(name: string, scope: string | null, portal: string | null): Promise<CredentialsAnswer>;
+  removeAppliance(name: string): Promise<void>;
+  rotateSecret(name: string): Promise<CredentialsAnswer>;
+  /** Starts a pairing. @returns its id */
+  pair(name: string): Promise<string>;
+  /**
+   * A pairing's reports, until it has ended. Aborting the signal ends it without an error.
+   * @throws Failure `hub_stopping` where the hub goes in between
+   */
+  followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingReport>;
+  unpair(name: string): Promise<void>;
+  token(name: string): Promise<TokenAnswer>;
+  refresh(name: string): Promise<ApplianceStatus>;
+}
+
+/**
+ * Connects to the running hub.
+ * @param paths where its socket may be; the first one that somebody listens on is taken
+ * @throws Failure `hub_not_running`, or `not_allowed` where this user may not speak to it
+ */
+export async function connectControl(paths: readonly string[]): Promise<ControlClient> {
+  const socketPath = await findHub(paths);
+  // A refresh may take as long as the portal makes it; a pairing's events may be a quarter of an hour apart.
+  const client = new Client('http://hub', { socketPath, headersTimeout: 0, bodyTimeout: 0 });
+
+  async function call<T>(method: Dispatcher.HttpMethod, path: string, body?: unknown): Promise<T> {
+    const { statusCode, text } = await exchange(method, path, body);
+    if (statusCode < 200 || statusCode > 299) throw parseFailure(statusCode, text);
+    return parseAnswer<T>(text);
+  }
+
+  async function exchange(method: Dispatcher.HttpMethod, path: string, body?: unknown) {
+    try {
+      const answer = await client.request({
+        method,
+        path,
+        ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+      });
+      return { statusCode: answer.statusCode, text: await answer.body.text() };
+    } catch (error) {
+      throw hubWent(error);
+    }
+  }
+
+  return {
+    status: () => call('GET', '/v1/status'),
+    authority: () => call('GET', '/v1/ca'),
+    addAppliance: (name, scope, portal) => call('POST', '/v1/appliances', { name, scope, portal }),
+    removeAppliance: (name) => call('DELETE', appliance(name)),
+    rotateSecret: (name) => call('POST', `${appliance(name)}/secret`),
+    pair: async (name) => (await call<PairingStarted>('POST', `${appliance(name)}/pairings`)).pairing,
+    unpair: (name) => call('DELETE', `${appliance(name)}/grant`),
+    token: (name) => call('GET', `${appliance(name)}/token`),
+    refresh: (name) => call('POST', `${appliance(name)}/refresh`),
+    async *followPairing(id, signal) {
+      let ended = false;
+      try {
+        const path = `/v1/pairings/${encodeURIComponent(id)}/events`;
+        const { statusCode, body } = await client.request({ method: 'GET', path, signal });
+        if (statusCode !== 200) throw parseFailure(statusCode, await body.text());
+        for await (const report of parseReports(body)) {
+          ended = report.event === 'paired' || report.event === 'failed';
+          yield report;
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        throw error instanceof Failure ? error : hubWent(error);
+      }
+      if (!ended && !signal.aborted) throw hubWent();
+    },
+    [Symbol.asyncDispose]: () => client.destroy(),
+  };
+}
+
+function appliance(name: string): string {
+  return `/v1/appliances/${encodeURIComponent(name)}`;
+}
+
+function hubWent(cause?: unknown): Failure {
+  const why = cause === undefined ? '' : ` (${messageOf(cause)})`;
+  return new Failure(
+    'hub_stopping',
+    `the hub went away before it had answered${why}: ask "latchkey status" when it runs again`,
+    {
+      cause,
+    },
+  );
+}

@@ -1,0 +1,28 @@
+import { Failure } from '../core/failure.ts';
+import { probeSocket } from './probe.ts';
+
+/**
+ * Finds the running hub.
+ * @param paths where its control socket may be, in the order they are tried
+ * @throws Failure `hub_not_running`, or `not_allowed` where a socket is there and this user may not use it
+ */
+export async function findHub(paths: readonly string[]): Promise<string> {
+  const problems: string[] = [];
+  let forbidden: string | null = null;
+  for (const path of paths) {
+    const probe = await probeSocket(path);
+    if (probe.kind === 'alive') return path;
+    if (probe.kind === 'forbidden') forbidden ??= path;
+    problems.push(`${path}: ${probe.problem}`);
+  }
+  if (forbidden !== null) {
+    throw new Failure(
+      'not_allowed',
+      `this user may not speak to the hub at ${forbidden}: run the command with sudo, or join the group ("sudo usermod -aG latchkey-admin $USER", then log in again)`,
+    );
+  }
+  throw new Failure(
+    'hub_not_running',
+    `no hub is running here (${problems.join('; ')}): start it with "latchkey serve", or name its configuration with --config`,
+  );
+}

@@ -1,0 +1,115 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, chown, link, lstat, mkdir, rename, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Failure, messageOf } from '../core/failure.ts';
+import type { Log } from '../core/log.ts';
+import { groupId } from './group.ts';
+import { probeSocket } from './probe.ts';
+
+/** `sun_path` of unix(7) has 108 bytes, the last of them a NUL. */
+const LONGEST_PATH = 107;
+
+/** A listening socket's name in the file system. */
+export interface SocketFile {
+  /** Takes the name away again, unless another daemon has it by now. */
+  remove(): Promise<void>;
+}
+
+/**
+ * Gives a listening socket its name: it listens under a temporary one first and gets its mode and group, so that nobody
+ * ever meets a half-made socket under the real one. The name of a dead daemon's socket is taken over.
+ * @param listen makes the server listen on the path it is given
+ * @throws Failure `control_socket_taken` where a living daemon listens there, or something else is in the way
+ * @throws Failure `config_invalid` for a path that no socket can have
+ */
+export async function placeSocket(
+  path: string,
+  group: string,
+  log: Log,
+  listen: (path: string) => Promise<unknown>,
+): Promise<SocketFile> {
+  const temporary = beside(path);
+  checkLength(path, temporary);
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await listen(temporary);
+  } catch (error) {
+    throw new Failure(
+      'config_invalid',
+      `hub.control_socket: can't listen on ${path} (${messageOf(error)}); allowed is a path in a directory that the daemon may write to`,
+      { cause: error },
+    );
+  }
+  try {
+    await share(temporary, group, log);
+    const own = await lstat(temporary);
+    await take(path, temporary);
+    return {
+      async remove() {
+        const there = await lstat(path).catch(() => null);
+        if (there !== null && there.ino === own.ino && there.dev === own.dev) await unlink(path).catch(() => {});
+      },
+    };
+  } finally {
+    await unlink(temporary).catch(() => {});
+  }
+}
+
+function beside(path: string): string {
+  return join(dirname(path), `.${randomBytes(4).toString('hex')}`);
+}
+
+function checkLength(...paths: string[]): void {
+  for (const path of paths) {
+    const bytes = Buffer.byteLength(path);
+    if (bytes <= LONGEST_PATH) continue;
+    throw new Failure(
+      'config_invalid',
+      `hub.control_socket: ${path} has ${bytes} bytes; allowed are ${LONGEST_PATH}, because a socket's path can't be longer`,
+    );
+  }
+}
+
+async function share(path: string, group: string, log: Log): Promise<void> {
+  const id = await groupId(group);
+  if (id !== null) {
+    await chown(path, -1, id).catch((error: unknown) =>
+      log.warn('control_socket_group_not_set', { group, problem: messageOf(error) }),
+    );
+  }
+  await chmod(path, 0o660);
+}
+
+/** Links `own` to `path`. Linking fails where the name is taken, so that of two daemons only one can win. */
+async function take(path: string, own: string): Promise<void> {
+  for (let attempt = 0; attempt < 3; attempt++) {
+    try {
+      await link(own, path);
+      return;
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    }
+    await clear(path);
+  }
+  throw taken(path, 'another daemon is starting there');
+}
+
+/** Takes away a socket that nobody listens on. What was judged is what is taken away, and nothing that came since. */
+async function clear(path: string): Promise<void> {
+  const judged = await lstat(path).catch(() => null);
+  if (judged === null) return;
+  if (!judged.isSocket()) throw taken(path, 'it is no socket: move it away');
+  if ((await probeSocket(path)).kind === 'alive') {
+    throw taken(path, 'a running hub listens there: stop it first, or give this one another hub.control_socket');
+  }
+  const aside = beside(path);
+  await rename(path, aside).catch(() => {});
+  const moved = await lstat(aside).catch(() => null);
+  if (moved === null) return;
+  if (moved.ino !== judged.ino) await link(aside, path).catch(() => {});
+  await unlink(aside);
+}
+
+function taken(path: string, why: string): Failure {
+  return new Failure('control_socket_taken', `the control socket ${path} can't be had: ${why}`);
+}

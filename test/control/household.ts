@@ -1,0 +1,172 @@
+import type {
+  Administration,
+  ApplianceStatus,
+  HubStatus,
+  IssuedCredentials,
+  PairingReport,
+} from '../../src/core/administration.ts';
+import { checkName, checkScope } from '../../src/core/appliance.ts';
+import { Failure } from '../../src/core/failure.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+/** One pairing of a {@link Household}: tests push its reports, and see whether anybody still follows. */
+export class ScriptedPairing {
+  readonly reports: PairingReport[] = [];
+  followers = 0;
+  #wake = Promise.withResolvers<void>();
+
+  push(...reports: PairingReport[]): void {
+    this.reports.push(...reports);
+    this.#wake.resolve();
+    this.#wake = Promise.withResolvers<void>();
+  }
+
+  async *follow(signal: AbortSignal): AsyncGenerator<PairingReport> {
+    const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    this.followers += 1;
+    try {
+      for (let next = 0; !signal.aborted; ) {
+        const report = this.reports[next];
+        if (report === undefined) await Promise.race([this.#wake.promise, aborted]);
+        else {
+          next += 1;
+          yield report;
+          if (report.event === 'paired' || report.event === 'failed') return;
+        }
+      }
+    } finally {
+      this.followers -= 1;
+    }
+  }
+}
+
+/** A hub's administration in memory, for what speaks to one. */
+export class Household implements Administration {
+  readonly appliances = new Map<string, ApplianceStatus>();
+  readonly pairings = new Map<string, ScriptedPairing>();
+  /** What the next pairing reports at once. */
+  script: PairingReport[] = [];
+  /** What `token` and `refresh` wait for. */
+  portal: Promise<void> = Promise.resolve();
+  readonly accessToken = `at-${crypto.randomUUID()}`;
+  readonly issued: string[] = [];
+  readonly hub: HubStatus = {
+    id: 'latchkey-1a2b3c',
+    name: 'Cellar hub',
+    version: '0.1.0',
+    address: '192.168.1.7',
+    http_port: 8480,
+    https_port: 8443,
+    ca_fingerprint: 'pin-of-the-ca',
+    uptime: 7384,
+  };
+
+  constructor() {
+    rememberSecrets([this.accessToken]);
+  }
+
+  async status() {
+    return { hub: this.hub, appliances: [...this.appliances.values()] };
+  }
+
+  authority() {
+    return {
+      certificate: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
+      fingerprint: this.hub.ca_fingerprint,
+    };
+  }
+
+  async addAppliance(name: string, scope: string | null, portal: string | null): Promise<IssuedCredentials> {
+    checkName(name);
+    if (this.appliances.has(name)) throw new Failure('appliance_exists', `${name} exists already: choose another name`);
+    if (portal !== null && portal !== 'home') throw new Failure('portal_unknown', `there is no portal ${portal}`);
+    this.set({ name, scope: checkScope(scope) });
+    return this.#credentials(name);
+  }
+
+  /** Puts an appliance there as a test wants it. */
+  set(appliance: Partial<ApplianceStatus> & { name: string }): ApplianceStatus {
+    const whole: ApplianceStatus = {
+      client_id: crypto.randomUUID(),
+      state: 'unpaired',
+      scope: null,
+      expires_in: null,
+      refresh_in: null,
+      last_refresh: null,
+      problem: null,
+      portal: 'home',
+      ...this.appliances.get(appliance.name),
+      ...appliance,
+    };
+    this.appliances.set(whole.name, whole);
+    return whole;
+  }
+
+  async removeAppliance(name: string): Promise<void> {
+    this.#find(name);
+    this.appliances.delete(name);
+  }
+
+  async rotateSecret(name: string): Promise<IssuedCredentials> {
+    this.#find(name);
+    return this.#credentials(name);
+  }
+
+  async pair(name: string): Promise<string> {
+    this.#find(name);
+    const pairing = new ScriptedPairing();
+    pairing.push(...this.script);
+    const id = `pairing-${this.pairings.size + 1}`;
+    this.pairings.set(id, pairing);
+    return id;
+  }
+
+  followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingReport> {
+    const pairing = this.pairings.get(id);
+    if (pairing === undefined) throw new Failure('pairing_unknown', `there is no pairing ${id}`);
+    return pairing.follow(signal);
+  }
+
+  async unpair(name: string): Promise<void> {
+    this.#find(name);
+    this.set({ name, state: 'unpaired' });
+  }
+
+  async token(name: string) {
+    const appliance = this.#find(name);
+    await this.portal;
+    if (appliance.state === 'unpaired')
+      throw new Failure('token_unavailable', `${name} is not paired: latchkey pair ${name}`);
+    return { accessToken: new Secret(this.accessToken), expiresIn: 3000, scope: appliance.scope };
+  }
+
+  async refresh(name: string): Promise<ApplianceStatus> {
+    const appliance = this.#find(name);
+    await this.portal;
+    if (appliance.state === 'unpaired')
+      throw new Failure('token_unavailable', `${name} is not paired: latchkey pair ${name}`);
+    return appliance;
+  }
+
+  #find(name: string): ApplianceStatus {
+    checkName(name);
+    const appliance = this.appliances.get(name);
+    if (appliance === undefined)
+      throw new Failure('appliance_unknown', `there is no appliance ${name}: see latchkey appliance list`);
+    return appliance;
+  }
+
+  #credentials(name: string): IssuedCredentials {
+    const secret = `cs-${crypto.randomUUID()}`;
+    rememberSecrets([secret]);
+    this.issued.push(secret);
+    return {
+      name,
+      clientId: this.#find(name).client_id,
+      clientSecret: new Secret(secret),
+      tokenEndpoint: 'https://192.168.1.7:8443/oauth/token',
+      caFingerprint: this.hub.ca_fingerprint,
+    };
+  }
+}
