@@ -8,9 +8,27 @@ import type { Problem, ProblemCode } from './problem.ts';
 export type Health =
   | { readonly kind: 'good' }
   /** It may pass: the hub goes on trying. */
-  | { readonly kind: 'failing'; readonly problem: Problem; readonly failures: number; readonly retryAt: number }
+  | {
+      readonly kind: 'failing';
+      readonly problem: Problem;
+      readonly failures: number;
+      readonly retryAt: number;
+      readonly rejections?: Rejections;
+    }
   /** A person must log in again. `retryAt` is null where the portal said so itself. */
-  | { readonly kind: 'refused'; readonly problem: Problem; readonly failures: number; readonly retryAt: number | null };
+  | {
+      readonly kind: 'refused';
+      readonly problem: Problem;
+      readonly failures: number;
+      readonly retryAt: number | null;
+      readonly rejections?: Rejections;
+    };
+
+/** Rejections in a row. Only another answer of the portal ends the row: while it is out of reach it says nothing new. */
+export interface Rejections {
+  readonly count: number;
+  readonly since: Instant;
+}
 
 /** When the old refresh token is tried again after a lost answer: see DESIGN.md, "Refresh". */
 export type Replay = 'soon' | 'late';
@@ -67,16 +85,16 @@ export function setBack(
   const failures = health.kind === 'good' ? 1 : health.failures + 1;
   if (grant.refused !== null) return refusedStanding(grant, grant.refused, failures);
 
-  const failing = (code: ProblemCode, message: string, delay: number, doubt: Doubt | null = grant.doubt): Standing => ({
-    doubt,
-    refused: null,
-    health: {
-      kind: 'failing',
-      problem: doubt === null ? problem(health, code, message, now) : doubted(doubt, message),
-      failures,
-      retryAt: now.uptime + delay,
-    },
-  });
+  const rejections = rejectionsWith(health, outcome, now);
+  const failing = (code: ProblemCode, message: string, delay: number, doubt: Doubt | null = grant.doubt): Standing => {
+    const row = rejections === null ? {} : { rejections };
+    const next = { failures, retryAt: now.uptime + delay, ...row };
+    if (health.kind === 'refused' && rejections !== null) {
+      return { doubt, refused: null, health: { kind: 'refused', problem: health.problem, ...next } };
+    }
+    const shown = doubt === null ? problem(health, code, message, now) : doubted(doubt, message);
+    return { doubt, refused: null, health: { kind: 'failing', problem: shown, ...next } };
+  };
   const backedOff = () => backoffDelay(outage(grant), failures, fraction);
 
   switch (outcome.kind) {
@@ -97,8 +115,9 @@ export function setBack(
         backoffDelay(MISCONFIGURED, failures, fraction),
       );
     case 'rejected': {
-      const standing = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}`, backedOff());
-      return givenUp(grant, standing, failures, context) ?? standing;
+      const delay = health.kind === 'refused' ? DAY : backedOff();
+      const standing = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}`, delay);
+      return givenUp(grant, standing, context);
     }
     case 'store_unwritable':
       return failing('store_unwritable', `The hub can't write its store: ${outcome.detail}`, backedOff());
@@ -154,14 +173,32 @@ function replayDelay(
 function givenUp(
   grant: Grant,
   standing: Standing,
-  failures: number,
   { now, confirmed }: { now: Instant; confirmed: ConfirmedTime | null },
-): Standing | null {
-  const { problem } = standing.health.kind === 'good' ? {} : standing.health;
-  if (problem === undefined || failures < 3 || (remaining(grant, now, confirmed) ?? 0) > 0) return null;
-  if (now.boot !== problem.since.boot || now.uptime - problem.since.uptime < HOUR) return null;
-  const refused = { ...problem, code: 'refused', message: `${problem.message}, again and again` } as const;
-  return { ...standing, health: { kind: 'refused', problem: refused, failures, retryAt: now.uptime + DAY } };
+): Standing {
+  const { health } = standing;
+  if (health.kind !== 'failing' || health.rejections === undefined) return standing;
+  const { count, since } = health.rejections;
+  if (count < 3 || now.uptime - since.uptime < HOUR || (remaining(grant, now, confirmed) ?? 0) > 0) return standing;
+  const refused = {
+    ...health.problem,
+    code: 'refused',
+    message: `${health.problem.message}, again and again`,
+  } as const;
+  return { ...standing, health: { ...health, kind: 'refused', problem: refused, retryAt: now.uptime + DAY } };
+}
+
+/** The rejections in a row when this outcome has come, null where there is no row. */
+function rejectionsWith(health: Health, outcome: Setback, now: Instant): Rejections | null {
+  const before = health.kind === 'good' ? undefined : health.rejections;
+  switch (outcome.kind) {
+    case 'rejected':
+      return { count: (before?.count ?? 0) + 1, since: before?.since ?? now };
+    case 'not_sent':
+    case 'store_unwritable':
+      return before ?? null;
+    default:
+      return null;
+  }
 }
 
 function refusedStanding(grant: Grant, since: Instant, failures: number): Standing {
