@@ -37,6 +37,7 @@ export class Failure extends Error {
 /** The message of whatever was thrown, with the messages of its causes. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const own = error.message || error.name;
+  const several = error instanceof AggregateError ? error.errors.map(messageOf).join(', ') : '';
+  const own = error.message || several || error.name;
   return error.cause === undefined ? own : `${own}: ${messageOf(error.cause)}`;
 }
