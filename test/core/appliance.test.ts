@@ -1,0 +1,51 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { checkName, checkScope, sameScope } from '../../src/core/appliance.ts';
+
+test.each(['a', '7', 'wallbox', 'heat-pump-2', 'a-', '0-0', 'x'.repeat(63)])('%s can be an appliance name', (name) => {
+  expect(checkName(name)).toBe(name);
+});
+
+test.each(['', '-a', 'A', 'wall box', 'wallbox\n', 'wärme', 'a_b', 'a.b', '../a', 'x'.repeat(64)])(
+  '%j can not be an appliance name, and the message says what can',
+  (name) => {
+    expect(() => checkName(name)).toThrow(
+      expect.objectContaining({ code: 'name_invalid', message: expect.stringContaining('use 1 to 63 of a-z, 0-9') }),
+    );
+  },
+);
+
+test('a very long name is not repeated whole', () => {
+  expect(() => checkName('!'.repeat(100_000))).toThrow(/^.{0,300}$/);
+});
+
+test.each([
+  ['Monitoring RemoteControl', 'Monitoring RemoteControl'],
+  ['  Monitoring \t RemoteControl\n', 'Monitoring RemoteControl'],
+  ['Monitoring Monitoring', 'Monitoring'],
+  ['urn:x:y#z!', 'urn:x:y#z!'],
+  ['', null],
+  ['   ', null],
+  [null, null],
+  [undefined, null],
+])('the scope %j is taken as %j', (given, taken) => {
+  expect(checkScope(given)).toBe(taken);
+});
+
+test.each(['"Monitoring"', 'a\\b', 'Überwachung', 'a\u0000', 'a\u007f'])('the scope %j is refused', (scope) => {
+  expect(() => checkScope(scope)).toThrow(expect.objectContaining({ code: 'scope_invalid' }));
+});
+
+test('two scopes are the same whatever their order and repetitions, and different in one name', () => {
+  const names = fc.uniqueArray(fc.stringMatching(/^[A-Za-z:]{1,8}$/), { maxLength: 6 });
+  fc.assert(
+    fc.property(names, (all) => {
+      const shuffled = [...all, ...all].reverse().join('  ');
+      expect(sameScope(all.join(' '), shuffled)).toBe(true);
+      expect(sameScope(all.join(' '), `${shuffled} Another!`)).toBe(false);
+    }),
+  );
+  expect(sameScope(null, '')).toBe(true);
+  expect(sameScope(null, 'Monitoring')).toBe(false);
+  expect(sameScope('monitoring', 'Monitoring')).toBe(false);
+});

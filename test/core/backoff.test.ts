@@ -1,0 +1,34 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { askedDelay, backoffDelay } from '../../src/core/backoff.ts';
+import { HOUR, SECOND } from './samples.ts';
+
+const fraction = fc.double({ min: 0, max: 1, noNaN: true });
+
+test('a delay lies between one second and the bound that doubles with every failure up to the cap', () => {
+  const backoff = fc.record({ base: fc.integer({ min: 1000, max: HOUR }), cap: fc.integer({ min: 1000, max: HOUR }) });
+  fc.assert(
+    fc.property(backoff, fc.integer({ min: 1, max: 1_000_000 }), fraction, ({ base, cap }, failures, jitter) => {
+      const delay = backoffDelay({ base, cap }, failures, jitter);
+      expect(delay).toBeGreaterThanOrEqual(SECOND);
+      expect(delay).toBeLessThanOrEqual(Math.max(SECOND, Math.min(cap, base * 2 ** Math.min(failures - 1, 30))));
+    }),
+  );
+});
+
+test('the jitter is full: it reaches from a second to the bound', () => {
+  const backoff = { base: 2000, cap: 300_000 };
+  expect([1, 2, 3, 8, 9, 100].map((failures) => backoffDelay(backoff, failures, 1))).toEqual([
+    2000, 4000, 8000, 256_000, 300_000, 300_000,
+  ]);
+  expect(backoffDelay(backoff, 9, 0)).toBe(SECOND);
+  expect(backoffDelay(backoff, 9, 0.5)).toBe(150_000);
+});
+
+test('a portal gets the time it asks for and up to a tenth more, at least a second and at most about an hour', () => {
+  expect(askedDelay(120 * SECOND, 0)).toBe(120 * SECOND);
+  expect(askedDelay(120 * SECOND, 1)).toBeCloseTo(132 * SECOND);
+  expect(askedDelay(0, 0)).toBe(SECOND);
+  expect(askedDelay(1e15, 0)).toBe(HOUR);
+  expect(askedDelay(1e15, 1)).toBeCloseTo(1.1 * HOUR);
+});

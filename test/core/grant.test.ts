@@ -1,0 +1,56 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { leastLeft, remaining, succeed } from '../../src/core/grant.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { at, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
+
+test('a token that is handed out has 60 s left, of short-lived ones a tenth of their life', () => {
+  expect(leastLeft(grantOf({ lifetime: HOUR }))).toBe(MINUTE);
+  expect(leastLeft(grantOf({ lifetime: 10 * MINUTE }))).toBe(MINUTE);
+  expect(leastLeft(grantOf({ lifetime: 60 * SECOND }))).toBe(6 * SECOND);
+});
+
+test('within a boot the age of a token is measured on the boot clock, whatever the wall clock does', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 2 * HOUR }), fc.integer(), (uptime, wall) => {
+      const now = { boot: 'boot-1', uptime, wall };
+      expect(remaining(grantOf(), now, null)).toBe(Math.max(0, HOUR - uptime));
+      expect(remaining(grantOf(), now, { wall: 0, at: at(0) })).toBe(Math.max(0, HOUR - uptime));
+    }),
+  );
+});
+
+test('after a boot nobody knows how long a token lives until the time is confirmed', () => {
+  expect(remaining(grantOf(), at(5 * MINUTE, 'boot-2'), null)).toBeNull();
+});
+
+test('after a boot the age follows from the portal clock, now and when it gave the token', () => {
+  const grant = grantOf();
+  const told = { wall: (grant.portalTime ?? 0) + 20 * MINUTE, at: at(MINUTE, 'boot-2') };
+  expect(remaining(grant, at(MINUTE, 'boot-2'), told)).toBe(40 * MINUTE);
+  expect(remaining(grant, at(6 * MINUTE, 'boot-2'), told)).toBe(35 * MINUTE);
+  expect(remaining(grant, at(10 * HOUR, 'boot-2'), told)).toBe(0);
+});
+
+test('a time confirmed in another boot, or tokens that came without one, leave the age unknown', () => {
+  const told = { wall: Date.UTC(2031, 4, 5, 6, 20), at: at(MINUTE, 'boot-2') };
+  expect(remaining(grantOf(), at(MINUTE, 'boot-3'), told)).toBeNull();
+  expect(remaining(grantOf({ portalTime: null }), at(MINUTE, 'boot-2'), told)).toBeNull();
+});
+
+test('a portal whose clock went back does not make a token live longer than its lifetime', () => {
+  const told = { wall: Date.UTC(2030, 0, 1), at: at(MINUTE, 'boot-2') };
+  expect(remaining(grantOf(), at(MINUTE, 'boot-2'), told)).toBe(HOUR);
+});
+
+test('a successor takes the next generation, and no doubt or refusal goes over to it', () => {
+  const before = grantOf({ generation: 7, doubt: { lostAt: at(1), sends: 2 }, refused: at(2) });
+  const tokens = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: MINUTE };
+  const after = succeed(before, before.refreshToken, tokens, at(HOUR), null);
+  expect(after).toMatchObject({ generation: 8, doubt: null, refused: null, lifetime: MINUTE, portalTime: null });
+  expect(after.obtained).toEqual(at(HOUR));
+  expect(after.scope).toBe(before.scope);
+  expect(succeed(before, before.refreshToken, { ...tokens, scope: 'Monitoring' }, at(0), null).scope).toBe(
+    'Monitoring',
+  );
+});

@@ -1,0 +1,125 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { advance, type PairingEvent, type PairingStep, pollDelay, resumed, timeLeft } from '../../src/core/pairing.ts';
+import { at, LINK, MINUTE, pairingOf, SECOND } from './samples.ts';
+
+const NEW_LINK = { ...LINK, authorizeUrl: `${LINK.authorizeUrl}-2` };
+const paired = { kind: 'ended', result: { kind: 'paired', scope: 'Monitoring' } } as const;
+const failed = (reason: 'cancelled' | 'expired' | 'refused_by_user' | 'portal_rejected') =>
+  ({ kind: 'ended', result: { kind: 'failed', reason } }) as const;
+
+const steps = {
+  asking: { kind: 'asking' },
+  waiting: { kind: 'waiting', link: LINK },
+  exchanging: { kind: 'exchanging', link: LINK, since: at(1) },
+  paired,
+  failed: failed('cancelled'),
+} as const satisfies Record<string, PairingStep>;
+
+const events = {
+  link: { kind: 'link', link: NEW_LINK },
+  code: { kind: 'code', hash: 'hash-of-the-code', at: at(2) },
+  'spent code': { kind: 'code', hash: 'hash-of-a-spent-code', at: at(2) },
+  'code refused': { kind: 'code_refused', setback: 'code_refused' },
+  'answer lost': { kind: 'answer_lost' },
+  paired: { kind: 'paired', scope: 'Monitoring' },
+  failed: { kind: 'failed', reason: 'refused_by_user' },
+  deadline: { kind: 'deadline' },
+} as const satisfies Record<string, PairingEvent>;
+
+/** What each step becomes; what is not named stays as it is. */
+const table: Record<keyof typeof steps, Partial<Record<keyof typeof events, PairingStep>>> = {
+  asking: {
+    link: { kind: 'waiting', link: NEW_LINK },
+    failed: failed('refused_by_user'),
+    deadline: failed('expired'),
+  },
+  waiting: {
+    code: { kind: 'exchanging', link: LINK, since: at(2) },
+    failed: failed('refused_by_user'),
+    deadline: failed('expired'),
+  },
+  exchanging: {
+    'code refused': { kind: 'waiting', link: LINK },
+    'answer lost': { kind: 'asking' },
+    paired,
+    failed: failed('refused_by_user'),
+  },
+  paired: {},
+  failed: {},
+};
+
+describe.each(Object.keys(steps) as (keyof typeof steps)[])('a pairing that is %s', (from) => {
+  const pairing = pairingOf(steps[from], { spentCodes: ['hash-of-a-spent-code'] });
+  test.each(Object.keys(events) as (keyof typeof events)[])('on: %s', (on) => {
+    const next = advance(pairing, events[on]);
+    const expected = table[from][on];
+    if (expected === undefined) expect(next).toBe(pairing);
+    else expect(next.step).toEqual(expected);
+  });
+});
+
+test('a code that was taken is remembered, and is not taken again after it was refused', () => {
+  const exchanging = advance(pairingOf(steps.waiting), events.code);
+  expect(exchanging.spentCodes).toEqual(['hash-of-the-code']);
+  const waiting = advance(exchanging, events['code refused']);
+  expect(advance(waiting, events.code)).toBe(waiting);
+  expect(advance(waiting, { ...events.code, hash: 'another' }).step.kind).toBe('exchanging');
+});
+
+test('a code that was taken is not taken again through the fresh link after its answer was lost', () => {
+  const asking = advance(advance(pairingOf(steps.waiting), events.code), events['answer lost']);
+  const waiting = advance(asking, events.link);
+  expect(waiting.step).toEqual({ kind: 'waiting', link: NEW_LINK });
+  expect(advance(waiting, events.code)).toBe(waiting);
+});
+
+test.each([
+  ['code_refused', { kind: 'code_refused', setback: 'code_refused' }],
+  ['portal_rejected', { kind: 'code_refused', setback: 'portal_rejected' }],
+  ['answer_lost', { kind: 'answer_lost' }],
+] as const)('the deadline names what went wrong before it: %s', (reason, event) => {
+  const after = advance(advance(pairingOf(steps.exchanging), event), events.deadline);
+  expect(after.step).toEqual({ kind: 'ended', result: { kind: 'failed', reason } });
+});
+
+test('a restart loses the answer of an exchange, and nothing else', () => {
+  expect(resumed(pairingOf(steps.exchanging)).step).toEqual({ kind: 'asking' });
+  expect(resumed(pairingOf(steps.exchanging)).setback).toBe('answer_lost');
+  for (const step of ['asking', 'waiting', 'paired', 'failed'] as const) {
+    const pairing = pairingOf(steps[step]);
+    expect(resumed(pairing)).toBe(pairing);
+  }
+});
+
+describe('the time a pairing has left', () => {
+  const pairing = pairingOf(steps.waiting);
+
+  test('is measured on the boot clock within a boot', () => {
+    expect(timeLeft(pairing, { ...at(5 * MINUTE), wall: 0 })).toBe(10 * MINUTE);
+    expect(timeLeft(pairing, { ...at(5 * MINUTE), wall: 9e15 })).toBe(10 * MINUTE);
+    expect(timeLeft(pairing, at(15 * MINUTE))).toBe(0);
+    expect(timeLeft(pairing, at(99 * MINUTE))).toBe(0);
+  });
+
+  test('is measured by the wall clock after a boot, and is never more than the lifetime', () => {
+    const wall = pairing.begun.wall;
+    expect(timeLeft(pairing, { boot: 'boot-2', uptime: 7, wall: wall + 5 * MINUTE })).toBe(10 * MINUTE);
+    expect(timeLeft(pairing, { boot: 'boot-2', uptime: 7, wall: wall - 400 * MINUTE })).toBe(15 * MINUTE);
+    expect(timeLeft(pairing, { boot: 'boot-2', uptime: 7, wall: wall + 400 * MINUTE })).toBe(0);
+  });
+});
+
+test('polls are 5 to 10 s apart for every interval allowed, unless the portal asks for more', () => {
+  const interval = fc.integer({ min: 5 * SECOND, max: 10 * SECOND });
+  const fraction = fc.double({ min: 0, max: 1, noNaN: true });
+  const asked = fc.option(fc.integer({ min: 0, max: 100 * SECOND }));
+  fc.assert(
+    fc.property(interval, asked, fraction, (ms, retryAfter, jitter) => {
+      const delay = pollDelay(ms, retryAfter, jitter);
+      expect(delay).toBeGreaterThanOrEqual(Math.max(ms, retryAfter ?? 0));
+      expect(delay).toBeLessThanOrEqual(Math.max(10 * SECOND, retryAfter ?? 0));
+    }),
+  );
+  expect(pollDelay(5 * SECOND, null, 1)).toBeGreaterThan(pollDelay(5 * SECOND, null, 0));
+});

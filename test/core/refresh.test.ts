@@ -1,0 +1,309 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Instant } from '../../src/core/clock.ts';
+import { type Grant, remaining } from '../../src/core/grant.ts';
+import { dueAt, type Health, type Replay, type Setback, setBack, standingAtStart } from '../../src/core/refresh.ts';
+import { at, DAY, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
+
+const good: Health = { kind: 'good' };
+const context = (now: Instant, changes: { replay?: Replay; fraction?: number } = {}) => ({
+  now,
+  confirmed: null,
+  replay: 'soon' as Replay,
+  fraction: 0.5,
+  ...changes,
+});
+
+const outcomes = {
+  not_sent: { kind: 'not_sent', detail: 'connect ECONNREFUSED' },
+  deferred: { kind: 'deferred', detail: 'HTTP 503', retryAfter: null, portalTime: null },
+  ambiguous: { kind: 'ambiguous', detail: 'HTTP 500' },
+  refused: { kind: 'refused', detail: 'HTTP 400 invalid_grant', portalTime: null },
+  misconfigured: { kind: 'misconfigured', detail: 'HTTP 401 invalid_client', portalTime: null },
+  rejected: { kind: 'rejected', detail: 'HTTP 403', portalTime: null },
+  store_unwritable: { kind: 'store_unwritable', detail: 'the disk is full' },
+} as const satisfies Record<string, Setback>;
+
+/** What `setBack` leaves, as the next `setBack` finds it. */
+function after(grant: Grant, standing: ReturnType<typeof setBack>): Grant {
+  return { ...grant, doubt: standing.doubt, refused: standing.refused };
+}
+
+describe('a healthy grant', () => {
+  test('is due at 75 to 85 % of the lifetime of its token, spread over the fleet', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: 1, noNaN: true }), fc.integer({ min: 1, max: 1e9 }), (spread, lifetime) => {
+        const due = dueAt(grantOf({ lifetime }), good, at(1), spread) ?? Number.NaN;
+        expect(due).toBeGreaterThanOrEqual(0.75 * lifetime);
+        expect(due).toBeLessThanOrEqual(0.85 * lifetime + 1e-3);
+      }),
+    );
+    expect(dueAt(grantOf(), good, at(1), 0)).toBe(45 * MINUTE);
+    expect(dueAt(grantOf(), good, at(1), 1)).toBe(51 * MINUTE);
+  });
+
+  test('stays due at that time when the time has passed', () => {
+    expect(dueAt(grantOf(), good, at(9 * HOUR), 0)).toBe(45 * MINUTE);
+  });
+
+  test('of another boot is due at once', () => {
+    expect(dueAt(grantOf(), good, at(7 * SECOND, 'boot-2'), 0.5)).toBe(7 * SECOND);
+  });
+
+  test('is no longer asked for when a person must log in, unless there is a time to try again', () => {
+    const problem = { code: 'refused', message: '', since: at(0) } as const;
+    expect(dueAt(grantOf(), { kind: 'refused', problem, failures: 1, retryAt: null }, at(1), 0)).toBeNull();
+    expect(dueAt(grantOf(), { kind: 'refused', problem, failures: 1, retryAt: DAY }, at(1), 0)).toBe(DAY);
+  });
+});
+
+describe('what follows from an attempt without new tokens', () => {
+  const now = at(48 * MINUTE);
+  const doubt = { lostAt: at(47 * MINUTE), sends: 1 };
+  const shown = {
+    not_sent: 'portal_unreachable',
+    deferred: 'portal_deferred',
+    ambiguous: 'answer_lost',
+    refused: 'refused',
+    misconfigured: 'misconfigured',
+    rejected: 'portal_rejected',
+    store_unwritable: 'store_unwritable',
+  } as const;
+  const every = Object.keys(outcomes) as (keyof typeof outcomes)[];
+
+  describe.each(['soon', 'late'] as const)('with replay %s', (replay) => {
+    test.each(every)('no doubt before, %s', (kind) => {
+      const standing = setBack(grantOf(), good, outcomes[kind], context(now, { replay }));
+      expect(standing.doubt).toEqual(kind === 'ambiguous' ? { lostAt: now, sends: 1 } : null);
+      expect(standing.refused).toEqual(kind === 'refused' ? now : null);
+      expect(standing.health).toMatchObject({
+        kind: kind === 'refused' ? 'refused' : 'failing',
+        problem: { code: shown[kind], since: now },
+        failures: 1,
+      });
+    });
+
+    test.each(every)('in doubt before, %s', (kind) => {
+      const standing = setBack(grantOf({ doubt }), good, outcomes[kind], context(now, { replay }));
+      expect(standing.doubt).toEqual(kind === 'ambiguous' ? { ...doubt, sends: 2 } : doubt);
+      expect(standing.refused).toEqual(kind === 'refused' ? now : null);
+      expect(standing.health).toMatchObject({
+        kind: kind === 'refused' ? 'refused' : 'failing',
+        problem: { code: kind === 'refused' ? 'refused' : 'answer_lost' },
+      });
+    });
+
+    test.each(every)('refused before, %s: refused it stays, and nothing is tried by itself', (kind) => {
+      const since = at(MINUTE);
+      const standing = setBack(grantOf({ refused: since }), good, outcomes[kind], context(now, { replay }));
+      expect(standing).toMatchObject({ doubt: null, refused: since, health: { kind: 'refused', retryAt: null } });
+      expect(standing.health).toMatchObject({ problem: { code: 'refused', since } });
+    });
+  });
+
+  test('out of reach, the delays grow up to five minutes, and less for tokens that live shorter', () => {
+    const delays = (grant: Grant) => {
+      let health: Health = good;
+      return Array.from({ length: 10 }, () => {
+        health = setBack(grant, health, outcomes.not_sent, context(now, { fraction: 1 })).health;
+        return ((health.kind === 'good' ? null : health.retryAt) ?? 0) - now.uptime;
+      });
+    };
+    expect(delays(grantOf()).map((ms) => ms / SECOND)).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+    expect(delays(grantOf({ lifetime: 2 * MINUTE })).at(-1)).toBe(30 * SECOND);
+    expect(delays(grantOf({ lifetime: SECOND })).at(-1)).toBe(5 * SECOND);
+  });
+
+  test('deferred, the portal gets the time it asked for', () => {
+    const outcome = { ...outcomes.deferred, retryAfter: 10 * MINUTE };
+    const { health } = setBack(grantOf(), good, outcome, context(now, { fraction: 0 }));
+    expect(health).toMatchObject({ retryAt: now.uptime + 10 * MINUTE });
+  });
+
+  test('misconfigured, it is tried seldom: in the end once an hour', () => {
+    const health: Health = {
+      kind: 'failing',
+      problem: { code: 'misconfigured', message: '', since: at(0) },
+      failures: 20,
+      retryAt: 0,
+    };
+    const next = setBack(grantOf(), health, outcomes.misconfigured, context(now, { fraction: 1 }));
+    expect(next.health).toMatchObject({ retryAt: now.uptime + HOUR });
+  });
+
+  test('a problem keeps the time when it began until another takes its place', () => {
+    const first = setBack(grantOf(), good, outcomes.not_sent, context(now)).health;
+    const later = at(now.uptime + MINUTE);
+    const second = setBack(grantOf(), first, outcomes.not_sent, context(later)).health;
+    expect(second).toMatchObject({ failures: 2, problem: { since: now } });
+    const third = setBack(grantOf(), second, outcomes.rejected, context(later)).health;
+    expect(third).toMatchObject({ failures: 3, problem: { since: later } });
+  });
+
+  test('a refusal in doubt says that an answer was lost, and when', () => {
+    const { health } = setBack(grantOf({ doubt }), good, outcomes.refused, context(now));
+    expect(health).toMatchObject({ problem: { message: expect.stringContaining('2031-05-05T06:47:00.000Z') } });
+  });
+});
+
+describe('in doubt', () => {
+  const now = at(48 * MINUTE);
+
+  test.each([0, 0.5, 1])('replay soon tries once more after 1 to 3 s (jitter %d)', (fraction) => {
+    const { health } = setBack(grantOf(), good, outcomes.ambiguous, context(now, { fraction }));
+    expect(health).toMatchObject({ retryAt: now.uptime + SECOND + 2 * SECOND * fraction });
+  });
+
+  test('replay soon then waits until shortly before the token at hand ends', () => {
+    const first = setBack(grantOf(), good, outcomes.ambiguous, context(now));
+    const later = at(now.uptime + 2 * SECOND);
+    const second = setBack(after(grantOf(), first), first.health, outcomes.ambiguous, context(later));
+    expect(second.health).toMatchObject({ retryAt: HOUR - MINUTE });
+    expect(second.doubt).toEqual({ lostAt: now, sends: 2 });
+  });
+
+  test('replay late waits until shortly before the token at hand ends from the first loss on', () => {
+    const { health } = setBack(grantOf(), good, outcomes.ambiguous, context(now, { replay: 'late' }));
+    expect(health).toMatchObject({ retryAt: HOUR - MINUTE });
+  });
+
+  test.each(['soon', 'late'] as const)('with the token at hand dead, replay %s backs off', (replay) => {
+    const grant = grantOf({ doubt: { lostAt: at(48 * MINUTE), sends: 3 } });
+    const health: Health = {
+      kind: 'failing',
+      problem: { code: 'answer_lost', message: '', since: now },
+      failures: 6,
+      retryAt: 0,
+    };
+    const dead = at(2 * HOUR);
+    const standing = setBack(grant, health, outcomes.ambiguous, context(dead, { replay, fraction: 1 }));
+    expect(remaining(grant, dead, null)).toBe(0);
+    expect(standing.health).toMatchObject({ retryAt: dead.uptime + 128 * SECOND });
+  });
+});
+
+describe('a portal that rejects', () => {
+  /** Rejections (or other outcomes) at these times, one after the other. */
+  function series(grant: Grant, events: readonly [number, Setback][], health: Health = good): Health {
+    let standing = { doubt: grant.doubt, refused: grant.refused, health };
+    for (const [uptime, outcome] of events) {
+      standing = setBack(after(grant, standing), standing.health, outcome, context(at(uptime)));
+    }
+    return standing.health;
+  }
+
+  const { rejected, not_sent, ambiguous } = outcomes;
+
+  test('three times over an hour, with the token at hand dead, needs a person, and is asked once a day', () => {
+    const health = series(grantOf(), [
+      [HOUR, rejected],
+      [1.5 * HOUR, rejected],
+      [2 * HOUR, rejected],
+    ]);
+    expect(health).toMatchObject({ kind: 'refused', problem: { code: 'refused' }, retryAt: 2 * HOUR + DAY });
+  });
+
+  test('is only tried again after fewer than three, within the hour, or while the token at hand lives', () => {
+    const twice = series(grantOf(), [
+      [HOUR, rejected],
+      [2 * HOUR, rejected],
+    ]);
+    const quickly = series(grantOf(), [
+      [HOUR, rejected],
+      [1.5 * HOUR, rejected],
+      [2 * HOUR - 1, rejected],
+    ]);
+    const alive = series(grantOf({ lifetime: 10 * HOUR }), [
+      [HOUR, rejected],
+      [2 * HOUR, rejected],
+      [3 * HOUR, rejected],
+    ]);
+    for (const health of [twice, quickly, alive]) expect(health).toMatchObject({ kind: 'failing' });
+  });
+
+  test('goes on needing a person when it rejects again the next day: one try a day, not another hour of them', () => {
+    const health = series(grantOf(), [
+      [HOUR, rejected],
+      [1.5 * HOUR, rejected],
+      [2 * HOUR, rejected],
+      [2 * HOUR + DAY, rejected],
+    ]);
+    expect(health).toMatchObject({ kind: 'refused', problem: { since: at(HOUR) }, retryAt: 2 * HOUR + 2 * DAY });
+  });
+
+  test('goes on needing a person when the network is down at the next try', () => {
+    const health = series(grantOf(), [
+      [HOUR, rejected],
+      [1.5 * HOUR, rejected],
+      [2 * HOUR, rejected],
+      [2 * HOUR + DAY, not_sent],
+    ]);
+    expect(health).toMatchObject({ kind: 'refused' });
+    expect(health.kind === 'good' ? 0 : health.retryAt).toBeLessThan(2 * HOUR + DAY + 6 * MINUTE);
+  });
+
+  test('is judged by its rejections alone: failures of another kind before them do not count', () => {
+    const before = Array.from({ length: 20 }, (_, index): [number, Setback] => [index * MINUTE, not_sent]);
+    expect(series(grantOf(), [...before, [HOUR, rejected], [2 * HOUR, rejected]])).toMatchObject({ kind: 'failing' });
+  });
+
+  test('is judged by its rejections alone in doubt, too: the time of the loss is not the time of the first', () => {
+    const health = series(grantOf(), [
+      [10 * MINUTE, ambiguous],
+      [10 * MINUTE + 2000, ambiguous],
+      [2 * HOUR, rejected],
+    ]);
+    expect(health).toMatchObject({ kind: 'failing', problem: { code: 'answer_lost' } });
+  });
+
+  test('is judged by what it says now: another answer in between begins the count anew', () => {
+    const health = series(grantOf(), [
+      [HOUR, rejected],
+      [1.5 * HOUR, rejected],
+      [1.6 * HOUR, outcomes.deferred],
+      [2 * HOUR, rejected],
+    ]);
+    expect(health).toMatchObject({ kind: 'failing' });
+  });
+});
+
+describe('at start', () => {
+  const now = at(30 * SECOND, 'boot-2');
+
+  test('a grant without a past is good', () => {
+    const standing = standingAtStart(grantOf(), null, context(now));
+    expect(standing).toEqual({ doubt: null, refused: null, health: good });
+  });
+
+  test('an attempt without an end is a lost answer, lost when it was begun', () => {
+    const attempt = at(46 * MINUTE);
+    const standing = standingAtStart(grantOf(), attempt, context(now));
+    expect(standing.doubt).toEqual({ lostAt: attempt, sends: 1 });
+    expect(standing.health).toMatchObject({
+      kind: 'failing',
+      problem: { code: 'answer_lost', since: attempt },
+      retryAt: now.uptime + 2 * SECOND,
+    });
+  });
+
+  test('an attempt without an end in a grant that was in doubt is one more send', () => {
+    const doubt = { lostAt: at(MINUTE), sends: 1 };
+    const standing = standingAtStart(grantOf({ doubt }), at(46 * MINUTE), context(at(47 * MINUTE)));
+    expect(standing.doubt).toEqual({ ...doubt, sends: 2 });
+    expect(standing.health).toMatchObject({ retryAt: HOUR - MINUTE });
+  });
+
+  test('a doubt goes on: replay late waits for the end of the token at hand, which the same boot knows', () => {
+    const doubt = { lostAt: at(46 * MINUTE), sends: 1 };
+    const standing = standingAtStart(grantOf({ doubt }), null, context(at(47 * MINUTE), { replay: 'late' }));
+    expect(standing).toMatchObject({ doubt, refused: null, health: { kind: 'failing', retryAt: HOUR - MINUTE } });
+  });
+
+  test('a refused grant stays refused, attempt or not', () => {
+    for (const attempt of [null, at(50 * MINUTE)]) {
+      const refused = at(MINUTE);
+      const standing = standingAtStart(grantOf({ refused }), attempt, context(now));
+      expect(standing).toMatchObject({ refused, health: { kind: 'refused', retryAt: null } });
+    }
+  });
+});

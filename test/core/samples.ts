@@ -1,0 +1,53 @@
+import type { Instant } from '../../src/core/clock.ts';
+import type { Grant } from '../../src/core/grant.ts';
+import type { Pairing, PairingStep } from '../../src/core/pairing.ts';
+import { Secret } from '../../src/core/secret.ts';
+
+export const SECOND = 1000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+/** A moment of the first boot, so many ms after it; the wall clock goes with it. */
+export function at(uptime: number, boot = 'boot-1'): Instant {
+  return { boot, uptime, wall: Date.UTC(2031, 4, 5, 6) + uptime };
+}
+
+/** A grant whose token was obtained at the first boot's instant 0 and lives an hour. */
+export function grantOf(changes: Partial<Grant> = {}): Grant {
+  return {
+    appliance: '11111111-1111-4111-8111-111111111111',
+    generation: 1,
+    accessToken: new Secret('the-access-token'),
+    refreshToken: new Secret('the-refresh-token'),
+    scope: 'Monitoring RemoteControl',
+    lifetime: HOUR,
+    obtained: at(0),
+    portalTime: Date.UTC(2031, 4, 5, 6),
+    doubt: null,
+    refused: null,
+    ...changes,
+  };
+}
+
+export const LINK = {
+  authorizeUrl: 'https://portal.example/sso/authorize?response_type=code&client_id=c&state=the-state',
+  codeUrl: 'https://api.portal.example/external/oauth2helper/code/get/c?state=the-state',
+  tokenUrl: 'https://portal.example/sso/token',
+};
+
+export function pairingOf(step: PairingStep, changes: Partial<Pairing> = {}): Pairing {
+  return {
+    id: '22222222-2222-4222-8222-222222222222',
+    appliance: '11111111-1111-4111-8111-111111111111',
+    portal: 'home',
+    scope: 'Monitoring',
+    nonce: 'the-nonce-of-128-bits',
+    begun: at(0),
+    lifetime: 15 * MINUTE,
+    spentCodes: [],
+    setback: null,
+    step,
+    ...changes,
+  };
+}

@@ -1,0 +1,137 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Clock, Instant, Timers } from '../../src/core/clock.ts';
+
+interface Timer {
+  /** On the clock that stands still while the machine is suspended. */
+  readonly at: number;
+  readonly number: number;
+  readonly run: () => void;
+}
+
+/** Counts what is under way outside of virtual time (requests, writes), so that time stands still meanwhile. */
+export class Activity {
+  #underWay = 0;
+
+  get quiet(): boolean {
+    return this.#underWay === 0;
+  }
+
+  /** The same object; while a promise that it gave is open, there is activity. */
+  watching<T extends object>(target: T): T {
+    return new Proxy(target, {
+      get: (object, name) => {
+        const member: unknown = Reflect.get(object, name, object);
+        if (typeof member !== 'function') return member;
+        return (...args: unknown[]) => {
+          const result: unknown = Reflect.apply(member, object, args);
+          if (result instanceof Promise) {
+            this.#underWay += 1;
+            const over = () => {
+              this.#underWay -= 1;
+            };
+            result.then(over, over);
+          }
+          return result;
+        };
+      },
+    });
+  }
+}
+
+/** A machine's time, moved by hand: the boot clock, the wall clock and the timers go together. */
+export class FakeTime implements Clock, Timers {
+  boot = 'boot-1';
+  uptime = 100_000;
+  wall = Date.UTC(2031, 4, 5, 6, 7, 8);
+  /** The delays that were asked for, in order. */
+  readonly delays: number[] = [];
+  readonly #activity: Activity;
+  readonly #timers = new Set<Timer>();
+  #running = 0;
+  #numbers = 0;
+
+  constructor(activity = new Activity()) {
+    this.#activity = activity;
+  }
+
+  now(): Instant {
+    return { boot: this.boot, uptime: this.uptime, wall: this.wall };
+  }
+
+  after(delay: number, run: () => void): () => void {
+    this.delays.push(delay);
+    const timer = { at: this.#running + delay, number: this.#numbers++, run };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  }
+
+  sleep(delay: number, signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const disarm = this.after(delay, resolve);
+      signal?.addEventListener('abort', () => {
+        disarm();
+        resolve();
+      });
+    });
+  }
+
+  /** How many timers run. */
+  get armed(): number {
+    return this.#timers.size;
+  }
+
+  /** Lets so many ms pass, and what is due happen; requests and writes that begin meanwhile take no time. */
+  async pass(ms: number): Promise<void> {
+    const end = this.#running + ms;
+    await this.settle();
+    for (let next = this.#next(end); next !== undefined; next = this.#next(end)) {
+      this.#move(Math.max(0, next.at - this.#running));
+      this.#timers.delete(next);
+      next.run();
+      await this.settle();
+    }
+    this.#move(end - this.#running);
+  }
+
+  /** The machine is suspended: the boot clock and the wall clock go on, the timers stand still. */
+  suspend(ms: number): void {
+    this.uptime += ms;
+    this.wall += ms;
+  }
+
+  /** The machine was off for so long, and comes up with its wall clock at `wall`. Nothing that ran goes on. */
+  reboot(wall: number): void {
+    this.boot = `boot-${Number(this.boot.slice(5)) + 1}`;
+    this.uptime = 20_000;
+    this.wall = wall;
+    this.#timers.clear();
+  }
+
+  /** Waits, in real time, until nothing is under way. */
+  async settle(): Promise<void> {
+    for (let quiet = 0; quiet < 3; quiet = this.#activity.quiet ? quiet + 1 : 0) await turn();
+  }
+
+  #next(end: number): Timer | undefined {
+    const due = [...this.#timers].filter(({ at }) => at <= end);
+    return due.sort((a, b) => a.at - b.at || a.number - b.number)[0];
+  }
+
+  #move(ms: number): void {
+    this.#running += ms;
+    this.uptime += ms;
+    this.wall += ms;
+  }
+}
+
+/** Randomness that is always the same fraction; ids and tokens count up. */
+export function fixedRandom(fraction = 0.5) {
+  let count = 0;
+  const next = () => String(++count).padStart(12, '0');
+  return {
+    token: (bytes: number) => `${'r'.repeat(Math.max(0, Math.ceil((bytes * 4) / 3) - 12))}${next()}`,
+    uuid: () => `00000000-0000-4000-8000-${next()}`,
+    fraction: () => fraction,
+  };
+}
