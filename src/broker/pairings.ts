@@ -1,17 +1,11 @@
 import type { Appliance } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
+import type { Callback } from '../core/lan-service.ts';
 import type { FailureReason, Pairing } from '../core/pairing.ts';
-import type { Secret } from '../core/secret.ts';
 import { sameSecret } from '../system/compare.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
 import { within } from './within.ts';
-
-/** What came to `/callback/{nonce}`. */
-export type Callback =
-  | { readonly kind: 'code'; readonly code: Secret }
-  | { readonly kind: 'error'; readonly error: string }
-  | { readonly kind: 'nothing' };
 
 /** A person who was sent back by the portal waits no longer than this for a result, in ms. */
 const LONGEST_WAIT = 10_000;

@@ -26,6 +26,8 @@ export interface PortalConfiguration {
 
 /** The configuration, checked whole and with its defaults. Times are in ms. */
 export interface Configuration {
+  /** The file that it was read from, which may be missing where nobody named it. */
+  readonly file: string;
   readonly name: string;
   readonly stateDirectory: string;
   readonly controlSocket: string;
@@ -65,6 +67,7 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
   const stateDirectory = resolve(hub.state_dir ?? defaultStateDirectory(env));
   const runtime = env['RUNTIME_DIRECTORY']?.split(':')[0];
   return {
+    file: path,
     name: hub.name ?? hostname(),
     stateDirectory,
     controlSocket: resolve(hub.control_socket ?? join(runtime ?? stateDirectory, 'control.sock')),
@@ -120,6 +123,19 @@ export async function controlSockets(file: string | undefined, env: NodeJS.Proce
   ].filter((socket) => socket !== undefined);
   const usual = ['/run/latchkey/control.sock', join(defaultStateDirectory(env), 'control.sock')];
   return [...own, ...usual].map((socket) => resolve(socket));
+}
+
+/**
+ * A hub without a portal has nothing to do.
+ * @throws Failure `config_invalid`
+ */
+export function requirePortal(configuration: Configuration): Configuration {
+  if (configuration.portals.length > 0) return configuration;
+  throw invalid(
+    configuration.file,
+    'portals',
+    'there is none; add a table such as [portals.home], or try Latchkey out with "latchkey serve --test-mode"',
+  );
 }
 
 async function readTable(path: string, named: boolean): Promise<RawTable> {

@@ -1,0 +1,51 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Log } from '../core/log.ts';
+import { Secret } from '../core/secret.ts';
+import { type Emulator, startEmulator, type UserOptions } from '../emulator/index.ts';
+import { type Configuration, loadConfiguration, type PortalConfiguration } from '../hub/configuration.ts';
+import { type Hub, startHub } from '../hub/hub.ts';
+import { lanAddress } from '../hub/lan-address.ts';
+
+/** A portal of the configuration that is the emulator. */
+export function emulatedPortal(
+  { baseUrl, frontendUrl }: Pick<Emulator, 'baseUrl' | 'frontendUrl'>,
+  {
+    name,
+    clientId,
+    clientSecret,
+    redirect = 'auto',
+  }: { name: string; clientId: string; clientSecret: string; redirect?: string },
+): PortalConfiguration {
+  const secret = new Secret(clientSecret);
+  return { name, baseUrl, frontendUrl, clientId, clientSecret: secret, ca: [], replay: 'soon', redirect };
+}
+
+/** A state directory that goes when the stack is disposed of. */
+export async function passingStateDirectory(parts: AsyncDisposableStack): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'latchkey-'));
+  parts.defer(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/**
+ * Starts a hub with its own portal emulator, which browsers reach at the hub's address on the home network. Neither
+ * keeps anything: an emulator that was started anew knows no grant, so a hub must not either.
+ * @param parts what is started is disposed of with these
+ */
+export async function startTestHub(
+  parts: AsyncDisposableStack,
+  file: string | undefined,
+  log: Log,
+): Promise<{ hub: Hub; emulator: Emulator; user: UserOptions }> {
+  const configuration: Configuration = await loadConfiguration(file, process.env);
+  const stateDirectory = await passingStateDirectory(parts);
+  const user = { name: 'demo', password: 'demo' };
+  const host = lanAddress(configuration.lan.address) ?? '127.0.0.1';
+  const emulator = parts.use(await startEmulator({ host: '0.0.0.0', publicHost: host }));
+  const { clientId, clientSecret } = emulator;
+  const portals = [emulatedPortal(emulator, { name: 'emulator', clientId, clientSecret })];
+  const hub = parts.use(await startHub({ ...configuration, stateDirectory, portals }, log));
+  return { hub, emulator, user };
+}

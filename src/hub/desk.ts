@@ -1,0 +1,103 @@
+import type { Appliances, Credentials } from '../broker/appliances.ts';
+import type { Grants } from '../broker/grants.ts';
+import type { HandOuts } from '../broker/hand-outs.ts';
+import type { Pairings } from '../broker/pairings.ts';
+import type { Surroundings } from '../broker/surroundings.ts';
+import type { Administration, ApplianceStatus, HubStatus, IssuedCredentials } from '../core/administration.ts';
+import type { Appliance } from '../core/appliance.ts';
+import { elapsed, type Instant } from '../core/clock.ts';
+import { Failure } from '../core/failure.ts';
+import type { Identity } from './identity.ts';
+import { followPairing } from './pairing-reports.ts';
+import { applianceStatus } from './status.ts';
+
+/** What the desk serves from. */
+export interface DeskContext {
+  readonly surroundings: Surroundings;
+  readonly started: Instant;
+  readonly identity: Identity;
+  readonly appliances: Appliances;
+  readonly grants: Grants;
+  readonly pairings: Pairings;
+  readonly handOuts: HandOuts;
+  /** The hub's name, version, address and ports, as they are now. */
+  whereabouts(): Pick<HubStatus, 'name' | 'version' | 'address' | 'http_port' | 'https_port'>;
+}
+
+/** Serves people at the hub: what the control socket and the installer's page offer. */
+export function openDesk(context: DeskContext): Administration {
+  const { appliances, grants, pairings, handOuts, identity, surroundings } = context;
+  const { clock, log } = surroundings;
+
+  const statusOf = (appliance: Appliance): ApplianceStatus => applianceStatus(appliance, grants, pairings, clock.now());
+
+  function issued({ appliance, secret }: Credentials): IssuedCredentials {
+    const { address, https_port } = context.whereabouts();
+    const host = address === null ? `${identity.id}.local` : address.includes(':') ? `[${address}]` : address;
+    return {
+      name: appliance.name,
+      clientId: appliance.id,
+      clientSecret: secret,
+      tokenEndpoint: `https://${host}:${https_port}/oauth/token`,
+      caFingerprint: identity.fingerprint,
+    };
+  }
+
+  return {
+    async status() {
+      const { id, fingerprint } = identity;
+      const uptime = Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000);
+      return {
+        hub: { id, ...context.whereabouts(), ca_fingerprint: fingerprint, uptime },
+        appliances: appliances.list().map(statusOf),
+      };
+    },
+    authority: () => ({ certificate: identity.authority.certificate, fingerprint: identity.fingerprint }),
+    async addAppliance(name, scope, portal) {
+      const credentials = await appliances.add(name, scope, portal);
+      log.info('appliance added', { appliance: name, portal: credentials.appliance.portal });
+      return issued(credentials);
+    },
+    async removeAppliance(name) {
+      const appliance = appliances.named(name);
+      await pairings.drop(appliance.id);
+      await appliances.remove(appliance);
+      grants.drop(appliance.id);
+      log.info('appliance removed', { appliance: name });
+    },
+    async rotateSecret(name) {
+      const credentials = await appliances.rotateSecret(appliances.named(name));
+      log.info('secret rotated', { appliance: name });
+      return issued(credentials);
+    },
+    async pair(name) {
+      const run = await pairings.begin(appliances.named(name));
+      log.info('pairing begun', { appliance: name });
+      return run.pairing.id;
+    },
+    followPairing: (id, signal) => followPairing(pairings.get(id), signal),
+    async unpair(name) {
+      const { id } = appliances.named(name);
+      await pairings.end(id, 'cancelled');
+      await grants.forget(id);
+      log.info('unpaired', { appliance: name });
+    },
+    async token(name) {
+      const handOut = await handOuts.handOut(appliances.named(name).id, null);
+      if (handOut.kind === 'token') return handOut;
+      const why =
+        handOut.kind === 'unavailable'
+          ? `has no token for now: try again in ${handOut.retryAfter} s, and see "latchkey status"`
+          : `is not paired: run "latchkey pair ${name}"`;
+      throw new Failure('token_unavailable', `${name} ${why}`);
+    },
+    async refresh(name) {
+      const appliance = appliances.named(name);
+      if (grants.get(appliance.id) === undefined) {
+        throw new Failure('token_unavailable', `${name} is not paired: run "latchkey pair ${name}"`);
+      }
+      await grants.refresh(appliance.id);
+      return statusOf(appliance);
+    },
+  };
+}

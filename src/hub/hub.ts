@@ -1,0 +1,206 @@
+import { Appliances } from '../broker/appliances.ts';
+import { Grants } from '../broker/grants.ts';
+import { HandOuts } from '../broker/hand-outs.ts';
+import { Pairings } from '../broker/pairings.ts';
+import { PortalClock } from '../broker/portal-clock.ts';
+import { Scheduler } from '../broker/scheduler.ts';
+import type { Surroundings } from '../broker/surroundings.ts';
+import { serveControl } from '../control/server.ts';
+import type { Administration } from '../core/administration.ts';
+import type { LanService } from '../core/lan-service.ts';
+import type { Log } from '../core/log.ts';
+import { serveLan } from '../lan/server.ts';
+import { readLan, watchLan } from '../mdns/lan-watch.ts';
+import { jweSealing, KEY_BYTES } from '../store/sealing.ts';
+import { SqliteStore } from '../store/sqlite-store.ts';
+import { openStateDirectory, storeKey } from '../store/state-directory.ts';
+import { issueLeaf } from '../system/certificates.ts';
+import { systemClock, systemTimers } from '../system/clock.ts';
+import { sha256 } from '../system/compare.ts';
+import { systemRandom } from '../system/random.ts';
+import { version } from '../system/version.ts';
+import { Announcing } from './announcing.ts';
+import type { Configuration } from './configuration.ts';
+import { openDesk } from './desk.ts';
+import { hubNames, loadIdentity } from './identity.ts';
+import { pairOnStart } from './pair-on-start.ts';
+import { connectPortals } from './portals.ts';
+
+/** A running hub. Disposing of it says goodbye, lets what was sent to the portal end, and closes the store. */
+export interface Hub extends AsyncDisposable {
+  readonly administration: Administration;
+  readonly controlSocket: string;
+  readonly httpPort: number;
+  readonly httpsPort: number;
+}
+
+/** How often the network's addresses are looked at, in ms. */
+const LAN_INTERVAL = 3000;
+
+/**
+ * Starts a hub: here, and only here, the parts are joined.
+ * @throws Failure with the reason in one line; nothing is left running then
+ */
+export async function startHub(configuration: Configuration, log: Log): Promise<Hub> {
+  const { lan: lanConfiguration, stateDirectory, name } = configuration;
+  const surroundings: Surroundings = { clock: systemClock(), timers: systemTimers, random: systemRandom, log };
+  const { clock, timers, random } = surroundings;
+  const started = clock.now();
+  await using parts = new AsyncDisposableStack();
+
+  await openStateDirectory(stateDirectory);
+  const key = await storeKey(stateDirectory, configuration.credentials, () => random.token(KEY_BYTES));
+  const store = parts.use(SqliteStore.open(stateDirectory, jweSealing(key)));
+  const identity = await loadIdentity(store);
+
+  const lan = parts.use(
+    watchLan({
+      read: () => readLan(lanConfiguration.address),
+      timers,
+      every: LAN_INTERVAL,
+      onChange: (now) => void lanChanged(now.addresses).catch(() => undefined),
+    }),
+  );
+  const ports = { http: lanConfiguration.httpPort, https: lanConfiguration.httpsPort };
+  const portals = parts.use(
+    connectPortals(
+      configuration.portals,
+      () => lan.current.address?.address ?? null,
+      () => ports.http,
+    ),
+  );
+
+  const appliances = await Appliances.load(store, random, [...portals.names]);
+  const scheduler = parts.use(new Scheduler({ clock, timers }));
+  const portalClock = new PortalClock(clock);
+  const grants = parts.use(
+    new Grants(
+      surroundings,
+      store,
+      scheduler,
+      portalClock,
+      (id) => {
+        const appliance = appliances.byId(id);
+        const portal = appliance && portals.get(appliance.portal);
+        return appliance && portal && { name: appliance.name, ...portal };
+      },
+      (id) =>
+        Number.parseInt(
+          Buffer.from(sha256(`${identity.id}/${id}`))
+            .toString('hex')
+            .slice(0, 8),
+          16,
+        ) /
+        2 ** 32,
+    ),
+  );
+  const pairings = parts.use(
+    new Pairings({
+      surroundings,
+      store,
+      grants,
+      portalClock,
+      times: configuration.pairing,
+      nameOf: (id) => appliances.byId(id)?.name ?? id,
+      portalOf: (portal) => portals.get(portal),
+    }),
+  );
+  await grants.load();
+  const loaded = Promise.withResolvers<void>();
+  const handOuts = new HandOuts(grants, surroundings);
+  const service: LanService = {
+    authenticate: (id, secret) => appliances.authenticate(id, secret),
+    handOut: ({ id }, scope) => handOuts.handOut(id, scope),
+    async receiveCallback(nonce, callback) {
+      await loaded.promise;
+      const pairing = await pairings.receive(nonce, callback);
+      return pairing && { pairing, appliance: appliances.byId(pairing.appliance)?.name ?? 'The appliance' };
+    },
+  };
+
+  const names = hubNames(identity.id);
+  const leafFor = (addresses: readonly string[]) =>
+    issueLeaf(identity.authority, {
+      names,
+      addresses: [...new Set(['127.0.0.1', '::1', ...addresses])],
+      now: clock.now().wall,
+    });
+  const lanServer = parts.use(
+    await serveLan({
+      service,
+      hubName: name,
+      names,
+      listen: lanConfiguration.listen,
+      httpPort: lanConfiguration.httpPort,
+      httpsPort: lanConfiguration.httpsPort,
+      ca: identity.authority.certificate,
+      leaf: await leafFor(lan.current.addresses),
+      log,
+      timers,
+    }),
+  );
+  ports.http = lanServer.httpPort;
+  ports.https = lanServer.httpsPort;
+
+  const administration = openDesk({
+    surroundings,
+    started,
+    identity,
+    appliances,
+    grants,
+    pairings,
+    handOuts,
+    whereabouts: () => ({
+      name,
+      version: version(),
+      address: lan.current.address?.address ?? null,
+      http_port: ports.http,
+      https_port: ports.https,
+    }),
+  });
+  const control = parts.use(await serveControl({ path: configuration.controlSocket, administration, log }));
+
+  const announcing = parts.use(
+    new Announcing({
+      instanceName: name,
+      id: identity.id,
+      httpsPort: ports.https,
+      txt: { v: version(), http: String(ports.http), capk: identity.fingerprint },
+      timers,
+      random,
+      log,
+    }),
+  );
+  async function lanChanged(addresses: readonly string[]): Promise<void> {
+    log.info('address changed', { address: lan.current.address?.address ?? null });
+    lanServer.renewLeaf(await leafFor(addresses));
+    if (lanConfiguration.mdns) await announcing.moveTo(lan.current.address);
+  }
+
+  await pairings.load();
+  loaded.resolve();
+  if (lanConfiguration.mdns) void announcing.moveTo(lan.current.address);
+  if (configuration.pairing.onStart) await pairOnStart(appliances, grants, pairings, log);
+  log.info('hub started', {
+    name,
+    id: identity.id,
+    version: version(),
+    address: lan.current.address?.address ?? null,
+    http_port: ports.http,
+    https_port: ports.https,
+    control_socket: control.path,
+    appliances: appliances.list().length,
+  });
+
+  const running = parts.move();
+  return {
+    administration,
+    controlSocket: control.path,
+    httpPort: ports.http,
+    httpsPort: ports.https,
+    async [Symbol.asyncDispose]() {
+      await running.disposeAsync();
+      log.info('hub stopped');
+    },
+  };
+}

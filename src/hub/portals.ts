@@ -1,0 +1,42 @@
+import type { GrantHolder } from '../broker/grants.ts';
+import type { PairingPortal } from '../broker/pairing-context.ts';
+import { HttpPortal } from '../portal/http-portal.ts';
+import type { PortalConfiguration } from './configuration.ts';
+
+/** The configured portals, connected. */
+export interface Portals extends AsyncDisposable {
+  /** Their names, the default one first. */
+  readonly names: readonly string[];
+  get(name: string): (PairingPortal & Omit<GrantHolder, 'name'>) | undefined;
+}
+
+/**
+ * @param address the hub's address on the home network, null while there is none
+ * @param httpPort the port that redirects are to come to
+ */
+export function connectPortals(
+  configurations: readonly PortalConfiguration[],
+  address: () => string | null,
+  httpPort: () => number,
+): Portals {
+  const connected = new Map(
+    configurations.map(({ name, replay, redirect, ...settings }) => {
+      const redirectUrl = (nonce: string) => redirectFor(redirect, nonce, address(), httpPort());
+      return [name, { portal: new HttpPortal(settings), replay, redirectUrl }];
+    }),
+  );
+  return {
+    names: [...connected.keys()],
+    get: (name) => connected.get(name),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...connected.values()].map(({ portal }) => portal[Symbol.asyncDispose]()));
+    },
+  };
+}
+
+function redirectFor(setting: string, nonce: string, address: string | null, port: number): string | null {
+  if (setting === 'off') return null;
+  if (setting !== 'auto') return `${setting.replace(/\/$/, '')}/callback/${nonce}`;
+  if (address === null) return null;
+  return `http://${address.includes(':') ? `[${address}]` : address}:${port}/callback/${nonce}`;
+}

@@ -1,0 +1,50 @@
+import type { Grants, HeldGrant } from '../broker/grants.ts';
+import type { Pairings } from '../broker/pairings.ts';
+import type { ApplianceState, ApplianceStatus } from '../core/administration.ts';
+import type { Appliance } from '../core/appliance.ts';
+import type { Instant } from '../core/clock.ts';
+import type { Problem } from '../core/problem.ts';
+
+/** What `status` says of an appliance. */
+export function applianceStatus(
+  appliance: Appliance,
+  grants: Grants,
+  pairings: Pairings,
+  now: Instant,
+): ApplianceStatus {
+  const held = grants.get(appliance.id);
+  const run = pairings.ofAppliance(appliance.id);
+  const step = run?.pairing.step;
+  const pairing = step !== undefined && step.kind !== 'ended';
+  const remaining = held === undefined ? null : grants.remaining(held);
+  const due = held === undefined ? null : grants.dueAt(held);
+  const problem = held === undefined ? null : problemOf(held, remaining, now);
+  return {
+    name: appliance.name,
+    client_id: appliance.id,
+    state: held === undefined ? (pairing ? 'pairing' : 'unpaired') : stateOf(held, problem),
+    scope: held === undefined ? appliance.scope : held.grant.scope,
+    expires_in: remaining === null ? null : Math.floor(remaining / 1000),
+    refresh_in: due === null ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
+    last_refresh: held === undefined ? null : instant(held.grant.portalTime ?? held.grant.obtained.wall),
+    problem: problem && { code: problem.code, message: problem.message, since: instant(problem.since.wall) },
+    portal: appliance.portal,
+    ...(step?.kind === 'waiting' ? { authorize_url: step.link.authorizeUrl } : {}),
+  };
+}
+
+function stateOf({ health }: HeldGrant, problem: Problem | null): ApplianceState {
+  if (health.kind === 'refused') return 'needs_pairing';
+  return problem === null ? 'active' : 'retrying';
+}
+
+function problemOf({ grant, health }: HeldGrant, remaining: number | null, now: Instant): Problem | null {
+  if (health.kind !== 'good') return health.problem;
+  if (remaining !== null) return null;
+  const message = `The hub was started anew and does not know how old this token is (it is from ${instant(grant.obtained.wall)}): it is refreshed first`;
+  return { code: 'clock_unknown', message, since: now };
+}
+
+function instant(wall: number): string {
+  return new Date(wall).toISOString().replace(/\.\d+Z$/, 'Z');
+}

@@ -1,0 +1,41 @@
+import type { FastifyReply } from 'fastify';
+
+/** The errors of RFC 6749 section 5.2 that the hub gives, and `temporarily_unavailable` of section 4.1.2.1. */
+export type OAuthErrorCode =
+  | 'invalid_client'
+  | 'invalid_grant'
+  | 'invalid_request'
+  | 'invalid_scope'
+  | 'temporarily_unavailable'
+  | 'unsupported_grant_type';
+
+const STATUS: Readonly<Record<OAuthErrorCode, number>> = {
+  invalid_client: 401,
+  invalid_grant: 400,
+  invalid_request: 400,
+  invalid_scope: 400,
+  temporarily_unavailable: 503,
+  unsupported_grant_type: 400,
+};
+
+/**
+ * Answers with an OAuth error.
+ * @param more `error_uri`, where there is a page that helps
+ */
+export function sendError(
+  reply: FastifyReply,
+  error: OAuthErrorCode,
+  description: string,
+  more: { readonly error_uri?: string } = {},
+): FastifyReply {
+  // RFC 6749, 5.2: the description may hold %x20-21 / %x23-5B / %x5D-7E.
+  const error_description = description.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "'");
+  return noStore(reply)
+    .code(STATUS[error])
+    .send({ error, error_description, ...more });
+}
+
+/** Tokens and what is said about them are kept by nobody on the way (RFC 6749, 5.1). */
+export function noStore(reply: FastifyReply): FastifyReply {
+  return reply.header('cache-control', 'no-store').header('pragma', 'no-cache');
+}

@@ -1,0 +1,150 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import type { Duplex } from 'node:stream';
+import fastify, { type FastifyInstance } from 'fastify';
+import type { Timers } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import type { LanService } from '../core/lan-service.ts';
+import type { Log } from '../core/log.ts';
+import { serveCallback } from './callback.ts';
+import { isOwnHost } from './host-check.ts';
+import { close, listen } from './listeners.ts';
+import { serveOAuth } from './oauth.ts';
+import { sendNotice } from './pages.ts';
+
+/** A certificate and its key, PEM. */
+export interface LeafPem {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+export interface LanOptions {
+  readonly service: LanService;
+  readonly hubName: string;
+  /** The hub's DNS names, in lower case: requests for another name are refused. */
+  readonly names: readonly string[];
+  readonly listen: readonly string[];
+  readonly httpPort: number;
+  readonly httpsPort: number;
+  /** The CA's certificate, PEM. */
+  readonly ca: string;
+  readonly leaf: LeafPem;
+  readonly log: Log;
+  readonly timers: Timers;
+}
+
+/** The hub's two listeners on the home network. */
+export interface LanServer extends AsyncDisposable {
+  /** The ports in use, where 0 was configured. */
+  readonly httpPort: number;
+  readonly httpsPort: number;
+  /** Serves new connections with another leaf; those that stand are left alone. */
+  renewLeaf(leaf: LeafPem): void;
+}
+
+/** Bounds for clients that are slow, or worse: ms, bytes. */
+const PATIENCE = { headersTimeout: 10_000, requestTimeout: 15_000, keepAliveTimeout: 65_000, maxHeaderSize: 16 * 1024 };
+const MOST_CONNECTIONS = 1000;
+
+/** @throws Failure `port_unavailable` */
+export async function serveLan(options: LanOptions): Promise<LanServer> {
+  const { listen: addresses, leaf, timers } = options;
+  const secure = await application(options, (app) => serveSecure(app, options));
+  const tls = { ...PATIENCE, minVersion: 'TLSv1.2', cert: leaf.certificate, key: leaf.key } as const;
+  const https = await listen(
+    () => guarded(createSecureServer(tls, secure)),
+    addresses,
+    options.httpsPort,
+    'lan.https_port',
+  );
+  try {
+    const plain = await application(options, (app) => servePlain(app, options, https.port));
+    const http = await listen(
+      () => guarded(createServer(PATIENCE, plain)),
+      addresses,
+      options.httpPort,
+      'lan.http_port',
+    );
+    return {
+      httpPort: http.port,
+      httpsPort: https.port,
+      renewLeaf({ certificate, key }) {
+        for (const server of https.servers) server.setSecureContext({ minVersion: 'TLSv1.2', cert: certificate, key });
+      },
+      async [Symbol.asyncDispose]() {
+        await close([...http.servers, ...https.servers], timers);
+      },
+    };
+  } catch (error) {
+    await close(https.servers, timers);
+    throw error;
+  }
+}
+
+async function application(options: LanOptions, routes: (app: FastifyInstance) => void): Promise<RequestListener> {
+  const { hubName, names, log, ca } = options;
+  const app = fastify({ exposeHeadRoutes: false, bodyLimit: 16 * 1024, routerOptions: { maxParamLength: 200 } });
+  app.addHook('onRequest', async ({ headers }, reply) => {
+    if (isOwnHost(headers.host, names)) return;
+    return reply
+      .code(421)
+      .type('text/plain; charset=utf-8')
+      .send('This is a Latchkey hub, and it does not go by that name.\n');
+  });
+  app.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
+    const status = error.statusCode ?? 500;
+    if (status >= 500) log.error('request failed unexpectedly', { error: messageOf(error) });
+    return reply
+      .code(status)
+      .type('text/plain; charset=utf-8')
+      .send(status >= 500 ? 'The hub came upon an error; its log tells more.\n' : 'The request can not be read.\n');
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const allowed = ['GET', 'POST'].filter(
+      (method) => app.findRoute({ url: request.url.split('?')[0] ?? '', method }) !== null,
+    );
+    if (allowed.length > 0) return reply.code(405).header('allow', allowed.join(', ')).send();
+    return sendNotice(reply, 404, hubName, {
+      mood: 'bad',
+      heading: 'There is nothing here',
+      text: 'Check the address.',
+    });
+  });
+  app.get('/ca.pem', async (_request, reply) => reply.type('application/x-pem-file').send(ca));
+  routes(app);
+  await app.ready();
+  return app.routing;
+}
+
+function servePlain(app: FastifyInstance, { service, hubName }: LanOptions, httpsPort: number): void {
+  serveCallback(app, service, hubName);
+  app.get('/', async ({ hostname }, reply) =>
+    sendNotice(reply, 200, hubName, {
+      mood: 'neutral',
+      heading: hubName,
+      text: 'The page of this hub is on a secure address. The browser warns of its certificate once: it is the hub’s own.',
+      link: { href: `https://${hostname}:${httpsPort}/`, text: 'Go there' },
+    }),
+  );
+}
+
+function serveSecure(app: FastifyInstance, { service, hubName }: LanOptions): void {
+  serveOAuth(app, service);
+  app.get('/', async (_request, reply) =>
+    sendNotice(reply, 200, hubName, {
+      mood: 'neutral',
+      heading: hubName,
+      text: 'This hub keeps the grants of the appliances in this home. Pair them with "latchkey pair" on the hub.',
+    }),
+  );
+}
+
+/** A request that is no HTTP gets a status, and nobody takes all the connections. */
+function guarded<S extends Server>(server: S): S {
+  server.maxConnections = MOST_CONNECTIONS;
+  server.on('clientError', (error: Error & { code?: string }, socket: Duplex) => {
+    const status = error.code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request';
+    if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+  });
+  return server;
+}
