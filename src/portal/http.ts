@@ -1,7 +1,7 @@
 import { getCACertificates } from 'node:tls';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { messageOf } from '../core/failure.ts';
-import { parseRetryAfter } from './retry-after.ts';
+import { parseHttpDate, parseRetryAfter } from './retry-after.ts';
 
 /** A whole answer of the portal. */
 export interface PortalAnswer {
@@ -115,7 +115,7 @@ async function ask(
   const deadline = AbortSignal.timeout(limits.total);
   const either = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
   const { statusCode, headers, body } = await dispatcher.request({ ...options, signal: either });
-  const portalTime = Date.parse(String(headers['date'] ?? '')) || null;
+  const portalTime = parseHttpDate(String(headers['date'] ?? ''));
   return {
     status: statusCode,
     body: await body.text(),

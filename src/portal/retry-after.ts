@@ -6,7 +6,13 @@
 export function parseRetryAfter(header: string, portalTime: number | null): number | null {
   const text = header.trim();
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
-  const date = Date.parse(text);
-  if (Number.isNaN(date) || portalTime === null) return null;
+  const date = parseHttpDate(text);
+  if (date === null || portalTime === null) return null;
   return Math.max(0, date - portalTime);
+}
+
+/** Reads a date in a header (RFC 9110, 5.6.7), in ms since 1970; null for anything else: JavaScript takes "-5" for one. */
+export function parseHttpDate(text: string): number | null {
+  const date = text.endsWith(' GMT') ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(date) ? null : date;
 }
