@@ -101,7 +101,7 @@ export function setBack(
     case 'not_sent':
       return failing('portal_unreachable', `The portal is out of reach: ${outcome.detail}`, backedOff());
     case 'deferred': {
-      const delay = outcome.retryAfter === null ? backedOff() : askedDelay(outcome.retryAfter, fraction);
+      const delay = outcome.retryAfter ? askedDelay(outcome.retryAfter, fraction) : backedOff();
       return failing('portal_deferred', `The portal asks to come back later: ${outcome.detail}`, delay);
     }
     case 'ambiguous': {
