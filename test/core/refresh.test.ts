@@ -120,6 +120,17 @@ describe('what follows from an attempt without new tokens', () => {
     expect(health).toMatchObject({ retryAt: now.uptime + 10 * MINUTE });
   });
 
+  test('deferred until now, which a portal may say for ever, is backed off from', () => {
+    const health: Health = {
+      kind: 'failing',
+      problem: { code: 'portal_deferred', message: '', since: at(0) },
+      failures: 7,
+      retryAt: 0,
+    };
+    const next = setBack(grantOf(), health, { ...outcomes.deferred, retryAfter: 0 }, context(now, { fraction: 1 }));
+    expect(next.health).toMatchObject({ retryAt: now.uptime + 256 * SECOND });
+  });
+
   test('misconfigured, it is tried seldom: in the end once an hour', () => {
     const health: Health = {
       kind: 'failing',

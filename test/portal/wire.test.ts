@@ -1,0 +1,109 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { parseCode, parseError, parseLink, parseTokens } from '../../src/portal/wire.ts';
+
+const whole = { access_token: 'aaa', refresh_token: 'rrr', expires_in: 3600, token_type: 'bearer', scope: 'A B' };
+const tokens = (changes: Record<string, unknown>) => parseTokens(JSON.stringify({ ...whole, ...changes }));
+const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
+
+describe('a token response', () => {
+  test('gives both tokens, the scope and the lifetime in ms', () => {
+    const parsed = tokens({});
+    expect(parsed).toMatchObject({ scope: 'A B', lifetime: 3_600_000 });
+    expect(parsed?.accessToken.reveal()).toBe('aaa');
+    expect(parsed?.refreshToken?.reveal()).toBe('rrr');
+  });
+
+  test.each([null, undefined, '', [['A']], 7])('has no scope where it says %j', (scope) => {
+    expect(tokens({ scope })).toMatchObject({ scope: null });
+  });
+
+  test.each([
+    [3600, 3600],
+    [1, 1],
+    [59.5, 59.5],
+    ['3600', 3600],
+    ['1', 1],
+    [1e300, 365 * 86_400],
+    ['9999999999', 365 * 86_400],
+  ])('that expires in %j lives %d s', (expires_in, seconds) => {
+    expect(tokens({ expires_in })).toMatchObject({ lifetime: 1000 * seconds });
+  });
+
+  test.each([undefined, null, 0, '0', -1, '-1', 0.5, '', 'soon', '3600 s', true, [[]], {}, '99999999999'])(
+    'lives the usual hour where expires_in is %j, and its tokens are not thrown away for that',
+    (expires_in) => {
+      const parsed = tokens({ expires_in });
+      expect(parsed).toMatchObject({ lifetime: 3_600_000 });
+      expect(parsed?.refreshToken?.reveal()).toBe('rrr');
+    },
+  );
+
+  test.each([undefined, null, '', 7, {}])('has no refresh token where it says %j', (refresh_token) => {
+    expect(tokens({ refresh_token })).toMatchObject({ refreshToken: null });
+  });
+
+  test.each([undefined, null, '', 7, {}, [['aaa']]])('is none where the access token is %j', (access_token) => {
+    expect(tokens({ access_token })).toBeNull();
+  });
+
+  test('may hold more than is known', () => {
+    expect(tokens({ id_token: 'x', foo: { bar: [1, 2, 3] }, token_type: 'Bearer' })).not.toBeNull();
+  });
+
+  test('may escape what JSON lets it escape', () => {
+    const parsed = parseTokens('{"access_token":"a\\/b\\u0026c\\u00e9","refresh_token":"r\\u002Fr"}');
+    expect(parsed?.accessToken.reveal()).toBe('a/b&cé');
+    expect(parsed?.refreshToken?.reveal()).toBe('r/r');
+  });
+
+  test('can not reach a prototype', () => {
+    const sly = '{"__proto__":{"access_token":"evil","polluted":1},"constructor":{"prototype":{"polluted":1}}}';
+    expect(parseTokens(sly)).toBeNull();
+    expect(parseTokens(`{"access_token":"aaa","__proto__":{"refresh_token":"evil"}}`)).toMatchObject({
+      refreshToken: null,
+    });
+    expect('polluted' in {}).toBe(false);
+  });
+
+  test.each(['', 'null', '7', '"text"', '[]', '{', '<html>', nested(100_000), `{"access_token":${nested(100_000)}}`])(
+    'is not found in %.30s',
+    (body) => {
+      expect(parseTokens(body)).toBeNull();
+    },
+  );
+});
+
+describe('a helper configuration', () => {
+  test('is understood with its slashes and ampersands escaped', () => {
+    const body = String.raw`{"authorize_url":"https:\/\/portal.example\/sso\/authorize?response_type=code\u0026client_id=c\u0026state=s",
+      "code_url":"https:\/\/api.portal.example\/code\/get\/c?state=s","accesstoken_request_url":"https:\/\/portal.example\/sso\/token","more":1}`;
+    expect(parseLink(body)).toEqual({
+      authorizeUrl: 'https://portal.example/sso/authorize?response_type=code&client_id=c&state=s',
+      codeUrl: 'https://api.portal.example/code/get/c?state=s',
+      tokenUrl: 'https://portal.example/sso/token',
+    });
+  });
+
+  test.each(['', '{}', 'null', '[]', '{"authorize_url":"a","code_url":"b"}', nested(100_000)])(
+    'is not found in %.30s',
+    (body) => {
+      expect(parseLink(body)).toBeNull();
+    },
+  );
+});
+
+test('a code is a text of 1 to 4096 characters', () => {
+  expect(parseCode('{"code":"c\\/1","more":1}')?.reveal()).toBe('c/1');
+  for (const code of ['', null, 7, ['c'], 'c'.repeat(4097)]) expect(parseCode(JSON.stringify({ code }))).toBeNull();
+  expect(parseCode('')).toBeNull();
+});
+
+test('whatever comes, the parsers give a value or null and do not throw', () => {
+  const anything = fc.oneof(fc.string(), fc.json(), fc.constantFrom('{"code":', '\u0000', '{"error":{}}'));
+  fc.assert(
+    fc.property(anything, (body) => {
+      for (const parse of [parseTokens, parseLink, parseCode, parseError]) parse(body);
+    }),
+  );
+});
