@@ -179,8 +179,9 @@ export class SqliteStore implements Store, Disposable {
       row.step,
     );
     this.#run(
-      `DELETE FROM pairings WHERE appliance = ?1 AND json_extract(step, '$.kind') = 'ended' AND number <=
-         (SELECT number FROM pairings WHERE appliance = ?1 ORDER BY number DESC LIMIT 1 OFFSET ${ENDED_KEPT})`,
+      `DELETE FROM pairings WHERE appliance = ? AND json_extract(step, '$.kind') = 'ended' AND number <=
+         (SELECT number FROM pairings WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ${ENDED_KEPT})`,
+      row.appliance,
       row.appliance,
     );
   }
