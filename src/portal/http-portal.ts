@@ -18,6 +18,9 @@ export interface PortalSettings {
   readonly limits?: Limits;
 }
 
+/** A link outlives a restart, and with it perhaps the configuration that it was asked for with. */
+const FOREIGN_LINK = 'the link of this login is not on the configured origins';
+
 /** The portal of the specification, over HTTP. Redirects are never followed: one could carry the secret elsewhere. */
 export class HttpPortal implements Portal, AsyncDisposable {
   readonly #settings: PortalSettings;
@@ -49,6 +52,7 @@ export class HttpPortal implements Portal, AsyncDisposable {
   }
 
   async pollCode(codeUrl: string, signal: AbortSignal): Promise<PollOutcome> {
+    if (!this.#isOurs(codeUrl)) return { kind: 'unreachable', detail: FOREIGN_LINK, retryAfter: null };
     const answer = await this.#requests.send('GET', new URL(codeUrl), signal);
     if (typeof answer === 'string') return { kind: 'unreachable', detail: answer, retryAfter: null };
     if (answer.status === 404) return { kind: 'not_yet' };
@@ -56,7 +60,8 @@ export class HttpPortal implements Portal, AsyncDisposable {
     return code === null ? unreachable(answer) : { kind: 'code', code };
   }
 
-  exchange(tokenUrl: string, code: Secret, scope: string | null): Promise<TokenOutcome> {
+  async exchange(tokenUrl: string, code: Secret, scope: string | null): Promise<TokenOutcome> {
+    if (!this.#isOurs(tokenUrl)) return { kind: 'misconfigured', detail: FOREIGN_LINK, portalTime: null };
     const form = { grant_type: 'authorization_code', code: code.reveal(), ...(scope === null ? {} : { scope }) };
     return this.#token(new URL(tokenUrl), form);
   }
@@ -89,7 +94,9 @@ export class HttpPortal implements Portal, AsyncDisposable {
 
 function originOf(address: string): string {
   const url = URL.parse(address);
-  return url === null || url.username !== '' || url.password !== '' ? 'no usable address' : url.origin;
+  // A blob: URL has the origin of the page that made it.
+  const usable = url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
+  return usable ? url.origin : 'no usable address';
 }
 
 function unreachable({ status, retryAfter }: PortalAnswer): Unreachable {
