@@ -1,0 +1,346 @@
+import type { Socket } from 'node:net';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { Secret } from '../../src/core/secret.ts';
+import type { Limits } from '../../src/portal/http.ts';
+import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { type Authority, createAuthority, issueLeaf, type Leaf } from '../../src/system/certificates.ts';
+import { answerOf, type RawRequest, startRawServer } from '../support/raw-server.ts';
+
+const CLIENT = '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01';
+const SECRET = 's3cret:with +%&';
+const TOKENS =
+  '{"access_token":"aaaaaa","refresh_token":"rrrrrr","expires_in":3600,"token_type":"bearer","scope":null}';
+/** Short enough for a test to wait for. */
+const SHORT: Limits = { connect: 500, headers: 300, body: 300, total: 900, bytes: 10_000 };
+
+type Answer = (socket: Socket, request: RawRequest) => void;
+
+function portalAt(frontend: string, base = frontend, more: { ca?: string[] } = {}): HttpPortal {
+  return new HttpPortal({
+    baseUrl: base,
+    frontendUrl: frontend,
+    clientId: CLIENT,
+    clientSecret: new Secret(SECRET),
+    ca: more.ca ?? [],
+    limits: SHORT,
+  });
+}
+
+function refresh(portal: HttpPortal) {
+  return portal.refresh(new Secret('the-refresh-token'));
+}
+
+const never = new AbortController().signal;
+
+describe('a refresh that the portal can know nothing of was not sent', () => {
+  let authority: Authority;
+  let leaf: Leaf;
+  let foreign: Leaf;
+
+  beforeAll(async () => {
+    authority = await createAuthority();
+    leaf = await issueLeaf(authority, { names: ['localhost'], addresses: ['127.0.0.1'], now: Date.now() });
+    foreign = await issueLeaf(authority, { names: ['elsewhere.example'], addresses: [], now: Date.now() });
+  });
+
+  test('connection refused', async () => {
+    const gone = await startRawServer(() => undefined);
+    await gone[Symbol.asyncDispose]();
+    await using portal = portalAt(gone.origin);
+    expect(await refresh(portal)).toMatchObject({ kind: 'not_sent', detail: expect.stringContaining('ECONNREFUSED') });
+  });
+
+  test('connection refused on every address of a name: the detail says so', async () => {
+    const gone = await startRawServer(() => undefined);
+    await gone[Symbol.asyncDispose]();
+    await using portal = portalAt(`http://localhost:${gone.port}`);
+    expect(await refresh(portal)).toMatchObject({ kind: 'not_sent', detail: expect.stringContaining('ECONNREFUSED') });
+  });
+
+  test('a name that nobody knows', async () => {
+    await using portal = portalAt('https://no-such-portal.invalid');
+    expect(await refresh(portal)).toMatchObject({
+      kind: 'not_sent',
+      detail: expect.stringMatching(/ENOTFOUND|EAI_AGAIN|Connect Timeout/),
+    });
+  });
+
+  test('a certificate of an unknown CA: nothing was written', async () => {
+    const tls = { key: leaf.key, cert: leaf.certificate };
+    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)), tls);
+    await using portal = portalAt(server.origin);
+    expect(await refresh(portal)).toMatchObject({ kind: 'not_sent', detail: expect.stringContaining('certificate') });
+    expect(server.requests).toEqual([]);
+  });
+
+  test('a certificate for another name: nothing was written', async () => {
+    const tls = { key: foreign.key, cert: foreign.certificate };
+    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)), tls);
+    await using portal = portalAt(server.origin, server.origin, { ca: [authority.certificate] });
+    expect(await refresh(portal)).toMatchObject({ kind: 'not_sent' });
+    expect(server.requests).toEqual([]);
+  });
+
+  test('a server that speaks no TLS', async () => {
+    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)));
+    await using portal = portalAt(server.origin.replace('http:', 'https:'));
+    expect(await refresh(portal)).toMatchObject({ kind: 'not_sent' });
+    expect(server.requests).toEqual([]);
+  });
+
+  test('with the CA of ca_file trusted, it is sent and answered', async () => {
+    const tls = { key: leaf.key, cert: leaf.certificate };
+    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)), tls);
+    await using portal = portalAt(server.origin, server.origin, { ca: [authority.certificate] });
+    expect(await refresh(portal)).toMatchObject({ kind: 'granted' });
+    expect(server.requests).toHaveLength(1);
+  });
+});
+
+describe('a refresh that was sent and has no whole answer is ambiguous, and is sent once', () => {
+  const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n';
+  test.each<[string, Answer]>([
+    ['the server closes instead of answering', (socket) => socket.end()],
+    ['the server resets the connection', (socket) => socket.resetAndDestroy()],
+    ['the server says nothing', () => undefined],
+    ['the headers break off', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-ty')],
+    ['the body does not come', (socket) => socket.end(`${head}content-length: 100\r\n\r\n`)],
+    ['the body breaks off', (socket) => socket.end(`${head}content-length: 900\r\n\r\n${TOKENS}`)],
+    ['a chunked body breaks off', (socket) => socket.end(`${head}transfer-encoding: chunked\r\n\r\n5\r\n{"acc\r\n`)],
+    ['the body stops coming', (socket) => socket.write(`${head}content-length: 900\r\n\r\n{`)],
+    ['the answer is no HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.2p1\r\n')],
+    ['the headers are too large', (socket) => socket.end(`${head}x: ${'x'.repeat(200_000)}\r\n\r\n{}`)],
+    ['the body says that it is too large', (socket) => socket.write(`${head}content-length: 20000\r\n\r\n{`)],
+    [
+      'the body turns out too large',
+      (socket) => socket.write(`${head}transfer-encoding: chunked\r\n\r\n4e20\r\n${' '.repeat(20_000)}\r\n`),
+    ],
+    [
+      'the body drips for ever',
+      (socket) => {
+        socket.write(`${head}content-length: 5000\r\n\r\n`);
+        const drip = setInterval(() => socket.write(' '), 50);
+        socket.on('close', () => clearInterval(drip));
+      },
+    ],
+  ])('%s', async (_, answer) => {
+    await using server = await startRawServer(answer);
+    await using portal = portalAt(server.origin);
+    const outcome = await refresh(portal);
+    expect(outcome.kind).toBe('ambiguous');
+    expect(server.requests).toHaveLength(1);
+    expect(JSON.stringify(outcome)).not.toContain('the-refresh-token');
+  });
+});
+
+describe('a token request', () => {
+  test('carries the credentials in its form and nowhere else', async () => {
+    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)));
+    await using portal = portalAt(server.origin);
+    await refresh(portal);
+    await portal.exchange(`${server.origin}/sso/token`, new Secret('the code+/='), 'Monitoring RemoteControl');
+    await portal.exchange(`${server.origin}/sso/token`, new Secret('another'), null);
+    expect(server.requests.map(({ method, target }) => `${method} ${target}`)).toEqual(
+      Array(3).fill('POST /sso/token'),
+    );
+    const credentials = { client_id: CLIENT, client_secret: SECRET };
+    expect(server.requests.map(({ body }) => Object.fromEntries(new URLSearchParams(body)))).toEqual([
+      { grant_type: 'refresh_token', refresh_token: 'the-refresh-token', ...credentials },
+      { grant_type: 'authorization_code', code: 'the code+/=', scope: 'Monitoring RemoteControl', ...credentials },
+      { grant_type: 'authorization_code', code: 'another', ...credentials },
+    ]);
+    for (const { headers } of server.requests) {
+      expect(headers).toMatchObject({
+        'content-type': 'application/x-www-form-urlencoded',
+        accept: 'application/json',
+      });
+      expect(headers).not.toHaveProperty('authorization');
+      expect(JSON.stringify(headers)).not.toMatch(/s3cret|6a8f8d0e/);
+    }
+  });
+
+  test('has a connection of its own every time, which is closed afterwards', async () => {
+    const open = new Set<Socket>();
+    await using server = await startRawServer((socket) => {
+      open.add(socket);
+      socket.on('close', () => open.delete(socket));
+      socket.write(answerOf(200, TOKENS, { connection: 'keep-alive', 'keep-alive': 'timeout=60' }));
+    });
+    await using portal = portalAt(server.origin);
+    for (let i = 0; i < 3; i += 1) expect(await refresh(portal)).toMatchObject({ kind: 'granted' });
+    expect(server.connections).toBe(3);
+    await expect.poll(() => open.size).toBe(0);
+  });
+
+  test.each([301, 302, 303, 307, 308])('is not sent on where HTTP %d points', async (status) => {
+    await using elsewhere = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)));
+    const location = { location: `${elsewhere.origin}/sso/token` };
+    await using server = await startRawServer((socket) => socket.end(answerOf(status, '', location)));
+    await using portal = portalAt(server.origin);
+    expect(await refresh(portal)).toMatchObject({ kind: 'rejected', detail: `HTTP ${status}` });
+    expect(elsewhere.connections).toBe(0);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test('brings the clock of the portal and the time it asks for', async () => {
+    const date = 'Mon, 05 May 2031 06:07:08 GMT';
+    await using server = await startRawServer((socket) => {
+      socket.end(answerOf(503, '', { date, 'retry-after': 'Mon, 05 May 2031 06:08:08 GMT' }));
+    });
+    await using portal = portalAt(server.origin);
+    expect(await refresh(portal)).toMatchObject({
+      kind: 'deferred',
+      retryAfter: 60_000,
+      portalTime: Date.UTC(2031, 4, 5, 6, 7, 8),
+    });
+  });
+
+  test('to an address that a link of an earlier configuration names is not sent', async () => {
+    await using old = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)));
+    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)));
+    await using portal = portalAt(server.origin);
+    const outcome = await portal.exchange(`${old.origin}/sso/token`, new Secret('the-code'), null);
+    expect(outcome).toMatchObject({ kind: 'misconfigured' });
+    expect(await portal.pollCode(`${old.origin}/code?state=s`, never)).toMatchObject({ kind: 'unreachable' });
+    expect(old.connections).toBe(0);
+  });
+});
+
+describe('asking for a link', () => {
+  const link = (base: string, frontend: string, changes: Record<string, string> = {}) =>
+    JSON.stringify({
+      authorize_url: `${frontend}/sso/authorize?response_type=code&client_id=${CLIENT}&state=s`,
+      code_url: `${base}/external/oauth2helper/code/get/${CLIENT}?state=s`,
+      accesstoken_request_url: `${frontend}/sso/token`,
+      ...changes,
+    });
+
+  test('names the client and the redirect_url, and has no body and no secret', async () => {
+    await using server = await startRawServer((socket) =>
+      socket.end(answerOf(200, link(server.origin, server.origin))),
+    );
+    await using portal = portalAt(server.origin);
+    const redirect = 'http://192.168.1.7:8480/callback/a_b-c?x=1&y=ü';
+    expect(await portal.requestLink(redirect, never)).toMatchObject({ kind: 'link' });
+    expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'link' });
+    const targets = server.requests.map(({ target }) => new URL(target, server.origin));
+    expect(targets.map(({ pathname }) => pathname)).toEqual(Array(2).fill(`/external/oauth2helper/config/${CLIENT}`));
+    expect(targets.map(({ searchParams }) => [...searchParams])).toEqual([[['redirect_url', redirect]], []]);
+    expect(JSON.stringify(server.requests)).not.toContain('s3cret');
+    expect(server.requests.map(({ method, body }) => method + body)).toEqual(['POST', 'POST']);
+  });
+
+  test('two origins are as good as one', async () => {
+    await using frontend = await startRawServer(() => undefined);
+    await using base = await startRawServer((socket) => socket.end(answerOf(200, link(base.origin, frontend.origin))));
+    await using portal = portalAt(frontend.origin, base.origin);
+    expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'link' });
+  });
+
+  const members = ['authorize_url', 'code_url', 'accesstoken_request_url'];
+  describe.each(members)('a foreign address in %s', (member) => {
+    test.each<[string, (ours: URL) => string]>([
+      ['another host', () => 'http://evil.example/sso/token'],
+      ['another host that begins alike', (ours) => `http://127.0.0.1.evil.example:${ours.port}/`],
+      [
+        'another port',
+        (ours) => `http://127.0.0.1:${Number(ours.port) === 65535 ? 1 : Number(ours.port) + 1}/sso/token`,
+      ],
+      ['another scheme', (ours) => `https://${ours.host}/sso/token`],
+      ['our host as the user of another', (ours) => `http://${ours.host}@evil.example/sso/token`],
+      ['a user and a password', (ours) => `http://user:pass@${ours.host}/sso/token`],
+      ['another name of our host', (ours) => `http://localhost:${ours.port}/sso/token`],
+      ['a backslash for a slash', (ours) => `http:\\\\evil.example\\@${ours.host}/`],
+      ['a script', () => 'javascript:alert(1)//127.0.0.1'],
+      ['a blob of our origin', (ours) => `blob:${ours.origin}/3b6b0d1c`],
+      ['data', () => 'data:text/html,<h1>login</h1>'],
+      ['a file', () => 'file:///etc/passwd'],
+      ['a relative address', () => '/sso/token'],
+      ['an address without a scheme', (ours) => `//${ours.host}/sso/token`],
+      ['nothing', () => ''],
+    ])('%s: the pairing is told so, and nothing is sent there', async (_, address) => {
+      await using server = await startRawServer((socket) => {
+        const changes = { [member]: address(new URL(server.origin)) };
+        socket.end(answerOf(200, link(server.origin, server.origin, changes)));
+      });
+      await using portal = portalAt(server.origin);
+      expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'foreign_origin' });
+      expect(server.requests).toHaveLength(1);
+    });
+  });
+
+  test.each([
+    [301, 'rejected'],
+    [302, 'rejected'],
+    [307, 'rejected'],
+    [308, 'rejected'],
+    [400, 'rejected'],
+    [404, 'rejected'],
+    [408, 'unreachable'],
+    [429, 'unreachable'],
+    [500, 'unreachable'],
+    [503, 'unreachable'],
+  ])('HTTP %d is: %s', async (status, kind) => {
+    await using elsewhere = await startRawServer(() => undefined);
+    const headers = { location: elsewhere.origin, 'retry-after': '7' };
+    await using server = await startRawServer((socket) => socket.end(answerOf(status, '', headers)));
+    await using portal = portalAt(server.origin);
+    const outcome = await portal.requestLink('http://192.168.1.7:8480/callback/n', never);
+    expect(outcome).toMatchObject({ kind, ...(kind === 'unreachable' ? { retryAfter: 7000 } : {}) });
+    expect(elsewhere.connections).toBe(0);
+  });
+
+  test('an answer that is no configuration counts as no answer', async () => {
+    await using server = await startRawServer((socket) => socket.end(answerOf(200, '<html>')));
+    await using portal = portalAt(server.origin);
+    expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'unreachable', retryAfter: null });
+  });
+
+  test('can be given up at any time', async () => {
+    await using server = await startRawServer(() => given.abort());
+    const given = new AbortController();
+    await using portal = portalAt(server.origin);
+    expect(await portal.requestLink(null, given.signal)).toMatchObject({ kind: 'unreachable' });
+  });
+});
+
+describe('a poll', () => {
+  test('tells a code, not yet, and everything else apart', async () => {
+    const answers = [
+      answerOf(404, 'whatever'),
+      answerOf(200, '{"code":"the-code"}'),
+      answerOf(200, '{"code":null}'),
+      answerOf(429, '', { 'retry-after': '30' }),
+      answerOf(500, ''),
+      answerOf(302, '', { location: 'http://127.0.0.1:9/' }),
+    ];
+    await using server = await startRawServer((socket) => socket.write(answers.shift() ?? ''));
+    await using portal = portalAt(server.origin);
+    const poll = () => portal.pollCode(`${server.origin}/code/get/c?state=s`, never);
+    expect(await poll()).toEqual({ kind: 'not_yet' });
+    const code = await poll();
+    expect(code.kind === 'code' ? code.code.reveal() : null).toBe('the-code');
+    expect(await poll()).toMatchObject({ kind: 'unreachable', retryAfter: null });
+    expect(await poll()).toMatchObject({ kind: 'unreachable', retryAfter: 30_000 });
+    expect(await poll()).toMatchObject({ kind: 'unreachable', detail: 'HTTP 500' });
+    expect(await poll()).toMatchObject({ kind: 'unreachable', detail: 'HTTP 302' });
+    expect(server.requests.map(({ method, target }) => `${method} ${target}`)).toEqual(
+      Array(6).fill('GET /code/get/c?state=s'),
+    );
+  });
+
+  test('takes the connection of the poll before it where that still stands', async () => {
+    await using server = await startRawServer((socket) => socket.write(answerOf(404, '')));
+    await using portal = portalAt(server.origin);
+    for (let i = 0; i < 5; i += 1) await portal.pollCode(`${server.origin}/code`, never);
+    expect(server.connections).toBeLessThan(3);
+  });
+
+  test('finds a portal that came back', async () => {
+    await using server = await startRawServer((socket) => socket.end());
+    await using portal = portalAt(server.origin);
+    expect(await portal.pollCode(`${server.origin}/code`, never)).toMatchObject({ kind: 'unreachable' });
+    expect(await portal.pollCode(`${server.origin}/code`, never)).toMatchObject({ kind: 'unreachable' });
+    expect(server.connections).toBe(2);
+  });
+});
