@@ -1,0 +1,45 @@
+import { request } from 'undici';
+import { describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+describe('the main job', () => {
+  it('pairs an appliance, hands out its token, refreshes it, and forgets it', async () => {
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.start({ emulator });
+    const wallbox = await hub.addAppliance('wallbox', '--scope', 'Monitoring RemoteControl');
+    expect(await hub.requestToken(wallbox)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } });
+
+    await hub.pair('wallbox', emulator);
+    const first = await hub.requestToken(wallbox);
+    expect(first).toMatchObject({
+      status: 200,
+      headers: { 'cache-control': 'no-store' },
+      body: { token_type: 'Bearer', scope: 'Monitoring RemoteControl' },
+    });
+    expect(await whoami(emulator.baseUrl, first.body['access_token'])).toBe(200);
+
+    expect(await hub.json('refresh', 'wallbox')).toMatchObject({ name: 'wallbox', state: 'active', problem: null });
+    const second = await hub.requestToken(wallbox);
+    expect(second.body['access_token']).not.toBe(first.body['access_token']);
+    expect(await whoami(emulator.baseUrl, second.body['access_token'])).toBe(200);
+
+    expect(await hub.cli('unpair', 'wallbox')).toMatchObject({ status: 0 });
+    expect(await hub.appliance('wallbox')).toMatchObject({ state: 'unpaired', expires_in: null });
+    expect(emulator.observations).toMatchObject({
+      refreshTokensRepeated: 0,
+      codesRepeated: 0,
+      overlappingRefreshes: 0,
+    });
+    rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  });
+});
+
+async function whoami(baseUrl: string, token: unknown): Promise<number> {
+  const { statusCode, body } = await request(`${baseUrl}/api/whoami`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  await body.dump();
+  return statusCode;
+}

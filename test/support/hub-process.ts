@@ -1,0 +1,245 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { logFile, rememberSecrets } from './logs.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+
+/** How a program ended and what it said. */
+export interface Ended {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** An answer of the hub's token endpoint. */
+export interface TokenReply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Record<string, unknown>;
+}
+
+export interface HubProcessOptions {
+  /** The portal of the hub, named `home`. */
+  readonly emulator?: Emulator;
+  /** More TOML behind the sections that are written for every test hub. */
+  readonly toml?: string;
+  /** Keys of `[portals.home]` as TOML lines. */
+  readonly portal?: string;
+  /** Keys of `[lan]` as TOML lines. */
+  readonly lan?: string;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** A hub in a process of its own, on loopback, with a state directory of its own. */
+export class HubProcess implements AsyncDisposable {
+  readonly directory: string;
+  readonly httpPort: number;
+  readonly httpsPort: number;
+  readonly #env: NodeJS.ProcessEnv;
+  #child: ChildProcess | null = null;
+  #agent: Agent | null = null;
+
+  private constructor(directory: string, httpPort: number, httpsPort: number, env: NodeJS.ProcessEnv) {
+    this.directory = directory;
+    this.httpPort = httpPort;
+    this.httpsPort = httpsPort;
+    this.#env = env;
+  }
+
+  /** Writes a configuration for a hub, without starting it. */
+  static async prepare(options: HubProcessOptions = {}): Promise<HubProcess> {
+    const directory = await mkdtemp(join(tmpdir(), 'latchkey-hub-'));
+    await mkdir(join(directory, 'state'), { mode: 0o700 });
+    const { emulator } = options;
+    if (emulator !== undefined)
+      await writeFile(join(directory, 'portal.secret'), emulator.clientSecret, { mode: 0o600 });
+    const [httpPort, httpsPort] = [await freePort(), await freePort()];
+    const portal = emulator && [
+      '[portals.home]',
+      `base_url = "${emulator.baseUrl}"`,
+      `frontend_url = "${emulator.frontendUrl}"`,
+      `client_id = "${emulator.clientId}"`,
+      'client_secret_file = "portal.secret"',
+      options.portal ?? '',
+    ];
+    const toml = [
+      '[hub]',
+      'name = "Test hub"',
+      `state_dir = "${directory}/state"`,
+      '[lan]',
+      `http_port = ${httpPort}`,
+      `https_port = ${httpsPort}`,
+      'address = "127.0.0.1"',
+      'listen = ["127.0.0.1"]',
+      options.lan ?? '',
+      ...(portal ?? []),
+      options.toml ?? '',
+    ];
+    await writeFile(join(directory, 'latchkey.toml'), `${toml.join('\n')}\n`);
+    const env = { PATH: process.env['PATH'], HOME: directory, ...options.env };
+    return new HubProcess(directory, httpPort, httpsPort, env);
+  }
+
+  /** Writes a configuration and starts the hub. */
+  static async start(options: HubProcessOptions = {}): Promise<HubProcess> {
+    const hub = await HubProcess.prepare(options);
+    try {
+      await hub.launch();
+      return hub;
+    } catch (error) {
+      await hub[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? -1;
+  }
+
+  /** Starts the daemon and waits until it says that it is up. */
+  async launch(): Promise<void> {
+    const child = spawn(process.execPath, [MAIN, 'serve', '--config', `${this.directory}/latchkey.toml`], {
+      env: this.#env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    this.#child = child;
+    const log = createWriteStream(logFile('hub'), { mode: 0o600 });
+    child.stderr.pipe(log);
+    const lines = createInterface({ input: child.stderr });
+    const said: string[] = [];
+    const started = new Promise<void>((resolve, reject) => {
+      lines.on('line', (line) => {
+        if (said.length < 50) said.push(line);
+        if (line.includes('"hub started"')) resolve();
+      });
+      child.once('exit', (code, signal) => reject(new Error(`the hub ended (${code ?? signal}): ${said.join('\n')}`)));
+    });
+    await started;
+  }
+
+  /** Sends a signal and waits for the end. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    const child = this.#child;
+    this.#child = null;
+    await this.#agent?.destroy();
+    this.#agent = null;
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill(signal);
+    await once(child, 'exit');
+  }
+
+  /** Runs a command of the command line against this hub. */
+  cli(...args: string[]): Promise<Ended> {
+    return runLatchkey([...args, '--config', `${this.directory}/latchkey.toml`], this.#env);
+  }
+
+  /** Runs a command with `--json` and gives its result. */
+  async json<Result>(...args: string[]): Promise<Result> {
+    const { status, stdout, stderr } = await this.cli(...args, '--json');
+    if (status !== 0) throw new Error(`latchkey ${args.join(' ')} ended with ${status}: ${stderr}`);
+    return JSON.parse(stdout) as Result;
+  }
+
+  status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }> {
+    return this.json('status');
+  }
+
+  /** What `status` says of one appliance. */
+  async appliance(name: string): Promise<ApplianceStatus> {
+    const found = (await this.status()).appliances.find((appliance) => appliance.name === name);
+    if (found === undefined) throw new Error(`there is no appliance ${name}`);
+    return found;
+  }
+
+  async addAppliance(name: string, ...options: string[]): Promise<CredentialsAnswer> {
+    const credentials = await this.json<CredentialsAnswer>('appliance', 'add', name, ...options);
+    rememberSecrets([credentials.client_secret]);
+    return credentials;
+  }
+
+  /** Starts a pairing. @returns the authorize URL */
+  async beginPairing(name: string): Promise<URL> {
+    const { authorize_url } = await this.json<{ authorize_url: string }>('pair', name, '--no-wait');
+    return new URL(authorize_url);
+  }
+
+  /** Pairs an appliance: logs in at the emulator and brings the code to the hub as a browser would. */
+  async pair(name: string, emulator: Emulator): Promise<void> {
+    const url = await this.beginPairing(name);
+    const { location } = await emulator.login({ state: url.searchParams.get('state') ?? '', user: 'demo' });
+    const answer = await request(location);
+    const page = await answer.body.text();
+    if (!page.includes('is connected')) throw new Error(`${name} was not paired: HTTP ${answer.statusCode}`);
+  }
+
+  /** Asks the token endpoint, as an appliance does. */
+  async requestToken(
+    { client_id, client_secret }: CredentialsAnswer,
+    form: Record<string, string> = {},
+  ): Promise<TokenReply> {
+    this.#agent ??= new Agent({ connect: { ca: (await this.cli('ca')).stdout } });
+    const { statusCode, headers, body } = await request(`https://127.0.0.1:${this.httpsPort}/oauth/token`, {
+      method: 'POST',
+      dispatcher: this.#agent,
+      headers: {
+        authorization: `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}`,
+        'content-type': 'application/x-www-form-urlencoded',
+      },
+      body: new URLSearchParams({ grant_type: 'client_credentials', ...form }).toString(),
+    });
+    return { status: statusCode, headers, body: (await body.json()) as Record<string, unknown> };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill('SIGTERM');
+    await rm(this.directory, { recursive: true, force: true });
+  }
+}
+
+/** Runs the command line. */
+export async function runLatchkey(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Ended> {
+  const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  const [status] = (await once(child, 'close')) as [number | null];
+  return { status, stdout, stderr };
+}
+
+/** Calls `look` until it gives something, for at most `seconds`. */
+export async function eventually<Result>(
+  look: () => Promise<Result | null | undefined | false>,
+  seconds = 15,
+): Promise<Result> {
+  for (let tries = 0; tries < seconds * 10; tries++) {
+    const found = await look();
+    if (found !== null && found !== undefined && found !== false) return found;
+    await sleep(100);
+  }
+  throw new Error(`it did not happen within ${seconds} s`);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
