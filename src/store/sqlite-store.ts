@@ -1,3 +1,4 @@
+import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Appliance } from '../core/appliance.ts';
@@ -34,6 +35,13 @@ export class SqliteStore implements Store, Disposable {
    */
   static open(directory: string, sealing: Sealing): SqliteStore {
     const path = join(directory, 'latchkey.db');
+    const before = sizeOf(path);
+    if (before === 0) {
+      throw new Failure(
+        'store_unreadable',
+        `the store ${path} is an empty file, so its content is lost: restore a backup, or remove the file to start anew`,
+      );
+    }
     try {
       const database = new Database(path, { timeout: 2000 });
       try {
@@ -48,6 +56,8 @@ export class SqliteStore implements Store, Disposable {
         throw error;
       }
     } catch (error) {
+      // A first start on a full disk leaves an empty file, which the next one would take for a store that was lost.
+      if (before === null && sizeOf(path) === 0) rmSync(path, { force: true });
       throw asFailure(error, path);
     }
   }
@@ -218,6 +228,11 @@ export class SqliteStore implements Store, Disposable {
   #all<Row>(sql: string): Row[] {
     return this.#guarded(() => this.#prepared(sql).all() as Row[]);
   }
+}
+
+/** Null where there is no such file. */
+function sizeOf(path: string): number | null {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? null;
 }
 
 const UNREADABLE = /^SQLITE_(CORRUPT|NOTADB|CANTOPEN)/;
