@@ -41,14 +41,11 @@ export async function storeKey(
 ): Promise<Uint8Array> {
   if (credentials !== undefined) {
     const credential = join(credentials, 'store.key');
-    const text = await readFile(credential, 'utf8').catch(() => null);
+    const text = await readKey(credential);
     if (text !== null) return parseKey(credential, text);
   }
   const path = join(stateDirectory, 'store.key');
-  const kept = await readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
-    if (cause.code === 'ENOENT') return null;
-    throw new Failure('store_key_wrong', `the store key ${path} can't be read`, { cause });
-  });
+  const kept = await readKey(path);
   if (kept !== null) {
     const mode = (await stat(path)).mode & 0o777;
     if ((mode & 0o077) === 0) return parseKey(path, kept);
@@ -68,6 +65,14 @@ export async function storeKey(
     throw new Failure('state_dir_unusable', `the store key ${path} can't be written`, { cause });
   });
   return parseKey(path, text);
+}
+
+/** Null where there is none. One that is there and can't be read must not be taken for none: another would be made. */
+async function readKey(path: string): Promise<string | null> {
+  return readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === 'ENOENT') return null;
+    throw new Failure('store_key_wrong', `the store key ${path} can't be read`, { cause });
+  });
 }
 
 function parseKey(path: string, text: string): Uint8Array {
