@@ -1,0 +1,220 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Secret } from '../../src/core/secret.ts';
+import { at, grantOf, LINK, pairingOf } from '../core/samples.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { HEATER, open, textOf, WALLBOX } from './opened.ts';
+
+const first = grantOf({ appliance: WALLBOX.id, generation: 1 });
+const next = (generation: number, refreshToken = `refresh-token-${generation}`) =>
+  grantOf({ appliance: WALLBOX.id, generation, refreshToken: new Secret(refreshToken) });
+
+async function withWallbox(path: string) {
+  const store = open(path);
+  await store.addAppliance(WALLBOX);
+  return store;
+}
+
+async function refreshToken(store: ReturnType<typeof open>): Promise<string | undefined> {
+  return (await store.grant(WALLBOX.id))?.grant.refreshToken.reveal();
+}
+
+describe('what was written is read again, also by the next run', () => {
+  test('settings', async () => {
+    using folder = stateFolder();
+    {
+      using store = open(folder.path);
+      await store.saveSetting('hub_id', 'one');
+      await store.saveSetting('hub_id', 'two');
+      expect(await store.setting('hub_id')).toBe('two');
+    }
+    using store = open(folder.path);
+    expect(await store.setting('hub_id')).toBe('two');
+    expect(await store.setting('another')).toBeNull();
+  });
+
+  test('appliances', async () => {
+    using folder = stateFolder();
+    {
+      using store = open(folder.path);
+      expect(await store.addAppliance(WALLBOX)).toBe(true);
+      expect(await store.addAppliance(HEATER)).toBe(true);
+      expect(await store.addAppliance({ ...HEATER, id: 'another' })).toBe(false);
+      await store.replaceSecret(HEATER.id, 'another hash');
+    }
+    using store = open(folder.path);
+    expect(await store.appliances()).toEqual([{ ...HEATER, secretHash: 'another hash' }, WALLBOX]);
+  });
+
+  test.each([
+    ['whole', {}],
+    ['without scope and portal time', { scope: null, portalTime: null }],
+    ['in doubt', { doubt: { lostAt: at(5), sends: 2 } }],
+    ['refused', { refused: at(6) }],
+    ['with strange tokens', { accessToken: new Secret('ü"\\\u0000😀'), refreshToken: new Secret('x'.repeat(50_000)) }],
+  ])('a grant %s', async (_, changes) => {
+    using folder = stateFolder();
+    const grant = { ...first, ...changes };
+    {
+      using store = await withWallbox(folder.path);
+      expect(await store.replaceGrant(grant)).toBe(true);
+      expect(await store.beginAttempt(WALLBOX.id, 1, at(9))).toBe(true);
+    }
+    using store = open(folder.path);
+    const [stored] = await store.grants();
+    expect(stored).toEqual({ grant, attempt: at(9) });
+    expect(stored?.grant.accessToken.reveal()).toBe(grant.accessToken.reveal());
+    expect(stored?.grant.refreshToken.reveal()).toBe(grant.refreshToken.reveal());
+    expect(await store.grant(WALLBOX.id)).toEqual(stored);
+  });
+
+  test.each([
+    pairingOf({ kind: 'asking' }, { scope: null }),
+    pairingOf({ kind: 'waiting', link: LINK }, { spentCodes: ['a', 'b'], setback: 'code_refused' }),
+    pairingOf({ kind: 'exchanging', link: LINK, since: at(4) }, { spentCodes: ['c'] }),
+    pairingOf({ kind: 'ended', result: { kind: 'paired', scope: null } }),
+    pairingOf({ kind: 'ended', result: { kind: 'failed', reason: 'answer_lost' } }, { setback: 'answer_lost' }),
+  ])('a pairing that is $step.kind', async (pairing) => {
+    using folder = stateFolder();
+    {
+      using store = await withWallbox(folder.path);
+      await store.savePairing(pairingOf({ kind: 'asking' }));
+      await store.savePairing(pairing);
+    }
+    using store = open(folder.path);
+    expect(await store.pairings()).toEqual([pairing]);
+  });
+});
+
+describe('a write of a grant names the generation it replaces', () => {
+  test('and changes nothing where another one is stored', async () => {
+    using folder = stateFolder();
+    using store = await withWallbox(folder.path);
+    expect(await store.replaceGrant(next(2))).toBe(false);
+    expect(await store.grants()).toEqual([]);
+    await store.replaceGrant(first);
+    await store.replaceGrant(next(2));
+    const before = await store.grants();
+    expect(await store.replaceGrant(first)).toBe(false);
+    expect(await store.replaceGrant(next(2, 'late'))).toBe(false);
+    expect(await store.replaceGrant(next(4))).toBe(false);
+    expect(await store.beginAttempt(WALLBOX.id, 1, at(9))).toBe(false);
+    expect(await store.endAttempt({ ...first, refused: at(9) })).toBe(false);
+    expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(false);
+    expect(await store.grants()).toEqual(before);
+    expect(await store.generation(WALLBOX.id)).toBe(2);
+  });
+
+  test('a successor ends the attempt, and a setback does and says what it means', async () => {
+    using folder = stateFolder();
+    using store = await withWallbox(folder.path);
+    await store.replaceGrant(first);
+    await store.beginAttempt(WALLBOX.id, 1, at(9));
+    const doubt = { lostAt: at(9), sends: 1 };
+    expect(await store.endAttempt({ ...first, doubt })).toBe(true);
+    expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { doubt, refused: null } });
+    await store.beginAttempt(WALLBOX.id, 1, at(10));
+    expect(await store.replaceGrant(next(2))).toBe(true);
+    expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { doubt: null, generation: 2 } });
+  });
+
+  test('a grant that is forgotten leaves its generation behind: no late answer can bring it back', async () => {
+    using folder = stateFolder();
+    using store = await withWallbox(folder.path);
+    await store.replaceGrant(first);
+    expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(true);
+    expect(await store.grants()).toEqual([]);
+    expect(await store.grant(WALLBOX.id)).toBeNull();
+    expect(await store.generation(WALLBOX.id)).toBe(2);
+    expect(await store.replaceGrant(next(2))).toBe(false);
+    expect(await store.beginAttempt(WALLBOX.id, 2, at(9))).toBe(false);
+    expect(await store.endAttempt(next(2))).toBe(false);
+    expect(await store.forgetGrant(WALLBOX.id, 2)).toBe(false);
+    expect(await store.replaceGrant(next(3, 'paired anew'))).toBe(true);
+    expect(await store.replaceGrant(next(2, 'late'))).toBe(false);
+    expect(await refreshToken(store)).toBe('paired anew');
+  });
+
+  test('there is no grant without its appliance', async () => {
+    using folder = stateFolder();
+    using store = open(folder.path);
+    await expect(store.replaceGrant(first)).rejects.toMatchObject({ code: 'store_unwritable' });
+    expect(await store.generation(WALLBOX.id)).toBe(0);
+  });
+});
+
+describe('the end of a pairing', () => {
+  const open1 = pairingOf({ kind: 'waiting', link: LINK });
+  const ended = pairingOf({ kind: 'ended', result: { kind: 'paired', scope: null } });
+
+  test('comes with its grant', async () => {
+    using folder = stateFolder();
+    using store = await withWallbox(folder.path);
+    await store.savePairing(open1);
+    expect(await store.concludePairing(ended, first)).toBe(true);
+    expect(await store.pairings()).toEqual([ended]);
+    expect(await store.grants()).toEqual([{ grant: first, attempt: null }]);
+  });
+
+  test('does not come where the grant does not: both or none', async () => {
+    using folder = stateFolder();
+    using store = await withWallbox(folder.path);
+    await store.replaceGrant(first);
+    await store.replaceGrant(next(2));
+    await store.savePairing(open1);
+    expect(await store.concludePairing(ended, next(2, 'late'))).toBe(false);
+    expect(await store.pairings()).toEqual([open1]);
+    expect(await refreshToken(store)).toBe('refresh-token-2');
+    const ofNobody = { ...ended, id: 'another', appliance: HEATER.id };
+    await expect(store.concludePairing(ofNobody, next(3))).rejects.toMatchObject({ code: 'store_unwritable' });
+    expect(await refreshToken(store)).toBe('refresh-token-2');
+  });
+});
+
+test('an appliance that is removed takes its grant and its pairings with it, and nobody else’s', async () => {
+  using folder = stateFolder();
+  using store = await withWallbox(folder.path);
+  await store.addAppliance(HEATER);
+  const others = { ...first, appliance: HEATER.id };
+  const othersPairing = { ...pairingOf({ kind: 'asking' }), id: 'others', appliance: HEATER.id };
+  await store.replaceGrant(first);
+  await store.replaceGrant(others);
+  await store.savePairing(pairingOf({ kind: 'waiting', link: LINK }));
+  await store.savePairing(othersPairing);
+  await store.removeAppliance(WALLBOX.id);
+  expect(await store.appliances()).toEqual([HEATER]);
+  expect(await store.grants()).toEqual([{ grant: others, attempt: null }]);
+  expect(await store.pairings()).toEqual([othersPairing]);
+  expect(await store.generation(WALLBOX.id)).toBe(0);
+});
+
+test('of the pairings that ended the last few are kept, and all that are open', async () => {
+  using folder = stateFolder();
+  using store = await withWallbox(folder.path);
+  const open2 = { ...pairingOf({ kind: 'waiting', link: LINK }), id: 'open' };
+  await store.savePairing(open2);
+  for (let i = 0; i < 50; i += 1) {
+    const ended = pairingOf({ kind: 'ended', result: { kind: 'failed', reason: 'expired' } });
+    await store.savePairing({ ...ended, id: `ended-${i}` });
+  }
+  expect((await store.pairings()).map(({ id }) => id)).toEqual([
+    'open',
+    ...['ended-45', 'ended-46', 'ended-47', 'ended-48', 'ended-49'],
+  ]);
+});
+
+test('no secret can be read in the bytes on disk, neither in the database nor in its log', async () => {
+  using folder = stateFolder();
+  {
+    using store = await withWallbox(folder.path);
+    await store.saveSetting('setup_code', 'the-setup-code');
+    await store.replaceGrant(first);
+    await store.savePairing(pairingOf({ kind: 'waiting', link: LINK }));
+    expect(existsSync(join(folder.path, 'latchkey.db-wal'))).toBe(true);
+    expect(textOf(folder.path)).toContain('wallbox');
+    expect(textOf(folder.path)).not.toMatch(/the-(setup-code|access-token|refresh-token|nonce|state)|sso\/authorize/);
+  }
+  expect(textOf(folder.path)).toContain('wallbox');
+  expect(textOf(folder.path)).not.toMatch(/the-(setup-code|access-token|refresh-token|nonce|state)|sso\/authorize/);
+});

@@ -1,0 +1,101 @@
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openStateDirectory, storeKey } from '../../src/store/state-directory.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+const freshKey = () => systemRandom.token(32);
+const noKey = () => {
+  throw new Error('a key was made');
+};
+
+test('a state directory that is missing is made, closed to others', async () => {
+  using folder = stateFolder();
+  const path = join(folder.path, 'a', 'b');
+  await openStateDirectory(path);
+  expect(statSync(path).mode & 0o777).toBe(0o700);
+  await openStateDirectory(path);
+});
+
+test.each([0o755, 0o750, 0o701, 0o770])(
+  'a state directory with mode %o is refused, and the message says how to close it',
+  async (mode) => {
+    using folder = stateFolder();
+    chmodSync(folder.path, mode);
+    await expect(openStateDirectory(folder.path)).rejects.toMatchObject({
+      code: 'state_dir_unusable',
+      message: expect.stringContaining(`chmod 700 ${folder.path}`),
+    });
+  },
+);
+
+test('a state directory that is a file is refused', async () => {
+  using folder = stateFolder();
+  const path = join(folder.path, 'file');
+  writeFileSync(path, '');
+  await expect(openStateDirectory(path)).rejects.toMatchObject({ code: 'state_dir_unusable' });
+  await expect(openStateDirectory(join(path, 'below'))).rejects.toMatchObject({ code: 'state_dir_unusable' });
+});
+
+test('the first start makes a key that only its user can read, and the next ones use it', async () => {
+  using folder = stateFolder();
+  const made = await storeKey(folder.path, undefined, freshKey);
+  expect(made).toHaveLength(32);
+  expect(statSync(join(folder.path, 'store.key')).mode & 0o777).toBe(0o600);
+  expect(Buffer.from(await storeKey(folder.path, undefined, noKey))).toEqual(Buffer.from(made));
+});
+
+test('a key that others can read is refused', async () => {
+  using folder = stateFolder();
+  await storeKey(folder.path, undefined, freshKey);
+  chmodSync(join(folder.path, 'store.key'), 0o640);
+  await expect(storeKey(folder.path, undefined, noKey)).rejects.toMatchObject({
+    code: 'store_key_wrong',
+    message: expect.stringContaining('chmod 600'),
+  });
+});
+
+test('a key that is missing beside a store is not made anew', async () => {
+  using folder = stateFolder();
+  writeFileSync(join(folder.path, 'latchkey.db'), 'grants');
+  await expect(storeKey(folder.path, undefined, noKey)).rejects.toMatchObject({
+    code: 'store_key_wrong',
+    message: expect.stringMatching(/is missing.*put the key back/),
+  });
+});
+
+test.each(['', 'c2hvcnQ', `${'A'.repeat(43)}AAAA`, '!'.repeat(43), '\u0000'.repeat(32)])(
+  'a key that is %j is refused and left as it is',
+  async (text) => {
+    using folder = stateFolder();
+    const path = join(folder.path, 'store.key');
+    writeFileSync(path, text, { mode: 0o600 });
+    await expect(storeKey(folder.path, undefined, noKey)).rejects.toMatchObject({ code: 'store_key_wrong' });
+    expect(readFileSync(path, 'utf8')).toBe(text);
+  },
+);
+
+test('a systemd credential comes before the file, and nothing is written then', async () => {
+  using folder = stateFolder();
+  const credentials = join(folder.path, 'credentials');
+  mkdirSync(credentials);
+  const text = freshKey();
+  writeFileSync(join(credentials, 'store.key'), `${text}\n`);
+  const key = await storeKey(folder.path, credentials, noKey);
+  expect(Buffer.from(key).toString('base64url')).toBe(text);
+  expect(() => statSync(join(folder.path, 'store.key'))).toThrow(/ENOENT/);
+});
+
+test('without that credential the file is used; one that can not be read is no reason to make another key', async () => {
+  using folder = stateFolder();
+  const credentials = join(folder.path, 'credentials');
+  mkdirSync(credentials);
+  const made = await storeKey(folder.path, credentials, freshKey);
+  expect(Buffer.from(await storeKey(folder.path, credentials, noKey))).toEqual(Buffer.from(made));
+  mkdirSync(join(credentials, 'store.key'));
+  await expect(storeKey(folder.path, credentials, noKey)).rejects.toMatchObject({
+    code: 'store_key_wrong',
+    message: expect.stringContaining(credentials),
+  });
+});
