@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
@@ -186,19 +186,24 @@ test('on a full disk a write fails with a clear message, what was there is still
   }
 });
 
-test('a first start on a full disk leaves nothing behind that the next one would take for a store', async (ctx) => {
+test('a first start on a full disk does not stand in the way of the next one', async (ctx) => {
   if (process.getuid?.() !== 0) ctx.skip('mounting a small disk needs root');
   using folder = stateFolder();
   const disk = join(folder.path, 'disk');
   mkdirSync(disk, { mode: 0o700 });
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k,mode=700', 'tmpfs', disk], { stdio: 'pipe' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256k,mode=700', 'tmpfs', disk], { stdio: 'pipe' });
   } catch {
     ctx.skip('no tmpfs can be mounted here');
   }
   try {
-    expect(() => open(disk)).toThrow(expect.objectContaining({ code: 'store_unwritable' }));
-    expect(readdirSync(disk)).toEqual([]);
+    for (const room of [0, 4096, 8192, 16_384]) {
+      writeFileSync(join(disk, 'filler'), Buffer.alloc(262_144 - room));
+      expect(() => open(disk), `with ${room} bytes`).toThrow(expect.objectContaining({ code: 'store_unwritable' }));
+      truncateSync(join(disk, 'filler'), 0);
+      open(disk)[Symbol.dispose]();
+      for (const name of readdirSync(disk)) rmSync(join(disk, name));
+    }
   } finally {
     execFileSync('umount', ['-l', disk]);
   }
