@@ -1,7 +1,78 @@
 import { Command } from 'commander';
-import { fail } from './output.ts';
+import type { Household } from './demo/household.ts';
+import type { Show, Tally } from './demo/show.ts';
+import { parseDuration } from './duration.ts';
+import { fail, printJson } from './output.ts';
+import { untilSignal } from './until-signal.ts';
+
+interface DemoOptions {
+  readonly auto?: boolean;
+  /** Seconds. */
+  readonly for?: number;
+  readonly json?: boolean;
+}
 
 /** `latchkey demo` */
 export function demoCommand(): Command {
-  return new Command('demo').description('not built yet').action(() => fail('demo is not in this version yet'));
+  return new Command('demo')
+    .description('an emulated portal, a hub and three simulated appliances on this machine, to watch them at work')
+    .option('--auto', 'log in by itself instead of waiting for a person with a browser')
+    .option('--for <duration>', 'end after so many seconds, or 45s, 10m', parseDuration)
+    .option('--json', 'print the figures as JSON at the end')
+    .action(demo);
+}
+
+async function demo(options: DemoOptions): Promise<void> {
+  const [{ createLog }, { systemClock, systemTimers }, { moveIn }, { Show }, { play }] = await Promise.all([
+    import('../system/log.ts'),
+    import('../system/clock.ts'),
+    import('./demo/household.ts'),
+    import('./demo/show.ts'),
+    import('./demo/play.ts'),
+  ]);
+  const clock = systemClock();
+  const show = new Show(options.json ? process.stderr : process.stdout, () => clock.now().wall);
+  const ending = new AbortController();
+  if (options.for !== undefined) systemTimers.after(options.for * 1000, () => ending.abort());
+  void untilSignal().then(() => ending.abort());
+
+  await using parts = new AsyncDisposableStack();
+  const household = await moveIn(parts, createLog('error'));
+  introduce(household, show, options.auto === true);
+  const end = options.for === undefined ? null : clock.now().uptime + options.for * 1000;
+  const left = () => (end === null ? null : end - clock.now().uptime);
+  const tally = await play(household, show, {
+    auto: options.auto === true,
+    timers: systemTimers,
+    left,
+    signal: ending.signal,
+  });
+  show.end();
+  conclude(tally, household, show, options);
+}
+
+function introduce({ emulator, members }: Household, show: Show, auto: boolean): void {
+  show.say(
+    `${show.style('bold', 'Latchkey demo')}: a portal, a hub and ${members.length} appliances, all on this machine.`,
+  );
+  show.say(`Portal ${emulator.frontendUrl} (emulated; tokens live 10 s so that refreshes can be watched)`);
+  show.say(
+    auto
+      ? 'Logging in by itself.'
+      : `Log in at each link as ${show.style('bold', 'demo')}, password ${show.style('bold', 'demo')}.`,
+  );
+  show.say();
+}
+
+function conclude(tally: Tally, { members }: Household, show: Show, { auto, json }: DemoOptions): void {
+  const { appliances, hand_outs, bad_hand_outs, refreshes } = tally;
+  show.say();
+  show.say(
+    `${appliances} of ${members.length} appliances paired, ${hand_outs} tokens handed out and used, ${bad_hand_outs} bad, ${refreshes} refreshes.`,
+  );
+  if (json) printJson(tally);
+  if (bad_hand_outs > 0) fail(`${bad_hand_outs} of ${hand_outs} hand-outs were bad: the lines above say why`);
+  else if (auto && (appliances < members.length || hand_outs === 0)) {
+    fail('the time was too short for all appliances to be paired: give --for 30s or more');
+  }
 }

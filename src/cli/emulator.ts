@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { Failure } from '../core/failure.ts';
 import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../emulator/index.ts';
 import { parseDuration } from './duration.ts';
 import { notice, print, printJson } from './output.ts';
@@ -62,7 +63,13 @@ async function start({ client, user, json: _, ...options }: Options, command: Co
     return await startEmulator(settings);
   } catch (error) {
     if (error instanceof OptionError) command.error(`error: ${flagged(error.message)}`);
-    throw error;
+    throw new Failure(
+      'port_unavailable',
+      "the emulator can't listen there; choose another --host, --port or --frontend-port",
+      {
+        cause: error,
+      },
+    );
   }
 }
 

@@ -1,16 +1,21 @@
 import { Command } from 'commander';
+import type { ControlClient } from '../control/client.ts';
 import { systemTimers } from '../system/clock.ts';
 import { formatDuration, parseDuration } from './duration.ts';
 import { connectHub } from './hub-connection.ts';
 import { fail } from './output.ts';
 import { pairingFailure } from './pairing-failure.ts';
-import { watchPairing } from './pairing-watch.ts';
+import { JsonDisplay } from './pairing-json.ts';
+import { type PairingDisplay, type WatchOutcome, watchPairing } from './pairing-watch.ts';
 
 interface Options {
   readonly wait: boolean;
   readonly timeout?: number;
   readonly json?: boolean;
 }
+
+/** What a shell gives a program that Ctrl-C ended. */
+const INTERRUPTED = 130;
 
 /** `latchkey pair NAME` */
 export function pairCommand(): Command {
@@ -29,18 +34,7 @@ export function pairCommand(): Command {
 
 async function pair(name: string, options: Options, command: Command): Promise<void> {
   await using hub = await connectHub(command);
-  const pairing = await hub.pair(name);
-  const interrupted = new AbortController();
-  const interrupt = () => interrupted.abort();
-  process.once('SIGINT', interrupt);
-  using display = await createDisplay(name, options.json === true);
-  const outcome = await watchPairing((signal) => hub.followPairing(pairing, signal), display, {
-    wait: options.wait,
-    timeout: options.timeout ?? null,
-    interrupted: interrupted.signal,
-    timers: systemTimers,
-  });
-  process.off('SIGINT', interrupt);
+  const outcome = await watch(hub, await hub.pair(name), name, options);
   switch (outcome.kind) {
     case 'paired':
     case 'link_shown':
@@ -56,11 +50,25 @@ async function pair(name: string, options: Options, command: Command): Promise<v
         `${name} was not paired within ${formatDuration(options.timeout ?? 0)}; the pairing goes on: "latchkey status" shows how it stands`,
       );
     case 'interrupted':
-      return fail('stopped watching; the pairing goes on: "latchkey status" shows how it stands', 130);
+      return fail('stopped watching; the pairing goes on: "latchkey status" shows how it stands', INTERRUPTED);
   }
 }
 
-async function createDisplay(name: string, json: boolean) {
-  if (json) return new (await import('./pairing-json.ts')).JsonDisplay();
-  return new (await import('./pairing-text.ts')).TextDisplay(name);
+/** Watches the pairing until it has ended, the limits are reached or Ctrl-C comes. */
+async function watch(hub: ControlClient, pairing: string, name: string, options: Options): Promise<WatchOutcome> {
+  const interrupted = new AbortController();
+  process.once('SIGINT', () => interrupted.abort());
+  using display = options.json === true ? new JsonDisplay() : await textDisplay(name);
+  return await watchPairing((signal) => hub.followPairing(pairing, signal), display, {
+    wait: options.wait,
+    timeout: options.timeout ?? null,
+    interrupted: interrupted.signal,
+    timers: systemTimers,
+  });
+}
+
+/** Loaded only where it is needed: it brings the QR code's encoder with it. */
+async function textDisplay(name: string): Promise<PairingDisplay & Disposable> {
+  const { TextDisplay } = await import('./pairing-text.ts');
+  return new TextDisplay(name);
 }

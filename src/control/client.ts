@@ -1,6 +1,6 @@
 import { Client, type Dispatcher } from 'undici';
 import type { ApplianceStatus, HubStatus, PairingReport } from '../core/administration.ts';
-import { Failure, messageOf } from '../core/failure.ts';
+import { Failure } from '../core/failure.ts';
 import { parseAnswer, parseFailure, parseReports } from './answers.ts';
 import { findHub } from './find-hub.ts';
 import type { AuthorityAnswer, CredentialsAnswer, PairingStarted, TokenAnswer } from './messages.ts';
@@ -88,12 +88,7 @@ function appliance(name: string): string {
 }
 
 function hubWent(cause?: unknown): Failure {
-  const why = cause === undefined ? '' : ` (${messageOf(cause)})`;
-  return new Failure(
-    'hub_stopping',
-    `the hub went away before it had answered${why}: ask "latchkey status" when it runs again`,
-    {
-      cause,
-    },
-  );
+  const message =
+    'the hub went away before it had answered; when it runs again, "latchkey status" shows how things stand';
+  return new Failure('hub_stopping', message, { cause });
 }

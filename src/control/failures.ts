@@ -27,8 +27,8 @@ export function answerFailures(app: FastifyInstance, log: Log): void {
   });
 }
 
-function answer({ code, message }: Failure): FailureAnswer {
-  return { code, message };
+function answer(failure: Failure): FailureAnswer {
+  return { code: failure.code, message: messageOf(failure) };
 }
 
 /** The 4xx that Fastify gives an error of its own: bad JSON, an unknown content type, a body too large. */

@@ -11,9 +11,9 @@ export async function findHub(paths: readonly string[]): Promise<string> {
   let forbidden: string | null = null;
   for (const path of paths) {
     const probe = await probeSocket(path);
-    if (probe.kind === 'alive') return path;
-    if (probe.kind === 'forbidden') forbidden ??= path;
-    problems.push(`${path}: ${probe.problem}`);
+    if (probe === 'alive') return path;
+    if (probe === 'forbidden') forbidden ??= path;
+    else problems.push(`${path} ${probe === 'absent' ? 'is not there' : 'is dead'}`);
   }
   if (forbidden !== null) {
     throw new Failure(
@@ -23,6 +23,6 @@ export async function findHub(paths: readonly string[]): Promise<string> {
   }
   throw new Failure(
     'hub_not_running',
-    `no hub is running here (${problems.join('; ')}): start it with "latchkey serve", or name its configuration with --config`,
+    `no hub is running here (${problems.join(', ')}): start it with "latchkey serve", or name its configuration with --config`,
   );
 }

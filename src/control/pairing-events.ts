@@ -22,7 +22,10 @@ export function servePairingEvents(app: FastifyInstance, administration: Adminis
     const first = await reports.next();
     const stream = Readable.from(lines(first, reports, signal, log));
     streams.add(stream);
-    stream.once('close', () => streams.delete(stream));
+    stream.once('close', () => {
+      streams.delete(stream);
+      void reports.return?.();
+    });
     return reply.type('application/x-ndjson').send(stream);
   });
 
@@ -44,7 +47,5 @@ async function* lines(
     if (signal.aborted) return;
     log.error('pairing_events_failed', { problem: messageOf(error) });
     throw error;
-  } finally {
-    await reports.return?.();
   }
 }

@@ -1,9 +1,7 @@
 import { connect } from 'node:net';
 
-/** What is behind a socket's path. `dead`: nobody listens; `absent`: there is no such socket. */
-export type Probe =
-  | { readonly kind: 'alive' }
-  | { readonly kind: 'absent' | 'dead' | 'forbidden'; readonly problem: string };
+/** What is behind a socket's path. `dead`: nobody listens; `absent`: there is no such path; `forbidden`: not for this user. */
+export type Probe = 'alive' | 'absent' | 'dead' | 'forbidden';
 
 /** Connects to a Unix socket, only to see whether somebody listens. */
 export function probeSocket(path: string): Promise<Probe> {
@@ -11,24 +9,23 @@ export function probeSocket(path: string): Promise<Probe> {
   const socket = connect({ path });
   socket.once('connect', () => {
     socket.destroy();
-    resolve({ kind: 'alive' });
+    resolve('alive');
   });
   socket.once('error', (error: NodeJS.ErrnoException) => resolve(judge(error)));
   return promise;
 }
 
 function judge(error: NodeJS.ErrnoException): Probe {
-  const problem = error.code ?? error.message;
   switch (error.code) {
     case 'EAGAIN': // a full backlog: somebody listens, and is busy
-      return { kind: 'alive' };
+      return 'alive';
     case 'EACCES':
     case 'EPERM':
-      return { kind: 'forbidden', problem };
+      return 'forbidden';
     case 'ENOENT':
     case 'ENOTDIR':
-      return { kind: 'absent', problem };
+      return 'absent';
     default:
-      return { kind: 'dead', problem };
+      return 'dead';
   }
 }

@@ -1,7 +1,8 @@
-import { type FastifyInstance, fastify } from 'fastify';
+import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
 import { answerFailures } from './failures.ts';
+import type { FailureAnswer } from './messages.ts';
 import { servePairingEvents } from './pairing-events.ts';
 import { serveAdministration } from './routes.ts';
 import { placeSocket } from './socket-file.ts';
@@ -31,7 +32,11 @@ export async function serveControl(options: ControlServerOptions): Promise<Contr
     bodyLimit: 65_536,
     exposeHeadRoutes: false,
     forceCloseConnections: true,
-    routerOptions: { maxParamLength: 1000 },
+    // As long as node lets a request's head be: a name that is too long is for the hub to refuse, in its own words.
+    routerOptions: { maxParamLength: 16_384 },
+    frameworkErrors: (error, _request, reply: FastifyReply) => {
+      void reply.code(400).send({ code: 'request_invalid', message: error.message } satisfies FailureAnswer);
+    },
   });
   app.removeContentTypeParser('text/plain');
   answerFailures(app, log);

@@ -36,7 +36,7 @@ export async function placeSocket(
   } catch (error) {
     throw new Failure(
       'config_invalid',
-      `hub.control_socket: can't listen on ${path} (${messageOf(error)}); allowed is a path in a directory that the daemon may write to`,
+      `hub.control_socket: can't listen on ${path}; allowed is a path in a directory that the daemon may write to`,
       { cause: error },
     );
   }
@@ -99,7 +99,7 @@ async function clear(path: string): Promise<void> {
   const judged = await lstat(path).catch(() => null);
   if (judged === null) return;
   if (!judged.isSocket()) throw taken(path, 'it is no socket: move it away');
-  if ((await probeSocket(path)).kind === 'alive') {
+  if ((await probeSocket(path)) === 'alive') {
     throw taken(path, 'a running hub listens there: stop it first, or give this one another hub.control_socket');
   }
   const aside = beside(path);

@@ -1,0 +1,88 @@
+import type { Administration, IssuedCredentials } from '../../core/administration.ts';
+import type { Log } from '../../core/log.ts';
+import { type Emulator, startEmulator } from '../../emulator/index.ts';
+import type { Configuration } from '../../hub/configuration.ts';
+import { startHub } from '../../hub/hub.ts';
+import { systemRandom } from '../../system/random.ts';
+import { emulatedPortal, passingStateDirectory } from '../test-hub.ts';
+import { SimulatedAppliance } from './simulated-appliance.ts';
+
+/** How an appliance of the demo comes to its code. */
+export interface Member {
+  readonly appliance: SimulatedAppliance;
+  /** What is special about its pairing, in words. */
+  readonly story: string;
+  /** Whether a browser gets to the hub with the code. */
+  readonly redirected: boolean;
+}
+
+/** The demo's home: a hub, three appliances and an emulated portal. */
+export interface Household {
+  readonly administration: Administration;
+  readonly emulator: Emulator;
+  readonly members: readonly Member[];
+}
+
+/** Seconds that the demo's access tokens live, so that refreshes can be watched. */
+export const TOKEN_LIFETIME = 10;
+
+/** Nobody listens there, just as a phone outside the home network finds nobody at the hub's address. */
+const OUT_OF_REACH = 'http://127.0.0.1:9';
+
+const CAST = [
+  {
+    name: 'wallbox',
+    scope: 'Monitoring RemoteControl',
+    portal: 'home',
+    story: 'the redirect brings the code to the hub',
+  },
+  {
+    name: 'heat-pump',
+    scope: 'Monitoring',
+    portal: 'away',
+    story: 'the phone is not at home: the hub polls for the code',
+  },
+  {
+    name: 'inverter',
+    scope: null,
+    portal: 'strict',
+    story: 'the portal refuses a redirect: the hub polls for the code',
+  },
+] as const;
+
+/**
+ * Moves in: nothing is configured, nothing is kept, and all of it listens on loopback only.
+ * @param parts what is started is disposed of with these
+ */
+export async function moveIn(parts: AsyncDisposableStack, log: Log): Promise<Household> {
+  const client = (redirectUrl: 'accept' | 'refuse') => ({
+    id: systemRandom.uuid(),
+    secret: systemRandom.token(24),
+    name: 'Latchkey demo',
+    redirectUrl,
+  });
+  const clients = { home: client('accept'), away: client('accept'), strict: client('refuse') };
+  const emulator = parts.use(await startEmulator({ clients: Object.values(clients), tokenLifetime: TOKEN_LIFETIME }));
+  const stateDirectory = await passingStateDirectory(parts);
+  const portal = (name: keyof typeof clients, redirect: string) =>
+    emulatedPortal(emulator, { name, redirect, clientId: clients[name].id, clientSecret: clients[name].secret });
+  const configuration: Configuration = {
+    file: 'the demo',
+    name: 'Demo hub',
+    stateDirectory,
+    controlSocket: `${stateDirectory}/control.sock`,
+    lan: { httpPort: 0, httpsPort: 0, address: '127.0.0.1', listen: ['127.0.0.1'], mdns: false },
+    portals: [portal('home', 'auto'), portal('away', OUT_OF_REACH), portal('strict', 'auto')],
+    pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
+    credentials: undefined,
+  };
+  const { administration } = parts.use(await startHub(configuration, log));
+  const ca = administration.authority().certificate;
+  const members: Member[] = [];
+  for (const { name, scope, portal: portalName, story } of CAST) {
+    const credentials: IssuedCredentials = await administration.addAppliance(name, scope, portalName);
+    const appliance = parts.use(new SimulatedAppliance(credentials, ca, emulator.baseUrl));
+    members.push({ appliance, story, redirected: portalName === 'home' });
+  }
+  return { administration, emulator, members };
+}

@@ -1,0 +1,88 @@
+import { request } from 'undici';
+import type { PairingReport } from '../../core/administration.ts';
+import type { Timers } from '../../core/clock.ts';
+import type { Household, Member } from './household.ts';
+import type { Show, Tally } from './show.ts';
+
+/** How often each appliance asks for its token, in ms. */
+const PACE = 500;
+
+/** How the demo is run. */
+export interface Direction {
+  /** Log in by itself, where a person would open the link. */
+  readonly auto: boolean;
+  readonly timers: Timers;
+  /** Milliseconds until the end; null for none. */
+  left(): number | null;
+  /** Ends the demo. */
+  readonly signal: AbortSignal;
+}
+
+/** Pairs the appliances and has them use their tokens until the end. */
+export async function play(household: Household, show: Show, direction: Direction): Promise<Tally> {
+  const tally: Tally = { appliances: 0, hand_outs: 0, bad_hand_outs: 0, refreshes: 0 };
+  const count = () => {
+    // The first generation comes from the pairing.
+    tally.refreshes = household.emulator.grants().reduce((sum, { generation }) => sum + generation - 1, 0);
+    show.figures(tally, direction.left());
+  };
+  await Promise.all(
+    household.members.map(async (member) => {
+      const scope = await pair(household, member, show, direction);
+      if (scope === undefined) return;
+      tally.appliances += 1;
+      while (!direction.signal.aborted) {
+        const attempt = await member.appliance.useToken();
+        tally.hand_outs += 1;
+        if (attempt.kind !== 'good') tally.bad_hand_outs += 1;
+        show.tellAttempt(
+          member.appliance.name,
+          attempt.kind === 'not_paired' ? { kind: 'bad', reason: 'the hub says it is not paired' } : attempt,
+          scope,
+        );
+        count();
+        await direction.timers.sleep(PACE, direction.signal);
+      }
+    }),
+  );
+  return tally;
+}
+
+/** @returns the scope; undefined where the pairing came to nothing before the end */
+async function pair(
+  { administration, emulator }: Household,
+  { appliance, story, redirected }: Member,
+  show: Show,
+  { auto, signal }: Direction,
+): Promise<string | null | undefined> {
+  const { name } = appliance;
+  const id = await administration.pair(name);
+  for await (const report of administration.followPairing(id, signal)) {
+    if (report.event === 'waiting') {
+      show.tell(name, `waits for a login (${story})${auto ? '' : `\n\n    ${report.authorize_url}\n`}`);
+      if (auto) await logIn(emulator, report, redirected);
+    }
+    if (report.event === 'paired') {
+      show.tell(name, show.style('bold', 'is connected'));
+      return report.scope;
+    }
+    if (report.event === 'failed') {
+      show.tell(name, `was not paired: ${report.reason}`);
+      return undefined;
+    }
+  }
+  return undefined;
+}
+
+/** Does what a person with a browser does. */
+async function logIn(
+  emulator: Household['emulator'],
+  { authorize_url }: Extract<PairingReport, { event: 'waiting' }>,
+  redirected: boolean,
+): Promise<void> {
+  const state = new URL(authorize_url).searchParams.get('state') ?? '';
+  const { location } = await emulator.login({ state, user: 'demo' });
+  if (!redirected) return;
+  const page = await request(location);
+  await page.body.dump();
+}

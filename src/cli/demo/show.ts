@@ -1,0 +1,71 @@
+import { styleText } from 'node:util';
+import type { Attempt } from './simulated-appliance.ts';
+
+/** What happened in the demo, counted; the members of `latchkey demo --json`. */
+export interface Tally {
+  /** Appliances that were paired. */
+  appliances: number;
+  hand_outs: number;
+  bad_hand_outs: number;
+  refreshes: number;
+}
+
+/** Tells on a stream what happens, a line each; on a terminal with a line of figures at the bottom. */
+export class Show {
+  readonly #stream: NodeJS.WriteStream;
+  readonly #now: () => number;
+  #figures = '';
+
+  /** @param now ms since 1970 */
+  constructor(stream: NodeJS.WriteStream, now: () => number) {
+    this.#stream = stream;
+    this.#now = now;
+  }
+
+  /** A line as it is. */
+  say(line = ''): void {
+    this.#stream.write(`${this.#clearing}${line}\n${this.#figures}`);
+  }
+
+  /** A line with the time and the appliance before it. */
+  tell(appliance: string, news: string): void {
+    const time = new Date(this.#now()).toTimeString().slice(0, 8);
+    this.say(`${this.style('dim', time)}  ${appliance.padEnd(10)} ${news}`);
+  }
+
+  /** What an appliance got, where that is news. */
+  tellAttempt(appliance: string, attempt: Attempt, scope: string | null): void {
+    if (attempt.kind === 'bad') this.tell(appliance, `${this.style('red', '✗')} ${attempt.reason}`);
+    if (attempt.kind !== 'good' || !attempt.fresh) return;
+    const may = scope === null ? '' : `, scope ${scope}`;
+    this.tell(
+      appliance,
+      `${this.style('green', '✓')} has a new token for ${attempt.expiresIn} s; the cloud greets ${attempt.user}${may}`,
+    );
+  }
+
+  /** Keeps the figures at the bottom of a terminal up to date. */
+  figures({ hand_outs, bad_hand_outs, refreshes }: Tally, left: number | null): void {
+    if (!this.#stream.isTTY) return;
+    const rest = left === null ? 'Ctrl-C ends it' : `${Math.max(0, Math.ceil(left / 1000))} s left`;
+    const text = `tokens handed out ${hand_outs} · bad ${bad_hand_outs} · refreshes ${refreshes} · ${rest}`;
+    const clearing = this.#clearing;
+    this.#figures = this.style('dim', text);
+    this.#stream.write(`${clearing}${this.#figures}`);
+  }
+
+  /** Takes the figures away. */
+  end(): void {
+    const clearing = this.#clearing;
+    this.#figures = '';
+    this.#stream.write(clearing);
+  }
+
+  style(format: 'bold' | 'dim' | 'green' | 'red' | 'underline', text: string): string {
+    return styleText(format, text, { stream: this.#stream });
+  }
+
+  get #clearing(): string {
+    return this.#figures === '' ? '' : '\r\u001b[K';
+  }
+}

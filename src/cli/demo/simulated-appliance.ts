@@ -1,0 +1,74 @@
+import { Agent, request } from 'undici';
+import * as v from 'valibot';
+import type { IssuedCredentials } from '../../core/administration.ts';
+import { messageOf } from '../../core/failure.ts';
+
+/** What came of asking for a token once and using it. */
+export type Attempt =
+  /** The cloud took the token. `fresh`: it is another one than before. */
+  | { readonly kind: 'good'; readonly fresh: boolean; readonly expiresIn: number; readonly user: string }
+  | { readonly kind: 'not_paired' }
+  | { readonly kind: 'bad'; readonly reason: string };
+
+const tokenResponse = v.object({ access_token: v.string(), expires_in: v.number() });
+const whoami = v.object({ user: v.string() });
+
+/**
+ * An appliance as its maker would write it, with nothing of Latchkey in it: it asks a standard token endpoint for a
+ * token with `client_credentials`, trusting the hub's CA alone, and takes the token to the cloud.
+ */
+export class SimulatedAppliance implements AsyncDisposable {
+  readonly name: string;
+  readonly #credentials: IssuedCredentials;
+  readonly #api: string;
+  readonly #agent: Agent;
+  #token = '';
+
+  /**
+   * @param ca the hub's CA, PEM
+   * @param api the base URL of the cloud's API
+   */
+  constructor(credentials: IssuedCredentials, ca: string, api: string) {
+    this.name = credentials.name;
+    this.#credentials = credentials;
+    this.#api = api;
+    this.#agent = new Agent({ connect: { ca } });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#agent.destroy();
+  }
+
+  /** Asks for a token and shows it to the cloud API. */
+  async useToken(): Promise<Attempt> {
+    try {
+      const { clientId, clientSecret, tokenEndpoint } = this.#credentials;
+      const basic = Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
+      const answer = await request(tokenEndpoint, {
+        method: 'POST',
+        dispatcher: this.#agent,
+        headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' },
+        body: 'grant_type=client_credentials',
+      });
+      const body = await answer.body.json();
+      if (answer.statusCode !== 200) return refusal(answer.statusCode, body);
+      const { access_token, expires_in } = v.parse(tokenResponse, body);
+      const fresh = access_token !== this.#token;
+      this.#token = access_token;
+      const cloud = await request(`${this.#api}/api/whoami`, { headers: { authorization: `Bearer ${access_token}` } });
+      const said = await cloud.body.json();
+      if (cloud.statusCode !== 200)
+        return { kind: 'bad', reason: `the cloud refused the token: HTTP ${cloud.statusCode}` };
+      return { kind: 'good', fresh, expiresIn: expires_in, user: v.parse(whoami, said).user };
+    } catch (error) {
+      return { kind: 'bad', reason: messageOf(error) };
+    }
+  }
+}
+
+function refusal(status: number, body: unknown): Attempt {
+  const error = v.is(v.object({ error: v.string() }), body) ? body.error : 'no reason given';
+  return error === 'invalid_grant'
+    ? { kind: 'not_paired' }
+    : { kind: 'bad', reason: `the hub answered ${status} ${error}` };
+}

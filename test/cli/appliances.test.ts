@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { runHousehold, shell } from './command.ts';
+
+let hub: Awaited<ReturnType<typeof runHousehold>>;
+
+beforeAll(async () => {
+  hub = await runHousehold();
+});
+
+afterAll(() => hub[Symbol.asyncDispose]());
+
+beforeEach(() => hub.household.appliances.clear());
+
+test('appliance add --json shows the credentials once, under the names of the contract', async () => {
+  const added = await hub.latchkey('appliance', 'add', 'wallbox', '--scope', 'A B', '--portal', 'home', '--json');
+  expect(added).toMatchObject({ status: 0, stderr: '' });
+  expect(JSON.parse(added.stdout)).toEqual({
+    name: 'wallbox',
+    client_id: hub.household.appliances.get('wallbox')?.client_id,
+    client_secret: hub.household.issued.at(-1),
+    token_endpoint: 'https://192.168.1.7:8443/oauth/token',
+    ca_fingerprint: 'pin-of-the-ca',
+  });
+  expect(hub.household.appliances.get('wallbox')?.scope).toBe('A B');
+});
+
+test('appliance add shows a person the secret, and a curl command that is ready to copy', async () => {
+  const added = await hub.latchkey('appliance', 'add', 'wallbox');
+  const secret = hub.household.issued.at(-1);
+  expect(added).toMatchObject({ status: 0, stderr: '' });
+  expect(added.stdout).toContain(`client_secret   ${secret}`);
+  const example = added.stdout.slice(added.stdout.indexOf('  curl '));
+  const words = await shell(`curl() { printf '%s\\n' "$@"; }; ${example}`);
+  expect(words.stdout.split('\n')).toEqual([
+    '--cacert',
+    'latchkey-ca.pem',
+    '--user',
+    `${hub.household.appliances.get('wallbox')?.client_id}:${secret}`,
+    '--data',
+    'grant_type=client_credentials',
+    'https://192.168.1.7:8443/oauth/token',
+    '',
+  ]);
+});
+
+test('rotate-secret shows another secret, under the same names', async () => {
+  hub.household.set({ name: 'wallbox' });
+  const rotated = await hub.latchkey('appliance', 'rotate-secret', 'wallbox', '--json');
+  expect(Object.keys(JSON.parse(rotated.stdout))).toEqual([
+    'name',
+    'client_id',
+    'client_secret',
+    'token_endpoint',
+    'ca_fingerprint',
+  ]);
+});
+
+test('remove and unpair do as a script says', async () => {
+  hub.household.set({ name: 'wallbox', state: 'active' });
+  expect(await hub.latchkey('unpair', 'wallbox')).toMatchObject({ status: 0, stdout: '' });
+  expect(hub.household.appliances.get('wallbox')?.state).toBe('unpaired');
+  expect(await hub.latchkey('appliance', 'remove', 'wallbox')).toMatchObject({ status: 0, stdout: '' });
+  expect(hub.household.appliances.size).toBe(0);
+});
+
+test('token prints the token and nothing else; --json a token response', async () => {
+  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A' });
+  expect(await hub.latchkey('token', 'wallbox')).toMatchObject({ status: 0, stdout: `${hub.household.accessToken}\n` });
+  expect(JSON.parse((await hub.latchkey('token', 'wallbox', '--json')).stdout)).toEqual({
+    access_token: hub.household.accessToken,
+    token_type: 'Bearer',
+    expires_in: 3000,
+    scope: 'A',
+  });
+});
+
+test('ca prints the certificate, its pin, or both', async () => {
+  const { certificate, fingerprint } = hub.household.authority();
+  expect((await hub.latchkey('ca')).stdout).toBe(certificate);
+  expect((await hub.latchkey('ca', '--fingerprint')).stdout).toBe(`${fingerprint}\n`);
+  expect(JSON.parse((await hub.latchkey('ca', '--json')).stdout)).toEqual({ certificate, fingerprint });
+});
+
+test('refresh says how long the new token lives', async () => {
+  const wallbox = hub.household.set({ name: 'wallbox', state: 'active', expires_in: 3600 });
+  expect(await hub.latchkey('refresh', 'wallbox')).toMatchObject({
+    status: 0,
+    stdout: 'wallbox is refreshed, its token expires in 60 min.\n',
+  });
+  expect(JSON.parse((await hub.latchkey('refresh', 'wallbox', '--json')).stdout)).toEqual(wallbox);
+});
+
+test('a refresh that leaves a problem is a failure, with the reason and what to do', async () => {
+  const problem = { code: 'refused', message: 'the portal refused the token', since: '2026-01-01T00:00:00Z' } as const;
+  const wallbox = hub.household.set({ name: 'wallbox', state: 'needs_pairing', problem });
+  const reason = 'latchkey: wallbox: the portal refused the token; pair it again: latchkey pair wallbox\n';
+  expect(await hub.latchkey('refresh', 'wallbox')).toMatchObject({ status: 1, stdout: '', stderr: reason });
+  const told = await hub.latchkey('refresh', 'wallbox', '--json');
+  expect(told).toMatchObject({ status: 1, stderr: reason });
+  expect(JSON.parse(told.stdout)).toEqual(wallbox);
+});
+
+test.each([
+  [['appliance', 'add', 'Wallbox'], /"Wallbox" can't be an appliance's name/],
+  [['appliance', 'add', 'a', '--portal', 'x'], /no portal x/],
+  [['appliance', 'add', 'a', '--scope', 'ä'], /the scope "ä"/],
+  [['appliance', 'remove', 'toaster'], /no appliance toaster/],
+  [['appliance', 'rotate-secret', 'toaster'], /no appliance toaster/],
+  [['pair', 'toaster'], /no appliance toaster/],
+  [['unpair', 'toaster'], /no appliance toaster/],
+  [['token', 'toaster'], /no appliance toaster/],
+  [['refresh', 'toaster'], /no appliance toaster/],
+  [['appliance', 'remove', '..'], /"\.\." can't be/],
+  [['appliance', 'remove', '.'], /"\." can't be/],
+  [['appliance', 'remove', ''], /"" can't be/],
+  [['appliance', 'remove', 'a/grant'], /"a\/grant" can't be/],
+  [['appliance', 'remove', 'a?b#c%2f'], /"a\?b#c%2f" can't be/],
+  [['appliance', 'remove', '--', '-x'], /"-x" can't be/],
+  [['token', 'ä\n\u001b[31m'], /can't be/],
+])('%j fails with one clear line', async (args, problem) => {
+  const failed = await hub.latchkey(...args);
+  expect(failed).toMatchObject({ status: 1, stdout: '' });
+  expect(failed.stderr).toMatch(problem);
+  expect(failed.stderr).toMatch(/^latchkey: [\P{Cc}]{1,400}\n$/u);
+});
+
+test('a name longer than any request may be fails like any other', async () => {
+  const failed = await hub.latchkey('token', 'a'.repeat(20_000));
+  expect(failed).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/^latchkey: .{1,400}\n$/) });
+});

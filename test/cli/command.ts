@@ -1,0 +1,111 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { serveControl } from '../../src/control/server.ts';
+import { createLog } from '../../src/system/log.ts';
+import { Household } from '../control/household.ts';
+import { root } from '../project/checkout.ts';
+import { logFile } from '../support/logs.ts';
+
+const main = join(root, 'src/main.ts');
+
+/** An empty home, so that no hub of this machine's own is found. */
+const home = mkdtempSync(join(tmpdir(), 'lk-'));
+
+const environment: NodeJS.ProcessEnv = {
+  PATH: process.env['PATH'],
+  HOME: home,
+  XDG_STATE_HOME: home,
+  LATCHKEY_CONFIG: '/dev/null',
+};
+
+/** How a command ended, with all that it wrote. */
+export interface Ended {
+  readonly status: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A running command. */
+export interface Running {
+  readonly process: ChildProcess;
+  readonly ended: Promise<Ended>;
+  /** Resolves when what was written so far matches; rejects where the command ends before. */
+  stdout(pattern: RegExp): Promise<string>;
+  stderr(pattern: RegExp): Promise<string>;
+}
+
+/** Starts `latchkey` with these arguments. What it says on standard error is kept among the tests' logs. */
+export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
+  return watch(spawn(process.execPath, [main, ...args], { env: { ...environment, ...env } }));
+}
+
+/** Runs `latchkey` with these arguments to its end. */
+export function latchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  return start(args, env).ended;
+}
+
+/** Runs a shell command in which `$LATCHKEY` is the program. */
+export function shell(command: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  const LATCHKEY = `${process.execPath} ${main}`;
+  return watch(spawn('bash', ['-c', command], { env: { ...environment, LATCHKEY, ...env } })).ended;
+}
+
+/** Starts `latchkey` on a terminal of its own (a real pty); all it writes comes as standard output. */
+export function onTerminal(args: readonly string[], env: NodeJS.ProcessEnv = {}, columns = 120): Running {
+  const command = [process.execPath, main, ...args].map((word) => `'${word}'`).join(' ');
+  const script = ['-qefc', `stty cols ${columns} rows 50; exec ${command}`, '/dev/null'];
+  return watch(spawn('script', script, { env: { ...environment, TERM: 'xterm-256color', ...env } }));
+}
+
+/** A hub's control socket with a household behind it. */
+export async function runHousehold() {
+  const household = new Household();
+  const path = join(mkdtempSync(join(tmpdir(), 'lk-')), 'control.sock');
+  const server = await serveControl({ path, administration: household, log: createLog('silent') });
+  const env = { LATCHKEY_HUB_CONTROL_SOCKET: path };
+  return {
+    household,
+    env,
+    latchkey: (...args: string[]) => latchkey(args, env),
+    start: (...args: string[]) => start(args, env),
+    onTerminal: (...args: string[]) => onTerminal(args, env),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
+}
+
+function watch(child: ChildProcess): Running {
+  const written = { stdout: '', stderr: '' };
+  const log = logFile('latchkey-stderr');
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (text: string) => {
+      written[name] += text;
+      if (name === 'stderr') appendFileSync(log, text);
+      child.emit('written');
+    });
+  }
+  const ended = once(child, 'close').then(([status, signal]) => {
+    child.emit('written');
+    return { status, signal, ...written };
+  });
+  let over = false;
+  void ended.then(() => {
+    over = true;
+  });
+  async function seen(name: 'stdout' | 'stderr', pattern: RegExp): Promise<string> {
+    while (!pattern.test(written[name])) {
+      if (over) throw new Error(`it ended before ${pattern}: ${JSON.stringify(written)}`);
+      await Promise.race([once(child, 'written'), ended]);
+    }
+    return written[name];
+  }
+  return {
+    process: child,
+    ended,
+    stdout: (pattern) => seen('stdout', pattern),
+    stderr: (pattern) => seen('stderr', pattern),
+  };
+}

@@ -1,0 +1,43 @@
+import { InvalidArgumentError } from 'commander';
+import { expect, test } from 'vitest';
+import { ago, formatDuration, inTime, parseDuration } from '../../src/cli/duration.ts';
+
+test.each([
+  ['45', 45],
+  ['45s', 45],
+  ['0.5s', 0.5],
+  ['10m', 600],
+  ['2h', 7200],
+  ['90d', 7_776_000],
+])('%s is %d seconds', (text, seconds) => {
+  expect(parseDuration(text)).toBe(seconds);
+});
+
+test.each(['', '0', '0s', '-1', 's', '1w', '1 s', '1e3', '0x10', 'Infinity', '1.', '99999999999'])(
+  '%j is no duration',
+  (text) => {
+    expect(() => parseDuration(text)).toThrow(InvalidArgumentError);
+  },
+);
+
+test.each([
+  [-5, '0 s'],
+  [0.4, '0 s'],
+  [119.9, '119 s'],
+  [120, '2 min'],
+  [900, '15 min'],
+  [7199, '119 min'],
+  [7200, '2 h'],
+  [172_799, '47 h'],
+  [172_800, '2 d'],
+])('%d seconds are %s', (seconds, text) => {
+  expect(formatDuration(seconds)).toBe(text);
+});
+
+test('what is due, unknown or never is said so', () => {
+  expect([inTime(null), inTime(0), inTime(-3), inTime(61)]).toEqual(['–', 'now', 'now', 'in 61 s']);
+  const now = Date.parse('2026-01-01T12:00:00Z');
+  expect(ago(null, now)).toBe('–');
+  expect(ago('2026-01-01T09:00:00Z', now)).toBe('3 h ago');
+  expect(ago('2026-01-01T12:00:05Z', now)).toBe('just now');
+});

@@ -1,0 +1,81 @@
+import { createServer } from 'node:net';
+import { request } from 'undici';
+import { expect, test } from 'vitest';
+import { rememberSecrets } from '../support/logs.ts';
+import { latchkey, shell, start } from './command.ts';
+
+const id = '0d9c3a52-6f2a-4f0e-9a51-0d1a7c9b5e11';
+
+test.each(['SIGINT', 'SIGTERM'] as const)(
+  'the first line says what it runs with; %s ends it with success',
+  async (signal) => {
+    const emulator = start(['emulator', '--json', '--client', `${id}:a:secret`]);
+    const line = JSON.parse((await emulator.stdout(/\n/)).split('\n')[0] ?? '') as Record<string, string>;
+    expect(Object.keys(line)).toEqual(['base_url', 'frontend_url', 'client_id', 'client_secret', 'console_url']);
+    expect(line).toMatchObject({ client_id: id, client_secret: 'a:secret' });
+    expect((await request(`${line['base_url']}/api/whoami`)).statusCode).toBe(401);
+    emulator.process.kill(signal);
+    expect(await emulator.ended).toMatchObject({ status: 0, signal: null, stderr: '' });
+  },
+);
+
+test('for people it says the same in lines of its own', async () => {
+  const emulator = start(['emulator']);
+  const text = await emulator.stdout(/console .*\n/);
+  for (const word of ['base_url', 'frontend_url', 'client_id', 'client_secret']) expect(text).toContain(word);
+  rememberSecrets([/client_secret +(\S+)/.exec(text)?.[1] ?? '']);
+  emulator.process.kill('SIGINT');
+  expect((await emulator.ended).status).toBe(0);
+});
+
+test('every option reaches the emulator', async () => {
+  const options = ['--host 127.0.0.1 --port 0 --frontend-port 0 --user ann:pw --user bob:pw2 --auto-login']
+    .concat(['--code-lifetime 30s --token-lifetime 10m --refresh-lifetime 2h --refresh-grace 1'])
+    .concat([
+      `--on-reuse revoke-family --basic refuse --client ${id}:one --client ${id.replace(/1$/, '2')}:two --json`,
+    ]);
+  const emulator = start(['emulator', ...options.join(' ').split(' ')]);
+  const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
+  const config = await request(`${line['base_url']}/config`, { method: 'POST' });
+  expect(config.statusCode).toBeLessThan(500);
+  emulator.process.kill('SIGINT');
+  expect((await emulator.ended).status).toBe(0);
+});
+
+test.each([
+  [['--port', '70000'], /--port: found 70000; allowed is .* 65535/],
+  [['--port', 'http'], /--port.*'http'.*whole number/],
+  [['--port', '4001', '--frontend-port', '4001'], /--frontend-port: found 4001/],
+  [['--client', 'nosecret'], /--client.*ID:SECRET/],
+  [['--client', 'a:b', '--client', 'a:c'], /--client: found .* twice/],
+  [['--user', ':pw'], /--user.*NAME:PASSWORD/],
+  [['--token-lifetime', '0.5s'], /--token-lifetime: found 0.5/],
+  [['--code-lifetime', 'soon'], /--code-lifetime.*'soon'/],
+  [['--on-reuse', 'ignore'], /--on-reuse.*'ignore'.*refuse, revoke-family/],
+  [['--basic', 'maybe'], /--basic.*'maybe'/],
+  [['--tls'], /unknown option '--tls'/],
+  [['now'], /too many arguments/],
+])('%j is wrong usage', async (args, problem) => {
+  const wrong = await latchkey(['emulator', ...args]);
+  expect(wrong).toMatchObject({ status: 2, stdout: '' });
+  expect(wrong.stderr).toMatch(problem);
+});
+
+test('a port that is taken is a failure that names it, and the way out', async () => {
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const address = other.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  try {
+    const failed = await latchkey(['emulator', '--port', String(port)]);
+    expect(failed).toMatchObject({ status: 1, stdout: '' });
+    expect(failed.stderr).toMatch(new RegExp(`^latchkey: .*--port.*${port}\\n$`));
+  } finally {
+    other.close();
+  }
+});
+
+test('it goes on when nobody reads its output any more', async () => {
+  const ran = await shell('timeout --preserve-status -s INT 2 $LATCHKEY emulator --json | head -1; exit $PIPESTATUS');
+  expect(ran).toMatchObject({ status: 0, stderr: '' });
+});

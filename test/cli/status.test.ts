@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { onTerminal, runHousehold, shell } from './command.ts';
+
+let hub: Awaited<ReturnType<typeof runHousehold>>;
+
+beforeAll(async () => {
+  hub = await runHousehold();
+});
+
+afterAll(() => hub[Symbol.asyncDispose]());
+
+beforeEach(() => hub.household.appliances.clear());
+
+function ago(seconds: number): string {
+  return new Date(Date.now() - 1000 * seconds).toISOString();
+}
+
+/** Where colours and cursor movements begin. */
+const ESCAPE = '\u001b[';
+
+test('status --json has the members of the contract, and list --json its appliances', async () => {
+  const wallbox = hub.household.set({ name: 'wallbox', state: 'pairing', authorize_url: 'https://portal.example/a' });
+  const status = await hub.latchkey('status', '--json');
+  expect(status).toMatchObject({ status: 0, stderr: '' });
+  expect(JSON.parse(status.stdout)).toEqual({ hub: hub.household.hub, appliances: [wallbox] });
+  expect(JSON.parse((await hub.latchkey('appliance', 'list', '--json')).stdout)).toEqual([wallbox]);
+});
+
+test('status shows a person the hub, a table, and below it what needs somebody', async () => {
+  hub.household.set({
+    name: 'wallbox',
+    state: 'active',
+    scope: 'A B',
+    expires_in: 740,
+    refresh_in: 30,
+    last_refresh: ago(3 * 3600 + 5),
+  });
+  hub.household.set({
+    name: 'heatpump',
+    state: 'needs_pairing',
+    problem: { code: 'refused', message: 'the portal refused the token', since: ago(605) },
+  });
+  hub.household.set({ name: 'car', state: 'pairing', authorize_url: 'https://portal.example/authorize?x=1' });
+  hub.household.set({ name: 'fridge' });
+  const { status, stdout } = await hub.latchkey('status');
+  expect(status).toBe(0);
+  expect(stdout).toBe(`hub             Cellar hub (latchkey-1a2b3c)
+version         0.1.0
+address         192.168.1.7
+ports           8443 (HTTPS), 8480 (HTTP)
+CA fingerprint  pin-of-the-ca
+running for     2 h
+
+APPLIANCE  STATE          SCOPE  TOKEN EXPIRES  NEXT REFRESH  LAST REFRESH  PORTAL
+wallbox    active         A B    in 12 min      in 30 s       3 h ago       home
+heatpump   needs_pairing  –      –              –             –             home
+car        pairing        –      –              –             –             home
+fridge     unpaired       –      –              –             –             home
+
+heatpump: the portal refused the token (since 10 min ago): pair it again: latchkey pair heatpump
+car: log in at https://portal.example/authorize?x=1
+fridge: not paired yet: latchkey pair fridge
+`);
+});
+
+test('without appliances it says how to register one', async () => {
+  expect((await hub.latchkey('appliance', 'list')).stdout).toContain('latchkey appliance add NAME');
+});
+
+test('states are coloured on a terminal, and only there', async () => {
+  hub.household.set({ name: 'wallbox', state: 'active' });
+  expect((await hub.onTerminal('appliance', 'list').ended).stdout).toContain(`${ESCAPE}32mactive${ESCAPE}39m`);
+  expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain(ESCAPE);
+  const plain = onTerminal(['appliance', 'list'], { ...hub.env, NO_COLOR: '1' });
+  expect((await plain.ended).stdout).not.toContain(ESCAPE);
+});
+
+test('nothing that a portal says can steer the terminal', async () => {
+  hub.household.set({
+    name: 'wallbox',
+    state: 'retrying',
+    scope: `A${ESCAPE}2J`,
+    problem: { code: 'portal_rejected', message: `400\n${ESCAPE}31mowned\u202e`, since: ago(1) },
+  });
+  const { stdout } = await hub.latchkey('status');
+  expect(stdout).not.toMatch(/[\p{Cf}]/u);
+  expect(stdout).not.toContain('\u001b');
+  expect(stdout).toContain('owned');
+});
+
+test('a reader that has seen enough is no failure', async () => {
+  for (let index = 0; index < 500; index++) hub.household.set({ name: `appliance-${index}`, scope: 'S'.repeat(200) });
+  const piped = await shell('set -o pipefail; $LATCHKEY status | head -1', hub.env);
+  expect(piped).toMatchObject({ status: 0, stderr: '', stdout: expect.stringMatching(/^hub .*\n$/) });
+});
+
+test.skipIf(process.platform !== 'linux')('a result that can not be written is a failure', async () => {
+  const full = await shell('$LATCHKEY status --json > /dev/full', hub.env);
+  expect(full).toMatchObject({ status: 1, stderr: expect.stringContaining("can't be written") });
+});

@@ -1,0 +1,110 @@
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { root } from '../project/checkout.ts';
+import { logFolder } from '../support/logs.ts';
+import { latchkey, runHousehold, shell } from './command.ts';
+
+test('--version needs no configuration', async () => {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+  const env = { LATCHKEY_CONFIG: '/nowhere.toml' };
+  expect(await latchkey(['--version'], env)).toMatchObject({ status: 0, stdout: `${version}\n`, stderr: '' });
+});
+
+test.each(
+  [
+    ['--help'],
+    ['help', 'pair'],
+    ['serve', '--help'],
+    ['demo', '--help'],
+    ['emulator', '--help'],
+    ['appliance', '--help'],
+    ['appliance', 'add', '--help'],
+    ['appliance', 'list', '--help'],
+    ['appliance', 'remove', '--help'],
+    ['appliance', 'rotate-secret', '--help'],
+    ['pair', '--help'],
+    ['unpair', '--help'],
+    ['status', '--help'],
+    ['token', '--help'],
+    ['refresh', '--help'],
+    ['ca', '--help'],
+  ].map((args) => [args.join(' '), args] as const),
+)('%s shows how to use it, without a configuration', async (_, args) => {
+  const helped = await latchkey(args, { LATCHKEY_CONFIG: '/nowhere.toml' });
+  expect(helped).toMatchObject({ status: 0, stderr: '' });
+  expect(helped.stdout).toMatch(/^Usage: latchkey /);
+  expect(helped.stdout).toContain('--config <file>');
+});
+
+test.each([
+  [[], /Usage: latchkey/],
+  [['stats'], /unknown command 'stats'.*\n.*status/],
+  [['appliance'], /Usage: latchkey appliance/],
+  [['appliance', 'ad', 'x'], /unknown command 'ad'/],
+  [['appliance', 'add'], /missing required argument 'name'.*\n.*latchkey appliance add --help/],
+  [['pair'], /missing required argument 'name'/],
+  [['pair', 'a', 'b'], /too many arguments/],
+  [['pair', 'a', '--wait'], /unknown option '--wait'/],
+  [['pair', 'a', '--timeout', 'soon'], /--timeout.*'soon'.*45s or 10m/],
+  [['pair', 'a', '--timeout', '0'], /--timeout.*'0'/],
+  [['pair', 'a', '--timeout'], /--timeout.*argument missing/],
+  [['status', '--config'], /--config.*argument missing/],
+  [['--frobnicate'], /unknown option '--frobnicate'/],
+])('%j is wrong usage', async (args, problem) => {
+  const wrong = await latchkey(args);
+  expect(wrong).toMatchObject({ status: 2, stdout: '' });
+  expect(wrong.stderr).toMatch(problem);
+});
+
+test.each(
+  [
+    ['appliance', 'list'],
+    ['appliance', 'add', 'a'],
+    ['appliance', 'remove', 'a'],
+    ['appliance', 'rotate-secret', 'a'],
+    ['pair', 'a'],
+    ['unpair', 'a'],
+    ['status', '--json'],
+    ['token', 'a'],
+    ['refresh', 'a'],
+    ['ca'],
+  ].map((args) => [args.join(' '), args] as const),
+)('without a hub, %s fails with one line that says what to do', async (_, args) => {
+  const failed = await latchkey(args, { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock' });
+  expect(failed).toMatchObject({ status: 1, stdout: '' });
+  expect(failed.stderr).toMatch(
+    /^latchkey: no hub is running here \(\/nowhere\/control\.sock is not there.*latchkey serve.*--config\n$/,
+  );
+});
+
+test('--config is taken before and after the name of a command, and instead of LATCHKEY_CONFIG', async () => {
+  await using hub = await runHousehold();
+  hub.household.set({ name: 'wallbox' });
+  const file = join(logFolder(), `config-${process.pid}.toml`);
+  writeFileSync(file, `[hub]\ncontrol_socket = "${hub.env.LATCHKEY_HUB_CONTROL_SOCKET}"\n`);
+  const elsewhere = { LATCHKEY_CONFIG: '/nowhere.toml' };
+  for (const args of [
+    ['--config', file, 'appliance', 'list', '--json'],
+    ['appliance', '--config', file, 'list', '--json'],
+    ['appliance', 'list', '--json', '--config', file],
+    ['appliance', 'list', `--config=${file}`, '--json'],
+  ]) {
+    const listed = await latchkey(args, elsewhere);
+    expect(listed.stderr).toBe('');
+    expect(JSON.parse(listed.stdout)).toMatchObject([{ name: 'wallbox' }]);
+  }
+  expect(await latchkey(['status'], { LATCHKEY_CONFIG: file })).toMatchObject({ status: 0 });
+  const missing = await latchkey(['status'], elsewhere);
+  expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('/nowhere.toml') });
+});
+
+test('a user who may not speak to the hub is told which group to join', async () => {
+  await using hub = await runHousehold();
+  chmodSync(hub.env.LATCHKEY_HUB_CONTROL_SOCKET, 0);
+  // Also root is refused, once it has no capabilities.
+  const unprivileged = process.getuid?.() === 0 ? 'setpriv --inh-caps=-all --bounding-set=-all' : '';
+  const refused = await shell(`${unprivileged} $LATCHKEY status`, hub.env);
+  expect(refused).toMatchObject({ status: 1, stdout: '' });
+  expect(refused.stderr).toMatch(/^latchkey: this user may not speak to the hub at .*latchkey-admin.*\n$/);
+});

@@ -1,0 +1,173 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, type Dispatcher } from 'undici';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { connectControl } from '../../src/control/client.ts';
+import { type ControlServer, serveControl } from '../../src/control/server.ts';
+import { createLog } from '../../src/system/log.ts';
+import { Household } from './household.ts';
+
+const link = { event: 'waiting', authorize_url: 'https://portal.example/authorize?state=1', expires_in: 900 } as const;
+
+let household: Household;
+let server: ControlServer;
+let logged: string[];
+let client: Client;
+
+beforeEach(async () => {
+  household = new Household();
+  household.set({ name: 'wallbox', state: 'active', scope: 'Monitoring RemoteControl' });
+  logged = [];
+  server = await serveControl({
+    path: join(mkdtempSync(join(tmpdir(), 'lk-')), 'control.sock'),
+    administration: household,
+    log: createLog('debug', { write: (line) => logged.push(line) }),
+  });
+  client = new Client('http://hub', { socketPath: server.path });
+});
+
+afterEach(async () => {
+  await client.destroy();
+  await server[Symbol.asyncDispose]();
+});
+
+async function ask(method: string, path: string, options: { body?: string; headers?: Record<string, string> } = {}) {
+  const { statusCode, headers, body } = await client.request({
+    method: method as Dispatcher.HttpMethod,
+    path,
+    ...options,
+  });
+  const text = await body.text();
+  return { status: statusCode, type: headers['content-type'], answer: text === '' ? null : JSON.parse(text) };
+}
+
+const json = { 'content-type': 'application/json' };
+
+test('everything a person may ask comes back as the command line prints it', async () => {
+  expect(await ask('GET', '/v1/status')).toMatchObject({
+    status: 200,
+    answer: { hub: household.hub, appliances: [{ name: 'wallbox', state: 'active' }] },
+  });
+  expect((await ask('GET', '/v1/ca')).answer).toEqual(household.authority());
+  const added = await ask('POST', '/v1/appliances', { body: '{"name":"heatpump","scope":"A B"}', headers: json });
+  expect(added.status).toBe(201);
+  expect(added.answer).toEqual({
+    name: 'heatpump',
+    client_id: household.appliances.get('heatpump')?.client_id,
+    client_secret: household.issued[0],
+    token_endpoint: 'https://192.168.1.7:8443/oauth/token',
+    ca_fingerprint: 'pin-of-the-ca',
+  });
+  expect((await ask('POST', '/v1/appliances/heatpump/secret')).answer).toMatchObject({
+    client_secret: household.issued[1],
+  });
+  expect((await ask('GET', '/v1/appliances/wallbox/token')).answer).toEqual({
+    access_token: household.accessToken,
+    token_type: 'Bearer',
+    expires_in: 3000,
+    scope: 'Monitoring RemoteControl',
+  });
+  expect((await ask('POST', '/v1/appliances/wallbox/refresh')).answer).toEqual(household.appliances.get('wallbox'));
+  expect(await ask('DELETE', '/v1/appliances/wallbox/grant')).toMatchObject({ status: 204, answer: null });
+  expect(household.appliances.get('wallbox')?.state).toBe('unpaired');
+  expect(await ask('DELETE', '/v1/appliances/wallbox')).toMatchObject({ status: 204, answer: null });
+  expect(household.appliances.has('wallbox')).toBe(false);
+});
+
+test('a token without a scope is answered without one', async () => {
+  household.set({ name: 'wallbox', scope: null });
+  expect((await ask('GET', '/v1/appliances/wallbox/token')).answer).not.toHaveProperty('scope');
+});
+
+test.each([
+  ['GET', '/v1/nothing', {}, 404, 'request_invalid'],
+  ['PUT', '/v1/status', {}, 404, 'request_invalid'],
+  ['HEAD', '/v1/appliances/wallbox/token', {}, 404, null],
+  ['GET', '/v1/%zz', {}, 400, 'request_invalid'],
+  ['POST', '/v1/appliances', {}, 400, 'request_invalid'],
+  ['POST', '/v1/appliances', { body: '{"name":', headers: json }, 400, 'request_invalid'],
+  ['POST', '/v1/appliances', { body: '{"name":7}', headers: json }, 400, 'request_invalid'],
+  ['POST', '/v1/appliances', { body: '{"name":"a","admin":true}', headers: json }, 400, 'request_invalid'],
+  ['POST', '/v1/appliances', { body: 'name=a', headers: { 'content-type': 'text/plain' } }, 415, 'request_invalid'],
+  ['POST', '/v1/appliances', { body: 'x'.repeat(100_000), headers: json }, 413, 'request_invalid'],
+  ['POST', '/v1/appliances', { body: '{"name":"wallbox"}', headers: json }, 409, 'appliance_exists'],
+  ['POST', '/v1/appliances', { body: '{"name":"a","portal":"x"}', headers: json }, 400, 'portal_unknown'],
+  ['POST', '/v1/appliances', { body: '{"name":"a","scope":"\\"é"}', headers: json }, 400, 'scope_invalid'],
+  ['GET', '/v1/appliances/toaster/token', {}, 404, 'appliance_unknown'],
+  ['DELETE', '/v1/appliances/..', {}, 400, 'name_invalid'],
+  ['DELETE', '/v1/appliances/a%2Fgrant', {}, 400, 'name_invalid'],
+  ['DELETE', `/v1/appliances/${'a'.repeat(5000)}`, {}, 400, 'name_invalid'],
+  ['GET', '/v1/pairings/none/events', {}, 404, 'pairing_unknown'],
+])('%s %s %o is refused with %i %s', async (method, path, options, status, code) => {
+  const refused = await ask(method, path, options);
+  expect(refused.status).toBe(status);
+  if (code === null) return;
+  expect(refused.type).toMatch(/^application\/json/);
+  expect(refused.answer).toEqual({ code, message: expect.stringMatching(/./) });
+});
+
+test('what nobody expected is logged without the request, and not told', async () => {
+  household.token = () => Promise.reject(new TypeError('x is not a function'));
+  expect(await ask('GET', '/v1/appliances/wallbox/token')).toMatchObject({
+    status: 500,
+    answer: { code: 'unexpected', message: expect.not.stringContaining('not a function') },
+  });
+  expect(logged.join('')).toContain('x is not a function');
+});
+
+test('no secret gets into the log', async () => {
+  await ask('POST', '/v1/appliances', { body: '{"name":"heatpump"}', headers: json });
+  await ask('GET', '/v1/appliances/wallbox/token');
+  household.refresh = () => Promise.reject(new Error('boom'));
+  await ask('POST', '/v1/appliances/wallbox/refresh');
+  expect(logged).not.toEqual([]);
+  for (const secret of [household.accessToken, ...household.issued]) expect(logged.join('')).not.toContain(secret);
+});
+
+test('a pairing is followed live, from how it stands to its end', async () => {
+  household.script = [{ event: 'connecting', problem: null, expires_in: 900 }];
+  await using control = await connectControl([server.path]);
+  const id = await control.pair('wallbox');
+  const seen: string[] = [];
+  for await (const report of control.followPairing(id, new AbortController().signal)) {
+    seen.push(report.event);
+    if (report.event === 'connecting') household.pairings.get(id)?.push(link);
+    if (report.event === 'waiting') household.pairings.get(id)?.push({ event: 'paired', scope: 'ä' });
+    if (report.event === 'paired') expect(report.scope).toBe('ä');
+  }
+  expect(seen).toEqual(['connecting', 'waiting', 'paired']);
+});
+
+test('a follower that goes is let go, and ends without an error', async () => {
+  household.script = [link];
+  await using control = await connectControl([server.path]);
+  const id = await control.pair('wallbox');
+  const stop = new AbortController();
+  for await (const _ of control.followPairing(id, stop.signal)) {
+    expect(household.pairings.get(id)?.followers).toBe(1);
+    stop.abort();
+  }
+  await vi.waitFor(() => expect(household.pairings.get(id)?.followers).toBe(0));
+});
+
+test('closing ends open event streams, idle connections and hanging requests at once', async () => {
+  household.script = [link];
+  household.portal = new Promise(() => {});
+  await using control = await connectControl([server.path]);
+  const id = await control.pair('wallbox');
+  const following = expect(async () => {
+    for await (const _ of control.followPairing(id, new AbortController().signal)) await Promise.resolve();
+  }).rejects.toMatchObject({ code: 'hub_stopping' });
+  const hanging = expect(client.request({ method: 'GET', path: '/v1/appliances/wallbox/token' })).rejects.toThrow();
+  await using idle = await connectControl([server.path]);
+  await idle.status();
+  await vi.waitFor(() => expect(household.pairings.get(id)?.followers).toBe(1));
+
+  const started = performance.now();
+  await server[Symbol.asyncDispose]();
+  expect(performance.now() - started).toBeLessThan(2000);
+  await following;
+  await hanging;
+  expect(household.pairings.get(id)?.followers).toBe(0);
+});

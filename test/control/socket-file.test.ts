@@ -1,0 +1,162 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { connectControl } from '../../src/control/client.ts';
+import { groupId } from '../../src/control/group.ts';
+import { serveControl } from '../../src/control/server.ts';
+import { createLog } from '../../src/system/log.ts';
+import { Household } from './household.ts';
+
+function newPath(): string {
+  return join(mkdtempSync(join(tmpdir(), 'lk-')), 'control.sock');
+}
+
+function serve(path: string, group?: string, log = createLog('silent')) {
+  return serveControl({ path, administration: new Household(), log, ...(group === undefined ? {} : { group }) });
+}
+
+/** Leaves a socket behind as a daemon does that was killed. */
+function leaveDeadSocket(path: string): void {
+  const script = `require('net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
+  spawnSync(process.execPath, ['-e', script]);
+  expect(statSync(path).isSocket()).toBe(true);
+}
+
+test('the socket is for its owner and group, and nothing is left beside it or after it', async () => {
+  const path = newPath();
+  const server = await serve(path);
+  expect(statSync(path).mode & 0o777).toBe(0o660);
+  expect(readdirSync(dirname(path))).toEqual(['control.sock']);
+  await server[Symbol.asyncDispose]();
+  expect(readdirSync(dirname(path))).toEqual([]);
+});
+
+test('a missing directory is made for this user alone', async () => {
+  const path = join(dirname(newPath()), 'a', 'b', 'control.sock');
+  await using _ = await serve(path);
+  expect(statSync(dirname(path)).mode & 0o777).toBe(0o700);
+});
+
+test('the group gets the socket where there is one; where it may not, the log says so', async () => {
+  const [name = '', , id] = readFileSync('/etc/group', 'utf8').split('\n').at(-2)?.split(':') ?? [];
+  expect(await groupId(name)).toBe(Number(id));
+  expect(await groupId('no-such-group')).toBeNull();
+  expect(await groupId(name, '/nowhere')).toBeNull();
+  const lines: string[] = [];
+  const path = newPath();
+  await using _ = await serve(path, name, createLog('info', { write: (line) => lines.push(line) }));
+  if (process.getuid?.() === 0) expect(statSync(path).gid).toBe(Number(id));
+  else if (statSync(path).gid !== Number(id)) expect(lines.join('')).toContain('control_socket_group_not_set');
+});
+
+test("a dead daemon's socket is taken over", async () => {
+  const path = newPath();
+  leaveDeadSocket(path);
+  await using _ = await serve(path);
+  await using control = await connectControl([path]);
+  expect((await control.status()).hub.name).toBe('Cellar hub');
+  expect(readdirSync(dirname(path))).toEqual(['control.sock']);
+});
+
+test("a living daemon's socket is not, and it stays at work", async () => {
+  const path = newPath();
+  await using _ = await serve(path);
+  await expect(serve(path)).rejects.toMatchObject({
+    code: 'control_socket_taken',
+    message: expect.stringContaining(path),
+  });
+  await using control = await connectControl([path]);
+  expect((await control.status()).hub.name).toBe('Cellar hub');
+  expect(readdirSync(dirname(path))).toEqual(['control.sock']);
+});
+
+test.each(['nothing', 'a dead socket'])('of eight daemons that start together over %s one wins', async (before) => {
+  for (let round = 0; round < 10; round++) {
+    const path = newPath();
+    if (before === 'a dead socket') leaveDeadSocket(path);
+    const all = await Promise.allSettled(Array.from({ length: 8 }, () => serve(path)));
+    const winners = all.filter((one) => one.status === 'fulfilled');
+    expect(winners).toHaveLength(1);
+    for (const one of all)
+      if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'control_socket_taken' });
+    await using control = await connectControl([path]);
+    await control.status();
+    expect(readdirSync(dirname(path))).toEqual(['control.sock']);
+    for (const { value } of winners) await value[Symbol.asyncDispose]();
+    expect(readdirSync(dirname(path))).toEqual([]);
+  }
+});
+
+test("closing leaves a successor's socket alone", async () => {
+  const path = newPath();
+  const first = await serve(path);
+  unlinkSync(path);
+  await using _ = await serve(path);
+  await first[Symbol.asyncDispose]();
+  await using control = await connectControl([path]);
+  expect((await control.status()).hub.name).toBe('Cellar hub');
+});
+
+test('a file that is no socket is left alone', async () => {
+  const path = newPath();
+  writeFileSync(path, 'precious');
+  await expect(serve(path)).rejects.toMatchObject({ code: 'control_socket_taken' });
+  expect(readFileSync(path, 'utf8')).toBe('precious');
+});
+
+test('a path that no socket can have is refused by its length in bytes', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'lk-'));
+  const longest = join(directory, 'ä'.repeat(60)).slice(0, -60);
+  const path = longest + 'x'.repeat(107 - Buffer.byteLength(longest));
+  await using _ = await serve(path);
+  expect(existsSync(path)).toBe(true);
+  await expect(serve(`${path}x`)).rejects.toMatchObject({
+    code: 'config_invalid',
+    message: expect.stringMatching(/108 bytes.*107/),
+  });
+});
+
+test('a directory that can not be written to is named, with the key', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'lk-'));
+  writeFileSync(join(directory, 'file'), '');
+  await expect(serve(join(directory, 'file', 'control.sock'))).rejects.toMatchObject({
+    code: 'config_invalid',
+    message: expect.stringContaining('hub.control_socket'),
+  });
+});
+
+test('without a hub the command line says where it looked, and what to do', async () => {
+  const dead = newPath();
+  leaveDeadSocket(dead);
+  await expect(connectControl(['/nowhere/control.sock', dead])).rejects.toMatchObject({
+    code: 'hub_not_running',
+    message: expect.stringMatching(/\/nowhere\/control\.sock is not there.*is dead.*latchkey serve.*--config/),
+  });
+});
+
+test('the first socket that somebody listens on is taken', async () => {
+  const dead = newPath();
+  leaveDeadSocket(dead);
+  const path = newPath();
+  await using _ = await serve(path);
+  await using control = await connectControl(['/nowhere/control.sock', dead, path]);
+  expect((await control.status()).hub.name).toBe('Cellar hub');
+});
+
+test('something that does not speak for a hub is no hub', async () => {
+  const path = newPath();
+  const other = createServer((socket) => {
+    socket.on('error', () => {}); // the first look at it is cut
+    socket.end('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello');
+  });
+  await new Promise<void>((resolve) => other.listen(path, resolve));
+  try {
+    await using control = await connectControl([path]);
+    await expect(control.status()).rejects.toMatchObject({ code: 'unexpected' });
+  } finally {
+    other.close();
+  }
+});
