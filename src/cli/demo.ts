@@ -51,11 +51,13 @@ async function demo(options: DemoOptions): Promise<void> {
   conclude(tally, household, show, options);
 }
 
-function introduce({ emulator, members }: Household, show: Show, auto: boolean): void {
+function introduce({ emulator, members, tokenLifetime }: Household, show: Show, auto: boolean): void {
   show.say(
     `${show.style('bold', 'Latchkey demo')}: a portal, a hub and ${members.length} appliances, all on this machine.`,
   );
-  show.say(`Portal ${emulator.frontendUrl} (emulated; tokens live 10 s so that refreshes can be watched)`);
+  show.say(
+    `Portal ${emulator.frontendUrl} (emulated; tokens live ${tokenLifetime} s so that refreshes can be watched)`,
+  );
   show.say(
     auto
       ? 'Logging in by itself.'

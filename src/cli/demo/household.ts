@@ -21,10 +21,12 @@ export interface Household {
   readonly administration: Administration;
   readonly emulator: Emulator;
   readonly members: readonly Member[];
+  /** Seconds that access tokens live. */
+  readonly tokenLifetime: number;
 }
 
 /** Seconds that the demo's access tokens live, so that refreshes can be watched. */
-export const TOKEN_LIFETIME = 10;
+const TOKEN_LIFETIME = 10;
 
 /** Nobody listens there, just as a phone outside the home network finds nobody at the hub's address. */
 const OUT_OF_REACH = 'http://127.0.0.1:9';
@@ -84,5 +86,5 @@ export async function moveIn(parts: AsyncDisposableStack, log: Log): Promise<Hou
     const appliance = parts.use(new SimulatedAppliance(credentials, ca, emulator.baseUrl));
     members.push({ appliance, story, redirected: portalName === 'home' });
   }
-  return { administration, emulator, members };
+  return { administration, emulator, members, tokenLifetime: TOKEN_LIFETIME };
 }
