@@ -3,5 +3,9 @@ import { page } from './layout.ts';
 
 /** A page that says one thing. */
 export function messagePage(title: string, text: string): string {
-  return page(title, html`<h1>${title}</h1>\n<p class="client">${text}</p>`);
+  return page(
+    title,
+    html`<h1>${title}</h1>
+<p class="client">${text}</p>`,
+  );
 }
