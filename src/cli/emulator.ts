@@ -1,9 +1,9 @@
-import { once } from 'node:events';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../core/failure.ts';
 import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../emulator/index.ts';
 import { parseDuration } from './duration.ts';
 import { notice, print, printJson } from './output.ts';
+import { untilSignal } from './until-signal.ts';
 
 interface Options {
   readonly host?: string;
@@ -52,7 +52,7 @@ export function emulatorCommand(): Command {
     .action(async (options: Options, command: Command) => {
       await using emulator = await start(options, command);
       show(emulator, options.json === true);
-      await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+      await untilSignal();
     });
 }
 

@@ -39,7 +39,7 @@ function draw(modules: readonly (readonly boolean[])[], ink: boolean): string[] 
   const lines: string[] = [];
   for (let y = 0; y < modules.length; y += 2) {
     const upper = modules[y] ?? [];
-    const lower = modules[y + 1] ?? upper.map(() => !ink);
+    const lower = modules[y + 1] ?? upper.map(() => false);
     lines.push(upper.map((dark, x) => block(dark === ink, lower[x] === ink)).join(''));
   }
   return lines;

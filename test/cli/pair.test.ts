@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import type { FailureReason } from '../../src/core/pairing.ts';
+import type { ScriptedPairing } from '../control/household.ts';
+import { runHousehold, shell } from './command.ts';
+
+const url = 'https://portal.example/authorize?state=0123456789';
+const waiting = { event: 'waiting', authorize_url: url, expires_in: 900 } as const;
+const unreachable = { event: 'connecting', problem: 'connect ECONNREFUSED 10.0.0.1:443', expires_in: 840 } as const;
+
+let hub: Awaited<ReturnType<typeof runHousehold>>;
+
+beforeAll(async () => {
+  hub = await runHousehold();
+});
+
+afterAll(() => hub[Symbol.asyncDispose]());
+
+beforeEach(() => {
+  hub.household.pairings.clear();
+  hub.household.set({ name: 'wallbox' });
+});
+
+/** The pairing that a command has started. */
+function pairing(): Promise<ScriptedPairing> {
+  return vi.waitFor(
+    () => {
+      const [started] = [...hub.household.pairings.values()];
+      if (started === undefined) throw new Error('no pairing was started');
+      return started;
+    },
+    { timeout: 10_000 },
+  );
+}
+
+function lines(text: string): unknown[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line): unknown => JSON.parse(line));
+}
+
+test('--json is one object a line: the link, then how it ended', async () => {
+  hub.household.script = [{ event: 'connecting', problem: null, expires_in: 900 }, waiting];
+  const pair = hub.start('pair', 'wallbox', '--json');
+  expect(lines(await pair.stdout(/\n/))).toEqual([waiting]);
+  (await pairing()).push({ ...waiting, expires_in: 800 }, { event: 'paired', scope: 'A B' });
+  const { status, stdout, stderr } = await pair.ended;
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(lines(stdout)).toEqual([waiting, { event: 'paired', scope: 'A B' }]);
+});
+
+test('--json of a pairing without a scope says null', async () => {
+  hub.household.script = [waiting, { event: 'paired', scope: null }];
+  expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout)[1]).toEqual({ event: 'paired', scope: null });
+});
+
+const reasons: Record<FailureReason, RegExp> = {
+  refused_by_user: /refused at the login.*latchkey pair wallbox/,
+  expired: /nobody logged in.*latchkey pair wallbox/,
+  replaced: /another pairing.*latchkey status/,
+  cancelled: /cancelled.*latchkey pair wallbox/,
+  portal_rejected: /portal rejected.*base_url/,
+  foreign_origin: /not its own.*base_url and frontend_url/,
+  code_refused: /refused the authorization code.*latchkey pair wallbox/,
+  answer_lost: /answer was lost.*latchkey pair wallbox/,
+  misconfigured: /client_id and client_secret.*configuration/,
+};
+
+test.each(Object.entries(reasons))('a pairing that fails as %s says why and what to do', async (reason, words) => {
+  hub.household.script = [waiting, { event: 'failed', reason: reason as FailureReason }];
+  const told = await hub.latchkey('pair', 'wallbox', '--json');
+  expect(told.status).toBe(1);
+  expect(lines(told.stdout)).toEqual([waiting, { event: 'failed', reason }]);
+  expect(told.stderr).toMatch(/^latchkey: wallbox was not paired[^\n]*\n$/);
+  expect(told.stderr).toMatch(words);
+});
+
+test('for people: the link, its QR code, and how it ended', async () => {
+  hub.household.script = [waiting, { event: 'paired', scope: 'A B' }];
+  const { status, stdout, stderr } = await hub.latchkey('pair', 'wallbox');
+  expect(status).toBe(0);
+  expect(stdout).toContain(`  ${url}\n`);
+  expect(stdout).toMatch(/█▀|▀█|█▄|▄█/);
+  expect(stdout).toMatch(/wallbox is connected, scope A B\n$/);
+  expect(stdout).not.toContain('\u001b');
+  expect(stderr).toBe('waiting for login, expires in 15 min\n');
+});
+
+test('a failure for people is only on standard error', async () => {
+  hub.household.script = [{ event: 'failed', reason: 'misconfigured' }];
+  expect(await hub.latchkey('pair', 'wallbox')).toMatchObject({ status: 1, stdout: '' });
+});
+
+test('a portal out of reach is a notice, once for each problem, and never a result', async () => {
+  const other = { ...unreachable, problem: 'getaddrinfo EAI_AGAIN' };
+  hub.household.script = [unreachable, { ...unreachable, expires_in: 830 }, other, unreachable, waiting];
+  const pair = hub.start('pair', 'wallbox', '--json');
+  expect(lines(await pair.stdout(/\n/))).toEqual([waiting]);
+  (await pairing()).push({ event: 'paired', scope: null });
+  expect((await pair.ended).stderr).toBe(
+    "the portal can't be reached (connect ECONNREFUSED 10.0.0.1:443); the hub goes on trying for 14 min\n" +
+      "the portal can't be reached (getaddrinfo EAI_AGAIN); the hub goes on trying for 14 min\n",
+  );
+});
+
+test('--no-wait ends with the link', async () => {
+  hub.household.script = [{ event: 'connecting', problem: null, expires_in: 900 }];
+  const pair = hub.start('pair', 'wallbox', '--no-wait', '--json');
+  const started = await pairing();
+  started.push(waiting);
+  const { status, stdout, stderr } = await pair.ended;
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(lines(stdout)).toEqual([waiting]);
+  await vi.waitFor(() => expect(started.followers).toBe(0));
+});
+
+test.concurrent.each([
+  ['with its problem', unreachable, /ECONNREFUSED/],
+  ['that says nothing', { event: 'connecting', problem: null, expires_in: 900 } as const, /no answer yet/],
+])('--no-wait says after ten seconds that the portal is out of reach: one %s', async (_, report, words) => {
+  await using own = await runHousehold();
+  own.household.set({ name: 'wallbox' });
+  own.household.script = [report];
+  const before = performance.now();
+  const { status, stdout, stderr } = await own.latchkey('pair', 'wallbox', '--no-wait', '--json');
+  expect(performance.now() - before).toBeGreaterThan(9500);
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  expect(stderr).toMatch(words);
+  expect(stderr).toMatch(/latchkey: the portal can't be reached .*the pairing goes on/);
+});
+
+test('--timeout stops the waiting, not the pairing', async () => {
+  hub.household.script = [waiting];
+  const { status, stdout, stderr } = await hub.latchkey('pair', 'wallbox', '--timeout', '1', '--json');
+  expect(status).toBe(1);
+  expect(lines(stdout)).toEqual([waiting]);
+  expect(stderr).toMatch(/^latchkey: wallbox was not paired within 1 s; the pairing goes on.*\n$/);
+});
+
+test('Ctrl-C stops the watching, not the pairing', async () => {
+  hub.household.script = [waiting];
+  const pair = hub.start('pair', 'wallbox', '--json');
+  await pair.stdout(/\n/);
+  pair.process.kill('SIGINT');
+  expect(await pair.ended).toMatchObject({
+    status: 130,
+    stderr: expect.stringMatching(/^latchkey: .*the pairing goes on.*latchkey status.*\n$/),
+  });
+  const started = await pairing();
+  await vi.waitFor(() => expect(started.followers).toBe(0));
+});
+
+test('a fresh link after a lost answer is shown anew', async () => {
+  const fresh = { ...waiting, authorize_url: `${url}-fresh` };
+  hub.household.script = [waiting, fresh, { event: 'paired', scope: null }];
+  const { stdout } = await hub.latchkey('pair', 'wallbox');
+  expect(stdout.indexOf(url)).toBeLessThan(stdout.indexOf(fresh.authorize_url));
+  expect(stdout).toMatch(/fresh link .*lost.*\n\n.*-fresh\n/);
+  expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout).slice(0, 2)).toEqual([waiting, fresh]);
+});
+
+test('a hub that goes in between is a failure', async () => {
+  const gone = await runHousehold();
+  gone.household.set({ name: 'wallbox' });
+  gone.household.script = [waiting];
+  const pair = gone.start('pair', 'wallbox', '--json');
+  await pair.stdout(/\n/);
+  await gone[Symbol.asyncDispose]();
+  expect(await pair.ended).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/^latchkey: the hub went away .*latchkey status.*\n$/),
+  });
+});
+
+test('a reader that wanted only the link is no failure', async () => {
+  hub.household.script = [waiting];
+  const reading = shell('set -o pipefail; $LATCHKEY pair wallbox --json | head -1', hub.env);
+  const started = await pairing();
+  await vi.waitFor(() => expect(started.followers).toBe(1));
+  setTimeout(() => started.push({ event: 'paired', scope: null }), 500);
+  const { status, stdout, stderr } = await reading;
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(lines(stdout)).toEqual([waiting]);
+});
