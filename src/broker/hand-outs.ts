@@ -21,15 +21,17 @@ export class HandOuts {
   /** @param scope what the appliance asks for; null where it does not say */
   async handOut(appliance: string, scope: string | null): Promise<HandOut> {
     const held = this.#grants.get(appliance);
-    if (held === undefined) return { kind: 'not_paired' };
-    if (scope !== null && !sameScope(scope, held.grant.scope)) return { kind: 'other_scope', scope: held.grant.scope };
-    if ((this.#grants.remaining(held) ?? 0) >= leastLeft(held.grant)) return this.#whatIsThere(held);
-
-    if (held.refreshing !== null || this.#mayRefresh(held)) {
+    if (held === undefined || !this.#serves(held, scope)) return this.#whatIsThere(held, scope);
+    // What is left is told in whole seconds, so that less than one is nothing.
+    const least = Math.max(leastLeft(held.grant), 1000);
+    if ((this.#grants.remaining(held) ?? 0) < least && (held.refreshing !== null || this.#mayRefresh(held))) {
       await within(this.#grants.refresh(appliance), LONGEST_WAIT, this.#surroundings.timers);
     }
-    const after = this.#grants.get(appliance);
-    return after === undefined ? { kind: 'not_paired' } : this.#whatIsThere(after);
+    return this.#whatIsThere(this.#grants.get(appliance), scope);
+  }
+
+  #serves({ grant }: HeldGrant, scope: string | null): boolean {
+    return scope === null || sameScope(scope, grant.scope);
   }
 
   /** A token that is too old is refreshed at once, but not against a backoff that runs: that would storm the portal. */
@@ -39,7 +41,9 @@ export class HandOuts {
     return due !== null && due <= this.#surroundings.clock.now().uptime;
   }
 
-  #whatIsThere(held: HeldGrant): HandOut {
+  #whatIsThere(held: HeldGrant | undefined, wanted: string | null): HandOut {
+    if (held === undefined) return { kind: 'not_paired' };
+    if (!this.#serves(held, wanted)) return { kind: 'other_scope', scope: held.grant.scope };
     const { accessToken, scope } = held.grant;
     const expiresIn = Math.floor((this.#grants.remaining(held) ?? 0) / 1000);
     if (expiresIn >= 1) return { kind: 'token', accessToken, expiresIn, scope };
