@@ -1,0 +1,166 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { Home } from './home.ts';
+
+const MINUTE = 60_000;
+
+test('a hundred that ask at once get one token and cost one refresh', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  await home.stop();
+  home.time.reboot(home.time.wall);
+  const { handOuts, grants } = await home.start();
+  const asked = await Promise.all(Array.from({ length: 100 }, () => handOuts.handOut(id, 'Monitoring')));
+  await Promise.all(Array.from({ length: 100 }, () => grants.refresh(id)));
+  expect(new Set(asked.map((one) => (one.kind === 'token' ? one.accessToken.reveal() : one.kind))).size).toBe(1);
+  expect(asked[0]).toMatchObject({ kind: 'token', scope: 'Monitoring' });
+  // The hand-outs share the first refresh, the refreshes that a person asks for share the second.
+  expect(home.refreshes).toBe(2);
+  expect(home.emulator.observations).toMatchObject({ overlappingRefreshes: 0, refreshTokensRepeated: 0 });
+});
+
+test('the token that is handed out is on disk before anybody sees it', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  const first = await home.token(id);
+  const disk = Promise.withResolvers<void>();
+  home.held.set('replaceGrant', disk.promise);
+  const refreshing = home.run.grants.refresh(id);
+  await expect.poll(() => home.emulator.grants()[0]?.generation).toBe(2);
+  expect(await home.token(id)).toBe(first);
+  expect(await home.run.store.grant(id)).toMatchObject({ grant: { generation: 1 }, attempt: { boot: 'boot-1' } });
+  disk.resolve();
+  await refreshing;
+  const second = await home.token(id);
+  expect(second).not.toBe(first);
+  const kept = await home.run.store.grant(id);
+  expect(kept).toMatchObject({ attempt: null });
+  expect(kept?.grant.accessToken.reveal()).toBe(second);
+  expect(await home.whoami(second)).toBe(200);
+});
+
+test('a hand-out from memory writes nothing', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  const files = () =>
+    ['latchkey.db', 'latchkey.db-wal'].map((name) => {
+      const { size, mtimeNs } = statSync(join(home.folder, name), { bigint: true });
+      return `${name} ${size} ${mtimeNs}`;
+    });
+  const before = files();
+  for (let i = 0; i < 200; i += 1) expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'token' });
+  await home.time.pass(10 * MINUTE);
+  expect(files()).toEqual(before);
+  expect(home.refreshes).toBe(0);
+});
+
+test('a hand-out says what is left of the token, in whole seconds', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  await home.run.grants.refresh(id);
+  expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ expiresIn: 3600 });
+  home.time.suspend(1);
+  expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ expiresIn: 3599 });
+  await home.time.pass(10 * MINUTE);
+  expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ expiresIn: 2999 });
+});
+
+test('an appliance that is not paired is told so', async () => {
+  await using home = await Home.start();
+  const { appliance } = await home.add('wallbox');
+  expect(await home.run.handOuts.handOut(appliance.id, null)).toEqual({ kind: 'not_paired' });
+  expect(await home.run.handOuts.handOut('nobody', null)).toEqual({ kind: 'not_paired' });
+});
+
+test('another scope than the grant has is refused and named; the order of its names does not matter', async () => {
+  await using home = await Home.start();
+  const id = await home.paired('wallbox', 'Monitoring RemoteControl');
+  const { handOuts } = home.run;
+  const has = 'Monitoring RemoteControl';
+  expect(await handOuts.handOut(id, 'Monitoring')).toEqual({ kind: 'other_scope', scope: has });
+  expect(await handOuts.handOut(id, `${has} More`)).toEqual({ kind: 'other_scope', scope: has });
+  expect(await handOuts.handOut(id, 'RemoteControl Monitoring')).toMatchObject({ kind: 'token', scope: has });
+});
+
+test('a scope that a refresh has changed is looked at again before the token is handed out', async () => {
+  await using home = await Home.start();
+  const id = await home.paired('wallbox', 'Monitoring');
+  home.time.suspend(59.5 * MINUTE);
+  home.portal.fail('token', { kind: 'alter', with: (body) => body.replace('"Monitoring"', '"RegisterDevice"') });
+  expect(await home.run.handOuts.handOut(id, 'Monitoring')).toEqual({ kind: 'other_scope', scope: 'RegisterDevice' });
+});
+
+test('with the portal out of reach the token at hand is served to its end, and then there is a time to come again', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  const token = await home.token(id);
+  await home.portal.unplug();
+  await home.time.pass(58 * MINUTE);
+  expect(await home.token(id)).toBe(token);
+  expect(await home.whoami(token)).toBe(200);
+  await home.time.pass(2 * MINUTE);
+  const none = await home.run.handOuts.handOut(id, null);
+  expect(none).toMatchObject({ kind: 'unavailable' });
+  const { retryAfter } = none.kind === 'unavailable' ? none : { retryAfter: 0 };
+  expect(retryAfter).toBeGreaterThanOrEqual(1);
+  expect(retryAfter).toBeLessThanOrEqual(300);
+  await home.portal.plug();
+  await home.time.pass(retryAfter * 1000);
+  expect(await home.whoami(await home.token(id))).toBe(200);
+});
+
+test('appliances that ask while the portal is out of reach do not storm it', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  home.portal.fail('token', ...Array(50).fill({ kind: 'answer', status: 503 } as const));
+  await home.time.pass(61 * MINUTE);
+  const before = home.refreshes;
+  for (let i = 0; i < 100; i += 1) expect(await home.token(id)).toBe('unavailable');
+  expect(home.refreshes).toBe(before);
+});
+
+test('after a final refusal the token at hand is served to its end, and then a person is needed', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  const token = await home.token(id);
+  home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
+  await home.untilRefreshed();
+  expect(home.run.grants.get(id)?.health).toMatchObject({ kind: 'refused', problem: { code: 'refused' } });
+  expect(await home.token(id)).toBe(token);
+  await home.time.pass(60 * MINUTE);
+  expect(await home.token(id)).toBe('needs_pairing');
+  expect(home.refreshes).toBe(1);
+  await home.stop();
+  await home.start();
+  expect(await home.token(id)).toBe('needs_pairing');
+  await home.pairAgain('wallbox');
+  expect(await home.whoami(await home.token(id))).toBe(200);
+});
+
+test('nobody waits longer than ten seconds for a portal that says nothing', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  const answer = Promise.withResolvers<void>();
+  home.portal.fail('token', { kind: 'wait', until: answer.promise });
+  home.time.suspend(61 * MINUTE);
+  const asked = home.run.handOuts.handOut(id, null);
+  await expect.poll(() => home.refreshes).toBe(1);
+  home.time.skip(9999);
+  const early = await Promise.race([asked, 'nothing yet']);
+  expect(early).toBe('nothing yet');
+  home.time.skip(1);
+  expect(await asked).toMatchObject({ kind: 'unavailable' });
+  answer.resolve();
+  await home.time.settle();
+  expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'token' });
+});
+
+test('of tokens that live a few seconds one is handed out whenever the portal answers', async () => {
+  await using home = await Home.start({ emulator: { tokenLifetime: 3 } });
+  const id = await home.paired();
+  for (let i = 0; i < 60; i += 1) {
+    home.time.suspend(97);
+    expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'token' });
+  }
+});

@@ -1,0 +1,267 @@
+import { appendFileSync } from 'node:fs';
+import { Appliances, type Credentials } from '../../src/broker/appliances.ts';
+import { Grants } from '../../src/broker/grants.ts';
+import { HandOuts } from '../../src/broker/hand-outs.ts';
+import type { PairingRun } from '../../src/broker/pairing-run.ts';
+import { Pairings } from '../../src/broker/pairings.ts';
+import { PortalClock } from '../../src/broker/portal-clock.ts';
+import { Scheduler } from '../../src/broker/scheduler.ts';
+import { Failure } from '../../src/core/failure.ts';
+import type { LogFields } from '../../src/core/log.ts';
+import type { PairingStep } from '../../src/core/pairing.ts';
+import type { Replay } from '../../src/core/refresh.ts';
+import { Secret } from '../../src/core/secret.ts';
+import type { Store } from '../../src/core/store.ts';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
+import { SqliteStore } from '../../src/store/sqlite-store.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { Activity, FakeTime } from '../support/fake-time.ts';
+import { FaultyPortal } from '../support/faulty-portal.ts';
+import { logFile, rememberSecrets } from '../support/logs.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+export interface HomeOptions {
+  readonly emulator?: EmulatorOptions;
+  readonly replay?: Replay;
+  readonly fraction?: number;
+  /** Where the portal shall bring the code; default: nowhere. */
+  readonly redirect?: (nonce: string) => string | null;
+  readonly lifetime?: number;
+  readonly pollInterval?: number;
+}
+
+/** One run of the hub's parts on the state folder. */
+export interface Run {
+  readonly store: SqliteStore;
+  readonly appliances: Appliances;
+  readonly scheduler: Scheduler;
+  readonly grants: Grants;
+  readonly handOuts: HandOuts;
+  readonly pairings: Pairings;
+}
+
+/** A home: the parts of a hub in virtual time, on a real store, with a way to a real emulator. */
+export class Home implements AsyncDisposable {
+  readonly #activity = new Activity();
+  readonly time = new FakeTime(this.#activity);
+  /** Writes of the store with these names fail, as on a full disk. */
+  readonly unwritable = new Set<keyof Store>();
+  /** Writes of the store with these names begin only when this resolves. */
+  readonly held = new Map<keyof Store, Promise<void>>();
+  /** The events that were logged. */
+  readonly events: { readonly event: string; readonly fields: LogFields }[] = [];
+  readonly #log = logFile('broker');
+  readonly #folder = stateFolder();
+  readonly #options: HomeOptions;
+  readonly #secrets: string[] = [];
+  #emulator: Emulator | undefined;
+  #portal: FaultyPortal | undefined;
+  #run: Run | undefined;
+  #client: HttpPortal | undefined;
+
+  private constructor(options: HomeOptions) {
+    this.#options = options;
+  }
+
+  static async start(options: HomeOptions = {}): Promise<Home> {
+    const home = new Home(options);
+    home.#emulator = await startEmulator({ clock: home.time, ...options.emulator });
+    home.#portal = await FaultyPortal.start(home.#emulator);
+    await home.start();
+    return home;
+  }
+
+  get emulator(): Emulator {
+    return there(this.#emulator);
+  }
+
+  get portal(): FaultyPortal {
+    return there(this.#portal);
+  }
+
+  get run(): Run {
+    return there(this.#run);
+  }
+
+  get folder(): string {
+    return this.#folder.path;
+  }
+
+  /** Starts the hub on what the run before has left. */
+  async start(): Promise<Run> {
+    const random = { ...systemRandom, fraction: () => this.#options.fraction ?? 0.5 };
+    const surroundings = { clock: this.time, timers: this.time, random, log: this.#logger() };
+    const store = SqliteStore.open(this.folder, jweSealing(new Uint8Array(KEY_BYTES).fill(7)));
+    const port = this.#activity.watching(this.#failing(store));
+    this.#client = new HttpPortal({
+      baseUrl: this.portal.baseUrl,
+      frontendUrl: this.portal.frontendUrl,
+      clientId: this.emulator.clientId,
+      clientSecret: new Secret(this.emulator.clientSecret),
+      ca: [],
+    });
+    const portal = this.#activity.watching(this.#client);
+    const appliances = await Appliances.load(port, random, ['home', 'other']);
+    const scheduler = new Scheduler(surroundings);
+    const portalClock = new PortalClock(this.time);
+    const grants = new Grants(
+      surroundings,
+      port,
+      scheduler,
+      portalClock,
+      (id) => {
+        const appliance = appliances.byId(id);
+        return appliance && { name: appliance.name, portal, replay: this.#options.replay ?? 'soon' };
+      },
+      () => 0.5,
+    );
+    const pairings = new Pairings({
+      surroundings,
+      store: port,
+      grants,
+      portalClock,
+      times: {
+        lifetime: this.#options.lifetime ?? 900_000,
+        pollInterval: this.#options.pollInterval ?? 5000,
+      },
+      nameOf: (id) => appliances.byId(id)?.name ?? id,
+      portalOf: (name) =>
+        name === 'home' ? { portal, redirectUrl: this.#options.redirect ?? (() => null) } : undefined,
+    });
+    await grants.load();
+    await pairings.load();
+    this.#run = { store, appliances, scheduler, grants, pairings, handOuts: new HandOuts(grants, surroundings) };
+    return this.#run;
+  }
+
+  /** Stops the hub in good order. */
+  async stop(): Promise<void> {
+    const { pairings, grants, scheduler, store } = this.run;
+    await pairings[Symbol.asyncDispose]();
+    await grants[Symbol.asyncDispose]();
+    scheduler[Symbol.dispose]();
+    await this.#client?.[Symbol.asyncDispose]();
+    store[Symbol.dispose]();
+    this.#run = undefined;
+  }
+
+  /** Power is cut: nothing that runs may write any more. */
+  async crash(): Promise<void> {
+    const { store, scheduler, pairings, grants } = this.run;
+    store[Symbol.dispose]();
+    scheduler[Symbol.dispose]();
+    void pairings[Symbol.asyncDispose]();
+    void grants[Symbol.asyncDispose]();
+    this.#run = undefined;
+  }
+
+  async add(name: string, scope: string | null = 'Monitoring'): Promise<Credentials> {
+    const credentials = await this.run.appliances.add(name, scope, null);
+    this.#secrets.push(credentials.secret.reveal());
+    return credentials;
+  }
+
+  /** Begins a pairing, and comes back when a person may log in. */
+  async begin(name: string): Promise<PairingRun> {
+    const run = await this.run.pairings.begin(this.run.appliances.named(name));
+    await this.time.settle();
+    return run;
+  }
+
+  /** Somebody logs in, or refuses, through the link of this pairing. */
+  async login(run: PairingRun, deny = false): Promise<string> {
+    const { step } = run.pairing;
+    if (step.kind !== 'waiting') throw new Error(`nobody can log in: the pairing is ${step.kind}`);
+    const state = new URL(step.link.authorizeUrl).searchParams.get('state') ?? '';
+    const { location } = await this.emulator.login({ state, user: 'demo', deny });
+    return location;
+  }
+
+  /** An appliance with a grant; gives its id. */
+  async paired(name = 'wallbox', scope: string | null = 'Monitoring'): Promise<string> {
+    const { appliance } = await this.add(name, scope);
+    await this.pairAgain(name);
+    return appliance.id;
+  }
+
+  async pairAgain(name: string): Promise<void> {
+    const run = await this.begin(name);
+    await this.login(run);
+    await this.time.pass(10_000);
+    if (resultOf(run.pairing.step) !== 'paired') throw new Error(`not paired: ${resultOf(run.pairing.step)}`);
+  }
+
+  /** The token that is handed out, or what is instead of it. */
+  async token(appliance: string): Promise<string> {
+    const handOut = await this.run.handOuts.handOut(appliance, null);
+    return handOut.kind === 'token' ? handOut.accessToken.reveal() : handOut.kind;
+  }
+
+  /** What the portal says to a token: HTTP 200 or 401. */
+  async whoami(token: string): Promise<number> {
+    const headers = { authorization: `Bearer ${token}` };
+    return (await fetch(`${this.emulator.baseUrl}/api/whoami`, { headers })).status;
+  }
+
+  /** How many refreshes the way to the portal has seen. */
+  get refreshes(): number {
+    return this.portal.requests('token').filter(({ form }) => form.get('grant_type') === 'refresh_token').length;
+  }
+
+  /** How many exchanges of a code. */
+  get exchanges(): number {
+    return this.portal.requests('token').length - this.refreshes;
+  }
+
+  /** Lets ms pass until the next refresh is over. */
+  async untilRefreshed(longest = 3_600_000): Promise<void> {
+    const before = this.refreshes;
+    for (let passed = 0; this.refreshes === before && passed < longest; passed += 1000) await this.time.pass(1000);
+    if (this.refreshes === before) throw new Error('nothing was refreshed');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    rememberSecrets([...this.#secrets, ...this.emulator.secretsIssued(), this.emulator.clientSecret]);
+    if (this.#run !== undefined) await this.stop();
+    await this.portal[Symbol.asyncDispose]();
+    await this.emulator.close();
+    this.#folder[Symbol.dispose]();
+  }
+
+  #logger() {
+    const write =
+      (level: string) =>
+      (event: string, fields: LogFields = {}) => {
+        this.events.push({ event, fields });
+        appendFileSync(this.#log, `${JSON.stringify({ level, event, ...fields })}\n`);
+      };
+    return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+  }
+
+  #failing(store: SqliteStore): Store {
+    return new Proxy<Store>(store, {
+      get: (object, name) => {
+        const member: unknown = Reflect.get(object, name, object);
+        if (typeof member !== 'function') return member;
+        return async (...args: unknown[]) => {
+          await this.held.get(name as keyof Store);
+          if (this.unwritable.has(name as keyof Store)) throw new Failure('store_unwritable', 'the disk is full');
+          return Reflect.apply(member, object, args);
+        };
+      },
+    });
+  }
+}
+
+/** `paired`, the reason why not, or how far it has come. */
+export function resultOf(step: PairingStep): string {
+  if (step.kind !== 'ended') return step.kind;
+  return step.result.kind === 'failed' ? step.result.reason : step.result.kind;
+}
+
+function there<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('the home is not started');
+  return value;
+}

@@ -1,0 +1,131 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Emulator } from '../../src/emulator/index.ts';
+
+/** What becomes of one request on its way to the portal and back. */
+export type Fault =
+  /** The portal answers this, and has done nothing. */
+  | {
+      readonly kind: 'answer';
+      readonly status: number;
+      readonly body?: string;
+      readonly headers?: Record<string, string>;
+    }
+  /** The connection is cut before the portal sees the request. */
+  | { readonly kind: 'drop' }
+  /** The portal does what it is asked, and its answer is lost. */
+  | { readonly kind: 'commit then drop' }
+  /** The portal does what it is asked, and half of its answer comes. */
+  | { readonly kind: 'truncate' }
+  /** The portal does what it is asked, and its answer comes when this resolves. */
+  | { readonly kind: 'wait'; readonly until: Promise<void> }
+  /** The portal does what it is asked, and this is made of its answer. */
+  | { readonly kind: 'alter'; readonly with: (body: string) => string };
+
+type Endpoint = 'config' | 'code' | 'token';
+
+export interface SeenRequest {
+  readonly endpoint: Endpoint;
+  readonly query: URLSearchParams;
+  readonly form: URLSearchParams;
+}
+
+/** The way to an emulator, with faults on it: two origins that stand for the emulator's own. */
+export class FaultyPortal implements AsyncDisposable {
+  baseUrl = '';
+  frontendUrl = '';
+  /** Every request that came, those that were cut too. */
+  readonly seen: SeenRequest[] = [];
+  readonly #emulator: Emulator;
+  readonly #faults: Record<Endpoint, Fault[]> = { config: [], code: [], token: [] };
+  readonly #servers = [
+    { server: createServer((request, response) => this.#serve(this.#emulator.baseUrl, request, response)), port: 0 },
+    {
+      server: createServer((request, response) => this.#serve(this.#emulator.frontendUrl, request, response)),
+      port: 0,
+    },
+  ];
+
+  private constructor(emulator: Emulator) {
+    this.#emulator = emulator;
+  }
+
+  static async start(emulator: Emulator): Promise<FaultyPortal> {
+    const portal = new FaultyPortal(emulator);
+    await portal.plug();
+    const [base = '', frontend = ''] = portal.#servers.map(({ port }) => `http://127.0.0.1:${port}`);
+    portal.baseUrl = base;
+    portal.frontendUrl = frontend;
+    return portal;
+  }
+
+  /** The next requests to this endpoint meet these faults, one each. */
+  fail(endpoint: Endpoint, ...faults: Fault[]): void {
+    this.#faults[endpoint].push(...faults);
+  }
+
+  /** The requests to one endpoint so far. */
+  requests(endpoint: Endpoint): SeenRequest[] {
+    return this.seen.filter((request) => request.endpoint === endpoint);
+  }
+
+  /** Connections are refused until {@link plug}. */
+  async unplug(): Promise<void> {
+    for (const { server } of this.#servers) {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    }
+  }
+
+  async plug(): Promise<void> {
+    for (const one of this.#servers) {
+      await new Promise<void>((resolve) => one.server.listen(one.port, '127.0.0.1', resolve));
+      const address = one.server.address();
+      if (typeof address === 'object' && address !== null) one.port = address.port;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.unplug();
+  }
+
+  async #serve(target: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = (await request.toArray()).map(String).join('');
+    const url = new URL(request.url ?? '/', target);
+    const endpoint = endpointOf(url.pathname);
+    this.seen.push({ endpoint, query: url.searchParams, form: new URLSearchParams(body) });
+    const fault = this.#faults[endpoint].shift();
+    if (fault?.kind === 'drop') return void request.socket.destroy();
+    if (fault?.kind === 'answer') {
+      response.writeHead(fault.status, { 'content-type': 'application/json', ...fault.headers });
+      return void response.end(fault.body ?? '');
+    }
+    const type = request.headers['content-type'] ?? 'text/plain';
+    const answer = await fetch(url, {
+      method: request.method ?? 'GET',
+      redirect: 'manual',
+      ...(body === '' ? {} : { body, headers: { 'content-type': type } }),
+    });
+    const text = this.#translated(await answer.text());
+    if (fault?.kind === 'commit then drop') return void request.socket.destroy();
+    if (fault?.kind === 'wait') await fault.until;
+    response.writeHead(answer.status, {
+      'content-type': answer.headers.get('content-type') ?? 'text/plain',
+      date: answer.headers.get('date') ?? '',
+    });
+    if (fault?.kind !== 'truncate') return void response.end(fault?.kind === 'alter' ? fault.with(text) : text);
+    response.write(text.slice(0, text.length / 2), () => request.socket.destroy());
+  }
+
+  #translated(text: string): string {
+    const escaped = (address: string) => address.replaceAll('/', '\\/');
+    return text
+      .replaceAll(escaped(this.#emulator.baseUrl), escaped(this.baseUrl))
+      .replaceAll(escaped(this.#emulator.frontendUrl), escaped(this.frontendUrl));
+  }
+}
+
+function endpointOf(path: string): Endpoint {
+  if (path.includes('/config/')) return 'config';
+  return path.includes('/code/get/') ? 'code' : 'token';
+}
