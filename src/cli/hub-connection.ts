@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { ControlClient } from '../control/client.ts';
 
 /** The configuration file that was named on the command line, before or after the command's name. */
-export function configFile(command: Command): string | undefined {
+function configFile(command: Command): string | undefined {
   const { config } = command.optsWithGlobals<{ config?: string }>();
   return config;
 }

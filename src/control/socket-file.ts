@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, link, lstat, mkdir, rename, unlink } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import { groupId } from './group.ts';
-import { probeSocket } from './probe.ts';
+import { takeName } from './socket-name.ts';
 
 /** `sun_path` of unix(7) has 108 bytes, the last of them a NUL. */
 const LONGEST_PATH = 107;
@@ -43,7 +43,7 @@ export async function placeSocket(
   try {
     await share(temporary, group, log);
     const own = await lstat(temporary);
-    await take(path, temporary);
+    await takeName(path, temporary);
     return {
       async remove() {
         const there = await lstat(path).catch(() => null);
@@ -78,38 +78,4 @@ async function share(path: string, group: string, log: Log): Promise<void> {
     );
   }
   await chmod(path, 0o660);
-}
-
-/** Links `own` to `path`. Linking fails where the name is taken, so that of two daemons only one can win. */
-async function take(path: string, own: string): Promise<void> {
-  for (let attempt = 0; attempt < 3; attempt++) {
-    try {
-      await link(own, path);
-      return;
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-    }
-    await clear(path);
-  }
-  throw taken(path, 'another daemon is starting there');
-}
-
-/** Takes away a socket that nobody listens on. What was judged is what is taken away, and nothing that came since. */
-async function clear(path: string): Promise<void> {
-  const judged = await lstat(path).catch(() => null);
-  if (judged === null) return;
-  if (!judged.isSocket()) throw taken(path, 'it is no socket: move it away');
-  if ((await probeSocket(path)) === 'alive') {
-    throw taken(path, 'a running hub listens there: stop it first, or give this one another hub.control_socket');
-  }
-  const aside = beside(path);
-  await rename(path, aside).catch(() => {});
-  const moved = await lstat(aside).catch(() => null);
-  if (moved === null) return;
-  if (moved.ino !== judged.ino) await link(aside, path).catch(() => {});
-  await unlink(aside);
-}
-
-function taken(path: string, why: string): Failure {
-  return new Failure('control_socket_taken', `the control socket ${path} can't be had: ${why}`);
 }

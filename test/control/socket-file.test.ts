@@ -1,5 +1,15 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  linkSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -88,6 +98,17 @@ test.each(['nothing', 'a dead socket'])('of eight daemons that start together ov
     for (const { value } of winners) await value[Symbol.asyncDispose]();
     expect(readdirSync(dirname(path))).toEqual([]);
   }
+});
+
+test("a daemon that died while it took over stands in nobody's way", async () => {
+  const path = newPath();
+  leaveDeadSocket(path);
+  const claim = `.${createHash('sha256').update('control.sock').digest('hex').slice(0, 8)}`;
+  linkSync(path, join(dirname(path), claim));
+  await using _ = await serve(path);
+  await using control = await connectControl([path]);
+  expect((await control.status()).hub.name).toBe('Cellar hub');
+  expect(readdirSync(dirname(path))).toEqual(['control.sock']);
 });
 
 test("closing leaves a successor's socket alone", async () => {
