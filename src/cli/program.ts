@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { messageOf } from '../core/failure.ts';
+import { version } from '../system/version.ts';
 import { applianceCommand } from './appliance.ts';
 import { caCommand } from './ca.ts';
 import { demoCommand } from './demo.ts';
@@ -11,7 +12,6 @@ import { serveCommand } from './serve.ts';
 import { statusCommand } from './status.ts';
 import { tokenCommand } from './token.ts';
 import { unpairCommand } from './unpair.ts';
-import { version } from './version.ts';
 
 const WRONG_USAGE = 2;
 
