@@ -93,7 +93,10 @@ export class Grants implements AsyncDisposable {
   async forget(appliance: string): Promise<void> {
     const held = this.#held.get(appliance);
     if (held === undefined) return;
-    await this.#store.forgetGrant(appliance, held.grant.generation);
+    if (!(await this.#store.forgetGrant(appliance, held.grant.generation))) {
+      // What is held was not saved yet, or another hub has written: a person wants none of it.
+      await this.#store.forgetGrant(appliance, await this.#store.generation(appliance));
+    }
     this.drop(appliance);
   }
 
