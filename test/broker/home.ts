@@ -50,6 +50,8 @@ export class Home implements AsyncDisposable {
   readonly unwritable = new Set<keyof Store>();
   /** Writes of the store with these names begin only when this resolves. */
   readonly held = new Map<keyof Store, Promise<void>>();
+  /** False: the configuration has no portal. */
+  configured = true;
   /** The events that were logged. */
   readonly events: { readonly event: string; readonly fields: LogFields }[] = [];
   readonly #log = logFile('broker');
@@ -113,6 +115,7 @@ export class Home implements AsyncDisposable {
       portalClock,
       (id) => {
         const appliance = appliances.byId(id);
+        if (!this.configured) return undefined;
         return appliance && { name: appliance.name, portal, replay: this.#options.replay ?? 'soon' };
       },
       () => 0.5,
@@ -128,7 +131,9 @@ export class Home implements AsyncDisposable {
       },
       nameOf: (id) => appliances.byId(id)?.name ?? id,
       portalOf: (name) =>
-        name === 'home' ? { portal, redirectUrl: this.#options.redirect ?? (() => null) } : undefined,
+        this.configured && name === 'home'
+          ? { portal, redirectUrl: this.#options.redirect ?? (() => null) }
+          : undefined,
     });
     await grants.load();
     await pairings.load();

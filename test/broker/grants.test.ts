@@ -1,0 +1,382 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { Home } from './home.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+const healthOf = (home: Home, id: string) => home.run.grants.get(id)?.health;
+const problemOf = (home: Home, id: string) => {
+  const health = healthOf(home, id);
+  return health === undefined || health.kind === 'good' ? null : health.problem.code;
+};
+
+describe('a grant that is at work', () => {
+  test('is refreshed at 80 % of the life of its token, again and again, and no token is used twice', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    await home.time.pass(47 * MINUTE);
+    expect(home.refreshes).toBe(0);
+    await home.time.pass(2 * MINUTE);
+    expect(home.refreshes).toBe(1);
+    await home.time.pass(10 * HOUR);
+    expect(home.refreshes).toBe(13);
+    expect(await home.whoami(await home.token(id))).toBe(200);
+    expect(home.emulator.observations).toMatchObject({ refreshTokensRepeated: 0, overlappingRefreshes: 0 });
+    expect(home.emulator.grants()).toMatchObject([{ generation: 14, revoked: false }]);
+  });
+
+  test('is refreshed when the machine wakes from sleep', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    home.time.suspend(5 * HOUR);
+    await home.time.pass(MINUTE);
+    expect(home.refreshes).toBe(1);
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  });
+
+  test('does not care for jumps of the wall clock', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    const token = await home.token(id);
+    for (const jump of [-400 * 24 * HOUR, 400 * 24 * HOUR, 9 * 365 * 24 * HOUR]) {
+      const right = home.time.wall;
+      home.time.wall += jump;
+      await home.time.pass(5 * MINUTE);
+      expect(await home.token(id)).toBe(token);
+      home.time.wall = right + 5 * MINUTE;
+    }
+    expect(home.refreshes).toBe(0);
+  });
+
+  test('goes on after a restart where it was', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    const token = await home.token(id);
+    await home.time.pass(20 * MINUTE);
+    await home.stop();
+    home.time.suspend(10 * MINUTE);
+    await home.start();
+    expect(await home.token(id)).toBe(token);
+    expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ expiresIn: expect.closeTo(30 * 60, -2) });
+    await home.time.pass(19 * MINUTE);
+    expect(home.refreshes).toBe(1);
+  });
+
+  test.each([-5 * HOUR, 0, 5 * HOUR])(
+    'is refreshed first after a boot, with the wall clock off by %d ms',
+    async (off) => {
+      await using home = await Home.start();
+      const id = await home.paired();
+      await home.stop();
+      home.time.reboot(home.time.wall + off);
+      await home.start();
+      expect(home.run.grants.get(id)).toMatchObject({ health: { kind: 'good' } });
+      await home.time.pass(SECOND);
+      expect(home.refreshes).toBe(1);
+      expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'token', expiresIn: 3599 });
+    },
+  );
+
+  test('keeps its refresh token where the answer brings none', async () => {
+    await using home = await Home.start({ emulator: { refreshGrace: 9 } });
+    const id = await home.paired();
+    const before = home.run.grants.get(id)?.grant.refreshToken.reveal();
+    home.portal.fail('token', { kind: 'alter', with: (body) => body.replace('refresh_token', 'x') });
+    await home.run.grants.refresh(id);
+    expect(home.run.grants.get(id)?.grant.refreshToken.reveal()).toBe(before);
+    expect(home.run.grants.get(id)?.grant.generation).toBe(2);
+    await home.run.grants.refresh(id);
+    expect(healthOf(home, id)).toEqual({ kind: 'good' });
+    expect(home.run.grants.get(id)?.grant.refreshToken.reveal()).not.toBe(before);
+  });
+});
+
+describe('when the answer to a refresh is lost', () => {
+  test('and the portal has a grace time: the old token is tried once more within seconds, and all is well', async () => {
+    await using home = await Home.start({ emulator: { refreshGrace: 1, onReuse: 'revoke-family' } });
+    const id = await home.paired();
+    home.portal.fail('token', { kind: 'commit then drop' });
+    await home.untilRefreshed();
+    expect(problemOf(home, id)).toBe('answer_lost');
+    expect(await home.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 1 } } });
+    await home.time.pass(4 * SECOND);
+    expect(home.refreshes).toBe(2);
+    expect(healthOf(home, id)).toEqual({ kind: 'good' });
+    expect(await home.run.store.grant(id)).toMatchObject({ grant: { generation: 2, doubt: null } });
+  });
+
+  test.each(['truncate', 'commit then drop'] as const)(
+    'twice (%s): then not again until shortly before the token at hand ends',
+    async (kind) => {
+      await using home = await Home.start();
+      const id = await home.paired();
+      const token = await home.token(id);
+      home.portal.fail('token', { kind }, { kind });
+      await home.untilRefreshed();
+      await home.time.pass(4 * SECOND);
+      expect(home.refreshes).toBe(2);
+      await home.time.pass(10 * MINUTE);
+      expect(home.refreshes).toBe(2);
+      expect(await home.token(id)).toBe(token);
+      await home.time.pass(MINUTE);
+      expect(home.refreshes).toBe(3);
+      expect(healthOf(home, id)).toMatchObject({
+        kind: 'refused',
+        problem: { message: expect.stringMatching(/An answer of the portal was lost on 2031-05-05T06:5\d:/) },
+      });
+      expect(await home.token(id)).toBe(token);
+    },
+  );
+
+  test('with replay late the old token rests until shortly before the token at hand ends', async () => {
+    await using home = await Home.start({ replay: 'late' });
+    const id = await home.paired();
+    home.portal.fail('token', { kind: 'drop' });
+    await home.untilRefreshed();
+    await home.time.pass(10 * MINUTE);
+    expect(home.refreshes).toBe(1);
+    await home.time.pass(MINUTE + SECOND);
+    expect(home.refreshes).toBe(2);
+    expect(healthOf(home, id)).toEqual({ kind: 'good' });
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  });
+
+  test('by a power cut: the next run knows of the attempt, and is in doubt', async () => {
+    await using home = await Home.start({ emulator: { refreshGrace: 1 } });
+    const id = await home.paired();
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('token', { kind: 'wait', until: answer.promise });
+    void home.run.grants.refresh(id);
+    await expect.poll(() => home.emulator.grants()[0]?.generation).toBe(2);
+    const crashed = home.crash();
+    answer.resolve();
+    await crashed;
+    home.time.reboot(home.time.wall);
+    await home.start();
+    expect(problemOf(home, id)).toBe('answer_lost');
+    expect(await home.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 1 } } });
+    await home.time.pass(4 * SECOND);
+    expect(healthOf(home, id)).toEqual({ kind: 'good' });
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  });
+});
+
+test('out of reach nothing is lost: it is refreshed when the portal is back', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  await home.portal.unplug();
+  await home.time.pass(2 * 24 * HOUR);
+  expect(problemOf(home, id)).toBe('portal_unreachable');
+  expect(await home.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: null, refused: null } });
+  await home.portal.plug();
+  await home.time.pass(6 * MINUTE);
+  expect(await home.whoami(await home.token(id))).toBe(200);
+  expect(home.emulator.observations.refreshTokensRepeated).toBe(0);
+});
+
+test('a portal that says when to come again is not asked before', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  home.portal.fail('token', { kind: 'answer', status: 429, headers: { 'retry-after': '300' } });
+  await home.untilRefreshed();
+  expect(problemOf(home, id)).toBe('portal_deferred');
+  await home.time.pass(299 * SECOND);
+  expect(home.refreshes).toBe(1);
+  await home.time.pass(32 * SECOND);
+  expect(home.refreshes).toBe(2);
+  expect(healthOf(home, id)).toEqual({ kind: 'good' });
+});
+
+test('wrong credentials of the hub keep the grant, and say whose fault it is', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  home.portal.fail('token', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' });
+  await home.untilRefreshed();
+  expect(healthOf(home, id)).toMatchObject({ problem: { message: expect.stringContaining('client_secret_file') } });
+  await home.time.pass(MINUTE);
+  expect(healthOf(home, id)).toEqual({ kind: 'good' });
+});
+
+test('a person may have it refreshed at any time, also in doubt and when refused', async () => {
+  await using home = await Home.start({ emulator: { refreshGrace: 9 } });
+  const id = await home.paired();
+  home.portal.fail('token', { kind: 'drop' }, { kind: 'drop' });
+  await home.untilRefreshed();
+  await home.time.pass(4 * SECOND);
+  expect(problemOf(home, id)).toBe('answer_lost');
+  await home.run.grants.refresh(id);
+  expect(healthOf(home, id)).toEqual({ kind: 'good' });
+  home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
+  await home.run.grants.refresh(id);
+  expect(healthOf(home, id)).toMatchObject({ kind: 'refused' });
+  await home.run.grants.refresh(id);
+  expect(healthOf(home, id)).toEqual({ kind: 'good' });
+  expect(await home.run.store.grant(id)).toMatchObject({ grant: { refused: null, doubt: null } });
+});
+
+describe('an answer that comes late', () => {
+  async function withAnswerUnderWay(home: Home, id: string) {
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('token', { kind: 'wait', until: answer.promise });
+    const refreshing = home.run.grants.refresh(id);
+    await expect.poll(() => home.emulator.grants()[0]?.generation).toBe(2);
+    return { refreshing, answer };
+  }
+
+  test('for a grant that was forgotten is thrown away', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    const { refreshing, answer } = await withAnswerUnderWay(home, id);
+    await home.run.grants.forget(id);
+    answer.resolve();
+    await refreshing;
+    expect(home.run.grants.get(id)).toBeUndefined();
+    expect(await home.run.store.grants()).toEqual([]);
+    expect(await home.token(id)).toBe('not_paired');
+  });
+
+  test('for a grant that was paired anew is thrown away', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    const { refreshing, answer } = await withAnswerUnderWay(home, id);
+    const run = await home.run.pairings.begin(home.run.appliances.named('wallbox'));
+    await expect.poll(() => run.pairing.step.kind).toBe('waiting');
+    await home.login(run);
+    home.time.skip(10 * SECOND);
+    await expect.poll(() => run.pairing.step.kind).toBe('ended');
+    const token = await home.token(id);
+    answer.resolve();
+    await refreshing;
+    expect(await home.token(id)).toBe(token);
+    expect((await home.run.store.grant(id))?.grant.accessToken.reveal()).toBe(token);
+    expect(healthOf(home, id)).toEqual({ kind: 'good' });
+    expect(await home.whoami(token)).toBe(200);
+  });
+
+  test('for an appliance that was removed is thrown away', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    const { refreshing, answer } = await withAnswerUnderWay(home, id);
+    await home.run.pairings.drop(id);
+    await home.run.appliances.remove(home.run.appliances.named('wallbox'));
+    home.run.grants.drop(id);
+    answer.resolve();
+    await refreshing;
+    expect(await home.run.store.grants()).toEqual([]);
+    await home.time.pass(2 * HOUR);
+    expect(home.refreshes).toBe(1);
+  });
+
+  test('is waited for when the hub is stopped, and saved', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    const { answer } = await withAnswerUnderWay(home, id);
+    const stopping = home.stop();
+    const stopped = await Promise.race([stopping.then(() => true), sleep(100, false)]);
+    expect(stopped).toBe(false);
+    answer.resolve();
+    await stopping;
+    await home.start();
+    expect(home.run.grants.get(id)).toMatchObject({ grant: { generation: 2 }, health: { kind: 'good' } });
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  });
+});
+
+test('another hub on the same store is noticed: what it wrote is taken, and what this one got is not put over it', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  const stored = await home.run.store.grant(id);
+  if (stored === null) throw new Error('no grant');
+  const others = { ...stored.grant, generation: 2, scope: 'RemoteControl' };
+  expect(await home.run.store.replaceGrant(others)).toBe(true);
+  await home.run.grants.refresh(id);
+  expect(home.refreshes).toBe(0);
+  expect(home.run.grants.get(id)?.grant).toMatchObject({ generation: 2, scope: 'RemoteControl' });
+});
+
+describe('while the store can not be written', () => {
+  test('the successor is served from memory, and saved as soon as that goes', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    home.unwritable.add('replaceGrant');
+    await home.untilRefreshed();
+    const token = await home.token(id);
+    expect(await home.whoami(token)).toBe(200);
+    expect(problemOf(home, id)).toBe('store_unwritable');
+    expect(await home.run.store.grant(id)).toMatchObject({ grant: { generation: 1 } });
+    await home.time.pass(10 * MINUTE);
+    expect(home.refreshes).toBe(1);
+    home.unwritable.clear();
+    await home.time.pass(5 * MINUTE);
+    expect(healthOf(home, id)).toEqual({ kind: 'good' });
+    const kept = await home.run.store.grant(id);
+    expect(kept).toMatchObject({ attempt: null, grant: { generation: 2 } });
+    expect(kept?.grant.accessToken.reveal()).toBe(token);
+    await home.untilRefreshed();
+    expect(home.emulator.observations.refreshTokensRepeated).toBe(0);
+  });
+
+  test('a refresh that could not be written ahead is not sent, and the token at hand serves to its end', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    const token = await home.token(id);
+    home.unwritable.add('beginAttempt');
+    await home.time.pass(59 * MINUTE);
+    expect(home.refreshes).toBe(0);
+    expect(problemOf(home, id)).toBe('store_unwritable');
+    expect(await home.token(id)).toBe(token);
+    home.unwritable.clear();
+    await home.time.pass(5 * MINUTE);
+    expect(home.refreshes).toBe(1);
+    expect(healthOf(home, id)).toEqual({ kind: 'good' });
+  });
+
+  test('a doubt is known all the same, now and after the next start', async () => {
+    await using home = await Home.start({ replay: 'late' });
+    const id = await home.paired();
+    home.unwritable.add('endAttempt');
+    home.portal.fail('token', { kind: 'commit then drop' });
+    await home.untilRefreshed();
+    expect(problemOf(home, id)).toBe('answer_lost');
+    await home.stop();
+    home.unwritable.clear();
+    await home.start();
+    expect(problemOf(home, id)).toBe('answer_lost');
+    expect(await home.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 1 } } });
+  });
+
+  test('a grant is kept when it should be forgotten, and that is said', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    home.unwritable.add('forgetGrant');
+    await expect(home.run.grants.forget(id)).rejects.toMatchObject({ code: 'store_unwritable' });
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  });
+
+  test('a grant that was only in memory does not come back after it was forgotten', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    home.unwritable.add('replaceGrant');
+    await home.untilRefreshed();
+    home.unwritable.clear();
+    await home.run.grants.forget(id);
+    expect(await home.run.store.grants()).toEqual([]);
+    await home.stop();
+    await home.start();
+    expect(await home.token(id)).toBe('not_paired');
+  });
+});
+
+test('an appliance whose portal is no longer configured keeps its grant', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  const token = await home.token(id);
+  home.configured = false;
+  await home.time.pass(50 * MINUTE);
+  expect(problemOf(home, id)).toBe('misconfigured');
+  expect(home.refreshes).toBe(0);
+  expect(await home.token(id)).toBe(token);
+  expect(await home.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: null, refused: null } });
+});

@@ -1,0 +1,132 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { Scheduler } from '../../src/broker/scheduler.ts';
+import { FakeTime } from '../support/fake-time.ts';
+
+function start() {
+  const time = new FakeTime();
+  const ran: string[] = [];
+  const scheduler = new Scheduler({ clock: time, timers: time });
+  const plan = (key: string, delay: number) => scheduler.plan(key, time.uptime + delay, () => ran.push(key));
+  return { time, ran, scheduler, plan };
+}
+
+test('each thing runs once, when it is due, in order', async () => {
+  const { time, ran, plan } = start();
+  plan('c', 30_000);
+  plan('a', 10_000);
+  plan('b', 20_000);
+  await time.pass(9_999);
+  expect(ran).toEqual([]);
+  await time.pass(1);
+  expect(ran).toEqual(['a']);
+  await time.pass(3_600_000);
+  expect(ran).toEqual(['a', 'b', 'c']);
+  expect(time.armed).toBe(0);
+});
+
+test('there is one timer, and it never runs longer than a minute', async () => {
+  const { time, plan, ran } = start();
+  for (let i = 0; i < 1000; i += 1) plan(`thing ${i}`, 3_600_000 + i);
+  expect(time.armed).toBe(1);
+  await time.pass(7_200_000);
+  expect(Math.max(...time.delays)).toBe(60_000);
+  expect(ran).toHaveLength(1000);
+});
+
+test('what is planned anew runs at its new time only, be it sooner or later', async () => {
+  const { time, ran, plan } = start();
+  plan('sooner', 50_000);
+  plan('sooner', 5_000);
+  plan('later', 1_000);
+  plan('later', 20_000);
+  await time.pass(10_000);
+  expect(ran).toEqual(['sooner']);
+  await time.pass(60_000);
+  expect(ran).toEqual(['sooner', 'later']);
+});
+
+test('what is cancelled does not run, and may be planned again', async () => {
+  const { time, ran, plan, scheduler } = start();
+  plan('a', 1000);
+  plan('b', 2000);
+  scheduler.cancel('a');
+  scheduler.cancel('unknown');
+  await time.pass(1500);
+  plan('a', 1000);
+  await time.pass(5000);
+  expect(ran).toEqual(['b', 'a']);
+});
+
+test('what is due already runs at once, but never before plan has returned', async () => {
+  const { time, ran, plan } = start();
+  plan('late', -5000);
+  expect(ran).toEqual([]);
+  await time.pass(0);
+  expect(ran).toEqual(['late']);
+});
+
+test('what came due while the machine slept runs within a minute of its waking', async () => {
+  const { time, ran, plan } = start();
+  plan('a', 3_600_000);
+  time.suspend(10 * 3_600_000);
+  await time.pass(60_000);
+  expect(ran).toEqual(['a']);
+});
+
+test('things may plan themselves again while they run', async () => {
+  const { time, scheduler } = start();
+  let runs = 0;
+  const again = () => {
+    runs += 1;
+    scheduler.plan('again', time.uptime + 10_000, again);
+  };
+  scheduler.plan('again', time.uptime + 10_000, again);
+  await time.pass(100_000);
+  expect(runs).toBe(10);
+});
+
+test('after its end nothing runs', async () => {
+  const { time, ran, plan, scheduler } = start();
+  plan('a', 1000);
+  scheduler[Symbol.dispose]();
+  await time.pass(100_000);
+  expect(ran).toEqual([]);
+  expect(time.armed).toBe(0);
+});
+
+test('whatever is planned, planned anew and cancelled, each thing runs exactly at the last time it was given', async () => {
+  const delay = fc.integer({ min: 0, max: 300_000 });
+  const key = fc.constantFrom('a', 'b', 'c', 'd');
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant('plan' as const), key, delay }),
+    fc.record({ kind: fc.constant('cancel' as const), key, delay }),
+    fc.record({ kind: fc.constant('pass' as const), key, delay }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+      const time = new FakeTime();
+      const scheduler = new Scheduler({ clock: time, timers: time });
+      const planned = new Map<string, number>();
+      for (const one of steps) {
+        if (one.kind === 'pass') await time.pass(one.delay);
+        if (one.kind === 'cancel') {
+          scheduler.cancel(one.key);
+          planned.delete(one.key);
+        }
+        if (one.kind === 'plan') {
+          const due = time.uptime + one.delay;
+          planned.set(one.key, due);
+          scheduler.plan(one.key, due, () => {
+            expect(time.uptime).toBe(due);
+            expect(planned.get(one.key)).toBe(due);
+            planned.delete(one.key);
+          });
+        }
+      }
+      await time.pass(400_000);
+      expect(planned.size).toBe(0);
+    }),
+    { numRuns: 50 },
+  );
+});
