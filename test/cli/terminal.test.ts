@@ -40,7 +40,9 @@ test.each(['\u0003', '\u0004'])('Ctrl-C and Ctrl-D at the question are no', asyn
   const running = hub.onTerminal('appliance', 'remove', 'wallbox');
   await running.stdout(/\[y\/N\] /);
   running.process.stdin?.write(key);
-  expect((await running.ended).status).toBe(1);
+  const { status, stdout } = await running.ended;
+  expect(status).toBe(1);
+  expect(stdout).toMatch(/latchkey: wallbox was not removed\r\n$/);
   expect(hub.household.appliances.has('wallbox')).toBe(true);
 });
 
