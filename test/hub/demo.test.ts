@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { describe, expect, it } from 'vitest';
+import { startBrowser, whyNoBrowser } from '../support/browser.ts';
+import { runLatchkey } from '../support/hub-process.ts';
+import { logFile } from '../support/logs.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const ENV = { PATH: process.env['PATH'], HOME: '/nonexistent' };
+
+describe.concurrent('latchkey demo', () => {
+  it('pairs three appliances by itself, refreshes each several times, and has no bad hand-out', async () => {
+    const { status, stdout, stderr } = await runLatchkey(['demo', '--auto', '--for', '30s', '--json'], ENV);
+    writeFileSync(logFile('demo-auto'), stdout + stderr);
+    expect(status, stderr).toBe(0);
+    const { appliances, hand_outs, bad_hand_outs, refreshes } = JSON.parse(stdout) as Record<string, number>;
+    expect({ appliances, bad_hand_outs }).toEqual({ appliances: 3, bad_hand_outs: 0 });
+    expect(hand_outs).toBeGreaterThan(60);
+    // Tokens of 10 s are due at 7.5 to 8.5 s: two each in the 24 s that the slowest pairing leaves, three for most.
+    expect(refreshes).toBeGreaterThanOrEqual(6);
+    for (const name of ['wallbox', 'heat-pump', 'inverter'])
+      expect(stderr).toMatch(new RegExp(`${name} +is connected`));
+  }, 60_000);
+
+  it('waits for a person, who logs in at the printed links with a browser', async (ctx) => {
+    const missing = await whyNoBrowser();
+    if (missing !== null) ctx.skip(missing);
+    const child = spawn(process.execPath, [MAIN, 'demo'], { env: ENV, stdio: ['ignore', 'pipe', 'inherit'] });
+    ctx.onTestFinished(() => void child.kill('SIGKILL'));
+    const links: string[] = [];
+    let output = '';
+    let connected = 0;
+    const lines = createInterface({ input: child.stdout });
+    const allConnected = new Promise<void>((resolve) => {
+      lines.on('line', (line) => {
+        output += `${line}\n`;
+        if (/^ {4}http/.test(line)) links.push(line.trim());
+        if (line.includes('is connected') && ++connected === 3) resolve();
+      });
+    });
+    while (links.length < 3) await once(lines, 'line');
+
+    await using browser = await startBrowser();
+    for (const link of links) {
+      await using visit = await browser.visit();
+      await visit.page.goto(link);
+      await visit.page.getByLabel('User name').fill('demo');
+      await visit.page.getByLabel('Password').fill('demo');
+      // One of the three ends where nobody listens, as outside the home network.
+      await visit.page.getByRole('button', { name: 'Log in' }).click({ noWaitAfter: true });
+      await visit.page.waitForURL((url) => url.pathname !== '/sso/authorize').catch(() => undefined);
+    }
+    await allConnected;
+    child.kill('SIGINT');
+    const [status] = await once(child, 'exit');
+    expect(status, output).toBe(0);
+    expect(output).toContain('3 of 3 appliances paired');
+  }, 90_000);
+
+  it('says so when the time is too short to pair everybody', async () => {
+    const { status, stderr } = await runLatchkey(['demo', '--auto', '--for', '1s'], ENV);
+    expect(status).toBe(1);
+    expect(stderr).toContain('give --for 30s or more');
+  });
+
+  it('takes only a duration for --for', async () => {
+    const { status, stderr } = await runLatchkey(['demo', '--for', 'soon'], ENV);
+    expect(status).toBe(2);
+    expect(stderr).toContain('Allowed are seconds');
+  });
+});
