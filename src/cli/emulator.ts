@@ -50,9 +50,11 @@ export function emulatorCommand(): Command {
     )
     .option('--json', 'print what it runs with as one line of JSON')
     .action(async (options: Options, command: Command) => {
+      // From the start: who reads the first line may send a signal at once.
+      const ended = untilSignal();
       await using emulator = await start(options, command);
       show(emulator, options.json === true);
-      await untilSignal();
+      await ended;
     });
 }
 
