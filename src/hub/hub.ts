@@ -7,6 +7,7 @@ import { Scheduler } from '../broker/scheduler.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import { serveControl } from '../control/server.ts';
 import type { Administration } from '../core/administration.ts';
+import { messageOf } from '../core/failure.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { serveLan } from '../lan/server.ts';
@@ -53,12 +54,13 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   const store = parts.use(SqliteStore.open(stateDirectory, jweSealing(key)));
   const identity = await loadIdentity(store);
 
+  const running = Promise.withResolvers<void>();
   const lan = parts.use(
     watchLan({
       read: () => readLan(lanConfiguration.address),
       timers,
       every: LAN_INTERVAL,
-      onChange: (now) => void lanChanged(now.addresses).catch(() => undefined),
+      onChange: () => void running.promise.then(followLan),
     }),
   );
   const ports = { http: lanConfiguration.httpPort, https: lanConfiguration.httpsPort };
@@ -106,13 +108,12 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     }),
   );
   await grants.load();
-  const loaded = Promise.withResolvers<void>();
   const handOuts = new HandOuts(grants, surroundings);
   const service: LanService = {
     authenticate: (id, secret) => appliances.authenticate(id, secret),
     handOut: ({ id }, scope) => handOuts.handOut(id, scope),
     async receiveCallback(nonce, callback) {
-      await loaded.promise;
+      await running.promise;
       const pairing = await pairings.receive(nonce, callback);
       return pairing && { pairing, appliance: appliances.byId(pairing.appliance)?.name ?? 'The appliance' };
     },
@@ -171,14 +172,19 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
       log,
     }),
   );
-  async function lanChanged(addresses: readonly string[]): Promise<void> {
-    log.info('address changed', { address: lan.current.address?.address ?? null });
-    lanServer.renewLeaf(await leafFor(addresses));
-    if (lanConfiguration.mdns) await announcing.moveTo(lan.current.address);
+  async function followLan(): Promise<void> {
+    const address = lan.current.address?.address ?? null;
+    log.info('address changed', { address });
+    try {
+      lanServer.renewLeaf(await leafFor(lan.current.addresses));
+      if (lanConfiguration.mdns) await announcing.moveTo(lan.current.address);
+    } catch (error) {
+      log.error('certificate could not be issued for the address', { address, error: messageOf(error) });
+    }
   }
 
   await pairings.load();
-  loaded.resolve();
+  running.resolve();
   if (lanConfiguration.mdns) void announcing.moveTo(lan.current.address);
   if (configuration.pairing.onStart) await pairOnStart(appliances, grants, pairings, log);
   log.info('hub started', {
@@ -192,14 +198,14 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     appliances: appliances.list().length,
   });
 
-  const running = parts.move();
+  const resources = parts.move();
   return {
     administration,
     controlSocket: control.path,
     httpPort: ports.http,
     httpsPort: ports.https,
     async [Symbol.asyncDispose]() {
-      await running.disposeAsync();
+      await resources.disposeAsync();
       log.info('hub stopped');
     },
   };
