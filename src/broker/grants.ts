@@ -168,13 +168,15 @@ export class Grants implements AsyncDisposable {
     if (holder === undefined)
       return this.#apply(held, { kind: 'misconfigured', detail: 'its portal is not configured', portalTime: null });
     if (!(await this.#writtenAhead(held))) return;
+    // A token's age counts from before the portal can have issued it: an answer may be long under way.
+    const sent = this.#surroundings.clock.now();
     const outcome = await holder.portal.refresh(grant.refreshToken);
     if ('portalTime' in outcome) this.#portalClock.learn(outcome.portalTime);
     if (this.#held.get(grant.appliance) !== held || held.grant !== grant) {
       this.#surroundings.log.info('refresh came too late for its grant', { appliance: holder.name });
       return;
     }
-    await (outcome.kind === 'granted' ? this.#succeed(held, outcome) : this.#fail(held, outcome));
+    await (outcome.kind === 'granted' ? this.#succeed(held, outcome, sent) : this.#fail(held, outcome));
   }
 
   /** Commits the attempt. A rotation is not started when its result could not be kept. */
@@ -195,16 +197,10 @@ export class Grants implements AsyncDisposable {
     }
   }
 
-  async #succeed(held: Held, outcome: Extract<TokenOutcome, { kind: 'granted' }>): Promise<void> {
+  async #succeed(held: Held, outcome: Extract<TokenOutcome, { kind: 'granted' }>, sent: Instant): Promise<void> {
     const { tokens, portalTime } = outcome;
-    const { clock, log } = this.#surroundings;
-    const successor = succeed(
-      held.grant,
-      tokens.refreshToken ?? held.grant.refreshToken,
-      tokens,
-      clock.now(),
-      portalTime,
-    );
+    const { log } = this.#surroundings;
+    const successor = succeed(held.grant, tokens.refreshToken ?? held.grant.refreshToken, tokens, sent, portalTime);
     try {
       if (!(await this.#store.replaceGrant(successor))) {
         await this.#reload(held);

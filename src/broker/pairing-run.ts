@@ -1,5 +1,5 @@
 import { backoffDelay } from '../core/backoff.ts';
-import { LONGEST_TIMER } from '../core/clock.ts';
+import { type Instant, LONGEST_TIMER } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { succeed } from '../core/grant.ts';
 import type { TokenOutcome } from '../core/outcome.ts';
@@ -187,7 +187,9 @@ export class PairingRun implements AsyncDisposable {
       return;
     }
     let outcome: TokenOutcome | undefined;
+    let sent = clock.now();
     for (let attempt = 1; found !== undefined; attempt++) {
+      sent = clock.now();
       outcome = await found.portal.exchange(link.tokenUrl, code, scope);
       if ('portalTime' in outcome) this.#context.portalClock.learn(outcome.portalTime);
       if (outcome.kind !== 'not_sent' && outcome.kind !== 'deferred') break;
@@ -197,7 +199,7 @@ export class PairingRun implements AsyncDisposable {
       if (this.#stopping || clock.now().uptime - since + Math.max(delay, asked) > CODE_LIFETIME) break;
       await timers.sleep(Math.max(delay, asked));
     }
-    if (outcome?.kind === 'granted') return this.#conclude(appliance, outcome);
+    if (outcome?.kind === 'granted') return this.#conclude(appliance, outcome, sent);
     this.#log('warn', 'code was not exchanged', { outcome: outcome?.kind, detail: outcome?.detail });
     // Left as it is, a stopped hub's exchange counts as lost when it is started again.
     if (!this.#stopping) await this.#move(afterExchange(outcome));
@@ -206,8 +208,9 @@ export class PairingRun implements AsyncDisposable {
   async #conclude(
     appliance: string,
     { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
+    sent: Instant,
   ): Promise<void> {
-    const { store, grants, surroundings } = this.#context;
+    const { store, grants } = this.#context;
     // Ended meanwhile (replaced, cancelled): nobody wants these tokens any more.
     if (this.#pairing.step.kind !== 'exchanging') return;
     if (tokens.refreshToken === null) {
@@ -216,7 +219,7 @@ export class PairingRun implements AsyncDisposable {
       return;
     }
     const before = { appliance, generation: await store.generation(appliance), scope: this.#pairing.scope };
-    const grant = succeed(before, tokens.refreshToken, tokens, surroundings.clock.now(), portalTime);
+    const grant = succeed(before, tokens.refreshToken, tokens, sent, portalTime);
     const paired = advance(this.#pairing, { kind: 'paired', scope: grant.scope });
     const save = () => store.concludePairing(paired, grant);
     const saved = await save().catch((error: unknown) => {
