@@ -21,6 +21,7 @@ export function serveCommand(): Command {
     .action(async (_options: unknown, command: Command) => {
       const options = command.optsWithGlobals<ServeOptions>();
       process.umask(0o077);
+      const signal = untilSignal();
       await using parts = new AsyncDisposableStack();
       const { createLog } = await import('../system/log.ts');
       const log = createLog(options.logLevel);
@@ -35,7 +36,6 @@ export function serveCommand(): Command {
         const { startHub } = await import('../hub/hub.ts');
         parts.use(await startHub(requirePortal(await loadConfiguration(options.config, process.env)), log));
       }
-      const signal = await untilSignal();
-      log.info('stopping', { signal });
+      log.info('stopping', { signal: await signal });
     });
 }

@@ -100,8 +100,8 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
 }
 
 /**
- * Where the daemon's control socket may be, likeliest first: what the configuration says, the system service's, the
- * user's own.
+ * Where the daemon's control socket may be, likeliest first: the system service's before the user's own. A configuration
+ * that says where leaves no choice, lest a command meant for one hub reach another.
  */
 export async function controlSockets(file: string | undefined, env: NodeJS.ProcessEnv): Promise<string[]> {
   const path = resolve(file ?? env['LATCHKEY_CONFIG'] ?? DEFAULT_FILE);
@@ -122,7 +122,7 @@ export async function controlSockets(file: string | undefined, env: NodeJS.Proce
     hub.success && hub.output.state_dir !== undefined ? join(hub.output.state_dir, 'control.sock') : undefined,
   ].filter((socket) => socket !== undefined);
   const usual = ['/run/latchkey/control.sock', join(defaultStateDirectory(env), 'control.sock')];
-  return [...own, ...usual].map((socket) => resolve(socket));
+  return (own.length > 0 ? own.slice(0, 1) : usual).map((socket) => resolve(socket));
 }
 
 /**
