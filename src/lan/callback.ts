@@ -58,9 +58,14 @@ function noticeOf({ step, setback }: Pairing, appliance: string): Notice {
       ? {
           mood: 'good',
           heading: `${appliance} is connected`,
-          text: 'You are done: you can close this page. The hub looks after the rest.',
+          text: 'You can close this page. The hub looks after the rest.',
         }
-      : { mood: 'bad', heading: `${appliance} is not connected`, text: REASONS[step.result.reason] };
+      : {
+          mood: 'bad',
+          heading: `${appliance} is not connected`,
+          text: REASONS[step.result.reason],
+          ...(FIRST_SOMETHING_ELSE.includes(step.result.reason) ? {} : { command: `latchkey pair ${appliance}` }),
+        };
   }
   if (setback !== null && step.kind === 'waiting') {
     return {
@@ -77,7 +82,7 @@ function noticeOf({ step, setback }: Pairing, appliance: string): Notice {
     };
   }
   return {
-    mood: 'neutral',
+    mood: 'waiting',
     heading: `${appliance} is being connected`,
     text: 'The hub waits for the portal. This page looks again by itself.',
     reloadAfter: 5,
@@ -85,7 +90,7 @@ function noticeOf({ step, setback }: Pairing, appliance: string): Notice {
 }
 
 const REASONS: Readonly<Record<FailureReason, string>> = {
-  refused_by_user: 'Access was refused at the portal. If that was a mistake, start a new pairing.',
+  refused_by_user: 'Access was refused at the portal. If that was a mistake, start a new pairing at the hub.',
   expired: 'The time for this pairing ran out. Start a new one at the hub.',
   replaced: 'A newer pairing was started in its place. Use the link of that one.',
   cancelled: 'The pairing was cancelled at the hub.',
@@ -96,3 +101,6 @@ const REASONS: Readonly<Record<FailureReason, string>> = {
   answer_lost: 'The portal’s answer was lost on the way. Start a new pairing at the hub.',
   misconfigured: 'The portal does not accept the hub’s own credentials. Check the hub’s configuration.',
 };
+
+/** Where a new pairing alone would end as this one did, or is under way already. */
+const FIRST_SOMETHING_ELSE: readonly FailureReason[] = ['replaced', 'foreign_origin', 'misconfigured'];
