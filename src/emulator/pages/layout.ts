@@ -2,17 +2,25 @@ import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 
-const STYLE = `:root{color-scheme:light dark;font:1.1rem/1.5 system-ui,sans-serif}
-body{max-width:26rem;margin:0 auto;padding:1.5rem}
-h1{font-size:1.4rem;line-height:1.25}
+const STYLE = `:root{color-scheme:light dark;font:1.1rem/1.5 system-ui,sans-serif;
+--page:#f3f0fa;--card:#fff;--text:#1d1b26;--quiet:#5d586b;--line:#857f94;--soft:#eeebf7;--main:#4b3fbb;--on-main:#fff;--bad:#b3261e}
+@media(prefers-color-scheme:dark){:root{--page:#14121b;--card:#201d2a;--text:#efedf5;--quiet:#b3adc2;--line:#837d93;
+--soft:#2c2839;--main:#b9b0ff;--on-main:#1c1640;--bad:#ff9a91}}
+body{margin:0;background:var(--page);color:var(--text)}
+main{box-sizing:border-box;max-width:28rem;margin:0 auto;padding:1rem 1.5rem 1.5rem;background:var(--card);min-height:100vh}
+@media(min-width:32rem){body{padding:3rem 1rem}main{min-height:0;padding:1.25rem 2rem 2rem;border-radius:1rem;border:1px solid var(--soft)}}
+.portal{margin:0;padding-bottom:.75rem;border-bottom:1px solid var(--soft);font-size:.9rem;color:var(--quiet)}
+h1{font-size:1.4rem;line-height:1.25;margin:1.25rem 0 .75rem}
+p{margin:.75rem 0}
 label{display:block;margin:1rem 0 .25rem}
-input,button{font:inherit;box-sizing:border-box;width:100%;padding:.7rem;border:1px solid #767676;border-radius:.4rem}
-button{margin-top:1rem;cursor:pointer}
-button[value=login]{background:#0b57d0;border-color:#0b57d0;color:#fff}
-:focus-visible{outline:3px solid #f29900;outline-offset:2px}
-.problem{border-left:.3rem solid #c5221f;padding-left:.7rem}
+input,button{font:inherit;color:inherit;box-sizing:border-box;width:100%;padding:.7rem;border:1px solid var(--line);border-radius:.5rem;background:var(--card)}
+button{margin-top:.75rem;cursor:pointer}
+button[value=login]{margin-top:1.5rem;background:var(--main);border-color:var(--main);color:var(--on-main);font-weight:600}
+:focus-visible{outline:3px solid var(--main);outline-offset:2px}
+.hint,.problem{padding:.6rem .8rem;border-radius:.5rem;background:var(--soft)}
+.problem{border-left:.3rem solid var(--bad)}
 .client,code{overflow-wrap:anywhere}
-code{display:block;padding:.7rem;border:1px dashed #767676;font-size:1.2rem;user-select:all}`;
+code{display:block;padding:.7rem;border:1px dashed var(--line);border-radius:.5rem;font-size:1.2rem;user-select:all}`;
 
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 
@@ -30,6 +38,7 @@ export function page(title: string, body: string): string {
 </head>
 <body>
 <main>
+<p class="portal">Portal emulator</p>
 !${body}
 </main>
 </body>

@@ -20,7 +20,7 @@ export function loginPage({ client, scope, complaint, hint }: LoginPage): string
   const demo =
     hint === null
       ? ''
-      : html`<p>This is an emulated portal: log in as <b>${hint.name}</b> with the password <b>${hint.password}</b>.</p>`;
+      : html`<p class="hint">This portal is emulated: log in as <b>${hint.name}</b> with the password <b>${hint.password}</b>.</p>`;
   return page(
     'Log in',
     html`<h1>Log in to the portal</h1>
