@@ -1,0 +1,205 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+import {
+  type Browser,
+  DESKTOP,
+  flaws,
+  PHONE,
+  SMALL_PHONE,
+  startBrowser,
+  type Visit,
+  whyNoBrowser,
+} from '../support/browser.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+const CLIENT = { id: '5d0f4c9e-2f6b-4f0e-9a53-0c5b8a5c2f10', secret: 'a-secret-for-the-browser', name: 'Latchkey' };
+
+/** With this set, the pictures for the documentation are written anew. */
+const IMAGES =
+  process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
+
+const missing = await whyNoBrowser();
+let browser: Browser;
+beforeAll(async () => {
+  if (missing === null) browser = await startBrowser();
+});
+afterAll(() => browser?.[Symbol.asyncDispose]());
+beforeEach((ctx: TestContext) => {
+  if (missing !== null) ctx.skip(missing);
+});
+
+describe('a person with a phone', () => {
+  it('follows the printed link, logs in, and is told by the hub that the appliance is connected', async () => {
+    await using home = await start();
+    const { hub, emulator } = home;
+    await using visit = await browser.visit(PHONE);
+    const { page } = visit;
+    await page.goto(await home.link('wallbox'));
+    await seen(visit, 'login', 'Latchkey asks for access to your account');
+
+    await logIn(visit, 'demo', 'not it');
+    await seen(visit, 'wrong-password', 'User name or password is wrong. Please try again.');
+    expect(await hub.appliance('wallbox')).toMatchObject({ state: 'pairing' });
+
+    await logIn(visit, 'demo', 'demo');
+    await seen(visit, 'connected', 'wallbox is connected');
+    expect(new URL(page.url()).origin).toBe(home.callbackOrigin);
+    expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
+
+    await page.reload();
+    await seen(visit, 'connected-reloaded', 'wallbox is connected');
+    expect(emulator.observations).toMatchObject({ codesRepeated: 0 });
+
+    expect(visit.origins).toEqual([emulator.frontendUrl, emulator.baseUrl, home.callbackOrigin]);
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it('refuses, is told so by the hub, and the pairing ends as refused', async () => {
+    await using home = await start();
+    await home.hub.addAppliance('wallbox');
+    const watching = home.hub.cli('pair', 'wallbox', '--json');
+    const url = await eventually(async () => (await home.hub.appliance('wallbox')).authorize_url);
+    await using visit = await browser.visit(PHONE);
+    await visit.page.goto(url);
+    await visit.page.getByRole('button', { name: 'Refuse' }).tap();
+    await seen(visit, 'refused', 'wallbox is not connected');
+    await visit.page.getByText('Access was refused at the portal').waitFor();
+    await visit.page.getByText('latchkey pair wallbox').waitFor();
+    const { status, stdout } = await watching;
+    expect(status).toBe(1);
+    expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toEqual({ event: 'failed', reason: 'refused_by_user' });
+    expect(await home.hub.appliance('wallbox')).toMatchObject({ state: 'unpaired' });
+
+    await visit.page.reload();
+    await seen(visit, 'refused-reloaded', 'wallbox is not connected');
+    expect(visit.origins).toEqual([home.emulator.frontendUrl, home.emulator.baseUrl, home.callbackOrigin]);
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it('opens a link too late, and is told to get a new one', async () => {
+    await using home = await start({ stateLifetime: 1 });
+    const link = await home.link('wallbox');
+    await using visit = await browser.visit(PHONE);
+    await eventually(async () => (await visit.page.goto(link))?.status() === 400);
+    await seen(visit, 'expired', 'This link has expired');
+    await visit.page.getByText('Start again from your device or application').waitFor();
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it('opens a used link once more, and is told so in plain words', async () => {
+    await using home = await start();
+    const link = await home.link('wallbox');
+    await using visit = await browser.visit(PHONE);
+    await visit.page.goto(link);
+    await logIn(visit, 'demo', 'demo');
+    await visit.page.getByText('wallbox is connected').waitFor();
+    await visit.page.goto(link);
+    await seen(visit, 'used', 'This link was used before');
+    expect(await visit.page.locator('main').textContent()).not.toContain('\\');
+  });
+
+  it('comes back from a slow portal to a page that looks again by itself', async () => {
+    const late = Promise.withResolvers<void>();
+    const answering = ({ endpoint }: { endpoint: string }) => (endpoint === 'token' ? late.promise : undefined);
+    await using home = await start({ intercept: { answering } });
+    await using visit = await browser.visit(PHONE);
+    await visit.page.goto(await home.link('wallbox'));
+    visit.page.setDefaultTimeout(20_000);
+    await logIn(visit, 'demo', 'demo');
+    await seen(visit, 'being-connected', 'wallbox is being connected');
+    late.resolve();
+    await seen(visit, 'connected-late', 'wallbox is connected');
+    expect(home.emulator.observations).toMatchObject({ codesRepeated: 0 });
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it('opens the callback of no pairing, and is told what to do', async () => {
+    await using home = await start();
+    await using visit = await browser.visit(PHONE);
+    for (const [path, heading] of [
+      ['/callback/nobody-knows-it?code=abc', 'This link is no longer in use'],
+      ['/callback/nobody-knows-it?code=abc&code=def', 'This address is not right'],
+      ['/nowhere', 'There is nothing here'],
+    ]) {
+      await visit.page.goto(`${home.callbackOrigin}${path}`);
+      await seen(visit, 'callback-of-nothing', heading ?? '');
+    }
+    expect(visit.complaints).toEqual([]);
+  });
+});
+
+describe('the pages are legible', () => {
+  it.each([
+    ['on a desktop', DESKTOP],
+    ['on a phone in the dark', { ...PHONE, colorScheme: 'dark' as const }],
+    ['on a small phone', SMALL_PHONE],
+  ])('%s', async (title, options) => {
+    await using home = await start();
+    const name = 'a-heat-pump-with-a-name-that-goes-on-and-on-to-the-end-of-it';
+    await using visit = await browser.visit(options);
+    const { page } = visit;
+    const link = await home.link(name);
+    await page.goto(link);
+    await seen(visit, `${title}-login`, 'asks for access');
+    await logIn(visit, 'demo', 'not it');
+    await seen(visit, `${title}-wrong-password`, 'is wrong');
+    await logIn(visit, 'demo', 'demo');
+    await seen(visit, `${title}-connected`, `${name} is connected`);
+    await page.goto(link);
+    await seen(visit, `${title}-used`, 'This link was used before');
+    await page.goto(await home.link(`${name.slice(0, -1)}2`));
+    await page.getByRole('button', { name: 'Refuse' }).click();
+    await seen(visit, `${title}-refused`, 'is not connected');
+    await page.goto(home.callbackOrigin);
+    await seen(visit, `${title}-start`, 'Go there');
+    expect(visit.complaints).toEqual([]);
+  });
+});
+
+interface Home extends AsyncDisposable {
+  readonly emulator: Emulator;
+  readonly hub: HubProcess;
+  readonly callbackOrigin: string;
+  /** Adds an appliance and starts its pairing. @returns the link, as it was printed */
+  link(name: string): Promise<string>;
+}
+
+async function start(options: EmulatorOptions = {}): Promise<Home> {
+  await using starting = new AsyncDisposableStack();
+  const emulator = starting.use(await startEmulator({ clients: [CLIENT], ...options }));
+  const hub = starting.use(await HubProcess.start({ emulator }));
+  const resources = starting.move();
+  return {
+    emulator,
+    hub,
+    callbackOrigin: `http://127.0.0.1:${hub.httpPort}`,
+    async link(name) {
+      await hub.addAppliance(name, '--scope', 'Monitoring RemoteControl');
+      return (await hub.beginPairing(name)).href;
+    },
+    async [Symbol.asyncDispose]() {
+      rememberSecrets([CLIENT.secret, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
+      await resources.disposeAsync();
+    },
+  };
+}
+
+/** Waits for a text, keeps a picture of the page, and finds no flaw in it. */
+async function seen(visit: Visit, name: string, text: string): Promise<void> {
+  await visit.page.getByText(text).first().waitFor();
+  await visit.picture(name);
+  if (IMAGES !== null && ['login', 'connected'].includes(name)) {
+    await mkdir(IMAGES, { recursive: true });
+    await writeFile(join(IMAGES, `${name}.png`), await visit.page.screenshot({ scale: 'css' }));
+  }
+  expect(await flaws(visit.page), name).toEqual([]);
+}
+
+async function logIn({ page }: Visit, user: string, password: string): Promise<void> {
+  await page.getByLabel('User name').fill(user);
+  await page.getByLabel('Password').fill(password);
+  await page.getByRole('button', { name: 'Log in' }).click();
+}

@@ -1,0 +1,164 @@
+import { constants } from 'node:fs';
+import { access, chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { logFile } from './logs.ts';
+
+export const CHROMIUM = '/usr/bin/chromium';
+
+/** A phone of the usual size. */
+export const PHONE: BrowserContextOptions = {
+  viewport: { width: 390, height: 844 },
+  deviceScaleFactor: 2,
+  isMobile: true,
+  hasTouch: true,
+};
+export const SMALL_PHONE: BrowserContextOptions = { ...PHONE, viewport: { width: 320, height: 568 } };
+export const DESKTOP: BrowserContextOptions = { viewport: { width: 1280, height: 800 } };
+
+/** Nothing leaves the machine: names don't resolve, and Chromium's own services stay off. */
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-dev-shm-usage',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE 10.77.0.*',
+];
+
+/** Says why no browser can be started here, or null where it can. */
+export async function whyNoBrowser(): Promise<string | null> {
+  return access(CHROMIUM, constants.X_OK).then(
+    () => null,
+    () => `${CHROMIUM} is missing`,
+  );
+}
+
+/** A browser; every visit has cookies and history of its own. */
+export interface Browser extends AsyncDisposable {
+  visit(options?: BrowserContextOptions): Promise<Visit>;
+}
+
+/** One person's window. */
+export interface Visit extends AsyncDisposable {
+  readonly page: Page;
+  /** The origins that it sent requests to, in the order of the first one. */
+  readonly origins: readonly string[];
+  /**
+   * What the console, the pages' policies and the network complained about. That a page itself came with a status of 400
+   * or more is none of it.
+   */
+  readonly complaints: readonly string[];
+  /** Keeps a picture of the page among the logs. */
+  picture(name: string): Promise<void>;
+}
+
+/**
+ * Starts Chromium.
+ * @param namespace the network namespace that it runs in
+ */
+export async function startBrowser(namespace?: string): Promise<Browser> {
+  await using starting = new AsyncDisposableStack();
+  const executablePath = namespace === undefined ? CHROMIUM : await wrapper(starting, namespace);
+  const browser = await chromium.launch({ executablePath, args: FLAGS });
+  starting.defer(() => browser.close());
+  const resources = starting.move();
+  return {
+    async visit(options = PHONE) {
+      const context = await browser.newContext(options);
+      const origins = new Set<string>();
+      const complaints: string[] = [];
+      context.on('request', (request) => origins.add(new URL(request.url()).origin));
+      context.on('requestfailed', (request) => complaints.push(`${request.url()}: ${request.failure()?.errorText}`));
+      context.on('weberror', (error) => complaints.push(String(error.error())));
+      context.on('console', (message) => {
+        const ofThePage = message.location().url === message.page()?.url();
+        const status = /^Failed to load resource: the server responded with a status of/.test(message.text());
+        if (!(status && ofThePage)) complaints.push(`${message.type()}: ${message.text()}`);
+      });
+      const page = await context.newPage();
+      page.setDefaultTimeout(10_000);
+      return {
+        page,
+        complaints,
+        get origins() {
+          return [...origins];
+        },
+        async picture(name) {
+          const path = logFile(name).replace(/\.log$/, '.png');
+          // Chromium on a busy machine now and then has no frame to give.
+          const shoot = () => page.screenshot({ path });
+          await shoot().catch(shoot);
+        },
+        [Symbol.asyncDispose]: () => context.close(),
+      };
+    },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+/** A program that is Chromium in a namespace: playwright starts one file, without arguments of its own before it. */
+async function wrapper(resources: AsyncDisposableStack, namespace: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'latchkey-chromium-'));
+  resources.defer(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, 'chromium');
+  await writeFile(file, `#!/bin/sh\nexec ip netns exec ${namespace} ${CHROMIUM} "$@"\n`);
+  await chmod(file, 0o700);
+  return file;
+}
+
+/** What makes a page hard to use; every line names one thing. */
+export function flaws(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const found: string[] = [];
+    const name = (element: Element) => `${element.tagName.toLowerCase()} "${element.textContent?.trim().slice(0, 40)}"`;
+    const width = document.documentElement.clientWidth;
+    if (document.documentElement.scrollWidth > width) found.push('the page is wider than the window');
+    for (const element of document.querySelectorAll('body *')) {
+      const box = element.getBoundingClientRect();
+      if (box.width === 0 || box.height === 0) continue;
+      if (box.left < 0 || box.right > width) found.push(`${name(element)} is cut off`);
+      if (element.matches('input, button, a') && box.height < 44) found.push(`${name(element)} is small for a finger`);
+      const style = getComputedStyle(element);
+      if (element.matches('input') && Number.parseFloat(style.fontSize) < 16)
+        found.push(`${name(element)} makes phones zoom`);
+      const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent?.trim() !== '');
+      if (!hasText) continue;
+      if (Number.parseFloat(style.fontSize) < 14) found.push(`${name(element)} is in small print`);
+      const contrast = contrastOf(channels(style.color), background(element));
+      if (!(contrast >= 4.5)) found.push(`${name(element)} has a contrast of ${contrast.toFixed(1)}`);
+    }
+    return found;
+
+    function channels(color: string): number[] {
+      return (color.match(/[\d.]+/g) ?? []).map(Number);
+    }
+
+    /** The nearest opaque background; a page that sets none can't be judged, which is a flaw too (contrast NaN). */
+    function background(element: Element | null): number[] {
+      for (let one = element; one !== null; one = one.parentElement) {
+        const color = channels(getComputedStyle(one).backgroundColor);
+        if (color.length === 3 || color[3] === 1) return color;
+      }
+      return [Number.NaN, Number.NaN, Number.NaN];
+    }
+
+    /** WCAG 2.2, contrast ratio. */
+    function contrastOf(one: number[], other: number[]): number {
+      const [high = 0, low = 0] = [luminance(one), luminance(other)].sort((a, b) => b - a);
+      return (high + 0.05) / (low + 0.05);
+    }
+
+    function luminance(color: number[]): number {
+      const [red = 0, green = 0, blue = 0] = color.map((value) => {
+        const part = value / 255;
+        return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    }
+  });
+}
