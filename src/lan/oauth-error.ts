@@ -21,17 +21,19 @@ const STATUS: Readonly<Record<OAuthErrorCode, number>> = {
 /**
  * Answers with an OAuth error.
  * @param more `error_uri`, where there is a page that helps
+ * @param status where HTTP has a better one than the error's own
  */
 export function sendError(
   reply: FastifyReply,
   error: OAuthErrorCode,
   description: string,
   more: { readonly error_uri?: string } = {},
+  status: number = STATUS[error],
 ): FastifyReply {
   // RFC 6749, 5.2: the description may hold %x20-21 / %x23-5B / %x5D-7E.
   const error_description = description.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "'");
   return noStore(reply)
-    .code(STATUS[error])
+    .code(status)
     .send({ error, error_description, ...more });
 }
 

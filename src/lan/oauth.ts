@@ -27,7 +27,7 @@ export function serveOAuth(app: FastifyInstance, service: LanService): void {
 
   app.post('/oauth/token', {
     errorHandler(error: Error & { statusCode?: number }, _request, reply) {
-      if (error.statusCode === 413) return sendError(reply, 'invalid_request', 'the request is too large').code(413);
+      if (error.statusCode === 413) return sendError(reply, 'invalid_request', 'the request is too large', {}, 413);
       if (error.statusCode === 415) return sendError(reply, 'invalid_request', `send the request as ${FORM}`);
       if ((error.statusCode ?? 500) < 500) return sendError(reply, 'invalid_request', 'the request can not be read');
       throw error;
