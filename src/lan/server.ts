@@ -42,17 +42,28 @@ export interface LanServer extends AsyncDisposable {
   renewLeaf(leaf: LeafPem): void;
 }
 
-/** Bounds for clients that are slow, or worse: ms, bytes. */
-const PATIENCE = { headersTimeout: 10_000, requestTimeout: 15_000, keepAliveTimeout: 65_000, maxHeaderSize: 16 * 1024 };
+/** Bounds for clients that are slow, or worse: ms, bytes. The two timeouts are looked at once an interval. */
+const PATIENCE = {
+  headersTimeout: 10_000,
+  requestTimeout: 15_000,
+  connectionsCheckingInterval: 2000,
+  keepAliveTimeout: 65_000,
+  maxHeaderSize: 16 * 1024,
+};
+const TLS_PATIENCE = { ...PATIENCE, handshakeTimeout: 10_000, minVersion: 'TLSv1.2' } as const;
 const MOST_CONNECTIONS = 1000;
+/** What is given up on is told why, and gets so long to read it, in ms. */
+const LINGER = 1000;
+
+const UNREADABLE = 'The request can not be read.';
 
 /** @throws Failure `port_unavailable` */
 export async function serveLan(options: LanOptions): Promise<LanServer> {
   const { listen: addresses, leaf, timers } = options;
   const secure = await application(options, (app) => serveSecure(app, options));
-  const tls = { ...PATIENCE, minVersion: 'TLSv1.2', cert: leaf.certificate, key: leaf.key } as const;
+  const tls = { ...TLS_PATIENCE, cert: leaf.certificate, key: leaf.key };
   const https = await listen(
-    () => guarded(createSecureServer(tls, secure)),
+    () => guarded(createSecureServer(tls, secure), timers),
     addresses,
     options.httpsPort,
     'lan.https_port',
@@ -60,7 +71,7 @@ export async function serveLan(options: LanOptions): Promise<LanServer> {
   try {
     const plain = await application(options, (app) => servePlain(app, options, https.port));
     const http = await listen(
-      () => guarded(createServer(PATIENCE, plain)),
+      () => guarded(createServer(PATIENCE, plain), timers),
       addresses,
       options.httpPort,
       'lan.http_port',
@@ -83,7 +94,15 @@ export async function serveLan(options: LanOptions): Promise<LanServer> {
 
 async function application(options: LanOptions, routes: (app: FastifyInstance) => void): Promise<RequestListener> {
   const { hubName, names, log, ca } = options;
-  const app = fastify({ exposeHeadRoutes: false, bodyLimit: 16 * 1024, routerOptions: { maxParamLength: 200 } });
+  const app = fastify({
+    exposeHeadRoutes: false,
+    bodyLimit: 16 * 1024,
+    routerOptions: { maxParamLength: 200 },
+    // What Fastify itself refuses, such as "%zz" in an address, comes by no hook.
+    frameworkErrors: (_error, _request, reply) => {
+      reply.raw.writeHead(400, { 'content-type': 'text/plain; charset=utf-8' }).end(`${UNREADABLE}\n`);
+    },
+  });
   app.addHook('onRequest', async ({ headers }, reply) => {
     if (isOwnHost(headers.host, names)) return;
     return reply
@@ -97,7 +116,7 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
     return reply
       .code(status)
       .type('text/plain; charset=utf-8')
-      .send(status >= 500 ? 'The hub came upon an error; its log tells more.\n' : 'The request can not be read.\n');
+      .send(status >= 500 ? 'The hub came upon an error; its log tells more.\n' : `${UNREADABLE}\n`);
   });
   app.setNotFoundHandler((request, reply) => {
     const allowed = ['GET', 'POST'].filter(
@@ -139,12 +158,21 @@ function serveSecure(app: FastifyInstance, { service, hubName }: LanOptions): vo
   );
 }
 
+/** What the parser's errors are called on the wire; every other one is a bad request. */
+const REFUSALS: Readonly<Record<string, readonly [status: string, text: string]>> = {
+  HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'The address or the headers are too long.'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request took too long.'],
+};
+
 /** A request that is no HTTP gets a status, and nobody takes all the connections. */
-function guarded<S extends Server>(server: S): S {
+function guarded<S extends Server>(server: S, timers: Timers): S {
   server.maxConnections = MOST_CONNECTIONS;
   server.on('clientError', (error: Error & { code?: string }, socket: Duplex) => {
-    const status = error.code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request';
-    if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+    const [status, text] = REFUSALS[error.code ?? ''] ?? ['400 Bad Request', UNREADABLE];
+    const headers = `connection: close\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${text.length}`;
+    if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\n${headers}\r\n\r\n${text}`);
+    // One that never hangs up, or never came through the TLS handshake, would stay for ever.
+    timers.after(LINGER, () => socket.destroy());
   });
   return server;
 }
