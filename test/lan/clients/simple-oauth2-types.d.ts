@@ -1,0 +1,11 @@
+/** What the tests use of simple-oauth2's client credentials grant, beside what the emulator's tests declare. */
+declare module 'simple-oauth2' {
+  export class ClientCredentials {
+    constructor(options: {
+      client: { id: string; secret: string };
+      auth: { tokenHost: string; tokenPath: string };
+      options?: { authorizationMethod?: 'header' | 'body' };
+    });
+    getToken(params: { scope?: string }): Promise<AccessToken>;
+  }
+}
