@@ -109,6 +109,11 @@ export function codeSends(emulator: Emulator): number[] {
   return [...byCode.values()];
 }
 
+/** When the link with this state was polled, in ms since 1970. */
+export function pollTimes(emulator: Emulator, state: string): number[] {
+  return emulator.polls(state).map(({ at }) => at);
+}
+
 /** Changes a stopped hub's configuration. */
 export async function reconfigure(hub: HubProcess, change: (toml: string) => string): Promise<void> {
   const file = join(hub.directory, 'latchkey.toml');
