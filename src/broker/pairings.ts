@@ -1,7 +1,7 @@
 import type { Appliance } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { Callback } from '../core/lan-service.ts';
-import type { FailureReason, Pairing } from '../core/pairing.ts';
+import { advance, type FailureReason, type Pairing } from '../core/pairing.ts';
 import { sameSecret } from '../system/compare.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
@@ -24,11 +24,14 @@ export class Pairings implements AsyncDisposable {
     this.#context = context;
   }
 
-  /** Takes up the pairings that the last run left; the open ones go on. */
+  /** Takes up the pairings that the last run left; the newest of each appliance goes on where it is open. */
   async load(): Promise<void> {
-    for (const pairing of await this.#context.store.pairings()) {
-      const run = PairingRun.resume(this.#context, pairing);
-      this.#remember(run);
+    const kept = await this.#context.store.pairings();
+    const newest = new Map(kept.map(({ appliance, id }) => [appliance, id]));
+    for (const pairing of kept) {
+      const goesOn = newest.get(pairing.appliance) === pairing.id;
+      const taken = goesOn ? pairing : advance(pairing, { kind: 'failed', reason: 'replaced' });
+      this.#remember(PairingRun.resume(this.#context, taken));
     }
   }
 
@@ -38,7 +41,6 @@ export class Pairings implements AsyncDisposable {
    */
   async begin({ id, portal, scope }: Appliance): Promise<PairingRun> {
     const { random, clock } = this.#context.surroundings;
-    await this.#byAppliance.get(id)?.fail('replaced');
     const pairing: Pairing = {
       id: random.uuid(),
       appliance: id,
@@ -52,6 +54,8 @@ export class Pairings implements AsyncDisposable {
       step: { kind: 'asking' },
     };
     await this.#context.store.savePairing(pairing);
+    // Only now, so that one that can't be begun replaces none; and again while others are begun at the same time.
+    for (let open = this.#open(id); open !== undefined; open = this.#open(id)) await open.fail('replaced');
     const run = PairingRun.resume(this.#context, pairing);
     this.#remember(run);
     return run;
@@ -100,6 +104,11 @@ export class Pairings implements AsyncDisposable {
   /** Stops polling; the pairings stay open, and go on when the hub is started again. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#runs.values()].map((run) => run[Symbol.asyncDispose]()));
+  }
+
+  #open(appliance: string): PairingRun | undefined {
+    const run = this.#byAppliance.get(appliance);
+    return run?.pairing.step.kind === 'ended' ? undefined : run;
   }
 
   #remember(run: PairingRun): void {
