@@ -1,7 +1,7 @@
 import { backoffDelay } from '../core/backoff.ts';
 import { type Instant, LONGEST_TIMER } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
-import { succeed } from '../core/grant.ts';
+import { type Grant, succeed } from '../core/grant.ts';
 import type { TokenOutcome } from '../core/outcome.ts';
 import {
   advance,
@@ -19,6 +19,8 @@ import type { PairingContext } from './pairing-context.ts';
 
 /** A code lives 30 to 60 s; one that could not be sent in this time is given up, in ms. */
 const CODE_LIFETIME = 60_000;
+/** How often a grant that changes while it is replaced is looked at again. */
+const MOST_REPLACED = 10;
 const CONFIG_BACKOFF = { base: 2000, cap: 30_000 };
 const EXCHANGE_BACKOFF = { base: 1000, cap: 5000 };
 
@@ -34,6 +36,9 @@ export class PairingRun implements AsyncDisposable {
   /** Ends the wait or the request under way whenever the pairing moves on. */
   #step = new AbortController();
   #exchange: Promise<void> | null = null;
+  /** The grant being put in place. */
+  #concluding: Promise<void> | null = null;
+  #writes: Promise<unknown> = Promise.resolve();
   #stopping = false;
   readonly #watchers = new Set<() => void>();
   #done: Promise<void> = Promise.resolve();
@@ -86,8 +91,9 @@ export class PairingRun implements AsyncDisposable {
     await this.#exchange;
   }
 
-  /** Ends the pairing, unless it has ended already. */
+  /** Ends the pairing, unless it has ended already, or ends just now with its grant being put in place. */
   async fail(reason: FailureReason): Promise<void> {
+    await this.#concluding?.catch(() => undefined);
     await this.#move({ kind: 'failed', reason });
   }
 
@@ -174,35 +180,29 @@ export class PairingRun implements AsyncDisposable {
     const { clock, timers } = this.#context.surroundings;
     const since = clock.now().uptime;
     try {
-      await this.#context.store.savePairing(this.#pairing);
+      await this.#save(this.#pairing);
     } catch (error) {
       this.#log('error', 'store could not be written', { error: messageOf(error) });
-      // The code was not sent. What can't be written down is not started.
-      this.#pairing = {
-        ...this.#pairing,
-        spentCodes: this.#pairing.spentCodes.slice(0, -1),
-        step: { kind: 'waiting', link },
-      };
-      this.#changed();
-      return;
+      // What can't be written down is not started.
+      return this.#move({ kind: 'not_sent' });
     }
     let outcome: TokenOutcome | undefined;
     let sent = clock.now();
     for (let attempt = 1; found !== undefined; attempt++) {
+      if (this.#pairing.step.kind !== 'exchanging') return;
+      if (this.#stopping) return this.#move({ kind: 'not_sent' });
       sent = clock.now();
       outcome = await found.portal.exchange(link.tokenUrl, code, scope);
       if ('portalTime' in outcome) this.#context.portalClock.learn(outcome.portalTime);
       if (outcome.kind !== 'not_sent' && outcome.kind !== 'deferred') break;
-      if (this.#pairing.step.kind !== 'exchanging') return;
-      const delay = backoffDelay(EXCHANGE_BACKOFF, attempt, this.#fraction);
       const asked = outcome.kind === 'deferred' ? (outcome.retryAfter ?? 0) : 0;
-      if (this.#stopping || clock.now().uptime - since + Math.max(delay, asked) > CODE_LIFETIME) break;
-      await timers.sleep(Math.max(delay, asked));
+      const delay = Math.max(asked, backoffDelay(EXCHANGE_BACKOFF, attempt, this.#fraction));
+      if (clock.now().uptime - since + delay > CODE_LIFETIME) break;
+      if (!this.#stopping) await timers.sleep(delay, this.#step.signal);
     }
     if (outcome?.kind === 'granted') return this.#conclude(appliance, outcome, sent);
     this.#log('warn', 'code was not exchanged', { outcome: outcome?.kind, detail: outcome?.detail });
-    // Left as it is, a stopped hub's exchange counts as lost when it is started again.
-    if (!this.#stopping) await this.#move(afterExchange(outcome));
+    await this.#move(afterExchange(outcome));
   }
 
   async #conclude(
@@ -210,27 +210,45 @@ export class PairingRun implements AsyncDisposable {
     { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
     sent: Instant,
   ): Promise<void> {
-    const { store, grants } = this.#context;
     // Ended meanwhile (replaced, cancelled): nobody wants these tokens any more.
     if (this.#pairing.step.kind !== 'exchanging') return;
-    if (tokens.refreshToken === null) {
+    const { refreshToken } = tokens;
+    const { scope } = this.#pairing;
+    if (refreshToken === null) {
       this.#log('warn', 'the portal gave no refresh token');
       await this.#move({ kind: 'failed', reason: 'portal_rejected' });
       return;
     }
-    const before = { appliance, generation: await store.generation(appliance), scope: this.#pairing.scope };
-    const grant = succeed(before, tokens.refreshToken, tokens, sent, portalTime);
-    const paired = advance(this.#pairing, { kind: 'paired', scope: grant.scope });
-    const save = () => store.concludePairing(paired, grant);
-    const saved = await save().catch((error: unknown) => {
-      this.#log('error', 'store could not be written', { error: messageOf(error) });
-      return null;
-    });
-    if (saved === false) throw new Error('another hub wrote this grant at the same time');
-    grants.adopt(grant, saved === null ? save : null);
-    this.#pairing = paired;
-    this.#log('info', 'paired', { scope: grant.scope });
-    this.#changed();
+    this.#concluding = this.#putInPlace(appliance, (generation) =>
+      succeed({ appliance, generation, scope }, refreshToken, tokens, sent, portalTime),
+    );
+    try {
+      await this.#concluding;
+    } finally {
+      this.#concluding = null;
+    }
+  }
+
+  /** @param after the grant that follows one with this generation */
+  async #putInPlace(appliance: string, after: (generation: number) => Grant): Promise<void> {
+    const { store, grants } = this.#context;
+    for (let attempt = 1; attempt <= MOST_REPLACED; attempt++) {
+      const grant = after(await store.generation(appliance));
+      const paired = advance(this.#pairing, { kind: 'paired', scope: grant.scope });
+      const save = () => store.concludePairing(paired, grant);
+      const saved = await save().catch((error: unknown) => {
+        this.#log('error', 'store could not be written', { error: messageOf(error) });
+        return null;
+      });
+      // A refresh of the grant before was quicker. A person has just logged in for this one, so it takes the place.
+      if (saved === false) continue;
+      grants.adopt(grant, saved === null ? save : null);
+      this.#pairing = paired;
+      this.#log('info', 'paired', { scope: grant.scope });
+      this.#changed();
+      return;
+    }
+    throw new Error('other writes of this grant came between, again and again');
   }
 
   /** Whatever became of it, the code may have been spent. */
@@ -248,10 +266,17 @@ export class PairingRun implements AsyncDisposable {
     if (step.kind === 'ended' && step.result.kind === 'failed') {
       this.#log('info', 'pairing ended', { reason: step.result.reason });
     }
-    await this.#context.store.savePairing(next).catch((error: unknown) => {
+    await this.#save(next).catch((error: unknown) => {
       this.#log('error', 'store could not be written', { error: messageOf(error) });
     });
     this.#changed();
+  }
+
+  /** Writes one after the other: sealing takes its time, and an older step must not come to lie over a newer one. */
+  #save(pairing: Pairing): Promise<void> {
+    const write = this.#writes.then(() => this.#context.store.savePairing(pairing));
+    this.#writes = write.catch(() => undefined);
+    return write;
   }
 
   #changed(): void {

@@ -51,6 +51,8 @@ export interface Pairing {
 export type PairingEvent =
   | { readonly kind: 'link'; readonly link: Link }
   | { readonly kind: 'code'; readonly hash: string; readonly at: Instant }
+  /** The code never left the hub: it may come, and be taken, again. */
+  | { readonly kind: 'not_sent' }
   /** The portal took no tokens out for the code; the login may be tried again through the same link. */
   | { readonly kind: 'code_refused'; readonly setback: 'code_refused' | 'portal_rejected' }
   /** The portal may have acted on the code: only a fresh link is safe. */
@@ -76,6 +78,9 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
         spentCodes: [...pairing.spentCodes, event.hash],
         step: { kind: 'exchanging', link: step.link, since: event.at },
       };
+    case 'not_sent':
+      if (step.kind !== 'exchanging') return pairing;
+      return { ...pairing, spentCodes: pairing.spentCodes.slice(0, -1), step: { kind: 'waiting', link: step.link } };
     case 'code_refused':
       if (step.kind !== 'exchanging') return pairing;
       return { ...pairing, setback: event.setback, step: { kind: 'waiting', link: step.link } };
