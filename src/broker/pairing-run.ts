@@ -22,6 +22,8 @@ const CODE_LIFETIME = 60_000;
 /** How often a grant that changes while it is replaced is looked at again. */
 const MOST_REPLACED = 10;
 const CONFIG_BACKOFF = { base: 2000, cap: 30_000 };
+/** A code lives 30 s at least: one that comes while the portal can't be polled must not be missed. */
+const POLL_BACKOFF = { base: 5000, cap: 20_000 };
 const EXCHANGE_BACKOFF = { base: 1000, cap: 5000 };
 
 /**
@@ -163,12 +165,14 @@ export class PairingRun implements AsyncDisposable {
     const { signal } = this.#step;
     const portal = this.#context.portalOf(this.#pairing.portal)?.portal;
     if (portal === undefined) return this.fail('misconfigured');
-    while (!signal.aborted && !this.#stopping) {
-      const wait = pollDelay(this.#context.times.pollInterval, this.#askedDelay, this.#fraction);
+    for (let failures = 0; !signal.aborted && !this.#stopping; ) {
+      const slower = failures === 0 ? 0 : backoffDelay(POLL_BACKOFF, failures, this.#fraction);
+      const wait = Math.max(slower, pollDelay(this.#context.times.pollInterval, this.#askedDelay, this.#fraction));
       if (!(await this.#pause(wait, signal))) return;
       const poll = await portal.pollCode(link.codeUrl, signal);
       if (signal.aborted) return;
       this.#note(poll);
+      failures = poll.kind === 'unreachable' ? failures + 1 : 0;
       if (poll.kind === 'code') await this.takeCode(poll.code);
     }
   }
