@@ -79,6 +79,19 @@ describe('a grant that is at work', () => {
     },
   );
 
+  test('has the age of its token counted from when it was asked for, and not from when a slow answer came', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('token', { kind: 'wait', until: answer.promise });
+    const refreshing = home.run.grants.refresh(id);
+    await expect.poll(() => home.emulator.grants()[0]?.generation).toBe(2);
+    home.time.skip(20 * SECOND);
+    answer.resolve();
+    await refreshing;
+    expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ expiresIn: 3580 });
+  });
+
   test('keeps its refresh token where the answer brings none', async () => {
     await using home = await Home.start({ emulator: { refreshGrace: 9 } });
     const id = await home.paired();

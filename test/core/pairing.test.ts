@@ -20,6 +20,7 @@ const events = {
   link: { kind: 'link', link: NEW_LINK },
   code: { kind: 'code', hash: 'hash-of-the-code', at: at(2) },
   'spent code': { kind: 'code', hash: 'hash-of-a-spent-code', at: at(2) },
+  'not sent': { kind: 'not_sent' },
   'code refused': { kind: 'code_refused', setback: 'code_refused' },
   'answer lost': { kind: 'answer_lost' },
   paired: { kind: 'paired', scope: 'Monitoring' },
@@ -40,6 +41,7 @@ const table: Record<keyof typeof steps, Partial<Record<keyof typeof events, Pair
     deadline: failed('expired'),
   },
   exchanging: {
+    'not sent': { kind: 'waiting', link: LINK },
     'code refused': { kind: 'waiting', link: LINK },
     'answer lost': { kind: 'asking' },
     paired,
@@ -65,6 +67,11 @@ test('a code that was taken is remembered, and is not taken again after it was r
   const waiting = advance(exchanging, events['code refused']);
   expect(advance(waiting, events.code)).toBe(waiting);
   expect(advance(waiting, { ...events.code, hash: 'another' }).step.kind).toBe('exchanging');
+});
+
+test('a code that was never sent may be taken again', () => {
+  const waiting = pairingOf(steps.waiting, { spentCodes: ['another'] });
+  expect(advance(advance(waiting, events.code), events['not sent'])).toEqual(waiting);
 });
 
 test('a code that was taken is not taken again through the fresh link after its answer was lost', () => {

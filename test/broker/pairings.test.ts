@@ -1,0 +1,713 @@
+import { describe, expect, test } from 'vitest';
+import type { PairingRun } from '../../src/broker/pairing-run.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { Home, type HomeOptions, resultOf } from './home.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const REDIRECT: HomeOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
+
+const stateOf = (run: PairingRun) => resultOf(run.pairing.step);
+
+/** A home with an appliance, and its pairing begun. */
+async function begun(options: HomeOptions = {}) {
+  const home = await Home.start(options);
+  const { appliance } = await home.add('wallbox');
+  return { home, id: appliance.id, run: await home.begin('wallbox') };
+}
+
+/** Brings to the hub what the portal's redirect carries. */
+function follow(home: Home, location: string) {
+  const url = new URL(location);
+  const nonce = url.pathname.split('/').at(-1) ?? '';
+  const code = url.searchParams.get('code');
+  const error = url.searchParams.get('error');
+  if (code !== null) return home.run.pairings.receive(nonce, { kind: 'code', code: new Secret(code) });
+  return home.run.pairings.receive(nonce, error === null ? { kind: 'nothing' } : { kind: 'error', error });
+}
+
+/** The codes that were sent to the token endpoint. */
+function codesSent(home: Home): string[] {
+  return home.portal
+    .requests('token')
+    .map(({ form }) => form.get('code'))
+    .filter((code) => code !== null);
+}
+
+function expectNoCodeTwice(home: Home): void {
+  expect(new Set(codesSent(home)).size).toBe(codesSent(home).length);
+  expect(home.emulator.observations.codesRepeated).toBe(0);
+}
+
+describe('by polling', () => {
+  test('a login is noticed, the code is exchanged once, and polling stops', async () => {
+    const { home, id, run } = await begun();
+    await using _ = home;
+    expect(stateOf(run)).toBe('waiting');
+    await home.time.pass(60 * SECOND);
+    await home.login(run);
+    await home.time.pass(10 * SECOND);
+    expect(run.pairing.step).toEqual({ kind: 'ended', result: { kind: 'paired', scope: 'Monitoring' } });
+    const polls = home.portal.requests('code').length;
+    await home.time.pass(10 * MINUTE);
+    expect(home.portal.requests('code')).toHaveLength(polls);
+    expect(home.exchanges).toBe(1);
+    expect(await home.whoami(await home.token(id))).toBe(200);
+    expect(home.portal.requests('token')[0]?.form.get('scope')).toBe('Monitoring');
+  });
+
+  test.each([0, 0.5, 0.999])('the polls are 5 to 10 s apart (jitter %d)', async (fraction) => {
+    const { home, run } = await begun({ fraction });
+    await using _ = home;
+    const { step } = run.pairing;
+    const state = new URL(step.kind === 'waiting' ? step.link.codeUrl : '').searchParams.get('state') ?? '';
+    await home.time.pass(5 * MINUTE);
+    const times = home.emulator.polls(state).map(({ at }) => at);
+    const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+    expect(gaps.length).toBeGreaterThan(29);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(5 * SECOND);
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(10 * SECOND);
+  });
+
+  test('a portal that is out of reach is asked less and less, and not so seldom that a code could be missed', async () => {
+    const { home, run } = await begun({ fraction: 0.999 });
+    await using _ = home;
+    home.portal.fail('code', ...Array(1000).fill({ kind: 'answer', status: 500 } as const));
+    await home.time.pass(5 * MINUTE);
+    expect(home.portal.requests('code').length).toBeLessThan(20);
+    expect(home.portal.requests('code').length).toBeGreaterThan(14);
+    expect(run.trouble).toBe('HTTP 500');
+    expect(home.events.filter(({ event }) => event === 'portal out of reach while pairing')).toHaveLength(1);
+  });
+
+  test('a portal that says when to poll again gets that time', async () => {
+    const { home } = await begun();
+    await using _ = home;
+    home.portal.fail('code', { kind: 'answer', status: 429, headers: { 'retry-after': '60' } });
+    await home.time.pass(60 * SECOND);
+    expect(home.portal.requests('code')).toHaveLength(1);
+    await home.time.pass(20 * SECOND);
+    expect(home.portal.requests('code').length).toBeGreaterThan(1);
+  });
+
+  test('a cut network does not end it', async () => {
+    const { home, run } = await begun();
+    await using _ = home;
+    await home.portal.unplug();
+    await home.time.pass(2 * MINUTE);
+    expect(stateOf(run)).toBe('waiting');
+    await home.portal.plug();
+    await home.login(run);
+    await home.time.pass(30 * SECOND);
+    expect(stateOf(run)).toBe('paired');
+  });
+});
+
+describe('by redirect', () => {
+  test('the code that the browser brings is exchanged at once, and polling stops', async () => {
+    const { home, id, run } = await begun(REDIRECT);
+    await using _ = home;
+    expect(home.portal.requests('config')[0]?.query.get('redirect_url')).toBe(
+      `http://192.168.1.7:8480/callback/${run.pairing.nonce}`,
+    );
+    const pairing = await follow(home, await home.login(run));
+    expect(pairing?.step).toMatchObject({ kind: 'ended', result: { kind: 'paired' } });
+    await home.time.pass(5 * MINUTE);
+    expect(home.portal.requests('code')).toHaveLength(0);
+    expect(home.exchanges).toBe(1);
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  });
+
+  test('a browser that does not reach the hub is no loss: polling goes on beside it from the start', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    await home.login(run);
+    await home.time.pass(10 * SECOND);
+    expect(stateOf(run)).toBe('paired');
+  });
+
+  test('the result page may be reloaded, and the code is not sent again', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    const location = await home.login(run);
+    await follow(home, location);
+    const again = await follow(home, location);
+    expect(again?.step).toMatchObject({ kind: 'ended', result: { kind: 'paired' } });
+    expect(home.exchanges).toBe(1);
+  });
+
+  test('both ways at the same moment come to one exchange', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    const location = await home.login(run);
+    const code = new Secret(new URL(location).searchParams.get('code') ?? '');
+    await Promise.all([follow(home, location), run.takeCode(code), follow(home, location), run.takeCode(code)]);
+    expect(stateOf(run)).toBe('paired');
+    expect(home.exchanges).toBe(1);
+  });
+
+  test('a nonce that the hub never gave out leads nowhere', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    const planted = new Secret('a-code-of-a-stranger');
+    for (const nonce of [
+      '',
+      'x',
+      run.pairing.nonce.slice(1),
+      `${run.pairing.nonce}x`,
+      run.pairing.nonce.toLowerCase(),
+    ]) {
+      if (nonce === run.pairing.nonce) continue;
+      expect(await home.run.pairings.receive(nonce, { kind: 'code', code: planted })).toBeNull();
+    }
+    expect(home.exchanges).toBe(0);
+    expect(stateOf(run)).toBe('waiting');
+  });
+
+  test('a callback without code and error changes nothing', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    expect(await home.run.pairings.receive(run.pairing.nonce, { kind: 'nothing' })).toBe(run.pairing);
+    expect(stateOf(run)).toBe('waiting');
+  });
+
+  test('a person who refuses ends it', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    await follow(home, await home.login(run, true));
+    expect(stateOf(run)).toBe('refused_by_user');
+    expect(await home.run.store.pairings()).toMatchObject([{ step: { result: { reason: 'refused_by_user' } } }]);
+  });
+
+  test('a portal that refuses the redirect address is asked again without it, and polled', async () => {
+    const id = '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01';
+    const clients = [{ id, secret: 'the secret', redirectUrl: 'refuse' as const }];
+    const { home, run } = await begun({ ...REDIRECT, emulator: { clients } });
+    await using _ = home;
+    expect(home.portal.requests('config').map(({ query }) => query.has('redirect_url'))).toEqual([true, false]);
+    await home.login(run);
+    await home.time.pass(10 * SECOND);
+    expect(stateOf(run)).toBe('paired');
+  });
+
+  test.each([408, 429, 503])('HTTP %d is no refusal of the redirect address: it is asked for again', async (status) => {
+    await using home = await Home.start(REDIRECT);
+    await home.add('wallbox');
+    home.portal.fail('config', { kind: 'answer', status });
+    const run = await home.begin('wallbox');
+    expect(stateOf(run)).toBe('asking');
+    expect(run.trouble).toBe(`HTTP ${status}`);
+    await home.time.pass(10 * SECOND);
+    expect(stateOf(run)).toBe('waiting');
+    expect(run.trouble).toBeNull();
+    expect(home.portal.requests('config').map(({ query }) => query.has('redirect_url'))).toEqual([true, true]);
+  });
+});
+
+describe('a pairing ends', () => {
+  test('when its time is over', async () => {
+    const { home, run } = await begun();
+    await using _ = home;
+    await home.time.pass(14 * MINUTE);
+    expect(stateOf(run)).toBe('waiting');
+    await home.time.pass(MINUTE + SECOND);
+    expect(stateOf(run)).toBe('expired');
+    const polls = home.portal.seen.length;
+    await home.time.pass(MINUTE);
+    expect(home.portal.seen).toHaveLength(polls);
+  });
+
+  test('when its time is over and the portal never answered', async () => {
+    await using home = await Home.start();
+    await home.add('wallbox');
+    await home.portal.unplug();
+    const run = await home.begin('wallbox');
+    await home.time.pass(15 * MINUTE + SECOND);
+    expect(stateOf(run)).toBe('expired');
+  });
+
+  test('when it is cancelled, and a login afterwards changes nothing', async () => {
+    const { home, id, run } = await begun(REDIRECT);
+    await using _ = home;
+    const location = await home.login(run);
+    await home.run.pairings.end(id, 'cancelled');
+    expect((await follow(home, location))?.step).toMatchObject({ result: { reason: 'cancelled' } });
+    await home.time.pass(MINUTE);
+    expect(home.exchanges).toBe(0);
+    expect(await home.token(id)).toBe('not_paired');
+  });
+
+  test('when another one is begun for its appliance', async () => {
+    const { home, id, run } = await begun(REDIRECT);
+    await using _ = home;
+    const old = await home.login(run);
+    const second = await home.begin('wallbox');
+    expect(stateOf(run)).toBe('replaced');
+    expect((await follow(home, old))?.step).toMatchObject({ result: { reason: 'replaced' } });
+    expect(home.exchanges).toBe(0);
+    expect(home.run.pairings.ofAppliance(id)).toBe(second);
+    await follow(home, await home.login(second));
+    expect(stateOf(second)).toBe('paired');
+  });
+
+  test('but for one, when several are begun for its appliance at the same moment', async () => {
+    await using home = await Home.start();
+    const { appliance } = await home.add('wallbox');
+    const runs = await Promise.all([1, 2, 3].map(() => home.run.pairings.begin(appliance)));
+    await home.time.settle();
+    expect(runs.map(stateOf).sort()).toEqual(['replaced', 'replaced', 'waiting']);
+    expect(stateOf(home.run.pairings.ofAppliance(appliance.id) ?? there())).toBe('waiting');
+  });
+
+  test('not when another one can not be begun', async () => {
+    const { home, run } = await begun();
+    await using _ = home;
+    home.unwritable.add('savePairing');
+    await expect(home.begin('wallbox')).rejects.toMatchObject({ code: 'store_unwritable' });
+    home.unwritable.clear();
+    await home.login(run);
+    await home.time.pass(10 * SECOND);
+    expect(stateOf(run)).toBe('paired');
+  });
+
+  test('when the portal will not have it', async () => {
+    await using home = await Home.start();
+    await home.add('wallbox');
+    home.portal.fail('config', { kind: 'answer', status: 403 });
+    expect(stateOf(await home.begin('wallbox'))).toBe('portal_rejected');
+  });
+
+  test('when the portal names a foreign address, and nothing goes there', async () => {
+    await using home = await Home.start();
+    await home.add('wallbox');
+    const foreign = (body: string) => body.replace(/http:[^"]*sso\\?\/token/, 'https://evil.example/sso/token');
+    home.portal.fail('config', { kind: 'alter', with: foreign });
+    const run = await home.begin('wallbox');
+    expect(stateOf(run)).toBe('foreign_origin');
+    await home.time.pass(MINUTE);
+    expect(home.exchanges).toBe(0);
+  });
+
+  test('when its portal is no longer configured', async () => {
+    await using home = await Home.start();
+    await home.add('wallbox');
+    home.configured = false;
+    expect(stateOf(await home.begin('wallbox'))).toBe('misconfigured');
+  });
+
+  test('when the portal does not know the hub', async () => {
+    const { home, run } = await begun();
+    await using _ = home;
+    home.portal.fail('token', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' });
+    await home.login(run);
+    await home.time.pass(10 * SECOND);
+    expect(stateOf(run)).toBe('misconfigured');
+  });
+
+  test('when the portal gives no refresh token: nothing could be kept fresh', async () => {
+    const { home, id, run } = await begun();
+    await using _ = home;
+    home.portal.fail('token', { kind: 'alter', with: (body) => body.replace('refresh_token', 'x') });
+    await home.login(run);
+    await home.time.pass(10 * SECOND);
+    expect(stateOf(run)).toBe('portal_rejected');
+    expect(await home.token(id)).toBe('not_paired');
+  });
+});
+
+describe('a code', () => {
+  test('that the portal refuses does not end the pairing: a good one may come after it', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    await home.run.pairings.receive(run.pairing.nonce, { kind: 'code', code: new Secret('a-code-of-nobody') });
+    expect(stateOf(run)).toBe('waiting');
+    await home.login(run);
+    await home.time.pass(10 * SECOND);
+    expect(stateOf(run)).toBe('paired');
+    expect(home.exchanges).toBe(2);
+    expectNoCodeTwice(home);
+  });
+
+  test('that was refused is not sent again though the portal goes on serving it, and names the failure at the end', async () => {
+    const { home, run } = await begun();
+    await using _ = home;
+    home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
+    await home.login(run);
+    await home.time.pass(40 * SECOND);
+    expect(home.exchanges).toBe(1);
+    expect(stateOf(run)).toBe('waiting');
+    await home.time.pass(15 * MINUTE);
+    expect(stateOf(run)).toBe('code_refused');
+    expectNoCodeTwice(home);
+  });
+
+  test.each(['drop', 'commit then drop', 'truncate'] as const)(
+    'whose answer is lost (%s) leads to a fresh link, and is never sent again',
+    async (kind) => {
+      const { home, id, run } = await begun({ ...REDIRECT, emulator: { codeUrlAfterExchange: 'served' } });
+      await using _ = home;
+      home.portal.fail('token', { kind });
+      const location = await home.login(run);
+      await follow(home, location);
+      await home.time.settle();
+      expect(stateOf(run)).toBe('waiting');
+      expect(home.portal.requests('config')).toHaveLength(2);
+      await follow(home, location);
+      await home.time.pass(30 * SECOND);
+      expect(home.exchanges).toBe(1);
+      await follow(home, await home.login(run));
+      expect(stateOf(run)).toBe('paired');
+      expect(await home.whoami(await home.token(id))).toBe(200);
+      expectNoCodeTwice(home);
+    },
+  );
+
+  test('that could not be sent is sent again while it lives', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    const location = await home.login(run);
+    await home.portal.unplug();
+    const received = follow(home, location);
+    await home.time.pass(5 * SECOND);
+    expect(stateOf(run)).toBe('exchanging');
+    await home.portal.plug();
+    await home.time.pass(10 * SECOND);
+    await received;
+    expect(stateOf(run)).toBe('paired');
+    expect(home.exchanges).toBe(1);
+  });
+
+  test('that could not be sent in its time is given up, and the login may be tried again through the same link', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    const location = await home.login(run);
+    await home.portal.unplug();
+    void follow(home, location);
+    await home.time.pass(70 * SECOND);
+    expect(stateOf(run)).toBe('waiting');
+    await home.portal.plug();
+    await follow(home, await home.login(run));
+    expect(stateOf(run)).toBe('paired');
+  });
+
+  test('that the portal will take later is sent again then', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    home.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '8' } });
+    const received = follow(home, await home.login(run));
+    await home.time.pass(7 * SECOND);
+    expect(home.exchanges).toBe(1);
+    await home.time.pass(2 * SECOND);
+    await received;
+    expect(stateOf(run)).toBe('paired');
+    expect(home.exchanges).toBe(2);
+  });
+
+  test('is not sent before it is written down', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    const disk = Promise.withResolvers<void>();
+    home.held.set('savePairing', disk.promise);
+    const received = follow(home, await home.login(run));
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    expect(home.exchanges).toBe(0);
+    disk.resolve();
+    await received;
+    expect(stateOf(run)).toBe('paired');
+  });
+
+  test('that can not be written down is not sent, and is tried again with the next poll', async () => {
+    const { home, run } = await begun();
+    await using _ = home;
+    home.unwritable.add('savePairing');
+    await home.login(run);
+    await home.time.pass(10 * SECOND);
+    expect(home.exchanges).toBe(0);
+    home.unwritable.clear();
+    await home.time.pass(10 * SECOND);
+    expect(stateOf(run)).toBe('paired');
+    expect(home.exchanges).toBe(1);
+  });
+});
+
+describe('a pairing that ends while its code is on the way', () => {
+  test('while it is written down: the code is not sent, and the end stays the end, also on disk', async () => {
+    const { home, id, run } = await begun(REDIRECT);
+    await using _ = home;
+    const location = await home.login(run);
+    const disk = Promise.withResolvers<void>();
+    home.held.set('savePairing', disk.promise);
+    const received = follow(home, location);
+    const ended = home.run.pairings.end(id, 'cancelled');
+    disk.resolve();
+    await Promise.all([received, ended]);
+    expect(stateOf(run)).toBe('cancelled');
+    expect(home.exchanges).toBe(0);
+    expect(await home.run.store.pairings()).toMatchObject([{ step: { result: { reason: 'cancelled' } } }]);
+  });
+
+  test('while it can not be written down: it is not brought back to life', async () => {
+    const { home, id, run } = await begun(REDIRECT);
+    await using _ = home;
+    const location = await home.login(run);
+    const disk = Promise.withResolvers<void>();
+    home.held.set('savePairing', disk.promise);
+    home.unwritable.add('savePairing');
+    const received = follow(home, location);
+    const ended = home.run.pairings.end(id, 'cancelled');
+    disk.resolve();
+    await Promise.all([received, ended]);
+    expect(stateOf(run)).toBe('cancelled');
+    await home.time.pass(MINUTE);
+    expect(home.portal.requests('code')).toHaveLength(0);
+  });
+
+  test('while the portal works on it: nobody gets its tokens', async () => {
+    const { home, id, run } = await begun(REDIRECT);
+    await using _ = home;
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('token', { kind: 'wait', until: answer.promise });
+    const received = follow(home, await home.login(run));
+    await expect.poll(() => home.emulator.grants().length).toBe(1);
+    await home.run.pairings.end(id, 'cancelled');
+    answer.resolve();
+    await received;
+    expect(stateOf(run)).toBe('cancelled');
+    expect(await home.token(id)).toBe('not_paired');
+    expect(await home.run.store.grants()).toEqual([]);
+  });
+
+  test.each(['generation', 'concludePairing'] as const)(
+    'while its grant is put in place (%s): memory and disk say the same of both',
+    async (step) => {
+      const { home, id, run } = await begun(REDIRECT);
+      await using _ = home;
+      const disk = Promise.withResolvers<void>();
+      home.held.set(step, disk.promise);
+      const received = follow(home, await home.login(run));
+      await expect.poll(() => home.emulator.grants().length).toBe(1);
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      const ended = home.run.pairings.end(id, 'cancelled');
+      disk.resolve();
+      await Promise.all([received, ended]);
+      await home.time.settle();
+      const paired = stateOf(run) === 'paired';
+      expect((await home.token(id)) === 'not_paired').toBe(!paired);
+      expect(await home.run.store.grants()).toHaveLength(paired ? 1 : 0);
+      expect((await home.run.store.pairings()).map((pairing) => resultOf(pairing.step))).toEqual([stateOf(run)]);
+    },
+  );
+});
+
+describe('an appliance that is active', () => {
+  test('keeps its grant at work until a new pairing brings another', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    const token = await home.token(id);
+    const run = await home.begin('wallbox');
+    expect(await home.token(id)).toBe(token);
+    await home.run.pairings.end(id, 'cancelled');
+    expect(await home.token(id)).toBe(token);
+    const second = await home.begin('wallbox');
+    await home.login(second);
+    await home.time.pass(10 * SECOND);
+    expect(stateOf(run)).toBe('cancelled');
+    expect(await home.token(id)).not.toBe(token);
+    expect(await home.run.store.generation(id)).toBe(2);
+  });
+
+  test('gets its new grant also where the old one is refreshed in the same moment', async () => {
+    await using home = await Home.start(REDIRECT);
+    const id = await home.paired();
+    const run = await home.begin('wallbox');
+    const location = await home.login(run);
+    const disk = Promise.withResolvers<void>();
+    home.held.set('concludePairing', disk.promise);
+    const received = follow(home, location);
+    await expect.poll(() => home.emulator.grants().length).toBe(2);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    await home.run.grants.refresh(id);
+    expect(await home.run.store.generation(id)).toBe(2);
+    disk.resolve();
+    await received;
+    expect(stateOf(run)).toBe('paired');
+    expect(await home.run.store.generation(id)).toBe(3);
+    expect((await home.run.store.grant(id))?.grant.accessToken.reveal()).toBe(await home.token(id));
+    expectNoCodeTwice(home);
+  });
+
+  test('gets its new grant though it can not be written, and it is saved later', async () => {
+    const { home, id, run } = await begun(REDIRECT);
+    await using _ = home;
+    home.unwritable.add('concludePairing');
+    await follow(home, await home.login(run));
+    expect(stateOf(run)).toBe('paired');
+    const token = await home.token(id);
+    expect(await home.whoami(token)).toBe(200);
+    expect(home.run.grants.get(id)?.health).toMatchObject({ problem: { code: 'store_unwritable' } });
+    home.unwritable.clear();
+    await home.time.pass(5 * MINUTE);
+    expect((await home.run.store.grant(id))?.grant.accessToken.reveal()).toBe(token);
+    expect(home.run.grants.get(id)?.health).toEqual({ kind: 'good' });
+  });
+});
+
+describe('a restart', () => {
+  test('takes up a pairing that had no link yet', async () => {
+    await using home = await Home.start();
+    await home.add('wallbox');
+    await home.portal.unplug();
+    const { pairing } = await home.begin('wallbox');
+    await home.stop();
+    await home.portal.plug();
+    await home.start();
+    await home.time.settle();
+    const run = home.run.pairings.get(pairing.id);
+    expect(stateOf(run)).toBe('waiting');
+    expect(run.pairing.nonce).toBe(pairing.nonce);
+  });
+
+  test.each(['stop', 'crash'] as const)(
+    '(%s) takes up a pairing whose link is out: the same link serves, by either way',
+    async (end) => {
+      const { home, run } = await begun(REDIRECT);
+      await using _ = home;
+      const location = await home.login(run);
+      await home[end]();
+      await home.start();
+      const again = home.run.pairings.get(run.pairing.id);
+      expect(again.pairing.step).toEqual(run.pairing.step);
+      expect(home.portal.requests('config')).toHaveLength(1);
+      if (end === 'stop') await follow(home, location);
+      else await home.time.pass(10 * SECOND);
+      expect(stateOf(again)).toBe('paired');
+    },
+  );
+
+  test('with a code on the way takes its answer for lost: a fresh link, and never the same code', async () => {
+    const { home, id, run } = await begun({ ...REDIRECT, emulator: { codeUrlAfterExchange: 'served' } });
+    await using _ = home;
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('token', { kind: 'wait', until: answer.promise });
+    const location = await home.login(run);
+    void follow(home, location);
+    await expect.poll(() => home.emulator.grants().length).toBe(1);
+    const crashed = home.crash();
+    answer.resolve();
+    await crashed;
+    home.time.reboot(home.time.wall + 20 * SECOND);
+    await home.start();
+    await home.time.settle();
+    const again = home.run.pairings.get(run.pairing.id);
+    expect(stateOf(again)).toBe('waiting');
+    expect(home.portal.requests('config')).toHaveLength(2);
+    await follow(home, location);
+    await home.time.pass(20 * SECOND);
+    expect(home.exchanges).toBe(1);
+    await follow(home, await home.login(again));
+    expect(stateOf(again)).toBe('paired');
+    expect(await home.whoami(await home.token(id))).toBe(200);
+    expectNoCodeTwice(home);
+  });
+
+  test('remembers how a pairing ended', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    const location = await home.login(run);
+    await follow(home, location);
+    await home.stop();
+    await home.start();
+    expect((await follow(home, location))?.step).toEqual(run.pairing.step);
+    expect(home.exchanges).toBe(1);
+    expect(home.run.pairings.ofAppliance(run.pairing.appliance)?.pairing.id).toBe(run.pairing.id);
+  });
+
+  test('after its time ends a pairing that was open', async () => {
+    const { home, run } = await begun();
+    await using _ = home;
+    await home.stop();
+    home.time.reboot(home.time.wall + 20 * MINUTE);
+    await home.start();
+    await home.time.pass(SECOND);
+    expect(stateOf(home.run.pairings.get(run.pairing.id))).toBe('expired');
+  });
+
+  test('goes on with the newest alone where two are open for one appliance', async () => {
+    const { home, run } = await begun();
+    await using _ = home;
+    const { store } = home.run;
+    await store.savePairing({ ...run.pairing, id: '22222222-2222-4222-8222-222222222222', nonce: 'another' });
+    await home.stop();
+    await home.start();
+    await home.time.settle();
+    expect(stateOf(home.run.pairings.get(run.pairing.id))).toBe('replaced');
+    expect(stateOf(home.run.pairings.ofAppliance(run.pairing.appliance) ?? there())).toBe('waiting');
+  });
+
+  test('does not wait for a code that is not sent yet, which the next run finds again', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    home.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '50' } });
+    void follow(home, await home.login(run));
+    await home.time.settle();
+    await home.stop();
+    await home.start();
+    expect(home.exchanges).toBe(1);
+    expect(stateOf(home.run.pairings.get(run.pairing.id))).toBe('waiting');
+    await home.time.pass(10 * SECOND);
+    expect(stateOf(home.run.pairings.get(run.pairing.id))).toBe('paired');
+  });
+
+  test('waits for a code that was sent, and keeps what it brings', async () => {
+    const { home, id, run } = await begun(REDIRECT);
+    await using _ = home;
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('token', { kind: 'wait', until: answer.promise });
+    void follow(home, await home.login(run));
+    await expect.poll(() => home.emulator.grants().length).toBe(1);
+    const stopping = home.stop();
+    answer.resolve();
+    await stopping;
+    await home.start();
+    expect(await home.whoami(await home.token(id))).toBe(200);
+    expect(stateOf(home.run.pairings.get(run.pairing.id))).toBe('paired');
+  });
+});
+
+test('an appliance that is removed takes its pairings with it', async () => {
+  const { home, id, run } = await begun(REDIRECT);
+  await using _ = home;
+  const location = await home.login(run);
+  await home.run.pairings.drop(id);
+  await home.run.appliances.remove(home.run.appliances.named('wallbox'));
+  expect(await follow(home, location)).toBeNull();
+  expect(() => home.run.pairings.get(run.pairing.id)).toThrow(expect.objectContaining({ code: 'pairing_unknown' }));
+  await home.time.pass(MINUTE);
+  expect(home.exchanges).toBe(0);
+});
+
+test('who watches a pairing is told of every step, until the watch is ended', async () => {
+  await using home = await Home.start(REDIRECT);
+  const { appliance } = await home.add('wallbox');
+  const run = await home.run.pairings.begin(appliance);
+  const steps: string[] = [];
+  const unwatch = run.watch(() => steps.push(stateOf(run)));
+  await home.time.settle();
+  await follow(home, await home.login(run));
+  expect(steps).toEqual(['waiting', 'exchanging', 'paired']);
+  unwatch();
+  await run.fail('cancelled');
+  expect(steps).toHaveLength(3);
+  expect(stateOf(run)).toBe('paired');
+});
+
+test('an appliance without a scope is paired without one', async () => {
+  await using home = await Home.start();
+  const id = await home.paired('wallbox', null);
+  expect(home.portal.requests('token')[0]?.form.has('scope')).toBe(false);
+  expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'token', scope: null });
+});
+
+function there(): never {
+  throw new Error('it is not there');
+}
