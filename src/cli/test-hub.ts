@@ -7,6 +7,7 @@ import { type Emulator, startEmulator, type UserOptions } from '../emulator/inde
 import { type Configuration, loadConfiguration, type PortalConfiguration } from '../hub/configuration.ts';
 import { type Hub, startHub } from '../hub/hub.ts';
 import { lanAddress } from '../hub/lan-address.ts';
+import { systemRandom } from '../system/random.ts';
 
 /** A portal of the configuration that is the emulator. */
 export function emulatedPortal(
@@ -43,8 +44,11 @@ export async function startTestHub(
   const stateDirectory = await passingStateDirectory(parts);
   const user = { name: 'demo', password: 'demo' };
   const host = lanAddress(configuration.lan.address) ?? '127.0.0.1';
-  const emulator = parts.use(await startEmulator({ host: '0.0.0.0', publicHost: host }));
-  const { clientId, clientSecret } = emulator;
+  const client = { id: systemRandom.uuid(), secret: systemRandom.token(24), name: `Latchkey on ${configuration.name}` };
+  const anyAddress = host.includes(':') ? '::' : '0.0.0.0';
+  const emulator = parts.use(await startEmulator({ host: anyAddress, publicHost: host, clients: [client] }));
+  const { clientId, clientSecret, baseUrl, frontendUrl } = emulator;
+  log.info('emulator started', { base_url: baseUrl, frontend_url: frontendUrl });
   const portals = [emulatedPortal(emulator, { name: 'emulator', clientId, clientSecret })];
   const hub = parts.use(await startHub({ ...configuration, stateDirectory, portals }, log));
   return { hub, emulator, user };
