@@ -17,7 +17,7 @@ export const PHONE: BrowserContextOptions = {
 export const SMALL_PHONE: BrowserContextOptions = { ...PHONE, viewport: { width: 320, height: 568 } };
 export const DESKTOP: BrowserContextOptions = { viewport: { width: 1280, height: 800 } };
 
-/** Nothing leaves the machine: names don't resolve, and Chromium's own services stay off. */
+/** Chromium's own services stay off. */
 const FLAGS = [
   '--no-sandbox',
   '--disable-dev-shm-usage',
@@ -27,8 +27,10 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE 10.77.0.*',
 ];
+
+/** For a browser that shares the machine's own network: nothing but loopback can be reached. */
+const LOOPBACK_ONLY = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1';
 
 /** Says why no browser can be started here, or null where it can. */
 export async function whyNoBrowser(): Promise<string | null> {
@@ -64,7 +66,8 @@ export interface Visit extends AsyncDisposable {
 export async function startBrowser(namespace?: string): Promise<Browser> {
   await using starting = new AsyncDisposableStack();
   const executablePath = namespace === undefined ? CHROMIUM : await wrapper(starting, namespace);
-  const browser = await chromium.launch({ executablePath, args: FLAGS });
+  const args = namespace === undefined ? [...FLAGS, LOOPBACK_ONLY] : FLAGS;
+  const browser = await chromium.launch({ executablePath, args });
   starting.defer(() => browser.close());
   const resources = starting.move();
   return {

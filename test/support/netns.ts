@@ -13,6 +13,8 @@ export interface Lan<Name extends string> extends AsyncDisposable {
 }
 
 export interface Host {
+  /** Its network namespace's name. */
+  readonly namespace: string;
   /** Its IPv4 address on the network, `10.77.0.x/24`, on the interface `eth0`. */
   readonly address: string;
   /** Its unique local IPv6 address on the same interface. */
@@ -20,7 +22,7 @@ export interface Host {
   /** Starts a program on this host; the network's end is the program's end. */
   spawn(command: string, args: readonly string[], options?: { env?: NodeJS.ProcessEnv; cwd?: string }): Process;
   /** Runs a program on this host to its end (10 s at most) and gives its stdout. */
-  run(command: string, args: readonly string[]): Promise<string>;
+  run(command: string, args: readonly string[], options?: { env?: NodeJS.ProcessEnv }): Promise<string>;
   /** Cuts or mends the cable. */
   plug(state: 'up' | 'down'): Promise<void>;
 }
@@ -114,6 +116,7 @@ async function addHost(
   // `ip netns exec` becomes the program, so a child's pid is the program's own.
   const inside = (command: string, args: readonly string[]) => ['netns', 'exec', namespace, command, ...args];
   return {
+    namespace,
     address,
     address6,
     spawn(command, args, options = {}) {
@@ -122,8 +125,8 @@ async function addHost(
       resources.defer(async () => void (await process.stop('SIGTERM')));
       return process;
     },
-    async run(command, args) {
-      return (await run('ip', inside(command, args), { timeout: 10_000, killSignal: 'SIGKILL' })).stdout;
+    async run(command, args, options = {}) {
+      return (await run('ip', inside(command, args), { timeout: 10_000, killSignal: 'SIGKILL', ...options })).stdout;
     },
     async plug(state) {
       await ip('-n', bridge, 'link', 'set', port, state);
