@@ -117,12 +117,13 @@ export async function controlSockets(file: string | undefined, env: NodeJS.Proce
     v.looseObject({ control_socket: v.optional(v.string()), state_dir: v.optional(v.string()) }),
     raw['hub'],
   );
-  const own = [
-    hub.success ? hub.output.control_socket : undefined,
-    hub.success && hub.output.state_dir !== undefined ? join(hub.output.state_dir, 'control.sock') : undefined,
-  ].filter((socket) => socket !== undefined);
-  const usual = ['/run/latchkey/control.sock', join(defaultStateDirectory(env), 'control.sock')];
-  return (own.length > 0 ? own.slice(0, 1) : usual).map((socket) => resolve(socket));
+  const { control_socket, state_dir } = hub.success ? hub.output : {};
+  const own = state_dir === undefined ? [] : [join(state_dir, 'control.sock')];
+  if (control_socket !== undefined) return [resolve(control_socket)];
+  if (own.length > 0 && path !== DEFAULT_FILE) return own.map((socket) => resolve(socket));
+  // Under systemd the socket is in $RUNTIME_DIRECTORY, wherever the state is.
+  const usual = ['/run/latchkey/control.sock', ...own, join(defaultStateDirectory(env), 'control.sock')];
+  return usual.map((socket) => resolve(socket));
 }
 
 /**
