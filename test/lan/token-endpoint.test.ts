@@ -1,0 +1,318 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
+
+const SCOPE = 'Monitoring RemoteControl';
+const GRANT = { grant_type: 'client_credentials' };
+
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+let client: HubClient;
+/** Paired, with a scope. */
+let heater: CredentialsAnswer;
+/** Paired, without a scope. */
+let meter: CredentialsAnswer;
+/** Registered, and not paired. */
+let fan: CredentialsAnswer;
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator());
+  hub = parts.use(await HubProcess.start({ emulator }));
+  client = parts.use(await HubClient.of(hub));
+  heater = await hub.addAppliance('heater', '--scope', SCOPE);
+  meter = await hub.addAppliance('meter');
+  fan = await hub.addAppliance('fan');
+  await hub.pair('heater', emulator);
+  await hub.pair('meter', emulator);
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await parts.disposeAsync();
+});
+
+/** What RFC 6749, 5.2 and DESIGN.md ask of every error. */
+function expectError(answer: Answer, status: number, error: string): Record<string, unknown> {
+  expect({ status: answer.status, ...jsonOf(answer) }).toMatchObject({ status, error });
+  expectNoStore(answer);
+  expect(answer.headers['content-type']).toMatch(/^application\/json/);
+  expect(answer.headers['www-authenticate'] !== undefined).toBe(status === 401);
+  const body = jsonOf(answer);
+  expect(body['error_description']).toMatch(/^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/);
+  expect(body).not.toHaveProperty('access_token');
+  return body;
+}
+
+function expectNoStore(answer: Answer): void {
+  expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
+}
+
+describe('a token', () => {
+  it.for(['basic', 'post'])('is given to an appliance that authenticates by client_secret_%s', async (method) => {
+    const { client_id, client_secret } = heater;
+    const answer = await (method === 'basic'
+      ? client.token(GRANT, { authorization: basic(heater) })
+      : client.token({ ...GRANT, client_id, client_secret }));
+    expect(answer.status).toBe(200);
+    expectNoStore(answer);
+    const body = jsonOf(answer);
+    expect(body).toEqual({
+      access_token: expect.any(String),
+      token_type: 'Bearer',
+      expires_in: expect.any(Number),
+      scope: SCOPE,
+    });
+    expect(emulator.secretsIssued('access_token')).toContain(body['access_token']);
+    expect(emulator.secretsIssued('refresh_token').some((secret) => answer.text.includes(secret))).toBe(false);
+  });
+
+  it('is the same for the grant’s own scope in any order', async () => {
+    const answer = await client.token(
+      { ...GRANT, scope: 'RemoteControl Monitoring' },
+      { authorization: basic(heater) },
+    );
+    expect({ status: answer.status, ...jsonOf(answer) }).toMatchObject({ status: 200, scope: SCOPE });
+  });
+
+  it('comes without a scope where the grant has none', async () => {
+    const answer = await client.token(GRANT, { authorization: basic(meter) });
+    expect(answer.status).toBe(200);
+    expect(jsonOf(answer)).not.toHaveProperty('scope');
+  });
+
+  it.for(['Monitoring', `${SCOPE} Everything`, 'monitoring remotecontrol'])(
+    'is refused for the other scope "%s", naming the grant’s own',
+    async (scope) => {
+      const answer = await client.token({ ...GRANT, scope }, { authorization: basic(heater) });
+      expect(expectError(answer, 400, 'invalid_scope')['error_description']).toContain(SCOPE);
+    },
+  );
+
+  it('is refused for any scope where the grant has none', async () => {
+    const answer = await client.token({ ...GRANT, scope: 'Monitoring' }, { authorization: basic(meter) });
+    expect(expectError(answer, 400, 'invalid_scope')['error_description']).toContain('no scope');
+  });
+
+  it('is refused before the appliance is paired, with the page where that can be seen', async () => {
+    const body = expectError(await client.token(GRANT, { authorization: basic(fan) }), 400, 'invalid_grant');
+    expect(body['error_uri']).toBe(`https://127.0.0.1:${hub.httpsPort}/`);
+    expect((await client.https(new URL(String(body['error_uri'])).pathname)).status).toBe(200);
+  });
+});
+
+describe('who is not authenticated gets 401 invalid_client', () => {
+  const cases: [string, () => [form: Record<string, string>, authorization?: string]][] = [
+    ['a wrong secret in the header', () => [GRANT, basic({ ...heater, client_secret: 'wrong' })]],
+    ['another appliance’s secret', () => [GRANT, basic({ ...heater, client_secret: meter.client_secret })]],
+    ['an unknown client', () => [GRANT, basic({ ...heater, client_id: crypto.randomUUID() })]],
+    ['the id in capitals', () => [GRANT, basic({ ...heater, client_id: heater.client_id.toUpperCase() })]],
+    ['no secret', () => [{ ...GRANT, client_id: heater.client_id }]],
+    ['an empty secret', () => [{ ...GRANT, client_id: heater.client_id, client_secret: '' }]],
+    ['no credentials', () => [GRANT]],
+    ['a wrong secret in the form', () => [{ ...GRANT, client_id: heater.client_id, client_secret: 'wrong' }]],
+    ['Basic that is no base64', () => [GRANT, 'Basic §§§']],
+    ['Basic with nothing', () => [GRANT, 'Basic ']],
+    ['Basic without a colon', () => [GRANT, `Basic ${Buffer.from(heater.client_id).toString('base64')}`]],
+    ['Basic with "%zz"', () => [GRANT, basic({ client_id: '%zz', client_secret: heater.client_secret })]],
+    ['Basic with a broken secret', () => [GRANT, basic({ ...heater, client_secret: '%zz' })]],
+    ['a bearer token', () => [GRANT, `Bearer ${heater.client_secret}`]],
+    ['Basic with line breaks inside', () => [GRANT, basic({ ...heater, client_secret: 'x\r\nx-injected: 1' })]],
+  ];
+  it.for(cases)('%s', async ([, make]) => {
+    const [form, authorization] = make();
+    const headers = authorization === undefined ? {} : { authorization: Buffer.from(authorization).toString('latin1') };
+    const answer = await client.token(form, headers);
+    expectError(answer, 401, 'invalid_client');
+    expect(answer.headers['www-authenticate']).toMatch(/^Basic realm="/);
+    expect(answer.headers).not.toHaveProperty('x-injected');
+  });
+
+  it('a secret that was replaced, at once; the new one is good', async () => {
+    const old = await hub.addAppliance('pump');
+    expectError(await client.token(GRANT, { authorization: basic(old) }), 400, 'invalid_grant');
+    const fresh = await hub.json<CredentialsAnswer>('appliance', 'rotate-secret', 'pump');
+    rememberSecrets([fresh.client_secret]);
+    expect(fresh).toMatchObject({ client_id: old.client_id, token_endpoint: old.token_endpoint });
+    expectError(await client.token(GRANT, { authorization: basic(old) }), 401, 'invalid_client');
+    expectError(await client.token(GRANT, { authorization: basic(fresh) }), 400, 'invalid_grant');
+  });
+
+  it('an appliance that was removed, though it was paired', async () => {
+    const lamp = await hub.addAppliance('lamp');
+    await hub.pair('lamp', emulator);
+    expect((await client.token(GRANT, { authorization: basic(lamp) })).status).toBe(200);
+    expect(await hub.cli('appliance', 'remove', 'lamp')).toMatchObject({ status: 0 });
+    expectError(await client.token(GRANT, { authorization: basic(lamp) }), 401, 'invalid_client');
+  });
+});
+
+describe('a request that breaks the rules', () => {
+  it.for([
+    ['no grant type', '', 'invalid_request'],
+    ['an empty grant type', 'grant_type=', 'invalid_request'],
+    ['an unknown grant type', 'grant_type=authorization_code&code=x', 'unsupported_grant_type'],
+    ['a repeated grant type', 'grant_type=client_credentials&grant_type=client_credentials', 'invalid_request'],
+    ['a repeated unknown parameter', 'grant_type=client_credentials&a=1&a=2', 'invalid_request'],
+    ['a scope that injects a header', 'grant_type=client_credentials&scope=a%0d%0ax-injected:%201', 'invalid_scope'],
+    ['another client_id in the form', 'grant_type=client_credentials&client_id=somebody', 'invalid_request'],
+    ['a second secret in the form', 'grant_type=client_credentials&client_secret=more', 'invalid_request'],
+  ] as const)('%s', async ([, form, error]) => {
+    const answer = await client.token(form, { authorization: basic(heater) });
+    expectError(answer, 400, error);
+    expect(answer.headers).not.toHaveProperty('x-injected');
+  });
+
+  it('may say its own client_id in the form beside the header', async () => {
+    const form = { ...GRANT, client_id: heater.client_id, client_secret: '', resource: 'ignored' };
+    expect((await client.token(form, { authorization: basic(heater) })).status).toBe(200);
+  });
+
+  it.for([
+    [{ 'content-type': 'application/json' }, '{"grant_type":"client_credentials"}'],
+    [{ 'content-type': 'multipart/form-data; boundary=x' }, '--x--'],
+    [{ 'content-type': ';;;' }, 'grant_type=client_credentials'],
+    [{ 'content-type': `${FORM}-not` }, 'grant_type=client_credentials'],
+    [{}, 'grant_type=client_credentials'],
+  ] as const)('is told the content type: %j', async ([headers, body]) => {
+    const answer = await client.https('/oauth/token', {
+      method: 'POST',
+      headers: { authorization: basic(heater), ...headers },
+      body,
+    });
+    expect(expectError(answer, 400, 'invalid_request')['error_description']).toContain(FORM);
+  });
+
+  it('may write the content type in any case, and with a charset', async () => {
+    const headers = {
+      authorization: basic(heater),
+      'content-type': 'Application/X-WWW-Form-URLencoded; charset=UTF-8',
+    };
+    expect((await client.token(GRANT, headers)).status).toBe(200);
+  });
+
+  it.for(['content-length', 'chunked'])('is too large (%s): 413', async (framing) => {
+    const body = `grant_type=client_credentials&x=${'x'.repeat(17_000)}`;
+    const head = ['POST /oauth/token HTTP/1.1', 'host: localhost', `content-type: ${FORM}`];
+    const answer = await client.rawHttps(
+      framing === 'chunked'
+        ? `${[...head, 'transfer-encoding: chunked'].join('\r\n')}\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
+        : `${[...head, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`,
+    );
+    expect(answer).toMatch(/^HTTP\/1.1 413 /);
+    expect(answer).toContain('"invalid_request"');
+    expect(answer).toContain('cache-control: no-store');
+  });
+
+  it.for(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'] as const)('%s is not allowed', async (method) => {
+    const answer = await client.https('/oauth/token?grant_type=client_credentials', { method });
+    expect(answer).toMatchObject({ status: 405, headers: { allow: 'POST' }, text: '' });
+  });
+
+  it('asks at an unknown path, or over plain HTTP: 404', async () => {
+    const question = { method: 'POST', headers: { authorization: basic(heater), 'content-type': FORM } } as const;
+    const body = 'grant_type=client_credentials';
+    for (const path of ['/oauth/token/', '/oauth/tokens', '/OAuth/Token', '/'])
+      expect((await client.https(path, { ...question, body })).status, path).toBe(path === '/' ? 405 : 404);
+    for (const path of ['/oauth/token', '/.well-known/oauth-authorization-server'])
+      for (const method of ['GET', 'POST'] as const)
+        expect((await client.http(path, { ...question, method, ...(method === 'POST' && { body }) })).status).toBe(404);
+  });
+});
+
+describe('the metadata (RFC 8414)', () => {
+  it('names the issuer and the endpoint as they were asked for', async () => {
+    const { id } = (await hub.status()).hub;
+    for (const host of [`127.0.0.1:${hub.httpsPort}`, `${id}.local:${hub.httpsPort}`, '[fd00::7]:1', 'localhost']) {
+      const answer = await client.https('/.well-known/oauth-authorization-server', { headers: { host } });
+      expect(jsonOf(answer), host).toEqual({
+        issuer: `https://${host}`,
+        token_endpoint: `https://${host}/oauth/token`,
+        grant_types_supported: ['client_credentials'],
+        response_types_supported: [],
+        token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+      });
+    }
+  });
+});
+
+describe.concurrent('a token that runs out', () => {
+  it('is served to its end though a person must log in again, and then no more', async () => {
+    await using portal = await startEmulator({ tokenLifetime: 8 });
+    await using home = await HubProcess.start({ emulator: portal });
+    await using asking = await HubClient.of(home);
+    const oven = await home.addAppliance('oven');
+    await home.pair('oven', portal);
+    const ask = () => asking.token(GRANT, { authorization: basic(oven) });
+    const before = jsonOf(await ask())['access_token'];
+    for (const { id } of portal.grants()) portal.revoke(id);
+    await home.cli('refresh', 'oven');
+    expect(await home.appliance('oven')).toMatchObject({ state: 'needs_pairing', problem: { code: 'refused' } });
+    const still = await ask();
+    expect({ status: still.status, ...jsonOf(still) }).toMatchObject({ status: 200, access_token: before });
+    const dead = await eventually(async () => {
+      const answer = await ask();
+      return answer.status === 200 ? null : answer;
+    });
+    expect(expectError(dead, 400, 'invalid_grant')).toMatchObject({
+      error_description: expect.stringContaining('again'),
+      error_uri: `https://127.0.0.1:${home.httpsPort}/`,
+    });
+    rememberSecrets(portal.secretsIssued('code', 'access_token', 'refresh_token'));
+  });
+
+  it('is a 503 with Retry-After while the portal is out of reach', async () => {
+    const portal = await startEmulator({ tokenLifetime: 4 });
+    await using home = await HubProcess.start({ emulator: portal });
+    await using asking = await HubClient.of(home);
+    const oven = await home.addAppliance('oven');
+    await home.pair('oven', portal);
+    const secrets = portal.secretsIssued('code', 'access_token', 'refresh_token');
+    const ask = () => asking.token(GRANT, { authorization: basic(oven) });
+    expect((await ask()).status).toBe(200);
+    await portal.close();
+    const out = await eventually(async () => {
+      const answer = await ask();
+      return answer.status === 200 ? null : answer;
+    });
+    expectError(out, 503, 'temporarily_unavailable');
+    expect(Number(out.headers['retry-after'])).toSatisfy((s: number) => Number.isInteger(s) && s >= 1 && s <= 3600);
+    expect(await home.appliance('oven')).toMatchObject({
+      state: 'retrying',
+      problem: { code: 'portal_unreachable' },
+    });
+    rememberSecrets(secrets);
+  });
+
+  it('never claims to live longer than the portal says', async () => {
+    const issued: number[] = [];
+    await using portal = await startEmulator({
+      tokenLifetime: 5,
+      intercept: {
+        answering({ endpoint }, status) {
+          if (endpoint === 'token' && status === 200) issued.push(performance.now());
+        },
+      },
+    });
+    await using home = await HubProcess.start({ emulator: portal });
+    await using asking = await HubClient.of(home);
+    const oven = await home.addAppliance('oven');
+    await home.pair('oven', portal);
+    const seen: unknown[] = [];
+    while (seen.length < 3) {
+      const asked = performance.now();
+      const { access_token, expires_in } = jsonOf(await asking.token(GRANT, { authorization: basic(oven) }));
+      if (!seen.includes(access_token)) seen.push(access_token);
+      const left = ((issued[seen.length - 1] ?? 0) + 5000 - asked) / 1000;
+      // The hub's clock counts in hundredths of a second.
+      expect(expires_in).toBeLessThanOrEqual(left + 0.1);
+      expect(expires_in).toBeGreaterThan(0);
+      await sleep(150);
+    }
+    rememberSecrets(portal.secretsIssued('code', 'access_token', 'refresh_token'));
+  });
+});

@@ -1,0 +1,104 @@
+import { connect as connectPlain } from 'node:net';
+import { connect as connectSecure } from 'node:tls';
+import { Agent, request } from 'undici';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { HubProcess } from '../support/hub-process.ts';
+
+export const FORM = 'application/x-www-form-urlencoded';
+
+/** An answer of the hub. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+interface Question {
+  readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE' | 'OPTIONS';
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+}
+
+/** Asks a hub over both of its ports, trusting its CA and nothing else. */
+export class HubClient implements AsyncDisposable {
+  readonly ca: string;
+  readonly #hub: HubProcess;
+  readonly #agent: Agent;
+
+  private constructor(hub: HubProcess, ca: string) {
+    this.#hub = hub;
+    this.ca = ca;
+    this.#agent = new Agent({ connect: { ca } });
+  }
+
+  static async of(hub: HubProcess): Promise<HubClient> {
+    return new HubClient(hub, (await hub.cli('ca')).stdout);
+  }
+
+  http(path: string, question: Question = {}): Promise<Answer> {
+    return ask(`http://127.0.0.1:${this.#hub.httpPort}${path}`, question);
+  }
+
+  https(path: string, question: Question = {}): Promise<Answer> {
+    return ask(`https://127.0.0.1:${this.#hub.httpsPort}${path}`, question, this.#agent);
+  }
+
+  /** A token request with this form; `body` and `headers` replace what a proper one has. */
+  token(form: Record<string, string> | string, headers: Record<string, string> = {}): Promise<Answer> {
+    const body = typeof form === 'string' ? form : new URLSearchParams(form).toString();
+    return this.https('/oauth/token', { method: 'POST', headers: { 'content-type': FORM, ...headers }, body });
+  }
+
+  /** Sends bytes, reads until the hub closes the connection or `patience` (ms) is over. */
+  rawHttp(bytes: string, patience?: number): Promise<string> {
+    return converse(connectPlain({ host: '127.0.0.1', port: this.#hub.httpPort }), 'connect', bytes, patience);
+  }
+
+  rawHttps(bytes: string, patience?: number): Promise<string> {
+    const socket = connectSecure({ host: '127.0.0.1', port: this.#hub.httpsPort, ca: this.ca });
+    return converse(socket, 'secureConnect', bytes, patience);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#agent.destroy();
+  }
+}
+
+/** The header of `client_secret_basic`; these credentials need no form-encoding. */
+export function basic({ client_id, client_secret }: Pick<CredentialsAnswer, 'client_id' | 'client_secret'>): string {
+  return `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}`;
+}
+
+/** The body as JSON. */
+export function jsonOf({ text }: Answer): Record<string, unknown> {
+  return JSON.parse(text) as Record<string, unknown>;
+}
+
+async function ask(url: string, { method = 'GET', headers = {}, body }: Question, agent?: Agent): Promise<Answer> {
+  const answer = await request(url, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body }),
+    ...(agent === undefined ? {} : { dispatcher: agent }),
+  });
+  return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+}
+
+function converse(
+  socket: ReturnType<typeof connectPlain>,
+  ready: 'connect' | 'secureConnect',
+  bytes: string,
+  patience = 10_000,
+): Promise<string> {
+  let received = '';
+  socket.setEncoding('latin1');
+  socket.on('data', (piece) => {
+    received += piece;
+  });
+  socket.once(ready, () => socket.write(bytes, 'latin1'));
+  socket.setTimeout(patience, () => socket.destroy());
+  socket.on('error', (error: NodeJS.ErrnoException) => {
+    received += `[${error.code}]`;
+  });
+  return new Promise((resolve) => socket.once('close', () => resolve(received)));
+}
