@@ -1,0 +1,136 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { logFile } from '../support/logs.ts';
+import {
+  addAppliance,
+  applianceStatus,
+  ask,
+  beginPairing,
+  codeSends,
+  pairFleet,
+  refreshSends,
+  rememberIssued,
+  startRefresh,
+  until,
+  visit,
+} from './fleet.ts';
+
+/** How long the portal takes to answer, in ms. */
+const SLOW = 3000;
+
+describe.concurrent('a hub that is told to end', () => {
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'by %s waits for the answer to a refresh, keeps the successor and ends with 0',
+    { timeout: 60_000 },
+    async (signal) => {
+      await using portal = await slowPortal();
+      const { emulator } = portal;
+      await using hub = await HubProcess.start({ emulator });
+      await pairFleet(hub, emulator, ['wallbox', 'heatpump']);
+      await hub.kill('SIGTERM');
+
+      const daemon = await serve(hub);
+      portal.slow = true;
+      startRefresh(hub, 'wallbox');
+      startRefresh(hub, 'heatpump');
+      await eventually(async () => refreshSends(emulator).length === 2);
+      const told = Date.now();
+      daemon.child.kill(signal);
+      expect(await daemon.ended).toEqual({ status: 0, signal: null });
+      expect(Date.now() - told).toBeGreaterThan(SLOW - 700);
+      expect(Date.now() - told).toBeLessThan(SLOW + 4000);
+
+      portal.slow = false;
+      await hub.launch();
+      for (const name of ['wallbox', 'heatpump']) {
+        expect(await applianceStatus(hub, name)).toMatchObject({ state: 'active', problem: null });
+        expect(await ask(hub, (control) => control.refresh(name))).toMatchObject({ state: 'active' });
+      }
+      expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([1, 1, 1, 1]);
+      expect(emulator.grants().map(({ generation }) => generation)).toEqual([3, 3]);
+      rememberIssued(emulator);
+    },
+  );
+
+  it('waits for the exchange of a code as well', { timeout: 60_000 }, async () => {
+    await using portal = await slowPortal();
+    const { emulator } = portal;
+    await using hub = await HubProcess.prepare({ emulator });
+    const daemon = await serve(hub);
+    await addAppliance(hub, 'wallbox');
+    const { location } = await emulator.login({ state: await beginPairing(hub, 'wallbox'), user: 'demo' });
+    portal.slow = true;
+    void visit(location).catch(() => undefined);
+    await eventually(async () => codeSends(emulator).length === 1);
+    daemon.child.kill('SIGTERM');
+    expect(await daemon.ended).toEqual({ status: 0, signal: null });
+    await hub.launch();
+    expect(await applianceStatus(hub, 'wallbox')).toMatchObject({ state: 'active', problem: null });
+    expect(codeSends(emulator)).toEqual([1]);
+    rememberIssued(emulator);
+  });
+
+  it('twice ends at once; the next run knows that an answer was lost', { timeout: 60_000 }, async () => {
+    await using portal = await slowPortal();
+    const { emulator } = portal;
+    await using hub = await HubProcess.start({ emulator });
+    await pairFleet(hub, emulator, ['wallbox']);
+    await hub.kill('SIGTERM');
+    const daemon = await serve(hub);
+    portal.slow = true;
+    startRefresh(hub, 'wallbox');
+    await eventually(async () => refreshSends(emulator).length === 1);
+    daemon.child.kill('SIGTERM');
+    await sleep(300);
+    const told = Date.now();
+    daemon.child.kill('SIGTERM');
+    expect(await daemon.ended).toEqual({ status: 130, signal: null });
+    expect(Date.now() - told).toBeLessThan(1000);
+
+    portal.slow = false;
+    await hub.launch();
+    expect(await applianceStatus(hub, 'wallbox')).toMatchObject({
+      state: 'retrying',
+      problem: { code: 'answer_lost' },
+    });
+    await until(hub, 'wallbox', ({ state }) => state === 'active');
+    expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([2]);
+    rememberIssued(emulator);
+  });
+});
+
+/** A portal whose token endpoint does what it is asked, and while `slow` takes its time to say so. */
+async function slowPortal() {
+  const portal = { slow: false };
+  const emulator = await startEmulator({
+    refreshGrace: 1,
+    intercept: {
+      async answering({ endpoint }) {
+        if (endpoint === 'token' && portal.slow) await sleep(SLOW);
+      },
+    },
+  });
+  return Object.assign(portal, { emulator, [Symbol.asyncDispose]: () => emulator.close() });
+}
+
+/** Starts a prepared hub's daemon in a way that lets its end be seen. */
+async function serve(hub: HubProcess): Promise<{
+  readonly child: ChildProcess;
+  readonly ended: Promise<{ status: number | null; signal: NodeJS.Signals | null }>;
+}> {
+  const main = join(import.meta.dirname, '../../src/main.ts');
+  const child = spawn(process.execPath, [main, 'serve', '--config', join(hub.directory, 'latchkey.toml')], {
+    env: { PATH: process.env['PATH'], HOME: hub.directory },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  child.stderr.pipe(createWriteStream(logFile('hub'), { mode: 0o600 }));
+  const ended = once(child, 'exit').then(([status, signal]) => ({ status, signal }));
+  await eventually(() => ask(hub, (control) => control.status()).catch(() => null));
+  return { child, ended };
+}
