@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import { curl, requestToken, startTestModeHub } from '../netns/hub-on-host.ts';
 import { startBrowser, whyNoBrowser } from '../support/browser.ts';
 import { createLan, whyNoLan } from '../support/netns.ts';
+import { stateFolder } from '../support/state-folder.ts';
 
 beforeEach(async (ctx: TestContext) => {
   const reason = (await whyNoLan(['/usr/bin/curl'])) ?? (await whyNoBrowser());
@@ -47,12 +48,13 @@ describe('latchkey serve --test-mode, with nothing configured', () => {
   });
 
   it('keeps nothing from one start to the next', async () => {
+    using home = stateFolder();
     await using lan = await createLan(['hub']);
-    await using hub = await startTestModeHub(lan.hosts.hub);
+    await using hub = await startTestModeHub(lan.hosts.hub, home.path);
     await hub.addAppliance('wallbox');
     const id = (await hub.status()).hub.id;
     expect(await hub.process.stop('SIGTERM')).toBe(0);
-    await using next = await startTestModeHub(lan.hosts.hub);
+    await using next = await startTestModeHub(lan.hosts.hub, home.path);
     const { hub: other, appliances } = await next.status();
     expect(appliances).toEqual([]);
     expect(other.id).not.toBe(id);

@@ -1,11 +1,11 @@
 import { createWriteStream } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
+import { stateFolder } from '../support/state-folder.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
@@ -32,11 +32,13 @@ export interface TestModeHub extends AsyncDisposable {
   beginPairing(name: string): Promise<string>;
 }
 
-/** Starts `latchkey serve --test-mode` in an empty home, and waits until it is up. */
-export async function startTestModeHub(host: Host): Promise<TestModeHub> {
+/**
+ * Starts `latchkey serve --test-mode` and waits until it is up.
+ * @param home the user's home directory; default: an empty one, which goes away with the hub
+ */
+export async function startTestModeHub(host: Host, home?: string): Promise<TestModeHub> {
+  if (home === undefined) return startInPassingHome(host);
   await using starting = new AsyncDisposableStack();
-  const home = await mkdtemp(join(tmpdir(), 'latchkey-home-'));
-  starting.defer(() => rm(home, { recursive: true, force: true }));
   const env = { PATH: process.env['PATH'], HOME: home, XDG_STATE_HOME: join(home, 'state') };
   const daemon = host.spawn(process.execPath, [MAIN, 'serve', '--test-mode'], { env });
   starting.defer(async () => void (await daemon.stop('SIGTERM')));
@@ -80,6 +82,21 @@ export async function startTestModeHub(host: Host): Promise<TestModeHub> {
       return authorize_url;
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+async function startInPassingHome(host: Host): Promise<TestModeHub> {
+  const folder = stateFolder();
+  const hub = await startTestModeHub(host, folder.path).catch((error: unknown) => {
+    folder[Symbol.dispose]();
+    throw error;
+  });
+  return {
+    ...hub,
+    async [Symbol.asyncDispose]() {
+      await hub[Symbol.asyncDispose]();
+      folder[Symbol.dispose]();
+    },
   };
 }
 
