@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 
 /** How a page's news is: it decides the sign and the colour. */
-export type Mood = 'good' | 'bad' | 'waiting' | 'neutral';
+type Mood = 'good' | 'bad' | 'waiting' | 'neutral';
 
 /** A page that tells a person one thing. */
 export interface Notice {

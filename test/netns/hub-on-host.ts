@@ -10,7 +10,7 @@ import { stateFolder } from '../support/state-folder.ts';
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
 /** A line of the hub's log. */
-export type LogLine = Readonly<Record<string, unknown>> & {
+type LogLine = Readonly<Record<string, unknown>> & {
   readonly event: string;
   /** Seconds on CLOCK_MONOTONIC, as in the observers. */
   readonly at: number;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { logFile } from './logs.ts';
 
-export const CHROMIUM = '/usr/bin/chromium';
+const CHROMIUM = '/usr/bin/chromium';
 
 /** A phone of the usual size. */
 export const PHONE: BrowserContextOptions = {
