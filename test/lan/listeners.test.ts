@@ -1,0 +1,210 @@
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { connect as connectPlain } from 'node:net';
+import { type ConnectionOptions, connect } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { pin } from '../../src/system/certificates.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { basic, FORM, HubClient } from './wire.ts';
+
+const parts = new AsyncDisposableStack();
+let hub: HubProcess;
+let client: HubClient;
+let id: string;
+let fan: CredentialsAnswer;
+
+beforeAll(async () => {
+  const emulator = parts.use(await startEmulator());
+  hub = parts.use(await HubProcess.start({ emulator }));
+  client = parts.use(await HubClient.of(hub));
+  id = (await hub.status()).hub.id;
+  fan = await hub.addAppliance('fan');
+});
+
+afterAll(async () => {
+  await parts.disposeAsync();
+});
+
+async function expectAlive(): Promise<void> {
+  expect((await client.http('/ca.pem')).status).toBe(200);
+  expect((await client.https('/ca.pem')).status).toBe(200);
+}
+
+/** Shakes hands; gives the protocol, or the error's code. */
+function shakeHands(options: ConnectionOptions): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, ca: client.ca, ...options }, () => {
+      resolve(socket.getProtocol() ?? 'none');
+      socket.destroy();
+    });
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+  });
+}
+
+describe('TLS', () => {
+  it.for(['TLSv1.2', 'TLSv1.3'] as const)('%s is spoken', async (version) => {
+    expect(await shakeHands({ minVersion: version, maxVersion: version })).toBe(version);
+  });
+
+  it.for(['TLSv1', 'TLSv1.1'] as const)('%s is refused', async (version) => {
+    const old = { minVersion: version, maxVersion: version, ciphers: 'DEFAULT:@SECLEVEL=0' };
+    expect(await shakeHands(old)).toBe('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION');
+  });
+
+  it('has a certificate for the hub’s names and addresses, and for no other', async () => {
+    for (const servername of ['localhost', `${id}.local`]) {
+      expect(await shakeHands({ servername }), servername).toBe('TLSv1.3');
+    }
+    expect(await shakeHands({ host: '127.0.0.1' })).toBe('TLSv1.3');
+    expect(await shakeHands({ servername: 'portal.example' })).toBe('ERR_TLS_CERT_ALTNAME_INVALID');
+  });
+
+  it('shows one CA and one pin everywhere', async () => {
+    const ca = (await hub.cli('ca')).stdout;
+    for (const answer of [await client.http('/ca.pem'), await client.https('/ca.pem')]) {
+      expect(answer.headers['content-type']).toBe('application/x-pem-file');
+      expect(new X509Certificate(answer.text).fingerprint256).toBe(new X509Certificate(ca).fingerprint256);
+    }
+    const fingerprint = (await hub.cli('ca', '--fingerprint')).stdout.trim();
+    expect(fingerprint).toBe(pin(ca));
+    expect((await hub.status()).hub.ca_fingerprint).toBe(fingerprint);
+    expect(fan.ca_fingerprint).toBe(fingerprint);
+    expect(fan.token_endpoint).toBe(`https://127.0.0.1:${hub.httpsPort}/oauth/token`);
+  });
+});
+
+describe('the Host of a request', () => {
+  it.for([
+    '127.0.0.1',
+    '10.1.2.3:80',
+    '[::1]',
+    '[fd00::1]:8443',
+    'localhost',
+    'LOCALHOST:1',
+    'localhost.',
+    'localhost.:9',
+  ])('%s is the hub’s', async (host) => {
+    expect((await client.http('/ca.pem', { headers: { host } })).status).toBe(200);
+    expect((await client.https('/ca.pem', { headers: { host } })).status).toBe(200);
+  });
+
+  it('may be the hub’s mDNS name, with or without port and trailing dot', async () => {
+    for (const host of [`${id}.local`, `${id}.local:8443`, `${id}.local.`, `${id.toUpperCase()}.LOCAL.:8443`])
+      expect((await client.https('/ca.pem', { headers: { host } })).status, host).toBe(200);
+  });
+
+  it.for([
+    'rebind.example',
+    'localhost.rebind.example',
+    '127.0.0.1.nip.io',
+    'other.local',
+    '2130706433',
+    '0x7f.1',
+    '127.1',
+    '[rebind.example]',
+    'localhost:port',
+    'localhost:8480:1',
+    'user@localhost',
+    'localhost,rebind.example',
+    '',
+  ])('"%s" is not: 421 on both ports, on every path', async (host) => {
+    for (const path of ['/', '/ca.pem', '/callback/x?code=y', '/nowhere']) {
+      const answer = await client.rawHttp(`GET ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
+      expect(answer, path).toMatch(/^HTTP\/1.1 421 /);
+      expect(answer).not.toContain('BEGIN CERTIFICATE');
+    }
+    const body = 'grant_type=client_credentials';
+    const answer = await client.rawHttps(
+      `POST /oauth/token HTTP/1.1\r\nhost: ${host}\r\nauthorization: ${basic(fan)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+    );
+    expect(answer).toMatch(/^HTTP\/1.1 421 /);
+    expect(answer).not.toContain('invalid_grant');
+  });
+
+  it('must be there', async () => {
+    expect(await client.rawHttp('GET /ca.pem HTTP/1.1\r\nconnection: close\r\n\r\n')).toMatch(/^HTTP\/1.1 400 /);
+    expect(await client.rawHttp('GET /ca.pem HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1.1 421 /);
+  });
+});
+
+describe('clients that do not speak HTTP well', () => {
+  it.for([
+    ['noise', '\x16\x03\x01\xff\xfe\x00garbage\r\n\r\n', 400],
+    ['no HTTP version', 'GET / FTP/1.1\r\n\r\n', 400],
+    ['a header without a colon', 'GET / HTTP/1.1\r\nhost: localhost\r\nnonsense\r\n\r\n', 400],
+    ['a header with a NUL', 'GET / HTTP/1.1\r\nhost: localhost\r\nx: a\0b\r\n\r\n', 400],
+    [
+      'two lengths',
+      'POST /oauth/token HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx',
+      400,
+    ],
+    [
+      'a length and chunks',
+      'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n',
+      400,
+    ],
+    ['an address that can not be decoded', 'GET /%zz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n', 400],
+    ['headers without end', `GET / HTTP/1.1\r\nhost: localhost\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+    ['an address without end', `GET /${'x'.repeat(100_000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`, 431],
+  ] as const)('%s', async ([, bytes, status]) => {
+    for (const answer of [await client.rawHttp(bytes), await client.rawHttps(bytes)]) {
+      expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+      expect(answer).toMatch(/\r\nThe .+\.(\r?\n|$)/);
+    }
+    await expectAlive();
+  });
+
+  it('noise, or plain HTTP, on the TLS port ends the connection', async () => {
+    for (const bytes of ['GET / HTTP/1.1\r\nhost: localhost\r\n\r\n', '\0\0\0\0\0\0\0\0']) {
+      const socket = connectPlain({ host: '127.0.0.1', port: hub.httpsPort });
+      socket.on('error', () => undefined);
+      socket.resume().write(bytes, 'latin1');
+      await once(socket, 'close');
+    }
+    await expectAlive();
+  });
+
+  it('CONNECT gets no tunnel, and an upgrade none either', async () => {
+    expect(await client.rawHttp('CONNECT 127.0.0.1:22 HTTP/1.1\r\nhost: localhost\r\n\r\n')).toBe('');
+    const upgrade =
+      'GET /ca.pem HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, close\r\nupgrade: websocket\r\n\r\n';
+    expect(await client.rawHttp(upgrade, 500)).toMatch(/^HTTP\/1.1 200 /);
+    await expectAlive();
+  });
+
+  it('twenty requests in one go are all answered, in order', async () => {
+    const body = 'grant_type=client_credentials';
+    const requests = Array.from({ length: 20 }, (_, i) =>
+      i % 2 === 0
+        ? `POST /oauth/token HTTP/1.1\r\nhost: localhost\r\nauthorization: ${basic(fan)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+        : 'GET /nowhere HTTP/1.1\r\nhost: localhost\r\n\r\n',
+    );
+    const last = 'GET /ca.pem HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n';
+    const answer = await client.rawHttps(requests.join('') + last);
+    expect([...answer.matchAll(/HTTP\/1.1 (\d{3}) /g)].map(([, status]) => status)).toEqual([
+      ...Array.from({ length: 10 }, () => ['400', '404']).flat(),
+      '200',
+    ]);
+  });
+
+  describe.concurrent('are cut off when they take too long', () => {
+    it.for([
+      ['half a request', 'GET / HTTP/1.1\r\nhost: loc', /^HTTP\/1.1 408 .+took too long\.$/s],
+      ['nothing', '', /^HTTP\/1.1 408 /],
+    ] as const)('after %s', async ([, bytes, expected]) => {
+      const begun = performance.now();
+      expect(await client.rawHttp(bytes, 25_000)).toMatch(expected);
+      expect(performance.now() - begun).toBeLessThan(20_000);
+    });
+
+    it('in the middle of the TLS handshake', async () => {
+      const begun = performance.now();
+      const socket = connectPlain({ host: '127.0.0.1', port: hub.httpsPort });
+      socket.on('error', () => undefined);
+      await once(socket.resume(), 'close');
+      expect(performance.now() - begun).toBeLessThan(20_000);
+    });
+  });
+});
