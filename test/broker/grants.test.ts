@@ -246,6 +246,7 @@ describe('an answer that comes late', () => {
     answer.resolve();
     await refreshing;
     expect(home.run.grants.get(id)).toBeUndefined();
+    expect(home.events.map(({ event }) => event)).toContain('refresh came too late for its grant');
     expect(await home.run.store.grants()).toEqual([]);
     expect(await home.token(id)).toBe('not_paired');
   });

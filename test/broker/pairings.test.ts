@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairing-run.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -409,7 +410,7 @@ describe('a code', () => {
     const disk = Promise.withResolvers<void>();
     home.held.set('savePairing', disk.promise);
     const received = follow(home, await home.login(run));
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    await sleep(30);
     expect(home.exchanges).toBe(0);
     disk.resolve();
     await received;
@@ -438,7 +439,11 @@ describe('a pairing that ends while its code is on the way', () => {
     const disk = Promise.withResolvers<void>();
     home.held.set('savePairing', disk.promise);
     const received = follow(home, location);
+    await sleep(10);
+    // The write of the end would be quicker.
+    home.held.delete('savePairing');
     const ended = home.run.pairings.end(id, 'cancelled');
+    await sleep(30);
     disk.resolve();
     await Promise.all([received, ended]);
     expect(stateOf(run)).toBe('cancelled');
@@ -486,7 +491,7 @@ describe('a pairing that ends while its code is on the way', () => {
       home.held.set(step, disk.promise);
       const received = follow(home, await home.login(run));
       await expect.poll(() => home.emulator.grants().length).toBe(1);
-      await new Promise((resolve) => setTimeout(resolve, 30));
+      await sleep(30);
       const ended = home.run.pairings.end(id, 'cancelled');
       disk.resolve();
       await Promise.all([received, ended]);
@@ -525,7 +530,7 @@ describe('an appliance that is active', () => {
     home.held.set('concludePairing', disk.promise);
     const received = follow(home, location);
     await expect.poll(() => home.emulator.grants().length).toBe(2);
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    await sleep(30);
     await home.run.grants.refresh(id);
     expect(await home.run.store.generation(id)).toBe(2);
     disk.resolve();

@@ -110,10 +110,10 @@ describe('a refresh that was sent and has no whole answer is ambiguous, and is s
     ['the body stops coming', (socket) => socket.write(`${head}content-length: 900\r\n\r\n{`)],
     ['the answer is no HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.2p1\r\n')],
     ['the headers are too large', (socket) => socket.end(`${head}x: ${'x'.repeat(200_000)}\r\n\r\n{}`)],
-    ['the body says that it is too large', (socket) => socket.write(`${head}content-length: 20000\r\n\r\n{`)],
+    ['the body is whole and too large', (socket) => socket.end(answerOf(200, TOKENS.padEnd(20_000)))],
     [
       'the body turns out too large',
-      (socket) => socket.write(`${head}transfer-encoding: chunked\r\n\r\n4e20\r\n${' '.repeat(20_000)}\r\n`),
+      (socket) => socket.end(`${head}transfer-encoding: chunked\r\n\r\n4e20\r\n${TOKENS.padEnd(20_000)}\r\n0\r\n\r\n`),
     ],
     [
       'the body drips for ever',
