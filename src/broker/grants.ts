@@ -125,10 +125,12 @@ export class Grants implements AsyncDisposable {
     return remaining(held.grant, this.#surroundings.clock.now(), this.#portalClock.confirmed);
   }
 
-  /** Starts nothing more, and resolves when the refreshes that were sent have ended. */
+  /** Starts nothing more; resolves when the refreshes that were sent have ended, and what can be written is. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping = true;
-    await Promise.all([...this.#held.values()].map((held) => held.refreshing));
+    const held = [...this.#held.values()];
+    await Promise.all(held.map((one) => one.refreshing));
+    await Promise.all(held.map((one) => one.unsaved?.().catch((error: unknown) => this.#unwritable(one, error))));
   }
 
   #takeUp({ grant, attempt }: StoredGrant): Held {
