@@ -7,6 +7,7 @@ import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
 import type { Pairing } from '../core/pairing.ts';
 import type { Store, StoredGrant } from '../core/store.ts';
+import { Ballast } from './ballast.ts';
 import { migrate } from './migrations.ts';
 import { type GrantRow, grantRow, type PairingRow, pairingRow, readGrant, readPairing } from './rows.ts';
 import type { Sealing } from './sealing.ts';
@@ -21,11 +22,13 @@ const ENDED_KEPT = 5;
 export class SqliteStore implements Store, Disposable {
   readonly #database: Database.Database;
   readonly #sealing: Sealing;
+  readonly #ballast: Ballast;
   readonly #statements = new Map<string, Database.Statement<unknown[]>>();
 
-  private constructor(database: Database.Database, sealing: Sealing) {
+  private constructor(database: Database.Database, sealing: Sealing, ballast: Ballast) {
     this.#database = database;
     this.#sealing = sealing;
+    this.#ballast = ballast;
   }
 
   /**
@@ -50,7 +53,7 @@ export class SqliteStore implements Store, Disposable {
         database.pragma('synchronous = FULL');
         database.pragma('foreign_keys = ON');
         migrate(database);
-        return new SqliteStore(database, sealing);
+        return new SqliteStore(database, sealing, new Ballast(join(directory, 'ballast')));
       } catch (error) {
         database.close();
         throw error;
@@ -111,6 +114,7 @@ export class SqliteStore implements Store, Disposable {
   }
 
   async beginAttempt(appliance: string, generation: number, at: Instant): Promise<boolean> {
+    this.#guarded(() => this.#ballast.keep());
     const update = 'UPDATE grants SET attempt = ? WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL';
     return this.#run(update, JSON.stringify(at), appliance, generation);
   }
@@ -126,7 +130,8 @@ export class SqliteStore implements Store, Disposable {
   }
 
   async replaceGrant(grant: Grant): Promise<boolean> {
-    return this.#putGrant(await grantRow(grant, this.#sealing));
+    const row = await grantRow(grant, this.#sealing);
+    return this.#withBallast(() => this.#putGrant(row));
   }
 
   async forgetGrant(appliance: string, generation: number): Promise<boolean> {
@@ -145,6 +150,7 @@ export class SqliteStore implements Store, Disposable {
 
   async savePairing(pairing: Pairing): Promise<void> {
     const row = await pairingRow(pairing, this.#sealing);
+    if (pairing.step.kind === 'exchanging') this.#guarded(() => this.#ballast.keep());
     this.#transaction(() => this.#putPairing(row));
   }
 
@@ -153,11 +159,12 @@ export class SqliteStore implements Store, Disposable {
       pairingRow(pairing, this.#sealing),
       grantRow(grant, this.#sealing),
     ]);
-    return this.#transaction(() => {
+    const conclude = () => {
       if (!this.#putGrant(grantPart)) return false;
       this.#putPairing(pairingPart);
       return true;
-    });
+    };
+    return this.#withBallast(() => this.#transaction(conclude));
   }
 
   #putGrant(row: GrantRow): boolean {
@@ -212,6 +219,16 @@ export class SqliteStore implements Store, Disposable {
     }
   }
 
+  /** Writes tokens that the portal gives only once: on a full disk the ballast makes room for them. */
+  #withBallast<Result>(write: () => Result): Result {
+    try {
+      return write();
+    } catch {
+      this.#ballast.giveUp();
+      return write();
+    }
+  }
+
   #transaction<Result>(work: () => Result): Result {
     return this.#guarded(() => this.#database.transaction(work).immediate());
   }
@@ -235,6 +252,7 @@ function sizeOf(path: string): number | null {
   return statSync(path, { throwIfNoEntry: false })?.size ?? null;
 }
 
+const FULL = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
 const UNREADABLE = /^SQLITE_(CORRUPT|NOTADB|CANTOPEN)/;
 
 function asFailure(error: unknown, path: string): Failure {
@@ -247,7 +265,6 @@ function asFailure(error: unknown, path: string): Failure {
   if (UNREADABLE.test(code)) {
     return new Failure('store_unreadable', `the store ${path} can't be read (${code}): restore a backup`, { cause });
   }
-  const what =
-    code === 'SQLITE_FULL' ? 'the disk is full: make room' : `it can't be written (${code || cause.message})`;
+  const what = FULL.test(code) ? 'the disk is full: make room' : `it can't be written (${code || cause.message})`;
   return new Failure('store_unwritable', `the store ${path}: ${what}`, { cause });
 }
