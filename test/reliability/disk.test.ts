@@ -1,0 +1,152 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, type TestContext } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { applianceStatus, ask, pairFleet, refreshSends, rememberIssued, startRefresh, until } from './fleet.ts';
+import { Load } from './load.ts';
+import { SmallDisk } from './small-disk.ts';
+
+const NAMES = ['cellar', 'roof', 'garage'];
+const unwritable = { state: 'retrying', problem: { code: 'store_unwritable' } };
+const well = { state: 'active', problem: null };
+
+describe.concurrent('a disk', () => {
+  it('that is full starts no refresh, ends no service, and is made use of again when there is room', {
+    timeout: 90_000,
+  }, async (ctx) => {
+    await using home = await smallHome(ctx, 'tmpfs', 12);
+    const { hub, emulator, disk, load } = home;
+    disk.fill();
+    for (const name of NAMES)
+      expect(await until(hub, name, ({ problem }) => problem !== null, 20)).toMatchObject(unwritable);
+    await sleep(4000);
+    expect(refreshSends(emulator)).toEqual([]);
+    for (const name of NAMES) expect(await applianceStatus(hub, name)).toMatchObject({ ...unwritable, expires_in: 0 });
+
+    disk.makeRoom();
+    for (const name of NAMES) await until(hub, name, ({ state }) => state === 'active');
+    await hub.kill('SIGKILL');
+    await hub.launch();
+    for (const name of NAMES) expect(await ask(hub, (control) => control.refresh(name))).toMatchObject(well);
+    await load[Symbol.asyncDispose]();
+    expect(load.refused).toEqual([]);
+    expect(new Set(load.refusals.map(({ status }) => status))).toEqual(new Set([503]));
+    expect(refreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
+  });
+
+  it('that fills up while answers are under way has room for them, and the next start knows them', {
+    timeout: 60_000,
+  }, async (ctx) => {
+    await using home = await smallHome(ctx, 'tmpfs', 3600);
+    const { hub, emulator, disk } = home;
+    home.whenAnswering(NAMES.length, () => disk.fill());
+    for (const name of NAMES) startRefresh(hub, name);
+    for (const name of NAMES) await until(hub, name, ({ problem }) => problem === null && allRefreshed(emulator));
+    await hub.kill('SIGKILL');
+    await hub.launch();
+    for (const name of NAMES) expect(await applianceStatus(hub, name)).toMatchObject(well);
+    // The room for answers is used up, so none is asked for.
+    expect(await ask(hub, (control) => control.refresh('cellar'))).toMatchObject(unwritable);
+    expect(refreshSends(emulator)).toHaveLength(NAMES.length);
+    disk.makeRoom();
+    for (const name of NAMES) expect(await ask(hub, (control) => control.refresh(name))).toMatchObject(well);
+    expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([1, 1, 1, 1, 1, 1]);
+  });
+
+  it('without any room at all leaves the answers in memory, and they are written down before the hub ends', {
+    timeout: 60_000,
+  }, async (ctx) => {
+    await using home = await smallHome(ctx, 'tmpfs', 3600);
+    const { hub, emulator, disk, load } = home;
+    home.whenAnswering(NAMES.length, () => {
+      rmSync(join(hub.directory, 'state/ballast'), { force: true });
+      disk.fill();
+    });
+    for (const name of NAMES) startRefresh(hub, name);
+    for (const name of NAMES)
+      expect(await until(hub, name, ({ problem }) => problem !== null)).toMatchObject(unwritable);
+    await sleep(500);
+    expect(load.handOuts.at(-1)).toMatchObject({ generation: 2, accepted: true });
+    disk.makeRoom();
+    await hub.kill('SIGTERM');
+    await hub.launch();
+    for (const name of NAMES) expect(await ask(hub, (control) => control.refresh(name))).toMatchObject(well);
+    expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([1, 1, 1, 1, 1, 1]);
+  });
+
+  it('that turns read-only starts no refresh, and what came before it did is served from memory', {
+    timeout: 90_000,
+  }, async (ctx) => {
+    await using home = await smallHome(ctx, 'ext4', 3600);
+    const { hub, emulator, disk, load } = home;
+    home.whenAnswering(1, () => disk.breakDown());
+    startRefresh(hub, 'cellar');
+    expect(await until(hub, 'cellar', ({ problem }) => problem !== null)).toMatchObject(unwritable);
+    expect(await ask(hub, (control) => control.refresh('roof'))).toMatchObject(unwritable);
+    expect(await ask(hub, (control) => control.refresh('cellar'))).toMatchObject(unwritable);
+    expect(refreshSends(emulator)).toHaveLength(1);
+    await sleep(1000);
+    const newest = (name: string) => load.handOuts.findLast(({ appliance }) => appliance === name);
+    expect(newest('cellar')).toMatchObject({ generation: 2, accepted: true });
+    expect(newest('roof')).toMatchObject({ generation: 1, accepted: true });
+
+    await hub.kill('SIGTERM');
+    await expect(hub.launch()).rejects.toThrow(/state/);
+    await hub.kill();
+    disk.repair();
+    await hub.launch();
+    for (const name of NAMES) await until(hub, name, ({ state }) => state === 'active');
+    for (const name of NAMES) expect(await ask(hub, (control) => control.refresh(name))).toMatchObject(well);
+    expect(load.refused).toEqual([]);
+    // The one that never got to the disk was lost with the power, as any answer on its way.
+    expect(Math.max(...refreshSends(emulator).map(({ sends }) => sends))).toBe(2);
+  });
+});
+
+/** A hub with three appliances at work, its state on a small disk. Skips the test where nothing may be mounted. */
+async function smallHome(ctx: TestContext, kind: 'tmpfs' | 'ext4', tokenLifetime: number) {
+  await using parts = new AsyncDisposableStack();
+  let whenAnswering: () => void | Promise<void> = () => undefined;
+  const emulator = parts.use(
+    await startEmulator({
+      tokenLifetime,
+      refreshGrace: kind === 'ext4' ? 1 : 0,
+      intercept: { answering: ({ endpoint }) => (endpoint === 'token' ? whenAnswering() : undefined) },
+    }),
+  );
+  const hub = parts.use(await HubProcess.prepare({ emulator }));
+  const disk = parts.use(SmallDisk.mount(hub, kind) ?? ctx.skip('needs root and a kernel that lets it mount'));
+  await hub.launch();
+  const load = parts.use(await Load.start(hub, emulator, await pairFleet(hub, emulator, NAMES), 500));
+  const running = parts.move();
+  return {
+    hub,
+    emulator,
+    disk,
+    load,
+    /** Does something once, when the portal has done what so many requests asked and is about to say so. */
+    whenAnswering(count: number, act: () => void) {
+      const all = Promise.withResolvers<void>();
+      let waiting = 0;
+      whenAnswering = () => {
+        waiting += 1;
+        if (waiting === count) {
+          act();
+          whenAnswering = () => undefined;
+          all.resolve();
+        }
+        return all.promise;
+      };
+    },
+    async [Symbol.asyncDispose]() {
+      rememberIssued(emulator);
+      await running.disposeAsync();
+    },
+  };
+}
+
+function allRefreshed(emulator: Emulator): boolean {
+  return emulator.grants().every(({ generation }) => generation === 2);
+}

@@ -1,0 +1,104 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import type { HubProcess } from '../support/hub-process.ts';
+
+/** A disk of a few MB for a hub's state directory, which can be filled up, or turned read-only by a fault. */
+export class SmallDisk implements AsyncDisposable {
+  readonly #hub: HubProcess;
+  readonly #path: string;
+  /** Undoes what was set up, in order. */
+  readonly #undo: (() => void)[] = [];
+  #device = 'tmpfs';
+
+  private constructor(hub: HubProcess) {
+    this.#hub = hub;
+    this.#path = join(hub.directory, 'state');
+  }
+
+  /**
+   * Mounts it; the hub must not have been started yet.
+   * @param kind `tmpfs` can be filled, `ext4` can also have a fault
+   * @returns null where this user may not mount
+   */
+  static mount(hub: HubProcess, kind: 'tmpfs' | 'ext4'): SmallDisk | null {
+    const disk = new SmallDisk(hub);
+    try {
+      if (kind === 'ext4') disk.#makeDevice();
+      disk.#attach();
+      return disk;
+    } catch {
+      disk.#takeDown();
+      return null;
+    }
+  }
+
+  /** Writes until nothing more goes on it. */
+  fill(): void {
+    const file = openSync(join(this.#path, 'filler'), 'w');
+    try {
+      for (const size of [65_536, 1024, 1]) writeWhileItFits(file, Buffer.alloc(size, 'x'));
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  makeRoom(): void {
+    rmSync(join(this.#path, 'filler'));
+  }
+
+  /** A fault that the file system notices, as of a dying SD card: from now on it is read-only. */
+  breakDown(): void {
+    writeFileSync(`/sys/fs/ext4/${basename(this.#device)}/trigger_fs_error`, 'test');
+  }
+
+  /** Puts a broken disk in order; the hub must not run. */
+  repair(): void {
+    this.#undo.shift()?.();
+    try {
+      run('e2fsck', '-f', '-y', this.#device);
+    } catch {
+      // Its status only tells what there was to put in order.
+    }
+    this.#attach();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#hub.kill('SIGKILL');
+    this.#takeDown();
+  }
+
+  #makeDevice(): void {
+    const folder = mkdtempSync(join(tmpdir(), 'latchkey-disk-'));
+    this.#undo.unshift(() => rmSync(folder, { recursive: true }));
+    const image = join(folder, 'image');
+    run('truncate', '-s', '16M', image);
+    run('mkfs.ext4', '-q', image);
+    this.#device = run('losetup', '--find', '--show', image).trim();
+    this.#undo.unshift(() => run('losetup', '--detach', this.#device));
+  }
+
+  #attach(): void {
+    const options = this.#device === 'tmpfs' ? ['-t', 'tmpfs', '-o', 'size=4m'] : ['-o', 'errors=remount-ro'];
+    run('mount', ...options, this.#device, this.#path);
+    this.#undo.unshift(() => run('umount', this.#path));
+    chmodSync(this.#path, 0o700);
+  }
+
+  #takeDown(): void {
+    for (const undo of this.#undo.splice(0)) undo();
+  }
+}
+
+function run(program: string, ...args: string[]): string {
+  return execFileSync(program, args, { encoding: 'utf8', stdio: 'pipe' });
+}
+
+function writeWhileItFits(file: number, piece: Buffer): void {
+  try {
+    while (writeSync(file, piece) === piece.length);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error;
+  }
+}
