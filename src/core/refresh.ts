@@ -25,7 +25,7 @@ export type Health =
     };
 
 /** Rejections in a row. Only another answer of the portal ends the row: while it is out of reach it says nothing new. */
-export interface Rejections {
+interface Rejections {
   readonly count: number;
   readonly since: Instant;
 }

@@ -34,7 +34,7 @@ export interface Limits {
 export const LIMITS: Limits = { connect: 10_000, headers: 60_000, body: 30_000, total: 120_000, bytes: 256 * 1024 };
 
 /** Polls and config requests may be given up sooner: they are asked again. */
-export const IMPATIENT: Limits = { ...LIMITS, headers: 15_000, body: 15_000, total: 30_000 };
+const IMPATIENT: Limits = { ...LIMITS, headers: 15_000, body: 15_000, total: 30_000 };
 
 /**
  * Sends a form on a connection of its own. A reused connection that breaks would leave open whether the portal acted

@@ -5,7 +5,7 @@ import type { Appliance } from '../../src/core/appliance.ts';
 import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
 import { SqliteStore } from '../../src/store/sqlite-store.ts';
 
-export const KEY = new Uint8Array(KEY_BYTES).fill(7);
+const KEY = new Uint8Array(KEY_BYTES).fill(7);
 
 export function open(path: string, key: Uint8Array = KEY): SqliteStore {
   return SqliteStore.open(path, jweSealing(key));

@@ -135,14 +135,3 @@ export class FakeTime implements Clock, Timers {
     this.wall += ms;
   }
 }
-
-/** Randomness that is always the same fraction; ids and tokens count up. */
-export function fixedRandom(fraction = 0.5) {
-  let count = 0;
-  const next = () => String(++count).padStart(12, '0');
-  return {
-    token: (bytes: number) => `${'r'.repeat(Math.max(0, Math.ceil((bytes * 4) / 3) - 12))}${next()}`,
-    uuid: () => `00000000-0000-4000-8000-${next()}`,
-    fraction: () => fraction,
-  };
-}
