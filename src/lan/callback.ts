@@ -13,8 +13,9 @@ const LONGEST_CODE = 4096;
  */
 export function serveCallback(app: FastifyInstance, service: LanService, hubName: string): void {
   app.get<{ Params: { nonce: string } }>('/callback/:nonce', async ({ params, url }, reply) => {
-    const query = new URLSearchParams(url.split('?')[1]);
-    const callback = read(query);
+    // Only the first "?" is a delimiter (RFC 3986, 3.4): a code may hold more of them.
+    const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
+    const callback = read(new URLSearchParams(query));
     if (callback === null) return sendNotice(reply, 400, hubName, MALFORMED);
     const result = await service.receiveCallback(params.nonce, callback);
     if (result === null) return sendNotice(reply, 404, hubName, UNKNOWN);
