@@ -1,0 +1,224 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fastify from 'fastify';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Callback } from '../../src/core/lan-service.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { serveCallback } from '../../src/lan/callback.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { logFolder, rememberSecrets } from '../support/logs.ts';
+import { type Answer, HubClient } from './wire.ts';
+
+const HUB_NAME = `<b>Cellar</b> & "attic' hub`;
+const ESCAPED = HUB_NAME.replaceAll(/[<>&"']/g, (character) => `&#${character.charCodeAt(0)};`);
+
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+let client: HubClient;
+/** Codes that tests made up: no log may hold them either. */
+const planted: string[] = [];
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator());
+  hub = parts.use(await HubProcess.start({ emulator, env: { LATCHKEY_HUB_NAME: HUB_NAME } }));
+  client = parts.use(await HubClient.of(hub));
+});
+
+afterAll(async () => {
+  rememberSecrets([...planted, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
+  await parts.disposeAsync();
+});
+
+let appliances = 0;
+
+/** A pairing under way, for an appliance of its own. */
+async function openPairing() {
+  const name = `appliance-${++appliances}`;
+  await hub.addAppliance(name);
+  const url = await hub.beginPairing(name);
+  const state = url.searchParams.get('state') ?? '';
+  const claims = Buffer.from(state.split('.')[1] ?? '', 'base64url').toString();
+  const path = /\/callback\/[\w-]+/.exec(claims)?.[0] ?? '';
+  expect(path).toMatch(/^\/callback\/[\w-]{22}$/);
+  /** Logs in at the portal; gives the path and query that the portal sends the browser to. */
+  async function login(deny = false): Promise<string> {
+    const { location } = await emulator.login({ state, user: 'demo', deny });
+    const { pathname, search, port } = new URL(location);
+    expect({ pathname, port }).toEqual({ pathname: path, port: String(hub.httpPort) });
+    return pathname + search;
+  }
+  return { name, path, login, state: async () => (await hub.appliance(name)).state };
+}
+
+function plant(code: string): string {
+  planted.push(code);
+  return code;
+}
+
+function exchanges(): number {
+  return emulator.requests.filter(({ endpoint }) => endpoint === 'token').length;
+}
+
+function expectPage(answer: Answer, status: number, text: string): void {
+  expect({ status: answer.status, text: answer.text }).toEqual({ status, text: expect.stringContaining(text) });
+  expect(answer.headers).toMatchObject({
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+  });
+  const policy = answer.headers['content-security-policy'];
+  for (const part of ["default-src 'none'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"])
+    expect(policy).toContain(part);
+  expect(policy).not.toMatch(/script-src|\*|unsafe-eval/);
+  expect(answer.text).toContain(ESCAPED);
+  expect(answer.text).not.toContain('<b>');
+}
+
+describe('a login that comes back', () => {
+  it('pairs, and shows the same result again: on a reload, for another code, and after a restart', async () => {
+    const { name, path, login, state } = await openPairing();
+    const landed = await login();
+    expectPage(await client.http(landed), 200, `${name} is connected`);
+    expect(await state()).toBe('active');
+    const count = exchanges();
+    const again = [landed, path, `${path}?code=${plant('a-second-other-code')}`, `${path}?error=access_denied`];
+    for (const target of again) expectPage(await client.http(target), 200, `${name} is connected`);
+    await hub.kill('SIGTERM');
+    await hub.launch();
+    for (const target of again) expectPage(await client.http(target), 200, `${name} is connected`);
+    expect(exchanges()).toBe(count);
+    expect(await state()).toBe('active');
+  });
+
+  it('is not used up by HEAD, POST or another method', async () => {
+    const { name, login, state } = await openPairing();
+    const landed = await login();
+    const count = exchanges();
+    for (const method of ['HEAD', 'POST', 'PUT', 'OPTIONS'] as const)
+      expect([404, 405]).toContain((await client.http(landed, { method })).status);
+    expect((await client.http(landed, { headers: { host: 'rebind.example' } })).status).toBe(421);
+    expect((await client.https(landed)).status).toBe(404);
+    expect(exchanges()).toBe(count);
+    expect(await state()).toBe('pairing');
+    expectPage(await client.http(landed), 200, `${name} is connected`);
+  });
+
+  it('as a refusal ends the pairing, and the page says so', async () => {
+    const { path, login, state } = await openPairing();
+    const landed = await login(true);
+    expect(landed).toBe(`${path}?error=access_denied`);
+    expectPage(await client.http(landed), 200, 'Access was refused at the portal');
+    expectPage(await client.http(`${path}?code=${plant('a-code-that-comes-late')}`), 200, 'Access was refused');
+    expect(await state()).toBe('unpaired');
+  });
+
+  it('at a link that a newer pairing has replaced says so, and leaves the newer one alone', async () => {
+    const { name, path, login, state } = await openPairing();
+    const landed = await login();
+    const newer = await hub.beginPairing(name);
+    const count = exchanges();
+    for (const target of [landed, path, `${path}?error=access_denied`])
+      expectPage(await client.http(target), 200, 'A newer pairing was started');
+    expect(exchanges()).toBe(count);
+    expect(await state()).toBe('pairing');
+    expect((await hub.appliance(name)).authorize_url).toBe(newer.href);
+  });
+
+  it('with another error ends the pairing as rejected', async () => {
+    const { path, state } = await openPairing();
+    expectPage(await client.http(`${path}?error=server_error`), 200, 'The portal rejected the pairing');
+    expect(await state()).toBe('unpaired');
+  });
+});
+
+describe('what is no login', () => {
+  it('changes nothing: the pairing stays open, and completes', async () => {
+    const { name, path, login, state } = await openPairing();
+    const count = exchanges();
+    const [one, two] = [plant('planted-code-one'), plant('planted-code-two')];
+    expectPage(await client.http(path), 400, 'The portal sent no code along');
+    expectPage(await client.http(`${path}?code=`), 400, 'The portal sent no code along');
+    for (const query of [
+      `code=${one}&code=${two}`,
+      `code=${one}&error=access_denied`,
+      'error=access_denied&error=access_denied',
+      `code=${'x'.repeat(5000)}`,
+      `error=${'x'.repeat(300)}`,
+    ])
+      expectPage(await client.http(`${path}?${query}`), 400, 'It is not what the portal sends after a login');
+    expect(await client.rawHttp(`GET ${path}?code=${'x'.repeat(100_000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`)).toMatch(
+      /^HTTP\/1.1 431 .*\r\n\r\nThe address or the headers are too long\.$/s,
+    );
+    expect(exchanges()).toBe(count);
+    expect(await state()).toBe('pairing');
+    expectPage(await client.http(await login()), 200, `${name} is connected`);
+    expect(await state()).toBe('active');
+  });
+
+  it('as a code that the portal never gave is tried once, and the real one still pairs', async () => {
+    const { name, path, login, state } = await openPairing();
+    const count = exchanges();
+    const stranger = `${path}?code=${plant('a-strangers-code')}`;
+    expectPage(await client.http(stranger), 200, `${name} is not connected yet`);
+    expectPage(await client.http(stranger), 200, `${name} is not connected yet`);
+    expect(exchanges()).toBe(count + 1);
+    expect(await state()).toBe('pairing');
+    expectPage(await client.http(await login()), 200, `${name} is connected`);
+  });
+
+  it('from a stranger who guesses nonces gets nowhere', async () => {
+    const { path, state } = await openPairing();
+    const count = exchanges();
+    const code = plant('a-guessers-code');
+    const nonce = path.slice('/callback/'.length);
+    const guesses = [
+      'A'.repeat(22),
+      nonce.slice(0, -1),
+      `${nonce}A`,
+      nonce.toLowerCase() === nonce ? nonce.toUpperCase() : nonce.toLowerCase(),
+      `${nonce}%00`,
+      '..%2f..',
+      '*',
+      '<b>',
+      'A'.repeat(199),
+    ];
+    for (const guess of guesses)
+      expectPage(await client.http(`/callback/${guess}?code=${code}`), 404, 'The hub knows nothing of this pairing');
+    for (const target of ['/callback', '/callback/', `${path}/`, `${path}/more`, `/callback/${'A'.repeat(2000)}`])
+      expect((await client.http(`${target}?code=${code}`)).status, target).toBe(404);
+    expect((await client.http(`/callback/%zz?code=${code}`)).status).toBe(400);
+    for (const error of ['access_denied', 'server_error'])
+      expect((await client.http(`/callback/${guesses[0]}?error=${error}`)).status).toBe(404);
+    expect(exchanges()).toBe(count);
+    expect(await state()).toBe('pairing');
+  });
+});
+
+it('no code shows up in the hub’s log', () => {
+  const mine = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
+  const log = mine.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('');
+  expect(log).toContain('pairing begun');
+  for (const code of [...planted, ...emulator.secretsIssued('code')]) expect(log).not.toContain(code);
+});
+
+it('a code is taken to the letter, whatever is in it', async () => {
+  const codes: unknown[] = [];
+  const app = fastify();
+  serveCallback(
+    app,
+    {
+      authenticate: () => null,
+      handOut: async () => ({ kind: 'not_paired' }),
+      async receiveCallback(_nonce: string, callback: Callback) {
+        codes.push(callback.kind === 'code' ? callback.code.reveal() : callback.kind);
+        return null;
+      },
+    },
+    'Hub',
+  );
+  for (const query of ['code=a?b=?', 'code=a%3Fb%26c%3Dd%2B%2F%25', 'x=1&code=a/b.c~d-e_f', 'code', ''])
+    await app.inject(`/callback/nonce?${query}`);
+  expect(codes).toEqual(['a?b=?', 'a?b&c=d+/%', 'a/b.c~d-e_f', 'nothing', 'nothing']);
+});
