@@ -53,8 +53,9 @@ export class PairingRun implements AsyncDisposable {
   /** Takes a pairing up where it stands; an ended one only remembers its result. */
   static resume(context: PairingContext, pairing: Pairing): PairingRun {
     const run = new PairingRun(context, resumed(pairing));
-    run.#done = run.#work().catch((error: unknown) => {
-      context.surroundings.log.error('pairing failed unexpectedly', { error: messageOf(error) });
+    run.#done = run.#work().catch(async (error: unknown) => {
+      run.#log('error', 'pairing failed unexpectedly', { error: messageOf(error) });
+      await run.#move({ kind: 'failed', reason: 'cancelled' });
     });
     return run;
   }

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
-import { access, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, link, mkdir, open, readFile, stat, unlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { Failure } from '../core/failure.ts';
 import { KEY_BYTES } from './sealing.ts';
 
@@ -61,10 +61,20 @@ export async function storeKey(
     );
   }
   const text = freshKey();
-  await writeFile(path, `${text}\n`, { mode: 0o600, flag: 'wx', flush: true }).catch((cause: unknown) => {
+  await writeWhole(path, `${text}\n`).catch((cause: unknown) => {
     throw new Failure('state_dir_unusable', `the store key ${path} can't be written`, { cause });
   });
   return parseKey(path, text);
+}
+
+/** Writes a file that is there whole or not at all, also after a power cut, and never over another. */
+async function writeWhole(path: string, text: string): Promise<void> {
+  const draft = `${path}.new`;
+  await writeFile(draft, text, { mode: 0o600, flush: true });
+  await link(draft, path);
+  await unlink(draft);
+  const directory = await open(dirname(path));
+  await directory.sync().finally(() => directory.close());
 }
 
 /** Null where there is none. One that is there and can't be read must not be taken for none: another would be made. */
