@@ -15,16 +15,14 @@ import {
 import type { Link, LinkOutcome, PollOutcome, Unreachable } from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
 import { sha256 } from '../system/compare.ts';
+import { afterExchange, exchangeCode } from './code-exchange.ts';
 import type { PairingContext } from './pairing-context.ts';
 
-/** A code lives 30 to 60 s; one that could not be sent in this time is given up, in ms. */
-const CODE_LIFETIME = 60_000;
 /** How often a grant that changes while it is replaced is looked at again. */
 const MOST_REPLACED = 10;
 const CONFIG_BACKOFF = { base: 2000, cap: 30_000 };
 /** A code lives 30 s at least: one that comes while the portal can't be polled must not be missed. */
 const POLL_BACKOFF = { base: 5000, cap: 20_000 };
-const EXCHANGE_BACKOFF = { base: 1000, cap: 5000 };
 
 /**
  * One pairing at work: asks for the link, polls for the code while the redirect may bring it too, and exchanges the
@@ -178,12 +176,11 @@ export class PairingRun implements AsyncDisposable {
     }
   }
 
-  /** Exchanges a code: written ahead, sent once, and again only while it was certainly not sent. */
+  /** Exchanges a code: written ahead, and sent once. */
   async #exchanged(link: Link, code: Secret): Promise<void> {
     const { portal, scope, appliance } = this.#pairing;
     const found = this.#context.portalOf(portal);
-    const { clock, timers } = this.#context.surroundings;
-    const since = clock.now().uptime;
+    if (found === undefined) return this.#move({ kind: 'failed', reason: 'misconfigured' });
     try {
       await this.#save(this.#pairing);
     } catch (error) {
@@ -191,22 +188,14 @@ export class PairingRun implements AsyncDisposable {
       // What can't be written down is not started.
       return this.#move({ kind: 'not_sent' });
     }
-    let outcome: TokenOutcome | undefined;
-    let sent = clock.now();
-    for (let attempt = 1; found !== undefined; attempt++) {
-      if (this.#pairing.step.kind !== 'exchanging') return;
-      if (this.#stopping) return this.#move({ kind: 'not_sent' });
-      sent = clock.now();
-      outcome = await found.portal.exchange(link.tokenUrl, code, scope);
-      if ('portalTime' in outcome) this.#context.portalClock.learn(outcome.portalTime);
-      if (outcome.kind !== 'not_sent' && outcome.kind !== 'deferred') break;
-      const asked = outcome.kind === 'deferred' ? (outcome.retryAfter ?? 0) : 0;
-      const delay = Math.max(asked, backoffDelay(EXCHANGE_BACKOFF, attempt, this.#fraction));
-      if (clock.now().uptime - since + delay > CODE_LIFETIME) break;
-      if (!this.#stopping) await timers.sleep(delay, this.#step.signal);
-    }
-    if (outcome?.kind === 'granted') return this.#conclude(appliance, outcome, sent);
-    this.#log('warn', 'code was not exchanged', { outcome: outcome?.kind, detail: outcome?.detail });
+    const goesOn = () => !this.#stopping && this.#pairing.step.kind === 'exchanging';
+    const sending = { link, code, scope };
+    const exchange = await exchangeCode(this.#context, found.portal, sending, goesOn, this.#step.signal);
+    // Stopped, or ended meanwhile; then the event does not apply.
+    if (exchange === null) return this.#move({ kind: 'not_sent' });
+    const { outcome, sent } = exchange;
+    if (outcome.kind === 'granted') return this.#conclude(appliance, outcome, sent);
+    this.#log('warn', 'code was not exchanged', { outcome: outcome.kind, detail: outcome.detail });
     await this.#move(afterExchange(outcome));
   }
 
@@ -333,20 +322,5 @@ export class PairingRun implements AsyncDisposable {
 
   #log(level: 'info' | 'warn' | 'error', event: string, fields: Record<string, string | null | undefined> = {}): void {
     this.#context.surroundings.log[level](event, { appliance: this.#name, ...fields });
-  }
-}
-
-/** What an exchange that brought no tokens means for its pairing. */
-function afterExchange(outcome: TokenOutcome | undefined): PairingEvent {
-  switch (outcome?.kind) {
-    case undefined:
-    case 'misconfigured':
-      return { kind: 'failed', reason: 'misconfigured' };
-    case 'ambiguous':
-      return { kind: 'answer_lost' };
-    case 'rejected':
-      return { kind: 'code_refused', setback: 'portal_rejected' };
-    default:
-      return { kind: 'code_refused', setback: 'code_refused' };
   }
 }
