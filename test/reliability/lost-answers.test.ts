@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
-import { HubProcess } from '../support/hub-process.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFolder } from '../support/logs.ts';
 import {
   applianceStatus,
@@ -43,6 +43,21 @@ describe.concurrent('a refresh whose answer is lost', () => {
     // The successor of the successor is refreshed as if nothing had been.
     expect(await ask(home.hub, (control) => control.refresh('wallbox'))).toMatchObject({ state: 'active' });
     expect(refreshSends(home.emulator).map(({ sends }) => sends)).toEqual([2, 1]);
+  });
+
+  it('a second time is not sent again before the token at hand is about to end', { timeout: 60_000 }, async () => {
+    await using home = await pairedHome({ tokenLifetime: 15, refreshGrace: 2 });
+    home.lose('answering', 2);
+    startRefresh(home.hub, 'wallbox');
+    await eventually(async () => refreshSends(home.emulator)[0]?.sends === 2);
+    await until(home.hub, 'wallbox', ({ state }) => state === 'active', 20);
+    const { handOuts, refusals } = await home.endLoad();
+    const issued = handOuts[0]?.issuedAt ?? 0;
+    const times = refreshSends(home.emulator)[0]?.times ?? [];
+    expect(times).toHaveLength(3);
+    expect((times[2] ?? 0) - issued).toBeGreaterThan(0.9 * 15_000 - 500);
+    expect((times[2] ?? 0) - issued).toBeLessThan(0.9 * 15_000 + LATE);
+    expect(refusals).toEqual([]);
   });
 
   it.each(['soon', 'late'] as const)(
