@@ -99,8 +99,8 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
     bodyLimit: 16 * 1024,
     routerOptions: { maxParamLength: 200 },
     // What Fastify itself refuses, such as "%zz" in an address, comes by no hook.
-    frameworkErrors: (_error, _request, reply) => {
-      reply.raw.writeHead(400, { 'content-type': 'text/plain; charset=utf-8' }).end(`${UNREADABLE}\n`);
+    frameworkErrors: ({ statusCode = 400 }, _request, reply) => {
+      reply.raw.writeHead(statusCode, { 'content-type': 'text/plain; charset=utf-8' }).end(`${UNREADABLE}\n`);
     },
   });
   app.addHook('onRequest', async ({ headers }, reply) => {
