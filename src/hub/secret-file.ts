@@ -15,6 +15,7 @@ export async function readSecret(file: string, directory: string, credentials: s
   const path = resolve(directory, file);
   const found = await stat(path).catch(() => null);
   if (found === null) throw new Error(`${path} is not there`);
+  if (!found.isFile()) throw new Error(`${path} is no file`);
   if ((found.mode & 0o077) !== 0) {
     const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
     throw new Error(`${path} is open to other users (mode ${mode}); allowed is 0600: chmod 600 ${path}`);
