@@ -49,28 +49,29 @@ export interface Configuration {
 export const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
 
 /**
- * Reads and checks the configuration.
+ * Reads and checks the configuration. Relative paths in it are relative to the file.
  * @param file as named by the user; else `LATCHKEY_CONFIG`, else {@link DEFAULT_FILE}, which may be missing
  * @throws Failure `config_invalid`: one line that names the key, what was found and what is allowed
  */
 export async function loadConfiguration(file: string | undefined, env: NodeJS.ProcessEnv): Promise<Configuration> {
-  const path = resolve(file ?? env['LATCHKEY_CONFIG'] ?? DEFAULT_FILE);
-  const named = file !== undefined || env['LATCHKEY_CONFIG'] !== undefined;
+  const { path, named } = locate(file, env);
   const raw = withEnvironment(await readTable(path, named), env);
+  const invalid = (key: string, what: string) => invalidAt(path, key, what);
   for (const key of NOT_YET)
-    if (has(raw, key)) throw invalid(path, key, 'is not in this version of Latchkey yet: leave it out');
+    if (has(raw, key)) throw invalid(key, 'is not in this version of Latchkey yet: leave it out');
   const parsed = v.safeParse(configurationSchema, raw);
-  if (!parsed.success) throw invalid(path, ...describe(parsed.issues[0]));
+  if (!parsed.success) throw invalid(...describe(parsed.issues[0]));
   const { hub, lan, portals, pairing } = parsed.output;
 
   const credentials = env['CREDENTIALS_DIRECTORY'];
-  const stateDirectory = resolve(hub.state_dir ?? defaultStateDirectory(env));
+  const directory = dirname(path);
+  const stateDirectory = resolve(directory, hub.state_dir ?? defaultStateDirectory(env));
   const runtime = env['RUNTIME_DIRECTORY']?.split(':')[0];
   return {
     file: path,
     name: hub.name ?? hostname(),
     stateDirectory,
-    controlSocket: resolve(hub.control_socket ?? join(runtime ?? stateDirectory, 'control.sock')),
+    controlSocket: resolve(directory, hub.control_socket ?? join(runtime ?? stateDirectory, 'control.sock')),
     lan: {
       httpPort: lan.http_port,
       httpsPort: lan.https_port,
@@ -84,11 +85,11 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
         baseUrl: portal.base_url,
         frontendUrl: portal.frontend_url,
         clientId: portal.client_id,
-        clientSecret: await readSecret(portal.client_secret_file, dirname(path), credentials).catch((error: Error) => {
-          throw invalid(path, `portals.${name}.client_secret_file`, error.message);
+        clientSecret: await readSecret(portal.client_secret_file, directory, credentials).catch((error: Error) => {
+          throw invalid(`portals.${name}.client_secret_file`, error.message);
         }),
-        ca: await readCa(portal.ca_file, dirname(path)).catch((error: Error) => {
-          throw invalid(path, `portals.${name}.ca_file`, error.message);
+        ca: await readCa(portal.ca_file, directory).catch((error: Error) => {
+          throw invalid(`portals.${name}.ca_file`, error.message);
         }),
         replay: portal.replay,
         redirect: portal.redirect,
@@ -104,8 +105,7 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
  * that says where leaves no choice, lest a command meant for one hub reach another.
  */
 export async function controlSockets(file: string | undefined, env: NodeJS.ProcessEnv): Promise<string[]> {
-  const path = resolve(file ?? env['LATCHKEY_CONFIG'] ?? DEFAULT_FILE);
-  const named = file !== undefined || env['LATCHKEY_CONFIG'] !== undefined;
+  const { path, named } = locate(file, env);
   const raw = withEnvironment(
     await readTable(path, named).catch((error: unknown) => {
       if (named) throw error;
@@ -119,11 +119,12 @@ export async function controlSockets(file: string | undefined, env: NodeJS.Proce
   );
   const { control_socket, state_dir } = hub.success ? hub.output : {};
   const own = state_dir === undefined ? [] : [join(state_dir, 'control.sock')];
-  if (control_socket !== undefined) return [resolve(control_socket)];
-  if (own.length > 0 && path !== DEFAULT_FILE) return own.map((socket) => resolve(socket));
+  const absolute = (socket: string) => resolve(dirname(path), socket);
+  if (control_socket !== undefined) return [absolute(control_socket)];
+  if (own.length > 0 && path !== DEFAULT_FILE) return own.map(absolute);
   // Under systemd the socket is in $RUNTIME_DIRECTORY, wherever the state is.
   const usual = ['/run/latchkey/control.sock', ...own, join(defaultStateDirectory(env), 'control.sock')];
-  return usual.map((socket) => resolve(socket));
+  return usual.map(absolute);
 }
 
 /**
@@ -132,11 +133,16 @@ export async function controlSockets(file: string | undefined, env: NodeJS.Proce
  */
 export function requirePortal(configuration: Configuration): Configuration {
   if (configuration.portals.length > 0) return configuration;
-  throw invalid(
+  throw invalidAt(
     configuration.file,
     'portals',
     'there is none; add a table such as [portals.home], or try Latchkey out with "latchkey serve --test-mode"',
   );
+}
+
+function locate(file: string | undefined, env: NodeJS.ProcessEnv): { path: string; named: boolean } {
+  const named = file ?? (env['LATCHKEY_CONFIG'] || undefined);
+  return { path: resolve(named ?? DEFAULT_FILE), named: named !== undefined };
 }
 
 async function readTable(path: string, named: boolean): Promise<RawTable> {
@@ -181,8 +187,8 @@ function keysOf({ path }: v.BaseIssue<unknown>): string {
   return Object.keys(path?.length === 1 ? configurationSchema.entries : keysIn(String(section?.key))).join(', ');
 }
 
-function invalid(path: string, key: string, what: string): Failure {
-  return new Failure('config_invalid', `${path}: ${key}: ${what}`);
+function invalidAt(source: string, key: string, what: string): Failure {
+  return new Failure('config_invalid', `${source}: ${key}: ${what}`);
 }
 
 function has(raw: RawTable, key: string): boolean {
