@@ -59,6 +59,8 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
   const invalid = (key: string, what: string) => invalidAt(path, key, what);
   for (const key of NOT_YET)
     if (has(raw, key)) throw invalid(key, 'is not in this version of Latchkey yet: leave it out');
+  const list = listForTable(raw);
+  if (list !== undefined) throw invalid(list, 'found a list; allowed is a table');
   const parsed = v.safeParse(configurationSchema, raw);
   if (!parsed.success) throw invalid(...describe(parsed.issues[0]));
   const { hub, lan, portals, pairing } = parsed.output;
@@ -179,7 +181,20 @@ function describe(issue: v.BaseIssue<unknown>): [key: string, what: string] {
   if (issue.type === 'strict_object' && issue.expected === 'never')
     return [key, `is no key that Latchkey knows; allowed are ${keysOf(issue)}`];
   if (issue.received === 'undefined') return [key, 'is missing, and is needed'];
-  return [key, `found ${JSON.stringify(issue.input)?.slice(0, 100)}; allowed is ${issue.message}`];
+  return [key, `found ${shown(issue)}; allowed is ${issue.message}`];
+}
+
+/** The key of a list where a table belongs: valibot takes one for an object. */
+function listForTable(raw: RawTable): string | undefined {
+  const portals = Object.entries(raw['portals'] ?? {}).map(([name, value]) => [`portals.${name}`, value] as const);
+  const sections = Object.entries(raw).filter(([key]) => key in configurationSchema.entries);
+  return [...sections, ...portals].find(([, value]) => Array.isArray(value))?.[0];
+}
+
+/** What stood where a table belongs is not shown, and neither is a password in an address. */
+function shown({ kind, expected, input }: v.BaseIssue<unknown>): string {
+  if (kind === 'schema' && expected === 'Object') return `a ${typeof input}`;
+  return `${JSON.stringify(input)}`.replace(/\/\/.*@/, '//…@').slice(0, 100);
 }
 
 function keysOf({ path }: v.BaseIssue<unknown>): string {
