@@ -64,6 +64,8 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
   const parsed = v.safeParse(configurationSchema, raw);
   if (!parsed.success) throw invalid(...describe(parsed.issues[0]));
   const { hub, lan, portals, pairing } = parsed.output;
+  if (lan.http_port === lan.https_port && lan.http_port !== 0)
+    throw invalid('lan.http_port', `found ${lan.http_port}, which is lan.https_port too; allowed is another port`);
 
   const credentials = env['CREDENTIALS_DIRECTORY'];
   const directory = dirname(path);
