@@ -7,7 +7,7 @@ import { Failure } from '../core/failure.ts';
 import type { Replay } from '../core/refresh.ts';
 import type { Secret } from '../core/secret.ts';
 import { configurationSchema, keysIn, NOT_YET } from './configuration-schema.ts';
-import { type RawTable, withEnvironment } from './environment.ts';
+import { overriding, type RawTable, withEnvironment } from './environment.ts';
 import { readSecret } from './secret-file.ts';
 
 /** A portal, ready to be spoken to. */
@@ -56,7 +56,7 @@ export const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
 export async function loadConfiguration(file: string | undefined, env: NodeJS.ProcessEnv): Promise<Configuration> {
   const { path, named } = locate(file, env);
   const raw = withEnvironment(await readTable(path, named), env);
-  const invalid = (key: string, what: string) => invalidAt(path, key, what);
+  const invalid = (key: string, what: string) => invalidAt(overriding(key, env) ?? path, key, what);
   for (const key of NOT_YET)
     if (has(raw, key)) throw invalid(key, 'is not in this version of Latchkey yet: leave it out');
   const list = listForTable(raw);
@@ -204,6 +204,7 @@ function keysOf({ path }: v.BaseIssue<unknown>): string {
   return Object.keys(path?.length === 1 ? configurationSchema.entries : keysIn(String(section?.key))).join(', ');
 }
 
+/** @param source the file, or the environment variable that overrides it */
 function invalidAt(source: string, key: string, what: string): Failure {
   return new Failure('config_invalid', `${source}: ${key}: ${what}`);
 }

@@ -4,6 +4,8 @@ import { portalSchema } from './configuration-schema.ts';
 export type RawTable = Record<string, unknown>;
 
 const SECTIONS = ['hub', 'lan', 'pairing'] as const;
+const BOOLEANS: readonly string[] = ['lan.mdns', 'pairing.on_start'];
+const NUMBERS: readonly string[] = ['lan.http_port', 'lan.https_port'];
 
 /**
  * Puts the environment's overrides into a configuration: `LATCHKEY_LAN_HTTPS_PORT` is `lan.https_port`,
@@ -24,6 +26,14 @@ export function withEnvironment(raw: RawTable, env: NodeJS.ProcessEnv): RawTable
   return result;
 }
 
+/** The environment variable that sets this key, or the list or table that it is in. */
+export function overriding(key: string, env: NodeJS.ProcessEnv): string | undefined {
+  return Object.keys(env).find((variable) => {
+    const own = keyOf(variable);
+    return own !== null && `${key}.`.startsWith(`${own.join('.')}.`);
+  });
+}
+
 function keyOf(variable: string): string[] | null {
   const name = variable.startsWith('LATCHKEY_') ? variable.slice('LATCHKEY_'.length).toLowerCase() : '';
   for (const section of SECTIONS) if (name.startsWith(`${section}_`)) return [section, name.slice(section.length + 1)];
@@ -33,10 +43,11 @@ function keyOf(variable: string): string[] | null {
   return key === undefined ? ['portals', rest] : ['portals', rest.slice(0, -key.length - 1), key];
 }
 
-function interpreted([section, key]: string[], value: string): unknown {
-  if (section === 'lan' && key === 'listen') return value.split(',').map((address) => address.trim());
-  if (value === 'true' || value === 'false') return value === 'true';
-  return section === 'lan' && /^\d+$/.test(value) ? Number(value) : value;
+function interpreted(path: string[], value: string): unknown {
+  const key = path.join('.');
+  if (key === 'lan.listen') return value.split(',').map((address) => address.trim());
+  if (BOOLEANS.includes(key) && /^(true|false)$/.test(value)) return value === 'true';
+  return NUMBERS.includes(key) && /^\d+$/.test(value) ? Number(value) : value;
 }
 
 function isTable(value: unknown): value is RawTable {
