@@ -147,7 +147,7 @@ export class PairingRun implements AsyncDisposable {
       case 'unreachable':
         return false;
       case 'link':
-        await this.#move({ kind: 'link', link: outcome.link });
+        await this.#takeLink(outcome.link);
         return true;
       default:
         this.#log('warn', 'pairing is not possible', { detail: outcome.detail });
@@ -157,6 +157,16 @@ export class PairingRun implements AsyncDisposable {
         });
         return true;
     }
+  }
+
+  /** Writes a link down before anybody sees it: after a power cut it is the one that a person logs in through. */
+  async #takeLink(link: Link): Promise<void> {
+    const before = this.#pairing;
+    const next = advance(before, { kind: 'link', link });
+    await this.#saveIfPossible(next);
+    if (this.#pairing !== before) return;
+    this.#pairing = next;
+    this.#changed();
   }
 
   /** Polls until the pairing moves on, be it by a code of its own or by the redirect's. */
@@ -260,10 +270,14 @@ export class PairingRun implements AsyncDisposable {
     if (step.kind === 'ended' && step.result.kind === 'failed') {
       this.#log('info', 'pairing ended', { reason: step.result.reason });
     }
-    await this.#save(next).catch((error: unknown) => {
+    await this.#saveIfPossible(next);
+    this.#changed();
+  }
+
+  async #saveIfPossible(pairing: Pairing): Promise<void> {
+    await this.#save(pairing).catch((error: unknown) => {
       this.#log('error', 'store could not be written', { error: messageOf(error) });
     });
-    this.#changed();
   }
 
   /** Writes one after the other: sealing takes its time, and an older step must not come to lie over a newer one. */
