@@ -123,13 +123,13 @@ describe.concurrent('a refresh whose answer is lost', () => {
   it('again and again, with the token at hand dead, is not tried in a storm', { timeout: 60_000 }, async () => {
     await using home = await pairedHome({ tokenLifetime: 4, refreshGrace: 100 });
     home.lose('answering', Number.POSITIVE_INFINITY);
-    await sleep(16_000);
+    await sleep(12_000);
     home.lose('answering', 0);
     await until(home.hub, 'wallbox', ({ state }) => state === 'active');
     const { refusals } = await home.endLoad();
     const sends = Math.max(...refreshSends(home.emulator).map((token) => token.sends));
     expect(sends).toBeGreaterThanOrEqual(3);
-    expect(sends).toBeLessThanOrEqual(14);
+    expect(sends).toBeLessThanOrEqual(10);
     expect(refusals.filter(({ status, retryAfter }) => status !== 503 || !(Number(retryAfter) >= 1))).toEqual([]);
   });
 });
@@ -156,7 +156,7 @@ describe.concurrent('a portal', () => {
       const status = await until(hub, name, ({ problem }) => problem !== null, 20);
       expect(status).toMatchObject({ state: 'retrying', problem: { code: 'portal_unreachable' } });
     }
-    await sleep(Math.max(0, began + 18_000 - Date.now()));
+    await sleep(Math.max(0, began + 15_000 - Date.now()));
     for (const name of names)
       expect(await applianceStatus(hub, name)).toMatchObject({ state: 'retrying', expires_in: 0 });
     expect(refreshSends(emulator)).toHaveLength(asked);

@@ -1,0 +1,38 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { Home } from '../broker/home.ts';
+
+/** A pairing whose link has come from the portal and is on its way to the disk. */
+async function linkUnderWay(home: Home) {
+  const { appliance } = await home.add('wallbox');
+  const disk = Promise.withResolvers<void>();
+  const run = await home.run.pairings.begin(appliance);
+  home.held.set('savePairing', disk.promise);
+  await sleep(100);
+  expect(home.emulator.requests.filter(({ endpoint }) => endpoint === 'config')).toHaveLength(1);
+  return { appliance, run, written: () => disk.resolve() };
+}
+
+describe('a link', () => {
+  test('is not seen before it is written down, so that a power cut leaves the one that was seen', async () => {
+    await using home = await Home.start();
+    const { run, written } = await linkUnderWay(home);
+    expect(run.pairing.step.kind).toBe('asking');
+    written();
+    await home.time.settle();
+    expect(run.pairing.step.kind).toBe('waiting');
+    expect(await home.run.store.pairings()).toMatchObject([{ step: { kind: 'waiting' } }]);
+  });
+
+  test('that comes to a pairing that is being cancelled is left', async () => {
+    await using home = await Home.start();
+    const { appliance, run, written } = await linkUnderWay(home);
+    const ended = home.run.pairings.end(appliance.id, 'cancelled');
+    written();
+    await ended;
+    await home.time.settle();
+    const cancelled = { kind: 'ended', result: { kind: 'failed', reason: 'cancelled' } };
+    expect(run.pairing.step).toEqual(cancelled);
+    expect(await home.run.store.pairings()).toMatchObject([{ step: cancelled }]);
+  });
+});
