@@ -100,6 +100,7 @@ describe('a mistake is named by its key, with what was found and what is allowed
     [portal({ ca_file: '"portal.secret"' }), 'portals.home.ca_file', 'holds no PEM certificate'],
     ['pairing.lifetime = 15', 'pairing.lifetime', 'found 15', 'from "1m" to "24h"'],
     ['pairing.lifetime = "15 minutes"', 'pairing.lifetime', 'found "15 minutes"', 'from "1m" to "24h"'],
+    ['pairing.lifetime = "15min"', 'pairing.lifetime', 'found "15min"', 'from "1m" to "24h"'],
     ['pairing.lifetime = "59s"', 'pairing.lifetime', 'found "59s"', 'from "1m" to "24h"'],
     ['pairing.lifetime = "25h"', 'pairing.lifetime', 'found "25h"', 'from "1m" to "24h"'],
     ['pairing.poll_interval = "1s"', 'pairing.poll_interval', 'found "1s"', 'from "5s" to "10s"'],

@@ -1,0 +1,272 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, createWriteStream, existsSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { type Ended, eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
+import { logFile, rememberSecrets } from '../support/logs.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+
+/** Runs `serve` with what was prepared for a hub, and stops it where it does not end by itself. */
+function serve(hub: HubProcess, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  const args = [MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')];
+  const options = { env: { PATH: process.env['PATH'], HOME: hub.directory, ...env }, timeout: 15_000 };
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, args, options, (_error, stdout, stderr) =>
+      resolve({ status: child.exitCode, stdout, stderr }),
+    );
+  });
+}
+
+/** It ended with status 1, and said why in one line. */
+function expectOneLine({ status, stdout, stderr }: Ended, ...says: string[]): void {
+  expect({ status, stdout, lines: stderr.trimEnd().split('\n') }).toEqual({
+    status: 1,
+    stdout: '',
+    lines: [expect.stringMatching(/^latchkey: \S/)],
+  });
+  for (const words of says) expect(stderr).toContain(words);
+}
+
+/** A portal that nobody speaks to. */
+const PORTAL = {
+  baseUrl: 'https://api.portal.example',
+  frontendUrl: 'https://portal.example',
+  clientId: '0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90',
+  clientSecret: 'nobody-asks-for-it',
+};
+
+async function withPortal(options: HubProcessOptions = {}): Promise<HubProcess> {
+  await using emulator = await startEmulator({ clients: [{ id: PORTAL.clientId, secret: PORTAL.clientSecret }] });
+  return HubProcess.prepare({ emulator, ...options });
+}
+
+describe('serve does not start, and says why in one line', () => {
+  it.for<[what: string, options: HubProcessOptions, ...says: string[]]>([
+    ['an unknown key', { lan: 'port = 80' }, 'lan.port', 'http_port'],
+    ['a wrong type', { lan: 'mdns = "yes"' }, 'lan.mdns', 'true or false'],
+    ['a bad duration', { toml: '[pairing]\nlifetime = "soon"' }, 'pairing.lifetime', '"1m" to "24h"'],
+    [
+      'a secret inline',
+      { portal: 'client_secret = "inline-secret-4711"' },
+      'portals.home.client_secret',
+      'allowed are',
+    ],
+    ['no TOML', { toml: 'this is no TOML' }, 'latchkey.toml, line'],
+  ])('%s', async ([, options, ...says]) => {
+    await using hub = await withPortal(options);
+    const ended = await serve(hub);
+    expectOneLine(ended, ...says);
+    expect(ended.stderr).not.toContain('inline-secret-4711');
+  });
+
+  it('no portal', async () => {
+    await using hub = await HubProcess.prepare();
+    expectOneLine(await serve(hub), 'portals: there is none', '[portals.home]');
+  });
+
+  it('no configuration', async () => {
+    await using hub = await HubProcess.prepare();
+    await rm(join(hub.directory, 'latchkey.toml'));
+    expectOneLine(await serve(hub), `${hub.directory}/latchkey.toml`, "can't be read");
+  });
+
+  it('a secret that others can read', async () => {
+    await using hub = await withPortal();
+    chmodSync(join(hub.directory, 'portal.secret'), 0o644);
+    expectOneLine(await serve(hub), 'portals.home.client_secret_file', 'mode 0644', 'chmod 600');
+  });
+
+  it('a wrong override in the environment', async () => {
+    await using hub = await withPortal();
+    expectOneLine(await serve(hub, { LATCHKEY_LAN_HTTP_PORT: 'eighty' }), 'LATCHKEY_LAN_HTTP_PORT', 'found "eighty"');
+  });
+
+  it.for(['http', 'https'] as const)('a taken %s port', async (scheme) => {
+    await using hub = await withPortal();
+    const port = scheme === 'http' ? hub.httpPort : hub.httpsPort;
+    await using other = createServer().listen(port, '127.0.0.1');
+    await once(other, 'listening');
+    expectOneLine(await serve(hub), `lan.${scheme}_port`, String(port), 'another program has it');
+  });
+
+  it('a state directory that can not be made, or is none', async () => {
+    await using hub = await withPortal();
+    writeFileSync(join(hub.directory, 'file'), '');
+    const serveIn = (path: string) => serve(hub, { LATCHKEY_HUB_STATE_DIR: path });
+    expectOneLine(await serveIn('file/state'), 'hub.state_dir', "can't be made");
+    expectOneLine(await serveIn('file'), 'hub.state_dir', 'is no directory');
+  });
+
+  it('a state directory that is open to others', async () => {
+    await using hub = await withPortal();
+    chmodSync(join(hub.directory, 'state'), 0o755);
+    expectOneLine(await serve(hub), 'hub.state_dir', 'mode 0755', 'chmod 700');
+  });
+
+  it('a control socket where no socket can be', async () => {
+    await using hub = await withPortal();
+    const serveAt = (path: string) => serve(hub, { LATCHKEY_HUB_CONTROL_SOCKET: path });
+    expectOneLine(await serveAt('portal.secret'), 'control socket', 'it is no socket');
+    expectOneLine(await serveAt('portal.secret/socket'), 'hub.control_socket');
+    expectOneLine(await serveAt('s'.repeat(110)), 'hub.control_socket', '107');
+  });
+});
+
+describe('two daemons', () => {
+  it('on one state directory, on one socket, on one port: the second is refused, and the first works on', async () => {
+    await using first = await running();
+    await using second = await withPortal();
+    const stateDirectory = join(first.directory, 'state');
+    const socket = join(stateDirectory, 'control.sock');
+    const cases: [NodeJS.ProcessEnv, string][] = [
+      [{ LATCHKEY_HUB_STATE_DIR: stateDirectory, LATCHKEY_HUB_CONTROL_SOCKET: 'own.sock' }, stateDirectory],
+      [{ LATCHKEY_HUB_CONTROL_SOCKET: socket }, socket],
+      [{ LATCHKEY_LAN_HTTP_PORT: String(first.httpPort) }, 'lan.http_port'],
+    ];
+    for (const [env, says] of cases) {
+      expectOneLine(await serve(second, env), says);
+      expect(existsSync(socket)).toBe(true);
+      expect((await first.status()).hub.http_port).toBe(first.httpPort);
+    }
+    expectOneLine(await serve(first));
+    await first.addAppliance('still-there');
+  });
+
+  it('one after the other: the socket of one that was killed is taken over', async () => {
+    await using hub = await running();
+    await hub.addAppliance('fan');
+    await hub.kill('SIGKILL');
+    expect(existsSync(join(hub.directory, 'state/control.sock'))).toBe(true);
+    expectOneLine(await hub.cli('status'), 'no hub is running here', 'latchkey serve');
+    await hub.launch();
+    expect(await hub.appliance('fan')).toMatchObject({ state: 'unpaired' });
+  });
+});
+
+describe('the command line', () => {
+  let hub: HubProcess;
+  beforeAll(async () => {
+    hub = await running();
+  });
+  afterAll(() => hub[Symbol.asyncDispose]());
+
+  it('knows no appliance that is not there', async () => {
+    for (const command of [['pair'], ['unpair'], ['token'], ['refresh'], ['appliance', 'rotate-secret']])
+      expectOneLine(await hub.cli(...command, 'nobody'), 'there is no appliance nobody');
+    expectOneLine(await hub.cli('appliance', 'remove', 'nobody'), 'there is no appliance nobody');
+  });
+
+  it.for(['Wall Box', 'wall_box', '../state', 'wallbox\n', 'é', '', 'a'.repeat(64), '$(reboot)', '\x1b[31mred'])(
+    'refuses the name %j',
+    async (name) => {
+      expectOneLine(await hub.cli('appliance', 'add', name), "can't be an appliance's name");
+      expect((await hub.status()).appliances).toEqual([]);
+    },
+  );
+
+  it.for(['Monitoring "RemoteControl"', 'back\\slash', 'Überwachung', 'a\x07b'])(
+    'refuses the scope %j',
+    async (scope) => {
+      expectOneLine(await hub.cli('appliance', 'add', 'wallbox', '--scope', scope), 'a character that scopes can');
+      expect((await hub.status()).appliances).toEqual([]);
+    },
+  );
+
+  it('refuses a portal that is not configured, and a name that is taken', async () => {
+    expectOneLine(await hub.cli('appliance', 'add', 'wallbox', '--portal', 'away'), 'there is no portal away', 'home');
+    await hub.addAppliance('wallbox');
+    expectOneLine(await hub.cli('appliance', 'add', 'wallbox'), 'there is an appliance wallbox already');
+    expect((await hub.status()).appliances).toHaveLength(1);
+  });
+});
+
+describe('a portal that is down', () => {
+  it('while pairing: says so, goes on, and connects when the portal is back', async () => {
+    const before = await startEmulator();
+    await using hub = await HubProcess.start({ emulator: before });
+    await before.close();
+    await hub.addAppliance('wallbox');
+    const { status, stdout, stderr } = await hub.cli('pair', 'wallbox', '--no-wait');
+    expect({ status, stdout, stderr }).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/\nlatchkey: the portal can't be reached .+; the pairing goes on: .+\n$/),
+    });
+    expect(await hub.appliance('wallbox')).toMatchObject({ state: 'pairing' });
+
+    await using emulator = await startEmulator({
+      port: Number(new URL(before.baseUrl).port),
+      frontendPort: Number(new URL(before.frontendUrl).port),
+      clients: [{ id: before.clientId, secret: before.clientSecret }],
+    });
+    const url = await eventually(async () => (await hub.appliance('wallbox')).authorize_url, 45);
+    const { location } = await emulator.login({ state: new URL(url).searchParams.get('state') ?? '', user: 'demo' });
+    expect(await (await fetch(location)).text()).toContain('wallbox is connected');
+    rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  }, 90_000);
+});
+
+describe('the end', () => {
+  it.for(['SIGTERM', 'SIGINT'] as const)('comes by %s in order: status 0, and no socket left', async (signal) => {
+    await using hub = await withPortal();
+    const child = await daemon(hub);
+    const socket = join(hub.directory, 'state/control.sock');
+    expect(existsSync(socket)).toBe(true);
+    child.kill(signal);
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    expect(existsSync(socket)).toBe(false);
+  });
+
+  it('comes at once by a second signal', async () => {
+    const asked = Promise.withResolvers<void>();
+    let hang = false;
+    await using emulator = await startEmulator({
+      intercept: {
+        async received({ endpoint }) {
+          if (!hang || endpoint !== 'token') return;
+          asked.resolve();
+          await new Promise((resolve) => setTimeout(resolve, 20_000).unref());
+        },
+      },
+    });
+    await using hub = await HubProcess.prepare({ emulator });
+    const child = await daemon(hub);
+    await hub.addAppliance('wallbox');
+    await hub.pair('wallbox', emulator);
+    hang = true;
+    const refresh = hub.cli('refresh', 'wallbox');
+    await asked.promise;
+    child.kill('SIGTERM');
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    expect(child.exitCode).toBe(null);
+    const begun = performance.now();
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([130, null]);
+    expect(performance.now() - begun).toBeLessThan(1000);
+    expect((await refresh).status).toBe(1);
+    rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  });
+});
+
+async function running(): Promise<HubProcess> {
+  const hub = await withPortal();
+  await hub.launch();
+  return hub;
+}
+
+/** Starts a prepared hub and waits until it says that it is up. */
+async function daemon(hub: HubProcess): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')], {
+    env: { PATH: process.env['PATH'], HOME: hub.directory },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  child.stderr.pipe(createWriteStream(logFile('hub'), { mode: 0o600 }));
+  for await (const line of createInterface({ input: child.stderr })) if (line.includes('"hub started"')) return child;
+  throw new Error(`the hub ended: ${child.exitCode}`);
+}
