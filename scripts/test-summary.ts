@@ -37,6 +37,9 @@ export function conclusion(summary: Summary, leftOut: readonly string[]): string
   ].join('\n');
 }
 
+/** Characters of a reason that are shown. */
+const LONGEST_REASON = 300;
+
 function firstLine(text: string): string {
-  return text.split('\n', 1)[0] ?? '';
+  return text.split('\n', 1)[0]?.slice(0, LONGEST_REASON) ?? '';
 }

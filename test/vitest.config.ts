@@ -8,5 +8,7 @@ export default defineConfig({
     exclude: ['after/**'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // Most of the time is spent waiting, for tokens to age and polls to come due.
+    maxWorkers: 4,
   },
 });

@@ -15,7 +15,7 @@ export interface PairingPortal {
 }
 
 /** Times of pairings, in ms. */
-export interface PairingTimes {
+interface PairingTimes {
   readonly lifetime: number;
   readonly pollInterval: number;
 }

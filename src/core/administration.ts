@@ -55,7 +55,7 @@ export type PairingReport =
   | { readonly event: 'failed'; readonly reason: FailureReason };
 
 /** The token at hand, as `latchkey token` prints it. */
-export interface TokenAtHand {
+interface TokenAtHand {
   readonly accessToken: Secret;
   readonly expiresIn: number;
   readonly scope: string | null;

@@ -14,7 +14,7 @@ export type FailureReason =
   | 'misconfigured';
 
 /** How a pairing ended. */
-export type PairingResult =
+type PairingResult =
   | { readonly kind: 'paired'; readonly scope: string | null }
   | { readonly kind: 'failed'; readonly reason: FailureReason };
 

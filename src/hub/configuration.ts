@@ -46,7 +46,7 @@ export interface Configuration {
 }
 
 /** Where the configuration is when nobody names a file. */
-export const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
+const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
 
 /**
  * Reads and checks the configuration. Relative paths in it are relative to the file.

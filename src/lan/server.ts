@@ -13,7 +13,7 @@ import { serveOAuth } from './oauth.ts';
 import { sendNotice } from './pages.ts';
 
 /** A certificate and its key, PEM. */
-export interface LeafPem {
+interface LeafPem {
   readonly certificate: string;
   readonly key: string;
 }

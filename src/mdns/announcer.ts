@@ -8,7 +8,7 @@ import { publish } from './publication.ts';
 import { hostName, ownRecords, type ServiceDescription, toInstanceName } from './records.ts';
 
 /** What may change while the hub is announced. */
-export interface Announced {
+interface Announced {
   readonly httpsPort: number;
   /** The TXT record's keys beside `txtvers` and `id`: `v`, `http`, `capk`. */
   readonly txt: Readonly<Record<string, string>>;

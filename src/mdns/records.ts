@@ -47,7 +47,7 @@ export function toInstanceName(name: string, suffix = ''): string {
 }
 
 /** The full domain name of an instance. */
-export function serviceName(instanceName: string): string {
+function serviceName(instanceName: string): string {
   return `${instanceName}.${SERVICE_TYPE}`;
 }
 

@@ -14,7 +14,7 @@ export function systemClock(boot: string = bootId()): Clock {
  * This boot's id: what the unit file passes (`%b`), because a sandboxed service can't read the kernel's own.
  * @throws Error where neither is to be had
  */
-export function bootId(env: NodeJS.ProcessEnv = process.env): string {
+function bootId(env: NodeJS.ProcessEnv = process.env): string {
   const given = env['LATCHKEY_BOOT_ID'];
   const id = given ?? readFileSync('/proc/sys/kernel/random/boot_id', 'utf8');
   return id.replaceAll('-', '').trim();
