@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Server as HttpServer } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Timers } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 
@@ -26,6 +26,7 @@ export async function listen<Server extends HttpServer | HttpsServer>(
   let failure: unknown;
   for (const host of addresses) {
     const server = create();
+    follow(server);
     try {
       server.listen({ host, port: chosen, ipv6Only: host.includes(':') });
       await once(server, 'listening');
@@ -42,6 +43,18 @@ export async function listen<Server extends HttpServer | HttpsServer>(
   return { port: chosen, servers };
 }
 
+/** The open connections of each server. Its own list has none that is still in the TLS handshake. */
+const connections = new WeakMap<HttpServer, Set<Socket>>();
+
+function follow(server: HttpServer): void {
+  const open = new Set<Socket>();
+  connections.set(server, open);
+  server.on('connection', (socket: Socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+}
+
 /** Requests under way get so long to end, in ms. */
 const GRACE = 3000;
 
@@ -51,7 +64,9 @@ export async function close(servers: readonly (HttpServer | HttpsServer)[], time
     servers.map(async (server) => {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeIdleConnections();
-      const cancel = timers.after(GRACE, () => server.closeAllConnections());
+      const cancel = timers.after(GRACE, () => {
+        for (const socket of connections.get(server) ?? []) socket.destroy();
+      });
       await closed;
       cancel();
     }),

@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, createWriteStream, existsSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -221,6 +221,24 @@ describe('the end', () => {
     child.kill(signal);
     expect(await once(child, 'exit')).toEqual([0, null]);
     expect(existsSync(socket)).toBe(false);
+  });
+
+  it('is not held up by connections that say nothing', async () => {
+    await using hub = await withPortal();
+    const child = await daemon(hub);
+    await using silent = new AsyncDisposableStack();
+    for (const port of [hub.httpPort, hub.httpsPort]) {
+      const socket = silent.adopt(
+        connect({ host: '127.0.0.1', port, allowHalfOpen: true }),
+        (open) => void open.destroy(),
+      );
+      socket.on('error', () => undefined);
+      await once(socket, 'connect');
+    }
+    const begun = performance.now();
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    expect(performance.now() - begun).toBeLessThan(6000);
   });
 
   it('comes at once by a second signal', async () => {
