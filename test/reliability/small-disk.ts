@@ -11,6 +11,7 @@ export class SmallDisk implements AsyncDisposable {
   /** Undoes what was set up, in order. */
   readonly #undo: (() => void)[] = [];
   #device = 'tmpfs';
+  #image = '';
 
   private constructor(hub: HubProcess) {
     this.#hub = hub;
@@ -53,14 +54,22 @@ export class SmallDisk implements AsyncDisposable {
     writeFileSync(`/sys/fs/ext4/${basename(this.#device)}/trigger_fs_error`, 'test');
   }
 
-  /** Puts a broken disk in order; the hub must not run. */
+  /**
+   * Puts a broken disk in order; the hub must not run. The disk goes on as a copy: a mount namespace that was made
+   * meanwhile by somebody else keeps the device in use.
+   */
   repair(): void {
     this.#undo.shift()?.();
+    run('sync', '--file-system', this.#image);
+    const copy = `${this.#image}.repaired`;
+    run('cp', this.#image, copy);
     try {
-      run('e2fsck', '-f', '-y', this.#device);
-    } catch {
-      // Its status only tells what there was to put in order.
+      run('e2fsck', '-f', '-y', copy);
+    } catch (error) {
+      // 1: there was something to put in order, and it is.
+      if (!(error instanceof Error && 'status' in error && error.status === 1)) throw error;
     }
+    this.#insert(copy);
     this.#attach();
   }
 
@@ -75,8 +84,14 @@ export class SmallDisk implements AsyncDisposable {
     const image = join(folder, 'image');
     run('truncate', '-s', '16M', image);
     run('mkfs.ext4', '-q', image);
-    this.#device = run('losetup', '--find', '--show', image).trim();
-    this.#undo.unshift(() => run('losetup', '--detach', this.#device));
+    this.#insert(image);
+  }
+
+  #insert(image: string): void {
+    const device = run('losetup', '--find', '--show', image).trim();
+    this.#image = image;
+    this.#device = device;
+    this.#undo.unshift(() => run('losetup', '--detach', device));
   }
 
   #attach(): void {
