@@ -5,7 +5,7 @@ import { applianceCommand } from './appliance.ts';
 import { caCommand } from './ca.ts';
 import { demoCommand } from './demo.ts';
 import { emulatorCommand } from './emulator.ts';
-import { fail, guardOutput } from './output.ts';
+import { fail, guardOutput, printable } from './output.ts';
 import { pairCommand } from './pair.ts';
 import { refreshCommand } from './refresh.ts';
 import { serveCommand } from './serve.ts';
@@ -58,10 +58,15 @@ function settle(command: Command): void {
   command
     .exitOverride()
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'latchkey: ')) })
+    .configureOutput({ outputError: (text, write) => write(typed(text).replace(/^error: /, 'latchkey: ')) })
     .helpOption('--help', 'show this help')
     .showHelpAfterError(`(see "${path(command)} --help")`);
   for (const child of command.commands) settle(child);
+}
+
+/** What was typed is said back line by line, and can't move the cursor. */
+function typed(text: string): string {
+  return text.split('\n').map(printable).join('\n');
 }
 
 function path(command: Command): string {
