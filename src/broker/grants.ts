@@ -3,7 +3,15 @@ import { messageOf } from '../core/failure.ts';
 import { type Grant, remaining, succeed } from '../core/grant.ts';
 import type { TokenOutcome } from '../core/outcome.ts';
 import type { Portal } from '../core/portal.ts';
-import { dueAt, type Health, type Replay, type Setback, setBack, standingAtStart } from '../core/refresh.ts';
+import {
+  dueAt,
+  type Health,
+  type Replay,
+  type Setback,
+  type SetbackContext,
+  setBack,
+  standingAtStart,
+} from '../core/refresh.ts';
 import type { Store, StoredGrant } from '../core/store.ts';
 import type { PortalClock } from './portal-clock.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -257,7 +265,7 @@ export class Grants implements AsyncDisposable {
     return false;
   }
 
-  #context(appliance: string): { now: Instant; confirmed: PortalClock['confirmed']; replay: Replay; fraction: number } {
+  #context(appliance: string): SetbackContext {
     const { clock, random } = this.#surroundings;
     const replay = this.#holder(appliance)?.replay ?? 'late';
     return { now: clock.now(), confirmed: this.#portalClock.confirmed, replay, fraction: random.fraction() };

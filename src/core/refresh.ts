@@ -45,6 +45,15 @@ export interface Standing {
   readonly health: Health;
 }
 
+/** What a setback is judged by. */
+export interface SetbackContext {
+  readonly now: Instant;
+  readonly confirmed: ConfirmedTime | null;
+  readonly replay: Replay;
+  /** A random number from 0 to 1, for jitter. */
+  readonly fraction: number;
+}
+
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 /** Seldom: only a person can mend a wrong client_secret. */
@@ -68,19 +77,8 @@ export function dueAt(grant: Grant, health: Health, now: Instant, spread: number
 
 /**
  * What follows from an attempt that brought no new tokens (the table of outcomes in DESIGN.md).
- * @param fraction a random number from 0 to 1
  */
-export function setBack(
-  grant: Grant,
-  health: Health,
-  outcome: Setback,
-  context: {
-    readonly now: Instant;
-    readonly confirmed: ConfirmedTime | null;
-    readonly replay: Replay;
-    readonly fraction: number;
-  },
-): Standing {
+export function setBack(grant: Grant, health: Health, outcome: Setback, context: SetbackContext): Standing {
   const { now, fraction } = context;
   const failures = health.kind === 'good' ? 1 : health.failures + 1;
   if (grant.refused !== null) return refusedStanding(grant, grant.refused, failures);
@@ -127,16 +125,7 @@ export function setBack(
 }
 
 /** How a grant stands right after the hub was started: what its last run left is all that is known. */
-export function standingAtStart(
-  grant: Grant,
-  attempt: Instant | null,
-  context: {
-    readonly now: Instant;
-    readonly confirmed: ConfirmedTime | null;
-    readonly replay: Replay;
-    readonly fraction: number;
-  },
-): Standing {
+export function standingAtStart(grant: Grant, attempt: Instant | null, context: SetbackContext): Standing {
   if (grant.refused !== null) return refusedStanding(grant, grant.refused, 1);
   if (attempt !== null) {
     const cutShort = { kind: 'ambiguous', detail: 'the hub was stopped while it waited for an answer' } as const;
@@ -157,12 +146,7 @@ function replayDelay(
   grant: Grant,
   doubt: Doubt,
   failures: number,
-  {
-    now,
-    confirmed,
-    replay,
-    fraction,
-  }: { now: Instant; confirmed: ConfirmedTime | null; replay: Replay; fraction: number },
+  { now, confirmed, replay, fraction }: SetbackContext,
 ): number {
   if (replay === 'soon' && doubt.sends === 1) return 1000 + 2000 * fraction;
   const left = (remaining(grant, now, confirmed) ?? 0) - leastLeft(grant);
@@ -170,11 +154,7 @@ function replayDelay(
 }
 
 /** Rejected three times, over an hour or more, and the token at hand is dead: a person is needed, and one try a day. */
-function givenUp(
-  grant: Grant,
-  standing: Standing,
-  { now, confirmed }: { now: Instant; confirmed: ConfirmedTime | null },
-): Standing {
+function givenUp(grant: Grant, standing: Standing, { now, confirmed }: SetbackContext): Standing {
   const { health } = standing;
   if (health.kind !== 'failing' || health.rejections === undefined) return standing;
   const { count, since } = health.rejections;
