@@ -13,6 +13,7 @@ import { createServer } from './http/server.ts';
 import type { SecretKind } from './issued-secrets.ts';
 import { type LoginRequest, type LoginResult, login } from './login.ts';
 import type { Observations } from './observations.ts';
+import { serveOpenApi } from './openapi/serve.ts';
 import { type EmulatorOptions, settingsFrom } from './options.ts';
 import { createPortal } from './portal.ts';
 import { stateId } from './state.ts';
@@ -74,6 +75,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   serveCodeSet(base, portal);
   serveWhoami(base, portal);
   serveEmulatorApi(base, portal, log);
+  serveOpenApi(base, portal);
 
   const frontend = createServer(portal, log);
   serveAuthorize(frontend, portal);

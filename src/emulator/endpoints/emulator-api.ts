@@ -32,7 +32,8 @@ export function serveEmulatorApi(app: FastifyInstance, portal: Portal, log: Requ
 
 const NO_JSON = 'allowed is an application/json object with the members state, user, deny (optional)';
 
-const LoginBody = v.strictObject({
+/** What `POST /_emulator/login` takes. */
+export const LoginBody = v.strictObject({
   state: v.string(),
   user: v.optional(v.string()),
   deny: v.optional(v.boolean()),

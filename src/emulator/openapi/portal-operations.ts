@@ -1,0 +1,184 @@
+import * as v from 'valibot';
+import type { TokenResponse } from '../grants.ts';
+import type { OAuthError } from '../http/oauth-error.ts';
+import type { Operation } from './operation.ts';
+
+const text = (description: string) => v.pipe(v.string(), v.description(description));
+const url = (description: string) => v.pipe(v.string(), v.url(), v.description(description));
+const seconds = (description: string) => v.pipe(v.number(), v.integer(), v.minValue(0), v.description(description));
+
+const ClientInPath = v.strictObject({ client_id: text('The client, a UUID') });
+
+const NotFound = v.strictObject({ error: v.literal('not_found') });
+
+/** RFC 6749, 5.2. */
+const OAuthProblem: v.GenericSchema<{ error: OAuthError['error']; error_description: string }> = v.strictObject({
+  error: v.picklist(['invalid_request', 'invalid_client', 'invalid_grant', 'invalid_scope', 'unsupported_grant_type']),
+  error_description: v.string(),
+});
+
+/** RFC 6749, 5.1. */
+const Tokens: v.GenericSchema<TokenResponse> = v.strictObject({
+  access_token: text('Authenticates calls to the cloud API'),
+  expires_in: seconds('Lifetime of the access token'),
+  token_type: v.literal('bearer'),
+  scope: v.nullable(text('Space-separated names; null where none was asked for')),
+  refresh_token: text('Serves once, unless a grace was set'),
+});
+
+const clientInForm = {
+  client_id: v.optional(text('The client, unless it is in an Authorization header')),
+  client_secret: v.optional(v.string()),
+};
+
+const TokenRequest = v.variant('grant_type', [
+  v.object({
+    grant_type: v.literal('authorization_code'),
+    code: text('The authorization code'),
+    ...clientInForm,
+    scope: v.optional(text('Space-separated names; default: an empty scope')),
+    redirect_uri: v.optional(text('Ignored after a login through the helper')),
+  }),
+  v.object({
+    grant_type: v.literal('refresh_token'),
+    refresh_token: text('That of the latest token response'),
+    ...clientInForm,
+  }),
+]);
+
+const authorizeQuery = v.strictObject({
+  response_type: v.literal('code'),
+  client_id: v.string(),
+  state: v.optional(text('Of a config response; of the client itself where it gives a redirect_uri')),
+  redirect_uri: v.optional(text("One of the client's own, or its code/set address: an ordinary code flow")),
+  scope: v.optional(text('In an ordinary code flow: what to ask the user for')),
+});
+
+/** The six endpoints of the specification, and whoami. */
+export const portalOperations: readonly Operation[] = [
+  {
+    method: 'post',
+    path: '/external/oauth2helper/config/{client_id}',
+    origin: 'base',
+    id: 'config',
+    summary: 'Get the helper configuration (specification, endpoint 1)',
+    description: 'A body is ignored. The portal writes / as \\/ and & as \\u0026.',
+    params: ClientInPath,
+    query: v.strictObject({ redirect_url: v.optional(text('Where a browser brings the code after the login')) }),
+    answers: {
+      200: {
+        description: 'The three URLs of one login',
+        body: v.strictObject({
+          authorize_url: url('Where the user has to go'),
+          code_url: url('What the client polls'),
+          accesstoken_request_url: url('The token endpoint'),
+        }),
+      },
+      400: {
+        description: 'redirect_url is not accepted',
+        body: v.strictObject({ error: v.literal('invalid_request'), error_description: v.string() }),
+      },
+      404: { description: 'Unknown client', body: NotFound },
+    },
+  },
+  {
+    method: 'get',
+    path: '/external/oauth2helper/code/get/{client_id}',
+    origin: 'base',
+    id: 'codeGet',
+    summary: 'Poll for the authorization code (endpoint 2)',
+    params: ClientInPath,
+    query: v.strictObject({ state: text('That of the code_url') }),
+    answers: {
+      200: { description: 'The code is there', body: v.strictObject({ code: text('Lives 30 to 60 seconds') }) },
+      404: { description: 'No code yet, or no such client or state', body: NotFound },
+    },
+  },
+  {
+    method: 'get',
+    path: '/external/oauth2helper/code/set/{client_id}',
+    origin: 'base',
+    id: 'codeSet',
+    summary: 'Redirect target of the helper (endpoint 6)',
+    params: ClientInPath,
+    query: v.strictObject({
+      state: v.optional(v.string()),
+      code: v.optional(v.string()),
+      error: v.optional(text('Of a refused login: access_denied')),
+    }),
+    answers: {
+      200: { description: 'A page: the helper has the code, or the login was refused', body: 'text/html' },
+      302: { description: "On to the client's redirect_url", headers: { location: 'With code, or error' } },
+      400: { description: 'A page: no good, or too late', body: 'text/html' },
+      404: { description: 'A page: unknown client', body: 'text/html' },
+    },
+  },
+  {
+    method: 'get',
+    path: '/sso/authorize',
+    origin: 'frontend',
+    id: 'authorize',
+    summary: 'The login page (endpoint 3)',
+    query: authorizeQuery,
+    answers: {
+      200: { description: 'The login page', body: 'text/html' },
+      302: { description: 'With automatic login: on to code/set', headers: { location: 'With code and state' } },
+      400: { description: 'A page: the link is no good', body: 'text/html' },
+    },
+  },
+  {
+    method: 'post',
+    path: '/sso/authorize',
+    origin: 'frontend',
+    id: 'logIn',
+    summary: 'What the login page sends',
+    query: authorizeQuery,
+    form: v.object({
+      username: v.optional(v.string()),
+      password: v.optional(v.string()),
+      action: v.optional(text('refuse: the user refuses')),
+    }),
+    answers: {
+      303: { description: 'On to code/set', headers: { location: 'With code, or error, and state' } },
+      400: { description: 'A page: the link is no good', body: 'text/html' },
+      403: { description: 'The login page again: user name or password is wrong', body: 'text/html' },
+    },
+  },
+  {
+    method: 'post',
+    path: '/sso/token',
+    origin: 'frontend',
+    id: 'token',
+    summary: 'Exchange an authorization code, or refresh (endpoints 4 and 5)',
+    security: 'client',
+    form: TokenRequest,
+    answers: {
+      200: { description: 'A new pair of tokens', body: Tokens, headers: { 'cache-control': 'no-store' } },
+      400: { description: 'RFC 6749, 5.2', body: OAuthProblem },
+      401: {
+        description: 'The client did not prove who it is; no code and no token was touched',
+        body: OAuthProblem,
+        headers: { 'www-authenticate': 'Where the client tried an Authorization header' },
+      },
+    },
+  },
+  {
+    method: 'get',
+    path: '/api/whoami',
+    origin: 'base',
+    id: 'whoami',
+    summary: 'Stands in for the cloud API',
+    security: 'bearer',
+    answers: {
+      200: {
+        description: 'The access token is good',
+        body: v.strictObject({ user: v.string(), scope: v.nullable(v.string()) }),
+      },
+      401: {
+        description: 'There is no access token, or it is no good (RFC 6750, 3)',
+        body: v.strictObject({ error: v.picklist(['unauthorized', 'invalid_token']) }),
+        headers: { 'www-authenticate': 'Bearer' },
+      },
+    },
+  },
+];
