@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { serveConsole } from './console/console.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
 import { serveCodeGet } from './endpoints/code-get.ts';
 import { serveCodeSet } from './endpoints/code-set.ts';
@@ -74,6 +75,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   serveCodeGet(base, portal);
   serveCodeSet(base, portal);
   serveWhoami(base, portal);
+  serveConsole(base, portal);
   serveEmulatorApi(base, portal, log);
   serveOpenApi(base, portal);
 

@@ -1,0 +1,38 @@
+import { notice } from './notice.ts';
+
+/** What the API answers to a read, or null where this emulator has no such thing. */
+export async function read<T>(path: string): Promise<T | null> {
+  const response = await fetch(`/_emulator/${path}`, { headers: { accept: 'application/json' } });
+  if (response.status === 404) return null;
+  if (!response.ok) throw new Error(`${path} was answered ${response.status}`);
+  return (await response.json()) as T;
+}
+
+/**
+ * Changes something through the API and tells the person what came of it.
+ * @returns whether it was done
+ */
+export async function change(
+  method: 'POST' | 'PATCH' | 'DELETE',
+  path: string,
+  body: Readonly<Record<string, unknown>> | null,
+  done: string,
+): Promise<boolean> {
+  try {
+    const response = await fetch(`/_emulator/${path}`, {
+      method,
+      ...(body !== null && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    });
+    if (response.ok) notice(done, 'good');
+    else notice(await complaint(response), 'bad');
+    return response.ok;
+  } catch {
+    notice('The emulator does not answer. Is it still running?', 'bad');
+    return false;
+  }
+}
+
+async function complaint(response: Response): Promise<string> {
+  const answer = (await response.json().catch(() => ({}))) as { readonly message?: string };
+  return answer.message ?? `The emulator answered ${response.status}.`;
+}

@@ -1,0 +1,67 @@
+import { clock } from './clock.ts';
+import { find, make } from './dom.ts';
+import type { Part } from './part.ts';
+import { addRequest, type Entry, requests } from './requests.ts';
+
+/** The parts by what a `change` event calls them. */
+const parts: Readonly<Record<string, Part>> = { clock, requests };
+
+const live = find('#live', HTMLElement);
+const due = new Set<Part>();
+let refreshing = false;
+
+/** Reads parts again, at most once a frame and never twice at a time. */
+async function refresh(...these: readonly Part[]): Promise<void> {
+  for (const one of these) due.add(one);
+  if (refreshing) return;
+  refreshing = true;
+  while (due.size > 0) {
+    const now = [...due];
+    due.clear();
+    await Promise.allSettled(now.map((one) => one.refresh()));
+    await new Promise(requestAnimationFrame);
+  }
+  refreshing = false;
+}
+
+function refreshAll(): void {
+  void refresh(...Object.values(parts)).then(showSections);
+}
+
+/** The links to the sections that are there, for phones. */
+function showSections(): void {
+  const sections = [...document.querySelectorAll('main section:not([hidden])')];
+  const links = sections.map((one) => make('a', { href: `#${one.id}` }, one.querySelector('h2')?.textContent ?? ''));
+  find('#sections', HTMLElement).replaceChildren(...links);
+}
+
+let events: EventSource | null = null;
+
+/** Listens to the emulator while somebody looks: a browser has few connections to one origin. */
+function listen(): void {
+  events?.close();
+  if (document.visibilityState === 'hidden') return;
+  events = new EventSource('/_emulator/events');
+  events.addEventListener('open', () => {
+    showLive('live');
+    refreshAll();
+  });
+  events.addEventListener('error', () => showLive('not connected'));
+  events.addEventListener('request', ({ data }) => {
+    addRequest(JSON.parse(data) as Entry);
+  });
+  events.addEventListener('change', ({ data }) => {
+    const one = parts[(JSON.parse(data) as { readonly what: string }).what];
+    if (one === undefined) refreshAll();
+    else void refresh(one);
+  });
+}
+
+function showLive(text: 'live' | 'not connected'): void {
+  live.textContent = text;
+  live.className = text === 'live' ? 'on' : 'off';
+}
+
+document.addEventListener('visibilitychange', listen);
+refreshAll();
+listen();

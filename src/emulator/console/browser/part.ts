@@ -1,0 +1,28 @@
+import { read } from './api.ts';
+import { find } from './dom.ts';
+
+/** A section of the page that shows one part of the emulator's state. */
+export interface Part {
+  /** Reads the state and shows it; hides the section where this emulator has no such part. */
+  refresh(): Promise<void>;
+}
+
+/**
+ * A part that shows what the API answers under a path.
+ * @param id of its section
+ */
+export function part<T>(id: string, path: () => string, show: (answer: T) => void): Part {
+  const section = find(`#${id}`, HTMLElement);
+  return {
+    async refresh() {
+      const answer = await read<T>(path());
+      section.hidden = answer === null;
+      if (answer !== null) show(answer);
+    },
+  };
+}
+
+/** Shows or hides what a section says when it has nothing to show. */
+export function showEmpty(id: string, empty: boolean): void {
+  find(`#${id} .empty`, HTMLElement).hidden = !empty;
+}

@@ -1,0 +1,25 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+
+/**
+ * Keeps web pages of other origins from changing anything through the emulator's API: a browser says where a request comes
+ * from (Fetch Metadata, `Origin`), and these are refused with 403. Clients that are no browsers send neither header and are
+ * let through. Names are not checked: who points a name of his own at the emulator (DNS rebinding) gets past this, and
+ * finds nothing there but a portal for tests, which people reach under names that it can't know.
+ */
+export function refuseForeignPages(app: FastifyInstance): void {
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.method === 'GET' || request.method === 'HEAD') return;
+    if (request.routeOptions.url?.startsWith('/_emulator/') !== true || !isForeign(request)) return;
+    return reply.code(403).send({
+      error: 'invalid_request',
+      message: 'origin: found a page of another origin; allowed are the console and clients that are no browsers',
+    });
+  });
+}
+
+function isForeign({ headers }: FastifyRequest): boolean {
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') return true;
+  const origin = headers.origin;
+  return origin !== undefined && origin.replace(/^https?:\/\//, '') !== headers.host;
+}
