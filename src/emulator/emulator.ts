@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { serveConsole } from './console/console.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
+import { serveClockApi } from './endpoints/clock-api.ts';
 import { serveCodeGet } from './endpoints/code-get.ts';
 import { serveCodeSet } from './endpoints/code-set.ts';
 import { serveConfig } from './endpoints/config.ts';
@@ -18,6 +19,7 @@ import { serveOpenApi } from './openapi/serve.ts';
 import { type EmulatorOptions, settingsFrom } from './options.ts';
 import { createPortal } from './portal.ts';
 import { stateId } from './state.ts';
+import type { ClockView } from './virtual-clock.ts';
 
 /** A grant as the outside may see it: no tokens. */
 export type GrantView = Readonly<
@@ -53,6 +55,14 @@ export interface Emulator extends AsyncDisposable {
    * @returns false where there is no such grant
    */
   revoke(grantId: string, what?: 'grant' | 'access_tokens'): boolean;
+  /** The emulator's time, and how far it is ahead of the clock that it was given. */
+  readonly clock: ClockView;
+  /**
+   * Puts the emulator's time ahead by so many seconds: codes, states and tokens expire at once, and the `Date` header
+   * and the log follow.
+   * @throws ClockError where that is negative, or a hundred years in all
+   */
+  advance(seconds: number): void;
   /** Every state, code and token issued (the newest 200,000), of these kinds or of all: to search logs for them. */
   secretsIssued(...kinds: SecretKind[]): string[];
   /** Stops both origins and cuts open connections. */
@@ -77,6 +87,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   serveWhoami(base, portal);
   serveConsole(base, portal);
   serveEmulatorApi(base, portal, log);
+  serveClockApi(base, portal);
   serveOpenApi(base, portal);
 
   const frontend = createServer(portal, log);
@@ -118,6 +129,10 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       else grant.accessFrom = grant.generation + 1;
       return true;
     },
+    get clock() {
+      return portal.clock.view();
+    },
+    advance: (seconds) => portal.clock.advance(seconds),
     secretsIssued: (...kinds) => portal.issued.of(kinds),
     close,
     [Symbol.asyncDispose]: close,

@@ -13,3 +13,4 @@ export {
   OptionError,
   type UserOptions,
 } from './options.ts';
+export { ClockError, type ClockView } from './virtual-clock.ts';

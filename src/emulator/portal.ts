@@ -6,6 +6,7 @@ import { IssuedSecrets } from './issued-secrets.ts';
 import type { Observations } from './observations.ts';
 import type { Settings } from './options.ts';
 import { States } from './state.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 /** Where the portal is reached, without a trailing slash. Known once both origins listen. */
 export interface Origins {
@@ -18,6 +19,7 @@ export interface Origins {
 /** The portal's whole state, which the endpoints of both origins work on. */
 export interface Portal {
   readonly settings: Settings;
+  readonly clock: VirtualClock;
   /** The emulator's time, in milliseconds since 1970. */
   readonly now: () => number;
   readonly origins: () => Origins;
@@ -31,11 +33,13 @@ export interface Portal {
 
 /** A portal that has seen nothing yet. */
 export function createPortal(settings: Settings, origins: () => Origins): Portal {
-  const now = () => settings.clock.now().wall;
+  const clock = new VirtualClock(settings.clock);
+  const now = () => clock.now().wall;
   const issued = new IssuedSecrets();
   const observations = { refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 };
   return {
     settings,
+    clock,
     now,
     origins,
     issued,

@@ -4,13 +4,15 @@ import type { LoggedRequest } from '../http/request-log.ts';
 import type { LoginResult } from '../login.ts';
 import type { Operation } from './operation.ts';
 
-const instant = () => v.pipe(v.string(), v.isoTimestamp());
+/** An instant, RFC 3339. */
+export const instant = () => v.pipe(v.string(), v.isoTimestamp());
 
 const Problem = v.strictObject({
   error: v.literal('invalid_request'),
   message: v.pipe(v.string(), v.description('Names the member, what was found and what is allowed')),
 });
-const refused = { description: 'A member is no good', body: Problem };
+/** The answer to a body that does not fit. */
+export const refused = { description: 'A member is no good', body: Problem };
 
 const Logged: v.GenericSchema<LoggedRequest> = v.strictObject({
   time: instant(),

@@ -1,0 +1,36 @@
+import type { FastifyRequest } from 'fastify';
+import * as v from 'valibot';
+import { bodyText, mediaType } from './request-form.ts';
+
+/** A body that was checked, or a message that names the member, what was found and what is allowed. */
+export type Checked<T> = { readonly value: T } | { readonly problem: string };
+
+/** A request's body: it must be application/json, which no foreign web page can send unasked, and fit the schema. */
+export function readJson<T>(request: FastifyRequest, schema: v.GenericSchema<unknown, T>): Checked<T> {
+  if (mediaType(request) !== 'application/json') return { problem: 'body: allowed is application/json' };
+  return parseJson(bodyText(request), schema);
+}
+
+/** A JSON text that must fit the schema. */
+function parseJson<T>(text: string, schema: v.GenericSchema<unknown, T>): Checked<T> {
+  const json = v.safeParse(v.pipe(v.string(), v.parseJson()), text);
+  return json.success ? check(json.output, schema) : { problem: 'body: found no JSON; allowed is a JSON object' };
+}
+
+/** A value that must fit the schema. A message given in the schema is taken for what is allowed ("is …", "are …"). */
+function check<T>(value: unknown, schema: v.GenericSchema<unknown, T>): Checked<T> {
+  if (Array.isArray(value)) return { problem: 'body: found an array; allowed is an object' };
+  const parsed = v.safeParse(schema, value);
+  return parsed.success ? { value: parsed.output } : { problem: problem(parsed.issues[0]) };
+}
+
+function problem(issue: v.BaseIssue<unknown>): string {
+  const member = v.getDotPath(issue)?.slice(0, 100) ?? 'body';
+  if (issue.expected === 'never') return `${member}: found a member that is unknown here; allowed is to leave it out`;
+  if (issue.received === 'undefined' && issue.type === 'strict_object') {
+    return `${member}: found none; allowed is to give it`;
+  }
+  const found = issue.received === 'undefined' ? 'none' : issue.received.slice(0, 60);
+  const allowed = issue.message.startsWith('Invalid ') ? `is ${issue.expected ?? 'another value'}` : issue.message;
+  return `${member}: found ${found}; allowed ${allowed}`;
+}

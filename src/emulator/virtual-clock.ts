@@ -1,0 +1,53 @@
+import type { EmulatorClock } from './options.ts';
+
+/** The emulator's time as the outside sees it. */
+export interface ClockView {
+  /** RFC 3339, UTC. */
+  readonly now: string;
+  /** How far the emulator is ahead of the clock it was given, in seconds. */
+  readonly offset: number;
+}
+
+/** An advance that can't be made; the message names what was found and what is allowed. */
+export class ClockError extends Error {
+  override readonly name = 'ClockError';
+}
+
+/** The furthest that time goes, in seconds: a hundred years, so that every instant stays one that RFC 3339 can say. */
+const FURTHEST = 100 * 365.25 * 86_400;
+
+/** A clock that runs with another one, and can be put ahead of it: codes, states and tokens then expire at once. */
+export class VirtualClock implements EmulatorClock {
+  readonly #clock: EmulatorClock;
+  /** Milliseconds. */
+  #offset = 0;
+
+  constructor(clock: EmulatorClock) {
+    this.#clock = clock;
+  }
+
+  now(): { readonly wall: number } {
+    return { wall: this.#clock.now().wall + this.#offset };
+  }
+
+  view(): ClockView {
+    return { now: new Date(this.now().wall).toISOString(), offset: this.#offset / 1000 };
+  }
+
+  /**
+   * Puts the clock ahead by so many seconds; it never goes back, except by {@link reset}.
+   * @throws ClockError where that is negative, no number, or a hundred years from the clock's own time in all
+   */
+  advance(seconds: number): void {
+    const offset = this.#offset + Math.round(1000 * seconds);
+    if (!(seconds >= 0 && offset <= 1000 * FURTHEST)) {
+      throw new ClockError(`advance: found ${seconds}; allowed is a number of seconds, 0 or more, ${FURTHEST} in all`);
+    }
+    this.#offset = offset;
+  }
+
+  /** Goes back to the time of the clock it was given. */
+  reset(): void {
+    this.#offset = 0;
+  }
+}

@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
+import {
+  ALICE,
+  config,
+  errorOf,
+  exchange,
+  FakeClock,
+  get,
+  obtainCode,
+  obtainTokens,
+  post,
+  refresh,
+  start,
+  stateOf,
+  whoami,
+} from './portal-client.ts';
+
+function postClock(emulator: Emulator, body: unknown, type = 'application/json'): Promise<Response> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return post(`${emulator.baseUrl}/_emulator/clock`, text, { 'content-type': type });
+}
+
+test('tokens of 3600 seconds expire in well under a second, and refresh', async () => {
+  await using emulator = await start();
+  const { access_token, refresh_token, expires_in } = await obtainTokens(emulator);
+  const began = performance.now();
+  emulator.advance(expires_in - 1);
+  expect((await whoami(emulator, access_token)).status).toBe(200);
+  emulator.advance(1);
+  expect((await whoami(emulator, access_token)).status).toBe(401);
+  expect((await refresh(emulator, refresh_token)).status).toBe(200);
+  expect(performance.now() - began).toBeLessThan(1000);
+});
+
+test('codes, states and refresh tokens expire as soon as the clock is put ahead', async () => {
+  await using emulator = await start({ refreshLifetime: 10_000 });
+  const { refresh_token } = await obtainTokens(emulator);
+  const code = await obtainCode(emulator);
+  emulator.advance(45);
+  expect(await errorOf(await exchange(emulator, code))).toEqual([400, 'invalid_grant']);
+  const state = stateOf((await config(emulator)).code_url);
+  emulator.advance(1801);
+  await expect(emulator.login({ state, user: ALICE.name })).rejects.toThrow(/expired/);
+  emulator.advance(10_000);
+  expect(await errorOf(await refresh(emulator, refresh_token))).toEqual([400, 'invalid_grant']);
+});
+
+test('the API puts the clock ahead, and Date header, log and grants follow', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock });
+  expect(await (await get(`${emulator.baseUrl}/_emulator/clock`)).json()).toEqual({
+    now: '2031-05-05T06:07:08.000Z',
+    offset: 0,
+  });
+  const answer = await postClock(emulator, { advance: 3600 });
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get('date')).toBe('Mon, 05 May 2031 07:07:08 GMT');
+  expect(await answer.json()).toEqual({ now: '2031-05-05T07:07:08.000Z', offset: 3600 });
+  await postClock(emulator, { advance: 0.5 });
+  clock.pass(1);
+  await obtainTokens(emulator);
+  expect(emulator.clock).toEqual({ now: '2031-05-05T07:07:09.500Z', offset: 3600.5 });
+  expect(emulator.requests[0]?.time).toBe('2031-05-05T07:07:09.500Z');
+  expect(emulator.grants()[0]?.createdAt).toBe(Date.UTC(2031, 4, 5, 7, 7, 9, 500));
+});
+
+test('an advance that is negative, endless or no number is refused by name, and changes nothing', async () => {
+  await using emulator = await start({ clock: new FakeClock() });
+  for (const [body, message] of [
+    [{ advance: -1 }, /^advance: found -1; allowed is/],
+    [{ advance: '60' }, /^advance: found "60"; allowed is/],
+    [{ advance: 1e12 }, /^advance: found 1000000000000; allowed is/],
+    [{}, /^advance: found none; allowed is/],
+    [{ advance: 1, by: 2 }, /^by: found/],
+    ['[]', /^body: /],
+    ['{', /^body: /],
+    ['{"advance": 1e999}', /^advance: found Infinity/],
+  ] as const) {
+    const answer = await postClock(emulator, body);
+    expect(answer.status, JSON.stringify(body)).toBe(400);
+    expect(await answer.json()).toEqual({ error: 'invalid_request', message: expect.stringMatching(message) });
+  }
+  expect((await postClock(emulator, { advance: 1 }, 'text/plain')).status).toBe(400);
+  expect(() => emulator.advance(Number.NaN)).toThrow(/^advance: found NaN/);
+  expect(emulator.clock.offset).toBe(0);
+});
+
+test('two emulators in one process share no time', async () => {
+  await using one = await start();
+  await using two = await start();
+  const [first, second] = [await obtainTokens(one), await obtainTokens(two)];
+  one.advance(3600);
+  expect((await whoami(one, first.access_token)).status).toBe(401);
+  expect((await whoami(two, second.access_token)).status).toBe(200);
+  expect(two.clock.offset).toBe(0);
+});
