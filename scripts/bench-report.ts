@@ -1,0 +1,160 @@
+// What scripts/bench writes for people: docs/benchmarks.md and its picture.
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+
+/** One server under one kind of load for some seconds. */
+export interface Round {
+  readonly server: string;
+  readonly what: 'refresh' | 'poll';
+  readonly round: number;
+  /** Answers a second. */
+  readonly rate: number;
+  /** Milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
+  /** The server's processor time for one request, in microseconds; of the warm-up too. */
+  readonly cpu: number;
+  /** How busy the load's own core was, 0 to 1. */
+  readonly driverCpu: number;
+}
+
+/** What was measured of a server beside its load. */
+export interface Measured {
+  readonly name: string;
+  /** Milliseconds from the start of the process to its first line, which says where it listens. */
+  readonly startUp: readonly number[];
+  /** MB resident, half a second after that. */
+  readonly memoryIdle: readonly number[];
+  /** MB resident after all rounds. */
+  readonly memoryAfter: number;
+}
+
+export interface Results {
+  readonly began: string;
+  readonly ended: string;
+  readonly rounds: readonly Round[];
+  readonly measured: readonly Measured[];
+}
+
+const root = join(import.meta.dirname, '..');
+
+/** The middle value; of an even number of values the upper one. */
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+/** docs/benchmarks.md */
+export function page(results: Results, how: { rounds: number; seconds: number; chains: number }): string {
+  const { began, ended, measured } = results;
+  const emulator = measured.find(({ name }) => name === 'emulator');
+  return `# Benchmarks
+
+The portal emulator beside its like, as \`./scripts/bench emulator\` measured it from ${began} to ${ended}.
+All of it is one run of that command, which writes this page; the raw figures go to \`.cache/bench/\`.
+
+- Machine: ${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}; Linux ${uname()}; Node ${process.versions.node}.
+- ${['oidc-provider', 'oauth2-mock-server', 'fastify'].map((name) => `${name} ${version(name)}`).join(', ')} (locked in
+  \`scripts/bench.d/package-lock.json\`).
+- Every server is a process of its own on core 0, the load is one on core 1 (\`taskset\`). All servers stay up and are
+  loaded in turn: ${how.rounds} rounds of ${how.seconds} s each after 1 s of warming up, a round beginning with another server each time.
+- ${how.chains} connections, one request at a time on each, over raw sockets. Every refresh presents the refresh token that the
+  answer before gave, so rotation is really done where there is any. A single bad answer would end the run.
+- Figures are medians of the rounds, in brackets the lowest and the highest. *Processor* is the server's own time for one
+  request (\`/proc/PID/stat\`): what is left when other work on the machine takes turns with it.
+
+![Refreshes a second](images/bench-emulator.svg)
+
+## POST /sso/token, grant_type=refresh_token
+
+${table(results, 'refresh')}
+
+oidc-provider rotates (\`rotateRefreshToken: true\`) in its in-memory adapter and signs no ID token here (no scope
+\`openid\`). oauth2-mock-server signs an RS256 access token, checks no refresh token and rotates none. The bare
+fastify server reads the form and answers a constant. The emulator keeps its log of requests and all that a judge counts.
+
+## GET /external/oauth2helper/code/get, nobody has logged in yet
+
+${table(results, 'poll')}
+
+The emulator checks the signature of the state; the bare fastify server answers a constant. The others have no such
+endpoint.
+
+## Start-up and memory
+
+| | start-up | × | resident when idle | × | after the run |
+|---|---|---|---|---|---|
+${measured
+  .map((one) => {
+    const start = ratio(median(one.startUp), median(emulator?.startUp ?? []));
+    const idle = ratio(median(one.memoryIdle), median(emulator?.memoryIdle ?? []));
+    const after = one.memoryAfter.toFixed(0);
+    return `| ${one.name} | ${spread(one.startUp, 0)} ms | ${start} | ${spread(one.memoryIdle, 0)} MB | ${idle} | ${after} MB |`;
+  })
+  .join('\n')}
+
+Start-up is from the start of the process to the line that says where it listens. The emulator's is that of the whole
+command line, \`latchkey emulator\`; that of the others is the least that serves. × is beside the emulator's.
+`;
+}
+
+function table({ rounds }: Results, what: Round['what']): string {
+  const all = rounds.filter((round) => round.what === what);
+  const base = all.filter(({ server }) => server === 'emulator');
+  const lines = [...new Set(all.map(({ server }) => server))].sort(first('emulator')).map((server) => {
+    const own = all.filter((round) => round.server === server);
+    const of = (name: 'rate' | 'p50' | 'p99' | 'cpu' | 'driverCpu') => own.map((round) => round[name]);
+    const times = ratio(median(base.map(({ rate }) => rate)), median(of('rate')));
+    const cpuTimes = ratio(median(of('cpu')), median(base.map(({ cpu }) => cpu)));
+    return `| ${server} | ${spread(of('rate'), 0)} | ${times} | ${spread(of('p50'), 2)} | ${spread(of('p99'), 2)} | ${spread(of('cpu'), 0)} | ${cpuTimes} | ${(100 * median(of('driverCpu'))).toFixed(0)} % |`;
+  });
+  return `| | requests/s | emulator is × | p50, ms | p99, ms | processor, µs | emulator is × | load's core busy |
+|---|---|---|---|---|---|---|---|
+${lines.join('\n')}`;
+}
+
+function first(name: string): (a: string, b: string) => number {
+  return (a, b) => Number(b === name) - Number(a === name);
+}
+
+function spread(values: readonly number[], digits: number): string {
+  const [low, high] = [Math.min(...values), Math.max(...values)].map((value) => value.toFixed(digits));
+  return `${median(values).toFixed(digits)} (${low}–${high})`;
+}
+
+function ratio(value: number, to: number): string {
+  return (value / to).toFixed(2);
+}
+
+/** docs/images/bench-emulator.svg: the refreshes a second as bars. */
+export function picture({ rounds }: Results): string {
+  const names = [...new Set(rounds.map(({ server }) => server))].sort(first('emulator'));
+  const rates = names.map((name) =>
+    median(rounds.filter(({ server, what }) => server === name && what === 'refresh').map(({ rate }) => rate)),
+  );
+  const bars = names.map((name, index) => {
+    const [rate = 0, y] = [rates[index], 40 + 34 * index];
+    const width = Math.max(1, (380 * rate) / Math.max(...rates)).toFixed(1);
+    const colour = name === 'emulator' ? '#1a7f64' : '#8a94a0';
+    return `  <text x="150" y="${y + 16}" text-anchor="end">${name}</text>
+  <rect x="160" y="${y}" width="${width}" height="22" fill="${colour}"/>
+  <text x="${168 + Number(width)}" y="${y + 16}">${Math.round(rate)}</text>`;
+  });
+  const height = 50 + 34 * names.length;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="640" height="${height}" font-family="sans-serif" font-size="14">
+  <rect width="640" height="${height}" fill="#fff"/>
+  <text x="20" y="24" font-weight="bold">Refreshes a second, one core</text>
+${bars.join('\n')}
+</svg>
+`;
+}
+
+function uname(): string {
+  return execFileSync('uname', ['-rm']).toString().trim();
+}
+
+function version(name: string): string {
+  const manifest = readFileSync(join(root, 'scripts/bench.d/node_modules', name, 'package.json'), 'utf8');
+  return (JSON.parse(manifest) as { version: string }).version;
+}

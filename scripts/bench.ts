@@ -1,0 +1,108 @@
+// The portal emulator beside its like, in one run: interleaved rounds, the server on core 0, the load on core 1.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { type Measured, median, page, picture, type Round } from './bench-report.ts';
+import { NAMES, type Server, startServer, type Target } from './bench-servers.ts';
+
+const root = join(import.meta.dirname, '..');
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { quick: { type: 'boolean' } } });
+const unknown = positionals.find((name) => name !== 'emulator');
+if (unknown !== undefined) {
+  console.error(`scripts/bench: there is no ${unknown}; allowed is emulator`);
+  process.exit(2);
+}
+const quick = values.quick === true;
+const CHAINS = 16;
+const ROUNDS = quick ? 1 : 7;
+const STARTS = quick ? 1 : 7;
+const WARM_UP = quick ? 0.2 : 1;
+const SECONDS = quick ? 0.5 : 3;
+
+const began = new Date();
+const starts = new Map<string, { startUp: number; memory: number }[]>();
+for (let i = 0; i < STARTS; i += 1) {
+  for (const name of NAMES) {
+    await using server = await startServer(name, 0);
+    await sleep(quick ? 50 : 500);
+    starts.set(name, [...(starts.get(name) ?? []), { startUp: server.startUp, memory: server.memory() }]);
+  }
+}
+
+const rounds: Round[] = [];
+const measured: Measured[] = [];
+{
+  await using running = new AsyncDisposableStack();
+  const servers: Server[] = [];
+  for (const name of NAMES) servers.push(running.use(await startServer(name, CHAINS)));
+  for (let round = 0; round < ROUNDS; round += 1) {
+    // Another one begins each round, so that none always runs on a warmed-up machine.
+    const order = servers.map((_, index) => servers[(index + round) % servers.length] ?? raise('no servers'));
+    for (const what of ['refresh', 'poll'] as const) {
+      for (const server of order) {
+        const target = server[what];
+        if (target !== null) rounds.push(load(server, what, target, round));
+      }
+    }
+  }
+  for (const server of servers) {
+    const own = starts.get(server.name) ?? [];
+    measured.push({
+      name: server.name,
+      startUp: own.map((start) => start.startUp),
+      memoryIdle: own.map((start) => start.memory),
+      memoryAfter: server.memory(),
+    });
+  }
+}
+
+for (const what of ['refresh', 'poll'] as const) {
+  for (const name of NAMES) {
+    const own = rounds.filter((round) => round.server === name && round.what === what);
+    if (own.length === 0) continue;
+    const rate = median(own.map((round) => round.rate));
+    console.log(
+      `${what.padEnd(8)} ${name.padEnd(20)} ${Math.round(rate)}/s, ${median(own.map((r) => r.cpu)).toFixed(1)} µs`,
+    );
+  }
+}
+for (const { name, startUp, memoryIdle, memoryAfter } of measured) {
+  const [start, idle] = [median(startUp).toFixed(0), median(memoryIdle).toFixed(0)];
+  console.log(`start    ${name.padEnd(20)} ${start} ms, ${idle} MB, after the load ${memoryAfter.toFixed(0)} MB`);
+}
+if (!quick) {
+  const results = { began: began.toISOString(), ended: new Date().toISOString(), rounds, measured };
+  mkdirSync(join(root, '.cache/bench'), { recursive: true });
+  const file = `.cache/bench/emulator-${began.toISOString().replaceAll(':', '-')}.json`;
+  writeFileSync(join(root, file), `${JSON.stringify(results, null, 1)}\n`);
+  writeFileSync(join(root, 'docs/benchmarks.md'), page(results, { rounds: ROUNDS, seconds: SECONDS, chains: CHAINS }));
+  mkdirSync(join(root, 'docs/images'), { recursive: true });
+  writeFileSync(join(root, 'docs/images/bench-emulator.svg'), picture(results));
+  console.log(`docs/benchmarks.md and ${file} are written`);
+}
+
+/** One round of load on a server; its refresh tokens move on. */
+function load(server: Server, what: Round['what'], target: Target, round: number): Round {
+  const cpuBefore = server.cpu();
+  const job = JSON.stringify({ ...target, warmUp: WARM_UP, seconds: SECONDS });
+  const said = execFileSync('taskset', ['-c', '1', process.execPath, 'scripts/bench.d/load.js', job], { cwd: root });
+  const result = JSON.parse(said.toString()) as Load;
+  if (result.errors > 0) throw new Error(`${server.name}, ${what}: ${result.errors} bad answers, as ${result.example}`);
+  target.tokens = result.tokens;
+  const { rate, p50, p99, sent, driverCpu } = result;
+  const cpu = (1000 * (server.cpu() - cpuBefore)) / sent;
+  return { server: server.name, what, round, rate, p50, p99, cpu, driverCpu };
+}
+
+interface Load extends Pick<Round, 'rate' | 'p50' | 'p99' | 'driverCpu'> {
+  readonly sent: number;
+  readonly errors: number;
+  readonly example: string | null;
+  readonly tokens: string[];
+}
+
+function raise(message: string): never {
+  throw new Error(message);
+}
