@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { systemTimers } from '../system/clock.ts';
 import { serveConsole } from './console/console.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
 import { serveClockApi } from './endpoints/clock-api.ts';
@@ -6,11 +7,13 @@ import { serveCodeGet } from './endpoints/code-get.ts';
 import { serveCodeSet } from './endpoints/code-set.ts';
 import { serveConfig } from './endpoints/config.ts';
 import { serveEmulatorApi } from './endpoints/emulator-api.ts';
+import { serveEvents } from './endpoints/events.ts';
 import { serveToken } from './endpoints/token.ts';
 import { serveWhoami } from './endpoints/whoami.ts';
 import type { Grant } from './grants.ts';
 import type { Poll } from './helper-runs.ts';
-import { type LoggedRequest, RequestLog } from './http/request-log.ts';
+import type { LoggedRequest } from './http/logged-request.ts';
+import { RequestLog } from './http/request-log.ts';
 import { createServer } from './http/server.ts';
 import type { SecretKind } from './issued-secrets.ts';
 import { type LoginRequest, type LoginResult, login } from './login.ts';
@@ -89,6 +92,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   serveEmulatorApi(base, portal, log);
   serveClockApi(base, portal);
   serveOpenApi(base, portal);
+  serveEvents(base, portal, systemTimers);
 
   const frontend = createServer(portal, log);
   serveAuthorize(frontend, portal);

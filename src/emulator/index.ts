@@ -2,7 +2,7 @@ export { type Emulator, type GrantView, startEmulator } from './emulator.ts';
 export type { Poll } from './helper-runs.ts';
 export type { Endpoint } from './http/endpoint.ts';
 export type { Exchange, Interceptor } from './http/interceptor.ts';
-export type { LoggedRequest } from './http/request-log.ts';
+export type { LoggedRequest } from './http/logged-request.ts';
 export type { SecretKind } from './issued-secrets.ts';
 export { LoginError, type LoginRequest, type LoginResult } from './login.ts';
 export type { Observations } from './observations.ts';

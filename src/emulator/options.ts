@@ -61,6 +61,8 @@ export interface EmulatorOptions {
   readonly relayRefusal?: boolean | undefined;
   /** Whether code_url goes on serving a code that was exchanged, until it expires. Default: `gone` (404). */
   readonly codeUrlAfterExchange?: 'gone' | 'served' | undefined;
+  /** Whether the request log shows codes, tokens and client secrets as they are: for tests. Default: false. */
+  readonly showSecrets?: boolean | undefined;
   /** Default: the machine's. */
   readonly clock?: EmulatorClock | undefined;
   /** Comes between a request and its answer: see {@link Interceptor}. */
@@ -90,6 +92,7 @@ export interface Settings {
   readonly basic: 'accept' | 'refuse';
   readonly relayRefusal: boolean;
   readonly codeUrlAfterExchange: 'gone' | 'served';
+  readonly showSecrets: boolean;
   readonly clock: EmulatorClock;
   readonly intercept: Interceptor;
 }
@@ -135,6 +138,7 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     basic: options.basic ?? 'accept',
     relayRefusal: options.relayRefusal ?? true,
     codeUrlAfterExchange: options.codeUrlAfterExchange ?? 'gone',
+    showSecrets: options.showSecrets ?? false,
     clock: options.clock ?? systemClock('emulator'),
     intercept: options.intercept ?? {},
   };

@@ -1,4 +1,5 @@
 import { AuthorizationCodes } from './authorization-codes.ts';
+import { Changes } from './changes.ts';
 import type { Client } from './client.ts';
 import { Grants } from './grants.ts';
 import { HelperRuns } from './helper-runs.ts';
@@ -23,6 +24,7 @@ export interface Portal {
   /** The emulator's time, in milliseconds since 1970. */
   readonly now: () => number;
   readonly origins: () => Origins;
+  readonly changes: Changes;
   readonly issued: IssuedSecrets;
   readonly observations: Observations;
   readonly states: States;
@@ -42,6 +44,7 @@ export function createPortal(settings: Settings, origins: () => Origins): Portal
     clock,
     now,
     origins,
+    changes: new Changes(),
     issued,
     observations,
     states: new States(settings.stateLifetime, now, issued),

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import * as v from 'valibot';
-import { bodyText, mediaType } from '../http/request-form.ts';
+import { bodyText, mediaType, parameters, rawQuery } from '../http/request-form.ts';
 import type { RequestLog } from '../http/request-log.ts';
 import { serve } from '../http/server.ts';
 import { LoginError, login } from '../login.ts';
@@ -10,7 +10,7 @@ import type { Portal } from '../portal.ts';
  * The emulator's own API, under a path that no portal has:
  * - `POST /_emulator/login` `{"state", "user", "deny"?}`: 200 `{"location"}`, or 400 with a message that names the member.
  *   It takes only application/json, which no foreign web page can send unasked.
- * - `GET /_emulator/requests`: 200 `{"requests": […]}`, see `LoggedRequest`.
+ * - `GET /_emulator/requests?since=<number>`: 200 `{"requests": […]}`, see `LoggedRequest`.
  */
 export function serveEmulatorApi(app: FastifyInstance, portal: Portal, log: RequestLog): void {
   serve(app, '/_emulator/login', null, {
@@ -26,7 +26,14 @@ export function serveEmulatorApi(app: FastifyInstance, portal: Portal, log: Requ
     },
   });
   serve(app, '/_emulator/requests', null, {
-    GET: async (_request, reply) => reply.send({ requests: log.values() }),
+    async GET(request, reply) {
+      const since = parameters(rawQuery(request))?.get('since') ?? '0';
+      if (!/^\d{1,15}$/.test(since)) {
+        const message = `since: found ${JSON.stringify(since.slice(0, 100))}; allowed is a whole number`;
+        return reply.code(400).send({ error: 'invalid_request', message });
+      }
+      return reply.send({ requests: log.values(Number(since)) });
+    },
   });
 }
 

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import { ClockBody } from '../endpoints/clock-api.ts';
 import type { ClockView } from '../virtual-clock.ts';
-import { instant, refused } from './emulator-operations.ts';
 import type { Operation } from './operation.ts';
+import { instant, refused } from './shared-schemas.ts';
 
 const Clock: v.GenericSchema<ClockView> = v.strictObject({
   now: instant(),
