@@ -29,13 +29,10 @@ const REMEMBERED = 50_000;
 /** Issues authorization codes and finds them again. */
 export class AuthorizationCodes {
   readonly #codes = new BoundedMap<AuthorizationCode>(REMEMBERED);
-  readonly #lifetime: number;
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
 
-  /** @param lifetime milliseconds */
-  constructor(lifetime: number, now: () => number, issued: IssuedSecrets) {
-    this.#lifetime = lifetime;
+  constructor(now: () => number, issued: IssuedSecrets) {
     this.#now = now;
     this.#issued = issued;
   }
@@ -52,8 +49,11 @@ export class AuthorizationCodes {
     return this.#codes.get(value);
   }
 
-  /** Whether the code's time has not run out; it may have been used. */
-  lives(code: AuthorizationCode): boolean {
-    return this.#now() < code.issuedAt + this.#lifetime;
+  /**
+   * Whether the code's time has not run out; it may have been used.
+   * @param lifetime seconds
+   */
+  lives(code: AuthorizationCode, lifetime: number): boolean {
+    return this.#now() < code.issuedAt + 1000 * lifetime;
   }
 }

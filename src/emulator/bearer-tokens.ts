@@ -8,6 +8,8 @@ export interface TokenClaims {
   readonly generation: number;
   /** Milliseconds since 1970. */
   readonly issuedAt: number;
+  /** Of the pair's access token, in seconds. */
+  readonly lifetime: number;
 }
 
 /**
@@ -18,16 +20,16 @@ export class BearerTokens {
   readonly #key = randomBytes(32);
 
   seal(kind: 'access_token' | 'refresh_token', claims: TokenClaims): string {
-    const text = `${claims.grantId}.${claims.generation}.${claims.issuedAt}`;
+    const text = `${claims.grantId}.${claims.generation}.${claims.issuedAt}.${claims.lifetime}`;
     return `${text}.${this.#mac(kind, text)}`;
   }
 
   /** The claims of a token that this emulator sealed as this kind, or null. Expiry and revocation are the grant's. */
   open(kind: 'access_token' | 'refresh_token', token: string): TokenClaims | null {
-    const [grantId, generation, issuedAt, mac, ...rest] = token.split('.');
+    const [grantId, generation, issuedAt, lifetime, mac, ...rest] = token.split('.');
     if (grantId === undefined || mac === undefined || rest.length > 0) return null;
-    if (!sameSecret(mac, this.#mac(kind, `${grantId}.${generation}.${issuedAt}`))) return null;
-    return { grantId, generation: Number(generation), issuedAt: Number(issuedAt) };
+    if (!sameSecret(mac, this.#mac(kind, `${grantId}.${generation}.${issuedAt}.${lifetime}`))) return null;
+    return { grantId, generation: Number(generation), issuedAt: Number(issuedAt), lifetime: Number(lifetime) };
   }
 
   #mac(kind: string, text: string): string {

@@ -26,7 +26,7 @@ export async function arrive(
   if (form.has('error')) return refusal(portal, checked.kind === 'good' ? checked.state.redirectUrl : null);
   const code = portal.codes.find(form.get('code') ?? '');
   if (code === undefined || code.clientId !== client.id) return { kind: 'invalid' };
-  if (!portal.codes.lives(code)) return { kind: 'expired' };
+  if (!portal.codes.lives(code, portal.settings.codeLifetime)) return { kind: 'expired' };
   if (code.stateId === null) {
     if (code.redirectUri !== codeSetUrl(portal, client)) return { kind: 'invalid' };
     return code.grantId === null ? { kind: 'show', code: code.value } : { kind: 'expired' };

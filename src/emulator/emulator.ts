@@ -7,6 +7,7 @@ import { serveCodeGet } from './endpoints/code-get.ts';
 import { serveCodeSet } from './endpoints/code-set.ts';
 import { serveConfig } from './endpoints/config.ts';
 import { serveEmulatorApi } from './endpoints/emulator-api.ts';
+import { serveSettings } from './endpoints/settings-api.ts';
 import { serveEvents } from './endpoints/events.ts';
 import { serveToken } from './endpoints/token.ts';
 import { serveWhoami } from './endpoints/whoami.ts';
@@ -22,6 +23,7 @@ import { serveOpenApi } from './openapi/serve.ts';
 import { type EmulatorOptions, settingsFrom } from './options.ts';
 import { createPortal } from './portal.ts';
 import { stateId } from './state.ts';
+import { type Switches, type SwitchOptions, switchesIn } from './switches.ts';
 import type { ClockView } from './virtual-clock.ts';
 
 /** A grant as the outside may see it: no tokens. */
@@ -66,6 +68,14 @@ export interface Emulator extends AsyncDisposable {
    * @throws ClockError where that is negative, or a hundred years in all
    */
   advance(seconds: number): void;
+  /** How the portal behaves right now; a copy. */
+  readonly settings: Switches;
+  /**
+   * Changes how the portal behaves from now on; requests under way go on as they began. Either all of it is changed or
+   * nothing.
+   * @throws OptionError where a value is no good
+   */
+  change(change: SwitchOptions): void;
   /** Every state, code and token issued (the newest 200,000), of these kinds or of all: to search logs for them. */
   secretsIssued(...kinds: SecretKind[]): string[];
   /** Stops both origins and cuts open connections. */
@@ -90,6 +100,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   serveWhoami(base, portal);
   serveConsole(base, portal);
   serveEmulatorApi(base, portal, log);
+  serveSettings(base, portal);
   serveClockApi(base, portal);
   serveOpenApi(base, portal);
   serveEvents(base, portal, systemTimers);
@@ -137,6 +148,10 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       return portal.clock.view();
     },
     advance: (seconds) => portal.clock.advance(seconds),
+    get settings() {
+      return switchesIn(portal.settings);
+    },
+    change: (change) => portal.switchboard.change(change),
     secretsIssued: (...kinds) => portal.issued.of(kinds),
     close,
     [Symbol.asyncDispose]: close,

@@ -1,9 +1,9 @@
 import { systemRandom } from '../system/random.ts';
-import { BearerTokens } from './bearer-tokens.ts';
+import { BearerTokens, type TokenClaims } from './bearer-tokens.ts';
 import { BoundedMap } from './bounded.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 import type { Observations } from './observations.ts';
-import type { Settings } from './options.ts';
+import type { Switches } from './switches.ts';
 
 /** What a user allowed a client, and the family of tokens that came of it. */
 export interface Grant {
@@ -24,6 +24,8 @@ export interface Grant {
   inFlight: number;
   /** The newest generations whose refresh token was presented. */
   readonly presented: Set<number>;
+  /** What the newest used refresh tokens gave when they were first used, by their generation. */
+  readonly successors: Map<number, TokenClaims>;
 }
 
 /** A token response (specification, "Token response"; RFC 6749, 5.1). */
@@ -36,25 +38,25 @@ export interface TokenResponse {
   readonly refresh_token: string;
 }
 
-/** A refresh token that was looked at: its grant, or why it is no good. */
-export type PresentedToken = { readonly grant: Grant } | { readonly refused: string };
+/** A refresh token that is no good, and why. */
+export interface Refused {
+  readonly refused: string;
+}
 
 /** Remembered grants; past it the one refreshed longest ago is forgotten, and its tokens are dead. */
 const GRANTS = 100_000;
-/** Presented generations remembered of each grant. */
+/** Presented generations, and what they gave, remembered of each grant. */
 const PRESENTED = 64;
 
 /** The grants and their tokens: issue, refresh token rotation, reuse, revocation. */
 export class Grants {
   readonly #grants = new BoundedMap<Grant>(GRANTS);
   readonly #tokens = new BearerTokens();
-  readonly #settings: Settings;
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
   readonly #observations: Observations;
 
-  constructor(settings: Settings, now: () => number, issued: IssuedSecrets, observations: Observations) {
-    this.#settings = settings;
+  constructor(now: () => number, issued: IssuedSecrets, observations: Observations) {
     this.#now = now;
     this.#issued = issued;
     this.#observations = observations;
@@ -75,43 +77,48 @@ export class Grants {
       accessFrom: 0,
       inFlight: 0,
       presented: new Set<number>(),
+      successors: new Map<number, TokenClaims>(),
     };
     this.#grants.set(grant.id, grant);
     return grant;
   }
 
-  /** The next generation of tokens. Access tokens given before stay valid to their end. */
-  issueTokens(grant: Grant): TokenResponse {
-    grant.generation += 1;
-    grant.refreshedAt = this.#now();
-    this.#grants.set(grant.id, grant);
-    const claims = { grantId: grant.id, generation: grant.generation, issuedAt: grant.refreshedAt };
-    return {
-      access_token: this.#issued.note('access_token', this.#tokens.seal('access_token', claims)),
-      expires_in: this.#settings.tokenLifetime,
-      token_type: 'bearer',
-      scope: grant.scope,
-      refresh_token: this.#issued.note('refresh_token', this.#tokens.seal('refresh_token', claims)),
-    };
+  /**
+   * The first tokens of a grant.
+   * @param lifetime of the access token, in seconds
+   */
+  issueTokens(grant: Grant, lifetime: number): TokenResponse {
+    return this.#response(grant, this.#nextGeneration(grant, lifetime));
   }
 
   /**
-   * Takes a refresh token from a client that has authenticated. A used one past its grace is refused and, with
-   * `onReuse: 'revoke-family'`, takes its grant with it (RFC 9700, 4.14.2). Another client's changes nothing.
+   * Takes a refresh token from a client that has authenticated, and gives new tokens for it (RFC 6749, 6). It is decided
+   * at once, so of two requests with one token the second finds it used: that one is answered with the first one's
+   * tokens again while `refreshGraceTime` lasts, with tokens of its own within `refreshGrace` generations, or else it is
+   * refused and, with `onReuse: 'revoke-family'`, takes its grant with it (RFC 9700, 4.14.2). Access tokens given before
+   * stay valid to their end. Another client's token changes nothing.
    */
-  present(clientId: string, token: string): PresentedToken {
+  refresh(clientId: string, token: string, switches: Switches): TokenResponse | Refused {
     const claims = this.#tokens.open('refresh_token', token);
     const grant = this.ofRefreshToken(clientId, token);
     if (claims === null || grant === null) return { refused: 'unknown token' };
     if (wasPresented(grant, claims.generation)) this.#observations.refreshTokensRepeated += 1;
     remember(grant, claims.generation);
     if (grant.revoked) return { refused: 'the grant was revoked' };
-    if (this.#now() >= claims.issuedAt + this.#settings.refreshLifetime) return { refused: 'the token has expired' };
-    if (grant.generation - claims.generation > this.#settings.refreshGrace) {
-      if (this.#settings.onReuse === 'revoke-family') grant.revoked = true;
+    const now = this.#now();
+    if (over(grant.createdAt, switches.grantLifetime, now)) return { refused: 'the grant has expired' };
+    const successor = grant.successors.get(claims.generation);
+    if (successor !== undefined && now < successor.issuedAt + 1000 * switches.refreshGraceTime) {
+      return this.#response(grant, successor);
+    }
+    if (over(claims.issuedAt, switches.refreshLifetime, now)) return { refused: 'the token has expired' };
+    if (grant.generation - claims.generation > switches.refreshGrace) {
+      if (switches.onReuse === 'revoke-family') grant.revoked = true;
       return { refused: 'the token was used before' };
     }
-    return { grant };
+    const next = this.#nextGeneration(grant, switches.tokenLifetime);
+    if (successor === undefined) keepNewest(grant.successors.set(claims.generation, next));
+    return this.#response(grant, next);
   }
 
   /** The grant that a refresh token of this client belongs to, whatever became of both; null where it is unknown. */
@@ -126,7 +133,7 @@ export class Grants {
     const claims = this.#tokens.open('access_token', token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
     if (claims === null || grant === undefined || grant.revoked || claims.generation < grant.accessFrom) return null;
-    return this.#now() < claims.issuedAt + 1000 * this.#settings.tokenLifetime ? grant : null;
+    return over(claims.issuedAt, claims.lifetime, this.#now()) ? null : grant;
   }
 
   find(id: string): Grant | undefined {
@@ -136,6 +143,33 @@ export class Grants {
   all(): Grant[] {
     return this.#grants.values();
   }
+
+  #nextGeneration(grant: Grant, lifetime: number): TokenClaims {
+    grant.generation += 1;
+    grant.refreshedAt = this.#now();
+    this.#grants.set(grant.id, grant);
+    const claims = { grantId: grant.id, generation: grant.generation, issuedAt: grant.refreshedAt, lifetime };
+    for (const kind of ['access_token', 'refresh_token'] as const)
+      this.#issued.note(kind, this.#tokens.seal(kind, claims));
+    return claims;
+  }
+
+  /** The tokens with these claims, issued now or before: `expires_in` is what is left of the access token. */
+  #response(grant: Grant, claims: TokenClaims): TokenResponse {
+    const age = Math.max(0, this.#now() - claims.issuedAt) / 1000;
+    return {
+      access_token: this.#tokens.seal('access_token', claims),
+      expires_in: Math.max(0, Math.floor(claims.lifetime - age)),
+      token_type: 'bearer',
+      scope: grant.scope,
+      refresh_token: this.#tokens.seal('refresh_token', claims),
+    };
+  }
+}
+
+/** Whether something with this lifetime, in seconds, is past it. */
+function over(since: number, lifetime: number | null, now: number): boolean {
+  return lifetime !== null && now >= since + 1000 * lifetime;
 }
 
 function wasPresented(grant: Grant, generation: number): boolean {
@@ -143,10 +177,14 @@ function wasPresented(grant: Grant, generation: number): boolean {
 }
 
 function remember(grant: Grant, generation: number): void {
-  grant.presented.add(generation);
-  if (grant.presented.size <= PRESENTED) return;
-  for (const oldest of grant.presented) {
-    grant.presented.delete(oldest);
+  keepNewest(grant.presented.add(generation));
+}
+
+/** Forgets what was remembered first, beyond the limit. */
+function keepNewest(remembered: Set<number> | Map<number, TokenClaims>): void {
+  if (remembered.size <= PRESENTED) return;
+  for (const oldest of remembered.keys()) {
+    remembered.delete(oldest);
     return;
   }
 }

@@ -6,11 +6,12 @@ export type { LoggedRequest } from './http/logged-request.ts';
 export type { SecretKind } from './issued-secrets.ts';
 export { LoginError, type LoginRequest, type LoginResult } from './login.ts';
 export type { Observations } from './observations.ts';
-export {
-  type ClientOptions,
-  type EmulatorClock,
-  type EmulatorOptions,
-  OptionError,
-  type UserOptions,
+export { OptionError } from './option-error.ts';
+export type {
+  ClientOptions,
+  EmulatorClock,
+  EmulatorOptions,
+  UserOptions,
 } from './options.ts';
+export type { Switches, SwitchOptions } from './switches.ts';
 export { ClockError, type ClockView } from './virtual-clock.ts';

@@ -28,7 +28,8 @@ export class LoginError extends Error {
  * the code.
  * @throws LoginError
  */
-export async function login(portal: Portal, { state, user, deny = false }: LoginRequest): Promise<LoginResult> {
+export async function login(standing: Portal, { state, user, deny = false }: LoginRequest): Promise<LoginResult> {
+  const portal = { ...standing, settings: standing.settings };
   const request = await helperRequest(portal, state);
   if (typeof request === 'string') {
     throw new LoginError(`state: found one that is no good (${request}); allowed is the state of a config response`);

@@ -2,6 +2,8 @@ import { systemClock } from '../system/clock.ts';
 import { systemRandom } from '../system/random.ts';
 import type { Client } from './client.ts';
 import type { Interceptor } from './http/interceptor.ts';
+import { OptionError } from './option-error.ts';
+import { SWITCHES, type Switches, type SwitchOptions, switched } from './switches.ts';
 
 /** Tells the emulator the time: `wall` is milliseconds since 1970. Any clock of the hub's fits. */
 export interface EmulatorClock {
@@ -27,8 +29,8 @@ export interface UserOptions {
   readonly password: string;
 }
 
-/** What {@link startEmulator} takes; everything has a default. Lifetimes are in seconds. */
-export interface EmulatorOptions {
+/** What {@link startEmulator} takes; everything has a default, that of the switches is with {@link Switches}. */
+export interface EmulatorOptions extends SwitchOptions {
   /** The address that both origins listen on. Default: `127.0.0.1`. */
   readonly host?: string | undefined;
   /** Port of the base origin; 0, the default, is any free one. */
@@ -41,26 +43,6 @@ export interface EmulatorOptions {
   readonly clients?: readonly ClientOptions[] | undefined;
   /** Default: `demo` with the password `demo`, which the login page then says. */
   readonly users?: readonly UserOptions[] | undefined;
-  /** Opening the authorize URL logs the first user in at once. Default: false. */
-  readonly autoLogin?: boolean | undefined;
-  /** How long the links of a config response work. Default: 1800. */
-  readonly stateLifetime?: number | undefined;
-  /** Default: 45 (the specification says 30 to 60). */
-  readonly codeLifetime?: number | undefined;
-  /** Of access tokens: a whole number. Default: 3600. */
-  readonly tokenLifetime?: number | undefined;
-  /** Of refresh tokens, each counted from its own issue. Default: for ever. */
-  readonly refreshLifetime?: number | undefined;
-  /** For how many further generations a used refresh token stays good. Default: 0, dead at once. */
-  readonly refreshGrace?: number | undefined;
-  /** What a used refresh token past its grace does: only fail (default), or take its whole grant with it. */
-  readonly onReuse?: 'refuse' | 'revoke-family' | undefined;
-  /** HTTP Basic at the token endpoint (RFC 6749, 2.3.1). Default: `accept`. */
-  readonly basic?: 'accept' | 'refuse' | undefined;
-  /** Whether a refused login comes to the client's redirect_url as `error=access_denied`. Default: true. */
-  readonly relayRefusal?: boolean | undefined;
-  /** Whether code_url goes on serving a code that was exchanged, until it expires. Default: `gone` (404). */
-  readonly codeUrlAfterExchange?: 'gone' | 'served' | undefined;
   /** Whether the request log shows codes, tokens and client secrets as they are: for tests. Default: false. */
   readonly showSecrets?: boolean | undefined;
   /** Default: the machine's. */
@@ -69,8 +51,8 @@ export interface EmulatorOptions {
   readonly intercept?: Interceptor | undefined;
 }
 
-/** The options with all defaults filled in and checked; lifetimes in milliseconds, except `tokenLifetime`. */
-export interface Settings {
+/** The options with all defaults filled in and checked. */
+export interface Settings extends Switches {
   readonly host: string;
   readonly port: number;
   readonly frontendPort: number;
@@ -81,25 +63,9 @@ export interface Settings {
   readonly firstUser: UserOptions;
   /** Nobody named users, so a person can only know from the page how to log in. */
   readonly demoUser: boolean;
-  readonly autoLogin: boolean;
-  readonly stateLifetime: number;
-  readonly codeLifetime: number;
-  /** Seconds: it goes into `expires_in` as it is. */
-  readonly tokenLifetime: number;
-  readonly refreshLifetime: number;
-  readonly refreshGrace: number;
-  readonly onReuse: 'refuse' | 'revoke-family';
-  readonly basic: 'accept' | 'refuse';
-  readonly relayRefusal: boolean;
-  readonly codeUrlAfterExchange: 'gone' | 'served';
   readonly showSecrets: boolean;
   readonly clock: EmulatorClock;
   readonly intercept: Interceptor;
-}
-
-/** An option that can't be used; the message names it, what was found and what is allowed. */
-export class OptionError extends Error {
-  override readonly name = 'OptionError';
 }
 
 /**
@@ -128,20 +94,15 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     users: usersByName.all,
     firstUser: usersByName.first,
     demoUser: options.users === undefined,
-    autoLogin: options.autoLogin ?? false,
-    stateLifetime: 1000 * lifetime('stateLifetime', options.stateLifetime ?? 1800),
-    codeLifetime: 1000 * lifetime('codeLifetime', options.codeLifetime ?? 45),
-    tokenLifetime: whole('tokenLifetime', options.tokenLifetime ?? 3600, 1, 2 ** 31),
-    refreshLifetime: 1000 * lifetime('refreshLifetime', options.refreshLifetime ?? Number.POSITIVE_INFINITY),
-    refreshGrace: whole('refreshGrace', options.refreshGrace ?? 0, 0, Number.MAX_SAFE_INTEGER),
-    onReuse: options.onReuse ?? 'refuse',
-    basic: options.basic ?? 'accept',
-    relayRefusal: options.relayRefusal ?? true,
-    codeUrlAfterExchange: options.codeUrlAfterExchange ?? 'gone',
+    ...switched(switchesGiven(options)),
     showSecrets: options.showSecrets ?? false,
     clock: options.clock ?? systemClock('emulator'),
     intercept: options.intercept ?? {},
   };
+}
+
+function switchesGiven(options: EmulatorOptions): SwitchOptions {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => SWITCHES.includes(name)));
 }
 
 function client(options: ClientOptions): Client {
@@ -167,9 +128,4 @@ function byName<T>(option: string, all: readonly T[], nameOf: (one: T) => string
 function whole(option: string, value: number, lowest: number, highest: number): number {
   if (Number.isInteger(value) && value >= lowest && value <= highest) return value;
   throw new OptionError(`${option}: found ${value}; allowed is a whole number from ${lowest} to ${highest}`);
-}
-
-function lifetime(option: string, seconds: number): number {
-  if (seconds > 0) return seconds;
-  throw new OptionError(`${option}: found ${seconds}; allowed is a number of seconds above 0`);
 }

@@ -7,6 +7,7 @@ import { IssuedSecrets } from './issued-secrets.ts';
 import type { Observations } from './observations.ts';
 import type { Settings } from './options.ts';
 import { States } from './state.ts';
+import { Switchboard } from './switchboard.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** Where the portal is reached, without a trailing slash. Known once both origins listen. */
@@ -19,7 +20,9 @@ export interface Origins {
 
 /** The portal's whole state, which the endpoints of both origins work on. */
 export interface Portal {
+  /** The settings in force; a request goes by those that it began with. */
   readonly settings: Settings;
+  readonly switchboard: Switchboard;
   readonly clock: VirtualClock;
   /** The emulator's time, in milliseconds since 1970. */
   readonly now: () => number;
@@ -37,20 +40,24 @@ export interface Portal {
 export function createPortal(settings: Settings, origins: () => Origins): Portal {
   const clock = new VirtualClock(settings.clock);
   const now = () => clock.now().wall;
+  const switchboard = new Switchboard(settings);
   const issued = new IssuedSecrets();
   const observations = { refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 };
   return {
-    settings,
+    get settings() {
+      return switchboard.settings;
+    },
+    switchboard,
     clock,
     now,
     origins,
     changes: new Changes(),
     issued,
     observations,
-    states: new States(settings.stateLifetime, now, issued),
+    states: new States(now, issued),
     runs: new HelperRuns(),
-    codes: new AuthorizationCodes(settings.codeLifetime, now, issued),
-    grants: new Grants(settings, now, issued, observations),
+    codes: new AuthorizationCodes(now, issued),
+    grants: new Grants(now, issued, observations),
   };
 }
 

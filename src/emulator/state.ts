@@ -24,19 +24,19 @@ export type CheckedState =
  */
 export class States {
   readonly #key = createSecretKey(randomBytes(32));
-  readonly #lifetime: number;
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
 
-  /** @param lifetime milliseconds */
-  constructor(lifetime: number, now: () => number, issued: IssuedSecrets) {
-    this.#lifetime = lifetime;
+  constructor(now: () => number, issued: IssuedSecrets) {
     this.#now = now;
     this.#issued = issued;
   }
 
-  /** A new state of this client. */
-  async issue(clientId: string, redirectUrl: string | null): Promise<string> {
+  /**
+   * A new state of this client.
+   * @param lifetime seconds
+   */
+  async issue(clientId: string, redirectUrl: string | null, lifetime: number): Promise<string> {
     const now = this.#now();
     const jwt = await new SignJWT(redirectUrl === null ? {} : { redirect_url: redirectUrl })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
@@ -44,7 +44,7 @@ export class States {
       .setAudience(clientId)
       .setJti(systemRandom.token(16))
       .setIssuedAt(new Date(now))
-      .setExpirationTime(new Date(now + this.#lifetime))
+      .setExpirationTime(new Date(now + 1000 * lifetime))
       .sign(this.#key);
     return this.#issued.note('state', jwt);
   }

@@ -9,6 +9,7 @@ import {
 } from '../authorization-request.ts';
 import { formParameters, parameters, rawQuery } from '../http/request-form.ts';
 import { serve } from '../http/server.ts';
+import { portalOf } from '../http/settings-of-request.ts';
 import { sendPage } from '../pages/layout.ts';
 import { loginPage } from '../pages/login.ts';
 import { messagePage } from '../pages/message.ts';
@@ -18,15 +19,17 @@ import type { Portal } from '../portal.ts';
  * Specification, endpoint 3: the login page, which posts back to its own address. Whatever is wrong with the address ends
  * in a plain page and never in a redirect (RFC 6749, 4.1.2.1).
  */
-export function serveAuthorize(app: FastifyInstance, portal: Portal): void {
+export function serveAuthorize(app: FastifyInstance, standing: Portal): void {
   serve(app, '/sso/authorize', 'authorize', {
     async GET(request, reply) {
+      const portal = portalOf(standing, request);
       const asked = await read(portal, request);
       if (typeof asked === 'string') return sendProblem(reply, asked);
       if (portal.settings.autoLogin) return reply.redirect(allow(portal, asked, portal.settings.firstUser.name), 302);
       return sendLogin(reply, portal, asked, 200, null);
     },
     async POST(request, reply) {
+      const portal = portalOf(standing, request);
       const asked = await read(portal, request);
       if (typeof asked === 'string') return sendProblem(reply, asked);
       const form = formParameters(request);

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { HelperRun } from '../helper-runs.ts';
 import { clientInPath, parameters, rawQuery } from '../http/request-form.ts';
 import { notFound, serve } from '../http/server.ts';
+import { portalOf } from '../http/settings-of-request.ts';
 import type { Portal } from '../portal.ts';
 
 /**
@@ -9,9 +10,10 @@ import type { Portal } from '../portal.ts';
  * and a login that has not happened. A code is served while it lives and is unused; whether the portal serves it after
  * the exchange is not known, so that is an option.
  */
-export function serveCodeGet(app: FastifyInstance, portal: Portal): void {
+export function serveCodeGet(app: FastifyInstance, standing: Portal): void {
   serve(app, '/external/oauth2helper/code/get/:client_id', 'code/get', {
     async GET(request, reply) {
+      const portal = portalOf(standing, request);
       const client = portal.settings.clients.get(clientInPath(request) ?? '');
       const state = parameters(rawQuery(request))?.get('state');
       if (client === undefined || state === undefined) return notFound(reply);
@@ -27,6 +29,6 @@ export function serveCodeGet(app: FastifyInstance, portal: Portal): void {
 
 function codeOf(portal: Portal, run: HelperRun): string | null {
   const code = run.code === null ? undefined : portal.codes.find(run.code);
-  if (code === undefined || !portal.codes.lives(code)) return null;
+  if (code === undefined || !portal.codes.lives(code, portal.settings.codeLifetime)) return null;
   return code.grantId === null || portal.settings.codeUrlAfterExchange === 'served' ? code.value : null;
 }

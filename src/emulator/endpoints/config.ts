@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify';
+import type { Client } from '../client.ts';
 import { clientInPath, parameters, rawQuery } from '../http/request-form.ts';
 import { notFound, serve } from '../http/server.ts';
+import { portalOf } from '../http/settings-of-request.ts';
 import type { Portal } from '../portal.ts';
 import { webAddress } from '../redirection.ts';
 
@@ -9,21 +11,21 @@ const LONGEST_REDIRECT_URL = 2_000;
 
 /**
  * Specification, endpoint 1. Bodies of any type are ignored. 404: unknown client. 400: a redirect_url that is no http(s)
- * URL, or any redirect_url where the client's option says `refuse`.
+ * URL, too long or refused by `refuseRedirectUrls`, or any redirect_url where the client's option says `refuse`.
  */
-export function serveConfig(app: FastifyInstance, portal: Portal): void {
+export function serveConfig(app: FastifyInstance, standing: Portal): void {
   serve(app, '/external/oauth2helper/config/:client_id', 'config', {
     async POST(request, reply) {
+      const portal = portalOf(standing, request);
       const client = portal.settings.clients.get(clientInPath(request) ?? '');
       if (client === undefined) return notFound(reply);
-      const wanted = parameters(rawQuery(request))?.get('redirect_url');
+      const query = parameters(rawQuery(request));
+      const wanted = query?.get('redirect_url');
       const redirectUrl = wanted === undefined ? null : webAddress(wanted);
-      const repeated = parameters(rawQuery(request)) === null;
-      const refused = wanted !== undefined && (redirectUrl === null || client.redirectUrl === 'refuse');
-      if (repeated || refused || (wanted?.length ?? 0) > LONGEST_REDIRECT_URL) {
+      if (query === null || (wanted !== undefined && (redirectUrl === null || refuses(portal, client, wanted)))) {
         return reply.code(400).send({ error: 'invalid_request', error_description: 'redirect_url is not accepted' });
       }
-      const state = await portal.states.issue(client.id, redirectUrl);
+      const state = await portal.states.issue(client.id, redirectUrl, portal.settings.stateLifetime);
       const { base, frontend } = portal.origins();
       const id = encodeURIComponent(client.id);
       return reply.send({
@@ -33,4 +35,10 @@ export function serveConfig(app: FastifyInstance, portal: Portal): void {
       });
     },
   });
+}
+
+function refuses(portal: Portal, client: Client, redirectUrl: string): boolean {
+  if (client.redirectUrl === 'refuse' || redirectUrl.length > LONGEST_REDIRECT_URL) return true;
+  const pattern = portal.settings.refuseRedirectUrls;
+  return pattern !== null && new RegExp(pattern, 'u').test(redirectUrl);
 }

@@ -5,6 +5,7 @@ import { authenticateClient } from '../http/client-authentication.ts';
 import { type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
 import { bodyText, FORM, mediaType, parameters } from '../http/request-form.ts';
 import { serve } from '../http/server.ts';
+import { portalOf } from '../http/settings-of-request.ts';
 import type { Portal } from '../portal.ts';
 
 /**
@@ -12,9 +13,10 @@ import type { Portal } from '../portal.ts';
  * code or refresh token is touched. `redirect_uri`, `access_type` and, on refresh, `scope` are accepted and ignored,
  * but a `redirect_uri` that contradicts the one of an ordinary flow is refused.
  */
-export function serveToken(app: FastifyInstance, portal: Portal): void {
+export function serveToken(app: FastifyInstance, standing: Portal): void {
   serve(app, '/sso/token', 'token', {
     async POST(request, reply) {
+      const portal = portalOf(standing, request);
       if (mediaType(request) !== FORM) return sendOAuthError(reply, invalid(`the body must be ${FORM}`));
       const form = parameters(bodyText(request));
       if (form === null) return sendOAuthError(reply, invalid('a parameter is repeated'));
@@ -50,7 +52,7 @@ function exchange(portal: Portal, client: Client, form: ReadonlyMap<string, stri
     if (grant !== undefined) grant.revoked = true;
     return invalidGrant('the code was used before');
   }
-  if (!portal.codes.lives(code)) return invalidGrant('the code has expired');
+  if (!portal.codes.lives(code, portal.settings.codeLifetime)) return invalidGrant('the code has expired');
   if (code.redirectUri !== null && (form.get('redirect_uri') ?? code.redirectUri) !== code.redirectUri) {
     return invalidGrant('redirect_uri differs from the one of the authorization request');
   }
@@ -58,14 +60,14 @@ function exchange(portal: Portal, client: Client, form: ReadonlyMap<string, stri
   code.grantId = grant.id;
   const run = code.stateId === null ? undefined : portal.runs.find(code.stateId);
   if (run !== undefined) run.done = true;
-  return portal.grants.issueTokens(grant);
+  return portal.grants.issueTokens(grant, portal.settings.tokenLifetime);
 }
 
 function refresh(portal: Portal, client: Client, form: ReadonlyMap<string, string>): TokenResponse | OAuthError {
   const token = form.get('refresh_token');
   if (token === undefined) return invalid('refresh_token is missing');
-  const presented = portal.grants.present(client.id, token);
-  return 'grant' in presented ? portal.grants.issueTokens(presented.grant) : invalidGrant(presented.refused);
+  const outcome = portal.grants.refresh(client.id, token, portal.settings);
+  return 'refused' in outcome ? invalidGrant(outcome.refused) : outcome;
 }
 
 /** RFC 6749, 3.3. */

@@ -3,6 +3,7 @@ import type { Portal } from '../portal.ts';
 import { authenticateClient } from './client-authentication.ts';
 import { endpointOf } from './endpoint.ts';
 import { formParameters } from './request-form.ts';
+import { portalOf } from './settings-of-request.ts';
 
 /** Counts refreshes that begin while another one of the same grant has not been answered. It changes no grant. */
 export function countOverlappingRefreshes(app: FastifyInstance, portal: Portal): void {
@@ -11,7 +12,7 @@ export function countOverlappingRefreshes(app: FastifyInstance, portal: Portal):
     const form = formParameters(request);
     const token = form?.get('refresh_token');
     if (form === null || token === undefined || form.get('grant_type') !== 'refresh_token') return;
-    const authentication = authenticateClient(portal.settings, request.headers.authorization, form);
+    const authentication = authenticateClient(portalOf(portal, request).settings, request.headers.authorization, form);
     if ('problem' in authentication) return;
     const grant = portal.grants.ofRefreshToken(authentication.client.id, token);
     if (grant === null) return;

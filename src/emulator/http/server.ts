@@ -5,6 +5,7 @@ import { attachInterceptor } from './interceptor.ts';
 import { countOverlappingRefreshes } from './overlapping-refreshes.ts';
 import { portalJson } from './portal-json.ts';
 import type { RequestLog } from './request-log.ts';
+import { keepSettings } from './settings-of-request.ts';
 
 /** One origin's server, without routes. Bodies reach the routes as text: most endpoints ignore theirs. */
 export function createServer(portal: Portal, log: RequestLog): FastifyInstance {
@@ -26,6 +27,7 @@ export function createServer(portal: Portal, log: RequestLog): FastifyInstance {
     return reply.code(status).send({ error: status < 500 ? 'invalid_request' : 'server_error' });
   });
   app.setNotFoundHandler({}, (_request, reply) => notFound(reply));
+  keepSettings(app, portal);
   log.attach(app, portal);
   countOverlappingRefreshes(app, portal);
   attachInterceptor(app, portal.settings.intercept, portal.settings.clients);
@@ -38,13 +40,22 @@ export function serve(
   app: FastifyInstance,
   path: string,
   endpoint: Endpoint | null,
-  handlers: { readonly GET?: RouteHandlerMethod; readonly POST?: RouteHandlerMethod },
+  handlers: {
+    readonly GET?: RouteHandlerMethod;
+    readonly POST?: RouteHandlerMethod;
+    readonly PATCH?: RouteHandlerMethod;
+  },
 ): void {
   const config = endpoint === null ? {} : { endpoint };
-  const { GET, POST } = handlers;
+  const { GET, POST, PATCH } = handlers;
   if (GET !== undefined) app.get(path, { config }, GET);
   if (POST !== undefined) app.post(path, { config }, POST);
-  const allowed = [...(GET === undefined ? [] : ['GET', 'HEAD']), ...(POST === undefined ? [] : ['POST'])];
+  if (PATCH !== undefined) app.patch(path, { config }, PATCH);
+  const allowed = [
+    ...(GET === undefined ? [] : ['GET', 'HEAD']),
+    ...(POST === undefined ? [] : ['POST']),
+    ...(PATCH === undefined ? [] : ['PATCH']),
+  ];
   app.route({
     method: app.supportedMethods.filter((method) => !allowed.includes(method)),
     url: path,

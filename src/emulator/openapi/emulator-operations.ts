@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { LoginBody } from '../endpoints/emulator-api.ts';
+import { SettingsChange, SettingsView } from '../endpoints/settings-api.ts';
 import type { LoginResult } from '../login.ts';
 import { inspectionOperations } from './inspection-operations.ts';
 import type { Operation } from './operation.ts';
@@ -22,6 +23,23 @@ export const emulatorOperations: readonly Operation[] = [
     answers: { 200: { description: 'The helper has the code', body: Login }, 400: refused },
   },
   ...inspectionOperations,
+  {
+    method: 'get',
+    path: '/_emulator/settings',
+    origin: 'base',
+    id: 'readSettings',
+    summary: 'How the portal behaves where the specification is silent; lifetimes in seconds',
+    answers: { 200: { description: 'All switches', body: SettingsView } },
+  },
+  {
+    method: 'patch',
+    path: '/_emulator/settings',
+    origin: 'base',
+    id: 'changeSettings',
+    summary: 'Changes some switches; requests under way keep what they began with',
+    json: SettingsChange,
+    answers: { 200: { description: 'All switches', body: SettingsView }, 400: refused },
+  },
   {
     method: 'get',
     path: '/_emulator/openapi.json',

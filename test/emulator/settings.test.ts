@@ -1,0 +1,118 @@
+import { expect, test } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { FakeClock, get, obtainTokens, postConfig, refresh, start, tokens, whoami } from './portal-client.ts';
+
+function patch(emulator: Emulator, body: unknown, type = 'application/json'): Promise<Response> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return fetch(`${emulator.baseUrl}/_emulator/settings`, {
+    method: 'PATCH',
+    headers: { 'content-type': type },
+    body: text,
+  });
+}
+
+test('the settings can be read, and say how an emulator without options behaves', async () => {
+  await using emulator = await start();
+  const answer = await get(`${emulator.baseUrl}/_emulator/settings`);
+  expect(await answer.json()).toEqual({
+    auto_login: false,
+    state_lifetime: 1800,
+    code_lifetime: 45,
+    token_lifetime: 3600,
+    refresh_lifetime: null,
+    grant_lifetime: null,
+    refresh_grace: 0,
+    refresh_grace_time: 0,
+    on_reuse: 'refuse',
+    basic: 'accept',
+    relay_refusal: true,
+    code_url_after_exchange: 'gone',
+    refuse_redirect_urls: null,
+    error_body: 'json',
+    rate_limit: 0,
+    rate_limit_window: 60,
+  });
+});
+
+test('a change names only what it changes, takes effect at once and is answered with all settings', async () => {
+  await using emulator = await start();
+  const answer = await patch(emulator, {
+    token_lifetime: 60,
+    on_reuse: 'revoke-family',
+    refuse_redirect_urls: '^http:',
+  });
+  expect([answer.status, await answer.json()]).toMatchObject([200, { token_lifetime: 60, code_lifetime: 45 }]);
+  expect((await obtainTokens(emulator)).expires_in).toBe(60);
+  expect((await postConfig(emulator, 'http://192.168.1.7/')).status).toBe(400);
+  emulator.change({ refuseRedirectUrls: null, tokenLifetime: undefined });
+  expect((await postConfig(emulator, 'http://192.168.1.7/')).status).toBe(200);
+  expect(emulator.settings).toMatchObject({ tokenLifetime: 60, onReuse: 'revoke-family', refuseRedirectUrls: null });
+});
+
+test('a change that is no good is refused by the name of its member, and changes nothing', async () => {
+  await using emulator = await start();
+  const before = emulator.settings;
+  const cases: [unknown, RegExp][] = [
+    [{ refresh_grace: -1 }, /^refresh_grace: found -1; allowed is a whole number from 0/],
+    [{ refresh_grace_time: -0.5 }, /^refresh_grace_time: found -0.5; allowed is a number of seconds from 0/],
+    [{ token_lifetime: 1.5 }, /^token_lifetime: found 1.5; /],
+    [{ code_lifetime: 0 }, /^code_lifetime: found 0; allowed is a number of seconds above 0/],
+    [{ state_lifetime: '60' }, /^state_lifetime: found "60"; /],
+    [{ code_lifetime: null }, /^code_lifetime: found null; /],
+    [{ basic: 'maybe' }, /^basic: found "maybe"; allowed is accept or refuse/],
+    [{ error_body: 'xml' }, /^error_body: .*json or html or empty/],
+    [{ relay_refusal: 1 }, /^relay_refusal: found 1; allowed is true or false/],
+    [{ refuse_redirect_urls: '(' }, /^refuse_redirect_urls: found "\("; allowed is a JavaScript regular expression/],
+    [{ refuse_redirect_urls: 'x'.repeat(201) }, /^refuse_redirect_urls: found 201; allowed is .* 200 characters/],
+    [{ rate_limit: 1e10 }, /^rate_limit: /],
+    [{ basic: 'refuse', tokenLifetime: 60 }, /^tokenLifetime: found a member that is unknown/],
+    ['{"__proto__": {"basic": "refuse"}}', /^__proto__: found a member that is unknown/],
+    ['{"basic":', /^body: .*allowed is a JSON object/],
+    ['[]', /^body: /],
+    ['null', /^body: /],
+    ['', /^body: /],
+  ];
+  for (const [body, message] of cases) {
+    const answer = await patch(emulator, body);
+    const said = (await answer.json()) as { error: string; message: string };
+    expect([answer.status, said.error, said.message]).toEqual([400, 'invalid_request', expect.stringMatching(message)]);
+  }
+  expect((await patch(emulator, { basic: 'refuse' }, 'text/plain')).status).toBe(400);
+  expect(emulator.settings).toEqual(before);
+  expect(() => emulator.change({ codeLifetime: 0 })).toThrow(/^codeLifetime: found 0; allowed is/);
+});
+
+test('a request under way keeps the settings that it began with', async () => {
+  const arrived = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  let held = false;
+  await using emulator = await start({
+    intercept: {
+      async received() {
+        if (!held) return;
+        arrived.resolve();
+        await gate.promise;
+      },
+    },
+  });
+  const first = await obtainTokens(emulator);
+  held = true;
+  const under = refresh(emulator, first.refresh_token);
+  await arrived.promise;
+  held = false;
+  emulator.change({ tokenLifetime: 60 });
+  gate.resolve();
+  const second = await tokens(await under);
+  expect(second.expires_in).toBe(3600);
+  expect((await tokens(await refresh(emulator, second.refresh_token))).expires_in).toBe(60);
+});
+
+test('a shorter token lifetime leaves the tokens alone that were promised more', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock });
+  const { access_token } = await obtainTokens(emulator);
+  emulator.change({ tokenLifetime: 1 });
+  clock.pass(100);
+  expect((await whoami(emulator, access_token)).status).toBe(200);
+  expect((await whoami(emulator, (await obtainTokens(emulator)).access_token)).status).toBe(200);
+});
