@@ -154,6 +154,8 @@ describe('real answers are as described:', () => {
       ['login', 'post', json({ state, user: ALICE.name })],
       ['login', 'post', json({ state: 1 })],
       ['requests', 'get', null],
+      ['', 'get', null],
+      ['console.css', 'get', null],
       ['requests?since=2', 'get', null],
       ['requests?since=x', 'get', null],
       ['openapi.json', 'get', null],

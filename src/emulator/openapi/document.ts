@@ -2,6 +2,7 @@ import { toJsonSchema } from '@valibot/to-json-schema';
 import type { GenericSchema } from 'valibot';
 import type { Origins } from '../portal.ts';
 import { clockOperations } from './clock-operations.ts';
+import { consoleOperations } from './console-operations.ts';
 import { emulatorOperations } from './emulator-operations.ts';
 import type { Answer, Operation } from './operation.ts';
 import { portalOperations } from './portal-operations.ts';
@@ -10,7 +11,12 @@ import { portalOperations } from './portal-operations.ts';
 type Json = Record<string, unknown>;
 
 /** Every operation of a running emulator, the portal's first. */
-export const operations: readonly Operation[] = [...portalOperations, ...emulatorOperations, ...clockOperations];
+export const operations: readonly Operation[] = [
+  ...portalOperations,
+  ...emulatorOperations,
+  ...clockOperations,
+  ...consoleOperations,
+];
 
 /**
  * The OpenAPI 3.1 description of the portal's endpoints and of the emulator's own API, made from the schemas that

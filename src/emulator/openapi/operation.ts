@@ -4,7 +4,7 @@ import type { GenericSchema, ObjectEntries, StrictObjectSchema } from 'valibot';
 export interface Answer {
   readonly description: string;
   /** A schema of the JSON body, or the media type of another one. */
-  readonly body?: GenericSchema | 'text/html' | 'text/event-stream';
+  readonly body?: GenericSchema | 'text/html' | 'text/css' | 'text/javascript' | 'text/event-stream';
   /** Headers that matter to a client, with what each says. */
   readonly headers?: Readonly<Record<string, string>>;
 }
