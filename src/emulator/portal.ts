@@ -6,6 +6,7 @@ import { HelperRuns } from './helper-runs.ts';
 import { IssuedSecrets } from './issued-secrets.ts';
 import type { Observations } from './observations.ts';
 import type { Settings } from './options.ts';
+import { RequestRates } from './request-rates.ts';
 import { States } from './state.ts';
 import { Switchboard } from './switchboard.ts';
 import { VirtualClock } from './virtual-clock.ts';
@@ -30,6 +31,7 @@ export interface Portal {
   readonly changes: Changes;
   readonly issued: IssuedSecrets;
   readonly observations: Observations;
+  readonly rates: RequestRates;
   readonly states: States;
   readonly runs: HelperRuns;
   readonly codes: AuthorizationCodes;
@@ -54,6 +56,7 @@ export function createPortal(settings: Settings, origins: () => Origins): Portal
     changes: new Changes(),
     issued,
     observations,
+    rates: new RequestRates(),
     states: new States(now, issued),
     runs: new HelperRuns(),
     codes: new AuthorizationCodes(now, issued),

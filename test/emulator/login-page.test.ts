@@ -50,6 +50,16 @@ test('a wrong password or user name brings the page back with a plain message, a
   expect((await get(urls.code_url)).status).toBe(404);
 });
 
+test('after a wrong password the user name need not be typed again, and nothing of the password comes back', async () => {
+  await using emulator = await start();
+  const { authorize_url } = await config(emulator);
+  const username = 'bob"><b>';
+  const again = await (await post(authorize_url, { username, password: 'not-it', action: 'login' })).text();
+  expect(again).toMatch(/<input id="username"[^>]* value="bob&#34;&#62;&#60;b&#62;"/);
+  expect(again).toMatch(/<input id="password"[^>]* autofocus>/);
+  expect(again).not.toContain('not-it');
+});
+
 test('a bad client, redirect address, state or response type ends in a plain page and never in a redirect', async () => {
   const clock = new FakeClock();
   await using emulator = await start({ clock, autoLogin: true });

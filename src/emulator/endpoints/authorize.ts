@@ -11,9 +11,14 @@ import { formParameters, parameters, rawQuery } from '../http/request-form.ts';
 import { serve } from '../http/server.ts';
 import { portalOf } from '../http/settings-of-request.ts';
 import { sendPage } from '../pages/layout.ts';
-import { loginPage } from '../pages/login.ts';
+import { type LoginPage, loginPage } from '../pages/login.ts';
 import { messagePage } from '../pages/message.ts';
 import type { Portal } from '../portal.ts';
+
+/** Characters of a wrong user name that come back. */
+const LONGEST_USER_NAME = 200;
+
+const WRONG = 'User name or password is wrong. Please try again.';
 
 /**
  * Specification, endpoint 3: the login page, which posts back to its own address. Whatever is wrong with the address ends
@@ -26,7 +31,7 @@ export function serveAuthorize(app: FastifyInstance, standing: Portal): void {
       const asked = await read(portal, request);
       if (typeof asked === 'string') return sendProblem(reply, asked);
       if (portal.settings.autoLogin) return reply.redirect(allow(portal, asked, portal.settings.firstUser.name), 302);
-      return sendLogin(reply, portal, asked, 200, null);
+      return sendLogin(reply, portal, asked, 200, { userName: '', complaint: null });
     },
     async POST(request, reply) {
       const portal = portalOf(standing, request);
@@ -38,7 +43,8 @@ export function serveAuthorize(app: FastifyInstance, standing: Portal): void {
       const user = portal.settings.users.get(form.get('username') ?? '');
       const good = sameSecret(form.get('password') ?? '', user?.password ?? portal.settings.firstUser.password);
       if (user === undefined || !good) {
-        return sendLogin(reply, portal, asked, 403, 'User name or password is wrong. Please try again.');
+        const userName = (form.get('username') ?? '').slice(0, LONGEST_USER_NAME);
+        return sendLogin(reply, portal, asked, 403, { userName, complaint: WRONG });
       }
       return reply.redirect(allow(portal, asked, user.name), 303);
     },
@@ -55,13 +61,13 @@ function sendLogin(
   portal: Portal,
   request: AuthorizationRequest,
   status: number,
-  complaint: string | null,
+  lastTry: Pick<LoginPage, 'userName' | 'complaint'>,
 ): FastifyReply {
   const { demoUser, firstUser } = portal.settings;
   const page = loginPage({
     client: request.client.name,
     scope: request.flow === 'ordinary' ? request.scope : null,
-    complaint,
+    ...lastTry,
     hint: demoUser ? firstUser : null,
   });
   const last = request.flow === 'helper' ? request.state.redirectUrl : request.redirectUri;

@@ -1,19 +1,25 @@
 import type { FastifyInstance } from 'fastify';
+import { bearerToken } from '../http/request-form.ts';
 import { serve } from '../http/server.ts';
 import { portalOf } from '../http/settings-of-request.ts';
 import type { Portal } from '../portal.ts';
 
-/** Stands in for the cloud API: 200 `{user, scope}` for a good bearer token, else 401 (RFC 6750, 3). */
+/**
+ * Stands in for the cloud API: 200 `{user, scope}` for a good bearer token in the Authorization header; else, by RFC 6750,
+ * section 3, 401 with a challenge, which names an error only where a token was sent, or 400 for a damaged header.
+ */
 export function serveWhoami(app: FastifyInstance, standing: Portal): void {
   serve(app, '/api/whoami', 'whoami', {
     async GET(request, reply) {
       const portal = portalOf(standing, request);
-      const token = /^bearer +([\w.~+/=-]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
-      const grant = token === undefined ? null : portal.grants.authenticate(token);
+      const header = request.headers.authorization ?? '';
+      const token = bearerToken(header);
+      const grant = token === null ? null : portal.grants.authenticate(token);
       if (grant !== null) return reply.send({ user: grant.user, scope: grant.scope });
-      const challenge = token === undefined ? '' : ', error="invalid_token"';
-      reply.code(401).header('www-authenticate', `Bearer realm="portal"${challenge}`);
-      return reply.send(token === undefined ? { error: 'unauthorized' } : { error: 'invalid_token' });
+      const challenge = (error: string) => reply.header('www-authenticate', `Bearer realm="portal"${error}`);
+      if (token !== null) return challenge(', error="invalid_token"').code(401).send({ error: 'invalid_token' });
+      if (!/^bearer\b/i.test(header)) return challenge('').code(401).send({ error: 'unauthorized' });
+      return challenge(', error="invalid_request"').code(400).send({ error: 'invalid_request' });
     },
   });
 }

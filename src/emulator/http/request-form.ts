@@ -56,6 +56,11 @@ export function basicCredentials(header: string): Credentials | null {
   }
 }
 
+/** The token of a Bearer header (RFC 6750, 2.1), or null where the header is damaged or of another scheme. */
+export function bearerToken(header: string): string | null {
+  return /^bearer +([\w.~+/-]+=*) *$/i.exec(header)?.[1] ?? null;
+}
+
 /** The registered client that a request names in its path, query, form or Basic header; null where there is none. */
 export function clientOf(request: FastifyRequest, clients: ReadonlyMap<string, Client>): string | null {
   const named =

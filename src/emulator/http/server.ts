@@ -1,9 +1,11 @@
 import { type FastifyInstance, type FastifyReply, fastify, type RouteHandlerMethod } from 'fastify';
 import type { Portal } from '../portal.ts';
 import type { Endpoint } from './endpoint.ts';
+import { errorBody, replaceErrorBodies } from './error-body.ts';
 import { attachInterceptor } from './interceptor.ts';
 import { countOverlappingRefreshes } from './overlapping-refreshes.ts';
 import { portalJson } from './portal-json.ts';
+import { limitRates } from './rate-limit.ts';
 import type { RequestLog } from './request-log.ts';
 import { keepSettings } from './settings-of-request.ts';
 
@@ -16,7 +18,8 @@ export function createServer(portal: Portal, log: RequestLog): FastifyInstance {
     routerOptions: { maxParamLength: 1000 },
     frameworkErrors: (_error: unknown, _request: unknown, reply: FastifyReply) => {
       markAnswer(reply, portal.now());
-      void reply.code(400).type('application/json').send('{"error":"invalid_request"}');
+      reply.code(400).type('application/json');
+      void reply.send(errorBody(reply, portal.settings.errorBody, '{"error":"invalid_request"}'));
     },
   });
   app.removeAllContentTypeParsers();
@@ -28,7 +31,9 @@ export function createServer(portal: Portal, log: RequestLog): FastifyInstance {
   });
   app.setNotFoundHandler({}, (_request, reply) => notFound(reply));
   keepSettings(app, portal);
+  replaceErrorBodies(app, portal);
   log.attach(app, portal);
+  limitRates(app, portal);
   countOverlappingRefreshes(app, portal);
   attachInterceptor(app, portal.settings.intercept, portal.settings.clients);
   app.addHook('onSend', async (_request, reply) => markAnswer(reply, portal.now()));

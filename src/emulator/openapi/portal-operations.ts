@@ -174,6 +174,11 @@ export const portalOperations: readonly Operation[] = [
         description: 'The access token is good',
         body: v.strictObject({ user: v.string(), scope: v.nullable(v.string()) }),
       },
+      400: {
+        description: 'The Authorization header is damaged (RFC 6750, 3.1)',
+        body: v.strictObject({ error: v.literal('invalid_request') }),
+        headers: { 'www-authenticate': 'Bearer' },
+      },
       401: {
         description: 'There is no access token, or it is no good (RFC 6750, 3)',
         body: v.strictObject({ error: v.picklist(['unauthorized', 'invalid_token']) }),

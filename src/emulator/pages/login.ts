@@ -7,6 +7,8 @@ export interface LoginPage {
   readonly client: string;
   /** The scope asked for, or null. */
   readonly scope: string | null;
+  /** The user name of the last try, which need not be typed again; empty at first. */
+  readonly userName: string;
   /** What was wrong with the last try, or null. */
   readonly complaint: string | null;
   /** The user to log in as, where nobody was told otherwise. */
@@ -14,7 +16,7 @@ export interface LoginPage {
 }
 
 /** The login page. Its form posts to the page's own address. */
-export function loginPage({ client, scope, complaint, hint }: LoginPage): string {
+export function loginPage({ client, scope, userName, complaint, hint }: LoginPage): string {
   const problem = complaint === null ? '' : html`<p class="problem" role="alert">${complaint}</p>`;
   const access = scope === null ? '' : html`<p>It asks for: ${scope}</p>`;
   const demo =
@@ -30,9 +32,9 @@ export function loginPage({ client, scope, complaint, hint }: LoginPage): string
 !${problem}
 <form method="post">
 <label for="username">User name</label>
-<input id="username" name="username" autocomplete="username" autocapitalize="none" spellcheck="false" required autofocus>
+<input id="username" name="username" autocomplete="username" autocapitalize="none" spellcheck="false" value="${userName}" required ${userName === '' ? 'autofocus' : ''}>
 <label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required>
+<input id="password" name="password" type="password" autocomplete="current-password" required ${userName === '' ? '' : 'autofocus'}>
 <button name="action" value="login">Log in and allow</button>
 <button name="action" value="refuse" formnovalidate>Refuse</button>
 </form>`,

@@ -1,0 +1,34 @@
+import { STATUS_CODES } from 'node:http';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { html } from 'ghtml';
+import type { Portal } from '../portal.ts';
+import type { Switches } from '../switches.ts';
+import { endpointOf } from './endpoint.ts';
+import { portalOf } from './settings-of-request.ts';
+
+/**
+ * Puts a web page or nothing in the place of the portal's JSON error bodies, where `errorBody` says so. The pages that
+ * people see stay, and so do the answers under `/_emulator/`.
+ */
+export function replaceErrorBodies(app: FastifyInstance, portal: Portal): void {
+  app.addHook('onSend', async (request, reply, payload) => {
+    const json = String(reply.getHeader('content-type')).startsWith('application/json');
+    if (reply.statusCode < 400 || !json || endpointOf(request) === null) return payload;
+    return errorBody(reply, portalOf(portal, request).settings.errorBody, payload);
+  });
+}
+
+/** The body to send for an error instead of this JSON; sets its content type. */
+export function errorBody(reply: FastifyReply, kind: Switches['errorBody'], json: unknown): unknown {
+  if (kind === 'json') return json;
+  reply.removeHeader('content-length');
+  if (kind === 'empty') {
+    reply.removeHeader('content-type');
+    return '';
+  }
+  reply.type('text/html; charset=utf-8');
+  const title = `${reply.statusCode} ${STATUS_CODES[reply.statusCode] ?? 'Error'}`;
+  return html`<!doctype html>
+<html><head><title>${title}</title></head><body><h1>${title}</h1></body></html>
+`;
+}
