@@ -1,3 +1,6 @@
+import { mkdtempDisposable } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../core/failure.ts';
 import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../emulator/index.ts';
@@ -18,6 +21,9 @@ interface Options {
   readonly refreshGrace?: number;
   readonly onReuse?: 'refuse' | 'revoke-family';
   readonly basic?: 'accept' | 'refuse';
+  readonly tls?: boolean;
+  readonly caFile?: string;
+  readonly showSecrets?: boolean;
   readonly json?: boolean;
 }
 
@@ -48,12 +54,17 @@ export function emulatorCommand(): Command {
     .addOption(
       new Option('--basic <what>', 'HTTP Basic at the token endpoint (default: accept)').choices(['accept', 'refuse']),
     )
+    .option('--tls', 'serve both URLs over HTTPS, with a private CA')
+    .option('--ca-file <file>', 'where to write the CA with --tls (default: a temporary file, which it names)')
+    .option('--show-secrets', 'show codes, tokens and secrets in the request log, for tests')
     .option('--json', 'print what it runs with as one line of JSON')
     .action(async (options: Options, command: Command) => {
       // From the start: who reads the first line may send a signal at once.
       const ended = untilSignal();
-      await using emulator = await start(options, command);
-      show(emulator, options.json === true);
+      await using parts = new AsyncDisposableStack();
+      const caFile = options.tls === true ? (options.caFile ?? (await passingCaFile(parts))) : options.caFile;
+      const emulator = parts.use(await start({ ...options, ...(caFile === undefined ? {} : { caFile }) }, command));
+      show(emulator, caFile, options.json === true);
       await ended;
     });
 }
@@ -84,7 +95,17 @@ function flagged(message: string): string {
   return `--${flag}`;
 }
 
-function show({ baseUrl, frontendUrl, clientId, clientSecret, consoleUrl }: Emulator, json: boolean): void {
+/** A name for the CA's file in a folder of its own, which goes when the emulator ends. */
+async function passingCaFile(parts: AsyncDisposableStack): Promise<string> {
+  const folder = parts.use(await mkdtempDisposable(join(tmpdir(), 'latchkey-emulator-')));
+  return join(folder.path, 'ca.pem');
+}
+
+function show(
+  { baseUrl, frontendUrl, clientId, clientSecret, consoleUrl }: Emulator,
+  caFile: string | undefined,
+  json: boolean,
+): void {
   if (json) {
     printJson({
       base_url: baseUrl,
@@ -92,6 +113,7 @@ function show({ baseUrl, frontendUrl, clientId, clientSecret, consoleUrl }: Emul
       client_id: clientId,
       client_secret: clientSecret,
       console_url: consoleUrl,
+      ca_file: caFile,
     });
     return;
   }
@@ -101,7 +123,12 @@ function show({ baseUrl, frontendUrl, clientId, clientSecret, consoleUrl }: Emul
   frontend_url   ${frontendUrl}
   client_id      ${clientId}
   client_secret  ${clientSecret}
-  console        ${consoleUrl}
+  console        ${consoleUrl}${
+    caFile === undefined
+      ? ''
+      : `
+  ca_file        ${caFile}`
+  }
 `);
   notice('Ctrl-C ends it.');
 }

@@ -20,10 +20,11 @@ import type { SecretKind } from './issued-secrets.ts';
 import { type LoginRequest, type LoginResult, login } from './login.ts';
 import type { Observations } from './observations.ts';
 import { serveOpenApi } from './openapi/serve.ts';
-import { type EmulatorOptions, settingsFrom } from './options.ts';
+import { type EmulatorOptions, type Settings, settingsFrom } from './options.ts';
 import { createPortal } from './portal.ts';
 import { stateId } from './state.ts';
 import { type Switches, type SwitchOptions, switchesIn } from './switches.ts';
+import { createEmulatorAuthority, createTls, writeCaFile } from './tls.ts';
 import type { ClockView } from './virtual-clock.ts';
 
 /** A grant as the outside may see it: no tokens. */
@@ -42,6 +43,8 @@ export interface Emulator extends AsyncDisposable {
   readonly clientSecret: string;
   /** Where the emulator's own pages and API live. */
   readonly consoleUrl: string;
+  /** With `tls`: the certificate of the emulator's private CA, PEM; else null. */
+  readonly ca: string | null;
   /** What clients sent and were answered, the oldest first; a copy. */
   readonly requests: readonly LoggedRequest[];
   /** What a judge counts; a copy. */
@@ -93,7 +96,10 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const portal = createPortal(settings, () => addresses);
   const log = new RequestLog();
 
-  const base = createServer(portal, log);
+  const tls = settings.tls
+    ? await createTls(await createEmulatorAuthority(), { ...settings, now: portal.now() })
+    : null;
+  const base = createServer(portal, log, tls);
   serveConfig(base, portal);
   serveCodeGet(base, portal);
   serveCodeSet(base, portal);
@@ -105,7 +111,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   serveOpenApi(base, portal);
   serveEvents(base, portal, systemTimers);
 
-  const frontend = createServer(portal, log);
+  const frontend = createServer(portal, log, tls);
   serveAuthorize(frontend, portal);
   serveToken(frontend, portal);
 
@@ -115,12 +121,13 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   try {
     await base.listen({ host: settings.host, port: settings.port });
     await frontend.listen({ host: settings.host, port: settings.frontendPort });
+    if (tls !== null && settings.caFile !== null) await writeCaFile(settings.caFile, tls.ca);
   } catch (error) {
     await close();
     throw error;
   }
-  addresses.base = origin(settings.publicHost, base);
-  addresses.frontend = origin(settings.publicHost, frontend);
+  addresses.base = origin(settings, base);
+  addresses.frontend = origin(settings, frontend);
 
   return {
     baseUrl: addresses.base,
@@ -128,6 +135,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     clientId: settings.firstClient.id,
     clientSecret: settings.firstClient.secret,
     consoleUrl: `${addresses.base}/_emulator/`,
+    ca: tls?.ca ?? null,
     get requests() {
       return log.values();
     },
@@ -162,8 +170,8 @@ function view({ id, clientId, user, scope, createdAt, refreshedAt, generation, r
   return { id, clientId, user, scope, createdAt, refreshedAt, generation, revoked };
 }
 
-function origin(host: string, app: FastifyInstance): string {
+function origin({ publicHost: host, tls }: Settings, app: FastifyInstance): string {
   const address = app.server.address();
   const port = typeof address === 'object' ? address?.port : undefined;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

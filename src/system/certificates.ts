@@ -31,6 +31,8 @@ export interface LeafRequest {
   readonly addresses: readonly string[];
   /** Milliseconds since 1970 by the wall clock, right or wrong. */
   readonly now: number;
+  /** Whose it is, for people who look at it. Default: `Latchkey hub`. */
+  readonly owner?: string;
 }
 
 /** A server certificate that an {@link Authority} issued. */
@@ -59,14 +61,15 @@ const LEAF_YEARS = 10;
 /**
  * Makes a private CA (P-256, valid from 2000 to 9999) that may issue leaves and nothing below them. The profile is RFC
  * 5280's, so that strict verifiers take it.
+ * @param owner whose it is, for people who look at it
  */
-export async function createAuthority(): Promise<Authority> {
+export async function createAuthority(owner = 'Latchkey hub'): Promise<Authority> {
   const keys = await createKeys();
   const serialNumber = createSerial();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber,
     // A name of its own: verifiers that know several hubs' CAs look an issuer up by its name.
-    name: [{ CN: [`Latchkey hub CA ${serialNumber.slice(0, 8)}`] }],
+    name: [{ CN: [`${owner} CA ${serialNumber.slice(0, 8)}`] }],
     notBefore: NOT_BEFORE,
     notAfter: END_OF_TIME,
     signingAlgorithm: KEY,
@@ -84,13 +87,16 @@ export async function createAuthority(): Promise<Authority> {
  * Issues a server certificate (P-256, from 2000 to ten years after `now`) with a fresh key.
  * @throws Error where the authority's PEM is damaged, or an address is none
  */
-export async function issueLeaf(authority: Authority, { names, addresses, now }: LeafRequest): Promise<Leaf> {
+export async function issueLeaf(
+  authority: Authority,
+  { names, addresses, now, owner = 'Latchkey hub' }: LeafRequest,
+): Promise<Leaf> {
   const keys = await createKeys();
   const issuer = new X509Certificate(authority.certificate);
   const notAfter = leafEnd(now);
   const certificate = await X509CertificateGenerator.create({
     serialNumber: createSerial(),
-    subject: [{ CN: ['Latchkey hub'] }],
+    subject: [{ CN: [owner] }],
     issuer: issuer.subjectName.toJSON(),
     notBefore: NOT_BEFORE,
     notAfter,

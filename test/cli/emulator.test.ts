@@ -66,7 +66,8 @@ test.each([
   [['--code-lifetime', 'soon'], /--code-lifetime.*'soon'/],
   [['--on-reuse', 'ignore'], /--on-reuse.*'ignore'.*refuse, revoke-family/],
   [['--basic', 'maybe'], /--basic.*'maybe'/],
-  [['--tls'], /unknown option '--tls'/],
+  [['--ca-file', 'ca.pem'], /--ca-file: found ca.pem without tls/],
+  [['--tls', '--ca-file', '/nowhere/ca.pem'], /--ca-file: found \/nowhere\/ca.pem, which can't be written \(ENOENT\)/],
   [['now'], /too many arguments/],
 ])('%j is wrong usage', async (args, problem) => {
   const wrong = await latchkey(['emulator', ...args]);

@@ -1,5 +1,8 @@
+import type { RequestListener } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { type FastifyInstance, type FastifyReply, fastify, type RouteHandlerMethod } from 'fastify';
 import type { Portal } from '../portal.ts';
+import type { Tls } from '../tls.ts';
 import type { Endpoint } from './endpoint.ts';
 import { errorBody, replaceErrorBodies } from './error-body.ts';
 import { attachInterceptor } from './interceptor.ts';
@@ -9,11 +12,16 @@ import { limitRates } from './rate-limit.ts';
 import type { RequestLog } from './request-log.ts';
 import { keepSettings } from './settings-of-request.ts';
 
+/** Milliseconds that a client may take to send its request, and to agree on TLS. */
+const REQUEST_TIMEOUT = 30_000;
+const HANDSHAKE_TIMEOUT = 3_000;
+
 /** One origin's server, without routes. Bodies reach the routes as text: most endpoints ignore theirs. */
-export function createServer(portal: Portal, log: RequestLog): FastifyInstance {
+export function createServer(portal: Portal, log: RequestLog, tls: Tls | null): FastifyInstance {
   const app: FastifyInstance = fastify({
     bodyLimit: 65_536,
-    requestTimeout: 30_000,
+    requestTimeout: REQUEST_TIMEOUT,
+    ...(tls === null ? {} : { serverFactory: (handler: RequestListener) => secureServer(tls, handler) }),
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 1000 },
     frameworkErrors: (_error: unknown, _request: unknown, reply: FastifyReply) => {
@@ -38,6 +46,11 @@ export function createServer(portal: Portal, log: RequestLog): FastifyInstance {
   attachInterceptor(app, portal.settings.intercept, portal.settings.clients);
   app.addHook('onSend', async (_request, reply) => markAnswer(reply, portal.now()));
   return app;
+}
+
+function secureServer({ certificate, key }: Tls, handler: RequestListener) {
+  const patience = { requestTimeout: REQUEST_TIMEOUT, handshakeTimeout: HANDSHAKE_TIMEOUT };
+  return createSecureServer({ ...patience, minVersion: 'TLSv1.2', cert: certificate, key }, handler);
 }
 
 /** Serves a path; other methods than those given are answered 405 with `Allow` (RFC 9110, 15.5.6). */

@@ -1,0 +1,59 @@
+import { writeFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import type { Authority } from '../system/certificates.ts';
+import { OptionError } from './options.ts';
+
+/** What both origins are served with, and what clients need to trust it. */
+export interface Tls {
+  /** The leaf and its CA, PEM. */
+  readonly certificate: string;
+  /** The leaf's private key, PEM. */
+  readonly key: string;
+  /** The private CA's certificate, PEM. */
+  readonly ca: string;
+}
+
+/** Where the emulator is reached over TLS. */
+export interface TlsRequest {
+  readonly host: string;
+  readonly publicHost: string;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+}
+
+const OWNER = 'Latchkey portal emulator';
+
+/** A private CA for one emulator. */
+export async function createEmulatorAuthority(): Promise<Authority> {
+  // Loaded only where TLS is wanted: it is the slowest part of a start.
+  const { createAuthority } = await import('../system/certificates.ts');
+  return createAuthority(OWNER);
+}
+
+/** A leaf for loopback and for the addresses that the emulator is told to have. */
+export async function createTls(authority: Authority, { host, publicHost, now }: TlsRequest): Promise<Tls> {
+  const { issueLeaf } = await import('../system/certificates.ts');
+  const hosts = ['localhost', '127.0.0.1', '::1', host, publicHost].map((one) => one.replace(/%.*$/, ''));
+  const leaf = await issueLeaf(authority, {
+    names: hosts.filter((one) => isIP(one) === 0),
+    addresses: hosts.filter((one) => isIP(one) !== 0),
+    now,
+    owner: OWNER,
+  });
+  return { certificate: leaf.certificate, key: leaf.key, ca: authority.certificate };
+}
+
+/**
+ * Writes the CA's certificate where clients are told to look for it.
+ * @throws OptionError where it can't be written
+ */
+export async function writeCaFile(file: string, ca: string): Promise<void> {
+  try {
+    await writeFile(file, ca);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
+    throw new OptionError(
+      `caFile: found ${file}, which can't be written${code}; allowed is a file in a folder of yours`,
+    );
+  }
+}
