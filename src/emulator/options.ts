@@ -43,26 +43,6 @@ export interface EmulatorOptions extends SwitchOptions {
   readonly clients?: readonly ClientOptions[] | undefined;
   /** Default: `demo` with the password `demo`, which the login page then says. */
   readonly users?: readonly UserOptions[] | undefined;
-  /** Opening the authorize URL logs the first user in at once. Default: false. */
-  readonly autoLogin?: boolean | undefined;
-  /** How long the links of a config response work. Default: 1800. */
-  readonly stateLifetime?: number | undefined;
-  /** Default: 45 (the specification says 30 to 60). */
-  readonly codeLifetime?: number | undefined;
-  /** Of access tokens: a whole number. Default: 3600. */
-  readonly tokenLifetime?: number | undefined;
-  /** Of refresh tokens, each counted from its own issue. Default: for ever. */
-  readonly refreshLifetime?: number | undefined;
-  /** For how many further generations a used refresh token stays good. Default: 0, dead at once. */
-  readonly refreshGrace?: number | undefined;
-  /** What a used refresh token past its grace does: only fail (default), or take its whole grant with it. */
-  readonly onReuse?: 'refuse' | 'revoke-family' | undefined;
-  /** HTTP Basic at the token endpoint (RFC 6749, 2.3.1). Default: `accept`. */
-  readonly basic?: 'accept' | 'refuse' | undefined;
-  /** Whether a refused login comes to the client's redirect_url as `error=access_denied`. Default: true. */
-  readonly relayRefusal?: boolean | undefined;
-  /** Whether code_url goes on serving a code that was exchanged, until it expires. Default: `gone` (404). */
-  readonly codeUrlAfterExchange?: 'gone' | 'served' | undefined;
   /** Both origins speak HTTPS, with a certificate of a private CA of the emulator's own. Default: false. */
   readonly tls?: boolean | undefined;
   /** With `tls`: where the CA's certificate is written (PEM), for clients to trust. Default: nowhere. */
@@ -87,17 +67,6 @@ export interface Settings extends Switches {
   readonly firstUser: UserOptions;
   /** Nobody named users, so a person can only know from the page how to log in. */
   readonly demoUser: boolean;
-  readonly autoLogin: boolean;
-  readonly stateLifetime: number;
-  readonly codeLifetime: number;
-  /** Seconds: it goes into `expires_in` as it is. */
-  readonly tokenLifetime: number;
-  readonly refreshLifetime: number;
-  readonly refreshGrace: number;
-  readonly onReuse: 'refuse' | 'revoke-family';
-  readonly basic: 'accept' | 'refuse';
-  readonly relayRefusal: boolean;
-  readonly codeUrlAfterExchange: 'gone' | 'served';
   readonly tls: boolean;
   readonly caFile: string | null;
   readonly showSecrets: boolean;
@@ -135,16 +104,6 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     firstUser: usersByName.first,
     demoUser: options.users === undefined,
     ...switched(switchesGiven(options)),
-    autoLogin: options.autoLogin ?? false,
-    stateLifetime: 1000 * lifetime('stateLifetime', options.stateLifetime ?? 1800),
-    codeLifetime: 1000 * lifetime('codeLifetime', options.codeLifetime ?? 45),
-    tokenLifetime: whole('tokenLifetime', options.tokenLifetime ?? 3600, 1, 2 ** 31),
-    refreshLifetime: 1000 * lifetime('refreshLifetime', options.refreshLifetime ?? Number.POSITIVE_INFINITY),
-    refreshGrace: whole('refreshGrace', options.refreshGrace ?? 0, 0, Number.MAX_SAFE_INTEGER),
-    onReuse: options.onReuse ?? 'refuse',
-    basic: options.basic ?? 'accept',
-    relayRefusal: options.relayRefusal ?? true,
-    codeUrlAfterExchange: options.codeUrlAfterExchange ?? 'gone',
     tls: options.tls ?? false,
     caFile: options.caFile ?? null,
     showSecrets: options.showSecrets ?? false,
