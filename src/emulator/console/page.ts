@@ -13,7 +13,6 @@ export interface ConsoleStart {
  * @param script the address of its main module
  */
 export function consolePage(portal: Portal, script: string): string {
-  const { base, frontend } = portal.origins();
   const clients = [...portal.settings.clients.values()].map(({ id, name }) => ({ id, name }));
   const start: ConsoleStart = { users: [...portal.settings.users.keys()], clients };
   return html`<!doctype html>
@@ -40,37 +39,16 @@ export function consolePage(portal: Portal, script: string): string {
 </header>
 <main>
 <div class="column">
-<section id="logins" hidden><h2 tabindex="-1">Waiting for a login</h2><ul class="list"></ul></section>
-<section id="requests" hidden>
-<div class="heading"><h2 tabindex="-1">Requests</h2>
-<label class="inline"><span>Endpoint</span><select id="endpoint-filter"><option value="">all</option></select></label></div>
-<p class="empty">No request yet. Point a client at the base URL, and what it sends shows up here.</p>
-<ol class="list" reversed></ol>
-<button type="button" id="older" hidden>Show older ones</button>
-</section>
+!${section('logins', 'Waiting for a login', '<ul class="list"></ul>')}
+!${section('requests', 'Requests', REQUESTS)}
 </div>
 <div class="column">
-<section id="grants" hidden><h2 tabindex="-1">Grants</h2>
-<p class="empty">None yet. A login whose code is exchanged for tokens makes one.</p><ul class="list"></ul></section>
-<section id="faults" hidden><h2 tabindex="-1">Faults</h2>
-<p class="empty">None: the portal behaves.</p><ul class="list"></ul>
-<button type="button" id="clear-faults" hidden>Clear all faults</button>
-<form id="add-fault"></form></section>
-<section id="clock" hidden><h2 tabindex="-1">Clock</h2>
-<p><time class="now"></time> <span class="quiet" id="offset"></span></p>
-<div class="buttons"><button type="button" data-seconds="60">+1 min</button><button type="button" data-seconds="3600">+1 h</button>
-<button type="button" data-seconds="86400">+1 day</button></div>
-<form id="advance"><label><span>Seconds</span><input name="seconds" inputmode="numeric" autocomplete="off" required></label>
-<button>Advance</button></form></section>
-<section id="findings" hidden><h2 tabindex="-1">Findings</h2><dl class="facts"></dl><ul class="list"></ul></section>
-<section id="settings" hidden><h2 tabindex="-1">Settings</h2><form></form></section>
-<section id="addresses"><h2 tabindex="-1">For your client</h2>
-<dl class="facts">
-<div><dt>base_url</dt><dd class="value">${base}</dd></div>
-<div><dt>frontend_url</dt><dd class="value">${frontend}</dd></div>
-!${clients.map(({ id, name }) => html`<div><dt>client_id${name === id ? '' : ` of ${name}`}</dt><dd class="value">${id}</dd></div>`)}
-<div><dt>users</dt><dd>${start.users.join(', ')}</dd></div>
-</dl></section>
+!${section('grants', 'Grants', GRANTS)}
+!${section('faults', 'Faults', FAULTS)}
+!${section('clock', 'Clock', CLOCK)}
+!${section('findings', 'Findings', '<dl class="facts"></dl><ul class="list"></ul>')}
+!${section('settings', 'Settings', '<form></form>')}
+!${section('addresses', 'For your client', addresses(portal, start), true)}
 </div>
 </main>
 <p id="notice" role="status" hidden><span></span><button type="button" aria-label="Close the message">×</button></p>
@@ -84,4 +62,46 @@ started with. Ports and clients stay.</p>
 </body>
 </html>
 `;
+}
+
+/** @param body HTML, escaped already */
+function section(id: string, title: string, body: string, shown = false): string {
+  const heading = `${id}-title`;
+  return html`<section id="${id}" aria-labelledby="${heading}"!${shown ? '' : ' hidden'}>
+<h2 id="${heading}" tabindex="-1">${title}</h2>
+!${body}
+</section>`;
+}
+
+const REQUESTS = `<label class="inline"><span>Endpoint</span><select id="endpoint-filter"><option value="">all</option></select></label>
+<p class="empty">None yet. Point a client at the base_url, and what it sends shows up here.</p>
+<ol class="list" reversed></ol>
+<button type="button" id="older" hidden>Show older ones</button>`;
+
+const GRANTS = `<p class="empty">None yet. A login whose code is exchanged for tokens makes one.</p>
+<ul class="list"></ul>`;
+
+const FAULTS = `<p class="empty">None: the portal behaves.</p>
+<ul class="list"></ul>
+<button type="button" id="clear-faults" hidden>Clear all faults</button>
+<form id="add-fault"></form>`;
+
+const CLOCK = `<p><time class="now"></time> <span class="quiet" id="offset"></span></p>
+<div class="buttons">
+<button type="button" data-seconds="60">+1 min</button>
+<button type="button" data-seconds="3600">+1 h</button>
+<button type="button" data-seconds="86400">+1 day</button>
+</div>
+<form id="advance">
+<label><span>Seconds</span><input name="seconds" type="number" inputmode="numeric" min="1" autocomplete="off" required></label>
+<button>Advance</button>
+</form>`;
+
+function addresses(portal: Portal, { users, clients }: ConsoleStart): string {
+  const { base, frontend } = portal.origins();
+  const ids = clients.map(({ id, name }) => [name === id ? 'client_id' : `client_id of ${name}`, id] as const);
+  const rows = [['base_url', base], ['frontend_url', frontend], ...ids, ['users', users.join(', ')]] as const;
+  return html`<dl class="facts">
+!${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd class="value">${value}</dd></div>`)}
+</dl>`;
 }

@@ -28,8 +28,9 @@ nav a{display:flex;align-items:center;min-height:2.75rem;padding:0 .6rem;white-s
 main{display:grid;grid-template-columns:minmax(0,1.35fr) minmax(0,1fr);gap:1.25rem;padding-top:1.25rem;padding-bottom:5rem;align-items:start}
 .column{display:grid;gap:1.25rem;grid-template-columns:minmax(0,1fr)}
 section{background:var(--card);border:1px solid var(--soft);border-radius:.9rem;padding:1rem 1.25rem}
-.heading{display:flex;align-items:center;justify-content:space-between;gap:1rem;margin-bottom:.5rem}
-.heading h2{margin:0}
+#requests h2{float:left;line-height:2.75rem;margin:0}
+#requests .inline{display:flex;justify-content:flex-end;margin-bottom:.5rem}
+#requests .empty{clear:both}
 .list{list-style:none;margin:0;padding:0}
 .list>li{border-top:1px solid var(--soft);padding:.5rem 0}
 .empty,.quiet{color:var(--quiet)}
@@ -65,6 +66,10 @@ details .facts{margin:0 0 .75rem;padding:.5rem .75rem;border-radius:.5rem;backgr
 .s3{background:var(--go-soft);color:var(--go)}
 .s4{background:var(--warn-soft);color:var(--warn)}
 .s5,.s0{background:var(--bad-soft);color:var(--bad)}
+#settings form{display:grid}
+.setting{display:grid;grid-template-columns:minmax(0,1fr) 11rem;align-items:center;gap:.25rem 1rem;padding:.3rem 0;border-top:1px solid var(--soft)}
+.setting span{margin:0;color:var(--text);font-size:.95rem}
+.row{display:flex;flex-wrap:wrap;align-items:baseline;gap:.1rem .75rem;margin:.25rem 0}
 #clock form{display:flex;gap:.5rem;align-items:end}
 #clock form label{flex:1}
 .now{font-variant-numeric:tabular-nums;font-size:1.15rem;font-weight:600}

@@ -8,6 +8,9 @@ export async function read<T>(path: string): Promise<T | null> {
   return (await response.json()) as T;
 }
 
+/** Happens to the document when this page has changed something, or tried to. */
+export const CHANGED = 'emulator-changed';
+
 /**
  * Changes something through the API and tells the person what came of it.
  * @returns whether it was done
@@ -25,6 +28,7 @@ export async function change(
     });
     if (response.ok) notice(done, 'good');
     else notice(await complaint(response), 'bad');
+    document.dispatchEvent(new Event(CHANGED));
     return response.ok;
   } catch {
     notice('The emulator does not answer. Is it still running?', 'bad');

@@ -1,10 +1,12 @@
+import { CHANGED } from './api.ts';
 import { clock } from './clock.ts';
 import { find, make } from './dom.ts';
 import type { Part } from './part.ts';
 import { addRequest, type Entry, requests } from './requests.ts';
+import { settings } from './settings.ts';
 
 /** The parts by what a `change` event calls them. */
-const parts: Readonly<Record<string, Part>> = { clock, requests };
+const parts: Readonly<Record<string, Part>> = { clock, requests, settings };
 
 const live = find('#live', HTMLElement);
 const due = new Set<Part>();
@@ -63,5 +65,6 @@ function showLive(text: 'live' | 'not connected'): void {
 }
 
 document.addEventListener('visibilitychange', listen);
+document.addEventListener(CHANGED, refreshAll);
 refreshAll();
 listen();

@@ -17,6 +17,8 @@ export interface Entry {
   readonly form: Readonly<Record<string, string>>;
   readonly authorization: string | null;
   readonly status: number | null;
+  /** Members of the answer. */
+  readonly answer?: Readonly<Record<string, string | number | boolean | null>>;
 }
 
 /** Entries kept in the page, and shown at first and with every press of the button. */
@@ -71,15 +73,15 @@ function show(): void {
 }
 
 function row(entry: Entry): HTMLElement {
-  const { time, endpoint, client, method, url, query, form, authorization, status } = entry;
-  const about = [form['grant_type'], client === null ? null : clientName(client)].filter(
-    (one) => one !== null && one !== undefined,
-  );
+  const { time, endpoint, client, method, url, query, form, authorization, status, answer = {} } = entry;
+  const who = client === null ? null : clientName(client);
+  const about = [endpoint === 'unknown' ? url : null, form['grant_type'], who].filter((one) => typeof one === 'string');
   const facts = make('dl', { class: 'facts' }, fact('path', url));
   if (client !== null) facts.append(fact('client', client));
   if (authorization !== null) facts.append(fact('authorization', authorization));
   for (const [name, value] of Object.entries(query)) facts.append(fact(`query: ${name}`, value));
   for (const [name, value] of Object.entries(form)) facts.append(fact(`form: ${name}`, value));
+  for (const [name, value] of Object.entries(answer)) facts.append(fact(`answer: ${name}`, String(value)));
   return make(
     'li',
     {},

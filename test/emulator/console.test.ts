@@ -1,0 +1,158 @@
+import type { Locator } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext, test } from 'vitest';
+import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
+import { type Browser, DESKTOP, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
+import {
+  ALICE,
+  config,
+  get,
+  HEATER,
+  obtainTokens,
+  post,
+  refresh,
+  start,
+  stateOf,
+  tokens,
+  whoami,
+} from './portal-client.ts';
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+test('the page, its style and its modules come from the emulator alone, under a strict policy, and are not kept', async () => {
+  await using emulator = await start();
+  const page = await get(emulator.consoleUrl);
+  const html = await page.text();
+  expect(page.status).toBe(200);
+  const policy = page.headers.get('content-security-policy') ?? '';
+  expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(policy).not.toContain('unsafe');
+  expect(html).not.toMatch(/<style|<script(?! type="module" src="\/)|\son\w+=|(src|href)="(?!\/|data:,|#)/);
+  expect(html).toContain('Heater &#60;7&#62;');
+  for (const path of ['', 'console.css', /console\/main\.[jt]s/.exec(html)?.[0]]) {
+    const answer = await get(`${emulator.consoleUrl}${path}`);
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store']);
+  }
+  for (const path of ['console/nothing.ts', 'console/..%2fpage.ts', 'console/page.ts', 'console/main.d.ts']) {
+    expect((await get(`${emulator.consoleUrl}${path}`)).status).toBe(404);
+  }
+});
+
+test('web pages of other origins can change nothing through the API, and programs without a browser can', async () => {
+  await using emulator = await start();
+  const body = JSON.stringify({ state: stateOf((await config(emulator)).code_url), user: ALICE.name });
+  const send = (headers: Record<string, string>) =>
+    post(`${emulator.baseUrl}/_emulator/login`, body, { ...JSON_TYPE, ...headers });
+  const foreign = [
+    { origin: 'http://evil.example' },
+    { origin: 'null' },
+    { origin: emulator.frontendUrl },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site', origin: emulator.baseUrl },
+  ];
+  for (const headers of foreign) expect((await send(headers)).status, JSON.stringify(headers)).toBe(403);
+  for (const headers of [{}, { origin: emulator.baseUrl }]) expect((await send(headers)).status).toBe(200);
+});
+
+const missing = await whyNoBrowser();
+
+describe('a person with a browser', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    if (missing === null) browser = await startBrowser();
+  });
+  afterAll(() => browser?.[Symbol.asyncDispose]());
+  beforeEach((ctx: TestContext) => {
+    if (missing !== null) ctx.skip(missing);
+  });
+
+  /** An emulator with its console open in a browser that complains of nothing and goes nowhere else. */
+  async function open(options: EmulatorOptions = {}, window = DESKTOP): Promise<Console> {
+    await using starting = new AsyncDisposableStack();
+    const emulator = starting.use(await start(options));
+    const visit = starting.use(await browser.visit(window));
+    await visit.page.goto(emulator.consoleUrl);
+    await visit.page.getByText('live', { exact: true }).waitFor();
+    const expected: string[] = [];
+    const resources = starting.move();
+    return {
+      emulator,
+      expected,
+      ...visit,
+      section: (name) => visit.page.getByRole('region', { name }),
+      async [Symbol.asyncDispose]() {
+        const complaints = [...visit.complaints];
+        // The connection for events is open until here, and its end is one more complaint.
+        await resources.disposeAsync();
+        expect(complaints).toEqual(expected.map((part) => expect.stringContaining(part)));
+        expect(visit.origins).toEqual([emulator.baseUrl]);
+      },
+    };
+  }
+
+  it('sees requests as they come, the newest first, with what was sent, and secrets masked', async () => {
+    await using opened = await open();
+    const { emulator, page, section } = opened;
+    const log = section('Requests');
+    await log.getByText('None yet').waitFor();
+    const issued = await obtainTokens(emulator);
+    await log.getByText('POST token').waitFor();
+    expect((await lines(log))[0]).toMatch(/POST token\s*authorization_code · Heater <7>\s*200 OK/);
+    expect((await refresh(emulator, 'no-such-token')).status).toBe(400);
+    await log.getByText('400 Bad Request').waitFor();
+    await log.locator('summary').first().press('Enter');
+    await log.getByText('form: refresh_token').waitFor();
+    await expect.poll(async () => (await lines(log)).length).toBe(4);
+    await log.getByLabel('Endpoint').selectOption('code/get');
+    expect(await lines(log)).toEqual([expect.stringMatching(/GET code\/get/)]);
+    for (const secret of [issued.access_token, issued.refresh_token, HEATER.secret, 'no-such-token']) {
+      expect(await page.content()).not.toContain(secret);
+    }
+  });
+
+  it('moves the clock on, and tokens expire', async () => {
+    await using opened = await open();
+    const { emulator, section } = opened;
+    const { access_token } = await obtainTokens(emulator);
+    const clock = section('Clock');
+    await clock.getByText('as the machine’s').waitFor();
+    await clock.getByRole('button', { name: '+1 min' }).click();
+    await clock.getByText('1 min ahead').waitFor();
+    expect((await whoami(emulator, access_token)).status).toBe(200);
+    await clock.getByLabel('Seconds').fill('3540');
+    await clock.getByLabel('Seconds').press('Enter');
+    await clock.getByText('1 h ahead').waitFor();
+    expect((await whoami(emulator, access_token)).status).toBe(401);
+    await section('Requests').getByText('401 Unauthorized').waitFor();
+  });
+
+  it('changes a setting, and the portal behaves so from then on', async () => {
+    await using opened = await open();
+    const { emulator, section } = opened;
+    const { refresh_token } = await obtainTokens(emulator);
+    await section('Settings').getByLabel('A used refresh token').selectOption('revokes its whole grant');
+    await opened.page.getByText('on_reuse was changed').waitFor();
+    const next = await tokens(await refresh(emulator, refresh_token));
+    expect((await refresh(emulator, refresh_token)).status).toBe(400);
+    expect((await refresh(emulator, next.refresh_token)).status).toBe(400);
+    const refused = section('Settings').getByLabel('Refuse a redirect_url');
+    await refused.fill('(');
+    await refused.press('Enter');
+    await opened.page.getByText('refuse_redirect_urls: found "("; allowed is').waitFor();
+    await expect.poll(() => refused.inputValue()).toBe('');
+    opened.expected.push('400 (Bad Request)');
+  });
+});
+
+interface Console extends Visit {
+  readonly emulator: Emulator;
+  /** Parts of the complaints that a test brings about. */
+  readonly expected: string[];
+  /** A section by its heading. */
+  section(name: string): Locator;
+}
+
+/** The lines of the log, the newest first. */
+function lines(log: Locator): Promise<string[]> {
+  return log.locator('summary').allInnerTexts();
+}
