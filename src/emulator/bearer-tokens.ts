@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import { sameSecret } from '../system/compare.ts';
 
 /** What a token says of itself. */
@@ -17,7 +17,8 @@ export interface TokenClaims {
  * knows a refresh token again that was used a year and ten thousand generations ago.
  */
 export class BearerTokens {
-  readonly #key = randomBytes(32);
+  /** A key object: with bytes Node makes a new one for every MAC, which takes five times as long. */
+  readonly #key = createSecretKey(randomBytes(32));
 
   seal(kind: 'access_token' | 'refresh_token', claims: TokenClaims): string {
     const text = `${claims.grantId}.${claims.generation}.${claims.issuedAt}.${claims.lifetime}`;

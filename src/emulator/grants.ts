@@ -88,7 +88,7 @@ export class Grants {
    * @param lifetime of the access token, in seconds
    */
   issueTokens(grant: Grant, lifetime: number): TokenResponse {
-    return this.#response(grant, this.#nextGeneration(grant, lifetime));
+    return this.#noted(this.#response(grant, this.#nextGeneration(grant, lifetime)));
   }
 
   /**
@@ -109,7 +109,7 @@ export class Grants {
     if (over(grant.createdAt, switches.grantLifetime, now)) return { refused: 'the grant has expired' };
     const successor = grant.successors.get(claims.generation);
     if (successor !== undefined && now < successor.issuedAt + 1000 * switches.refreshGraceTime) {
-      return this.#response(grant, successor);
+      return this.#response(grant, successor, now);
     }
     if (over(claims.issuedAt, switches.refreshLifetime, now)) return { refused: 'the token has expired' };
     if (grant.generation - claims.generation > switches.refreshGrace) {
@@ -118,7 +118,7 @@ export class Grants {
     }
     const next = this.#nextGeneration(grant, switches.tokenLifetime);
     if (successor === undefined) keepNewest(grant.successors.set(claims.generation, next));
-    return this.#response(grant, next);
+    return this.#noted(this.#response(grant, next));
   }
 
   /** The grant that a refresh token of this client belongs to, whatever became of both; null where it is unknown. */
@@ -148,15 +148,12 @@ export class Grants {
     grant.generation += 1;
     grant.refreshedAt = this.#now();
     this.#grants.set(grant.id, grant);
-    const claims = { grantId: grant.id, generation: grant.generation, issuedAt: grant.refreshedAt, lifetime };
-    for (const kind of ['access_token', 'refresh_token'] as const)
-      this.#issued.note(kind, this.#tokens.seal(kind, claims));
-    return claims;
+    return { grantId: grant.id, generation: grant.generation, issuedAt: grant.refreshedAt, lifetime };
   }
 
   /** The tokens with these claims, issued now or before: `expires_in` is what is left of the access token. */
-  #response(grant: Grant, claims: TokenClaims): TokenResponse {
-    const age = Math.max(0, this.#now() - claims.issuedAt) / 1000;
+  #response(grant: Grant, claims: TokenClaims, now = claims.issuedAt): TokenResponse {
+    const age = Math.max(0, now - claims.issuedAt) / 1000;
     return {
       access_token: this.#tokens.seal('access_token', claims),
       expires_in: Math.max(0, Math.floor(claims.lifetime - age)),
@@ -164,6 +161,12 @@ export class Grants {
       scope: grant.scope,
       refresh_token: this.#tokens.seal('refresh_token', claims),
     };
+  }
+
+  #noted(response: TokenResponse): TokenResponse {
+    this.#issued.note('access_token', response.access_token);
+    this.#issued.note('refresh_token', response.refresh_token);
+    return response;
   }
 }
 

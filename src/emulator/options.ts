@@ -1,4 +1,4 @@
-import { systemClock } from '../system/clock.ts';
+import { wallClock } from '../system/clock.ts';
 import { systemRandom } from '../system/random.ts';
 import type { Client } from './client.ts';
 import type { Interceptor } from './http/interceptor.ts';
@@ -107,7 +107,7 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     tls: options.tls ?? false,
     caFile: options.caFile ?? null,
     showSecrets: options.showSecrets ?? false,
-    clock: options.clock ?? systemClock('emulator'),
+    clock: options.clock ?? wallClock,
     intercept: options.intercept ?? {},
   };
 }

@@ -10,6 +10,9 @@ export function systemClock(boot: string = bootId()): Clock {
   return { now: () => ({ boot, uptime: Math.round(uptime() * 1000), wall: Date.now() }) };
 }
 
+/** The machine's wall clock alone, in milliseconds since 1970: reading the uptime takes a hundred times as long. */
+export const wallClock = { now: () => ({ wall: Date.now() }) };
+
 /**
  * This boot's id: what the unit file passes (`%b`), because a sandboxed service can't read the kernel's own.
  * @throws Error where neither is to be had
