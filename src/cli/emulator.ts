@@ -1,75 +1,56 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { Failure } from '../core/failure.ts';
-import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../emulator/index.ts';
-import { parseDuration } from './duration.ts';
+import type { ClientOptions, Emulator, EmulatorOptions, SwitchOptions, UserOptions } from '../emulator/index.ts';
+import { addSwitches } from './emulator-switches.ts';
+import { readOptionsFile } from './options-file.ts';
 import { notice, print, printJson } from './output.ts';
 import { untilSignal } from './until-signal.ts';
+import { parseWhole } from './whole.ts';
 
-interface Options {
+interface Options extends SwitchOptions {
   readonly host?: string;
   readonly port?: number;
   readonly frontendPort?: number;
   readonly client?: ClientOptions[];
   readonly user?: UserOptions[];
-  readonly autoLogin?: boolean;
-  readonly codeLifetime?: number;
-  readonly tokenLifetime?: number;
-  readonly refreshLifetime?: number;
-  readonly refreshGrace?: number;
-  readonly onReuse?: 'refuse' | 'revoke-family';
-  readonly basic?: 'accept' | 'refuse';
   readonly tls?: boolean;
   readonly caFile?: string;
   readonly showSecrets?: boolean;
+  readonly options?: string;
   readonly json?: boolean;
 }
 
 /** `latchkey emulator` */
 export function emulatorCommand(): Command {
-  return new Command('emulator')
+  const command = new Command('emulator')
     .description('run the portal emulator, for tests, demos and appliance developers')
     .option('--host <address>', 'the address to listen on (default: 127.0.0.1)')
     .option('--port <port>', 'port of the base URL (default: any free one)', parseWhole)
     .option('--frontend-port <port>', 'port of the frontend URL (default: any free one)', parseWhole)
     .option('--client <id:secret>', 'a client, its id a UUID; may be given again (default: a fresh one)', addClient)
     .option('--user <name:password>', 'somebody who can log in; may be given again (default: demo:demo)', addUser)
-    .option('--auto-login', 'opening the authorize URL logs the first user in')
-    .option('--code-lifetime <duration>', 'of authorization codes (default: 45s)', parseDuration)
-    .option('--token-lifetime <duration>', 'of access tokens (default: 3600s)', parseDuration)
-    .option('--refresh-lifetime <duration>', 'of refresh tokens (default: for ever)', parseDuration)
-    .option(
-      '--refresh-grace <n>',
-      'for how many more generations a used refresh token is good (default: 0)',
-      parseWhole,
-    )
-    .addOption(
-      new Option('--on-reuse <what>', 'when a used refresh token comes again (default: refuse)').choices([
-        'refuse',
-        'revoke-family',
-      ]),
-    )
-    .addOption(
-      new Option('--basic <what>', 'HTTP Basic at the token endpoint (default: accept)').choices(['accept', 'refuse']),
-    )
     .option('--tls', 'serve both URLs over HTTPS, with a private CA')
     .option('--ca-file <file>', 'where to write the CA with --tls (default: a temporary file, which it names)')
     .option('--show-secrets', 'show codes, tokens and secrets in the request log, for tests')
-    .option('--json', 'print what it runs with as one line of JSON')
-    .action(async (options: Options, command: Command) => {
-      // From the start: who reads the first line may send a signal at once.
-      const ended = untilSignal();
-      await using parts = new AsyncDisposableStack();
-      const caFile = options.tls === true ? (options.caFile ?? (await passingCaFile(parts))) : options.caFile;
-      const emulator = parts.use(await start({ ...options, ...(caFile === undefined ? {} : { caFile }) }, command));
-      show(emulator, caFile, options.json === true);
-      await ended;
-    });
+    .option('--options <file>', "a TOML file with options: the flags' names with underscores; flags win")
+    .option('--json', 'print what it runs with as one line of JSON');
+  return addSwitches(command).action(async ({ options: file }: Options) => {
+    // From the start: who reads the first line may send a signal at once.
+    const ended = untilSignal();
+    if (file !== undefined) await readOptionsFile(command, file);
+    const options = command.opts<Options>();
+    await using parts = new AsyncDisposableStack();
+    const caFile = options.tls === true ? (options.caFile ?? (await passingCaFile(parts))) : options.caFile;
+    const emulator = parts.use(await start({ ...options, ...(caFile === undefined ? {} : { caFile }) }, command));
+    show(emulator, caFile, options.json === true);
+    await ended;
+  });
 }
 
-async function start({ client, user, json: _, ...options }: Options, command: Command): Promise<Emulator> {
+async function start({ client, user, json: _, options: __, ...options }: Options, command: Command): Promise<Emulator> {
   const { OptionError, startEmulator } = await import('../emulator/index.ts');
   const settings: EmulatorOptions = { ...options, clients: client, users: user };
   try {
@@ -147,9 +128,4 @@ function splitPair(text: string, form: string): [string, string] {
   const colon = text.indexOf(':');
   if (colon < 1 || colon === text.length - 1) throw new InvalidArgumentError(`Allowed is ${form}.`);
   return [text.slice(0, colon), text.slice(colon + 1)];
-}
-
-function parseWhole(text: string): number {
-  if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('Allowed is a whole number.');
 }

@@ -1,4 +1,7 @@
+import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { rememberSecrets } from '../support/logs.ts';
@@ -55,6 +58,61 @@ test('the options reach the emulator', async () => {
   expect((await emulator.ended).status).toBe(0);
 });
 
+test('options come from a file too, and flags win', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'emulator-options-'));
+  const file = join(folder.path, 'options.toml');
+  await writeFile(
+    file,
+    `client = ["${id}:file-secret"]
+auto_login = true
+relay_refusal = false
+code_lifetime = 30.5
+token_lifetime = "10m"
+error_body = "html"
+rate_limit = 5
+`,
+  );
+  const emulator = start(['emulator', '--options', file, '--rate-limit', '7', '--refresh-grace-time', '20s', '--json']);
+  const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
+  expect(line).toMatchObject({ client_id: id, client_secret: 'file-secret' });
+  const settings = await fetch(`${line['console_url']}settings`);
+  expect(await settings.json()).toMatchObject({
+    auto_login: true,
+    relay_refusal: false,
+    code_lifetime: 30.5,
+    token_lifetime: 600,
+    refresh_grace_time: 20,
+    error_body: 'html',
+    rate_limit: 7,
+  });
+  emulator.process.kill('SIGINT');
+  expect((await emulator.ended).status).toBe(0);
+});
+
+test.each([
+  ['tokenLifetime = 60', /tokenLifetime: found an unknown key; allowed are host, .*token_lifetime/],
+  ['json = true', /json: found an unknown key/],
+  ['basic = "maybe"', /basic: found "maybe"; allowed choices are accept, refuse/],
+  ['auto_login = "yes"', /auto_login: found "yes"; allowed is true or false/],
+  ['rate_limit = -1', /rate_limit: found -1; allowed is a whole number/],
+  ['refuse_redirect_urls = "("', /--refuse-redirect-urls: found "\("; allowed is a JavaScript regular expression/],
+  [`client = "${id}:hush-hush"`, /client: found a string; allowed is a list of texts/],
+  ['basic = ', /line 1 is no TOML/],
+])('an options file with %j is wrong usage, in one line that names the key', async (text, problem) => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'emulator-options-'));
+  const file = join(folder.path, 'options.toml');
+  await writeFile(file, text);
+  const wrong = await latchkey(['emulator', '--options', file]);
+  expect(wrong).toMatchObject({ status: 2, stdout: '' });
+  expect(wrong.stderr).toMatch(problem);
+  expect(wrong.stderr).not.toContain('hush-hush');
+});
+
+test('an options file that is not there is named', async () => {
+  const wrong = await latchkey(['emulator', '--options', '/nonexistent.toml']);
+  expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('/nonexistent.toml: ') });
+});
+
 test.each([
   [['--port', '70000'], /--port: found 70000; allowed is .* 65535/],
   [['--port', 'http'], /--port.*'http'.*whole number/],
@@ -65,6 +123,8 @@ test.each([
   [['--token-lifetime', '0.5s'], /--token-lifetime: found 0.5/],
   [['--code-lifetime', 'soon'], /--code-lifetime.*'soon'/],
   [['--on-reuse', 'ignore'], /--on-reuse.*'ignore'.*refuse, revoke-family/],
+  [['--refresh-grace-time', '-1'], /--refresh-grace-time.*'-1'/],
+  [['--error-body', 'xml'], /--error-body.*'xml'.*json, html, empty/],
   [['--basic', 'maybe'], /--basic.*'maybe'/],
   [['--ca-file', 'ca.pem'], /--ca-file: found ca.pem without tls/],
   [['--tls', '--ca-file', '/nowhere/ca.pem'], /--ca-file: found \/nowhere\/ca.pem, which can't be written \(ENOENT\)/],
