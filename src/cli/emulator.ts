@@ -19,6 +19,8 @@ interface Options extends SwitchOptions {
   readonly tls?: boolean;
   readonly caFile?: string;
   readonly showSecrets?: boolean;
+  readonly fault?: string[];
+  readonly seed?: number;
   readonly options?: string;
   readonly json?: boolean;
 }
@@ -35,6 +37,8 @@ export function emulatorCommand(): Command {
     .option('--tls', 'serve both URLs over HTTPS, with a private CA')
     .option('--ca-file <file>', 'where to write the CA with --tls (default: a temporary file, which it names)')
     .option('--show-secrets', 'show codes, tokens and secrets in the request log, for tests')
+    .option('--fault <json>', 'a fault that clients meet, as the API takes it; may be given again', addText)
+    .option('--seed <n>', 'what the chance of faults is drawn from (default: 0)', parseWhole)
     .option('--options <file>', "a TOML file with options: the flags' names with underscores; flags win")
     .option('--json', 'print what it runs with as one line of JSON');
   return addSwitches(command).action(async ({ options: file }: Options) => {
@@ -50,12 +54,17 @@ export function emulatorCommand(): Command {
   });
 }
 
-async function start({ client, user, json: _, options: __, ...options }: Options, command: Command): Promise<Emulator> {
-  const { OptionError, startEmulator } = await import('../emulator/index.ts');
-  const settings: EmulatorOptions = { ...options, clients: client, users: user };
+async function start(
+  { client, user, fault, json: _, options: __, ...options }: Options,
+  command: Command,
+): Promise<Emulator> {
+  const { FaultError, OptionError, parseFault, startEmulator } = await import('../emulator/index.ts');
   try {
+    const faults = fault?.map(parseFault);
+    const settings: EmulatorOptions = { ...options, clients: client, users: user, faults };
     return await startEmulator(settings);
   } catch (error) {
+    if (error instanceof FaultError) command.error(`error: --fault: ${error.message}`);
     if (error instanceof OptionError) command.error(`error: ${flagged(error.message)}`);
     throw new Failure(
       'port_unavailable',
@@ -72,6 +81,7 @@ function flagged(message: string): string {
   const flag = message
     .replace(/^clients:/, 'client:')
     .replace(/^users:/, 'user:')
+    .replace(/^faults:/, 'fault:')
     .replace(/^\w+(?=:)/, (name) => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
   return `--${flag}`;
 }
@@ -122,6 +132,10 @@ function addClient(text: string, before: readonly ClientOptions[] = []): ClientO
 function addUser(text: string, before: readonly UserOptions[] = []): UserOptions[] {
   const [name, password] = splitPair(text, 'NAME:PASSWORD');
   return [...before, { name, password }];
+}
+
+function addText(text: string, before: readonly string[] = []): string[] {
+  return [...before, text];
 }
 
 function splitPair(text: string, form: string): [string, string] {

@@ -8,9 +8,14 @@ import { serveCodeSet } from './endpoints/code-set.ts';
 import { serveConfig } from './endpoints/config.ts';
 import { serveEmulatorApi } from './endpoints/emulator-api.ts';
 import { serveEvents } from './endpoints/events.ts';
+import { serveFaultsApi } from './endpoints/faults-api.ts';
 import { serveSettings } from './endpoints/settings-api.ts';
 import { serveToken } from './endpoints/token.ts';
 import { serveWhoami } from './endpoints/whoami.ts';
+import { attachFaults } from './faults/attach.ts';
+import { Faults } from './faults/faults.ts';
+import { FaultError, type FaultOptions, type FaultView } from './faults/options.ts';
+import { OriginLine } from './faults/origin-line.ts';
 import type { Grant } from './grants.ts';
 import type { Poll } from './helper-runs.ts';
 import type { LoggedRequest } from './http/logged-request.ts';
@@ -20,6 +25,7 @@ import type { SecretKind } from './issued-secrets.ts';
 import { type LoginRequest, type LoginResult, login } from './login.ts';
 import type { Observations } from './observations.ts';
 import { serveOpenApi } from './openapi/serve.ts';
+import { OptionError } from './option-error.ts';
 import { type EmulatorOptions, type Settings, settingsFrom } from './options.ts';
 import { createPortal } from './portal.ts';
 import { stateId } from './state.ts';
@@ -79,6 +85,17 @@ export interface Emulator extends AsyncDisposable {
    * @throws OptionError where a value is no good
    */
   change(change: SwitchOptions): void;
+  /**
+   * Adds a fault that clients meet from now on.
+   * @throws FaultError where it can't be; the message names the member, what was found and what is allowed
+   */
+  addFault(fault: FaultOptions): FaultView;
+  /** The faults that were added, spent ones too, the oldest first; a copy. */
+  readonly faults: readonly FaultView[];
+  /** Takes a fault away; an origin that it kept down listens again. @returns false where there is none with this id */
+  removeFault(id: string): Promise<boolean>;
+  /** Takes all faults away. */
+  clearFaults(): Promise<void>;
   /** Every state, code and token issued (the newest 200,000), of these kinds or of all: to search logs for them. */
   secretsIssued(...kinds: SecretKind[]): string[];
   /** Stops both origins and cuts open connections. */
@@ -115,19 +132,29 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   serveAuthorize(frontend, portal);
   serveToken(frontend, portal);
 
+  const lines = { base: new OriginLine(base), frontend: new OriginLine(frontend) };
+  const faults = new Faults(settings.seed, settings.clients, lines, () => portal.changes.changed('faults'));
+  const struck: RequestLog['struck'] = (...hit) => log.struck(...hit);
+  attachFaults(base, faults, lines.base, settings.clients, struck);
+  attachFaults(frontend, faults, lines.frontend, settings.clients, struck);
+  serveFaultsApi(base, faults);
+
   const close = async () => {
+    await Promise.all([lines.base.close(), lines.frontend.close()]);
     await Promise.all([base.close(), frontend.close()]);
   };
   try {
     await base.listen({ host: settings.host, port: settings.port });
     await frontend.listen({ host: settings.host, port: settings.frontendPort });
     if (tls !== null && settings.caFile !== null) await writeCaFile(settings.caFile, tls.ca);
+    addresses.base = origin(settings, base);
+    addresses.frontend = origin(settings, frontend);
+    for (const fault of settings.faults) faults.add(fault);
   } catch (error) {
     await close();
+    if (error instanceof FaultError) throw new OptionError(`faults: ${error.message}`, { cause: error });
     throw error;
   }
-  addresses.base = origin(settings, base);
-  addresses.frontend = origin(settings, frontend);
 
   return {
     baseUrl: addresses.base,
@@ -160,6 +187,12 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       return switchesIn(portal.settings);
     },
     change: (change) => portal.switchboard.change(change),
+    addFault: (fault) => faults.add(fault),
+    get faults() {
+      return faults.all();
+    },
+    removeFault: (id) => faults.remove(id),
+    clearFaults: () => faults.clear(),
     secretsIssued: (...kinds) => portal.issued.of(kinds),
     close,
     [Symbol.asyncDispose]: close,

@@ -1,4 +1,6 @@
 export { type Emulator, type GrantView, startEmulator } from './emulator.ts';
+export { FaultError, type FaultOptions, type FaultView } from './faults/options.ts';
+export { parseFault } from './faults/wire.ts';
 export type { Poll } from './helper-runs.ts';
 export type { Endpoint } from './http/endpoint.ts';
 export type { Exchange, Interceptor } from './http/interceptor.ts';

@@ -1,6 +1,7 @@
 import { wallClock } from '../system/clock.ts';
 import { systemRandom } from '../system/random.ts';
 import type { Client } from './client.ts';
+import type { FaultOptions } from './faults/options.ts';
 import type { Interceptor } from './http/interceptor.ts';
 import { OptionError } from './option-error.ts';
 import { SWITCHES, type Switches, type SwitchOptions, switched } from './switches.ts';
@@ -49,6 +50,10 @@ export interface EmulatorOptions extends SwitchOptions {
   readonly caFile?: string | undefined;
   /** Whether the request log shows codes, tokens and client secrets as they are: for tests. Default: false. */
   readonly showSecrets?: boolean | undefined;
+  /** Faults that are in force from the start. Default: none. */
+  readonly faults?: readonly FaultOptions[] | undefined;
+  /** What the chance of faults is drawn from: the same one gives the same run again. A whole number; default: 0. */
+  readonly seed?: number | undefined;
   /** Default: the machine's. */
   readonly clock?: EmulatorClock | undefined;
   /** Comes between a request and its answer: see {@link Interceptor}. */
@@ -70,6 +75,8 @@ export interface Settings extends Switches {
   readonly tls: boolean;
   readonly caFile: string | null;
   readonly showSecrets: boolean;
+  readonly faults: readonly FaultOptions[];
+  readonly seed: number;
   readonly clock: EmulatorClock;
   readonly intercept: Interceptor;
 }
@@ -107,6 +114,8 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     tls: options.tls ?? false,
     caFile: options.caFile ?? null,
     showSecrets: options.showSecrets ?? false,
+    faults: options.faults ?? [],
+    seed: whole('seed', options.seed ?? 0, 0, Number.MAX_SAFE_INTEGER),
     clock: options.clock ?? wallClock,
     intercept: options.intercept ?? {},
   };

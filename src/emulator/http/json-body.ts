@@ -12,13 +12,13 @@ export function readJson<T>(request: FastifyRequest, schema: v.GenericSchema<unk
 }
 
 /** A JSON text that must fit the schema. */
-function parseJson<T>(text: string, schema: v.GenericSchema<unknown, T>): Checked<T> {
+export function parseJson<T>(text: string, schema: v.GenericSchema<unknown, T>): Checked<T> {
   const json = v.safeParse(v.pipe(v.string(), v.parseJson()), text);
   return json.success ? check(json.output, schema) : { problem: 'body: found no JSON; allowed is a JSON object' };
 }
 
 /** A value that must fit the schema. A message given in the schema is taken for what is allowed ("is …", "are …"). */
-function check<T>(value: unknown, schema: v.GenericSchema<unknown, T>): Checked<T> {
+export function check<T>(value: unknown, schema: v.GenericSchema<unknown, T>): Checked<T> {
   if (Array.isArray(value)) return { problem: 'body: found an array; allowed is an object' };
   const parsed = v.safeParse(schema, value);
   return parsed.success ? { value: parsed.output } : { problem: problem(parsed.issues[0]) };

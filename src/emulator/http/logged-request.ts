@@ -27,4 +27,6 @@ export interface LoggedRequest {
    * made and then lost on the way is here too, beside the status null.
    */
   answer: Readonly<Record<string, string | number | boolean | null>>;
+  /** The id of the fault that struck the request. */
+  fault?: string | undefined;
 }

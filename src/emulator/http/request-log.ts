@@ -13,6 +13,7 @@ const REMEMBERED = 10_000;
 export class RequestLog {
   #entries = new Recent<LoggedRequest>(REMEMBERED);
   #last = 0;
+  readonly #open = new WeakMap<FastifyRequest, LoggedRequest>();
 
   /** The newest requests, the oldest first. @param since only those with a higher number */
   values(since = 0): LoggedRequest[] {
@@ -27,11 +28,19 @@ export class RequestLog {
     this.#entries = new Recent(REMEMBERED);
   }
 
+  /** Says of a request which fault struck it, and which status it got by that, where that is another one. */
+  struck(request: FastifyRequest, fault: string, status?: number): void {
+    const entry = this.#open.get(request);
+    if (entry === undefined) return;
+    entry.fault = fault;
+    if (status !== undefined) entry.status = status;
+  }
+
   /** Logs every request of an origin. */
   attach(app: FastifyInstance, portal: Portal): void {
     const { clients, showSecrets } = portal.settings;
     const masking = new Masking(clients, showSecrets);
-    const open = new WeakMap<FastifyRequest, LoggedRequest>();
+    const open = this.#open;
     app.addHook('onRequest', async (request, reply) => {
       const endpoint = endpointOf(request);
       if (endpoint === null) return;

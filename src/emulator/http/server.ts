@@ -62,17 +62,20 @@ export function serve(
     readonly GET?: RouteHandlerMethod;
     readonly POST?: RouteHandlerMethod;
     readonly PATCH?: RouteHandlerMethod;
+    readonly DELETE?: RouteHandlerMethod;
   },
 ): void {
   const config = endpoint === null ? {} : { endpoint };
-  const { GET, POST, PATCH } = handlers;
+  const { GET, POST, PATCH, DELETE } = handlers;
   if (GET !== undefined) app.get(path, { config }, GET);
   if (POST !== undefined) app.post(path, { config }, POST);
   if (PATCH !== undefined) app.patch(path, { config }, PATCH);
+  if (DELETE !== undefined) app.delete(path, { config }, DELETE);
   const allowed = [
     ...(GET === undefined ? [] : ['GET', 'HEAD']),
     ...(POST === undefined ? [] : ['POST']),
     ...(PATCH === undefined ? [] : ['PATCH']),
+    ...(DELETE === undefined ? [] : ['DELETE']),
   ];
   app.route({
     method: app.supportedMethods.filter((method) => !allowed.includes(method)),

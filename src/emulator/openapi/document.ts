@@ -4,6 +4,7 @@ import type { Origins } from '../portal.ts';
 import { clockOperations } from './clock-operations.ts';
 import { consoleOperations } from './console-operations.ts';
 import { emulatorOperations } from './emulator-operations.ts';
+import { faultOperations } from './fault-operations.ts';
 import type { Answer, Operation } from './operation.ts';
 import { portalOperations } from './portal-operations.ts';
 
@@ -15,6 +16,7 @@ export const operations: readonly Operation[] = [
   ...portalOperations,
   ...emulatorOperations,
   ...clockOperations,
+  ...faultOperations,
   ...consoleOperations,
 ];
 

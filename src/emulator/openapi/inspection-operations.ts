@@ -18,6 +18,7 @@ const Logged: v.GenericSchema<LoggedRequest> = v.strictObject({
     v.record(v.string(), v.nullable(v.union([v.string(), v.number(), v.boolean()]))),
     v.description('The members of the JSON, or the location of a redirect'),
   ),
+  fault: v.optional(v.pipe(v.string(), v.description('The id of the fault that struck the request'))),
 });
 
 /** What the emulator shows of its clients. */

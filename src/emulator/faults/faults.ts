@@ -1,0 +1,170 @@
+import { createHash } from 'node:crypto';
+import type { Socket } from 'node:net';
+import type { Endpoint } from '../http/endpoint.ts';
+import { FaultError, type FaultOptions, type FaultView, type RequestFault, type TlsFault } from './options.ts';
+import type { OriginLine } from './origin-line.ts';
+import { checked } from './wire.ts';
+
+/** What of a request decides whether a fault is for it. */
+export interface Target {
+  readonly endpoint: Endpoint;
+  readonly client: string | null;
+  readonly grantType: string | null;
+}
+
+/** A fault that struck. */
+export interface Struck<T = RequestFault> {
+  readonly id: string;
+  readonly fault: T;
+}
+
+type Lines = Readonly<Record<'base' | 'frontend', OriginLine>>;
+
+interface Entry {
+  readonly number: number;
+  readonly fault: FaultOptions;
+  /** Requests or connections that it was for. */
+  met: number;
+  hits: number;
+  left: number | null;
+}
+
+/** Faults that are remembered, spent ones too. */
+const REMEMBERED = 1000;
+
+/**
+ * The faults that were asked for, and whom they strike. Chance comes from the seed, the fault's number and the how-manieth
+ * request it meets, so that the same sequence of requests meets the same faults again.
+ */
+export class Faults {
+  readonly #seed: number;
+  readonly #clients: ReadonlyMap<string, unknown>;
+  readonly #lines: Lines;
+  readonly #changed: () => void;
+  #entries: Entry[] = [];
+  #last = 0;
+
+  /** @param changed called when the faults or what became of them are no longer as they were */
+  constructor(seed: number, clients: ReadonlyMap<string, unknown>, lines: Lines, changed: () => void) {
+    this.#seed = seed;
+    this.#clients = clients;
+    this.#lines = lines;
+    this.#changed = changed;
+    for (const [origin, line] of Object.entries(lines)) line.faults = { strike: () => this.#strikeTls(origin) };
+  }
+
+  /**
+   * Adds a fault, in force at once.
+   * @param spared the connection that asks for it, which a listener that goes down does not cut
+   * @throws FaultError
+   */
+  add(options: FaultOptions, spared?: Socket): FaultView {
+    const fault = checked(options);
+    this.#refuse(fault);
+    this.#makeRoom();
+    this.#last += 1;
+    const down = fault.kind === 'origin_down';
+    const left = down ? 1 : (fault.times ?? null);
+    const entry = { number: this.#last, fault, met: 0, hits: down ? 1 : 0, left };
+    this.#entries.push(entry);
+    if (down) {
+      this.#lines[fault.origin].down(fault.seconds ?? null, spared, () => {
+        entry.left = 0;
+        this.#changed();
+      });
+    }
+    this.#changed();
+    return view(entry);
+  }
+
+  /** All faults, spent ones too, the oldest first. */
+  all(): FaultView[] {
+    return this.#entries.map(view);
+  }
+
+  /** Takes a fault away. @returns false where there is none with this id */
+  async remove(id: string): Promise<boolean> {
+    const entry = this.#entries.find(({ number }) => String(number) === id);
+    if (entry === undefined) return false;
+    this.#entries = this.#entries.filter((one) => one !== entry);
+    this.#changed();
+    if (entry.fault.kind === 'origin_down' && entry.left === 1) await this.#lines[entry.fault.origin].up();
+    return true;
+  }
+
+  /** Takes all faults away. */
+  async clear(): Promise<void> {
+    await Promise.all(this.#entries.map(({ number }) => this.remove(String(number))));
+  }
+
+  /** Takes all faults away and starts numbers and chance again, as if the emulator had just been started. */
+  async reset(): Promise<void> {
+    await this.clear();
+    this.#last = 0;
+  }
+
+  /** The fault that strikes this request, or null. Faults behind the one that strikes do not meet the request. */
+  strike(target: Target): Struck | null {
+    for (const entry of this.#entries) {
+      const { fault } = entry;
+      if (fault.kind === 'tls_failure' || fault.kind === 'origin_down' || !isFor(fault, target)) continue;
+      if (this.#strikes(entry, fault)) return { id: String(entry.number), fault };
+    }
+    return null;
+  }
+
+  #strikeTls(origin: string): TlsFault | null {
+    for (const entry of this.#entries) {
+      const { fault } = entry;
+      if (fault.kind === 'tls_failure' && fault.origin === origin && this.#strikes(entry, fault)) return fault;
+    }
+    return null;
+  }
+
+  #strikes(entry: Entry, { every = 1, probability = 1 }: RequestFault | TlsFault): boolean {
+    if (entry.left === 0) return false;
+    entry.met += 1;
+    if (entry.met % every !== 0 || this.#chance(entry) >= probability) return false;
+    entry.hits += 1;
+    if (entry.left !== null) entry.left -= 1;
+    this.#changed();
+    return true;
+  }
+
+  /** From 0 (included) to 1 (excluded). */
+  #chance({ number, met }: Entry): number {
+    const drawn = createHash('sha256').update(`${this.#seed} ${number} ${met}`).digest();
+    return drawn.readUInt32BE() / 2 ** 32;
+  }
+
+  #refuse(fault: FaultOptions): void {
+    if (fault.kind === 'origin_down' || fault.kind === 'tls_failure') {
+      const problem = this.#lines[fault.origin].refusal(fault.kind);
+      if (problem !== null) throw new FaultError(problem);
+      return;
+    }
+    if (fault.client !== undefined && !this.#clients.has(fault.client)) {
+      throw new FaultError('client: found one that is unknown; allowed is the id of a registered client');
+    }
+    if (fault.grantType !== undefined && fault.endpoint !== 'token') {
+      throw new FaultError(`grant_type: found one with endpoint ${fault.endpoint}; allowed is one with endpoint token`);
+    }
+  }
+
+  #makeRoom(): void {
+    if (this.#entries.length < REMEMBERED) return;
+    const spent = this.#entries.findIndex(({ left }) => left === 0);
+    if (spent === -1) throw new FaultError(`faults: found ${REMEMBERED} in force; allowed are no more`);
+    this.#entries.splice(spent, 1);
+  }
+}
+
+function isFor(fault: RequestFault, { endpoint, client, grantType }: Target): boolean {
+  if (fault.endpoint !== '*' && fault.endpoint !== endpoint) return false;
+  if (fault.client !== undefined && fault.client !== client) return false;
+  return fault.grantType === undefined || fault.grantType === grantType;
+}
+
+function view({ number, fault, hits, left }: Entry): FaultView {
+  return { id: String(number), ...fault, hits, left };
+}
