@@ -1,5 +1,6 @@
 import type { Locator } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext, test } from 'vitest';
+import { FAULT_KINDS } from '../../src/emulator/console/browser/fault-kinds.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
 import { type Browser, DESKTOP, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
 import {
@@ -140,6 +141,43 @@ describe('a person with a browser', () => {
     await refused.press('Enter');
     await opened.page.getByText('refuse_redirect_urls: found "("; allowed is').waitFor();
     await expect.poll(() => refused.inputValue()).toBe('');
+    opened.expected.push('400 (Bad Request)');
+  });
+
+  it('adds a fault, sees it hit, and takes it away', async () => {
+    await using opened = await open();
+    const { emulator, section } = opened;
+    const { refresh_token } = await obtainTokens(emulator);
+    const faults = section('Faults');
+    await faults.getByText('the portal behaves').waitFor();
+    await faults.getByLabel('What happens').selectOption('answer a status');
+    await faults.getByLabel('Grant type').selectOption('refresh_token');
+    await faults.getByLabel('How often').fill('2');
+    await faults.getByRole('button', { name: 'Add the fault' }).click();
+    await faults.getByText('0 hits, 2 left').waitFor();
+    expect((await refresh(emulator, refresh_token)).status).toBe(503);
+    await faults.getByText('1 hit, 1 left').waitFor();
+    await section('Requests').getByText('503 Service Unavailable').waitFor();
+    await faults.getByRole('button', { name: 'Remove the fault' }).click();
+    await faults.getByText('the portal behaves').waitFor();
+    await tokens(await refresh(emulator, refresh_token));
+  });
+
+  it('can add a fault of every kind as the form has it', async () => {
+    await using opened = await open();
+    const faults = opened.section('Faults');
+    const kinds = Object.entries(FAULT_KINDS).filter(([kind]) => kind !== 'tls_failure');
+    for (const [kind, { label }] of kinds) {
+      await faults.getByLabel('What happens').selectOption(label);
+      await faults.getByRole('button', { name: 'Add the fault' }).click();
+      await faults.getByRole('button', { name: label }).waitFor();
+      expect(opened.emulator.faults, kind).toEqual([expect.objectContaining({ kind })]);
+      await faults.getByRole('button', { name: 'Clear all faults' }).click();
+      await faults.getByText('the portal behaves').waitFor();
+    }
+    await faults.getByLabel('What happens').selectOption('tls_failure');
+    await faults.getByRole('button', { name: 'Add the fault' }).click();
+    await opened.page.getByText('allowed').waitFor();
     opened.expected.push('400 (Bad Request)');
   });
 });

@@ -29,27 +29,25 @@ export function consolePage(portal: Portal, script: string): string {
 </head>
 <body data-portal="${JSON.stringify(start)}">
 <header>
-<div class="bar">
 <h1>Portal emulator</h1>
 <p id="live" role="status">connecting</p>
 <p class="time" id="header-clock" hidden>Emulated time <time></time></p>
 <button type="button" id="reset" class="danger" hidden>Reset …</button>
-</div>
-<nav aria-label="Sections" id="sections"></nav>
 </header>
+<nav aria-label="Sections" id="sections"></nav>
 <main>
 <div class="column">
 !${section('logins', 'Waiting for a login', '<ul class="list"></ul>')}
 !${section('requests', 'Requests', REQUESTS)}
+!${section('findings', 'Findings', FINDINGS)}
 </div>
 <div class="column">
 !${section('grants', 'Grants', GRANTS)}
-!${section('faults', 'Faults', FAULTS)}
 !${section('clock', 'Clock', CLOCK)}
-!${section('findings', 'Findings', '<dl class="facts"></dl><ul class="list"></ul>')}
-!${section('settings', 'Settings', '<form></form>')}
+!${section('faults', 'Faults', FAULTS)}
 !${section('addresses', 'For your client', addresses(portal, start), true)}
 </div>
+!${section('settings', 'Settings', '<form></form>')}
 </main>
 <p id="notice" role="status" hidden><span></span><button type="button" aria-label="Close the message">×</button></p>
 <dialog id="ask-reset" aria-labelledby="ask-reset-title">
@@ -77,6 +75,9 @@ const REQUESTS = `<label class="inline"><span>Endpoint</span><select id="endpoin
 <p class="empty">None yet. Point a client at the base_url, and what it sends shows up here.</p>
 <ol class="list" reversed></ol>
 <button type="button" id="older" hidden>Show older ones</button>`;
+
+const FINDINGS = `<p class="empty">None yet. What clients do that the portal would not like shows up here.</p>
+<ul class="list"></ul>`;
 
 const GRANTS = `<p class="empty">None yet. A login whose code is exchanged for tokens makes one.</p>
 <ul class="list"></ul>`;

@@ -10,9 +10,8 @@ export const STYLE = `:root{color-scheme:light dark;font:1rem/1.45 system-ui,san
 [hidden]{display:none!important}
 html{scroll-padding-top:7rem}
 body{margin:0;background:var(--page);color:var(--text)}
-header{position:sticky;top:0;z-index:1;background:var(--card);border-bottom:1px solid var(--soft)}
-.bar,nav,main{max-width:84rem;margin:0 auto;padding:0 1.25rem}
-.bar{display:flex;align-items:center;gap:.5rem 1.25rem;min-height:3.75rem;flex-wrap:wrap}
+header{position:sticky;top:0;z-index:1;display:flex;align-items:center;gap:.25rem 1.25rem;flex-wrap:wrap;min-height:3.75rem;
+padding:.25rem max(1.25rem,50% - 40.75rem);background:var(--card);border-bottom:1px solid var(--soft)}
 h1{font-size:1.15rem;margin:0}
 h2{font-size:1.05rem;line-height:1.3;margin:0 0 .5rem}
 h2:focus{outline:none}
@@ -23,9 +22,9 @@ p{margin:.5rem 0}
 #live.off{background:var(--bad-soft);color:var(--bad)}
 .time{margin:0 0 0 auto;font-size:.9rem;color:var(--quiet);font-variant-numeric:tabular-nums;animation:tick 1s steps(1) infinite}
 @keyframes tick{to{outline-color:transparent}}
-nav{display:none;gap:.25rem;overflow-x:auto;padding-bottom:.25rem}
-nav a{display:flex;align-items:center;min-height:2.75rem;padding:0 .6rem;white-space:nowrap;color:var(--main);font-size:.95rem}
-main{display:grid;grid-template-columns:minmax(0,1.35fr) minmax(0,1fr);gap:1.25rem;padding-top:1.25rem;padding-bottom:5rem;align-items:start}
+nav{display:none;flex-wrap:wrap;gap:.1rem 1rem;padding:.5rem 1rem 0}
+nav a{display:flex;align-items:center;min-height:2.75rem;color:var(--main)}
+main{max-width:84rem;margin:0 auto;padding:0 1.25rem;display:grid;grid-template-columns:minmax(0,1.35fr) minmax(0,1fr);gap:1.25rem;padding-top:1.25rem;padding-bottom:5rem;align-items:start}
 .column{display:grid;gap:1.25rem;grid-template-columns:minmax(0,1fr)}
 section{background:var(--card);border:1px solid var(--soft);border-radius:.9rem;padding:1rem 1.25rem}
 #requests h2{float:left;line-height:2.75rem;margin:0}
@@ -66,10 +65,23 @@ details .facts{margin:0 0 .75rem;padding:.5rem .75rem;border-radius:.5rem;backgr
 .s3{background:var(--go-soft);color:var(--go)}
 .s4{background:var(--warn-soft);color:var(--warn)}
 .s5,.s0{background:var(--bad-soft);color:var(--bad)}
-#settings form{display:grid}
-.setting{display:grid;grid-template-columns:minmax(0,1fr) 11rem;align-items:center;gap:.25rem 1rem;padding:.3rem 0;border-top:1px solid var(--soft)}
+#settings{grid-column:1/-1}
+#settings form{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,22rem),1fr));gap:0 2rem}
+.setting{display:grid;grid-template-columns:minmax(0,1fr) 11.5rem;align-items:center;gap:.25rem 1rem;padding:.3rem 0;border-top:1px solid var(--soft)}
 .setting span{margin:0;color:var(--text);font-size:.95rem}
+small{display:block;font-size:.875rem;color:var(--quiet)}
+::placeholder{color:var(--quiet);opacity:1}
 .row{display:flex;flex-wrap:wrap;align-items:baseline;gap:.1rem .75rem;margin:.25rem 0}
+.row .status{margin-left:0}
+h3{font-size:.95rem;margin:1rem 0 .5rem}
+#add-fault{display:grid;gap:.75rem}
+.fields{display:grid;gap:.75rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,11rem),1fr));align-items:end}
+.check{display:flex;align-items:center;gap:.6rem;min-height:2.75rem;grid-column:1/-1}
+.check span{margin:0;color:inherit;font-size:.95rem}
+.check input{width:1.35rem;min-height:2.75rem;flex:none;accent-color:var(--main)}
+.entry{display:flex;justify-content:space-between;align-items:center;gap:.5rem 1rem;flex-wrap:wrap}
+.entry>div:first-child{flex:1 1 12rem;min-width:0;overflow-wrap:anywhere}
+.entry p{margin:.1rem 0;font-size:.9rem}
 #clock form{display:flex;gap:.5rem;align-items:end}
 #clock form label{flex:1}
 .now{font-variant-numeric:tabular-nums;font-size:1.15rem;font-weight:600}
@@ -82,7 +94,8 @@ width:max-content;max-width:calc(100vw - 2rem);padding:.25rem .25rem .25rem 1rem
 dialog{max-width:28rem;border:1px solid var(--line);border-radius:1rem;padding:1.25rem 1.5rem;background:var(--card);color:var(--text)}
 dialog::backdrop{background:#0009}
 dialog .buttons{justify-content:flex-end}
-@media(max-width:60rem){main{grid-template-columns:minmax(0,1fr);padding:.75rem;gap:.75rem}.column{gap:.75rem}.bar,nav{padding:0 .75rem}nav{display:flex}
-section{padding:.9rem .9rem}}
-@media(max-width:34rem){summary{flex-wrap:wrap}.about{order:1;flex-basis:100%}.time{margin:0;flex-basis:100%;order:1}#reset{margin-left:auto}}
+@media(max-width:60rem){main{grid-template-columns:minmax(0,1fr);padding:.75rem .75rem 5rem;gap:.75rem}.column{gap:.75rem}
+header{padding:.25rem 1rem}nav{display:flex}section{padding:.9rem}}
+@media(max-width:34rem){html{scroll-padding-top:6.5rem}summary{flex-wrap:wrap}.about{order:1;flex-basis:100%}.about:empty{display:none}
+.time{margin:0;flex-basis:100%;order:1}#reset{margin-left:auto}.setting{grid-template-columns:minmax(0,1fr) 9rem}}
 `;

@@ -15,6 +15,13 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** A button that does something. */
+export function button(label: string, action: () => unknown, attributes: Readonly<Record<string, string>> = {}) {
+  const element = make('button', { type: 'button', ...attributes }, label);
+  element.addEventListener('click', () => void action());
+  return element;
+}
+
 /**
  * The element of the page that a selector finds.
  * @throws Error where the page has none: page and script don't belong together

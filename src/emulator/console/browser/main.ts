@@ -1,12 +1,14 @@
 import { CHANGED } from './api.ts';
 import { clock } from './clock.ts';
 import { find, make } from './dom.ts';
+import { offerFaults } from './fault-form.ts';
+import { faults } from './faults.ts';
 import type { Part } from './part.ts';
 import { addRequest, type Entry, requests } from './requests.ts';
 import { settings } from './settings.ts';
 
 /** The parts by what a `change` event calls them. */
-const parts: Readonly<Record<string, Part>> = { clock, requests, settings };
+const parts: Readonly<Record<string, Part>> = { clock, faults, requests, settings };
 
 const live = find('#live', HTMLElement);
 const due = new Set<Part>();
@@ -54,7 +56,8 @@ function listen(): void {
   });
   events.addEventListener('change', ({ data }) => {
     const one = parts[(JSON.parse(data) as { readonly what: string }).what];
-    if (one === undefined) refreshAll();
+    // With time logins expire, too.
+    if (one === undefined || one === clock) refreshAll();
     else void refresh(one);
   });
 }
@@ -65,6 +68,7 @@ function showLive(text: 'live' | 'not connected'): void {
 }
 
 document.addEventListener('visibilitychange', listen);
+offerFaults();
 document.addEventListener(CHANGED, refreshAll);
 refreshAll();
 listen();

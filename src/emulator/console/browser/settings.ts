@@ -7,7 +7,7 @@ type Value = string | number | boolean | null;
 /** A switch of the emulator, and how a person changes it. */
 type Field =
   | { readonly kind: 'choice'; readonly label: string; readonly choices: readonly (readonly [Value, string])[] }
-  /** @param empty what no number at all means */
+  /** `empty`: what no value at all means. */
   | { readonly kind: 'number' | 'text'; readonly label: string; readonly unit: string; readonly empty?: string };
 
 const YES_OR_NO: readonly (readonly [Value, string])[] = [
@@ -56,7 +56,7 @@ const FIELDS: Readonly<Record<string, Field>> = {
   refuse_redirect_urls: {
     kind: 'text',
     label: 'Refuse a redirect_url like',
-    unit: 'regular expression',
+    unit: 'a regular expression',
     empty: 'none',
   },
   auto_login: { kind: 'choice', label: 'Opening the link logs in at once', choices: YES_OR_NO },
@@ -65,8 +65,8 @@ const FIELDS: Readonly<Record<string, Field>> = {
   grant_lifetime: { kind: 'number', label: 'Grants live', unit: 'seconds', empty: 'for ever' },
   code_lifetime: { kind: 'number', label: 'Codes live', unit: 'seconds' },
   state_lifetime: { kind: 'number', label: 'Links live', unit: 'seconds' },
-  rate_limit: { kind: 'number', label: 'Requests of each kind a client may send', unit: '0: any number' },
-  rate_limit_window: { kind: 'number', label: 'in', unit: 'seconds' },
+  rate_limit: { kind: 'number', label: 'Requests of each kind a client may send', unit: '0 for any number' },
+  rate_limit_window: { kind: 'number', label: 'In a time of', unit: 'seconds' },
 };
 
 const form = find('#settings form', HTMLFormElement);
@@ -95,12 +95,8 @@ function row({ name, field, value }: { readonly name: string; readonly field: Fi
       if (!done && control instanceof HTMLInputElement) control.value = control.defaultValue;
     });
   });
-  const label = field.kind === 'choice' ? field.label : `${field.label} (${unitOf(field)})`;
-  return make('label', { class: 'setting' }, make('span', {}, label), control);
-}
-
-function unitOf({ unit, empty }: Exclude<Field, { readonly kind: 'choice' }>): string {
-  return empty === undefined ? unit : `${unit}; empty: ${empty}`;
+  const unit = field.kind === 'choice' ? null : make('small', {}, field.unit);
+  return make('label', { class: 'setting' }, make('span', {}, field.label, unit), control);
 }
 
 function choice(choices: readonly (readonly [Value, string])[], value: Value): HTMLSelectElement {
@@ -110,9 +106,10 @@ function choice(choices: readonly (readonly [Value, string])[], value: Value): H
   return make('select', {}, ...options);
 }
 
-function input({ kind }: Field, value: Value): HTMLInputElement {
+function input({ kind, empty }: Exclude<Field, { readonly kind: 'choice' }>, value: Value): HTMLInputElement {
   return make('input', {
     ...(kind === 'number' ? { type: 'number', inputmode: 'numeric', min: '0', step: 'any' } : { type: 'text' }),
+    placeholder: empty ?? null,
     autocomplete: 'off',
     spellcheck: 'false',
     value: value === null ? '' : String(value),

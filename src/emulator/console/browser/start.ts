@@ -1,7 +1,7 @@
 import type { ConsoleStart } from '../page.ts';
 
 /** What the page came with. */
-const start = JSON.parse(document.body.dataset['portal'] ?? '') as ConsoleStart;
+export const start = JSON.parse(document.body.dataset['portal'] ?? '') as ConsoleStart;
 
 const names = new Map(start.clients.map(({ id, name }) => [id, name]));
 
