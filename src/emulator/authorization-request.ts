@@ -1,6 +1,7 @@
 import type { Client } from './client.ts';
 import { codeSetUrl, type Portal } from './portal.ts';
 import { parameter, rawParameter, withParameters } from './redirection.ts';
+import { isScope } from './scope.ts';
 import type { State } from './state.ts';
 
 /**
@@ -23,7 +24,7 @@ export type AuthorizationRequest = { readonly client: Client } & (
     }
 );
 
-/** Why an authorize URL is no good. None of these may ever redirect (RFC 6749, 4.1.2.1). */
+/** Why an authorize URL shows a page. None of these may ever redirect (RFC 6749, 4.1.2.1). */
 export type AuthorizationProblem =
   | 'malformed'
   | 'unknown-client'
@@ -32,25 +33,42 @@ export type AuthorizationProblem =
   | 'expired-state'
   | 'used-state';
 
+/** What is wrong otherwise goes to a redirect_uri that is registered for the client (RFC 6749, 4.1.2.1). */
+export interface AuthorizationError {
+  readonly location: string;
+}
+
 /** Reads the query of an authorize URL. */
 export async function readAuthorizationRequest(
   portal: Portal,
   query: string,
   form: ReadonlyMap<string, string> | null,
-): Promise<AuthorizationRequest | AuthorizationProblem> {
+): Promise<AuthorizationRequest | AuthorizationError | AuthorizationProblem> {
   if (form === null) return 'malformed';
   const client = portal.settings.clients.get(form.get('client_id') ?? '');
   if (client === undefined) return 'unknown-client';
   const redirectUri = form.get('redirect_uri');
   const toHelper = redirectUri === undefined || redirectUri === codeSetUrl(portal, client);
   if (!toHelper && !client.redirectUris.includes(redirectUri)) return 'unknown-redirect';
+  const rawState = rawParameter(query, 'state');
+  const error = errorIn(form);
+  if (!toHelper && error !== null) {
+    return { location: withParameters(redirectUri, `error=${error}`, ...(rawState === null ? [] : [rawState])) };
+  }
   if (form.get('response_type') !== 'code') return 'malformed';
   if (toHelper) {
     const helper = await helperRequest(portal, form.get('state') ?? '', client);
     if (helper !== 'invalid-state' || redirectUri === undefined) return helper;
   }
   const scope = form.get('scope') ?? null;
-  return { client, flow: 'ordinary', redirectUri, rawState: rawParameter(query, 'state'), scope };
+  return { client, flow: 'ordinary', redirectUri, rawState, scope };
+}
+
+function errorIn(form: ReadonlyMap<string, string>): string | null {
+  const responseType = form.get('response_type');
+  if (responseType === undefined) return 'invalid_request';
+  if (responseType !== 'code') return 'unsupported_response_type';
+  return isScope(form.get('scope') ?? 'none') ? null : 'invalid_scope';
 }
 
 /** The helper flow that a state belongs to: of this client, or of any registered one. */

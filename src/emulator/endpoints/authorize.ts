@@ -21,8 +21,8 @@ const LONGEST_USER_NAME = 200;
 const WRONG = 'User name or password is wrong. Please try again.';
 
 /**
- * Specification, endpoint 3: the login page, which posts back to its own address. Whatever is wrong with the address ends
- * in a plain page and never in a redirect (RFC 6749, 4.1.2.1).
+ * Specification, endpoint 3: the login page, which posts back to its own address. What is wrong
+ * with client, redirect address or state ends in a plain page and never in a redirect (RFC 6749, 4.1.2.1).
  */
 export function serveAuthorize(app: FastifyInstance, standing: Portal): void {
   serve(app, '/sso/authorize', 'authorize', {
@@ -30,6 +30,7 @@ export function serveAuthorize(app: FastifyInstance, standing: Portal): void {
       const portal = portalOf(standing, request);
       const asked = await read(portal, request);
       if (typeof asked === 'string') return sendProblem(reply, asked);
+      if ('location' in asked) return reply.redirect(asked.location, 302);
       if (portal.settings.autoLogin) return reply.redirect(allow(portal, asked, portal.settings.firstUser.name), 302);
       return sendLogin(reply, portal, asked, 200, { userName: '', complaint: null });
     },
@@ -37,6 +38,7 @@ export function serveAuthorize(app: FastifyInstance, standing: Portal): void {
       const portal = portalOf(standing, request);
       const asked = await read(portal, request);
       if (typeof asked === 'string') return sendProblem(reply, asked);
+      if ('location' in asked) return reply.redirect(asked.location, 303);
       const form = formParameters(request);
       if (form === null) return sendProblem(reply, 'malformed');
       if (form.get('action') === 'refuse') return reply.redirect(refuse(portal, asked), 303);
@@ -51,7 +53,7 @@ export function serveAuthorize(app: FastifyInstance, standing: Portal): void {
   });
 }
 
-function read(portal: Portal, request: FastifyRequest): Promise<AuthorizationRequest | AuthorizationProblem> {
+function read(portal: Portal, request: FastifyRequest): ReturnType<typeof readAuthorizationRequest> {
   const query = rawQuery(request);
   return readAuthorizationRequest(portal, query, parameters(query));
 }

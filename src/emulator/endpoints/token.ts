@@ -7,6 +7,7 @@ import { bodyText, FORM, mediaType, parameters } from '../http/request-form.ts';
 import { serve } from '../http/server.ts';
 import { portalOf } from '../http/settings-of-request.ts';
 import type { Portal } from '../portal.ts';
+import { isScope } from '../scope.ts';
 
 /**
  * The token endpoint (specification, endpoints 4 and 5; RFC 6749, 4.1.3 and 6). The client is authenticated before any
@@ -41,7 +42,7 @@ function exchange(portal: Portal, client: Client, form: ReadonlyMap<string, stri
   const value = form.get('code');
   if (value === undefined) return invalid('code is missing');
   const scope = form.get('scope');
-  if (scope !== undefined && !SCOPE.test(scope)) {
+  if (scope !== undefined && !isScope(scope)) {
     return { status: 400, error: 'invalid_scope', description: 'scope must be names with one space between them' };
   }
   const code = portal.codes.find(value);
@@ -69,9 +70,6 @@ function refresh(portal: Portal, client: Client, form: ReadonlyMap<string, strin
   const outcome = portal.grants.refresh(client.id, token, portal.settings);
   return 'refused' in outcome ? invalidGrant(outcome.refused) : outcome;
 }
-
-/** RFC 6749, 3.3. */
-const SCOPE = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
 
 function invalid(description: string): OAuthError {
   return { status: 400, error: 'invalid_request', description };

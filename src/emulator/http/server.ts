@@ -34,7 +34,8 @@ export function createServer(portal: Portal, log: RequestLog, tls: Tls | null): 
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
   app.setReplySerializer(portalJson);
   app.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => {
-    const status = error.statusCode ?? 500;
+    // A media type that can't be read is a malformed request (RFC 6749, 5.2), not one of the wrong type.
+    const status = error.statusCode === 415 ? 400 : (error.statusCode ?? 500);
     return reply.code(status).send({ error: status < 500 ? 'invalid_request' : 'server_error' });
   });
   app.setNotFoundHandler({}, (_request, reply) => notFound(reply));
