@@ -16,8 +16,8 @@ if (unknown !== undefined) {
 }
 const quick = values.quick === true;
 const CHAINS = 16;
-const ROUNDS = quick ? 1 : 7;
-const STARTS = quick ? 1 : 7;
+const ROUNDS = quick ? 1 : 5;
+const STARTS = quick ? 1 : 5;
 const WARM_UP = quick ? 0.2 : 1;
 const SECONDS = quick ? 0.5 : 3;
 
