@@ -1,0 +1,301 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { Agent, request } from 'undici';
+import { expect, test } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { FakeClock, get, obtainTokens, refresh, start, tokens, whoami } from './portal-client.ts';
+
+/** What came over the wire until the connection ended, and how it ended. */
+interface Wire {
+  readonly text: string;
+  readonly end: 'closed' | 'reset';
+  /** Milliseconds from the request to the end. */
+  readonly took: number;
+}
+
+async function read(socket: Socket, bytes: string): Promise<Wire> {
+  const began = performance.now();
+  let text = '';
+  let end: Wire['end'] = 'closed';
+  socket.setEncoding('latin1');
+  socket.on('data', (piece) => {
+    text += piece;
+  });
+  socket.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'ECONNRESET') end = 'reset';
+  });
+  socket.write(bytes, 'latin1');
+  await once(socket, 'close').catch(() => undefined);
+  return { text, end, took: performance.now() - began };
+}
+
+/** Asks whoami without a token, on a connection of its own, without an HTTP client. */
+function wire(emulator: Emulator): Promise<Wire> {
+  const { hostname, port } = new URL(emulator.baseUrl);
+  return read(connect(Number(port), hostname), 'GET /api/whoami HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+}
+
+const RIGHT = '{"error":"unauthorized"}';
+const WHOAMI = { endpoint: 'whoami' } as const;
+
+test('status: any status, headers and body, and nothing was done', async () => {
+  await using emulator = await start();
+  const { refresh_token } = await obtainTokens(emulator);
+  emulator.addFault({
+    endpoint: 'token',
+    kind: 'status',
+    status: 503,
+    headers: { 'Retry-After': '7', Date: 'never', 'content-type': 'text/html' },
+    body: '<h1>Maintenance</h1>',
+  });
+  const answer = await refresh(emulator, refresh_token);
+  expect([answer.status, await answer.text()]).toEqual([503, '<h1>Maintenance</h1>']);
+  expect(['retry-after', 'date', 'content-type'].map((name) => answer.headers.get(name))).toEqual([
+    '7',
+    'never',
+    'text/html',
+  ]);
+  expect(emulator.grants()[0]?.generation).toBe(1);
+  expect((await refresh(emulator, refresh_token)).status).toBe(200);
+});
+
+test('status with commit: the tokens are rotated, and a gateway answers in the portal’s place', async () => {
+  await using emulator = await start();
+  const { refresh_token } = await obtainTokens(emulator);
+  emulator.addFault({ endpoint: 'token', kind: 'status', status: 502, commit: true });
+  const answer = await refresh(emulator, refresh_token);
+  expect([answer.status, await answer.text()]).toEqual([502, '']);
+  expect(emulator.grants()[0]?.generation).toBe(2);
+  expect(emulator.requests.at(-1)).toMatchObject({ status: 502, fault: '1' });
+});
+
+test('delay: the answer comes late, whether the work is done before or after', async () => {
+  await using emulator = await start();
+  for (const commit of [false, true]) {
+    const { refresh_token } = await obtainTokens(emulator);
+    emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 0.2, commit });
+    const began = performance.now();
+    const answer = refresh(emulator, refresh_token);
+    await expect.poll(() => emulator.faults.at(-1)?.hits).toBe(1);
+    expect(emulator.grants().at(-1)?.generation).toBe(commit ? 2 : 1);
+    expect((await answer).status).toBe(200);
+    expect(performance.now() - began).toBeGreaterThan(190);
+  }
+});
+
+test('hang: no answer comes, and the connection stays open until the emulator closes', async () => {
+  const emulator = await start();
+  const { refresh_token } = await obtainTokens(emulator);
+  emulator.addFault({ ...WHOAMI, kind: 'hang' });
+  emulator.addFault({ endpoint: 'token', kind: 'hang', commit: true });
+  const held = wire(emulator);
+  const lost = refresh(emulator, refresh_token).catch((error: Error) => error.message);
+  await expect.poll(() => emulator.grants()[0]?.generation).toBe(2);
+  expect(await Promise.race([held, new Promise((resolve) => setTimeout(resolve, 200, 'still open'))])).toBe(
+    'still open',
+  );
+  await emulator.close();
+  expect((await held).text).toBe('');
+  expect(await lost).toBe('fetch failed');
+});
+
+test('reset_before: the connection is reset, and nothing was done', async () => {
+  await using emulator = await start();
+  const { refresh_token } = await obtainTokens(emulator);
+  emulator.addFault({ ...WHOAMI, kind: 'reset_before' });
+  expect(await wire(emulator)).toMatchObject({ text: '', end: 'reset' });
+  emulator.addFault({ endpoint: 'token', kind: 'reset_before' });
+  await expect(refresh(emulator, refresh_token)).rejects.toThrow();
+  expect(emulator.grants()[0]?.generation).toBe(1);
+  expect(emulator.requests.at(-1)).toMatchObject({ status: null, fault: '2' });
+});
+
+test('commit_then_drop: the tokens are rotated, then the connection is reset', async () => {
+  await using emulator = await start();
+  const { refresh_token } = await obtainTokens(emulator);
+  emulator.addFault({ ...WHOAMI, kind: 'commit_then_drop' });
+  expect(await wire(emulator)).toMatchObject({ text: '', end: 'reset' });
+  emulator.addFault({ endpoint: 'token', kind: 'commit_then_drop' });
+  await expect(refresh(emulator, refresh_token)).rejects.toThrow();
+  expect(emulator.grants()[0]?.generation).toBe(2);
+  expect(emulator.requests.at(-1)).toMatchObject({ status: null, fault: '2' });
+});
+
+test('truncate: the length of the whole, a part of the body, then the end of the connection', async () => {
+  await using emulator = await start();
+  for (const bytes of [0, 5]) {
+    emulator.addFault({ ...WHOAMI, kind: 'truncate', bytes });
+    const { text, end } = await wire(emulator);
+    expect(text).toContain(`content-length: ${RIGHT.length}\r\n`);
+    expect([text.split('\r\n\r\n')[1], end]).toEqual([RIGHT.slice(0, bytes), 'closed']);
+    expect(emulator.requests.at(-1)?.status).toBe(null);
+  }
+});
+
+test('slow_body: the whole answer comes, at so many bytes a second', async () => {
+  await using emulator = await start();
+  emulator.addFault({ ...WHOAMI, kind: 'slow_body', bytesPerSecond: 60 });
+  const { text, took } = await wire(emulator);
+  expect(text.split('\r\n\r\n')[1]).toBe(RIGHT);
+  expect(took).toBeGreaterThan(300);
+  expect(emulator.requests.at(-1)?.status).toBe(401);
+});
+
+test('not_json, content_type, redirect and wrong_date change what they say, and no more', async () => {
+  await using emulator = await start({ clock: new FakeClock() });
+  const seen = async () => {
+    const answer = await get(`${emulator.baseUrl}/api/whoami`);
+    const [type, where, date] = ['content-type', 'location', 'date'].map((name) => answer.headers.get(name));
+    return { status: answer.status, type, where, date, text: await answer.text() };
+  };
+  const right = await seen();
+  expect(right).toMatchObject({ status: 401, where: null, date: 'Mon, 05 May 2031 06:07:08 GMT', text: RIGHT });
+  emulator.addFault({ ...WHOAMI, kind: 'not_json' });
+  const notJson = await seen();
+  expect(notJson).toMatchObject({ status: 200, type: 'application/json', date: right.date });
+  expect(() => JSON.parse(notJson.text) as unknown).toThrow(SyntaxError);
+  emulator.addFault({ ...WHOAMI, kind: 'content_type', contentType: 'text/plain' });
+  expect(await seen()).toEqual({ ...right, type: 'text/plain' });
+  for (const status of [301, 302, 307, 308] as const) {
+    emulator.addFault({ ...WHOAMI, kind: 'redirect', location: 'http://elsewhere.example/', status });
+    expect(await seen()).toMatchObject({ status, where: 'http://elsewhere.example/', text: '' });
+  }
+  emulator.addFault({ ...WHOAMI, kind: 'wrong_date', offset: -7200 });
+  expect(await seen()).toEqual({ ...right, date: 'Mon, 05 May 2031 04:07:08 GMT' });
+  expect(await seen()).toEqual(right);
+});
+
+test('oversize: the right answer, in as many bytes as were asked for', async () => {
+  await using emulator = await start();
+  const { refresh_token } = await obtainTokens(emulator);
+  emulator.addFault({ endpoint: 'token', kind: 'oversize', bytes: 20_000_000 });
+  const answer = await refresh(emulator, refresh_token);
+  const body = await answer.text();
+  expect([body.length, answer.headers.get('content-length')]).toEqual([20_000_000, '20000000']);
+  expect(JSON.parse(body)).toMatchObject({ token_type: 'bearer' });
+  expect(emulator.requests.at(-1)?.status).toBe(200);
+});
+
+test('origin_down: the port refuses connections until the fault is taken away, then it is the same port', async () => {
+  await using emulator = await start();
+  const { access_token, refresh_token } = await obtainTokens(emulator);
+  const { id, left } = emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
+  expect(left).toBe(1);
+  const refused = async () => {
+    await expect(refresh(emulator, refresh_token)).rejects.toThrow();
+    return refresh(emulator, refresh_token).catch((error: Error) => error.cause);
+  };
+  expect(await refused()).toMatchObject({ code: 'ECONNREFUSED' });
+  expect((await whoami(emulator, access_token)).status).toBe(200);
+  expect(() => emulator.addFault({ kind: 'origin_down', origin: 'frontend' })).toThrow(
+    /^origin: found one that is down/,
+  );
+  expect(await emulator.removeFault(id)).toBe(true);
+  expect((await refresh(emulator, refresh_token)).status).toBe(200);
+  expect(await emulator.removeFault(id)).toBe(false);
+});
+
+test('origin_down of the base origin by the API: it answers, goes down, and comes back in its time', async () => {
+  await using emulator = await start();
+  const post = (fault: object) =>
+    fetch(`${emulator.baseUrl}/_emulator/faults`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ kind: 'origin_down', origin: 'base', ...fault }),
+    });
+  const endless = await post({});
+  expect([endless.status, ((await endless.json()) as { message: string }).message]).toEqual([
+    400,
+    expect.stringMatching(/^seconds: found none; allowed/),
+  ]);
+  const down = await post({ seconds: 0.3 });
+  expect([down.status, await down.json()]).toEqual([201, expect.objectContaining({ id: '1', hits: 1, left: 1 })]);
+  await expect(get(emulator.baseUrl)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
+  await expect.poll(() => get(emulator.baseUrl).then(({ status }) => status, String), { timeout: 3000 }).toBe(404);
+  expect(emulator.faults).toMatchObject([{ hits: 1, left: 0 }]);
+});
+
+test('over TLS resets are resets, origins go down and come back, and handshakes can fail', async () => {
+  await using emulator = await start({ tls: true });
+  const { port } = new URL(emulator.baseUrl);
+  const ca = emulator.ca ?? '';
+  const agent = new Agent({ connect: { ca }, pipelining: 0 });
+  await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };
+  const ask = () =>
+    request(`${emulator.baseUrl}/api/whoami`, { dispatcher: agent }).then(({ statusCode }) => statusCode);
+  for (const kind of ['reset_before', 'commit_then_drop'] as const) {
+    emulator.addFault({ ...WHOAMI, kind });
+    await expect(ask()).rejects.toMatchObject({ code: 'ECONNRESET' });
+  }
+  const cut = connectTls({ port: Number(port), ca, servername: 'localhost', checkServerIdentity: () => undefined });
+  await once(cut, 'secureConnect');
+  emulator.addFault({ ...WHOAMI, kind: 'truncate', bytes: 3 });
+  const { text } = await read(cut, 'GET /api/whoami HTTP/1.1\r\nHost: x\r\n\r\n');
+  expect(text.split('\r\n\r\n')[1]).toBe(RIGHT.slice(0, 3));
+
+  emulator.addFault({ kind: 'tls_failure', origin: 'base' });
+  await expect(ask()).rejects.toMatchObject({ code: 'ERR_SSL_WRONG_VERSION_NUMBER' });
+  emulator.addFault({ kind: 'tls_failure', origin: 'base', answer: 'close', times: 2 });
+  await expect(ask()).rejects.toThrow();
+  expect(await read(connect(Number(port), '127.0.0.1'), 'x')).toMatchObject({ text: '' });
+  expect(emulator.faults.at(-1)).toMatchObject({ hits: 2, left: 0 });
+  expect(await ask()).toBe(401);
+
+  const { id } = emulator.addFault({ kind: 'origin_down', origin: 'base' });
+  await expect(ask()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+  await emulator.removeFault(id);
+  expect(await ask()).toBe(401);
+});
+
+test('tls_failure of an origin of plain HTTP is refused', async () => {
+  await using emulator = await start();
+  expect(() => emulator.addFault({ kind: 'tls_failure', origin: 'base' })).toThrow(
+    /^kind: found tls_failure .* plain HTTP/,
+  );
+});
+
+test('an emulator that is closed amid faults leaves no timer and no connection behind', async () => {
+  const emulator = await start();
+  emulator.addFault({ ...WHOAMI, kind: 'hang' });
+  emulator.addFault({ ...WHOAMI, kind: 'delay', seconds: 3000 });
+  emulator.addFault({ ...WHOAMI, kind: 'slow_body', bytesPerSecond: 1 });
+  emulator.addFault({ ...WHOAMI, kind: 'oversize', bytes: 1_000_000_000 });
+  const { hostname, port } = new URL(emulator.baseUrl);
+  const sockets = [1, 2, 3, 4].map(() => connect(Number(port), hostname));
+  const closed = sockets.map((socket) => new Promise((resolve) => socket.on('error', () => 0).once('close', resolve)));
+  for (const socket of sockets) {
+    socket.write('GET /api/whoami HTTP/1.1\r\nHost: x\r\n\r\n');
+    const before = emulator.faults.filter(({ hits }) => hits === 1).length;
+    await expect.poll(() => emulator.faults.filter(({ hits }) => hits === 1).length).toBe(before + 1);
+  }
+  emulator.addFault({ kind: 'origin_down', origin: 'frontend', seconds: 3000 });
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  const before = timers();
+  await emulator.close();
+  for (const socket of sockets) socket.resume();
+  await Promise.all(closed);
+  expect(timers()).toBeLessThanOrEqual(before - 3);
+});
+
+test('a client that leaves amid a fault leaves nothing behind, and the grant is good', async () => {
+  await using emulator = await start();
+  const { refresh_token } = await obtainTokens(emulator);
+  emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 3000 });
+  const leaving = new AbortController();
+  const left = fetch(`${emulator.frontendUrl}/sso/token`, {
+    method: 'POST',
+    body: new URLSearchParams({
+      grant_type: 'refresh_token',
+      refresh_token,
+      client_id: emulator.clientId,
+      client_secret: emulator.clientSecret,
+    }),
+    signal: leaving.signal,
+  }).catch((error: Error) => error.name);
+  await expect.poll(() => emulator.faults[0]?.hits).toBe(1);
+  leaving.abort();
+  expect(await left).toBe('AbortError');
+  await expect.poll(() => emulator.grants()[0]?.generation).toBe(2);
+  expect((await tokens(await refresh(emulator, (await obtainTokens(emulator)).refresh_token))).expires_in).toBe(3600);
+});
