@@ -1,5 +1,5 @@
 import { systemRandom } from '../system/random.ts';
-import { BoundedMap } from './bounded.ts';
+import { BoundedMap, type Kept } from './bounded.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** What a login allows: who, to which client, and by which way the code travels. */
@@ -28,11 +28,12 @@ const REMEMBERED = 50_000;
 
 /** Issues authorization codes and finds them again. */
 export class AuthorizationCodes {
-  readonly #codes = new BoundedMap<AuthorizationCode>(REMEMBERED);
+  readonly #codes: BoundedMap<AuthorizationCode>;
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
 
-  constructor(now: () => number, issued: IssuedSecrets) {
+  constructor(kept: Kept<AuthorizationCode> | null, now: () => number, issued: IssuedSecrets) {
+    this.#codes = new BoundedMap(REMEMBERED, kept);
     this.#now = now;
     this.#issued = issued;
   }
@@ -41,7 +42,19 @@ export class AuthorizationCodes {
     const value = this.#issued.note('code', systemRandom.token(32));
     const code = { ...authorization, value, issuedAt: this.#now(), grantId: null };
     this.#codes.set(value, code);
+    this.#codes.keep(value);
     return code;
+  }
+
+  /** The code was exchanged for a grant. */
+  use(code: AuthorizationCode, grantId: string): void {
+    code.grantId = grantId;
+    this.#codes.keep(code.value);
+  }
+
+  /** Forgets all codes: they are dead. */
+  clear(): void {
+    this.#codes.clear();
   }
 
   /** A code that was issued, whatever became of it. */

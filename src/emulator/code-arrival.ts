@@ -23,7 +23,11 @@ export async function arrive(
 ): Promise<Arrival> {
   if (form === null) return { kind: 'invalid' };
   const checked = await portal.states.check(form.get('state') ?? '', client.id);
-  if (form.has('error')) return refusal(portal, checked.kind === 'good' ? checked.state.redirectUrl : null);
+  if (form.has('error')) {
+    if (checked.kind !== 'good') return { kind: 'refused' };
+    portal.runs.refuse(checked.state);
+    return refusal(portal, checked.state.redirectUrl);
+  }
   const code = portal.codes.find(form.get('code') ?? '');
   if (code === undefined || code.clientId !== client.id) return { kind: 'invalid' };
   if (!portal.codes.lives(code, portal.settings.codeLifetime)) return { kind: 'expired' };
@@ -33,7 +37,7 @@ export async function arrive(
   }
   if (checked.kind === 'expired') return { kind: 'expired' };
   if (checked.kind === 'foreign' || checked.state.id !== code.stateId) return { kind: 'invalid' };
-  portal.runs.of(checked.state).code = code.value;
+  portal.runs.bring(checked.state, code.value);
   const redirectUrl = checked.state.redirectUrl;
   if (redirectUrl === null) return { kind: 'delivered' };
   return { kind: 'redirect', location: withParameters(redirectUrl, parameter('code', code.value)) };

@@ -9,6 +9,7 @@ import { serveConfig } from './endpoints/config.ts';
 import { serveEmulatorApi } from './endpoints/emulator-api.ts';
 import { serveEvents } from './endpoints/events.ts';
 import { serveFaultsApi } from './endpoints/faults-api.ts';
+import { serveInspection } from './endpoints/inspection-api.ts';
 import { serveSettings } from './endpoints/settings-api.ts';
 import { serveToken } from './endpoints/token.ts';
 import { serveWhoami } from './endpoints/whoami.ts';
@@ -16,6 +17,7 @@ import { attachFaults } from './faults/attach.ts';
 import { Faults } from './faults/faults.ts';
 import { FaultError, type FaultOptions, type FaultView } from './faults/options.ts';
 import { OriginLine } from './faults/origin-line.ts';
+import { type Findings, findings } from './findings.ts';
 import type { Grant } from './grants.ts';
 import type { Poll } from './helper-runs.ts';
 import type { LoggedRequest } from './http/logged-request.ts';
@@ -28,10 +30,12 @@ import { serveOpenApi } from './openapi/serve.ts';
 import { OptionError } from './option-error.ts';
 import { type EmulatorOptions, type Settings, settingsFrom } from './options.ts';
 import { createPortal } from './portal.ts';
+import { reset } from './reset.ts';
 import { stateId } from './state.ts';
 import { type Switches, type SwitchOptions, switchesIn } from './switches.ts';
 import { createEmulatorAuthority, createTls, writeCaFile } from './tls.ts';
 import type { ClockView } from './virtual-clock.ts';
+import { type WaitingLogin, waitingLogins } from './waiting-logins.ts';
 
 /** A grant as the outside may see it: no tokens. */
 export type GrantView = Readonly<
@@ -62,6 +66,15 @@ export interface Emulator extends AsyncDisposable {
    * @throws LoginError where state or user are no good
    */
   login(request: LoginRequest): Promise<LoginResult>;
+  /** The login pages that are open and wait for somebody, the oldest first. */
+  logins(): readonly WaitingLogin[];
+  /** What the author of a client wants to know after a test. */
+  findings(): Findings;
+  /**
+   * As at the start: everything issued is forgotten and dead, the log, the findings, faults and the clock's offset are
+   * gone, the settings are the start's. Ports, clients, users and the CA stay.
+   */
+  reset(): Promise<void>;
   /** All grants, the one that was refreshed longest ago first. */
   grants(): readonly GrantView[];
   /**
@@ -122,7 +135,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   serveCodeSet(base, portal);
   serveWhoami(base, portal);
   serveConsole(base, portal);
-  serveEmulatorApi(base, portal, log);
+  serveEmulatorApi(base, portal);
   serveSettings(base, portal);
   serveClockApi(base, portal);
   serveOpenApi(base, portal);
@@ -138,6 +151,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   attachFaults(base, faults, lines.base, settings.clients, struck);
   attachFaults(frontend, faults, lines.frontend, settings.clients, struck);
   serveFaultsApi(base, faults);
+  serveInspection(base, portal, log, faults);
 
   const close = async () => {
     await Promise.all([lines.base.close(), lines.frontend.close()]);
@@ -167,16 +181,18 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       return log.values();
     },
     get observations() {
-      return { ...portal.observations };
+      return { ...portal.judge.observations };
     },
     polls: (state) => portal.runs.find(stateId(state) ?? '')?.polls.values() ?? [],
     login: (request) => login(portal, request),
+    logins: () => waitingLogins(portal),
+    findings: () => findings(portal),
+    reset: () => reset(portal, log, faults),
     grants: () => portal.grants.all().map(view),
     revoke(grantId, what = 'grant') {
       const grant = portal.grants.find(grantId);
       if (grant === undefined) return false;
-      if (what === 'grant') grant.revoked = true;
-      else grant.accessFrom = grant.generation + 1;
+      portal.grants.revoke(grant, what);
       return true;
     },
     get clock() {

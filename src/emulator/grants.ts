@@ -1,8 +1,8 @@
 import { systemRandom } from '../system/random.ts';
 import { BearerTokens, type TokenClaims } from './bearer-tokens.ts';
-import { BoundedMap } from './bounded.ts';
+import { BoundedMap, type Kept } from './bounded.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
-import type { Observations } from './observations.ts';
+import type { Judge } from './judge.ts';
 import type { Switches } from './switches.ts';
 
 /** What a user allowed a client, and the family of tokens that came of it. */
@@ -50,16 +50,26 @@ const PRESENTED = 64;
 
 /** The grants and their tokens: issue, refresh token rotation, reuse, revocation. */
 export class Grants {
-  readonly #grants = new BoundedMap<Grant>(GRANTS);
-  readonly #tokens = new BearerTokens();
+  readonly #grants: BoundedMap<Grant>;
+  readonly #tokens: BearerTokens;
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
-  readonly #observations: Observations;
+  readonly #judge: Judge;
+  readonly #changed: () => void;
 
-  constructor(now: () => number, issued: IssuedSecrets, observations: Observations) {
+  constructor(
+    { key, kept }: { readonly key: Buffer; readonly kept: Kept<Grant> | null },
+    now: () => number,
+    issued: IssuedSecrets,
+    judge: Judge,
+    changed: () => void,
+  ) {
+    this.#tokens = new BearerTokens(key);
+    this.#grants = new BoundedMap(GRANTS, kept);
     this.#now = now;
     this.#issued = issued;
-    this.#observations = observations;
+    this.#judge = judge;
+    this.#changed = changed;
   }
 
   /** A new grant, without tokens yet: {@link issueTokens} gives the first ones. */
@@ -88,7 +98,9 @@ export class Grants {
    * @param lifetime of the access token, in seconds
    */
   issueTokens(grant: Grant, lifetime: number): TokenResponse {
-    return this.#noted(this.#response(grant, this.#nextGeneration(grant, lifetime)));
+    const claims = this.#nextGeneration(grant, lifetime);
+    this.#keep(grant);
+    return this.#noted(this.#response(grant, claims));
   }
 
   /**
@@ -102,7 +114,7 @@ export class Grants {
     const claims = this.#tokens.open('refresh_token', token);
     const grant = this.ofRefreshToken(clientId, token);
     if (claims === null || grant === null) return { refused: 'unknown token' };
-    if (wasPresented(grant, claims.generation)) this.#observations.refreshTokensRepeated += 1;
+    if (wasPresented(grant, claims.generation)) this.#judge.reused(grant);
     remember(grant, claims.generation);
     if (grant.revoked) return { refused: 'the grant was revoked' };
     const now = this.#now();
@@ -113,11 +125,15 @@ export class Grants {
     }
     if (over(claims.issuedAt, switches.refreshLifetime, now)) return { refused: 'the token has expired' };
     if (grant.generation - claims.generation > switches.refreshGrace) {
-      if (switches.onReuse === 'revoke-family') grant.revoked = true;
+      if (switches.onReuse === 'revoke-family') this.revoke(grant, 'grant');
       return { refused: 'the token was used before' };
+    }
+    if (claims.generation === grant.generation && claims.generation >= grant.accessFrom) {
+      this.#judge.refreshed(grant, (now - claims.issuedAt) / 1000, claims.lifetime);
     }
     const next = this.#nextGeneration(grant, switches.tokenLifetime);
     if (successor === undefined) keepNewest(grant.successors.set(claims.generation, next));
+    this.#keep(grant);
     return this.#noted(this.#response(grant, next));
   }
 
@@ -136,12 +152,29 @@ export class Grants {
     return over(claims.issuedAt, claims.lifetime, this.#now()) ? null : grant;
   }
 
+  /** Revokes a grant with all its tokens, or only the access tokens issued so far. */
+  revoke(grant: Grant, what: 'grant' | 'access_tokens'): void {
+    if (what === 'grant') grant.revoked = true;
+    else grant.accessFrom = grant.generation + 1;
+    this.#keep(grant);
+  }
+
   find(id: string): Grant | undefined {
     return this.#grants.get(id);
   }
 
   all(): Grant[] {
     return this.#grants.values();
+  }
+
+  /** Forgets all grants: their tokens are dead. */
+  clear(): void {
+    this.#grants.clear();
+  }
+
+  #keep(grant: Grant): void {
+    this.#grants.keep(grant.id);
+    this.#changed();
   }
 
   #nextGeneration(grant: Grant, lifetime: number): TokenClaims {

@@ -1,6 +1,13 @@
 export { type Emulator, type GrantView, startEmulator } from './emulator.ts';
 export { FaultError, type FaultOptions, type FaultView } from './faults/options.ts';
 export { parseFault } from './faults/wire.ts';
+export type {
+  EarlyRefreshes,
+  FailedAuthentications,
+  Findings,
+  GrantFinding,
+  PollFindings,
+} from './findings.ts';
 export type { Poll } from './helper-runs.ts';
 export type { Endpoint } from './http/endpoint.ts';
 export type { Exchange, Interceptor } from './http/interceptor.ts';
@@ -17,3 +24,4 @@ export type {
 } from './options.ts';
 export type { Switches, SwitchOptions } from './switches.ts';
 export { ClockError, type ClockView } from './virtual-clock.ts';
+export type { WaitingLogin } from './waiting-logins.ts';

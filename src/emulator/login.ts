@@ -4,7 +4,7 @@ import type { Portal } from './portal.ts';
 
 /** A login without a browser. */
 export interface LoginRequest {
-  /** The `state` of an authorize_url or code_url. */
+  /** The `state` of an authorize_url or code_url, or the id of a waiting login's. */
   readonly state: string;
   /** Name of a user; may be left out when refusing. */
   readonly user?: string | undefined;
@@ -30,7 +30,7 @@ export class LoginError extends Error {
  */
 export async function login(standing: Portal, { state, user, deny = false }: LoginRequest): Promise<LoginResult> {
   const portal = { ...standing, settings: standing.settings };
-  const request = await helperRequest(portal, state);
+  const request = await helperRequest(portal, portal.runs.find(state)?.login?.jwt ?? state);
   if (typeof request === 'string') {
     throw new LoginError(`state: found one that is no good (${request}); allowed is the state of a config response`);
   }

@@ -4,7 +4,8 @@ import type { Client } from './client.ts';
 import { Grants } from './grants.ts';
 import { HelperRuns } from './helper-runs.ts';
 import { IssuedSecrets } from './issued-secrets.ts';
-import type { Observations } from './observations.ts';
+import { Judge } from './judge.ts';
+import { type Memory, PASSING } from './memory.ts';
 import type { Settings } from './options.ts';
 import { RequestRates } from './request-rates.ts';
 import { States } from './state.ts';
@@ -30,21 +31,24 @@ export interface Portal {
   readonly origins: () => Origins;
   readonly changes: Changes;
   readonly issued: IssuedSecrets;
-  readonly observations: Observations;
+  readonly judge: Judge;
   readonly rates: RequestRates;
+  /** Does several writes at once: a crash leaves all of them behind or none. */
+  readonly together: Memory['together'];
   readonly states: States;
   readonly runs: HelperRuns;
   readonly codes: AuthorizationCodes;
   readonly grants: Grants;
 }
 
-/** A portal that has seen nothing yet. */
-export function createPortal(settings: Settings, origins: () => Origins): Portal {
+/** A portal that has seen nothing yet, or what its memory holds. */
+export function createPortal(settings: Settings, origins: () => Origins, memory: Memory = PASSING): Portal {
   const clock = new VirtualClock(settings.clock);
   const now = () => clock.now().wall;
   const switchboard = new Switchboard(settings);
   const issued = new IssuedSecrets();
-  const observations = { refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 };
+  const judge = new Judge();
+  const changes = new Changes();
   return {
     get settings() {
       return switchboard.settings;
@@ -53,14 +57,17 @@ export function createPortal(settings: Settings, origins: () => Origins): Portal
     clock,
     now,
     origins,
-    changes: new Changes(),
+    changes,
     issued,
-    observations,
+    judge,
     rates: new RequestRates(),
-    states: new States(now, issued),
-    runs: new HelperRuns(),
-    codes: new AuthorizationCodes(now, issued),
-    grants: new Grants(now, issued, observations),
+    together: (work) => memory.together(work),
+    states: new States(memory.key('states'), () => memory.newKey('states'), now, issued),
+    runs: new HelperRuns(memory.runs, () => changes.changed('logins')),
+    codes: new AuthorizationCodes(memory.codes, now, issued),
+    grants: new Grants({ key: memory.key('tokens'), kept: memory.grants }, now, issued, judge, () =>
+      changes.changed('grants'),
+    ),
   };
 }
 

@@ -1,4 +1,4 @@
-import { createSecretKey, randomBytes } from 'node:crypto';
+import { createSecretKey, type KeyObject } from 'node:crypto';
 import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import { systemRandom } from '../system/random.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
@@ -10,6 +10,8 @@ export interface State {
   readonly clientId: string;
   /** Where the client wants the code to be brought, or null where it only polls. */
   readonly redirectUrl: string | null;
+  /** Milliseconds since 1970. */
+  readonly expiresAt: number;
 }
 
 /** A state that was checked: good, past its expiry, or none of ours (forged, damaged, another client's). */
@@ -23,11 +25,15 @@ export type CheckedState =
  * configuration"). The claims are the emulator's choice; at the portal they are not shown.
  */
 export class States {
-  readonly #key = createSecretKey(randomBytes(32));
+  readonly #newKey: () => Buffer;
+  #key: KeyObject;
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
 
-  constructor(now: () => number, issued: IssuedSecrets) {
+  /** @param newKey makes a fresh key, and remembers it where keys are kept */
+  constructor(key: Buffer, newKey: () => Buffer, now: () => number, issued: IssuedSecrets) {
+    this.#key = createSecretKey(key);
+    this.#newKey = newKey;
     this.#now = now;
     this.#issued = issued;
   }
@@ -49,6 +55,11 @@ export class States {
     return this.#issued.note('state', jwt);
   }
 
+  /** Makes every state issued so far worthless. */
+  renewKey(): void {
+    this.#key = createSecretKey(this.#newKey());
+  }
+
   /** Checks signature, algorithm, client and expiry. Without a client any client's state is good. */
   async check(jwt: string, clientId?: string): Promise<CheckedState> {
     try {
@@ -59,9 +70,10 @@ export class States {
         currentDate: new Date(this.#now()),
         ...(clientId === undefined ? {} : { audience: clientId }),
       });
-      const { jti, aud, redirect_url } = payload;
-      if (typeof jti !== 'string' || typeof aud !== 'string') return { kind: 'foreign' };
-      return { kind: 'good', state: { id: jti, clientId: aud, redirectUrl: redirect_url ?? null } };
+      const { jti, aud, exp, redirect_url } = payload;
+      if (typeof jti !== 'string' || typeof aud !== 'string' || exp === undefined) return { kind: 'foreign' };
+      const state = { id: jti, clientId: aud, redirectUrl: redirect_url ?? null, expiresAt: 1000 * exp };
+      return { kind: 'good', state };
     } catch (error) {
       return { kind: error instanceof errors.JWTExpired ? 'expired' : 'foreign' };
     }

@@ -158,6 +158,11 @@ describe('real answers are as described:', () => {
       ['console.css', 'get', null],
       ['requests?since=2', 'get', null],
       ['requests?since=x', 'get', null],
+      ['logins', 'get', null],
+      ['grants', 'get', null],
+      ['findings', 'get', null],
+      ['reset', 'post', json({})],
+      ['reset', 'post', json({ all: true })],
       ['openapi.json', 'get', null],
     ];
     for (const [path, method, body] of requests) {

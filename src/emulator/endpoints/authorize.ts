@@ -65,6 +65,7 @@ function sendLogin(
   status: number,
   lastTry: Pick<LoginPage, 'userName' | 'complaint'>,
 ): FastifyReply {
+  if (request.flow === 'helper') portal.runs.open(request.state, request.jwt, portal.now());
   const { demoUser, firstUser } = portal.settings;
   const page = loginPage({
     client: request.client.name,

@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import * as v from 'valibot';
-import { bodyText, mediaType, parameters, rawQuery } from '../http/request-form.ts';
-import type { RequestLog } from '../http/request-log.ts';
+import { bodyText, mediaType } from '../http/request-form.ts';
 import { serve } from '../http/server.ts';
 import { LoginError, login } from '../login.ts';
 import type { Portal } from '../portal.ts';
@@ -10,9 +9,8 @@ import type { Portal } from '../portal.ts';
  * The emulator's own API, under a path that no portal has:
  * - `POST /_emulator/login` `{"state", "user", "deny"?}`: 200 `{"location"}`, or 400 with a message that names the member.
  *   It takes only application/json, which no foreign web page can send unasked.
- * - `GET /_emulator/requests?since=<number>`: 200 `{"requests": […]}`, see `LoggedRequest`.
  */
-export function serveEmulatorApi(app: FastifyInstance, portal: Portal, log: RequestLog): void {
+export function serveEmulatorApi(app: FastifyInstance, portal: Portal): void {
   serve(app, '/_emulator/login', null, {
     async POST(request, reply) {
       const body = mediaType(request) === 'application/json' ? readLogin(bodyText(request)) : NO_JSON;
@@ -23,16 +21,6 @@ export function serveEmulatorApi(app: FastifyInstance, portal: Portal, log: Requ
         if (!(error instanceof LoginError)) throw error;
         return reply.code(400).send({ error: 'invalid_request', message: error.message });
       }
-    },
-  });
-  serve(app, '/_emulator/requests', null, {
-    async GET(request, reply) {
-      const since = parameters(rawQuery(request))?.get('since') ?? '0';
-      if (!/^\d{1,15}$/.test(since)) {
-        const message = `since: found ${JSON.stringify(since.slice(0, 100))}; allowed is a whole number`;
-        return reply.code(400).send({ error: 'invalid_request', message });
-      }
-      return reply.send({ requests: log.values(Number(since)) });
     },
   });
 }

@@ -3,9 +3,10 @@ import type { Client } from '../client.ts';
 import type { TokenResponse } from '../grants.ts';
 import { authenticateClient } from '../http/client-authentication.ts';
 import { type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
-import { bodyText, FORM, mediaType, parameters } from '../http/request-form.ts';
+import { bodyText, clientOf, FORM, mediaType, parameters } from '../http/request-form.ts';
 import { serve } from '../http/server.ts';
 import { portalOf } from '../http/settings-of-request.ts';
+import type { AuthenticationWay } from '../judge.ts';
 import type { Portal } from '../portal.ts';
 import { isScope } from '../scope.ts';
 
@@ -22,7 +23,11 @@ export function serveToken(app: FastifyInstance, standing: Portal): void {
       const form = parameters(bodyText(request));
       if (form === null) return sendOAuthError(reply, invalid('a parameter is repeated'));
       const authentication = authenticateClient(portal.settings, request.headers.authorization, form);
-      if ('problem' in authentication) return sendOAuthError(reply, authentication.problem);
+      if ('problem' in authentication) {
+        const named = clientOf(request, portal.settings.clients);
+        portal.judge.authenticationFailed(named, way(request.headers.authorization, form));
+        return sendOAuthError(reply, authentication.problem);
+      }
       const outcome = tokens(portal, authentication.client, form);
       return 'error' in outcome ? sendOAuthError(reply, outcome) : reply.send(outcome);
     },
@@ -48,20 +53,21 @@ function exchange(portal: Portal, client: Client, form: ReadonlyMap<string, stri
   const code = portal.codes.find(value);
   if (code === undefined || code.clientId !== client.id) return invalidGrant('unknown code');
   if (code.grantId !== null) {
-    portal.observations.codesRepeated += 1;
+    portal.judge.codeRepeated(code);
     const grant = portal.grants.find(code.grantId);
-    if (grant !== undefined) grant.revoked = true;
+    if (grant !== undefined) portal.grants.revoke(grant, 'grant');
     return invalidGrant('the code was used before');
   }
   if (!portal.codes.lives(code, portal.settings.codeLifetime)) return invalidGrant('the code has expired');
   if (code.redirectUri !== null && (form.get('redirect_uri') ?? code.redirectUri) !== code.redirectUri) {
     return invalidGrant('redirect_uri differs from the one of the authorization request');
   }
-  const grant = portal.grants.create(client.id, code.user, scope ?? code.scope);
-  code.grantId = grant.id;
-  const run = code.stateId === null ? undefined : portal.runs.find(code.stateId);
-  if (run !== undefined) run.done = true;
-  return portal.grants.issueTokens(grant, portal.settings.tokenLifetime);
+  return portal.together(() => {
+    const grant = portal.grants.create(client.id, code.user, scope ?? code.scope);
+    portal.codes.use(code, grant.id);
+    if (code.stateId !== null) portal.runs.finish(code.stateId);
+    return portal.grants.issueTokens(grant, portal.settings.tokenLifetime);
+  });
 }
 
 function refresh(portal: Portal, client: Client, form: ReadonlyMap<string, string>): TokenResponse | OAuthError {
@@ -69,6 +75,11 @@ function refresh(portal: Portal, client: Client, form: ReadonlyMap<string, strin
   if (token === undefined) return invalid('refresh_token is missing');
   const outcome = portal.grants.refresh(client.id, token, portal.settings);
   return 'refused' in outcome ? invalidGrant(outcome.refused) : outcome;
+}
+
+function way(header: string | undefined, form: ReadonlyMap<string, string>): AuthenticationWay {
+  if (header !== undefined) return 'authorization header';
+  return form.has('client_secret') ? 'form' : 'none';
 }
 
 function invalid(description: string): OAuthError {

@@ -16,7 +16,7 @@ export function countOverlappingRefreshes(app: FastifyInstance, portal: Portal):
     if ('problem' in authentication) return;
     const grant = portal.grants.ofRefreshToken(authentication.client.id, token);
     if (grant === null) return;
-    if (grant.inFlight > 0) portal.observations.overlappingRefreshes += 1;
+    if (grant.inFlight > 0) portal.judge.overlapped(grant);
     grant.inFlight += 1;
     reply.raw.once('close', () => {
       grant.inFlight -= 1;

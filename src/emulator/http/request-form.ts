@@ -73,9 +73,15 @@ export function clientOf(request: FastifyRequest, clients: ReadonlyMap<string, C
 
 /** The `{client_id}` of the path, where the route has one. */
 export function clientInPath(request: FastifyRequest): string | undefined {
+  return pathParameter(request, 'client_id');
+}
+
+/** A parameter of the path, where the route has it. */
+export function pathParameter(request: FastifyRequest, name: string): string | undefined {
   const params = request.params;
-  if (typeof params !== 'object' || params === null || !('client_id' in params)) return undefined;
-  return typeof params.client_id === 'string' ? params.client_id : undefined;
+  if (typeof params !== 'object' || params === null) return undefined;
+  const found = Object.entries(params).find(([key]) => key === name)?.[1];
+  return typeof found === 'string' ? found : undefined;
 }
 
 export const FORM = 'application/x-www-form-urlencoded';

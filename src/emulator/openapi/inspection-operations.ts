@@ -1,5 +1,7 @@
 import * as v from 'valibot';
+import { Reset, Revocation } from '../endpoints/inspection-api.ts';
 import type { LoggedRequest } from '../http/logged-request.ts';
+import type { WaitingLogin } from '../waiting-logins.ts';
 import type { Operation } from './operation.ts';
 import { instant, refused } from './shared-schemas.ts';
 
@@ -21,7 +23,62 @@ const Logged: v.GenericSchema<LoggedRequest> = v.strictObject({
   fault: v.optional(v.pipe(v.string(), v.description('The id of the fault that struck the request'))),
 });
 
-/** What the emulator shows of its clients. */
+const Login: v.GenericSchema<WaitingLogin> = v.strictObject({
+  state: v.pipe(v.string(), v.description('The id of the state; `login` takes it like the state itself')),
+  client: v.string(),
+  opened: instant(),
+  expires: instant(),
+});
+
+const Grant = v.strictObject({
+  id: v.string(),
+  client: v.string(),
+  user: v.string(),
+  scope: v.nullable(v.string()),
+  generation: v.pipe(v.number(), v.description('The newest pair of tokens, from 1')),
+  issued: instant(),
+  refreshed: instant(),
+  revoked: v.boolean(),
+});
+
+const finding = { client: v.string(), grant: v.string(), count: v.number(), message: v.string() };
+const interval = () => v.pipe(v.nullable(v.number()), v.description('Seconds'));
+
+const Findings = v.strictObject({
+  reused_refresh_tokens: v.array(v.strictObject(finding)),
+  repeated_codes: v.array(v.strictObject(finding)),
+  overlapping_refreshes: v.array(v.strictObject(finding)),
+  early_refreshes: v.array(
+    v.strictObject({
+      ...finding,
+      earliest: v.pipe(v.number(), v.description('Seconds after the issue of the tokens')),
+    }),
+  ),
+  failed_authentications: v.array(
+    v.strictObject({
+      client: v.nullable(v.string()),
+      way: v.picklist(['form', 'authorization header', 'none']),
+      count: v.number(),
+      message: v.string(),
+    }),
+  ),
+  polls: v.array(
+    v.strictObject({
+      client: v.string(),
+      state: v.pipe(v.string(), v.description('The id of the state')),
+      count: v.number(),
+      shortest_interval: interval(),
+      median_interval: interval(),
+      longest_interval: interval(),
+      after_code: v.pipe(v.number(), v.description('Polls after the one that brought the code')),
+      message: v.string(),
+    }),
+  ),
+});
+
+const base = { origin: 'base' } as const;
+
+/** What the emulator shows of its clients, and forgets. */
 export const inspectionOperations: readonly Operation[] = [
   {
     method: 'get',
@@ -39,6 +96,53 @@ export const inspectionOperations: readonly Operation[] = [
       },
       400: refused,
     },
+  },
+  {
+    ...base,
+    method: 'get',
+    path: '/_emulator/logins',
+    id: 'listLogins',
+    summary: 'Login pages that are open and wait for somebody',
+    answers: { 200: { description: 'The oldest first', body: v.strictObject({ logins: v.array(Login) }) } },
+  },
+  {
+    ...base,
+    method: 'get',
+    path: '/_emulator/grants',
+    id: 'listGrants',
+    summary: 'Grants, without their tokens; the one that was refreshed longest ago first',
+    answers: { 200: { description: 'All grants', body: v.strictObject({ grants: v.array(Grant) }) } },
+  },
+  {
+    ...base,
+    method: 'post',
+    path: '/_emulator/grants/{grant_id}/revoke',
+    id: 'revokeGrant',
+    summary: 'Revokes a grant with all its tokens, or only the access tokens issued so far',
+    params: v.strictObject({ grant_id: v.string() }),
+    json: Revocation,
+    answers: {
+      200: { description: 'The grant', body: Grant },
+      400: refused,
+      404: { description: 'There is no such grant', body: v.strictObject({ error: v.literal('not_found') }) },
+    },
+  },
+  {
+    ...base,
+    method: 'get',
+    path: '/_emulator/findings',
+    id: 'readFindings',
+    summary: 'What the author of a client wants to know; all lists but `polls` are empty for a good client',
+    answers: { 200: { description: 'Since the start or the last reset', body: Findings } },
+  },
+  {
+    ...base,
+    method: 'post',
+    path: '/_emulator/reset',
+    id: 'reset',
+    summary: 'Forgets everything issued, the log, faults and the clock’s offset; settings are the start’s again',
+    json: Reset,
+    answers: { 200: { description: 'Done', body: v.strictObject({}) }, 400: refused },
   },
   {
     method: 'get',

@@ -1,0 +1,75 @@
+import type { FastifyInstance } from 'fastify';
+import * as v from 'valibot';
+import type { Faults } from '../faults/faults.ts';
+import { findings } from '../findings.ts';
+import type { Grant } from '../grants.ts';
+import { readJson } from '../http/json-body.ts';
+import { parameters, pathParameter, rawQuery } from '../http/request-form.ts';
+import type { RequestLog } from '../http/request-log.ts';
+import { notFound, serve } from '../http/server.ts';
+import { snakeCased } from '../http/snake-case.ts';
+import type { Portal } from '../portal.ts';
+import { reset } from '../reset.ts';
+import { waitingLogins } from '../waiting-logins.ts';
+
+/**
+ * What the emulator has seen and given, and the end of it:
+ * - `GET /_emulator/requests?since=<number>`: `{"requests": […]}`, see `LoggedRequest`.
+ * - `GET /_emulator/logins`: `{"logins": […]}`, see `WaitingLogin`.
+ * - `GET /_emulator/grants`: `{"grants": […]}`, no tokens.
+ * - `POST /_emulator/grants/{id}/revoke` `{"what": "grant" | "access_tokens"}`: 200 with the grant, or 404.
+ * - `GET /_emulator/findings`: see `Findings`, under snake_case names.
+ * - `POST /_emulator/reset` `{}`: 200 `{}`.
+ */
+export function serveInspection(app: FastifyInstance, portal: Portal, log: RequestLog, faults: Faults): void {
+  serve(app, '/_emulator/requests', null, {
+    async GET(request, reply) {
+      const since = parameters(rawQuery(request))?.get('since') ?? '0';
+      if (!/^\d{1,15}$/.test(since)) {
+        const message = `since: found ${JSON.stringify(since.slice(0, 100))}; allowed is a whole number`;
+        return reply.code(400).send({ error: 'invalid_request', message });
+      }
+      return reply.send({ requests: log.values(Number(since)) });
+    },
+  });
+  serve(app, '/_emulator/logins', null, {
+    GET: async (_request, reply) => reply.send({ logins: waitingLogins(portal) }),
+  });
+  serve(app, '/_emulator/grants', null, {
+    GET: async (_request, reply) => reply.send({ grants: portal.grants.all().map(grantView) }),
+  });
+  serve(app, '/_emulator/grants/:grant_id/revoke', null, {
+    async POST(request, reply) {
+      const body = readJson(request, Revocation);
+      if ('problem' in body) return reply.code(400).send({ error: 'invalid_request', message: body.problem });
+      const grant = portal.grants.find(pathParameter(request, 'grant_id') ?? '');
+      if (grant === undefined) return notFound(reply);
+      portal.grants.revoke(grant, body.value.what);
+      return reply.send(grantView(grant));
+    },
+  });
+  serve(app, '/_emulator/findings', null, {
+    GET: async (_request, reply) => reply.send(snakeCased(findings(portal))),
+  });
+  serve(app, '/_emulator/reset', null, {
+    async POST(request, reply) {
+      const body = readJson(request, Reset);
+      if ('problem' in body) return reply.code(400).send({ error: 'invalid_request', message: body.problem });
+      await reset(portal, log, faults);
+      return reply.send({});
+    },
+  });
+}
+
+/** The body of `POST /_emulator/grants/{id}/revoke`. */
+export const Revocation = v.strictObject({
+  what: v.optional(v.picklist(['grant', 'access_tokens'], 'is "grant" or "access_tokens"'), 'grant'),
+});
+
+/** The body of `POST /_emulator/reset`: nothing so far. */
+export const Reset = v.strictObject({});
+
+function grantView({ id, clientId, user, scope, generation, createdAt, refreshedAt, revoked }: Grant) {
+  const [issued, refreshed] = [createdAt, refreshedAt].map((instant) => new Date(instant).toISOString());
+  return { id, client: clientId, user, scope, generation, issued, refreshed, revoked };
+}

@@ -1,0 +1,29 @@
+import { randomBytes } from 'node:crypto';
+import type { AuthorizationCode } from './authorization-codes.ts';
+import type { Kept } from './bounded.ts';
+import type { Grant } from './grants.ts';
+import type { HelperRun } from './helper-runs.ts';
+
+/** What the emulator keeps beyond its process, or, with {@link PASSING}, does not. */
+export interface Memory {
+  /** Null: kept in memory only. */
+  readonly grants: Kept<Grant> | null;
+  readonly codes: Kept<AuthorizationCode> | null;
+  readonly runs: Kept<HelperRun> | null;
+  /** The key for a purpose, 32 bytes; the same as before where it is kept. */
+  key(purpose: 'states' | 'tokens'): Buffer;
+  /** A fresh key for a purpose, instead of the one before. */
+  newKey(purpose: 'states' | 'tokens'): Buffer;
+  /** Does several writes at once: a crash leaves all of them behind or none. */
+  together<Result>(work: () => Result): Result;
+}
+
+/** A memory that ends with the process. */
+export const PASSING: Memory = {
+  grants: null,
+  codes: null,
+  runs: null,
+  key: () => randomBytes(32),
+  newKey: () => randomBytes(32),
+  together: (work) => work(),
+};

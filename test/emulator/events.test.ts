@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { config, get, obtainTokens, start } from './portal-client.ts';
+
+/** Listens to the events; `next` gives them one by one. */
+async function listen(emulator: Emulator) {
+  const response = await get(`${emulator.consoleUrl}events`);
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let read = '';
+  return {
+    response,
+    async next(): Promise<{ event: string; id: string | undefined; data: Record<string, unknown> }> {
+      for (;;) {
+        const end = read.indexOf('\n\n');
+        if (end >= 0) {
+          const block = read.slice(0, end);
+          read = read.slice(end + 2);
+          if (block.startsWith(':')) continue;
+          const fields = Object.fromEntries(block.split('\n').map((line) => line.split(/: (.*)/s).slice(0, 2)));
+          return { event: fields.event, id: fields.id, data: JSON.parse(fields.data) as Record<string, unknown> };
+        }
+        const { value, done } = (await reader?.read()) ?? { done: true };
+        if (done === true || value === undefined) throw new Error('the events ended');
+        read += value;
+      }
+    },
+  };
+}
+
+test('requests and changes come as they happen, with the secrets masked', async () => {
+  await using emulator = await start();
+  const events = await listen(emulator);
+  expect(events.response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+  const urls = await config(emulator);
+  const first = await events.next();
+  expect(first).toMatchObject({ event: 'request', id: '1', data: { endpoint: 'config', status: 200 } });
+  expect(first.data).toEqual(JSON.parse(JSON.stringify(emulator.requests[0])));
+  await get(urls.authorize_url);
+  expect(await events.next()).toMatchObject({ event: 'change', data: { what: 'logins' } });
+  expect(await events.next()).toMatchObject({ event: 'request', data: { endpoint: 'authorize' } });
+  await obtainTokens(emulator);
+  const seen: unknown[] = [];
+  for (let i = 0; i < 4; i += 1) seen.push(await events.next());
+  expect(seen).toContainEqual({ event: 'change', id: undefined, data: { what: 'grants' } });
+  await emulator.reset();
+  const whats = [];
+  for (let i = 0; i < 6; i += 1) whats.push((await events.next()).data['what']);
+  expect(whats).toEqual(['requests', 'logins', 'grants', 'settings', 'clock', 'faults']);
+  const secrets = emulator.secretsIssued().filter((secret) => JSON.stringify(seen).includes(secret));
+  expect(secrets).toEqual([]);
+});
+
+test('the events end with the emulator', async () => {
+  const emulator = await start();
+  const events = await listen(emulator);
+  await emulator.close();
+  await expect(events.next()).rejects.toThrow();
+});
+
+test('there are only so many listeners, and one that leaves makes room', async () => {
+  await using emulator = await start();
+  const leave = new AbortController();
+  const url = `${emulator.consoleUrl}events`;
+  const listeners = await Promise.all(Array.from({ length: 32 }, () => fetch(url, { signal: leave.signal })));
+  expect(listeners.every((answer) => answer.status === 200)).toBe(true);
+  expect((await get(url)).status).toBe(429);
+  leave.abort();
+  await expect
+    .poll(async () => (await fetch(url, { method: 'GET', signal: AbortSignal.timeout(1000) })).status)
+    .toBe(200);
+});

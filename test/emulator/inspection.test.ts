@@ -1,0 +1,210 @@
+import { expect, test } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
+import {
+  ALICE,
+  config,
+  exchange,
+  FakeClock,
+  get,
+  HEATER,
+  obtainCode,
+  obtainTokens,
+  PUMP,
+  post,
+  refresh,
+  requestTokens,
+  start,
+  stateOf,
+  tokens,
+  whoami,
+} from './portal-client.ts';
+
+async function read(emulator: Emulator, path: string): Promise<Record<string, unknown>> {
+  return (await (await get(emulator.consoleUrl + path)).json()) as Record<string, unknown>;
+}
+
+function send(emulator: Emulator, path: string, body: unknown): Promise<Response> {
+  const headers = { 'content-type': 'application/json' };
+  return fetch(emulator.consoleUrl + path, { method: 'POST', headers, body: JSON.stringify(body) });
+}
+
+test('requests carry growing numbers, and those after a number can be asked for', async () => {
+  await using emulator = await start();
+  await obtainTokens(emulator);
+  const numbers = emulator.requests.map((entry) => entry.number);
+  expect(numbers).toEqual([1, 2, 3]);
+  const { requests } = (await read(emulator, 'requests?since=1')) as { requests: { number: number }[] };
+  expect(requests.map((entry) => entry.number)).toEqual([2, 3]);
+  for (const since of ['x', '-1', '1.5']) {
+    const answer = await get(`${emulator.consoleUrl}requests?since=${since}`);
+    expect([answer.status, await answer.json()], since).toEqual([
+      400,
+      { error: 'invalid_request', message: expect.stringMatching(/^since: found /) },
+    ]);
+  }
+});
+
+test('answers are shown beside the requests, with their secrets masked alike', async () => {
+  await using emulator = await start();
+  const urls = await config(emulator, 'http://127.0.0.1:1/callback');
+  await post(urls.authorize_url, { username: ALICE.name, password: ALICE.password });
+  await exchange(emulator, await obtainCode(emulator));
+  const [configured, loggedIn, , polled, exchanged] = emulator.requests;
+  const mask = expect.stringMatching(/^#[\w-]{8}$/);
+  expect(configured?.answer).toEqual({
+    authorize_url: expect.stringMatching(/\/sso\/authorize\?response_type=code&client_id=.*&state=#[\w-]{8}$/),
+    code_url: expect.stringMatching(/\?state=#[\w-]{8}$/),
+    accesstoken_request_url: urls.accesstoken_request_url,
+  });
+  expect(loggedIn?.answer).toEqual({ location: expect.stringMatching(/\?code=#[\w-]{8}&state=#[\w-]{8}$/) });
+  expect(exchanged?.answer).toEqual({
+    access_token: mask,
+    expires_in: 3600,
+    token_type: 'bearer',
+    scope: null,
+    refresh_token: mask,
+  });
+  expect(polled?.answer).toEqual({ code: exchanged?.form['code'] });
+});
+
+test('a test may have the secrets shown as they are', async () => {
+  await using emulator = await start({ showSecrets: true });
+  const code = await obtainCode(emulator);
+  const { access_token, refresh_token } = await tokens(await exchange(emulator, code));
+  const [, polled, exchanged] = emulator.requests;
+  expect(polled?.answer).toEqual({ code });
+  expect(exchanged?.form).toMatchObject({ code, client_secret: HEATER.secret });
+  expect(exchanged?.answer).toMatchObject({ access_token, refresh_token });
+});
+
+test('an answer that was lost is shown beside the status null', async () => {
+  await using emulator = await start({ intercept: { answering: (exchange) => exchange.drop() } });
+  await expect(config(emulator)).rejects.toThrow();
+  expect(emulator.requests[0]).toMatchObject({ status: null, answer: { code_url: expect.any(String) } });
+});
+
+test('a login waits from the opening of its page until a user logs in or refuses, or the link ends', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock });
+  const [one, two, three] = [await config(emulator), await config(emulator), await config(emulator)];
+  expect(emulator.logins()).toEqual([]);
+  for (const { authorize_url } of [one, two, three]) await get(authorize_url);
+  const waiting = emulator.logins();
+  expect(await read(emulator, 'logins')).toEqual({ logins: waiting });
+  expect(waiting).toEqual(
+    [1, 2, 3].map(() => ({
+      state: expect.any(String),
+      client: HEATER.id,
+      opened: '2031-05-05T06:07:08.000Z',
+      expires: '2031-05-05T06:37:08.000Z',
+    })),
+  );
+  await emulator.login({ state: waiting[0]?.state ?? '', user: ALICE.name });
+  expect((await get(one.code_url)).status).toBe(200);
+  await get((await post(two.authorize_url, { action: 'refuse' })).headers.get('location') ?? '');
+  expect(emulator.logins()).toEqual(waiting.slice(2));
+  clock.pass(1800);
+  expect(emulator.logins()).toEqual([]);
+});
+
+test('grants are listed without tokens, and can be revoked over the API', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock });
+  const first = await obtainTokens(emulator, { scope: 'Monitoring' });
+  clock.pass(60);
+  const second = await tokens(await refresh(emulator, first.refresh_token));
+  const { grants } = (await read(emulator, 'grants')) as { grants: { id: string }[] };
+  const id = grants[0]?.id ?? '';
+  const listed = {
+    id,
+    client: HEATER.id,
+    user: 'alice',
+    scope: 'Monitoring',
+    generation: 2,
+    issued: '2031-05-05T06:07:08.000Z',
+    refreshed: '2031-05-05T06:08:08.000Z',
+    revoked: false,
+  };
+  expect(grants).toEqual([listed]);
+  const wrong = await send(emulator, `grants/${id}/revoke`, { what: 'all' });
+  expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining('what: found')]);
+  expect((await send(emulator, 'grants/unknown/revoke', {})).status).toBe(404);
+  const access = await send(emulator, `grants/${id}/revoke`, { what: 'access_tokens' });
+  expect([access.status, await access.json()]).toEqual([200, listed]);
+  expect((await whoami(emulator, second.access_token)).status).toBe(401);
+  expect(await (await send(emulator, `grants/${id}/revoke`, {})).json()).toEqual({ ...listed, revoked: true });
+  expect((await refresh(emulator, second.refresh_token)).status).toBe(400);
+});
+
+const NOTHING = {
+  reusedRefreshTokens: [],
+  repeatedCodes: [],
+  overlappingRefreshes: [],
+  earlyRefreshes: [],
+  failedAuthentications: [],
+};
+
+test('nothing but its polls is found of a good client', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock });
+  const { code_url } = await config(emulator);
+  for (const seconds of [5, 6, 10]) {
+    expect((await get(code_url)).status).toBe(404);
+    clock.pass(seconds);
+  }
+  await emulator.login({ state: stateOf(code_url), user: ALICE.name });
+  const { code } = (await (await get(code_url)).json()) as { code: string };
+  const first = await tokens(await exchange(emulator, code));
+  await get(code_url);
+  clock.pass(1800);
+  const second = await tokens(await refresh(emulator, first.refresh_token));
+  emulator.revoke(emulator.grants()[0]?.id ?? '', 'access_tokens');
+  expect((await refresh(emulator, second.refresh_token)).status).toBe(200);
+  const { polls, ...others } = emulator.findings();
+  expect(others).toEqual(NOTHING);
+  expect(polls).toEqual([
+    {
+      client: HEATER.id,
+      state: expect.any(String),
+      count: 5,
+      shortestInterval: 0,
+      medianInterval: 6,
+      longestInterval: 10,
+      afterCode: 1,
+      message: expect.stringMatching(/^The code_url was polled 5 times, every 6 s \(0 to 10 s\); once after it gave/),
+    },
+  ]);
+});
+
+test('what a client does wrong is found, counted by grant and client, and said in a sentence', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock });
+  const code = await obtainCode(emulator);
+  const first = await tokens(await exchange(emulator, code));
+  clock.pass(2);
+  await refresh(emulator, first.refresh_token);
+  await refresh(emulator, first.refresh_token);
+  await exchange(emulator, code);
+  await requestTokens(emulator, { grant_type: 'refresh_token' }, { ...PUMP, secret: 'wrong' });
+  await requestTokens(emulator, { grant_type: 'refresh_token' }, { id: 'nobody', secret: 'wrong' });
+  const grant = emulator.grants()[0]?.id ?? '';
+  const found = { client: HEATER.id, grant, count: 1, message: expect.stringMatching(/, once[,:.;]/) };
+  const { polls: _, ...others } = emulator.findings();
+  expect(others).toEqual({
+    reusedRefreshTokens: [found],
+    repeatedCodes: [found],
+    overlappingRefreshes: [],
+    earlyRefreshes: [{ ...found, earliest: 2 }],
+    failedAuthentications: [PUMP.id, null].map((client) => ({
+      client,
+      way: 'form',
+      count: 1,
+      message: expect.stringMatching(/^Client authentication failed/),
+    })),
+  });
+  expect(await read(emulator, 'findings')).toMatchObject({
+    reused_refresh_tokens: [{ grant, count: 1 }],
+    early_refreshes: [{ earliest: 2 }],
+    polls: [{ after_code: 0 }],
+  });
+});

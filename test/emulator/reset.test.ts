@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import {
+  ALICE,
+  config,
+  exchange,
+  get,
+  HEATER,
+  obtainCode,
+  obtainTokens,
+  refresh,
+  start,
+  stateOf,
+  whoami,
+} from './portal-client.ts';
+
+test('a reset forgets what was issued, the log, the findings, the clock and the settings, and keeps ports and clients', async () => {
+  await using emulator = await start({ refreshGrace: 1 });
+  const before = await obtainTokens(emulator);
+  await refresh(emulator, before.refresh_token);
+  const code = await obtainCode(emulator);
+  const open = await config(emulator);
+  await get(open.authorize_url);
+  emulator.change({ refreshGrace: 7, autoLogin: true });
+  emulator.advance(60);
+  const headers = { 'content-type': 'application/json' };
+  const reset = await fetch(`${emulator.consoleUrl}reset`, { method: 'POST', headers, body: '{}' });
+  expect([reset.status, await reset.json()]).toEqual([200, {}]);
+
+  expect([emulator.grants(), emulator.logins(), emulator.requests]).toEqual([[], [], []]);
+  expect(Object.values(emulator.findings()).flat()).toEqual([]);
+  expect(Object.values(emulator.observations)).toEqual([0, 0, 0]);
+  expect(emulator.clock.offset).toBe(0);
+  expect(emulator.settings).toMatchObject({ refreshGrace: 1, autoLogin: false });
+  expect((await whoami(emulator, before.access_token)).status).toBe(401);
+  expect((await refresh(emulator, before.refresh_token)).status).toBe(400);
+  expect((await exchange(emulator, code)).status).toBe(400);
+  expect((await get(open.authorize_url)).status).toBe(400);
+  expect((await get(open.code_url)).status).toBe(404);
+  await expect(emulator.login({ state: stateOf(open.code_url), user: ALICE.name })).rejects.toThrow(/invalid-state/);
+
+  expect(emulator.clientId).toBe(HEATER.id);
+  const after = await obtainTokens(emulator);
+  expect((await whoami(emulator, after.access_token)).status).toBe(200);
+  expect(emulator.requests[0]?.number).toBeGreaterThan(5);
+});
+
+test('two emulators in one process share nothing, and a reset of one leaves the other as it is', async () => {
+  await using one = await start();
+  await using two = await start();
+  const held = await obtainTokens(two);
+  expect([one.grants().length, one.requests.length, one.secretsIssued().length]).toEqual([0, 0, 0]);
+  expect((await whoami(one, held.access_token)).status).toBe(401);
+  expect((await refresh(one, held.refresh_token)).status).toBe(400);
+  one.change({ basic: 'refuse' });
+  one.advance(10);
+  await one.reset();
+  expect([two.clock.offset, two.settings.basic, two.grants().length]).toEqual([0, 'accept', 1]);
+  expect((await refresh(two, held.refresh_token)).status).toBe(200);
+});
