@@ -1,0 +1,246 @@
+import { expect, test } from 'vitest';
+import type { Emulator, FaultOptions } from '../../src/emulator/index.ts';
+import {
+  errorOf,
+  exchange,
+  get,
+  HEATER,
+  obtainCode,
+  obtainTokens,
+  PUMP,
+  postConfig,
+  refresh,
+  start,
+  tokens,
+  whoami,
+} from './portal-client.ts';
+
+const BUSY = { endpoint: 'whoami', kind: 'status', status: 503 } as const;
+
+/** The statuses of so many requests, one after the other. */
+async function statuses(emulator: Emulator, count: number): Promise<number[]> {
+  const all: number[] = [];
+  for (let i = 0; i < count; i += 1) all.push((await whoami(emulator, 'x')).status);
+  return all;
+}
+
+function api(emulator: Emulator, method: string, path = '', body?: unknown, type = 'application/json') {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return fetch(`${emulator.baseUrl}/_emulator/faults${path}`, {
+    method,
+    ...(body === undefined ? {} : { body: text, headers: { 'content-type': type } }),
+  });
+}
+
+test('a fault strikes once, so many times, or until it is taken away', async () => {
+  await using emulator = await start();
+  emulator.addFault(BUSY);
+  expect(await statuses(emulator, 2)).toEqual([503, 401]);
+  emulator.addFault({ ...BUSY, times: 2 });
+  expect(await statuses(emulator, 3)).toEqual([503, 503, 401]);
+  const { id } = emulator.addFault({ ...BUSY, times: null });
+  expect(await statuses(emulator, 4)).toEqual([503, 503, 503, 503]);
+  expect(emulator.faults.map(({ hits, left }) => [hits, left])).toEqual([
+    [1, 0],
+    [2, 0],
+    [4, null],
+  ]);
+  await emulator.removeFault(id);
+  expect(await statuses(emulator, 1)).toEqual([401]);
+  await emulator.clearFaults();
+  expect(emulator.faults).toEqual([]);
+});
+
+test('faults for the same endpoint strike in the order they were added, one a request', async () => {
+  await using emulator = await start();
+  emulator.addFault({ ...BUSY, status: 500, times: 2 });
+  emulator.addFault({ ...BUSY, status: 501 });
+  emulator.addFault({ endpoint: '*', kind: 'status', status: 502 });
+  expect(await statuses(emulator, 5)).toEqual([500, 500, 501, 502, 401]);
+});
+
+test('every: only each so-manieth request is struck', async () => {
+  await using emulator = await start();
+  emulator.addFault({ ...BUSY, every: 3, times: 2 });
+  expect(await statuses(emulator, 10)).toEqual([401, 401, 503, 401, 401, 503, 401, 401, 401, 401]);
+});
+
+test('the same seed gives the same run, another one another, and chance is as asked for', async () => {
+  const run = async (seed?: number) => {
+    await using emulator = await start({ seed });
+    emulator.addFault({ ...BUSY, probability: 0.5, times: null });
+    return await statuses(emulator, 100);
+  };
+  const [one, again, other, unseeded, unseededAgain] = [
+    await run(7),
+    await run(7),
+    await run(8),
+    await run(),
+    await run(),
+  ];
+  expect(again).toEqual(one);
+  expect(other).not.toEqual(one);
+  expect(unseededAgain).toEqual(unseeded);
+  const struck = one.filter((status) => status === 503).length;
+  expect(struck).toBeGreaterThan(30);
+  expect(struck).toBeLessThan(70);
+});
+
+test('a probability of 0 never strikes, and the times are not used up', async () => {
+  await using emulator = await start();
+  emulator.addFault({ ...BUSY, probability: 0 });
+  expect(await statuses(emulator, 20)).toEqual(Array.from({ length: 20 }, () => 401));
+  expect(emulator.faults).toMatchObject([{ hits: 0, left: 1 }]);
+});
+
+test('client and grant type narrow a fault down', async () => {
+  await using emulator = await start();
+  emulator.addFault({ endpoint: 'config', kind: 'status', status: 500, client: PUMP.id, times: null });
+  expect([(await postConfig(emulator)).status, (await postConfig(emulator, undefined, PUMP.id)).status]).toEqual([
+    200, 500,
+  ]);
+  emulator.addFault({ endpoint: 'token', grantType: 'refresh_token', kind: 'status', status: 500 });
+  const first = await tokens(await exchange(emulator, await obtainCode(emulator)));
+  expect((await refresh(emulator, first.refresh_token)).status).toBe(500);
+  expect((await refresh(emulator, first.refresh_token)).status).toBe(200);
+});
+
+test('every endpoint can be struck alone, and `*` strikes all of them, but never the emulator’s own paths', async () => {
+  await using emulator = await start();
+  const ask: [FaultOptions & { endpoint: string }, string, string][] = [
+    [{ endpoint: 'config', kind: 'status', status: 507 }, 'POST', `/external/oauth2helper/config/${HEATER.id}`],
+    [{ endpoint: 'code/get', kind: 'status', status: 507 }, 'GET', `/external/oauth2helper/code/get/${HEATER.id}`],
+    [{ endpoint: 'code/set', kind: 'status', status: 507 }, 'GET', `/external/oauth2helper/code/set/${HEATER.id}`],
+    [{ endpoint: 'authorize', kind: 'status', status: 507 }, 'GET', '/sso/authorize'],
+    [{ endpoint: 'token', kind: 'status', status: 507 }, 'POST', '/sso/token'],
+    [{ endpoint: 'whoami', kind: 'status', status: 507 }, 'GET', '/api/whoami'],
+  ];
+  for (const [fault, method, path] of ask) {
+    const url = (path.startsWith('/sso') ? emulator.frontendUrl : emulator.baseUrl) + path;
+    for (const struck of [fault, { ...fault, endpoint: '*' } as FaultOptions]) {
+      emulator.addFault(struck);
+      expect((await get(`${emulator.baseUrl}/_emulator/faults`)).status).toBe(200);
+      expect([(await fetch(url, { method })).status, (await fetch(url, { method })).status === 507], path).toEqual([
+        507,
+        false,
+      ]);
+    }
+  }
+  expect(emulator.requests.filter(({ fault }) => fault !== undefined).map(({ endpoint }) => endpoint)).toEqual(
+    ask.flatMap(([{ endpoint }]) => [endpoint, endpoint]),
+  );
+});
+
+test('the API adds, lists, removes and clears faults, and says what became of them', async () => {
+  await using emulator = await start();
+  const added = await api(emulator, 'POST', '', {
+    kind: 'slow_body',
+    endpoint: 'token',
+    grant_type: 'refresh_token',
+    bytes_per_second: 9,
+    times: null,
+  });
+  const fault = {
+    id: '1',
+    kind: 'slow_body',
+    endpoint: 'token',
+    grant_type: 'refresh_token',
+    times: null,
+    probability: 1,
+    every: 1,
+    bytes_per_second: 9,
+    hits: 0,
+    left: null,
+  };
+  expect([added.status, await added.json()]).toEqual([201, fault]);
+  await api(emulator, 'POST', '', { kind: 'status', endpoint: 'whoami', status: 500 });
+  await whoami(emulator, 'x');
+  expect(await (await api(emulator, 'GET')).json()).toEqual({
+    faults: [fault, expect.objectContaining({ id: '2', hits: 1, left: 0 })],
+  });
+  expect(emulator.faults[0]).toMatchObject({ grantType: 'refresh_token', bytesPerSecond: 9 });
+  const removed = await api(emulator, 'DELETE', '/1');
+  expect([removed.status, await removed.text()]).toEqual([204, '']);
+  expect(await errorOf(await api(emulator, 'DELETE', '/1'))).toEqual([404, 'not_found']);
+  expect((await api(emulator, 'DELETE')).status).toBe(204);
+  expect(emulator.faults).toEqual([]);
+  const log = await (await get(`${emulator.baseUrl}/_emulator/requests`)).json();
+  expect(log).toMatchObject({ requests: [{ endpoint: 'whoami', status: 500, fault: '2' }] });
+});
+
+test.for([
+  [{}, 'kind: found none; allowed is '],
+  [{ kind: 'meltdown' }, 'kind: found "meltdown"; allowed is '],
+  [{ kind: 'hang' }, 'endpoint: found none; allowed is '],
+  [{ kind: 'hang', endpoint: 'tokens' }, 'endpoint: found "tokens"; allowed is '],
+  [{ kind: 'hang', endpoint: 'token', seconds: 1 }, 'seconds: found a member that is unknown here; allowed is '],
+  [{ kind: 'hang', endpoint: 'token', commit: 'yes' }, 'commit: found "yes"; allowed is '],
+  [{ kind: 'hang', endpoint: 'token', times: 0 }, 'times: found 0; allowed is '],
+  [{ kind: 'hang', endpoint: 'token', times: -1 }, 'times: found -1; allowed is '],
+  [{ kind: 'hang', endpoint: 'token', times: 1.5 }, 'times: found 1.5; allowed is '],
+  [{ kind: 'hang', endpoint: 'token', probability: 2 }, 'probability: found 2; allowed is '],
+  [{ kind: 'hang', endpoint: 'token', every: 0 }, 'every: found 0; allowed is '],
+  [{ kind: 'hang', endpoint: 'token', client: 'nobody' }, 'client: found one that is unknown; allowed is '],
+  [{ kind: 'hang', endpoint: 'config', grant_type: 'refresh_token' }, 'grant_type: found one with endpoint config; '],
+  [{ kind: 'delay', endpoint: 'token' }, 'seconds: found none; allowed is '],
+  [{ kind: 'delay', endpoint: 'token', seconds: -1 }, 'seconds: found -1; allowed is '],
+  [{ kind: 'delay', endpoint: 'token', seconds: 1e9 }, 'seconds: found 1000000000; allowed is '],
+  [{ kind: 'status', endpoint: 'token', status: 99 }, 'status: found 99; allowed is '],
+  [{ kind: 'status', endpoint: 'token', status: '503' }, 'status: found "503"; allowed is '],
+  [{ kind: 'status', endpoint: 'token', status: 503, body: {} }, 'body: found Object; allowed is '],
+  [{ kind: 'status', endpoint: 'token', status: 503, headers: { 'a b': 'x' } }, 'headers.a b: found '],
+  [{ kind: 'status', endpoint: 'token', status: 503, headers: { a: 'x\r\nb: y' } }, 'headers.a: found '],
+  [{ kind: 'status', endpoint: 'token', status: 503, headers: { 'Content-Length': '1' } }, 'headers.Content-Length: '],
+  [{ kind: 'redirect', endpoint: 'token', location: 'x y' }, 'location: found "x y"; allowed is '],
+  [{ kind: 'redirect', endpoint: 'token', location: '/', status: 303 }, 'status: found 303; allowed is '],
+  [{ kind: 'truncate', endpoint: 'token', bytes: -1 }, 'bytes: found -1; allowed is '],
+  [{ kind: 'slow_body', endpoint: 'token', bytes_per_second: 0 }, 'bytes_per_second: found 0; allowed is '],
+  [{ kind: 'content_type', endpoint: 'token', content_type: '' }, 'content_type: found ""; allowed is '],
+  [{ kind: 'oversize', endpoint: 'token', bytes: 1e12 }, 'bytes: found 1000000000000; allowed is '],
+  [{ kind: 'wrong_date', endpoint: 'token', offset: 'late' }, 'offset: found "late"; allowed is '],
+  [{ kind: 'origin_down', origin: 'both' }, 'origin: found "both"; allowed is '],
+  [{ kind: 'origin_down', origin: 'frontend', seconds: 0 }, 'seconds: found 0; allowed is '],
+  [{ kind: 'tls_failure', origin: 'base' }, 'kind: found tls_failure for an origin of plain HTTP; allowed is '],
+  [[], 'body: found an array; allowed is '],
+  ['null', 'body: found null; allowed is '],
+  ['{', 'body: found no JSON; allowed is '],
+] as const)('a fault that can not be is refused by name: %j', async ([fault, message]) => {
+  await using emulator = await start();
+  const answer = await api(emulator, 'POST', '', fault);
+  const { error, message: said } = (await answer.json()) as { error: string; message: string };
+  expect([answer.status, error, said.slice(0, message.length)]).toEqual([400, 'invalid_request', message]);
+  expect(emulator.faults).toEqual([]);
+});
+
+test('the library refuses the same, and a start with such a fault fails', async () => {
+  await using emulator = await start();
+  expect(() => emulator.addFault({ ...BUSY, status: 99 })).toThrow(/^status: found 99; allowed is/);
+  await expect(start({ faults: [{ ...BUSY, every: 0 }] })).rejects.toThrow(/^faults: every: found 0; allowed is/);
+  await expect(start({ seed: -1 })).rejects.toThrow(/^seed: found -1; allowed is/);
+});
+
+test('faults of the start are in force from the first request', async () => {
+  await using emulator = await start({ faults: [{ ...BUSY, times: 2 }] });
+  expect(await statuses(emulator, 3)).toEqual([503, 503, 401]);
+});
+
+test('two emulators in one process, at work at the same time, share neither faults nor chance', async () => {
+  const run = async (emulator: Emulator) => {
+    emulator.addFault({ ...BUSY, probability: 0.5, times: null });
+    return statuses(emulator, 60);
+  };
+  await using alone = await start({ seed: 1 });
+  const expected = await run(alone);
+  await using one = await start({ seed: 1 });
+  await using two = await start({ seed: 2 });
+  one.addFault({ endpoint: 'token', kind: 'reset_before' });
+  await one.clearFaults();
+  await using three = await start({ seed: 1 });
+  const [ofTwo, ofThree] = await Promise.all([run(two), run(three)]);
+  expect(ofThree).toEqual(expected);
+  expect(ofTwo).not.toEqual(expected);
+  const down = one.addFault({ kind: 'origin_down', origin: 'frontend' });
+  const given = await obtainTokens(two);
+  expect((await refresh(two, given.refresh_token)).status).toBe(200);
+  expect([down.left, one.requests.length, two.faults.length]).toEqual([1, 0, 1]);
+});
