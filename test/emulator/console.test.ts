@@ -1,21 +1,30 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext, test } from 'vitest';
 import { FAULT_KINDS } from '../../src/emulator/console/browser/fault-kinds.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
-import { type Browser, DESKTOP, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
+import { type Browser, DESKTOP, flaws, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
 import {
   ALICE,
   config,
+  exchange,
   get,
   HEATER,
   obtainTokens,
+  PUMP,
   post,
   refresh,
+  requestTokens,
   start,
   stateOf,
   tokens,
   whoami,
 } from './portal-client.ts';
+
+/** With this set, the picture for the documentation is written anew. */
+const IMAGES =
+  process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
@@ -111,6 +120,73 @@ describe('a person with a browser', () => {
     }
   });
 
+  it('logs a waiting user in with a button, and refuses another', async () => {
+    await using opened = await open({ users: [ALICE, { name: 'bob', password: 'builder' }] });
+    const { emulator, section } = opened;
+    const waiting = section('Waiting for a login');
+    const first = await config(emulator);
+    expect((await get(first.authorize_url)).status).toBe(200);
+    await waiting.getByText('Heater <7>').waitFor();
+    await waiting.getByRole('button', { name: 'Log in as bob' }).click();
+    await opened.page.getByText('bob is logged in for Heater <7>').waitFor();
+    await waiting.waitFor({ state: 'hidden' });
+    const { code } = (await (await get(first.code_url)).json()) as { code: string };
+    await tokens(await exchange(emulator, code));
+    expect(emulator.grants()).toMatchObject([{ user: 'bob' }]);
+
+    const second = await config(emulator);
+    await get(second.authorize_url);
+    await waiting.getByRole('button', { name: 'Refuse' }).click();
+    await waiting.waitFor({ state: 'hidden' });
+    expect((await get(second.code_url)).status).toBe(404);
+    expect((await get(second.authorize_url)).status).toBe(200);
+  });
+
+  it('revokes access tokens, then the whole grant', async () => {
+    await using opened = await open();
+    const { emulator, section } = opened;
+    const { access_token, refresh_token } = await obtainTokens(emulator, { scope: 'Monitoring' });
+    const grants = section('Grants');
+    await grants.getByText('alice, Monitoring').waitFor();
+    await grants.getByText('Generation 1').waitFor();
+    await grants.getByRole('button', { name: 'Revoke access tokens' }).click();
+    await opened.page.getByText('The access tokens of Heater <7> are revoked').waitFor();
+    expect((await whoami(emulator, access_token)).status).toBe(401);
+    const next = await tokens(await refresh(emulator, refresh_token));
+    await grants.getByText('Generation 2').waitFor();
+    await grants.getByRole('button', { name: 'Revoke grant' }).click();
+    await grants.getByText('revoked', { exact: true }).waitFor();
+    expect((await whoami(emulator, next.access_token)).status).toBe(401);
+    expect((await refresh(emulator, next.refresh_token)).status).toBe(400);
+  });
+
+  it('reads what a client does wrong', async () => {
+    await using opened = await open();
+    const { emulator, section } = opened;
+    const { refresh_token } = await obtainTokens(emulator);
+    await refresh(emulator, refresh_token);
+    await refresh(emulator, refresh_token);
+    await section('Findings').getByText('Used refresh token', { exact: true }).waitFor();
+    await section('Findings').getByText('Polling', { exact: true }).waitFor();
+  });
+
+  it('resets the emulator, but only when asked back', async () => {
+    await using opened = await open();
+    const { emulator, page, section } = opened;
+    const { access_token } = await obtainTokens(emulator);
+    await section('Clock').getByRole('button', { name: '+1 min' }).click();
+    await section('Clock').getByText('1 min ahead').waitFor();
+    await page.getByRole('button', { name: 'Reset …' }).click();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    expect((await whoami(emulator, access_token)).status).toBe(200);
+    await page.getByRole('button', { name: 'Reset …' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Reset', exact: true }).click();
+    await section('Requests').getByText('None yet').waitFor();
+    await section('Grants').getByText('None yet').waitFor();
+    await section('Clock').getByText('as the machine’s').waitFor();
+    expect((await whoami(emulator, access_token)).status).toBe(401);
+  });
+
   it('moves the clock on, and tokens expire', async () => {
     await using opened = await open();
     const { emulator, section } = opened;
@@ -179,6 +255,60 @@ describe('a person with a browser', () => {
     await faults.getByRole('button', { name: 'Add the fault' }).click();
     await opened.page.getByText('allowed').waitFor();
     opened.expected.push('400 (Bad Request)');
+  });
+
+  it('sees names and what clients send as text, whatever markup they hold', async () => {
+    const name = '<img src=x onerror=alert(1)>';
+    const client = { ...HEATER, name };
+    await using opened = await open({
+      clients: [client, PUMP],
+      users: [{ name, password: 'pw-of-nobody' }],
+      showSecrets: true,
+    });
+    const { emulator, page, section } = opened;
+    const urls = await config(emulator, `http://127.0.0.1/?${encodeURIComponent(name)}`);
+    await get(`${urls.authorize_url}&${encodeURIComponent(name)}=${encodeURIComponent(name)}`);
+    await get(urls.authorize_url);
+    await requestTokens(emulator, { grant_type: name, code: name }, client);
+    await get(`${emulator.baseUrl}/${name}`, { authorization: `${name} x` });
+    await section('Requests').getByText(`${name} · ${name}`).waitFor();
+    await section('Waiting for a login')
+      .getByRole('button', { name: `Log in as ${name}` })
+      .click();
+    await page.getByText(`${name} is logged in for ${name}`).waitFor();
+    for (const row of await section('Requests').locator('summary').all()) await row.click();
+    await section('Requests').getByText('authorization', { exact: true }).first().waitFor();
+    expect(await page.locator('img').count()).toBe(0);
+  });
+
+  it.each([
+    ['on a laptop', DESKTOP],
+    ['on a laptop in the dark', { ...DESKTOP, colorScheme: 'dark' as const }],
+    ['on a phone', PHONE],
+    ['on a phone in the dark', { ...PHONE, colorScheme: 'dark' as const }],
+  ])('%s finds everything legible, in reach and within the window', async (name, window) => {
+    await using opened = await open({ clients: [{ ...HEATER, name: 'Heat pump' }, PUMP] }, window);
+    const { emulator, page, section } = opened;
+    const { refresh_token } = await obtainTokens(emulator, { scope: 'Monitoring RemoteControl' });
+    emulator.addFault({ kind: 'commit_then_drop', endpoint: 'token', grantType: 'refresh_token', times: 2 });
+    await refresh(emulator, refresh_token).catch(() => null);
+    await refresh(emulator, 'no-such-token').catch(() => null);
+    await refresh(emulator, refresh_token);
+    await get((await config(emulator)).authorize_url);
+    await section('Waiting for a login').getByRole('button', { name: 'Refuse' }).waitFor();
+    await section('Faults').getByText('2 hits, spent').waitFor();
+    await section('Findings').getByText('Used refresh token').waitFor();
+    await opened.picture(`console-${name}`);
+    expect(await flaws(page)).toEqual([]);
+    if (IMAGES !== null && window === DESKTOP) {
+      await mkdir(IMAGES, { recursive: true });
+      await writeFile(join(IMAGES, 'emulator-console.png'), await page.screenshot({ scale: 'css' }));
+    }
+    await section('Requests').locator('summary').first().click();
+    await page.getByRole('button', { name: 'Reset …' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).waitFor();
+    expect(await flaws(page)).toEqual([]);
+    await page.keyboard.press('Escape');
   });
 });
 

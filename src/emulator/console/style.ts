@@ -55,6 +55,8 @@ button.danger{border-color:var(--bad);color:var(--bad)}
 #requests .list>li{padding:0}
 summary{display:flex;align-items:center;gap:.1rem .9rem;min-height:2.75rem;padding:.35rem .25rem;cursor:pointer;font-size:.95rem;list-style:none;border-radius:.4rem}
 summary::-webkit-details-marker{display:none}
+summary::before{content:"›";flex:none;width:.6rem;color:var(--quiet);font-weight:700}
+[open]>summary::before{transform:rotate(90deg)}
 summary:hover{background:var(--soft)}
 summary time{font-variant-numeric:tabular-nums;font-size:.9rem}
 .what{font-family:var(--mono);font-size:.9rem;font-weight:600;white-space:nowrap}
@@ -96,6 +98,6 @@ dialog::backdrop{background:#0009}
 dialog .buttons{justify-content:flex-end}
 @media(max-width:60rem){main{grid-template-columns:minmax(0,1fr);padding:.75rem .75rem 5rem;gap:.75rem}.column{gap:.75rem}
 header{padding:.25rem 1rem}nav{display:flex}section{padding:.9rem}}
-@media(max-width:34rem){html{scroll-padding-top:6.5rem}summary{flex-wrap:wrap}.about{order:1;flex-basis:100%}.about:empty{display:none}
+@media(max-width:34rem){html{scroll-padding-top:6.5rem}summary{flex-wrap:wrap;padding:.4rem .25rem}.what{flex:1 1 50%}.about{flex:1 1 40%;padding-left:1.5rem}
 .time{margin:0;flex-basis:100%;order:1}#reset{margin-left:auto}.setting{grid-template-columns:minmax(0,1fr) 9rem}}
 `;

@@ -3,12 +3,16 @@ import { clock } from './clock.ts';
 import { find, make } from './dom.ts';
 import { offerFaults } from './fault-form.ts';
 import { faults } from './faults.ts';
+import { findings } from './findings.ts';
+import { grants } from './grants.ts';
+import { logins } from './logins.ts';
 import type { Part } from './part.ts';
 import { addRequest, type Entry, requests } from './requests.ts';
+import { offerReset } from './reset.ts';
 import { settings } from './settings.ts';
 
 /** The parts by what a `change` event calls them. */
-const parts: Readonly<Record<string, Part>> = { clock, faults, requests, settings };
+const parts: Readonly<Record<string, Part>> = { clock, faults, findings, grants, logins, requests, settings };
 
 const live = find('#live', HTMLElement);
 const due = new Set<Part>();
@@ -53,6 +57,7 @@ function listen(): void {
   events.addEventListener('error', () => showLive('not connected'));
   events.addEventListener('request', ({ data }) => {
     addRequest(JSON.parse(data) as Entry);
+    void refresh(findings);
   });
   events.addEventListener('change', ({ data }) => {
     const one = parts[(JSON.parse(data) as { readonly what: string }).what];
@@ -69,6 +74,7 @@ function showLive(text: 'live' | 'not connected'): void {
 
 document.addEventListener('visibilitychange', listen);
 offerFaults();
+offerReset();
 document.addEventListener(CHANGED, refreshAll);
 refreshAll();
 listen();

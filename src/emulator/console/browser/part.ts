@@ -13,10 +13,13 @@ export interface Part {
  */
 export function part<T>(id: string, path: () => string, show: (answer: T) => void): Part {
   const section = find(`#${id}`, HTMLElement);
+  let absent = false;
   return {
     async refresh() {
+      if (absent) return;
       const answer = await read<T>(path());
-      section.hidden = answer === null;
+      absent = answer === null;
+      section.hidden = absent;
       if (answer !== null) show(answer);
     },
   };

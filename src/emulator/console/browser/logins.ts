@@ -1,0 +1,51 @@
+import { change } from './api.ts';
+import { emulatedNow } from './clock.ts';
+import { button, find, make, showList } from './dom.ts';
+import { type Part, part } from './part.ts';
+import { clientName, start } from './start.ts';
+import { clockTime, duration } from './times.ts';
+
+/** A user who is waited for at a login. */
+interface Login {
+  readonly state: string;
+  readonly client: string;
+  /** RFC 3339. */
+  readonly opened: string;
+  readonly expires: string;
+}
+
+const section = find('#logins', HTMLElement);
+const list = find('ul', HTMLElement, section);
+
+/** The logins that nobody has done yet, and what a person can do about each. */
+export const logins: Part = part<{ readonly logins: readonly Login[] }>(
+  'logins',
+  () => 'logins',
+  (answer) => {
+    section.hidden = answer.logins.length === 0;
+    showList(list, answer.logins.toReversed(), ({ state }) => state, row);
+  },
+);
+
+function row({ state, client, opened, expires }: Login): HTMLElement {
+  const name = clientName(client);
+  const logIn = (user: string) => change('POST', 'login', { state, user }, `${user} is logged in for ${name}.`);
+  const refuse = () => change('POST', 'login', { state, deny: true }, `The login for ${name} is refused.`);
+  const left = (Date.parse(expires) - (emulatedNow() ?? Date.parse(opened))) / 1000;
+  return make(
+    'li',
+    {},
+    make(
+      'p',
+      { class: 'row' },
+      make('b', {}, name),
+      make('span', { class: 'quiet' }, `since ${clockTime(opened)}, for ${duration(left)}`),
+    ),
+    make(
+      'div',
+      { class: 'buttons' },
+      ...start.users.map((user) => button(`Log in as ${user}`, () => logIn(user), { class: 'main' })),
+      button('Refuse', refuse),
+    ),
+  );
+}
