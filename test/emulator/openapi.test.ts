@@ -161,13 +161,23 @@ describe('real answers are as described:', () => {
       ['logins', 'get', null],
       ['grants', 'get', null],
       ['findings', 'get', null],
+      ['settings', 'get', null],
+      ['settings', 'patch', json({ refresh_grace: 1 })],
+      ['settings', 'patch', json({ refresh_grace: -1 })],
+      ['faults', 'post', json({ kind: 'hang', endpoint: 'token' })],
+      ['faults', 'post', json({ kind: 'hang' })],
+      ['faults', 'get', null],
+      ['faults', 'delete', null],
+      ['clock', 'get', null],
+      ['clock', 'post', json({ advance: 60 })],
+      ['clock', 'post', json({ advance: -60 })],
       ['reset', 'post', json({})],
       ['reset', 'post', json({ all: true })],
       ['openapi.json', 'get', null],
     ];
     for (const [path, method, body] of requests) {
       const headers = { 'content-type': 'application/json' };
-      const answer = await fetch(emulator.consoleUrl + path, { method, body, headers });
+      const answer = await fetch(emulator.consoleUrl + path, { method: method.toUpperCase(), body, headers });
       expect(await check(`/_emulator/${path.split('?')[0]}`, method, answer)).toBe('');
     }
   });
