@@ -45,10 +45,10 @@ export interface Portal {
 export function createPortal(settings: Settings, origins: () => Origins, memory: Memory = PASSING): Portal {
   const clock = new VirtualClock(settings.clock);
   const now = () => clock.now().wall;
-  const switchboard = new Switchboard(settings);
   const issued = new IssuedSecrets();
   const judge = new Judge();
   const changes = new Changes();
+  const switchboard = new Switchboard(settings, () => changes.changed('settings'));
   return {
     get settings() {
       return switchboard.settings;

@@ -4,10 +4,13 @@ import { type SwitchOptions, switched, switchesIn } from './switches.ts';
 /** Holds the settings that are in force, and changes them while the emulator runs. */
 export class Switchboard {
   readonly #start: Settings;
+  readonly #changed: () => void;
   #settings: Settings;
 
-  constructor(start: Settings) {
+  /** @param changed is called after every change */
+  constructor(start: Settings, changed: () => void) {
     this.#start = start;
+    this.#changed = changed;
     this.#settings = start;
   }
 
@@ -22,6 +25,7 @@ export class Switchboard {
    */
   change(change: SwitchOptions): void {
     this.#settings = { ...this.#settings, ...switched(change, switchesIn(this.#settings)) };
+    this.#changed();
   }
 
   /** Back to what the emulator was started with. */

@@ -24,7 +24,7 @@ export function errorBody(reply: FastifyReply, kind: Switches['errorBody'], json
   reply.removeHeader('content-length');
   if (kind === 'empty') {
     reply.removeHeader('content-type');
-    return '';
+    return null;
   }
   reply.type('text/html; charset=utf-8');
   const title = `${reply.statusCode} ${STATUS_CODES[reply.statusCode] ?? 'Error'}`;

@@ -1,0 +1,261 @@
+import * as oauth from 'openid-client';
+import { AuthorizationCode } from 'simple-oauth2';
+import { expect, test } from 'vitest';
+import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
+import {
+  ALICE,
+  config,
+  FakeClock,
+  get,
+  HEATER,
+  location,
+  obtainCode,
+  postConfig,
+  start,
+  stateOf,
+  whoami,
+} from './portal-client.ts';
+
+/** openid-client as it is; helper endpoints, which no stock client knows, are asked by plain fetch. */
+function stock(emulator: Emulator, authentication = oauth.ClientSecretPost(HEATER.secret)): oauth.Configuration {
+  const server = {
+    issuer: emulator.frontendUrl,
+    authorization_endpoint: `${emulator.frontendUrl}/sso/authorize`,
+    token_endpoint: `${emulator.frontendUrl}/sso/token`,
+  };
+  const client = new oauth.Configuration(server, HEATER.id, {}, authentication);
+  oauth.allowInsecureRequests(client);
+  return client;
+}
+
+/** openid-client's exchange; it does not take the null that stands for no scope. */
+function exchange(client: oauth.Configuration, code: string) {
+  const landed = new URL(`http://127.0.0.1/callback?code=${code}`);
+  return oauth.authorizationCodeGrant(client, landed, {}, { scope: 'Monitoring' });
+}
+
+/** A client and the tokens of a first login. */
+async function loggedIn(emulator: Emulator) {
+  const client = stock(emulator);
+  const first = await exchange(client, await obtainCode(emulator));
+  const refresh = (token = first.refresh_token ?? '') => oauth.refreshTokenGrant(client, token);
+  return { client, first, refresh };
+}
+
+const refused = (status: number, error: string) => ({ name: 'ResponseBodyError', status, error });
+const dead = refused(400, 'invalid_grant');
+
+test('autoLogin: an ordinary authorization URL answers with the code at once, or with a login page', async () => {
+  await using emulator = await start({ autoLogin: true });
+  const redirect_uri = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`;
+  const url = oauth.buildAuthorizationUrl(stock(emulator), { redirect_uri, state: 's', scope: 'Monitoring' });
+  const landed = new URL(location(await get(url.href)));
+  const tokens = await oauth.authorizationCodeGrant(stock(emulator), landed, { expectedState: 's' });
+  expect(tokens.scope).toBe('Monitoring');
+  emulator.change({ autoLogin: false });
+  expect((await get(url.href)).status).toBe(200);
+});
+
+test('stateLifetime: a link works until its time is over', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock, stateLifetime: 60 });
+  const [inTime, late] = [await config(emulator), await config(emulator)];
+  clock.pass(59);
+  await emulator.login({ state: stateOf(inTime.code_url), user: ALICE.name });
+  const { code } = (await (await get(inTime.code_url)).json()) as { code: string };
+  expect((await exchange(stock(emulator), code)).token_type).toBe('bearer');
+  clock.pass(1);
+  expect((await get(late.authorize_url)).status).toBe(400);
+});
+
+test('codeLifetime: a code is good until its time is over', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock, codeLifetime: 30 });
+  const [inTime, late] = [await obtainCode(emulator), await obtainCode(emulator)];
+  clock.pass(29);
+  await exchange(stock(emulator), inTime);
+  clock.pass(1);
+  await expect(exchange(stock(emulator), late)).rejects.toMatchObject(dead);
+});
+
+test('tokenLifetime: the client is told how long its access token serves', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock, tokenLifetime: 120 });
+  const { first } = await loggedIn(emulator);
+  expect([first.expires_in, first.expiresIn()]).toEqual([
+    120,
+    expect.toSatisfy((left) => left === 120 || left === 119),
+  ]);
+  clock.pass(120);
+  expect((await whoami(emulator, first.access_token)).status).toBe(401);
+});
+
+test('refreshLifetime: an unused refresh token dies, a used one is followed by one with its own time', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock, refreshLifetime: 100 });
+  const { refresh } = await loggedIn(emulator);
+  clock.pass(99);
+  const second = await refresh();
+  clock.pass(99);
+  const third = await refresh(second.refresh_token);
+  clock.pass(100);
+  await expect(refresh(third.refresh_token)).rejects.toMatchObject(dead);
+});
+
+test('grantLifetime: however often it was refreshed, a grant ends', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock, grantLifetime: 100 });
+  const { refresh } = await loggedIn(emulator);
+  clock.pass(60);
+  const second = await refresh();
+  clock.pass(39);
+  const third = await refresh(second.refresh_token);
+  clock.pass(1);
+  await expect(refresh(third.refresh_token)).rejects.toMatchObject(dead);
+  expect((await whoami(emulator, third.access_token)).status).toBe(200);
+});
+
+test('refreshGrace: a used refresh token gives new tokens for so many further generations', async () => {
+  await using emulator = await start({ refreshGrace: 1 });
+  const { refresh } = await loggedIn(emulator);
+  const [second, third] = [await refresh(), await refresh()];
+  expect(third.refresh_token).not.toBe(second.refresh_token);
+  await expect(refresh()).rejects.toMatchObject(dead);
+});
+
+test('refreshGraceTime: a used refresh token is answered with the same tokens again, and an honest expires_in', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock, refreshGraceTime: 30, onReuse: 'revoke-family' });
+  const { refresh } = await loggedIn(emulator);
+  const second = await refresh();
+  clock.pass(29.5);
+  const again = await refresh();
+  expect([again.access_token, again.refresh_token]).toEqual([second.access_token, second.refresh_token]);
+  expect([second.expires_in, again.expires_in]).toEqual([3600, 3570]);
+  expect(emulator.grants()[0]?.generation).toBe(2);
+  clock.pass(0.5);
+  await expect(refresh()).rejects.toMatchObject(dead);
+  await expect(refresh(second.refresh_token)).rejects.toMatchObject(dead);
+});
+
+test('onReuse: a used refresh token is only refused, or takes its grant with it', async () => {
+  await using emulator = await start();
+  const { refresh } = await loggedIn(emulator);
+  const second = await refresh();
+  await expect(refresh()).rejects.toMatchObject(dead);
+  const third = await refresh(second.refresh_token);
+  emulator.change({ onReuse: 'revoke-family' });
+  await expect(refresh()).rejects.toMatchObject(dead);
+  await expect(refresh(third.refresh_token)).rejects.toMatchObject(dead);
+});
+
+test.for<[string, EmulatorOptions, number, boolean]>([
+  ['and the other is answered the same', { refreshGraceTime: 10 }, 2, false],
+  ['and the other is refused', {}, 1, false],
+  ['and the other revokes the family', { onReuse: 'revoke-family' }, 1, true],
+])('of two refreshes with one token at the same moment one wins, %s', async ([, options, winners, revoked]) => {
+  const gate = Promise.withResolvers<void>();
+  let refreshing = 0;
+  const intercept = {
+    async received() {
+      if (emulator.grants().length === 0) return;
+      refreshing += 1;
+      if (refreshing === 2) gate.resolve();
+      await gate.promise;
+    },
+  };
+  await using emulator = await start({ ...options, intercept });
+  const { refresh } = await loggedIn(emulator);
+  const outcomes = await Promise.allSettled([refresh(), refresh()]);
+  const won = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.refresh_token] : []));
+  const lost = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []));
+  expect([won.length, new Set(won).size]).toEqual([winners, 1]);
+  for (const reason of lost) expect(reason).toMatchObject(dead);
+  expect(emulator.grants()).toMatchObject([{ generation: 2, revoked }]);
+});
+
+test('basic: HTTP Basic is accepted, or refused with a challenge that costs no code', async () => {
+  await using emulator = await start();
+  const byHeader = stock(emulator, oauth.ClientSecretBasic(HEATER.secret));
+  await exchange(byHeader, await obtainCode(emulator));
+  emulator.change({ basic: 'refuse' });
+  const code = await obtainCode(emulator);
+  await expect(exchange(byHeader, code)).rejects.toMatchObject({ name: 'WWWAuthenticateChallengeError', status: 401 });
+  await exchange(stock(emulator), code);
+});
+
+test('relayRefusal: a refused login comes to the redirect_url as an error, or not at all', async () => {
+  await using emulator = await start();
+  const callback = 'http://127.0.0.1:8480/callback';
+  const deny = async () => {
+    const { code_url } = await config(emulator, callback);
+    return (await emulator.login({ state: stateOf(code_url), deny: true })).location;
+  };
+  const landed = new URL(await deny());
+  await expect(oauth.authorizationCodeGrant(stock(emulator), landed)).rejects.toMatchObject({ error: 'access_denied' });
+  emulator.change({ relayRefusal: false });
+  expect(await deny()).not.toContain(callback);
+});
+
+test('codeUrlAfterExchange: code_url answers 404 after the exchange, or serves a code that is no good any more', async () => {
+  await using emulator = await start({ codeUrlAfterExchange: 'served' });
+  const { code_url } = await config(emulator);
+  await emulator.login({ state: stateOf(code_url), user: ALICE.name });
+  const poll = () => get(code_url);
+  const { code } = (await (await poll()).json()) as { code: string };
+  await exchange(stock(emulator), code);
+  expect(await (await poll()).json()).toEqual({ code });
+  await expect(exchange(stock(emulator), code)).rejects.toMatchObject(dead);
+  emulator.change({ codeUrlAfterExchange: 'gone' });
+  expect((await poll()).status).toBe(404);
+});
+
+test('refuseRedirectUrls: config refuses the addresses that match, and the client can still poll', async () => {
+  await using emulator = await start({ refuseRedirectUrls: '^http://(10|192\\.168)\\.' });
+  expect((await postConfig(emulator, 'http://192.168.1.7:8480/callback')).status).toBe(400);
+  expect((await postConfig(emulator, 'http://hub.example/callback')).status).toBe(200);
+  await exchange(stock(emulator), await obtainCode(emulator));
+});
+
+test.for(['json', 'html', 'empty'] as const)('errorBody: a refused refresh comes with %s', async (errorBody) => {
+  await using emulator = await start({ errorBody });
+  const strict = oauth.refreshTokenGrant(stock(emulator), 'unknown');
+  const notJson = { code: 'OAUTH_RESPONSE_IS_NOT_JSON' };
+  await expect(strict).rejects.toMatchObject(errorBody === 'json' ? dead : notJson);
+  const simple = new AuthorizationCode({
+    client: { id: HEATER.id, secret: HEATER.secret },
+    auth: { tokenHost: emulator.frontendUrl, tokenPath: '/sso/token', authorizePath: '/sso/authorize' },
+  });
+  const failed = simple.getToken({ code: 'unknown', redirect_uri: emulator.baseUrl });
+  // It makes 406 of what is no JSON, whatever the status was.
+  await expect(failed).rejects.toMatchObject({ output: { statusCode: errorBody === 'json' ? 400 : 406 } });
+  const types = { json: /^application\/json/, html: /^text\/html/, empty: /^$/ };
+  for (const url of [`${emulator.baseUrl}/nowhere`, `${emulator.baseUrl}/%ff`, `${emulator.baseUrl}/api/whoami`]) {
+    const answer = await get(url);
+    expect(answer.headers.get('content-type') ?? '', url).toMatch(types[errorBody]);
+    if (errorBody === 'empty') expect(await answer.text()).toBe('');
+  }
+  expect((await get(`${emulator.frontendUrl}/sso/authorize`)).headers.get('content-type')).toMatch(types.html);
+  expect((await get(`${emulator.consoleUrl}settings`)).headers.get('content-type')).toMatch(types.json);
+});
+
+test('rateLimit: too many requests of one kind are answered 429 with Retry-After, and burn nothing', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock });
+  const { refresh } = await loggedIn(emulator);
+  emulator.change({ rateLimit: 2, rateLimitWindow: 10 });
+  const second = await refresh();
+  clock.pass(3.5);
+  const third = await refresh(second.refresh_token);
+  const reason: unknown = await refresh(third.refresh_token).catch((error: unknown) => error);
+  expect(reason).toMatchObject(refused(429, 'too_many_requests'));
+  const limited = await fetch(`${emulator.frontendUrl}/sso/token`, {
+    method: 'POST',
+    body: new URLSearchParams({ client_id: HEATER.id }),
+  });
+  expect([limited.status, limited.headers.get('retry-after')]).toEqual([429, '7']);
+  expect((await whoami(emulator, third.access_token)).status).toBe(200);
+  expect((await postConfig(emulator)).status).toBe(200);
+  clock.pass(6.5);
+  expect((await refresh(third.refresh_token)).token_type).toBe('bearer');
+});
