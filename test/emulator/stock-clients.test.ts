@@ -1,25 +1,10 @@
-import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { AuthorizationCode } from 'simple-oauth2';
 import { beforeAll, expect, test } from 'vitest';
+import { buildGoClient, GO_CLIENT, goOauth2, PYTHON_CLIENT, requestsOauthlib } from './clients/programs.ts';
 import { get, HEATER, location, obtainCode, start, whoami } from './portal-client.ts';
-
-const run = promisify(execFile);
-
-/** Debian's packages of these clients; where they are missing their tests are skipped, and the runner says so. */
-const PYTHON_CLIENT = existsSync('/usr/lib/python3/dist-packages/requests_oauthlib');
-const GO_CLIENT = existsSync('/usr/bin/go') && existsSync('/usr/share/gocode/src/golang.org/x/oauth2');
-
-/** Runs a program with this JSON on its stdin; gives back the JSON on its stdout. */
-async function converse(program: string, args: readonly string[], input: object): Promise<unknown> {
-  const child = run(program, [...args]);
-  child.child.stdin?.end(JSON.stringify(input));
-  return JSON.parse((await child).stdout);
-}
 
 test.for(['header', 'body'] as const)('simple-oauth2, credentials in the %s', async (authorizationMethod) => {
   await using emulator = await start({ autoLogin: true });
@@ -44,17 +29,7 @@ test.for(['header', 'body'] as const)('simple-oauth2, credentials in the %s', as
 
 test.skipIf(!PYTHON_CLIENT)('requests-oauthlib', async () => {
   await using emulator = await start({ autoLogin: true, clients: [{ ...HEATER, secret: 'plain-secret' }] });
-  const answer = await converse(
-    '/usr/bin/python3',
-    [join(import.meta.dirname, 'clients/requests_oauthlib_client.py')],
-    {
-      base_url: emulator.baseUrl,
-      frontend_url: emulator.frontendUrl,
-      client_id: emulator.clientId,
-      client_secret: emulator.clientSecret,
-      scope: ['Monitoring', 'RemoteControl'],
-    },
-  );
+  const answer = await requestsOauthlib(emulator, ['Monitoring', 'RemoteControl']);
   expect(answer).toEqual({ scope: ['Monitoring', 'RemoteControl'], expires_in: 3600, rotated: true, user: 'alice' });
 });
 
@@ -62,13 +37,7 @@ test.skipIf(!GO_CLIENT).for(['accept', 'refuse'] as const)(
   'golang.org/x/oauth2, which tries HTTP Basic first: %s',
   async (basic) => {
     await using emulator = await start({ basic });
-    const answer = await converse(join(folder, 'client'), [], {
-      base_url: emulator.baseUrl,
-      frontend_url: emulator.frontendUrl,
-      client_id: emulator.clientId,
-      client_secret: emulator.clientSecret,
-      code: await obtainCode(emulator),
-    });
+    const answer = await goOauth2(program, emulator, await obtainCode(emulator));
     expect(answer).toEqual({ token_type: 'bearer', rotated: true, status: 200 });
     const tries = emulator.requests.filter((entry) => entry.endpoint === 'token');
     expect(tries[0]).toMatchObject({ authorization: 'basic', status: basic === 'accept' ? 200 : 401 });
@@ -77,20 +46,12 @@ test.skipIf(!GO_CLIENT).for(['accept', 'refuse'] as const)(
   },
 );
 
-let folder = '';
+let program = '';
 
 beforeAll(async () => {
   if (!GO_CLIENT) return;
   const made = await mkdtempDisposable(join(tmpdir(), 'emulator-clients-'));
-  folder = made.path;
-  const env = {
-    ...process.env,
-    GO111MODULE: 'off',
-    GOPATH: '/usr/share/gocode',
-    GOCACHE: join(tmpdir(), 'go-build-cache'),
-  };
-  const source = join(import.meta.dirname, 'clients/go-oauth2/main.go');
-  await run('go', ['build', '-o', join(folder, 'client'), source], { env });
+  program = await buildGoClient(made.path);
   return async () => {
     await made.remove();
   };

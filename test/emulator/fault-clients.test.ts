@@ -1,0 +1,148 @@
+import { mkdtempDisposable } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { allowInsecureRequests, Configuration, refreshTokenGrant } from 'openid-client';
+import { AuthorizationCode } from 'simple-oauth2';
+import { beforeAll, expect, test } from 'vitest';
+import type { Emulator, FaultOptions } from '../../src/emulator/index.ts';
+import { buildGoClient, GO_CLIENT, goOauth2, PYTHON_CLIENT, requestsOauthlib } from './clients/programs.ts';
+import { get, HEATER, location, obtainCode, obtainTokens, start } from './portal-client.ts';
+
+const REFRESH = { endpoint: 'token', grantType: 'refresh_token' } as const;
+
+/** Every kind that a client meets in a request. */
+const FAULTS = {
+  status: { ...REFRESH, kind: 'status', status: 503, body: '{"error":"temporarily_unavailable"}' },
+  redirect: { ...REFRESH, kind: 'redirect', location: 'http://127.0.0.1:1/', status: 307 },
+  not_json: { ...REFRESH, kind: 'not_json' },
+  reset_before: { ...REFRESH, kind: 'reset_before' },
+  commit_then_drop: { ...REFRESH, kind: 'commit_then_drop' },
+  truncate: { ...REFRESH, kind: 'truncate', bytes: 20 },
+  content_type: { ...REFRESH, kind: 'content_type', contentType: 'text/plain' },
+} as const satisfies Record<string, FaultOptions>;
+
+/** Kinds that a client should not even notice, given a little time. */
+const HARMLESS = {
+  delay: { ...REFRESH, kind: 'delay', seconds: 0.1 },
+  slow_body: { ...REFRESH, kind: 'slow_body', bytesPerSecond: 2000 },
+  oversize: { ...REFRESH, kind: 'oversize', bytes: 100_000 },
+  wrong_date: { ...REFRESH, kind: 'wrong_date', offset: -86_400 },
+} as const satisfies Record<string, FaultOptions>;
+
+const UNNOTICED = { delay: 'good', slow_body: 'good', oversize: 'good', wrong_date: 'good' };
+
+/** What a program said on stderr when it failed. */
+function complaint(error: unknown): string {
+  const { stderr } = error as { readonly stderr?: string };
+  return stderr ?? String(error);
+}
+
+/** Adds each fault in turn, lets the client refresh, and gives what it said: its result, or its error in a word. */
+async function outcomes(
+  emulator: Emulator,
+  client: () => Promise<unknown>,
+  inAWord: (error: unknown) => string,
+): Promise<Record<string, string>> {
+  const all: Record<string, string> = {};
+  for (const [kind, fault] of Object.entries({ ...FAULTS, ...HARMLESS })) {
+    const { id } = emulator.addFault(fault);
+    all[kind] = await client().then(() => 'good', inAWord);
+    expect(emulator.faults.find((one) => one.id === id)?.hits, kind).toBe(1);
+  }
+  return all;
+}
+
+/** The names and codes of an error and its causes, and what else is in it. */
+function chain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { code, cause, output } = error as Error & { code?: unknown; output?: { statusCode?: unknown } };
+  const parts = [
+    error.name,
+    code,
+    output?.statusCode,
+    error.message.slice(0, 60),
+    cause === undefined ? '' : chain(cause),
+  ];
+  return parts.filter((part) => part !== undefined && part !== '').join(' ');
+}
+
+test('simple-oauth2 meets every kind', async () => {
+  await using emulator = await start({ autoLogin: true, refreshGrace: 100 });
+  const redirect_uri = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`;
+  const client = new AuthorizationCode({
+    client: { id: HEATER.id, secret: HEATER.secret },
+    auth: { tokenHost: emulator.frontendUrl, tokenPath: '/sso/token', authorizePath: '/sso/authorize' },
+    options: { authorizationMethod: 'body' },
+  });
+  const landed = new URL(location(await get(client.authorizeURL({ redirect_uri, scope: 'Monitoring' }))));
+  const token = await client.getToken({ code: landed.searchParams.get('code') ?? '', redirect_uri });
+  expect(await outcomes(emulator, () => token.refresh(), chain)).toEqual({
+    status: expect.stringMatching(/ 503 /),
+    redirect: expect.stringMatching(/ 406 .*not JSON/),
+    not_json: expect.stringMatching(/not valid JSON/),
+    reset_before: expect.stringMatching(/ECONNRESET/),
+    commit_then_drop: expect.stringMatching(/ECONNRESET/),
+    truncate: expect.stringMatching(/closed prematurely/),
+    content_type: expect.stringMatching(/ 406 .*not JSON/),
+    ...UNNOTICED,
+  });
+});
+
+test('openid-client meets every kind', async () => {
+  await using emulator = await start({ refreshGrace: 100 });
+  const { refresh_token } = await obtainTokens(emulator, { scope: 'Monitoring' });
+  const metadata = { issuer: emulator.frontendUrl, token_endpoint: `${emulator.frontendUrl}/sso/token` };
+  const portal = new Configuration(metadata, HEATER.id, HEATER.secret);
+  allowInsecureRequests(portal);
+  expect(await outcomes(emulator, () => refreshTokenGrant(portal, refresh_token), chain)).toEqual({
+    status: expect.stringMatching(/unexpected HTTP response status/),
+    redirect: expect.stringMatching(/unexpected HTTP response status/),
+    not_json: expect.stringMatching(/OAUTH_PARSE_ERROR/),
+    reset_before: expect.stringMatching(/ECONNRESET/),
+    commit_then_drop: expect.stringMatching(/ECONNRESET/),
+    truncate: expect.stringMatching(/UND_ERR_SOCKET/),
+    content_type: 'good',
+    ...UNNOTICED,
+  });
+});
+
+test.skipIf(!PYTHON_CLIENT)('requests-oauthlib meets every kind', async () => {
+  await using emulator = await start({ autoLogin: true, clients: [{ ...HEATER, secret: 'plain-secret' }] });
+  expect(await outcomes(emulator, () => requestsOauthlib(emulator, ['Monitoring']), complaint)).toEqual({
+    status: expect.stringMatching(/TemporarilyUnavailable/),
+    redirect: expect.stringMatching(/Connection refused/),
+    not_json: expect.stringMatching(/MissingToken/),
+    reset_before: expect.stringMatching(/Connection reset by peer/),
+    commit_then_drop: expect.stringMatching(/Connection reset by peer/),
+    truncate: expect.stringMatching(/MissingToken/),
+    content_type: 'good',
+    ...UNNOTICED,
+  });
+});
+
+test.skipIf(!GO_CLIENT)('golang.org/x/oauth2 meets every kind', async () => {
+  await using emulator = await start();
+  expect(
+    await outcomes(emulator, async () => goOauth2(program, emulator, await obtainCode(emulator)), complaint),
+  ).toEqual({
+    status: expect.stringMatching(/503 Service Unavailable/),
+    redirect: expect.stringMatching(/connection refused/),
+    not_json: expect.stringMatching(/invalid character/),
+    reset_before: expect.stringMatching(/connection reset by peer/),
+    commit_then_drop: expect.stringMatching(/connection reset by peer/),
+    truncate: expect.stringMatching(/unexpected EOF/),
+    content_type: expect.stringMatching(/missing access_token/),
+    ...UNNOTICED,
+  });
+});
+
+let program = '';
+
+beforeAll(async () => {
+  if (!GO_CLIENT) return;
+  const made = await mkdtempDisposable(join(tmpdir(), 'emulator-clients-'));
+  program = await buildGoClient(made.path);
+  return async () => {
+    await made.remove();
+  };
+}, 180_000);
