@@ -16,6 +16,7 @@ interface Options extends SwitchOptions {
   readonly frontendPort?: number;
   readonly client?: ClientOptions[];
   readonly user?: UserOptions[];
+  readonly state?: string;
   readonly tls?: boolean;
   readonly caFile?: string;
   readonly showSecrets?: boolean;
@@ -34,6 +35,7 @@ export function emulatorCommand(): Command {
     .option('--frontend-port <port>', 'port of the frontend URL (default: any free one)', parseWhole)
     .option('--client <id:secret>', 'a client, its id a UUID; may be given again (default: a fresh one)', addClient)
     .option('--user <name:password>', 'somebody who can log in; may be given again (default: demo:demo)', addUser)
+    .option('--state <file>', 'keep what was issued in this file, so that it outlives the process')
     .option('--tls', 'serve both URLs over HTTPS, with a private CA')
     .option('--ca-file <file>', 'where to write the CA with --tls (default: a temporary file, which it names)')
     .option('--show-secrets', 'show codes, tokens and secrets in the request log, for tests')
@@ -58,7 +60,7 @@ async function start(
   { client, user, fault, json: _, options: __, ...options }: Options,
   command: Command,
 ): Promise<Emulator> {
-  const { FaultError, OptionError, parseFault, startEmulator } = await import('../emulator/index.ts');
+  const { FaultError, OptionError, parseFault, startEmulator, StateFileError } = await import('../emulator/index.ts');
   try {
     const faults = fault?.map(parseFault);
     const settings: EmulatorOptions = { ...options, clients: client, users: user, faults };
@@ -66,6 +68,7 @@ async function start(
   } catch (error) {
     if (error instanceof FaultError) command.error(`error: --fault: ${error.message}`);
     if (error instanceof OptionError) command.error(`error: ${flagged(error.message)}`);
+    if (error instanceof StateFileError) throw new Failure('store_unreadable', error.message, { cause: error });
     throw new Failure(
       'port_unavailable',
       "the emulator can't listen there; choose another --host, --port or --frontend-port",

@@ -28,12 +28,12 @@ import { type LoginRequest, type LoginResult, login } from './login.ts';
 import type { Observations } from './observations.ts';
 import { serveOpenApi } from './openapi/serve.ts';
 import { OptionError } from './option-error.ts';
-import { type EmulatorOptions, type Settings, settingsFrom } from './options.ts';
-import { createPortal } from './portal.ts';
+import type { EmulatorOptions, Settings } from './options.ts';
+import { recall, recallAuthority } from './recall.ts';
 import { reset } from './reset.ts';
 import { stateId } from './state.ts';
 import { type Switches, type SwitchOptions, switchesIn } from './switches.ts';
-import { createEmulatorAuthority, createTls, writeCaFile } from './tls.ts';
+import { createTls, writeCaFile } from './tls.ts';
 import type { ClockView } from './virtual-clock.ts';
 import { type WaitingLogin, waitingLogins } from './waiting-logins.ts';
 
@@ -117,18 +117,15 @@ export interface Emulator extends AsyncDisposable {
 
 /**
  * Starts a portal emulator: the endpoints of the specification on two origins of this machine, with a state of its own
- * in memory.
- * @throws OptionError where an option is no good; the listener's own error where a port is taken
+ * in memory, or in a file.
+ * @throws OptionError where an option is no good; StateFileError where the state file is no good; the listener's own error where a port is taken
  */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
-  const settings = settingsFrom(options);
   const addresses = { base: '', frontend: '' };
-  const portal = createPortal(settings, () => addresses);
+  const { settings, portal, memory } = await recall(options, () => addresses);
   const log = new RequestLog();
 
-  const tls = settings.tls
-    ? await createTls(await createEmulatorAuthority(), { ...settings, now: portal.now() })
-    : null;
+  const tls = settings.tls ? await createTls(await recallAuthority(memory), { ...settings, now: portal.now() }) : null;
   const base = createServer(portal, log, tls);
   serveConfig(base, portal);
   serveCodeGet(base, portal);
@@ -156,6 +153,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const close = async () => {
     await Promise.all([lines.base.close(), lines.frontend.close()]);
     await Promise.all([base.close(), frontend.close()]);
+    memory.end();
   };
   try {
     await base.listen({ host: settings.host, port: settings.port });

@@ -100,6 +100,6 @@ export class HelperRuns {
 }
 
 /** A memory for the polls of one run. */
-function newPolls(): Recent<Poll> {
+export function newPolls(): Recent<Poll> {
   return new Recent<Poll>(POLLS);
 }

@@ -22,6 +22,7 @@ export type {
   EmulatorOptions,
   UserOptions,
 } from './options.ts';
+export { StateFileError } from './state-file-error.ts';
 export type { Switches, SwitchOptions } from './switches.ts';
 export { ClockError, type ClockView } from './virtual-clock.ts';
 export type { WaitingLogin } from './waiting-logins.ts';

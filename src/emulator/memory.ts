@@ -14,8 +14,13 @@ export interface Memory {
   key(purpose: 'states' | 'tokens'): Buffer;
   /** A fresh key for a purpose, instead of the one before. */
   newKey(purpose: 'states' | 'tokens'): Buffer;
+  /** Something that is kept by name, or null. */
+  setting(name: string): string | null;
+  keepSetting(name: string, value: string): void;
   /** Does several writes at once: a crash leaves all of them behind or none. */
   together<Result>(work: () => Result): Result;
+  /** Nothing is kept from here on. */
+  end(): void;
 }
 
 /** A memory that ends with the process. */
@@ -25,5 +30,8 @@ export const PASSING: Memory = {
   runs: null,
   key: () => randomBytes(32),
   newKey: () => randomBytes(32),
+  setting: () => null,
+  keepSetting: () => {},
   together: (work) => work(),
+  end: () => {},
 };

@@ -44,6 +44,8 @@ export interface EmulatorOptions extends SwitchOptions {
   readonly clients?: readonly ClientOptions[] | undefined;
   /** Default: `demo` with the password `demo`, which the login page then says. */
   readonly users?: readonly UserOptions[] | undefined;
+  /** The file in which everything issued outlives the process, made where there is none. Default: none is kept. */
+  readonly state?: string | undefined;
   /** Both origins speak HTTPS, with a certificate of a private CA of the emulator's own. Default: false. */
   readonly tls?: boolean | undefined;
   /** With `tls`: where the CA's certificate is written (PEM), for clients to trust. Default: nowhere. */
@@ -72,6 +74,7 @@ export interface Settings extends Switches {
   readonly firstUser: UserOptions;
   /** Nobody named users, so a person can only know from the page how to log in. */
   readonly demoUser: boolean;
+  readonly state: string | null;
   readonly tls: boolean;
   readonly caFile: string | null;
   readonly showSecrets: boolean;
@@ -111,6 +114,7 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     firstUser: usersByName.first,
     demoUser: options.users === undefined,
     ...switched(switchesGiven(options)),
+    state: options.state ?? null,
     tls: options.tls ?? false,
     caFile: options.caFile ?? null,
     showSecrets: options.showSecrets ?? false,

@@ -5,7 +5,7 @@ import { Grants } from './grants.ts';
 import { HelperRuns } from './helper-runs.ts';
 import { IssuedSecrets } from './issued-secrets.ts';
 import { Judge } from './judge.ts';
-import { type Memory, PASSING } from './memory.ts';
+import type { Memory } from './memory.ts';
 import type { Settings } from './options.ts';
 import { RequestRates } from './request-rates.ts';
 import { States } from './state.ts';
@@ -42,7 +42,7 @@ export interface Portal {
 }
 
 /** A portal that has seen nothing yet, or what its memory holds. */
-export function createPortal(settings: Settings, origins: () => Origins, memory: Memory = PASSING): Portal {
+export function createPortal(settings: Settings, origins: () => Origins, memory: Memory): Portal {
   const clock = new VirtualClock(settings.clock);
   const now = () => clock.now().wall;
   const issued = new IssuedSecrets();

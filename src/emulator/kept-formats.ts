@@ -1,0 +1,70 @@
+import * as v from 'valibot';
+import type { AuthorizationCode } from './authorization-codes.ts';
+import type { Grant } from './grants.ts';
+import { type HelperRun, newPolls } from './helper-runs.ts';
+
+/** How something is written into the state file, and read from it. */
+export interface Format<T> {
+  write(value: T): string;
+  /** @throws ValiError where it is damaged */
+  read(text: string): T;
+}
+
+const text = v.string();
+const orNull = v.nullable(v.string());
+const number = v.number();
+
+const Claims = v.strictObject({ grantId: text, generation: number, issuedAt: number, lifetime: number });
+
+const GrantRow = v.strictObject({
+  id: text,
+  clientId: text,
+  user: text,
+  scope: orNull,
+  createdAt: number,
+  refreshedAt: number,
+  generation: number,
+  revoked: v.boolean(),
+  accessFrom: number,
+  presented: v.array(number),
+  successors: v.array(v.strictTuple([number, Claims])),
+});
+
+export const grantFormat: Format<Grant> = {
+  write({ inFlight: _, presented, successors, ...grant }) {
+    return JSON.stringify({ ...grant, presented: [...presented], successors: [...successors] });
+  },
+  read(row) {
+    const { presented, successors, ...grant } = v.parse(GrantRow, JSON.parse(row));
+    return { ...grant, inFlight: 0, presented: new Set(presented), successors: new Map(successors) };
+  },
+};
+
+const CodeRow = v.strictObject({
+  clientId: text,
+  user: text,
+  scope: orNull,
+  stateId: orNull,
+  redirectUri: orNull,
+  value: text,
+  issuedAt: number,
+  grantId: orNull,
+});
+
+export const codeFormat: Format<AuthorizationCode> = {
+  write: (code) => JSON.stringify(code),
+  read: (row) => v.parse(CodeRow, JSON.parse(row)),
+};
+
+const RunRow = v.strictObject({
+  state: v.strictObject({ id: text, clientId: text, redirectUrl: orNull, expiresAt: number }),
+  code: orNull,
+  done: v.boolean(),
+  login: v.nullable(v.strictObject({ jwt: text, openedAt: number })),
+});
+
+/** Without the polls. */
+export const runFormat: Format<HelperRun> = {
+  write: ({ state, code, done, login }) => JSON.stringify({ state, code, done, login }),
+  read: (row) => ({ ...v.parse(RunRow, JSON.parse(row)), polls: newPolls() }),
+};

@@ -1,0 +1,204 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { logFile, rememberSecrets } from '../support/logs.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import {
+  get,
+  HEATER,
+  type HelperConfig,
+  obtainTokens,
+  post,
+  refresh,
+  start,
+  stateOf,
+  type Tokens,
+} from './portal-client.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+
+interface FirstLine {
+  readonly base_url: string;
+  readonly frontend_url: string;
+  readonly client_id: string;
+  readonly client_secret: string;
+  readonly ca_file?: string;
+}
+
+/** The emulator in a process of its own. */
+async function launch(...args: string[]) {
+  const child = spawn(process.execPath, [MAIN, 'emulator', '--json', ...args], {
+    stdio: ['ignore', 'pipe', openSync(logFile('emulator'), 'w')],
+  });
+  if (child.stdout === null) throw new Error('no output');
+  const lines = createInterface({ input: child.stdout });
+  const [line] = (await once(lines, 'line')) as [string];
+  const first = JSON.parse(line) as FirstLine;
+  rememberSecrets([first.client_secret]);
+  return {
+    first,
+    async kill() {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    },
+    [Symbol.dispose]: () => {
+      child.kill('SIGKILL');
+    },
+  };
+}
+
+const form = ({ client_id, client_secret }: FirstLine, more: Record<string, string>) => ({
+  client_id,
+  client_secret,
+  ...more,
+});
+
+async function json<T>(answer: Promise<Response>): Promise<T> {
+  const response = await answer;
+  expect(response.status).toBe(200);
+  return (await response.json()) as T;
+}
+
+test('after a kill everything issued works on, at the same addresses: tokens, codes, links, keys and the client', async () => {
+  using folder = stateFolder();
+  const args = ['--state', join(folder.path, 'emulator.db'), '--auto-login'];
+  using before = await launch(...args);
+  const { base_url, frontend_url, client_id } = before.first;
+  const token = (more: Record<string, string>) => post(`${frontend_url}/sso/token`, form(before.first, more));
+  const config = () =>
+    json<HelperConfig>(fetch(`${base_url}/external/oauth2helper/config/${client_id}`, { method: 'POST' }));
+  const code = async (urls: HelperConfig) => {
+    await fetch(urls.authorize_url);
+    return (await json<{ code: string }>(get(urls.code_url))).code;
+  };
+  const exchange = async (value: string) => json<Tokens>(token({ grant_type: 'authorization_code', code: value }));
+  const first = await exchange(await code(await config()));
+  const second = await json<Tokens>(token({ grant_type: 'refresh_token', refresh_token: first.refresh_token }));
+  const [unused, unopened] = [await config(), await config()];
+  const usedUrls = await config();
+  const used = await code(usedUrls);
+  const other = await exchange(used);
+  const waiting = await code(unused);
+  await before.kill();
+
+  const ports = ['--port', new URL(base_url).port, '--frontend-port', new URL(frontend_url).port];
+  using after = await launch(...args, ...ports);
+  expect(after.first).toEqual(before.first);
+  expect((await get(`${base_url}/api/whoami`, { authorization: `Bearer ${second.access_token}` })).status).toBe(200);
+  expect((await token({ grant_type: 'refresh_token', refresh_token: first.refresh_token })).status).toBe(400);
+  const third = await json<Tokens>(token({ grant_type: 'refresh_token', refresh_token: second.refresh_token }));
+  expect((await json<{ code: string }>(get(unused.code_url))).code).toBe(waiting);
+  const fourth = await exchange(waiting);
+  const fifth = await exchange(await code(unopened));
+  expect((await fetch(usedUrls.authorize_url)).status).toBe(400);
+  expect((await token({ grant_type: 'authorization_code', code: used })).status).toBe(400);
+  expect((await token({ grant_type: 'refresh_token', refresh_token: other.refresh_token })).status).toBe(400);
+  const { grants } = await json<{ grants: { generation: number; revoked: boolean }[] }>(
+    get(`${base_url}/_emulator/grants`),
+  );
+  expect(grants.map(({ generation, revoked }) => [generation, revoked]).toSorted()).toEqual([
+    [1, false],
+    [1, false],
+    [1, true],
+    [3, false],
+  ]);
+  rememberSecrets([first, second, other, third, fourth, fifth].flatMap((one) => [one.access_token, one.refresh_token]));
+});
+
+test('a rotation is on disk before its answer goes out: kills at any time lose none', async () => {
+  using folder = stateFolder();
+  const args = ['--state', join(folder.path, 'emulator.db'), '--auto-login'];
+  let held: Tokens | null = null;
+  let ports: string[] = [];
+  for (let round = 0; round < 4; round += 1) {
+    using emulator = await launch(...args, ...ports);
+    const { base_url, frontend_url, client_id } = emulator.first;
+    ports = ['--port', new URL(base_url).port, '--frontend-port', new URL(frontend_url).port];
+    if (held === null) {
+      const urls = await json<HelperConfig>(
+        fetch(`${base_url}/external/oauth2helper/config/${client_id}`, { method: 'POST' }),
+      );
+      await fetch(urls.authorize_url);
+      const { code } = await json<{ code: string }>(get(urls.code_url));
+      const body = form(emulator.first, { grant_type: 'authorization_code', code });
+      held = await json<Tokens>(post(`${frontend_url}/sso/token`, body));
+    }
+    for (let i = 0; i <= 3 * round; i += 1) {
+      const body = form(emulator.first, { grant_type: 'refresh_token', refresh_token: held.refresh_token });
+      held = await json<Tokens>(post(`${frontend_url}/sso/token`, body));
+      rememberSecrets([held.access_token, held.refresh_token]);
+    }
+    await emulator.kill();
+  }
+});
+
+test('the CA, waiting logins and revocations are kept, a reset empties the file, and it is closed to others', async () => {
+  using folder = stateFolder();
+  const state = join(folder.path, 'emulator.db');
+  let ca: string | null = null;
+  let revoked = '';
+  {
+    await using emulator = await start({ state, tls: true });
+    ca = emulator.ca;
+    expect(statSync(state).mode & 0o777).toBe(0o600);
+    await expect(start({ state })).rejects.toThrow(/^another emulator has the state .*emulator.db: stop it/);
+  }
+  {
+    await using emulator = await start({ state, tls: true });
+    expect(emulator.ca).toBe(ca);
+  }
+  {
+    await using emulator = await start({ state });
+    revoked = (await obtainTokens(emulator)).refresh_token;
+    emulator.revoke(emulator.grants()[0]?.id ?? '');
+    const answer = await fetch(`${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}`, { method: 'POST' });
+    await get(((await answer.json()) as HelperConfig).authorize_url);
+  }
+  {
+    await using emulator = await start({ state });
+    expect((await refresh(emulator, revoked)).status).toBe(400);
+    const [waiting] = emulator.logins();
+    const { location } = await emulator.login({ state: waiting?.state ?? '', user: 'alice' });
+    expect(stateOf(location)).not.toBe('');
+    await emulator.reset();
+  }
+  await using emulator = await start({ state });
+  expect([emulator.grants(), emulator.logins()]).toEqual([[], []]);
+});
+
+test('without a client of their own, emulators on one state have the same one', async () => {
+  using folder = stateFolder();
+  const state = join(folder.path, 'emulator.db');
+  const seen: string[][] = [];
+  for (let i = 0; i < 2; i += 1) {
+    await using emulator = await startEmulator({ state });
+    seen.push([emulator.clientId, emulator.clientSecret]);
+  }
+  expect(seen[0]).toEqual(seen[1]);
+});
+
+test('what is no state file, or a newer version’s, is refused in one line and left as it is', async () => {
+  using folder = stateFolder();
+  const at = (name: string) => join(folder.path, name);
+  writeFileSync(at('text'), 'This is somebody’s diary and no database at all.\n'.repeat(50));
+  new Database(at('foreign')).exec('CREATE TABLE diary (day TEXT)').close();
+  await (await start({ state: at('newer') })).close();
+  const newer = new Database(at('newer'));
+  newer.pragma('user_version = 7');
+  newer.close();
+  await expect(start({ state: at('text') })).rejects.toThrow(/^the file .*text is no state of an emulator: choose/);
+  await expect(start({ state: at('foreign') })).rejects.toThrow(
+    /^the file .*foreign is no state of an emulator: choose/,
+  );
+  await expect(start({ state: at('newer') })).rejects.toThrow(/newer was written by a newer version \(schema 7, known/);
+  await expect(start({ state: at('none/at/all') })).rejects.toThrow(/^the state .*can't be opened \(ENOENT\)/);
+  await expect(start({ state: folder.path })).rejects.toThrow(/^the state .*can't be opened/);
+  const kept = new Database(at('newer'));
+  expect(kept.pragma('user_version', { simple: true })).toBe(7);
+  kept.close();
+});
