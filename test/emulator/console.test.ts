@@ -302,6 +302,7 @@ describe('a person with a browser', () => {
     expect(await flaws(page)).toEqual([]);
     if (IMAGES !== null && window === DESKTOP) {
       await mkdir(IMAGES, { recursive: true });
+      await page.setViewportSize({ width: 1200, height: 720 });
       await writeFile(join(IMAGES, 'emulator-console.png'), await page.screenshot({ scale: 'css' }));
     }
     await section('Requests').locator('summary').first().click();

@@ -98,6 +98,6 @@ dialog::backdrop{background:#0009}
 dialog .buttons{justify-content:flex-end}
 @media(max-width:60rem){main{grid-template-columns:minmax(0,1fr);padding:.75rem .75rem 5rem;gap:.75rem}.column{gap:.75rem}
 header{padding:.25rem 1rem}nav{display:flex}section{padding:.9rem}}
-@media(max-width:34rem){html{scroll-padding-top:6.5rem}summary{flex-wrap:wrap;padding:.4rem .25rem}.what{flex:1 1 50%}.about{flex:1 1 40%;padding-left:1.5rem}
+@media(max-width:34rem){html{scroll-padding-top:6.5rem}summary{flex-wrap:wrap;padding:.4rem .25rem}.what{flex:1 1 50%}.about{flex:1 1 40%;padding-left:1.5rem;white-space:normal}
 .time{margin:0;flex-basis:100%;order:1}#reset{margin-left:auto}.setting{grid-template-columns:minmax(0,1fr) 9rem}}
 `;

@@ -29,7 +29,7 @@ export const clock: Part = part<Clock>(
 );
 
 /** The emulator's time as far as the page knows, in milliseconds since 1970; null where it does not know. */
-export function emulatedNow(): number | null {
+function emulatedNow(): number | null {
   return known === null ? null : known.wall + pageTime() - known.at;
 }
 

@@ -43,7 +43,7 @@ function row(fault: Fault): HTMLElement {
   return make(
     'li',
     { class: 'entry' },
-    make('div', {}, make('b', {}, what), make('p', { class: 'quiet' }, [count, ...details].join(' · '))),
+    make('div', {}, make('b', {}, what), make('p', { class: 'quiet' }, [`fault ${id}`, count, ...details].join(' · '))),
     button('Remove', () => change('DELETE', `faults/${encodeURIComponent(id)}`, null, 'The fault is removed.'), {
       'aria-label': `Remove the fault ${what}`,
     }),

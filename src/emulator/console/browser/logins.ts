@@ -1,9 +1,8 @@
 import { change } from './api.ts';
-import { emulatedNow } from './clock.ts';
 import { button, find, make, showList } from './dom.ts';
 import { type Part, part } from './part.ts';
 import { clientName, start } from './start.ts';
-import { clockTime, duration } from './times.ts';
+import { clockTime } from './times.ts';
 
 /** A user who is waited for at a login. */
 interface Login {
@@ -31,7 +30,6 @@ function row({ state, client, opened, expires }: Login): HTMLElement {
   const name = clientName(client);
   const logIn = (user: string) => change('POST', 'login', { state, user }, `${user} is logged in for ${name}.`);
   const refuse = () => change('POST', 'login', { state, deny: true }, `The login for ${name} is refused.`);
-  const left = (Date.parse(expires) - (emulatedNow() ?? Date.parse(opened))) / 1000;
   return make(
     'li',
     {},
@@ -39,7 +37,7 @@ function row({ state, client, opened, expires }: Login): HTMLElement {
       'p',
       { class: 'row' },
       make('b', {}, name),
-      make('span', { class: 'quiet' }, `since ${clockTime(opened)}, for ${duration(left)}`),
+      make('span', { class: 'quiet' }, `since ${clockTime(opened)}, until ${clockTime(expires)}`),
     ),
     make(
       'div',

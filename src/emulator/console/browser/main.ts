@@ -30,10 +30,11 @@ async function refresh(...these: readonly Part[]): Promise<void> {
     await new Promise(requestAnimationFrame);
   }
   refreshing = false;
+  showSections();
 }
 
 function refreshAll(): void {
-  void refresh(...Object.values(parts)).then(showSections);
+  void refresh(...Object.values(parts));
 }
 
 /** The links to the sections that are there, for phones. */

@@ -17,6 +17,8 @@ export interface Entry {
   readonly form: Readonly<Record<string, string>>;
   readonly authorization: string | null;
   readonly status: number | null;
+  /** The id of the fault that struck it. */
+  readonly fault?: string;
   /** Members of the answer. */
   readonly answer?: Readonly<Record<string, string | number | boolean | null>>;
 }
@@ -73,9 +75,12 @@ function show(): void {
 }
 
 function row(entry: Entry): HTMLElement {
-  const { time, endpoint, client, method, url, query, form, authorization, status, answer = {} } = entry;
+  const { time, endpoint, client, method, url, query, form, authorization, status, fault, answer = {} } = entry;
   const who = client === null ? null : clientName(client);
-  const about = [endpoint === 'unknown' ? url : null, form['grant_type'], who].filter((one) => typeof one === 'string');
+  const struck = fault === undefined ? null : `fault ${fault}`;
+  const about = [endpoint === 'unknown' ? url : null, form['grant_type'], who, struck].filter(
+    (one) => typeof one === 'string',
+  );
   const facts = make('dl', { class: 'facts' }, fact('path', url));
   if (client !== null) facts.append(fact('client', client));
   if (authorization !== null) facts.append(fact('authorization', authorization));
