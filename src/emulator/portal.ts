@@ -43,11 +43,11 @@ export interface Portal {
 
 /** A portal that has seen nothing yet, or what its memory holds. */
 export function createPortal(settings: Settings, origins: () => Origins, memory: Memory): Portal {
-  const clock = new VirtualClock(settings.clock);
+  const changes = new Changes();
+  const clock = new VirtualClock(settings.clock, () => changes.changed('clock'));
   const now = () => clock.now().wall;
   const issued = new IssuedSecrets();
   const judge = new Judge();
-  const changes = new Changes();
   const switchboard = new Switchboard(settings, () => changes.changed('settings'));
   return {
     get settings() {

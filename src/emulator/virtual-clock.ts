@@ -19,11 +19,14 @@ const FURTHEST = 100 * 365.25 * 86_400;
 /** A clock that runs with another one, and can be put ahead of it: codes, states and tokens then expire at once. */
 export class VirtualClock implements EmulatorClock {
   readonly #clock: EmulatorClock;
+  readonly #advanced: () => void;
   /** Milliseconds. */
   #offset = 0;
 
-  constructor(clock: EmulatorClock) {
+  /** @param advanced called when the clock was put ahead */
+  constructor(clock: EmulatorClock, advanced: () => void) {
     this.#clock = clock;
+    this.#advanced = advanced;
   }
 
   now(): { readonly wall: number } {
@@ -44,6 +47,7 @@ export class VirtualClock implements EmulatorClock {
       throw new ClockError(`advance: found ${seconds}; allowed is a number of seconds, 0 or more, ${FURTHEST} in all`);
     }
     this.#offset = offset;
+    this.#advanced();
   }
 
   /** Goes back to the time of the clock it was given. */

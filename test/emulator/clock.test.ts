@@ -86,6 +86,18 @@ test('an advance that is negative, endless or no number is refused by name, and 
   expect(emulator.clock.offset).toBe(0);
 });
 
+test('whoever follows the events learns that the clock was put ahead', async () => {
+  await using emulator = await start();
+  const events = await fetch(`${emulator.baseUrl}/_emulator/events`);
+  emulator.advance(60);
+  let text = '';
+  for await (const piece of (events.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
+    text += piece;
+    if (text.includes('"what":"clock"')) break;
+  }
+  expect(text).toContain('event: change\n');
+});
+
 test('two emulators in one process share no time', async () => {
   await using one = await start();
   await using two = await start();

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { Agent, request } from 'undici';
 import { expect, test } from 'vitest';
@@ -214,6 +214,18 @@ test('origin_down of the base origin by the API: it answers, goes down, and come
   await expect(get(emulator.baseUrl)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
   await expect.poll(() => get(emulator.baseUrl).then(({ status }) => status, String), { timeout: 3000 }).toBe(404);
   expect(emulator.faults).toMatchObject([{ hits: 1, left: 0 }]);
+});
+
+test('an origin whose port another program took meanwhile comes back as soon as that is gone', async () => {
+  await using emulator = await start();
+  const { id } = emulator.addFault({ kind: 'origin_down', origin: 'base' });
+  const { hostname, port } = new URL(emulator.baseUrl);
+  const squatter = createServer((socket) => socket.destroy()).listen(Number(port), hostname);
+  await once(squatter, 'listening');
+  await emulator.removeFault(id);
+  await expect(get(emulator.baseUrl)).rejects.toThrow();
+  squatter.close();
+  await expect.poll(() => get(emulator.baseUrl).then(({ status }) => status, String), { timeout: 4000 }).toBe(404);
 });
 
 test('over TLS resets are resets, origins go down and come back, and handshakes can fail', async () => {
