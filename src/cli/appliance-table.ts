@@ -44,7 +44,7 @@ function remark({ name, state, problem, authorize_url }: ApplianceStatus, now: n
   const lines: string[] = [];
   if (problem !== null) {
     const what = printable(problem.message);
-    lines.push(`${name}: ${what} (since ${ago(problem.since, now)}): ${whatToDo(problem.code, name)}`);
+    lines.push(`${name}: ${what}. Noticed ${ago(problem.since, now)}; ${whatToDo(problem.code, name)}`);
   } else if (state === 'unpaired' && authorize_url === undefined) {
     lines.push(`${name}: not paired yet: latchkey pair ${name}`);
   } else if (state === 'needs_pairing') {

@@ -8,7 +8,7 @@ export function unpairCommand(): Command {
   return new Command('unpair')
     .description("forget an appliance's grant; it stays registered")
     .argument('<name>', "the appliance's name")
-    .option('--yes', 'do not ask back')
+    .option('--yes', 'do not ask back (without a terminal nothing is asked)')
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
       const question = `Forget the grant of ${name}? Somebody has to log in again before it gets tokens.`;

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { homedir, hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -137,6 +138,12 @@ export async function controlSockets(file: string | undefined, env: NodeJS.Proce
  */
 export function requirePortal(configuration: Configuration): Configuration {
   if (configuration.portals.length > 0) return configuration;
+  if (!existsSync(configuration.file)) {
+    throw new Failure(
+      'config_invalid',
+      `there is no configuration at ${configuration.file}: write one, name another with --config, or try Latchkey out with "latchkey serve --test-mode"`,
+    );
+  }
   throw invalidAt(
     configuration.file,
     'portals',
@@ -158,7 +165,11 @@ async function readTable(path: string, named: boolean): Promise<RawTable> {
       const [reason] = cause.message.split('\n');
       throw new Failure('config_invalid', `${path}, line ${cause.line}: ${reason}`);
     }
-    throw new Failure('config_invalid', `the configuration ${path} can't be read`, { cause });
+    throw new Failure(
+      'config_invalid',
+      `the configuration ${path} can't be read: name one that is there and that this user may read`,
+      { cause },
+    );
   }
 }
 

@@ -85,11 +85,13 @@ export function openDesk(context: DeskContext): Administration {
     async token(name) {
       const handOut = await handOuts.handOut(appliances.named(name).id, null);
       if (handOut.kind === 'token') return handOut;
-      const why =
-        handOut.kind === 'unavailable'
-          ? `has no token for now: try again in ${handOut.retryAfter} s, and see "latchkey status"`
-          : `is not paired: run "latchkey pair ${name}"`;
-      throw new Failure('token_unavailable', `${name} ${why}`);
+      const why = {
+        unavailable: 'has no token for now: "latchkey status" says why',
+        needs_pairing: `must be paired again: run "latchkey pair ${name}"`,
+        not_paired: `is not paired: run "latchkey pair ${name}"`,
+        other_scope: 'has another scope',
+      };
+      throw new Failure('token_unavailable', `${name} ${why[handOut.kind]}`);
     },
     async refresh(name) {
       const appliance = appliances.named(name);

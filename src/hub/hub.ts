@@ -187,6 +187,9 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   running.resolve();
   if (lanConfiguration.mdns) void announcing.moveTo(lan.current.address);
   if (configuration.pairing.onStart) await pairOnStart(appliances, grants, pairings, log);
+  if (lan.current.address === null && lanConfiguration.address !== 'auto') {
+    log.warn('no interface has the address', { 'lan.address': lanConfiguration.address });
+  }
   log.info('hub started', {
     name,
     id: identity.id,

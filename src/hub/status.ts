@@ -40,7 +40,8 @@ function stateOf({ health }: HeldGrant, problem: Problem | null): ApplianceState
 
 function problemOf({ grant, health }: HeldGrant, remaining: number | null, now: Instant): Problem | null {
   if (health.kind !== 'good') return health.problem;
-  if (remaining !== null) return null;
+  if (remaining !== null && remaining > 0) return null;
+  if (remaining === 0) return { code: 'portal_unreachable', message: 'The portal has not answered yet', since: now };
   const message = `The hub was started anew and does not know how old this token is (it is from ${instant(grant.obtained.wall)}): it is refreshed first`;
   return { code: 'clock_unknown', message, since: now };
 }

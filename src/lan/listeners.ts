@@ -46,12 +46,28 @@ export async function listen<Server extends HttpServer | HttpsServer>(
 /** The open connections of each server. Its own list has none that is still in the TLS handshake. */
 const connections = new WeakMap<HttpServer, Set<Socket>>();
 
+/** Of all the connections that a server takes, one address gets a part: no device can shut the others out. */
+const MOST_FROM_ONE_ADDRESS = 250;
+
 function follow(server: HttpServer): void {
   const open = new Set<Socket>();
+  const byAddress = new Map<string, number>();
   connections.set(server, open);
   server.on('connection', (socket: Socket) => {
+    const address = socket.remoteAddress ?? '';
+    const count = (byAddress.get(address) ?? 0) + 1;
+    if (count > MOST_FROM_ONE_ADDRESS) {
+      socket.destroy();
+      return;
+    }
+    byAddress.set(address, count);
     open.add(socket);
-    socket.once('close', () => open.delete(socket));
+    socket.once('close', () => {
+      open.delete(socket);
+      const left = (byAddress.get(address) ?? 1) - 1;
+      if (left === 0) byAddress.delete(address);
+      else byAddress.set(address, left);
+    });
   });
 }
 
@@ -73,19 +89,15 @@ export async function close(servers: readonly (HttpServer | HttpsServer)[], time
   );
 }
 
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another program has it; stop that program or choose another port',
+  EACCES: 'this user may not open it; choose a port above 1023',
+};
+
 function unavailable(key: string, host: string, port: number, cause: unknown): Failure {
   const code = cause instanceof Error && 'code' in cause ? cause.code : '';
-  const reason =
-    code === 'EADDRINUSE'
-      ? 'another program has it'
-      : code === 'EACCES'
-        ? 'this user may not open it'
-        : 'it can not be opened';
-  return new Failure(
-    'port_unavailable',
-    `${key}: port ${port} on ${host}: ${reason}; stop that program or choose another port`,
-    {
-      cause,
-    },
-  );
+  const message = NO_SUCH_ADDRESS.includes(String(code))
+    ? `lan.listen: ${host} is no address of this machine; name one that is, or leave the key out`
+    : `${key}: port ${port} on ${host}: ${REASONS[String(code)] ?? 'it can not be opened; choose another port'}`;
+  return new Failure('port_unavailable', message, { cause });
 }

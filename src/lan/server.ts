@@ -103,7 +103,12 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
       reply.raw.writeHead(statusCode, { 'content-type': 'text/plain; charset=utf-8' }).end(`${UNREADABLE}\n`);
     },
   });
-  app.addHook('onRequest', async ({ headers }, reply) => {
+  app.addHook('onRequest', async ({ headers, raw }, reply) => {
+    // RFC 9112, 3.2: one Host, and no other address that would win over it.
+    const hosts = raw.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');
+    if (hosts.length > 1 || raw.url?.startsWith('/') !== true) {
+      return reply.code(400).type('text/plain; charset=utf-8').send(UNREADABLE);
+    }
     if (isOwnHost(headers.host, names)) return;
     return reply
       .code(421)

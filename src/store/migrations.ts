@@ -47,7 +47,7 @@ export function migrate(database: Database): void {
   if (version > MIGRATIONS.length) {
     throw new Failure(
       'store_unreadable',
-      `the store has schema ${version}, written by a newer Latchkey; this one knows schemas up to ${MIGRATIONS.length}: install the newer version again, or restore a backup`,
+      `the store has schema ${version}, written by a newer Latchkey; this one knows schemas up to ${MIGRATIONS.length}: install the newer version again, or put back a copy of the state directory`,
     );
   }
   for (const [index, step] of MIGRATIONS.entries()) {

@@ -138,7 +138,7 @@ function read<const Schema extends v.GenericSchema>(
   try {
     return v.parse(schema, JSON.parse(text));
   } catch (cause) {
-    throw new Failure('store_unreadable', `${where} is damaged: restore a backup`, { cause });
+    throw new Failure('store_unreadable', `${where} is damaged: put back a copy of the state directory`, { cause });
   }
 }
 

@@ -26,7 +26,11 @@ export function jweSealing(key: Uint8Array): Sealing {
     async open(row, sealed) {
       const options = { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] };
       const { plaintext, protectedHeader } = await compactDecrypt(sealed, key, options).catch((cause: unknown) => {
-        throw new Failure('store_key_wrong', `${row} can't be opened with this store key, or was damaged`, { cause });
+        throw new Failure(
+          'store_key_wrong',
+          `the store was sealed with another store.key, or ${row} in it was damaged: put the right key back`,
+          { cause },
+        );
       });
       if (protectedHeader['row'] !== row) {
         throw new Failure(

@@ -42,7 +42,13 @@ export class SqliteStore implements Store, Disposable {
     if (before === 0) {
       throw new Failure(
         'store_unreadable',
-        `the store ${path} is an empty file, so its content is lost: restore a backup, or remove the file to start anew`,
+        `the store ${path} is an empty file, so its content is lost: put back a copy of the state directory, or remove the file to start anew`,
+      );
+    }
+    if (before === null && sizeOf(`${path}-wal`) !== null) {
+      throw new Failure(
+        'store_unreadable',
+        `the store ${path} is missing, but its journal ${path}-wal is there: put the file back, or remove the journal to start anew`,
       );
     }
     try {
@@ -263,7 +269,11 @@ function asFailure(error: unknown, path: string): Failure {
     return new Failure('store_unwritable', `another Latchkey has the store ${path} open: stop it first`, { cause });
   }
   if (UNREADABLE.test(code)) {
-    return new Failure('store_unreadable', `the store ${path} can't be read (${code}): restore a backup`, { cause });
+    return new Failure(
+      'store_unreadable',
+      `the store ${path} can't be read (${code}): put back a copy of the state directory`,
+      { cause },
+    );
   }
   const what = FULL.test(code) ? 'the disk is full: make room' : `it can't be written (${code || cause.message})`;
   return new Failure('store_unwritable', `the store ${path}: ${what}`, { cause });

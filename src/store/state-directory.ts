@@ -57,7 +57,7 @@ export async function storeKey(
   if ((await stat(join(stateDirectory, 'latchkey.db')).catch(() => null)) !== null) {
     throw new Failure(
       'store_key_wrong',
-      `the store key ${path} is missing, and ${join(stateDirectory, 'latchkey.db')} can't be opened without it: put the key back, or restore a backup`,
+      `the store key ${path} is missing, and ${join(stateDirectory, 'latchkey.db')} can't be opened without it: put the key back, or put back a copy of the state directory`,
     );
   }
   const text = freshKey();

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdtempSync } from 'node:fs';
+import { appendFileSync, chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { serveControl } from '../../src/control/server.ts';
 import { createLog } from '../../src/system/log.ts';
 import { Household } from '../control/household.ts';
@@ -48,15 +48,17 @@ export function latchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): 
   return start(args, env).ended;
 }
 
-/** Runs a shell command in which `$LATCHKEY` is the program. */
+/** Runs a shell command in which `$LATCHKEY` is the program: one word, whatever the checkout's path is like. */
 export function shell(command: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
-  const LATCHKEY = `${process.execPath} ${main}`;
+  const LATCHKEY = join(mkdtempSync(join(tmpdir(), 'lk-')), 'latchkey');
+  writeFileSync(LATCHKEY, `#!/bin/sh\nexec ${quoted(process.execPath)} ${quoted(main)} "$@"\n`, { mode: 0o755 });
+  chmodSync(dirname(LATCHKEY), 0o755);
   return watch(spawn('bash', ['-c', command], { env: { ...environment, LATCHKEY, ...env } })).ended;
 }
 
 /** Starts `latchkey` on a terminal of its own (a real pty); all it writes comes as standard output. */
 export function onTerminal(args: readonly string[], env: NodeJS.ProcessEnv = {}, columns = 120): Running {
-  const command = [process.execPath, main, ...args].map((word) => `'${word}'`).join(' ');
+  const command = [process.execPath, main, ...args].map(quoted).join(' ');
   const script = ['-qefc', `stty cols ${columns} rows 50; exec ${command}`, '/dev/null'];
   return watch(spawn('script', script, { env: { ...environment, TERM: 'xterm-256color', ...env } }));
 }
@@ -75,6 +77,11 @@ export async function runHousehold() {
     onTerminal: (...args: string[]) => onTerminal(args, env),
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
+}
+
+/** As one word for a shell. */
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 function watch(child: ChildProcess): Running {

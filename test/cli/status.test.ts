@@ -57,7 +57,7 @@ heatpump   needs_pairing  –      –              –             –         
 car        pairing        –      –              –             –             home
 fridge     unpaired       –      –              –             –             home
 
-heatpump: the portal refused the token (since 10 min ago): pair it again: latchkey pair heatpump
+heatpump: the portal refused the token. Noticed 10 min ago; pair it again: latchkey pair heatpump
 car: log in at https://portal.example/authorize?x=1
 fridge: not paired yet: latchkey pair fridge
 `);

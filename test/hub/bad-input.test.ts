@@ -15,7 +15,7 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 /** Runs `serve` with what was prepared for a hub, and stops it where it does not end by itself. */
 function serve(hub: HubProcess, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
   const args = [MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')];
-  const options = { env: { PATH: process.env['PATH'], HOME: hub.directory, ...env }, timeout: 15_000 };
+  const options = { env: { PATH: process.env['PATH'], HOME: hub.directory, ...env }, timeout: 60_000 };
   return new Promise((resolve) => {
     const child = execFile(process.execPath, args, options, (_error, stdout, stderr) =>
       resolve({ status: child.exitCode, stdout, stderr }),

@@ -208,3 +208,25 @@ describe('clients that do not speak HTTP well', () => {
     });
   });
 });
+
+describe('one device that opens connection after connection', () => {
+  it('gets its part of them, and the others are served all the while', async () => {
+    const sockets = Array.from({ length: 400 }, () =>
+      connectPlain({ host: '127.0.0.1', port: hub.httpsPort, localAddress: '127.0.0.2' }),
+    );
+    let dropped = 0;
+    for (const socket of sockets) socket.on('error', () => undefined).once('close', () => dropped++);
+    await expect.poll(() => dropped).toBe(150);
+    await expectAlive();
+    for (const socket of sockets) socket.destroy();
+  });
+});
+
+describe('a request that names two hosts', () => {
+  it.for([
+    ['in two headers', 'GET /ca.pem HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\nconnection: close\r\n\r\n'],
+    ['in its target', 'GET http://evil.example/ca.pem HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n'],
+  ] as const)('%s is refused', async ([, bytes]) => {
+    expect(await client.rawHttp(bytes, 10_000)).toMatch(/^HTTP\/1.1 400 /);
+  });
+});

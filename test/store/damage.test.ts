@@ -84,7 +84,7 @@ test('with another key nothing is opened, nothing is changed, and the message sa
   const before = bytesOf(folder.path);
   await expect(readAll(folder.path, new Uint8Array(KEY_BYTES).fill(8))).rejects.toMatchObject({
     code: 'store_key_wrong',
-    message: expect.stringContaining("can't be opened with this store key"),
+    message: expect.stringContaining('was sealed with another store.key'),
   });
   expect(bytesOf(folder.path)).toEqual(before);
   await readAll(folder.path);
@@ -111,7 +111,7 @@ describe('a database that is no good is refused with a clear message and left as
     expect(error).toBeInstanceOf(Failure);
     expect(error).toMatchObject({
       code: 'store_unreadable',
-      message: expect.stringMatching(/latchkey\.db.*restore a backup/),
+      message: expect.stringMatching(/latchkey\.db.*put back a copy of the state directory/),
     });
     expect(bytesOf(folder.path)).toEqual(before);
   });
@@ -207,4 +207,14 @@ test('a first start on a full disk does not stand in the way of the next one', a
   } finally {
     execFileSync('umount', ['-l', disk]);
   }
+});
+
+test('a database that is gone while its journal is there is not started anew over it', async () => {
+  using folder = stateFolder();
+  using store = open(folder.path);
+  await store.addAppliance(WALLBOX);
+  using copy = stateFolder();
+  writeFileSync(join(copy.path, 'latchkey.db-wal'), readFileSync(join(folder.path, 'latchkey.db-wal')));
+  expect(() => open(copy.path)).toThrow(/latchkey\.db is missing, but its journal .*-wal is there/);
+  expect(readFileSync(join(copy.path, 'latchkey.db-wal'))).toEqual(readFileSync(join(folder.path, 'latchkey.db-wal')));
 });
