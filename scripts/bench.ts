@@ -1,6 +1,7 @@
 // The portal emulator beside its like, in one run: interleaved rounds, the server on core 0, the load on core 1.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -22,6 +23,7 @@ const WARM_UP = quick ? 0.2 : 1;
 const SECONDS = quick ? 0.5 : 3;
 
 const began = new Date();
+const loadBefore = loadavg()[0] ?? 0;
 const starts = new Map<string, { startUp: number; memory: number }[]>();
 for (let i = 0; i < STARTS; i += 1) {
   for (const name of NAMES) {
@@ -73,7 +75,8 @@ for (const { name, startUp, memoryIdle, memoryAfter } of measured) {
   console.log(`start    ${name.padEnd(20)} ${start} ms, ${idle} MB, after the load ${memoryAfter.toFixed(0)} MB`);
 }
 if (!quick) {
-  const results = { began: began.toISOString(), ended: new Date().toISOString(), rounds, measured };
+  const load = [loadBefore, loadavg()[0] ?? 0] as const;
+  const results = { began: began.toISOString(), ended: new Date().toISOString(), load, rounds, measured };
   mkdirSync(join(root, '.cache/bench'), { recursive: true });
   const file = `.cache/bench/emulator-${began.toISOString().replaceAll(':', '-')}.json`;
   writeFileSync(join(root, file), `${JSON.stringify(results, null, 1)}\n`);
