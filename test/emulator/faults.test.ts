@@ -228,6 +228,15 @@ test('an origin whose port another program took meanwhile comes back as soon as 
   await expect.poll(() => get(emulator.baseUrl).then(({ status }) => status, String), { timeout: 4000 }).toBe(404);
 });
 
+test('an emulator that is closed while an origin comes back stays closed', async () => {
+  const emulator = await start();
+  const { id } = emulator.addFault({ kind: 'origin_down', origin: 'base' });
+  const back = emulator.removeFault(id);
+  await emulator.close();
+  await back;
+  await expect(get(emulator.baseUrl)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
+});
+
 test('over TLS resets are resets, origins go down and come back, and handshakes can fail', async () => {
   await using emulator = await start({ tls: true });
   const { port } = new URL(emulator.baseUrl);
