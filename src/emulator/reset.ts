@@ -19,7 +19,7 @@ export async function reset(portal: Portal, log: RequestLog, faults: Faults): Pr
   portal.switchboard.reset();
   portal.clock.reset();
   log.clear();
-  for (const what of ['requests', 'logins', 'grants', 'settings', 'clock', 'faults'] as const) {
+  for (const what of ['requests', 'logins', 'grants', 'clock'] as const) {
     portal.changes.changed(what);
   }
 }

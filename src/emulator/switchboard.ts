@@ -31,5 +31,6 @@ export class Switchboard {
   /** Back to what the emulator was started with. */
   reset(): void {
     this.#settings = this.#start;
+    this.#changed();
   }
 }

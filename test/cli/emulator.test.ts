@@ -1,8 +1,9 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { request } from 'undici';
+import { Agent, request } from 'undici';
 import { expect, test } from 'vitest';
 import { rememberSecrets } from '../support/logs.ts';
 import { latchkey, shell, start } from './command.ts';
@@ -133,6 +134,24 @@ test.each([
   const wrong = await latchkey(['emulator', ...args]);
   expect(wrong).toMatchObject({ status: 2, stdout: '' });
   expect(wrong.stderr).toMatch(problem);
+});
+
+test('a state file that can not be used is a failure in one line', async () => {
+  const failed = await latchkey(['emulator', '--state', '/dev/null/state']);
+  expect(failed).toMatchObject({ status: 1, stdout: '' });
+  expect(failed.stderr).toMatch(/^latchkey: the state \/dev\/null\/state can't be opened \(ENOTDIR\): choose .*\n$/);
+});
+
+test('with TLS the first line names the file of the CA, which goes with the emulator', async () => {
+  const emulator = start(['emulator', '--tls', '--json']);
+  const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
+  rememberSecrets([line['client_secret'] ?? '']);
+  const dispatcher = new Agent({ connect: { ca: readFileSync(line['ca_file'] ?? '', 'utf8') } });
+  expect((await request(`${line['base_url']}/api/whoami`, { dispatcher })).statusCode).toBe(401);
+  await dispatcher.close();
+  emulator.process.kill('SIGTERM');
+  expect((await emulator.ended).status).toBe(0);
+  expect(existsSync(line['ca_file'] ?? '')).toBe(false);
 });
 
 test('a port that is taken is a failure that names it, and the way out', async () => {

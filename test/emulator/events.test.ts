@@ -1,4 +1,7 @@
+import { fastify } from 'fastify';
 import { expect, test } from 'vitest';
+import { Changes } from '../../src/emulator/changes.ts';
+import { serveEvents } from '../../src/emulator/endpoints/events.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { config, get, obtainTokens, start } from './portal-client.ts';
 
@@ -44,10 +47,39 @@ test('requests and changes come as they happen, with the secrets masked', async 
   expect(seen).toContainEqual({ event: 'change', id: undefined, data: { what: 'grants' } });
   await emulator.reset();
   const whats = [];
-  for (let i = 0; i < 6; i += 1) whats.push((await events.next()).data['what']);
-  expect(whats).toEqual(['requests', 'logins', 'grants', 'settings', 'clock', 'faults']);
+  for (let i = 0; i < 5; i += 1) whats.push((await events.next()).data['what']);
+  expect(whats.toSorted()).toEqual(['clock', 'grants', 'logins', 'requests', 'settings']);
   const secrets = emulator.secretsIssued().filter((secret) => JSON.stringify(seen).includes(secret));
   expect(secrets).toEqual([]);
+});
+
+test('a quiet connection shows signs of life, until its listener leaves', async () => {
+  const beats: (() => void)[] = [];
+  let cancelled = 0;
+  const timers = {
+    after(delay: number, run: () => void) {
+      expect(delay).toBe(15_000);
+      beats.push(run);
+      return () => {
+        cancelled += 1;
+      };
+    },
+  };
+  const app = fastify({ forceCloseConnections: true });
+  serveEvents(app, { changes: new Changes(), now: () => 0 }, timers);
+  const leave = new AbortController();
+  const response = await fetch(`${await app.listen({ host: '127.0.0.1', port: 0 })}/_emulator/events`, {
+    signal: leave.signal,
+  });
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let read = '';
+  for (const wanted of [1, 2]) {
+    beats[wanted - 1]?.();
+    while (read.split(': alive\n\n').length <= wanted) read += (await reader?.read())?.value ?? '';
+  }
+  leave.abort();
+  await expect.poll(() => cancelled).toBe(1);
+  await app.close();
 });
 
 test('the events end with the emulator', async () => {

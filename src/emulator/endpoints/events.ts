@@ -21,7 +21,7 @@ const BACKLOG = 1_000_000;
  *
  * 429 where there are too many listeners.
  */
-export function serveEvents(app: FastifyInstance, portal: Portal, timers: EventTimers): void {
+export function serveEvents(app: FastifyInstance, portal: Pick<Portal, 'changes' | 'now'>, timers: EventTimers): void {
   serve(app, '/_emulator/events', null, {
     async GET(request, reply) {
       if (request.method === 'HEAD') return reply.type(EVENT_STREAM).send();
