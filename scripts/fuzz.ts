@@ -28,6 +28,9 @@ const main = join(import.meta.dirname, '../dist/main.js');
 const emulator = spawn(process.execPath, [main, 'emulator', '--json', ...args], {
   stdio: ['ignore', 'pipe', 'inherit'],
 });
+// Whatever ends the run, an error too.
+process.once('exit', () => emulator.kill('SIGKILL'));
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 let ended = false;
 emulator.once('exit', () => {
   ended = true;
