@@ -41,9 +41,17 @@ function stateOf({ health }: HeldGrant, problem: Problem | null): ApplianceState
 function problemOf({ grant, health }: HeldGrant, remaining: number | null, now: Instant): Problem | null {
   if (health.kind !== 'good') return health.problem;
   if (remaining !== null && remaining > 0) return null;
-  if (remaining === 0) return { code: 'portal_unreachable', message: 'The portal has not answered yet', since: now };
+  if (remaining === 0) {
+    return { code: 'portal_unreachable', message: 'The portal has not answered yet', since: endOf(grant, now) };
+  }
   const message = `The hub was started anew and does not know how old this token is (it is from ${instant(grant.obtained.wall)}): it is refreshed first`;
   return { code: 'clock_unknown', message, since: now };
+}
+
+/** When the token at hand ended, on the clock as it is now. */
+function endOf({ obtained, lifetime }: HeldGrant['grant'], now: Instant): Instant {
+  const ago = obtained.boot === now.boot ? now.uptime - obtained.uptime - lifetime : 0;
+  return { ...now, uptime: now.uptime - ago, wall: now.wall - ago };
 }
 
 function instant(wall: number): string {

@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+describe('status while the portal hangs', () => {
+  it('calls an appliance active as long as its token lives, and then says since when the portal does not answer', async () => {
+    await using emulator = await startEmulator({ tokenLifetime: 4 });
+    await using hub = await HubProcess.start({ emulator });
+    await hub.addAppliance('wallbox');
+    await hub.pair('wallbox', emulator);
+    emulator.addFault({ kind: 'hang', endpoint: 'token', times: null });
+    expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
+
+    const first = await eventually(async () => {
+      const { state, problem } = await hub.appliance('wallbox');
+      return state === 'retrying' && problem;
+    });
+    expect(first).toMatchObject({ code: 'portal_unreachable', message: 'The portal has not answered yet' });
+    const later = await eventually(async () => {
+      const { problem } = await hub.appliance('wallbox');
+      return Date.now() - Date.parse(first.since) > 3000 && problem;
+    });
+    // It began when the token ended, and does not move with the clock.
+    expect(Math.abs(Date.parse(later.since) - Date.parse(first.since))).toBeLessThanOrEqual(1000);
+    await hub.kill();
+    rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  });
+});
