@@ -1,0 +1,32 @@
+import { SeededRandom } from '../support/seeded-random.ts';
+
+/** How far an experiment goes: the short form runs with every test, the long one by itself. */
+export interface Scale {
+  readonly long: boolean;
+  /** The same seed makes the same choices; what the machine makes of them in time may differ. */
+  readonly seed: number;
+  /** Tells how far it is. */
+  progress(line: string): void;
+}
+
+/** What came of an experiment. */
+export interface Finding {
+  /** What was counted and measured, by its name with the unit, such as `grants lost` or `memory slope, kB/min`. */
+  readonly figures: Readonly<Record<string, string | number>>;
+  /** Promises that were broken, in one sentence each; empty in a good run. */
+  readonly broken: readonly string[];
+}
+
+/** One attempt to make the hub lose a grant, with the real daemon and emulator as processes. */
+export interface Experiment {
+  /** Short, in the words of docs/reliability.md. */
+  readonly name: string;
+  /** What is done to the hub, and what it promises all the same: one sentence. */
+  readonly promise: string;
+  run(scale: Scale, random: SeededRandom): Promise<Finding>;
+}
+
+/** The short form, as the tests run it. */
+export async function shortForm({ run }: Experiment, seed = 1): Promise<Finding> {
+  return run({ long: false, seed, progress: () => undefined }, new SeededRandom(seed));
+}
