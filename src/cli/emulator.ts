@@ -35,7 +35,10 @@ export function emulatorCommand(): Command {
     .option('--frontend-port <port>', 'port of the frontend URL (default: any free one)', parseWhole)
     .option('--client <id:secret>', 'a client, its id a UUID; may be given again (default: a fresh one)', addClient)
     .option('--user <name:password>', 'somebody who can log in; may be given again (default: demo:demo)', addUser)
-    .option('--state <file>', 'keep what was issued in this file, so that it outlives the process')
+    .option(
+      '--state <file>',
+      'keep what was issued, findings and the clock in this file (not changed switches, faults and the log)',
+    )
     .option('--tls', 'serve both URLs over HTTPS, with a private CA')
     .option('--ca-file <file>', 'where to write the CA with --tls (default: a temporary file, which it names)')
     .option('--show-secrets', 'show codes, tokens and secrets in the request log, for tests')

@@ -1,5 +1,5 @@
 import type { AuthorizationCode } from './authorization-codes.ts';
-import { BoundedMap } from './bounded.ts';
+import { BoundedMap, type Kept } from './bounded.ts';
 import type { Observations } from './observations.ts';
 
 /** Grants, codes and clients that something was noted of. */
@@ -32,28 +32,51 @@ export interface AuthenticationNotes {
   count: number;
 }
 
-/** Watches what clients do, and notes what a good client of the portal never does. It decides nothing. */
+/**
+ * Watches what clients do, and notes what a good client of the portal never does. It decides nothing. What it noted
+ * outlives the process where there is a state file: a test that stops the portal asks for it afterwards.
+ */
 export class Judge {
   readonly observations: Observations = { refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 };
-  #grants = new BoundedMap<GrantNotes>(NOTED);
-  #authentications = new BoundedMap<AuthenticationNotes>(NOTED);
+  readonly #grants: BoundedMap<GrantNotes>;
+  readonly #authentications: BoundedMap<AuthenticationNotes>;
+
+  /** @param kept what was noted before, and where it is kept; null: in memory only */
+  constructor(kept: {
+    readonly notes: Kept<GrantNotes> | null;
+    readonly authentications: Kept<AuthenticationNotes> | null;
+  }) {
+    this.#grants = new BoundedMap(NOTED, kept.notes);
+    this.#authentications = new BoundedMap(NOTED, kept.authentications);
+    for (const { reused, codeRepeated, overlapping } of this.#grants.values()) {
+      this.observations.refreshTokensRepeated += reused;
+      this.observations.codesRepeated += codeRepeated;
+      this.observations.overlappingRefreshes += overlapping;
+    }
+  }
 
   /** A refresh token came that had come before. */
   reused(grant: Subject): void {
     this.observations.refreshTokensRepeated += 1;
-    this.#of(grant.clientId, grant.id).reused += 1;
+    this.#note(grant.clientId, grant.id, (notes) => {
+      notes.reused += 1;
+    });
   }
 
   /** A code came that had been exchanged. */
   codeRepeated({ clientId, grantId }: AuthorizationCode): void {
     this.observations.codesRepeated += 1;
-    this.#of(clientId, grantId ?? '').codeRepeated += 1;
+    this.#note(clientId, grantId ?? '', (notes) => {
+      notes.codeRepeated += 1;
+    });
   }
 
   /** A refresh began while another of the same grant was not answered. */
   overlapped(grant: Subject): void {
     this.observations.overlappingRefreshes += 1;
-    this.#of(grant.clientId, grant.id).overlapping += 1;
+    this.#note(grant.clientId, grant.id, (notes) => {
+      notes.overlapping += 1;
+    });
   }
 
   /**
@@ -63,9 +86,10 @@ export class Judge {
    */
   refreshed(grant: Subject, age: number, lifetime: number): void {
     if (age >= EARLY * lifetime) return;
-    const notes = this.#of(grant.clientId, grant.id);
-    notes.early += 1;
-    notes.earliest = Math.min(notes.earliest, age);
+    this.#note(grant.clientId, grant.id, (notes) => {
+      notes.early += 1;
+      notes.earliest = Math.min(notes.earliest, age);
+    });
   }
 
   authenticationFailed(client: string | null, way: AuthenticationWay): void {
@@ -73,6 +97,7 @@ export class Judge {
     const notes = this.#authentications.get(key) ?? { client, way, count: 0 };
     notes.count += 1;
     this.#authentications.set(key, notes);
+    this.#authentications.keep(key);
   }
 
   grants(): GrantNotes[] {
@@ -86,8 +111,13 @@ export class Judge {
   /** Forgets everything. */
   clear(): void {
     Object.assign(this.observations, { refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 });
-    this.#grants = new BoundedMap(NOTED);
-    this.#authentications = new BoundedMap(NOTED);
+    this.#grants.clear();
+    this.#authentications.clear();
+  }
+
+  #note(client: string, grant: string, change: (notes: GrantNotes) => void): void {
+    change(this.#of(client, grant));
+    this.#grants.keep(grant);
   }
 
   #of(client: string, grant: string): GrantNotes {

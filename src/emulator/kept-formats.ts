@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import type { AuthorizationCode } from './authorization-codes.ts';
 import type { Grant } from './grants.ts';
 import { type HelperRun, newPolls } from './helper-runs.ts';
+import type { AuthenticationNotes, GrantNotes } from './judge.ts';
 
 /** How something is written into the state file, and read from it. */
 export interface Format<T> {
@@ -67,4 +68,34 @@ const RunRow = v.strictObject({
 export const runFormat: Format<HelperRun> = {
   write: ({ state, code, done, login }) => JSON.stringify({ state, code, done, login }),
   read: (row) => ({ ...v.parse(RunRow, JSON.parse(row)), polls: newPolls() }),
+};
+
+const NotesRow = v.strictObject({
+  client: text,
+  grant: text,
+  reused: number,
+  overlapping: number,
+  early: number,
+  earliest: v.nullable(number),
+  codeRepeated: number,
+});
+
+/** JSON has no infinity, which is what `earliest` is before the first early refresh. */
+export const notesFormat: Format<GrantNotes> = {
+  write: (notes) => JSON.stringify(notes),
+  read(row) {
+    const { earliest, ...notes } = v.parse(NotesRow, JSON.parse(row));
+    return { ...notes, earliest: earliest ?? Number.POSITIVE_INFINITY };
+  },
+};
+
+const AuthenticationsRow = v.strictObject({
+  client: orNull,
+  way: v.picklist(['form', 'authorization header', 'none']),
+  count: number,
+});
+
+export const authenticationsFormat: Format<AuthenticationNotes> = {
+  write: (notes) => JSON.stringify(notes),
+  read: (row) => v.parse(AuthenticationsRow, JSON.parse(row)),
 };

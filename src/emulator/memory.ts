@@ -3,6 +3,7 @@ import type { AuthorizationCode } from './authorization-codes.ts';
 import type { Kept } from './bounded.ts';
 import type { Grant } from './grants.ts';
 import type { HelperRun } from './helper-runs.ts';
+import type { AuthenticationNotes, GrantNotes } from './judge.ts';
 
 /** What the emulator keeps beyond its process, or, with {@link PASSING}, does not. */
 export interface Memory {
@@ -10,6 +11,8 @@ export interface Memory {
   readonly grants: Kept<Grant> | null;
   readonly codes: Kept<AuthorizationCode> | null;
   readonly runs: Kept<HelperRun> | null;
+  readonly notes: Kept<GrantNotes> | null;
+  readonly authentications: Kept<AuthenticationNotes> | null;
   /** The key for a purpose, 32 bytes; the same as before where it is kept. */
   key(purpose: 'states' | 'tokens'): Buffer;
   /** A fresh key for a purpose, instead of the one before. */
@@ -28,6 +31,8 @@ export const PASSING: Memory = {
   grants: null,
   codes: null,
   runs: null,
+  notes: null,
+  authentications: null,
   key: () => randomBytes(32),
   newKey: () => randomBytes(32),
   setting: () => null,

@@ -44,7 +44,11 @@ export interface EmulatorOptions extends SwitchOptions {
   readonly clients?: readonly ClientOptions[] | undefined;
   /** Default: `demo` with the password `demo`, which the login page then says. */
   readonly users?: readonly UserOptions[] | undefined;
-  /** The file in which everything issued outlives the process, made where there is none. Default: none is kept. */
+  /**
+   * The file in which everything issued, what was noted of clients and the clock's offset outlive the process, made where
+   * there is none. Switches, faults and the request log are not kept: every start has those of its own options. Default:
+   * nothing is kept.
+   */
   readonly state?: string | undefined;
   /** Both origins speak HTTPS, with a certificate of a private CA of the emulator's own. Default: false. */
   readonly tls?: boolean | undefined;
@@ -129,7 +133,13 @@ function switchesGiven(options: EmulatorOptions): SwitchOptions {
   return Object.fromEntries(Object.entries(options).filter(([name]) => SWITCHES.includes(name)));
 }
 
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
 function client(options: ClientOptions): Client {
+  if (!UUID.test(options.id)) {
+    // Not shown: whoever mixed up the two has put the secret here.
+    throw new OptionError('clients: found an id that is no UUID; allowed is xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx');
+  }
   return {
     id: options.id,
     secret: options.secret,

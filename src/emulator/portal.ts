@@ -44,10 +44,10 @@ export interface Portal {
 /** A portal that has seen nothing yet, or what its memory holds. */
 export function createPortal(settings: Settings, origins: () => Origins, memory: Memory): Portal {
   const changes = new Changes();
-  const clock = new VirtualClock(settings.clock, () => changes.changed('clock'));
+  const clock = new VirtualClock(settings.clock, memory, () => changes.changed('clock'));
   const now = () => clock.now().wall;
   const issued = new IssuedSecrets();
-  const judge = new Judge();
+  const judge = new Judge(memory);
   const switchboard = new Switchboard(settings, () => changes.changed('settings'));
   return {
     get settings() {

@@ -3,6 +3,7 @@ import type { Authority } from '../system/certificates.ts';
 import { type Memory, PASSING } from './memory.ts';
 import { type EmulatorOptions, type Settings, settingsFrom } from './options.ts';
 import { createPortal, type Origins, type Portal } from './portal.ts';
+import { StateFileError } from './state-file-error.ts';
 import { createEmulatorAuthority } from './tls.ts';
 
 /** The start of an emulator: as new, or as its state file has it. */
@@ -13,8 +14,8 @@ export interface Recalled {
 }
 
 /**
- * Opens the state file, if there is to be one, and brings back what is in it: keys, grants, codes, runs, and the client
- * that was made up where none was named.
+ * Opens the state file, if there is to be one, and brings back what is in it: keys, grants, codes, runs, what was noted of
+ * clients, how far the clock is ahead, and the client that was made up where none was named.
  * @throws OptionError, StateFileError
  */
 export async function recall(options: EmulatorOptions, origins: () => Origins): Promise<Recalled> {
@@ -25,6 +26,9 @@ export async function recall(options: EmulatorOptions, origins: () => Origins): 
     return { settings, portal: createPortal(settings, origins, memory), memory };
   } catch (error) {
     memory.end();
+    if (given.state !== null && (v.isValiError(error) || error instanceof SyntaxError)) {
+      throw new StateFileError(`the state ${given.state} is damaged: choose another file`, { cause: error });
+    }
     throw error;
   }
 }

@@ -13,11 +13,11 @@ export async function reset(portal: Portal, log: RequestLog, faults: Faults): Pr
     portal.runs.clear();
     portal.codes.clear();
     portal.grants.clear();
+    portal.judge.clear();
+    portal.clock.reset();
   });
-  portal.judge.clear();
   portal.rates.forget();
   portal.switchboard.reset();
-  portal.clock.reset();
   log.clear();
   for (const what of ['requests', 'logins', 'grants', 'clock'] as const) {
     portal.changes.changed(what);

@@ -6,7 +6,8 @@ import type { AuthorizationCode } from './authorization-codes.ts';
 import type { Kept } from './bounded.ts';
 import type { Grant } from './grants.ts';
 import type { HelperRun } from './helper-runs.ts';
-import { codeFormat, type Format, grantFormat, runFormat } from './kept-formats.ts';
+import type { AuthenticationNotes, GrantNotes } from './judge.ts';
+import { authenticationsFormat, codeFormat, type Format, grantFormat, notesFormat, runFormat } from './kept-formats.ts';
 import type { Memory } from './memory.ts';
 import { StateFileError } from './state-file-error.ts';
 
@@ -14,13 +15,15 @@ import { StateFileError } from './state-file-error.ts';
 const APPLICATION_ID = 0x4c4b656d;
 
 /** The schema, in `user_version`. */
-const VERSION = 1;
+const VERSION = 2;
 
+const TABLES = ['grants', 'codes', 'runs', 'notes', 'authentications'] as const;
+type Table = (typeof TABLES)[number];
+
+/** For an empty file, and for one of an older version, which has fewer tables. */
 const SCHEMA = `
-  CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-  CREATE TABLE grants (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, value TEXT NOT NULL) STRICT;
-  CREATE TABLE codes (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, value TEXT NOT NULL) STRICT;
-  CREATE TABLE runs (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, value TEXT NOT NULL) STRICT;
+  CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  ${TABLES.map((name) => `CREATE TABLE IF NOT EXISTS ${name} (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, value TEXT NOT NULL) STRICT;`).join('\n  ')}
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${VERSION};`;
 
@@ -34,6 +37,8 @@ export class StateFile implements Memory {
   readonly grants: Kept<Grant>;
   readonly codes: Kept<AuthorizationCode>;
   readonly runs: Kept<HelperRun>;
+  readonly notes: Kept<GrantNotes>;
+  readonly authentications: Kept<AuthenticationNotes>;
   readonly #database: Database.Database;
 
   private constructor(database: Database.Database) {
@@ -41,6 +46,8 @@ export class StateFile implements Memory {
     this.grants = this.#table('grants', grantFormat);
     this.codes = this.#table('codes', codeFormat);
     this.runs = this.#table('runs', runFormat);
+    this.notes = this.#table('notes', notesFormat);
+    this.authentications = this.#table('authentications', authenticationsFormat);
   }
 
   /**
@@ -91,7 +98,7 @@ export class StateFile implements Memory {
     this.#database.close();
   }
 
-  #table<T>(name: 'grants' | 'codes' | 'runs', format: Format<T>): Kept<T> {
+  #table<T>(name: Table, format: Format<T>): Kept<T> {
     const database = this.#database;
     // A row that is replaced gets the highest number: the order is that of the last writes.
     const put = database.prepare(`INSERT OR REPLACE INTO ${name} (id, value) VALUES (?, ?)`);
@@ -133,13 +140,15 @@ function prepare(database: Database.Database, path: string): void {
     database.transaction(() => database.exec(SCHEMA))();
     return;
   }
-  if (id !== APPLICATION_ID)
+  if (id !== APPLICATION_ID) {
     throw new StateFileError(`the file ${path} is no state of an emulator: choose another one`);
+  }
   if (version > VERSION) {
     throw new StateFileError(
       `the state ${path} was written by a newer version (schema ${version}, known is ${VERSION}): choose another file`,
     );
   }
+  if (version < VERSION) database.transaction(() => database.exec(SCHEMA))();
 }
 
 function unusable(path: string, error: unknown): StateFileError {

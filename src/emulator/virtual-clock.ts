@@ -1,3 +1,5 @@
+import * as v from 'valibot';
+import type { Memory } from './memory.ts';
 import type { EmulatorClock } from './options.ts';
 
 /** The emulator's time as the outside sees it. */
@@ -16,16 +18,29 @@ export class ClockError extends Error {
 /** The furthest that time goes, in seconds: a hundred years, so that every instant stays one that RFC 3339 can say. */
 const FURTHEST = 100 * 365.25 * 86_400;
 
-/** A clock that runs with another one, and can be put ahead of it: codes, states and tokens then expire at once. */
+/** What the offset is kept as. */
+const KEPT_AS = 'clock/offset';
+
+/**
+ * A clock that runs with another one, and can be put ahead of it: codes, states and tokens then expire at once. How far it
+ * is ahead outlives the process where there is a state file: what was issued would otherwise come from the future.
+ */
 export class VirtualClock implements EmulatorClock {
   readonly #clock: EmulatorClock;
+  readonly #memory: Pick<Memory, 'setting' | 'keepSetting'>;
   readonly #advanced: () => void;
   /** Milliseconds. */
-  #offset = 0;
+  #offset: number;
 
-  /** @param advanced called when the clock was put ahead */
-  constructor(clock: EmulatorClock, advanced: () => void) {
+  /**
+   * @param memory has the offset from before, and keeps it
+   * @param advanced called when the clock was put ahead
+   * @throws ValiError where the offset that was kept is damaged
+   */
+  constructor(clock: EmulatorClock, memory: Pick<Memory, 'setting' | 'keepSetting'>, advanced: () => void) {
     this.#clock = clock;
+    this.#memory = memory;
+    this.#offset = v.parse(KeptOffset, memory.setting(KEPT_AS) ?? '0');
     this.#advanced = advanced;
   }
 
@@ -46,12 +61,19 @@ export class VirtualClock implements EmulatorClock {
     if (!(seconds >= 0 && offset <= 1000 * FURTHEST)) {
       throw new ClockError(`advance: found ${seconds}; allowed is a number of seconds, 0 or more, ${FURTHEST} in all`);
     }
-    this.#offset = offset;
+    this.#put(offset);
     this.#advanced();
   }
 
   /** Goes back to the time of the clock it was given. */
   reset(): void {
-    this.#offset = 0;
+    this.#put(0);
+  }
+
+  #put(offset: number): void {
+    this.#memory.keepSetting(KEPT_AS, String(offset));
+    this.#offset = offset;
   }
 }
+
+const KeptOffset = v.pipe(v.string(), v.regex(/^\d{1,15}$/), v.transform(Number), v.maxValue(1000 * FURTHEST));

@@ -119,7 +119,8 @@ test.each([
   [['--port', 'http'], /--port.*'http'.*whole number/],
   [['--port', '4001', '--frontend-port', '4001'], /--frontend-port: found 4001/],
   [['--client', 'nosecret'], /--client.*ID:SECRET/],
-  [['--client', 'a:b', '--client', 'a:c'], /--client: found .* twice/],
+  [['--client', 'hush-hush:a'], /--client: found an id that is no UUID; allowed is xxxxxxxx-xxxx/],
+  [['--client', `${id}:b`, '--client', `${id}:c`], /--client: found .* twice/],
   [['--user', ':pw'], /--user.*NAME:PASSWORD/],
   [['--token-lifetime', '0.5s'], /--token-lifetime: found 0.5/],
   [['--code-lifetime', 'soon'], /--code-lifetime.*'soon'/],
@@ -134,6 +135,7 @@ test.each([
   const wrong = await latchkey(['emulator', ...args]);
   expect(wrong).toMatchObject({ status: 2, stdout: '' });
   expect(wrong.stderr).toMatch(problem);
+  expect(wrong.stderr).not.toContain('hush-hush');
 });
 
 test('a state file that can not be used is a failure in one line', async () => {

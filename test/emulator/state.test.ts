@@ -9,6 +9,7 @@ import { startEmulator } from '../../src/emulator/index.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import {
+  FakeClock,
   get,
   HEATER,
   type HelperConfig,
@@ -137,6 +138,115 @@ test('a rotation is on disk before its answer goes out: kills at any time lose n
   }
 });
 
+test('the clock, and what clients did wrong, outlive a kill; switches, faults and the log are those of the new start', async () => {
+  using folder = stateFolder();
+  const args = ['--state', join(folder.path, 'emulator.db'), '--auto-login', '--on-reuse', 'revoke-family'];
+  using before = await launch(...args);
+  const { base_url, frontend_url, client_id } = before.first;
+  const api = `${base_url}/_emulator`;
+  const token = (more: Record<string, string>) => post(`${frontend_url}/sso/token`, form(before.first, more));
+  const send = (path: string, method: string, body: object) =>
+    fetch(`${api}/${path}`, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  const shown = async (path: string) => json<Record<string, unknown>>(get(`${api}/${path}`));
+  const pair = async () => {
+    const urls = await json<HelperConfig>(
+      fetch(`${base_url}/external/oauth2helper/config/${client_id}`, { method: 'POST' }),
+    );
+    await fetch(urls.authorize_url);
+    const { code } = await json<{ code: string }>(get(urls.code_url));
+    return { code, tokens: await json<Tokens>(token({ grant_type: 'authorization_code', code })) };
+  };
+  await send('clock', 'POST', { advance: 864_000 });
+  const kept = await pair();
+  const early = await json<Tokens>(token({ grant_type: 'refresh_token', refresh_token: kept.tokens.refresh_token }));
+  const reused = await pair();
+  for (let i = 0; i < 2; i += 1) {
+    await token({ grant_type: 'refresh_token', refresh_token: reused.tokens.refresh_token });
+  }
+  const twice = await pair();
+  await token({ grant_type: 'authorization_code', code: twice.code });
+  await post(`${frontend_url}/sso/token`, { grant_type: 'refresh_token', client_id, client_secret: 'wrong' });
+  await send('settings', 'PATCH', { token_lifetime: 10 });
+  await send('faults', 'POST', { kind: 'hang', endpoint: 'token' });
+  const found = await shown('findings');
+  expect(found).toMatchObject({
+    reused_refresh_tokens: [{ count: 1 }],
+    repeated_codes: [{ count: 1 }],
+    early_refreshes: [{ count: 1 }, { count: 1 }],
+    failed_authentications: [{ way: 'form', count: 1 }],
+  });
+  await before.kill();
+
+  const ports = ['--port', new URL(base_url).port, '--frontend-port', new URL(frontend_url).port];
+  {
+    using after = await launch(...args, ...ports, '--refresh-grace', '1');
+    expect(await shown('clock')).toMatchObject({ offset: 864_000 });
+    expect(await shown('findings')).toEqual({ ...found, polls: [] });
+    expect(await shown('settings')).toMatchObject({ token_lifetime: 3600, refresh_grace: 1 });
+    expect(await shown('faults')).toEqual({ faults: [] });
+    expect(await shown('requests')).toEqual({ requests: [] });
+    const whoami = () => get(`${base_url}/api/whoami`, { authorization: `Bearer ${early.access_token}` });
+    expect((await whoami()).status).toBe(200);
+    await send('clock', 'POST', { advance: 3600 });
+    expect((await whoami()).status).toBe(401);
+    await after.kill();
+  }
+  {
+    using after = await launch(...args, ...ports);
+    expect(await shown('clock')).toMatchObject({ offset: 867_600 });
+    await send('reset', 'POST', {});
+    await after.kill();
+  }
+  using _ = await launch(...args, ...ports);
+  expect(await shown('clock')).toMatchObject({ offset: 0 });
+  expect(await shown('findings')).toEqual({
+    reused_refresh_tokens: [],
+    repeated_codes: [],
+    overlapping_refreshes: [],
+    early_refreshes: [],
+    failed_authentications: [],
+    polls: [],
+  });
+  rememberSecrets(
+    [kept, reused, twice].flatMap(({ code, tokens }) => [code, tokens.access_token, tokens.refresh_token]),
+  );
+});
+
+test('the counts of the library go on after a restart, and a clock of its own is put ahead as before', async () => {
+  using folder = stateFolder();
+  const state = join(folder.path, 'emulator.db');
+  const clock = new FakeClock();
+  {
+    await using emulator = await start({ state, clock });
+    emulator.advance(60.5);
+    const { refresh_token } = await obtainTokens(emulator);
+    for (let i = 0; i < 3; i += 1) await refresh(emulator, refresh_token);
+    expect(emulator.observations.refreshTokensRepeated).toBe(2);
+  }
+  await using emulator = await start({ state, clock });
+  expect(emulator.clock).toEqual({ now: '2031-05-05T06:08:08.500Z', offset: 60.5 });
+  expect(emulator.observations).toEqual({ refreshTokensRepeated: 2, codesRepeated: 0, overlappingRefreshes: 0 });
+});
+
+test('a file of the version before is taken on, with what is in it', async () => {
+  using folder = stateFolder();
+  const state = join(folder.path, 'emulator.db');
+  let issued = '';
+  {
+    await using emulator = await start({ state });
+    issued = (await obtainTokens(emulator)).refresh_token;
+  }
+  const older = new Database(state);
+  older.exec('DROP TABLE notes; DROP TABLE authentications; PRAGMA user_version = 1');
+  older.close();
+  for (let i = 0; i < 2; i += 1) {
+    await using emulator = await start({ state });
+    const answer = await refresh(emulator, issued);
+    expect(answer.status).toBe(200);
+    issued = ((await answer.json()) as Tokens).refresh_token;
+  }
+});
+
 test('the CA, waiting logins and revocations are kept, a reset empties the file, and it is closed to others', async () => {
   using folder = stateFolder();
   const state = join(folder.path, 'emulator.db');
@@ -191,6 +301,13 @@ test('what is no state file, or a newer version’s, is refused in one line and 
   const newer = new Database(at('newer'));
   newer.pragma('user_version = 7');
   newer.close();
+  await (await start({ state: at('damaged') })).close();
+  const damaged = new Database(at('damaged'));
+  damaged.prepare('INSERT OR REPLACE INTO settings VALUES (?, ?)').run('clock/offset', 'soon');
+  damaged.close();
+  await expect(start({ state: at('damaged') })).rejects.toThrow(
+    /^the state .*damaged is damaged: choose another file$/,
+  );
   await expect(start({ state: at('text') })).rejects.toThrow(/^the file .*text is no state of an emulator: choose/);
   await expect(start({ state: at('foreign') })).rejects.toThrow(
     /^the file .*foreign is no state of an emulator: choose/,
