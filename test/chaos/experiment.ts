@@ -5,7 +5,12 @@ export interface Scale {
   readonly long: boolean;
   /** The same seed makes the same choices; what the machine makes of them in time may differ. */
   readonly seed: number;
-  /** Tells how far it is. */
+  /** Aborted where the run is to end early: an experiment that looks at it gives what it has found so far. */
+  readonly signal: AbortSignal;
+  /**
+   * Tells how far it is.
+   * @throws the signal's reason once it is aborted, so that an experiment that does not look at it is disposed of, too
+   */
   progress(line: string): void;
 }
 
@@ -28,5 +33,6 @@ export interface Experiment {
 
 /** The short form, as the tests run it. */
 export async function shortForm({ run }: Experiment, seed = 1): Promise<Finding> {
-  return run({ long: false, seed, progress: () => undefined }, new SeededRandom(seed));
+  const { signal } = new AbortController();
+  return run({ long: false, seed, signal, progress: () => undefined }, new SeededRandom(seed));
 }

@@ -1,0 +1,72 @@
+// What a run of the experiments says in the end: a table for the terminal, and one for the documentation.
+import type { Outcome } from './chaos-run.ts';
+
+/** An experiment that was run, or was not for want of time. */
+export interface Result {
+  /** Its file's name, without the ending: what `--only` takes. */
+  readonly id: string;
+  readonly name: string;
+  readonly outcome: Outcome;
+  readonly seconds: number;
+}
+
+/** Whether everything was as it is promised. */
+export function verdict({ outcome }: Result): 'kept' | 'BROKEN' | 'FAILED' | 'stopped' {
+  if (outcome.kind === 'failed') return 'FAILED';
+  if (outcome.kind === 'stopped') return 'stopped';
+  return outcome.finding.broken.length === 0 ? 'kept' : 'BROKEN';
+}
+
+/** The table for a terminal, and under it each promise that was broken. */
+export function table(results: readonly Result[]): string {
+  const rows = results.flatMap((result) => {
+    const lines = figures(result);
+    const head = [result.id, lines[0] ?? '', verdict(result)];
+    return [head, ...lines.slice(1).map((line) => ['', line, ''])];
+  });
+  const all = [['experiment', 'figures', 'promise'], ...rows];
+  const widths = [0, 1].map((column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  const drawn = all.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+  const rule = '─'.repeat(Math.max(...drawn.map((line) => line.length)));
+  const complaints = results.flatMap(({ id, outcome }) => {
+    if (outcome.kind === 'failed') return [`${id} failed: ${outcome.reason}`];
+    return outcome.kind === 'finding' ? outcome.finding.broken.map((promise) => `${id}: ${promise}`) : [];
+  });
+  return [drawn[0], rule, ...drawn.slice(1), ...complaints.map((line) => `\n${line}`)].join('\n');
+}
+
+function figures({ outcome, seconds }: Result): string[] {
+  const took = `${Math.round(seconds)} s`;
+  if (outcome.kind === 'failed') return [`it came to no end, after ${took}`];
+  if (outcome.kind === 'stopped') return [`stopped after ${took}: ${outcome.last}`];
+  return [...Object.entries(outcome.finding.figures).map(([name, value]) => `${name}: ${value}`), `took: ${took}`];
+}
+
+const BEGIN = '<!-- figures: written by scripts/chaos -->';
+const END = '<!-- end of figures -->';
+
+/**
+ * Puts the figures between the page's two markers; rows of experiments that were not run stay as they are.
+ * @throws Error where a marker is missing
+ */
+export function written(page: string, results: readonly Result[], date: string, command: string): string {
+  const [before, rest] = page.split(BEGIN);
+  const [old, after] = rest?.split(END) ?? [];
+  if (before === undefined || old === undefined || after === undefined) {
+    throw new Error(`docs/reliability.md has lost its markers, "${BEGIN}" and "${END}"`);
+  }
+  const rows = new Map([...old.matchAll(/^\| `([\w-]+)` \|.*$/gm)].map(([row, id]) => [id, row]));
+  for (const result of results) {
+    if (result.outcome.kind !== 'finding') continue;
+    const cells = [`\`${result.id}\``, figures(result).join('<br>'), verdict(result), `${date}, \`${command}\``];
+    rows.set(result.id, `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`);
+  }
+  const head = ['| experiment | figures | promise | run |', '|---|---|---|---|'];
+  const body = [...rows].sort(([a = ''], [b = '']) => a.localeCompare(b)).map(([, row]) => row);
+  return `${before}${BEGIN}\n${[...head, ...body].join('\n')}\n${END}${after}`;
+}

@@ -1,0 +1,101 @@
+// Runs one experiment in a process of its own, and leaves none of the processes behind that it started.
+import { type ChildProcess, fork } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Finding } from '../test/chaos/experiment.ts';
+
+/** What the process of an experiment tells. */
+export type Told =
+  | { readonly kind: 'progress'; readonly line: string }
+  | { readonly kind: 'finding'; readonly finding: Finding }
+  | { readonly kind: 'failed'; readonly reason: string }
+  | { readonly kind: 'stopped' };
+
+/** What the process of an experiment is told to do. */
+export interface Job {
+  readonly file: string;
+  readonly seed: number;
+  readonly long: boolean;
+}
+
+/** What came of an experiment. */
+export type Outcome =
+  | { readonly kind: 'finding'; readonly finding: Finding }
+  /** It came to no end: an error of its own, or its process was gone. */
+  | { readonly kind: 'failed'; readonly reason: string }
+  | { readonly kind: 'stopped'; readonly last: string };
+
+/** So long an experiment that is told to stop may take to put everything away, in ms. */
+const LAST_ORDERS = 20_000;
+/** No experiment takes longer than this, in ms. */
+const LONGEST = 3 * 3_600_000;
+
+/**
+ * Runs an experiment.
+ * @param stop aborted: it is to end early
+ * @param env for its process and all that it starts
+ */
+export async function runExperiment(
+  job: Job,
+  env: NodeJS.ProcessEnv,
+  stop: AbortSignal,
+  progress: (line: string) => void,
+): Promise<Outcome> {
+  // A session of its own: a Ctrl-C at the terminal reaches the runner alone, and what the experiment started is known.
+  const child = fork(join(import.meta.dirname, 'chaos-worker.ts'), [JSON.stringify(job)], {
+    env,
+    detached: true,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  const end = () => endAll(child);
+  process.once('exit', end);
+  let outcome: Outcome | null = null;
+  let last = 'it had just begun';
+  child.on('message', (told: Told) => {
+    if (told.kind === 'progress') {
+      last = told.line;
+      progress(last);
+    } else outcome = told.kind === 'stopped' ? { kind: 'stopped', last } : told;
+  });
+  const limit = setTimeout(end, LONGEST);
+  const askToStop = () => {
+    child.kill('SIGTERM');
+    setTimeout(end, LAST_ORDERS).unref();
+  };
+  if (stop.aborted) askToStop();
+  else stop.addEventListener('abort', askToStop, { once: true });
+  const how = await new Promise<string>((resolve) => {
+    child.once('error', ({ message }) => resolve(message));
+    child.once('exit', (status, signal) => resolve(signal ?? `status ${status}`));
+  });
+  clearTimeout(limit);
+  stop.removeEventListener('abort', askToStop);
+  process.off('exit', end);
+  end();
+  return outcome ?? (stop.aborted ? { kind: 'stopped', last } : { kind: 'failed', reason: `it ended with ${how}` });
+}
+
+/** Ends the process of an experiment and all of its session, those too that it no longer knows of. */
+function endAll({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  for (const one of [pid, ...session(pid)]) {
+    try {
+      process.kill(one, 'SIGKILL');
+    } catch {
+      // It is gone already.
+    }
+  }
+}
+
+function session(id: number): number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return [];
+    try {
+      // After the name, which may hold anything: state, parent, process group, session (proc_pid_stat(5)).
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+      return Number(stat.slice(stat.lastIndexOf(')')).split(' ')[4]) === id ? [Number(name)] : [];
+    } catch {
+      return [];
+    }
+  });
+}

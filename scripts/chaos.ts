@@ -1,0 +1,113 @@
+// Tries to make the hub lose a grant, in every way of test/chaos, and says what came of it.
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import type { Experiment } from '../test/chaos/experiment.ts';
+import { type Result, table, verdict, written } from './chaos-report.ts';
+import { runExperiment } from './chaos-run.ts';
+
+const root = join(import.meta.dirname, '..');
+const folder = process.env['LATCHKEY_CHAOS_EXPERIMENTS'] ?? join(root, 'test/chaos');
+const files = new Map(
+  globSync('*.experiment.ts', { cwd: folder })
+    .sort()
+    .map((file) => [basename(file, '.experiment.ts'), join(folder, file)]),
+);
+const { short, seed, only, list, writeDocs } = options();
+const chosen = [...files.keys()].filter((id) => only.length === 0 || only.includes(id));
+
+if (list) {
+  for (const id of chosen) {
+    const { name, promise } = await load(id);
+    console.log(`${id}: ${name}\n    ${promise}`);
+  }
+  process.exit();
+}
+
+const stop = new AbortController();
+let asked = 0;
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    asked += 1;
+    if (asked === 1) console.log('\nstopping: what was found so far follows; once more ends it at once');
+    stop.abort();
+    if (asked > 1) process.exit(130);
+  });
+}
+
+const began = new Date();
+const run = join(
+  process.env['LATCHKEY_CHAOS_RUNS'] ?? join(root, '.cache/chaos'),
+  began.toISOString().replaceAll(':', '-').slice(0, 19),
+);
+mkdirSync(join(run, 'logs'), { recursive: true });
+// The build as it is now: a run takes long, and somebody may go on working here.
+cpSync(join(root, 'dist'), join(run, 'dist'), { recursive: true });
+cpSync(join(root, 'package.json'), join(run, 'package.json'));
+const env = { ...process.env, LATCHKEY_TEST_LOGS: join(run, 'logs'), LATCHKEY_TEST_MAIN: join(run, 'dist/main.js') };
+
+console.log(`seed ${seed}, the ${short ? 'short' : 'long'} form of ${chosen.join(', ')}`);
+const results: Result[] = [];
+for (const id of chosen) {
+  if (stop.signal.aborted) break;
+  const from = performance.now();
+  const clock = () => `${Math.floor((performance.now() - from) / 1000)} s`.padStart(6);
+  const { name, promise } = await load(id).catch(() => ({ name: id, promise: '' }));
+  console.log(`\n== ${id}: ${promise}`);
+  const job = { file: files.get(id) ?? '', seed, long: !short };
+  const outcome = await runExperiment(job, env, stop.signal, (line) => console.log(`${clock()}  ${line}`));
+  results.push({ id, name, outcome, seconds: (performance.now() - from) / 1000 });
+}
+rmSync(join(run, 'dist'), { recursive: true });
+rmSync(join(run, 'package.json'));
+
+const raw = {
+  began: began.toISOString(),
+  ended: new Date().toISOString(),
+  seed,
+  form: short ? 'short' : 'long',
+  results,
+};
+writeFileSync(join(run, 'results.json'), `${JSON.stringify(raw, null, 1)}\n`);
+console.log(`\n${table(results)}`);
+if (writeDocs && results.length > 0) {
+  const page = join(root, 'docs/reliability.md');
+  const command = `./scripts/chaos --seed ${seed}${short ? ' --short' : ''}`;
+  writeFileSync(page, written(readFileSync(page, 'utf8'), results, began.toISOString().slice(0, 10), command));
+}
+console.log(`\nThe figures and the logs: ${run}`);
+const bad = results.some((result) => ['BROKEN', 'FAILED'].includes(verdict(result)));
+process.exitCode = bad ? 1 : stop.signal.aborted ? 130 : 0;
+
+async function load(id: string): Promise<Experiment> {
+  const { experiment } = (await import(pathToFileURL(files.get(id) ?? '').href)) as { experiment: Experiment };
+  return experiment;
+}
+
+function options() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        short: { type: 'boolean', default: false },
+        seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
+        only: { type: 'string', multiple: true, default: [] },
+        list: { type: 'boolean', default: false },
+        'write-docs': { type: 'boolean', default: false },
+      },
+    });
+    if (!/^\d{1,9}$/.test(values.seed)) {
+      throw new Error(`--seed: found ${values.seed}; allowed is a whole number of up to nine digits`);
+    }
+    const unknown = values.only.find((id) => !files.has(id));
+    if (unknown !== undefined) {
+      throw new Error(`--only: found ${unknown}; allowed are ${[...files.keys()].join(', ')}`);
+    }
+    return { ...values, seed: Number(values.seed), writeDocs: values['write-docs'] };
+  } catch (error) {
+    const [what] = (error instanceof Error ? error.message : String(error)).split('\n');
+    const allowed = '--short, --seed N, --only NAME, --list, --write-docs';
+    console.error(`scripts/chaos: ${what?.startsWith('--') ? what : `${what}; allowed are ${allowed}`}`);
+    process.exit(2);
+  }
+}

@@ -1,0 +1,188 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test, vi } from 'vitest';
+import { table, written } from '../../scripts/chaos-report.ts';
+import { root, temporaryFolder } from '../project/checkout.ts';
+
+/** Experiments that come to every end there is. */
+const EXPERIMENTS = {
+  good: `async run({ long, progress }, random) {
+    progress('half way');
+    return { figures: { 'grants lost': 0, drawn: random.whole(1, 1e9), form: long ? 'long' : 'short' }, broken: [] };
+  }`,
+  broken: `async run() { return { figures: { 'grants lost': 2 }, broken: ['wallbox lost its grant'] }; }`,
+  failing: `async run() { throw new Error('no portal'); }`,
+  leaving: `async run({ progress }) {
+    const { spawn } = await import('node:child_process');
+    progress('left ' + spawn('sleep', ['1000'], { stdio: 'ignore' }).pid);
+    return { figures: {}, broken: [] };
+  }`,
+  endless: `async run({ progress }) {
+    for (let round = 0; ; round++) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      progress('round ' + round);
+    }
+  }`,
+  deaf: `async run({ progress }) {
+    const { spawn } = await import('node:child_process');
+    process.on('SIGTERM', () => {});
+    progress('left ' + spawn('sleep', ['1000'], { stdio: 'ignore' }).pid);
+    await new Promise((resolve) => setTimeout(resolve, 1e6));
+  }`,
+  half: `async run({ signal, progress }) {
+    progress('waiting');
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    return { figures: { rounds: 7 }, broken: [] };
+  }`,
+};
+
+function start(names: readonly (keyof typeof EXPERIMENTS)[], ...args: string[]) {
+  const folder = temporaryFolder();
+  const [experiments, runs] = [join(folder.path, 'experiments'), join(folder.path, 'runs')];
+  mkdirSync(experiments);
+  writeFileSync(join(folder.path, 'package.json'), '{"type":"module"}');
+  for (const name of names) {
+    const text = `export const experiment = { name: '${name}', promise: 'It is ${name}.', ${EXPERIMENTS[name]} };`;
+    writeFileSync(join(experiments, `${name}.experiment.ts`), text);
+  }
+  const env = { ...process.env, LATCHKEY_CHAOS_EXPERIMENTS: experiments, LATCHKEY_CHAOS_RUNS: runs };
+  const child = spawn(process.execPath, [join(root, 'scripts/chaos.ts'), ...args], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const said = { stdout: '', stderr: '' };
+  child.stdout.on('data', (piece) => (said.stdout += piece));
+  child.stderr.on('data', (piece) => (said.stderr += piece));
+  return {
+    said,
+    child,
+    ended: once(child, 'close').then(([status]) => Number(status)),
+    says: (pattern: RegExp) => vi.waitFor(() => expect(said.stdout).toMatch(pattern), 20_000),
+    raw: () => JSON.parse(readFileSync(join(runs, globSync('*/results.json', { cwd: runs })[0] ?? ''), 'utf8')),
+    [Symbol.dispose]() {
+      child.kill('SIGKILL');
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+/** One that has ended and that nobody waits for does not. */
+function lives(pid: number): boolean {
+  try {
+    return !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+describe.concurrent('scripts/chaos', () => {
+  test('ends with 0 and a table where every promise was kept, and a seed draws the same again', async () => {
+    using one = start(['good'], '--seed', '5');
+    using other = start(['good'], '--seed', '5', '--short');
+    expect([await one.ended, await other.ended, one.said.stderr]).toEqual([0, 0, '']);
+    expect(one.said.stdout).toMatch(/half way[\s\S]+good +grants lost: 0 +kept/);
+    const [{ outcome }] = one.raw().results;
+    expect(outcome.finding.figures).toMatchObject({ 'grants lost': 0, form: 'long' });
+    expect(other.raw().results[0].outcome.finding.figures).toEqual({ ...outcome.finding.figures, form: 'short' });
+  });
+
+  test('ends with 1 where a promise was broken or an experiment failed, and runs the others all the same', async () => {
+    using run = start(['broken', 'failing', 'good']);
+    expect(await run.ended).toBe(1);
+    expect(run.said.stdout).toMatch(/broken +grants lost: 2 +BROKEN/);
+    expect(run.said.stdout).toMatch(/failing +it came to no end, after \d+ s +FAILED/);
+    expect(run.said.stdout).toMatch(/good +grants lost: 0 +kept/);
+    expect(run.said.stdout).toMatch(/^broken: wallbox lost its grant$/m);
+    expect(run.said.stdout).toMatch(/^failing failed: Error: no portal/m);
+  });
+
+  test.each([
+    [['--only', 'bad'], /^scripts\/chaos: --only: found bad; allowed are good$/],
+    [['--seed', 'today'], /^scripts\/chaos: --seed: found today; allowed is a whole number/],
+    [['--fast'], /^scripts\/chaos: Unknown option '--fast'.*; allowed are --short, --seed N/],
+    [['good'], /allowed are --short, --seed N/],
+  ])('ends with 2 and one line for %o', async (args, line) => {
+    using run = start(['good'], ...args);
+    expect(await run.ended).toBe(2);
+    expect(run.said.stdout).toBe('');
+    expect(run.said.stderr.trimEnd()).toMatch(line);
+    expect(run.said.stderr.trimEnd()).not.toContain('\n');
+  });
+
+  test('runs what --only names, and lists', async () => {
+    using run = start(['good', 'broken', 'failing'], '--only', 'good');
+    expect(await run.ended).toBe(0);
+    expect(run.raw().results).toHaveLength(1);
+    using list = start(['good', 'broken'], '--list');
+    expect(await list.ended).toBe(0);
+    expect(list.said.stdout).toBe('broken: broken\n    It is broken.\ngood: good\n    It is good.\n');
+  });
+
+  test('leaves no process behind that an experiment forgot', async () => {
+    using run = start(['leaving']);
+    expect(await run.ended).toBe(0);
+    const left = Number(/left (\d+)/.exec(run.said.stdout)?.[1]);
+    expect(left).toBeGreaterThan(0);
+    await vi.waitFor(() => expect(lives(left)).toBe(false), 5000);
+  });
+
+  test('a Ctrl-C ends it with what was found so far', async () => {
+    using run = start(['endless', 'good'], '--only', 'endless');
+    await run.says(/round 3/);
+    run.child.kill('SIGINT');
+    expect(await run.ended).toBe(130);
+    expect(run.said.stdout).toMatch(/endless +stopped after \d+ s: round \d+ +stopped/);
+    using half = start(['half']);
+    await half.says(/waiting/);
+    half.child.kill('SIGTERM');
+    expect(await half.ended).toBe(130);
+    expect(half.said.stdout).toMatch(/half +rounds: 7 +kept/);
+  });
+
+  test('a second Ctrl-C, or a kill, leaves nothing behind either', async () => {
+    for (const signals of [['SIGINT', 'SIGINT'], ['SIGKILL']] as const) {
+      using run = start(['deaf']);
+      await run.says(/left \d+/);
+      const left = Number(/left (\d+)/.exec(run.said.stdout)?.[1]);
+      expect(lives(left)).toBe(true);
+      for (const signal of signals) {
+        run.child.kill(signal);
+        await sleep(200);
+      }
+      await run.ended;
+      await vi.waitFor(() => expect(lives(left)).toBe(false), 5000);
+    }
+  });
+});
+
+describe('the figures in the documentation', () => {
+  const result = (id: string, figures: Record<string, string | number>) => ({
+    id,
+    name: id,
+    seconds: 2,
+    outcome: { kind: 'finding', finding: { figures, broken: [] } } as const,
+  });
+  const page = 'before\n<!-- figures: written by scripts/chaos -->\n<!-- end of figures -->\nafter\n';
+
+  test('stand between the markers, and stay where an experiment was not run again', () => {
+    const first = written(page, [result('kills', { lost: 0 }), result('soak', { slope: 1 })], '2031-01-01', './run');
+    expect(first).toContain('| `kills` | lost: 0<br>took: 2 s | kept | 2031-01-01, `./run` |');
+    const second = written(first, [result('soak', { slope: 2 })], '2031-01-02', './run');
+    expect(second).toContain('| `kills` | lost: 0<br>');
+    expect(second).toContain('| `soak` | slope: 2<br>');
+    expect(second).not.toContain('slope: 1');
+    expect(second).toMatch(/^before\n[\s\S]+\nafter\n$/);
+    expect(() => written('nothing', [], '2031-01-01', '')).toThrow(/markers/);
+  });
+
+  test('have a line each in the terminal', () => {
+    expect(
+      table([result('kills', { 'grants lost': 0, kills: 200 })])
+        .split('\n')
+        .slice(2),
+    ).toEqual(['kills       grants lost: 0  kept', '            kills: 200', '            took: 2 s']);
+  });
+});
