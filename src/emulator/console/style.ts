@@ -38,8 +38,9 @@ label{display:block;font-size:.9rem}
 label span{display:block;margin-bottom:.2rem;color:var(--quiet)}
 .inline{display:flex;align-items:center;gap:.5rem}
 .inline span{margin:0}
-input,select,button{font:inherit;color:inherit;min-height:2.75rem;padding:.4rem .75rem;border:1px solid var(--line);border-radius:.5rem;background:var(--card);max-width:100%}
-input,select{width:100%;font-size:1rem}
+input,select,textarea,button{font:inherit;color:inherit;min-height:2.75rem;padding:.4rem .75rem;border:1px solid var(--line);border-radius:.5rem;background:var(--card);max-width:100%}
+input,select,textarea{width:100%;font-size:1rem}
+textarea{display:block;min-height:4rem;resize:vertical;font-family:var(--mono)}
 .inline select{width:auto}
 button{cursor:pointer;font-weight:500}
 button:hover{background:var(--soft)}
@@ -78,6 +79,7 @@ small{display:block;font-size:.875rem;color:var(--quiet)}
 h3{font-size:.95rem;margin:1rem 0 .5rem}
 #add-fault{display:grid;gap:.75rem}
 .fields{display:grid;gap:.75rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,11rem),1fr));align-items:end}
+.wide{grid-column:1/-1}
 .check{display:flex;align-items:center;gap:.6rem;min-height:2.75rem;grid-column:1/-1}
 .check span{margin:0;color:inherit;font-size:.95rem}
 .check input{width:1.35rem;min-height:2.75rem;flex:none;accent-color:var(--main)}

@@ -1,6 +1,7 @@
 import { change } from './api.ts';
 import { find, make } from './dom.ts';
-import { FAULT_KINDS, type FaultField } from './fault-kinds.ts';
+import { FAULT_KINDS, type FaultField, oftenFields } from './fault-kinds.ts';
+import { headersOf } from './header-lines.ts';
 import { start } from './start.ts';
 
 const ENDPOINTS = ['token', 'config', 'code/get', 'code/set', 'authorize', 'whoami', '*'];
@@ -19,7 +20,8 @@ export function offerFaults(): void {
   kind.addEventListener('change', showFields);
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    void change('POST', 'faults', entered(), 'The fault is in force.');
+    const fault = entered();
+    if (fault !== null) void change('POST', 'faults', fault, 'The fault is in force.');
   });
   showFields();
 }
@@ -29,11 +31,8 @@ function showFields(): void {
   const { strikes, fields } = FAULT_KINDS[kind.value] ?? { strikes: 'endpoint', fields: [] };
   const where =
     strikes === 'endpoint' ? requestFields() : [labelled('Origin', choice('origin', originsOf(kind.value)))];
-  const often =
-    kind.value === 'origin_down'
-      ? []
-      : [input({ name: 'times', label: 'How often (empty: always)', type: 'number', value: '1', min: 1 })];
-  rest.replaceChildren(...where, ...often, ...fields.map(input));
+  const often = kind.value === 'origin_down' ? [] : oftenFields(strikes);
+  rest.replaceChildren(...where, ...[...often, ...fields].map(input));
 }
 
 /** The base origin is first where that is useful: it takes this page with it when it goes down. */
@@ -66,29 +65,56 @@ function requestFields(): HTMLElement[] {
   return [labelled('Endpoint', endpoint), grantType, ...client];
 }
 
-/** The form as the API takes it; what is empty or not shown is left out. */
-function entered(): Record<string, unknown> {
+/** The form as the API takes it; what is empty or not shown is left out. Null where the person is told what is wrong. */
+function entered(): Record<string, unknown> | null {
   const members: Record<string, unknown> = {};
   for (const control of form.elements) {
-    if (!(control instanceof HTMLInputElement || control instanceof HTMLSelectElement)) continue;
+    if (!isField(control)) continue;
     const { name, value, type } = control;
     if (control.closest('[hidden]') !== null) continue;
-    if (type === 'checkbox' && control instanceof HTMLInputElement) members[name] = control.checked;
+    if (control instanceof HTMLTextAreaElement && control.dataset['holds'] === 'headers') {
+      const headers = headersOf(value);
+      control.setCustomValidity(headers === null ? 'One header a line, as Name: value, and each name once' : '');
+      if (!control.reportValidity()) return null;
+      if (value !== '') members[name] = headers;
+    } else if (type === 'checkbox' && control instanceof HTMLInputElement) members[name] = control.checked;
     else if (name === 'times' && value === '') members[name] = null;
     else if (value !== '') members[name] = type === 'number' ? Number(value) : value;
   }
   return members;
 }
 
-function input({ name, label, type, value, min }: FaultField): HTMLElement {
+function isField(control: Element): control is HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement {
+  return (
+    control instanceof HTMLInputElement ||
+    control instanceof HTMLSelectElement ||
+    control instanceof HTMLTextAreaElement
+  );
+}
+
+function input({ name, label, type, value, min, max, hint }: FaultField): HTMLElement {
   if (type === 'checkbox')
     return make('label', { class: 'check' }, make('input', { name, type }), make('span', {}, label));
+  if (type === 'lines' || type === 'headers') {
+    const text = make('textarea', {
+      name,
+      rows: '2',
+      autocomplete: 'off',
+      spellcheck: 'false',
+      placeholder: hint ?? null,
+      'data-holds': type,
+    });
+    text.addEventListener('input', () => text.setCustomValidity(''));
+    return make('label', { class: 'wide' }, make('span', {}, label), text);
+  }
   const control = make('input', {
     name,
     type,
     autocomplete: 'off',
     value: value ?? '',
     min: min === undefined ? null : String(min),
+    max: max === undefined ? null : String(max),
+    placeholder: hint ?? null,
   });
   if (type === 'number') control.step = 'any';
   control.required = value !== undefined && name !== 'times';

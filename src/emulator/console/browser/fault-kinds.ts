@@ -2,10 +2,14 @@
 export interface FaultField {
   readonly name: string;
   readonly label: string;
-  readonly type: 'number' | 'text' | 'checkbox';
+  /** `lines`: text of several lines; `headers`: one header a line. */
+  readonly type: 'number' | 'text' | 'checkbox' | 'lines' | 'headers';
   /** What it holds at first; nothing: it may be left empty. */
   readonly value?: string;
   readonly min?: number;
+  readonly max?: number;
+  /** What stands in the field while it is empty. */
+  readonly hint?: string;
 }
 
 /** A kind of fault as the API calls it, and as people do. */
@@ -14,6 +18,16 @@ export interface FaultKind {
   /** What it strikes: requests to an endpoint, or an origin. */
   readonly strikes: 'endpoint' | 'origin';
   readonly fields: readonly FaultField[];
+}
+
+/** How often a fault strikes, of those that strike by themselves. */
+export function oftenFields(strikes: FaultKind['strikes']): readonly FaultField[] {
+  const each = strikes === 'endpoint' ? 'request' : 'connection';
+  return [
+    { name: 'times', label: 'How often (empty: always)', type: 'number', value: '1', min: 1 },
+    { name: 'every', label: `Only every Nth ${each}`, type: 'number', min: 1, hint: '1' },
+    { name: 'probability', label: 'Chance, from 0 to 1', type: 'number', min: 0, max: 1, hint: '1' },
+  ];
 }
 
 const SECONDS: FaultField = { name: 'seconds', label: 'Seconds', type: 'number', value: '10', min: 0 };
@@ -28,7 +42,12 @@ export const FAULT_KINDS: Readonly<Record<string, FaultKind>> = {
   status: {
     label: 'answer a status',
     strikes: 'endpoint',
-    fields: [field('status', 'Status', 'number', '503', 200), field('body', 'Body', 'text'), COMMIT],
+    fields: [
+      field('status', 'Status', 'number', '503', 200),
+      { name: 'headers', label: 'Headers, one a line', type: 'headers', hint: 'Retry-After: 30' },
+      { name: 'body', label: 'Body', type: 'lines', hint: '{"error":"server_error"}' },
+      COMMIT,
+    ],
   },
   commit_then_drop: { label: 'do it, then lose the answer', strikes: 'endpoint', fields: [] },
   reset_before: { label: 'reset the connection, undone', strikes: 'endpoint', fields: [] },
