@@ -32,7 +32,7 @@ export interface TokenReply {
 
 export interface HubProcessOptions {
   /** The portal of the hub, named `home`. */
-  readonly emulator?: Emulator;
+  readonly emulator?: Pick<Emulator, 'baseUrl' | 'frontendUrl' | 'clientId' | 'clientSecret'>;
   /** More TOML behind the sections that are written for every test hub. */
   readonly toml?: string;
   /** Keys of `[portals.home]` as TOML lines. */
@@ -49,6 +49,7 @@ export class HubProcess implements AsyncDisposable {
   readonly httpsPort: number;
   readonly #env: NodeJS.ProcessEnv;
   #child: ChildProcess | null = null;
+  #log = '';
   #agent: Agent | null = null;
 
   private constructor(directory: string, httpPort: number, httpsPort: number, env: NodeJS.ProcessEnv) {
@@ -108,6 +109,11 @@ export class HubProcess implements AsyncDisposable {
     return this.#child?.pid ?? -1;
   }
 
+  /** The file that the daemon's log goes to; with every launch another one. */
+  get log(): string {
+    return this.#log;
+  }
+
   /** Starts the daemon and waits until it says that it is up. */
   async launch(): Promise<void> {
     const child = spawn(process.execPath, [MAIN, 'serve', '--config', `${this.directory}/latchkey.toml`], {
@@ -115,8 +121,8 @@ export class HubProcess implements AsyncDisposable {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     this.#child = child;
-    const log = createWriteStream(logFile('hub'), { mode: 0o600 });
-    child.stderr.pipe(log);
+    this.#log = logFile('hub');
+    child.stderr.pipe(createWriteStream(this.#log, { mode: 0o600 }));
     const lines = createInterface({ input: child.stderr });
     const said: string[] = [];
     const started = new Promise<void>((resolve, reject) => {
