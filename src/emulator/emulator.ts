@@ -156,8 +156,8 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     memory.end();
   };
   try {
-    await base.listen({ host: settings.host, port: settings.port });
-    await frontend.listen({ host: settings.host, port: settings.frontendPort });
+    await lines.base.listen(settings.host, settings.port);
+    await lines.frontend.listen(settings.host, settings.frontendPort);
     if (tls !== null && settings.caFile !== null) await writeCaFile(settings.caFile, tls.ca);
     addresses.base = origin(settings, base);
     addresses.frontend = origin(settings, frontend);

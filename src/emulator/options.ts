@@ -32,7 +32,7 @@ export interface UserOptions {
 
 /** What {@link startEmulator} takes; everything has a default, that of the switches is with {@link Switches}. */
 export interface EmulatorOptions extends SwitchOptions {
-  /** The address that both origins listen on. Default: `127.0.0.1`. */
+  /** The address that both origins listen on; `localhost` is 127.0.0.1 and ::1. Default: `127.0.0.1`. */
   readonly host?: string | undefined;
   /** Port of the base origin; 0, the default, is any free one. */
   readonly port?: number | undefined;

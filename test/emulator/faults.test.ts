@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { connect as connectTls } from 'node:tls';
 import { Agent, request } from 'undici';
 import { expect, test } from 'vitest';
@@ -214,6 +215,62 @@ test('origin_down of the base origin by the API: it answers, goes down, and come
   await expect(get(emulator.baseUrl)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
   await expect.poll(() => get(emulator.baseUrl).then(({ status }) => status, String), { timeout: 3000 }).toBe(404);
   expect(emulator.faults).toMatchObject([{ hits: 1, left: 0 }]);
+});
+
+/** Whether this machine has ::1. */
+const IPV6 = networkInterfaces()['lo']?.some(({ address }) => address === '::1') === true;
+
+test.skipIf(!IPV6).for([false, true])(
+  'on localhost faults strike connections to both loopback addresses (TLS: %s)',
+  async (tls) => {
+    await using emulator = await start({ host: 'localhost', tls });
+    const { protocol, port } = new URL(emulator.baseUrl);
+    const agent = new Agent({ connect: { ca: emulator.ca ?? undefined }, pipelining: 0 });
+    await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };
+    const outcomes = () =>
+      Promise.all(
+        ['127.0.0.1', '[::1]', 'localhost'].map((host) =>
+          request(`${protocol}//${host}:${port}/api/whoami`, { dispatcher: agent }).then(
+            ({ statusCode }) => statusCode,
+            (error: NodeJS.ErrnoException) =>
+              error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException).code : error.code,
+          ),
+        ),
+      );
+    const refused = Array(3).fill('ECONNREFUSED');
+    expect(await outcomes()).toEqual([401, 401, 401]);
+    emulator.addFault({ ...WHOAMI, kind: 'reset_before', times: 3 });
+    expect(await outcomes()).toEqual(Array(3).fill('ECONNRESET'));
+    const open = connect(Number(port), '::1');
+    await once(open, 'connect');
+    const cut = once(open.on('error', () => undefined).resume(), 'close');
+    const { id } = emulator.addFault({ kind: 'origin_down', origin: 'base' });
+    expect(await outcomes()).toEqual(refused);
+    await cut;
+    await emulator.removeFault(id);
+    expect(await outcomes()).toEqual([401, 401, 401]);
+    if (tls) {
+      emulator.addFault({ kind: 'tls_failure', origin: 'base', times: 3 });
+      expect(await outcomes()).toEqual(Array(3).fill('ERR_SSL_WRONG_VERSION_NUMBER'));
+    }
+    await emulator.close();
+    expect(await outcomes()).toEqual(refused);
+  },
+);
+
+test.skipIf(!IPV6)('an origin of localhost is up again only when both addresses are', async () => {
+  await using emulator = await start({ host: 'localhost' });
+  const { port } = new URL(emulator.frontendUrl);
+  const { id } = emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
+  const squatter = createServer((socket) => socket.destroy()).listen(Number(port), '::1');
+  await once(squatter, 'listening');
+  await emulator.removeFault(id);
+  expect((await get(`http://127.0.0.1:${port}/`)).status).toBe(404);
+  expect(() => emulator.addFault({ kind: 'origin_down', origin: 'frontend' })).toThrow(/found one that is down/);
+  squatter.close();
+  await expect
+    .poll(() => get(`http://[::1]:${port}/`).then(({ status }) => status, String), { timeout: 4000 })
+    .toBe(404);
 });
 
 test('an origin whose port another program took meanwhile comes back as soon as that is gone', async () => {

@@ -1,5 +1,5 @@
 import type { Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { createServer, type Server as Listener, type Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { systemTimers } from '../../system/clock.ts';
 import type { TlsFault } from './options.ts';
@@ -10,15 +10,21 @@ const RETRY = 1000;
 /** Bytes that no TLS client takes for a handshake. */
 const GARBAGE = 'HTTP/1.1 400 Bad Request\r\n\r\n';
 
-/** The listener of an origin and its connections, below HTTP: what can go wrong before there is a request. */
+/** What `localhost` stands for (RFC 6761, 6.3); a machine may do without the second one. */
+const LOOPBACK = ['127.0.0.1', '::1'] as const;
+const NO_SUCH_ADDRESS = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
+
+/** The listeners of an origin and its connections, below HTTP: what can go wrong before there is a request. */
 export class OriginLine {
   /** Asked at each new connection of a TLS origin. */
   faults: { strike(): TlsFault | null } = { strike: () => null };
   readonly #app: FastifyInstance;
   readonly #server: Server;
   readonly #sockets = new Map<string, Socket>();
-  /** Where it listened, while it is down. */
-  #down: { readonly host: string; readonly port: number } | null = null;
+  /** By address. They all bring their connections to the server. */
+  readonly #listeners = new Map<string, Listener>();
+  #port = 0;
+  #isDown = false;
   #over: () => void = () => undefined;
   #disarm: () => void = () => undefined;
   #rising: Promise<void> = Promise.resolve();
@@ -38,15 +44,37 @@ export class OriginLine {
     });
   }
 
+  /**
+   * Begins to listen.
+   * @param host an address or a name; `localhost` is both loopback addresses, as far as the machine has them
+   * @param port 0: any free one
+   * @throws Error the listener's own
+   */
+  async listen(host: string, port: number): Promise<void> {
+    const [first, ...others] = host === 'localhost' ? LOOPBACK : [host];
+    await this.#app.listen({ host: first, port });
+    const address = this.#server.address();
+    if (address === null || typeof address === 'string') return;
+    this.#port = address.port;
+    this.#listeners.set(address.address, this.#server);
+    for (const other of others) {
+      // As an HTTP server's own: a client may close its side and still read the answer.
+      const listener = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+        this.#server.emit('connection', socket),
+      );
+      const problem = await listenOn(listener, other, this.#port);
+      if (problem === null) this.#listeners.set(other, listener);
+      else if (!NO_SUCH_ADDRESS.includes(problem.code ?? '')) throw problem;
+    }
+  }
+
   /** Why a fault of this kind can't be here, or null. */
   refusal(kind: 'origin_down' | 'tls_failure'): string | null {
     if (kind === 'tls_failure' && !this.#secure) {
       return 'kind: found tls_failure for an origin of plain HTTP; allowed is reset_before, or an emulator with TLS';
     }
-    if (kind !== 'origin_down') return null;
-    if (this.#down !== null) return 'origin: found one that is down; allowed is one that is up';
-    if (this.#app.addresses().length === 1) return null;
-    return 'kind: found origin_down for several listeners; allowed is an emulator that listens on one address';
+    if (kind === 'origin_down' && this.#isDown) return 'origin: found one that is down; allowed is one that is up';
+    return null;
   }
 
   /**
@@ -55,11 +83,9 @@ export class OriginLine {
    * @param over called when it is to listen again
    */
   down(seconds: number | null, spared: Socket | undefined, over: () => void): void {
-    const address = this.#server.address();
-    if (address === null || typeof address === 'string') return;
-    this.#down = { host: address.address, port: address.port };
+    this.#isDown = true;
     this.#over = over;
-    this.#server.close();
+    for (const listener of this.#listeners.values()) listener.close();
     const sparedPeer = spared === undefined ? null : peer(spared);
     for (const [name, socket] of this.#sockets) if (name !== sparedPeer) socket.destroy();
     if (seconds !== null) this.#disarm = systemTimers.after(1000 * seconds, () => void this.up());
@@ -69,7 +95,7 @@ export class OriginLine {
   up(): Promise<void> {
     this.#disarm();
     this.#over();
-    this.#rising = this.#rising.then(() => this.#listen());
+    this.#rising = this.#rising.then(() => this.#listenAgain());
     return this.#rising;
   }
 
@@ -83,25 +109,34 @@ export class OriginLine {
     this.#disarm();
     await this.#rising;
     this.#disarm();
+    for (const listener of this.#listeners.values()) if (listener !== this.#server) listener.close();
     for (const socket of this.#sockets.values()) socket.destroy();
   }
 
-  async #listen(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    if (this.#down === null) return;
-    const listening = () => resolve(true);
-    const failed = () => resolve(false);
-    this.#server.once('listening', listening).once('error', failed);
-    this.#server.listen(this.#down);
-    const up = await promise;
-    this.#server.off('listening', listening).off('error', failed);
-    if (up) this.#down = null;
+  async #listenAgain(): Promise<void> {
+    if (!this.#isDown) return;
+    let up = true;
+    for (const [address, listener] of this.#listeners) {
+      if (!listener.listening && (await listenOn(listener, address, this.#port)) !== null) up = false;
+    }
+    if (up) this.#isDown = false;
     else this.#disarm = systemTimers.after(RETRY, () => void this.up());
   }
 
   get #secure(): boolean {
     return 'setSecureContext' in this.#server;
   }
+}
+
+/** Lets a listener listen. @returns what came in the way, or null */
+async function listenOn(listener: Listener, host: string, port: number): Promise<NodeJS.ErrnoException | null> {
+  const { promise, resolve } = Promise.withResolvers<NodeJS.ErrnoException | null>();
+  const listening = () => resolve(null);
+  listener.once('listening', listening).once('error', resolve);
+  listener.listen({ host, port });
+  const problem = await promise;
+  listener.off('listening', listening).off('error', resolve);
+  return problem;
 }
 
 function spoilHandshake(socket: Socket, { answer }: TlsFault): void {
