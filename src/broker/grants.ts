@@ -7,12 +7,14 @@ import {
   dueAt,
   type Health,
   type Replay,
+  restIn,
   type Setback,
   type SetbackContext,
   setBack,
   standingAtStart,
 } from '../core/refresh.ts';
 import type { Store, StoredGrant } from '../core/store.ts';
+import { sha256 } from '../system/compare.ts';
 import type { PortalClock } from './portal-clock.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -79,6 +81,7 @@ export class Grants implements AsyncDisposable {
         this.#warn(held, 'refresh was cut short');
         await this.#store.endAttempt(held.grant).catch((error: unknown) => this.#unwritable(held, error));
       }
+      this.#schedule(held);
     }
   }
 
@@ -124,8 +127,12 @@ export class Grants implements AsyncDisposable {
   }
 
   /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
-  dueAt(held: HeldGrant): number | null {
-    return dueAt(held.grant, held.health, this.#surroundings.clock.now(), this.#spread(held.grant.appliance));
+  dueAt({ grant, health }: HeldGrant): number | null {
+    const context = this.#context(grant.appliance);
+    const due = dueAt(grant, health, context.now, this.#spread(grant.appliance));
+    // How long the token at hand lives may have become known only after the time to try again was set.
+    const rest = restIn(grant, context);
+    return due === null || rest === 0 ? due : Math.max(due, context.now.uptime + rest);
   }
 
   /** Milliseconds that the token at hand lives; null where that can't be known yet. */
@@ -143,10 +150,11 @@ export class Grants implements AsyncDisposable {
 
   #takeUp({ grant, attempt }: StoredGrant): Held {
     const context = this.#context(grant.appliance);
-    const { doubt, refused, health } = standingAtStart(grant, attempt, context);
+    const cutShort = attempt?.token === sha256(grant.refreshToken.reveal()) ? attempt.at : null;
+    const { doubt, refused, health } = standingAtStart(grant, cutShort, context);
     const held: Held = { grant: { ...grant, doubt, refused }, health, refreshing: null, unsaved: null };
     this.#held.set(grant.appliance, held);
-    this.#schedule(held);
+    this.#notice(grant, { kind: 'good' }, held);
     return held;
   }
 
@@ -155,7 +163,14 @@ export class Grants implements AsyncDisposable {
     if (this.#stopping || this.#held.get(appliance) !== held) return;
     const at = this.dueAt(held);
     if (at === null) this.#scheduler.cancel(appliance);
-    else this.#scheduler.plan(appliance, at, () => void this.#refresh(held));
+    else this.#scheduler.plan(appliance, at, () => void this.#refreshIfDue(held));
+  }
+
+  #refreshIfDue(held: Held): Promise<void> {
+    const due = this.dueAt(held);
+    if (due !== null && due <= this.#surroundings.clock.now().uptime) return this.#refresh(held);
+    this.#schedule(held);
+    return Promise.resolve();
   }
 
   #refresh(held: Held): Promise<void> {
@@ -180,7 +195,10 @@ export class Grants implements AsyncDisposable {
     if (!(await this.#writtenAhead(held))) return;
     // A token's age counts from before the portal can have issued it: an answer may be long under way.
     const sent = this.#surroundings.clock.now();
-    const outcome = await holder.portal.refresh(grant.refreshToken);
+    const outcome = await holder.portal.refresh(grant.refreshToken).catch((error: unknown): TokenOutcome => {
+      this.#surroundings.log.error('refresh failed unexpectedly', { error: messageOf(error) });
+      return { kind: 'ambiguous', detail: messageOf(error) };
+    });
     if ('portalTime' in outcome) this.#portalClock.learn(outcome.portalTime);
     if (this.#held.get(grant.appliance) !== held || held.grant !== grant) {
       this.#surroundings.log.info('refresh came too late for its grant', { appliance: holder.name });
@@ -199,8 +217,8 @@ export class Grants implements AsyncDisposable {
         held.health = { kind: 'good' };
         if ((this.dueAt(held) ?? 0) > clock.now().uptime) return false;
       }
-      const { appliance, generation } = held.grant;
-      return (await this.#store.beginAttempt(appliance, generation, clock.now())) || this.#reload(held);
+      const attempt = { token: sha256(held.grant.refreshToken.reveal()), at: clock.now() };
+      return (await this.#store.beginAttempt(held.grant, attempt)) || this.#reload(held);
     } catch (error) {
       this.#apply(held, { kind: 'store_unwritable', detail: messageOf(error) });
       return false;
@@ -248,10 +266,25 @@ export class Grants implements AsyncDisposable {
   }
 
   #settle(held: Held, grant: Grant, health: Health): void {
+    const before = { grant: held.grant, health: held.health };
     held.grant = grant;
     held.health = health;
     this.#warn(held, 'refresh did not succeed');
+    this.#notice(before.grant, before.health, held);
     this.#schedule(held);
+  }
+
+  /** Tells once of what a person should know, however often it is tried again and the hub is started. */
+  #notice(before: Grant, healthBefore: Health, { grant, health }: Held): void {
+    if (health.kind === 'good') return;
+    const appliance = this.#holder(grant.appliance)?.name;
+    const { message } = health.problem;
+    if (health.kind === 'refused') {
+      const known = before.refused !== null || healthBefore.kind === 'refused';
+      if (!known) this.#surroundings.log.error('pairing needed', { appliance, message });
+    } else if (before.doubt === null && grant.doubt !== null) {
+      this.#surroundings.log.warn('answer lost', { appliance, message });
+    }
   }
 
   /** Another hub has written this grant: what is stored is newer than what this one holds. */
@@ -261,7 +294,7 @@ export class Grants implements AsyncDisposable {
     if (this.#held.get(appliance) !== held) return false;
     this.#surroundings.log.warn('grant was changed by another hub', { appliance: this.#holder(appliance)?.name });
     if (stored === null) this.drop(appliance);
-    else this.#takeUp(stored);
+    else this.#schedule(this.#takeUp(stored));
     return false;
   }
 

@@ -56,6 +56,11 @@ export interface SetbackContext {
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
+/**
+ * What the end of the token at hand is overrun by, in ms, where nothing may be risked before it: a portal counts from
+ * when it issued the token, which is a little after the hub asked for it.
+ */
+const OVER = 1000;
 /** Seldom: only a person can mend a wrong client_secret. */
 const MISCONFIGURED: Backoff = { base: 60_000, cap: HOUR };
 
@@ -86,7 +91,7 @@ export function setBack(grant: Grant, health: Health, outcome: Setback, context:
   const rejections = rejectionsWith(health, outcome, now);
   const failing = (code: ProblemCode, message: string, delay: number, doubt: Doubt | null = grant.doubt): Standing => {
     const row = rejections === null ? {} : { rejections };
-    const next = { failures, retryAt: now.uptime + delay, ...row };
+    const next = { failures, retryAt: now.uptime + Math.max(delay, restIn({ ...grant, doubt }, context)), ...row };
     if (health.kind === 'refused' && rejections !== null) {
       return { doubt, refused: null, health: { kind: 'refused', problem: health.problem, ...next } };
     }
@@ -99,7 +104,8 @@ export function setBack(grant: Grant, health: Health, outcome: Setback, context:
     case 'not_sent':
       return failing('portal_unreachable', `The portal is out of reach: ${outcome.detail}`, backedOff());
     case 'deferred': {
-      const delay = outcome.retryAfter ? askedDelay(outcome.retryAfter, fraction) : backedOff();
+      // A portal that names the same short time again and again is backed off from all the same.
+      const delay = Math.max(askedDelay(outcome.retryAfter ?? 0, fraction), backedOff());
       return failing('portal_deferred', `The portal asks to come back later: ${outcome.detail}`, delay);
     }
     case 'ambiguous': {
@@ -139,18 +145,24 @@ export function standingAtStart(grant: Grant, attempt: Instant | null, context: 
 }
 
 /**
- * In doubt, the old refresh token is tried once more after 1 to 3 s (`soon`), and then not before the token at hand is
- * about to end: each further use might make the portal revoke a token that still serves.
+ * Milliseconds for which the old refresh token must rest because of a doubt, whatever else may happen: each further use
+ * might make the portal revoke a token that still serves. With `soon` one early replay is free, and the next comes
+ * shortly before the token at hand ends; with `late` there is none before it has ended.
  */
-function replayDelay(
+export function restIn(
   grant: Grant,
-  doubt: Doubt,
-  failures: number,
-  { now, confirmed, replay, fraction }: SetbackContext,
+  { now, confirmed, replay }: Pick<SetbackContext, 'now' | 'confirmed' | 'replay'>,
 ): number {
-  if (replay === 'soon' && doubt.sends === 1) return 1000 + 2000 * fraction;
-  const left = (remaining(grant, now, confirmed) ?? 0) - leastLeft(grant);
-  return left > 0 ? left : backoffDelay(outage(grant), failures, fraction);
+  if (grant.doubt === null || (replay === 'soon' && grant.doubt.sends <= 1)) return 0;
+  const left = remaining(grant, now, confirmed) ?? 0;
+  if (replay === 'soon') return Math.max(0, left - leastLeft(grant));
+  return left > 0 ? left + OVER : 0;
+}
+
+/** Milliseconds to the next use of the old refresh token, right after an answer was lost. */
+function replayDelay(grant: Grant, doubt: Doubt, failures: number, context: SetbackContext): number {
+  if (context.replay === 'soon' && doubt.sends === 1) return 1000 + 2000 * context.fraction;
+  return restIn({ ...grant, doubt }, context) || backoffDelay(outage(grant), failures, context.fraction);
 }
 
 /** Rejected three times, over an hour or more, and the token at hand is dead: a person is needed, and one try a day. */
@@ -185,7 +197,7 @@ function refusedStanding(grant: Grant, since: Instant, failures: number): Standi
   const message =
     grant.doubt === null
       ? 'The portal refused the grant: a person must log in again'
-      : `An answer of the portal was lost on ${new Date(grant.doubt.lostAt.wall).toISOString()}, and it no longer accepts the token before it: a person must log in again`;
+      : `An answer was lost on ${new Date(grant.doubt.lostAt.wall).toISOString()}, and the portal no longer accepts the token before it: a person must log in again`;
   const refused = { code: 'refused', message, since } as const;
   return { doubt: grant.doubt, refused: since, health: { kind: 'refused', problem: refused, failures, retryAt: null } };
 }
@@ -200,7 +212,7 @@ function problem(health: Health, code: ProblemCode, message: string, now: Instan
 function doubted(doubt: Doubt, detail: string): Problem {
   return {
     code: 'answer_lost',
-    message: `An answer of the portal was lost, so the refresh token at hand may be used up; the hub tries again (${detail})`,
+    message: `An answer was lost on ${new Date(doubt.lostAt.wall).toISOString()}, so the refresh token at hand may be used up; the hub tries again (${detail})`,
     since: doubt.lostAt,
   };
 }

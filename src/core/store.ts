@@ -3,10 +3,17 @@ import type { Instant } from './clock.ts';
 import type { Grant } from './grant.ts';
 import type { Pairing } from './pairing.ts';
 
+/** A refresh that was about to be sent: written ahead, so that a crash in the middle of it is known afterwards. */
+export interface Attempt {
+  /** The SHA-256 of the refresh token, base64url: of another token's fate the attempt says nothing. */
+  readonly token: string;
+  readonly at: Instant;
+}
+
 /** A grant as it is kept, with the refresh attempt that was written ahead and has no end yet. */
 export interface StoredGrant {
   readonly grant: Grant;
-  readonly attempt: Instant | null;
+  readonly attempt: Attempt | null;
 }
 
 /**
@@ -32,8 +39,8 @@ export interface Store {
   grant(appliance: string): Promise<StoredGrant | null>;
   /** The generation of an appliance's last grant, also of one that was forgotten; 0 where there never was one. */
   generation(appliance: string): Promise<number>;
-  /** Writes down that a refresh is about to be sent. */
-  beginAttempt(appliance: string, generation: number, at: Instant): Promise<boolean>;
+  /** Writes down that a refresh is about to be sent, and what doubt there is already: that may not be on disk yet. */
+  beginAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt'>, attempt: Attempt): Promise<boolean>;
   /** Writes down that the refresh under way brought no new tokens, and what that means. */
   endAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt' | 'refused'>): Promise<boolean>;
   /** Puts a grant in the place of the one with generation `grant.generation - 1`. */

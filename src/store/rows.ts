@@ -11,6 +11,7 @@ const link = v.object({ authorizeUrl: v.string(), codeUrl: v.string(), tokenUrl:
 const scope = v.nullable(v.string());
 
 const tokens = v.object({ accessToken: v.string(), refreshToken: v.string() });
+const attempt = v.object({ token: v.string(), at: instant });
 const doubt = v.nullable(v.object({ lostAt: instant, sends: v.number() }));
 const grantAttributes = v.object({
   scope,
@@ -101,7 +102,7 @@ export async function readGrant(row: GrantRow, sealing: Sealing): Promise<Stored
       doubt: read(doubt, where, row.doubt ?? 'null'),
       refused: read(v.nullable(instant), where, row.refused ?? 'null'),
     },
-    attempt: read(v.nullable(instant), where, row.attempt ?? 'null'),
+    attempt: read(v.nullable(attempt), where, row.attempt ?? 'null'),
   };
 }
 

@@ -2,11 +2,10 @@ import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Appliance } from '../core/appliance.ts';
-import type { Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
 import type { Pairing } from '../core/pairing.ts';
-import type { Store, StoredGrant } from '../core/store.ts';
+import type { Attempt, Store, StoredGrant } from '../core/store.ts';
 import { Ballast } from './ballast.ts';
 import { migrate } from './migrations.ts';
 import { type GrantRow, grantRow, type PairingRow, pairingRow, readGrant, readPairing } from './rows.ts';
@@ -119,10 +118,18 @@ export class SqliteStore implements Store, Disposable {
     return row?.generation ?? 0;
   }
 
-  async beginAttempt(appliance: string, generation: number, at: Instant): Promise<boolean> {
+  async beginAttempt(
+    { appliance, generation, doubt }: Parameters<Store['beginAttempt']>[0],
+    attempt: Attempt,
+  ): Promise<boolean> {
     this.#guarded(() => this.#ballast.keep());
-    const update = 'UPDATE grants SET attempt = ? WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL';
-    return this.#run(update, JSON.stringify(at), appliance, generation);
+    return this.#run(
+      'UPDATE grants SET attempt = ?, doubt = ? WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL',
+      JSON.stringify(attempt),
+      doubt === null ? null : JSON.stringify(doubt),
+      appliance,
+      generation,
+    );
   }
 
   async endAttempt({ appliance, generation, doubt, refused }: Parameters<Store['endAttempt']>[0]): Promise<boolean> {

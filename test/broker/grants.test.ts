@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { Home } from './home.ts';
@@ -137,20 +138,31 @@ describe('when the answer to a refresh is lost', () => {
       expect(home.refreshes).toBe(3);
       expect(healthOf(home, id)).toMatchObject({
         kind: 'refused',
-        problem: { message: expect.stringMatching(/An answer of the portal was lost on 2031-05-05T06:5\d:/) },
+        problem: { message: expect.stringMatching(/^An answer was lost on 2031-05-05T06:5\d:/) },
       });
       expect(await home.token(id)).toBe(token);
     },
   );
 
-  test('with replay late the old token rests until shortly before the token at hand ends', async () => {
+  test('with replay late the old token rests until the token at hand has ended, restarts or not', async () => {
     await using home = await Home.start({ replay: 'late' });
     const id = await home.paired();
+    const token = await home.token(id);
     home.portal.fail('token', { kind: 'drop' });
     await home.untilRefreshed();
-    await home.time.pass(10 * MINUTE);
+    await home.time.pass(5 * MINUTE);
+    await home.stop();
+    await home.start();
+    for (let left = await home.run.handOuts.handOut(id, null); left.kind === 'token'; ) {
+      expect(home.refreshes).toBe(1);
+      expect(await home.token(id)).toBe(token);
+      await home.time.pass(SECOND);
+      left = await home.run.handOuts.handOut(id, null);
+    }
+    await home.time.pass(SECOND);
     expect(home.refreshes).toBe(1);
-    await home.time.pass(MINUTE + SECOND);
+    expect(await home.whoami(token)).toBe(401);
+    await home.time.pass(SECOND);
     expect(home.refreshes).toBe(2);
     expect(healthOf(home, id)).toEqual({ kind: 'good' });
     expect(await home.whoami(await home.token(id))).toBe(200);
@@ -174,6 +186,104 @@ describe('when the answer to a refresh is lost', () => {
     expect(healthOf(home, id)).toEqual({ kind: 'good' });
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
+});
+
+describe('a person is told once', () => {
+  const told = (home: Home, event: string) => home.events.filter((one) => one.event === event);
+
+  test('that an answer was lost, however often that happens again and the hub is started', async () => {
+    await using home = await Home.start({ replay: 'late' });
+    const id = await home.paired();
+    home.portal.fail('token', { kind: 'drop' }, { kind: 'drop' }, { kind: 'answer', status: 429 });
+    await home.untilRefreshed();
+    expect(told(home, 'answer lost')).toMatchObject([
+      { fields: { appliance: 'wallbox', message: expect.stringContaining('An answer was lost on 2031-05-05T06:5') } },
+    ]);
+    await home.run.grants.refresh(id);
+    await home.run.grants.refresh(id);
+    await home.stop();
+    await home.start();
+    expect(home.refreshes).toBe(3);
+    expect(problemOf(home, id)).toBe('answer_lost');
+    expect(told(home, 'answer lost')).toHaveLength(1);
+  });
+
+  test('that an answer was lost in a crash', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('token', { kind: 'wait', until: answer.promise });
+    void home.run.grants.refresh(id);
+    await expect.poll(() => home.refreshes).toBe(1);
+    await home.crash();
+    for (let start = 0; start < 3; start++) {
+      await home.start();
+      expect(problemOf(home, id)).toBe('answer_lost');
+      expect(told(home, 'answer lost')).toHaveLength(1);
+      if (start < 2) await home.crash();
+    }
+    answer.resolve();
+  });
+
+  test('that a person must log in, and which it was', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
+    await home.untilRefreshed();
+    await home.stop();
+    await home.start();
+    await home.time.pass(24 * HOUR);
+    expect(healthOf(home, id)).toMatchObject({ kind: 'refused' });
+    expect(told(home, 'pairing needed')).toMatchObject([
+      { fields: { appliance: 'wallbox', message: expect.stringContaining('The portal refused the grant') } },
+    ]);
+    expect(told(home, 'answer lost')).toEqual([]);
+  });
+});
+
+test('the attempt is written ahead with the token it was for: of another one it says nothing', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  const stored = (await home.run.store.grant(id)) ?? expect.fail();
+  const answer = Promise.withResolvers<void>();
+  home.portal.fail('token', { kind: 'wait', until: answer.promise });
+  void home.run.grants.refresh(id);
+  await expect.poll(() => home.refreshes).toBe(1);
+  const { attempt } = (await home.run.store.grant(id)) ?? expect.fail();
+  const token = createHash('sha256').update(stored.grant.refreshToken.reveal()).digest('base64url');
+  expect(attempt).toEqual({ token, at: expect.objectContaining({ boot: 'boot-1' }) });
+  await home.run.store.beginAttempt(stored.grant, { token: 'of another token', at: home.time.now() });
+  await home.crash();
+  answer.resolve();
+  await home.start();
+  expect(problemOf(home, id)).toBeNull();
+});
+
+test('a send that fails in an unheard-of way leaves a doubt: nobody knows what the portal has got', async () => {
+  await using home = await Home.start({ replay: 'late' });
+  const id = await home.paired();
+  home.unheardOf = true;
+  await home.run.grants.refresh(id);
+  home.unheardOf = false;
+  expect(problemOf(home, id)).toBe('answer_lost');
+  await home.time.pass(30 * MINUTE);
+  expect(home.refreshes).toBe(0);
+});
+
+test('a doubt that could not be written down is with the next attempt, so that no crash makes it one send less', async () => {
+  await using home = await Home.start({ emulator: { refreshGrace: 9 } });
+  const id = await home.paired();
+  home.unwritable.add('endAttempt');
+  home.portal.fail('token', { kind: 'drop' }, { kind: 'wait', until: new Promise(() => undefined) });
+  await home.untilRefreshed();
+  expect(await home.run.store.grant(id)).toMatchObject({ grant: { doubt: null } });
+  home.unwritable.clear();
+  await home.time.pass(SECOND);
+  home.time.skip(3 * SECOND);
+  await expect.poll(() => home.refreshes).toBe(2);
+  await home.crash();
+  await home.start();
+  expect(await home.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 2 } } });
 });
 
 test('out of reach nothing is lost: it is refreshed when the portal is back', async () => {

@@ -29,7 +29,10 @@ test('the token that is handed out is on disk before anybody sees it', async () 
   const refreshing = home.run.grants.refresh(id);
   await expect.poll(() => home.emulator.grants()[0]?.generation).toBe(2);
   expect(await home.token(id)).toBe(first);
-  expect(await home.run.store.grant(id)).toMatchObject({ grant: { generation: 1 }, attempt: { boot: 'boot-1' } });
+  expect(await home.run.store.grant(id)).toMatchObject({
+    grant: { generation: 1 },
+    attempt: { at: { boot: 'boot-1' } },
+  });
   disk.resolve();
   await refreshing;
   const second = await home.token(id);

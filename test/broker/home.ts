@@ -9,6 +9,7 @@ import { Scheduler } from '../../src/broker/scheduler.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PairingStep } from '../../src/core/pairing.ts';
+import type { Portal } from '../../src/core/portal.ts';
 import type { Replay } from '../../src/core/refresh.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
@@ -52,6 +53,8 @@ export class Home implements AsyncDisposable {
   readonly held = new Map<keyof Store, Promise<void>>();
   /** False: the configuration has no portal. */
   configured = true;
+  /** The portal's client breaks in a way that none of its outcomes names. */
+  unheardOf = false;
   /** The events that were logged. */
   readonly events: { readonly event: string; readonly fields: LogFields }[] = [];
   readonly #log = logFile('broker');
@@ -104,7 +107,16 @@ export class Home implements AsyncDisposable {
       clientSecret: new Secret(this.emulator.clientSecret),
       ca: [],
     });
-    const portal = this.#activity.watching(this.#client);
+    const client = this.#client;
+    const portal: Portal = this.#activity.watching({
+      requestLink: (...of) => client.requestLink(...of),
+      pollCode: (...of) => client.pollCode(...of),
+      exchange: (...of) => client.exchange(...of),
+      refresh: async (token) => {
+        if (this.unheardOf) throw new Error('unheard of');
+        return client.refresh(token);
+      },
+    } satisfies Portal);
     const appliances = await Appliances.load(port, random, ['home', 'other']);
     const scheduler = new Scheduler(surroundings);
     const portalClock = new PortalClock(this.time);

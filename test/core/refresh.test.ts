@@ -2,7 +2,15 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Instant } from '../../src/core/clock.ts';
 import { type Grant, remaining } from '../../src/core/grant.ts';
-import { dueAt, type Health, type Replay, type Setback, setBack, standingAtStart } from '../../src/core/refresh.ts';
+import {
+  dueAt,
+  type Health,
+  type Replay,
+  restIn,
+  type Setback,
+  setBack,
+  standingAtStart,
+} from '../../src/core/refresh.ts';
 import { at, DAY, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
 
 const good: Health = { kind: 'good' };
@@ -120,6 +128,18 @@ describe('what follows from an attempt without new tokens', () => {
     expect(health).toMatchObject({ retryAt: now.uptime + 10 * MINUTE });
   });
 
+  test('deferred for the same short time again and again, it is backed off from all the same', () => {
+    const health: Health = {
+      kind: 'failing',
+      problem: { code: 'portal_deferred', message: '', since: at(0) },
+      failures: 6,
+      retryAt: 0,
+    };
+    const outcome = { ...outcomes.deferred, retryAfter: SECOND };
+    const next = setBack(grantOf(), health, outcome, context(now, { fraction: 1 }));
+    expect(next.health).toMatchObject({ retryAt: now.uptime + 128 * SECOND });
+  });
+
   test('deferred until now, which a portal may say for ever, is backed off from', () => {
     const health: Health = {
       kind: 'failing',
@@ -151,9 +171,15 @@ describe('what follows from an attempt without new tokens', () => {
     expect(third).toMatchObject({ failures: 3, problem: { since: later } });
   });
 
-  test('a refusal in doubt says that an answer was lost, and when', () => {
-    const { health } = setBack(grantOf({ doubt }), good, outcomes.refused, context(now));
-    expect(health).toMatchObject({ problem: { message: expect.stringContaining('2031-05-05T06:47:00.000Z') } });
+  test('a refusal says which it was: the grant, or what came of a lost answer, and when that was', () => {
+    const message = (grant: Grant) => {
+      const { health } = setBack(grant, good, outcomes.refused, context(now));
+      return health.kind === 'good' ? '' : health.problem.message;
+    };
+    expect(message(grantOf())).toBe('The portal refused the grant: a person must log in again');
+    expect(message(grantOf({ doubt }))).toBe(
+      'An answer was lost on 2031-05-05T06:47:00.000Z, and the portal no longer accepts the token before it: a person must log in again',
+    );
   });
 });
 
@@ -173,9 +199,37 @@ describe('in doubt', () => {
     expect(second.doubt).toEqual({ lostAt: now, sends: 2 });
   });
 
-  test('replay late waits until shortly before the token at hand ends from the first loss on', () => {
+  test('replay late waits until the token at hand has ended from the first loss on', () => {
     const { health } = setBack(grantOf(), good, outcomes.ambiguous, context(now, { replay: 'late' }));
-    expect(health).toMatchObject({ retryAt: HOUR - MINUTE });
+    expect(health).toMatchObject({ retryAt: HOUR + SECOND });
+  });
+
+  const others = (Object.keys(outcomes) as (keyof typeof outcomes)[]).filter(
+    (kind) => kind !== 'refused' && kind !== 'ambiguous',
+  );
+  test.each(others)('%s gives no reason to use the old token sooner: a person may have asked for that try', (kind) => {
+    const once = grantOf({ doubt: { lostAt: now, sends: 1 } });
+    const twice = grantOf({ doubt: { lostAt: now, sends: 2 } });
+    const retryAt = (grant: Grant, replay: Replay) => {
+      const { health } = setBack(grant, good, outcomes[kind], context(now, { replay, fraction: 0 }));
+      return health.kind === 'good' ? null : health.retryAt;
+    };
+    expect(retryAt(once, 'late')).toBe(HOUR + SECOND);
+    expect(retryAt(twice, 'soon')).toBe(HOUR - MINUTE);
+    // The one early replay has not reached the portal yet, or was put off by it.
+    expect(retryAt(once, 'soon')).toBe(now.uptime + SECOND);
+  });
+
+  test('the old token rests until its time whatever is asked for, and no longer than that', () => {
+    const rest = (uptime: number, replay: Replay, sends: number) =>
+      restIn(grantOf({ doubt: { lostAt: now, sends } }), { now: at(uptime), confirmed: null, replay });
+    expect(rest(48 * MINUTE, 'soon', 1)).toBe(0);
+    expect(rest(48 * MINUTE, 'soon', 2)).toBe(11 * MINUTE);
+    expect(rest(HOUR - MINUTE, 'soon', 2)).toBe(0);
+    expect(rest(48 * MINUTE, 'late', 1)).toBe(12 * MINUTE + SECOND);
+    expect(rest(HOUR - 1, 'late', 1)).toBe(SECOND + 1);
+    expect(rest(HOUR, 'late', 1)).toBe(0);
+    expect(restIn(grantOf(), { now, confirmed: null, replay: 'late' })).toBe(0);
   });
 
   test.each(['soon', 'late'] as const)('with the token at hand dead, replay %s backs off', (replay) => {
@@ -307,7 +361,7 @@ describe('at start', () => {
   test('a doubt goes on: replay late waits for the end of the token at hand, which the same boot knows', () => {
     const doubt = { lostAt: at(46 * MINUTE), sends: 1 };
     const standing = standingAtStart(grantOf({ doubt }), null, context(at(47 * MINUTE), { replay: 'late' }));
-    expect(standing).toMatchObject({ doubt, refused: null, health: { kind: 'failing', retryAt: HOUR - MINUTE } });
+    expect(standing).toMatchObject({ doubt, refused: null, health: { kind: 'failing', retryAt: HOUR + SECOND } });
   });
 
   test('a refused grant stays refused, attempt or not', () => {

@@ -7,6 +7,7 @@ import { stateFolder } from '../support/state-folder.ts';
 import { HEATER, open, textOf, WALLBOX } from './opened.ts';
 
 const first = grantOf({ appliance: WALLBOX.id, generation: 1 });
+const attemptAt = (uptime: number) => ({ token: 'hash-of-the-refresh-token', at: at(uptime) });
 const next = (generation: number, refreshToken = `refresh-token-${generation}`) =>
   grantOf({ appliance: WALLBOX.id, generation, refreshToken: new Secret(refreshToken) });
 
@@ -59,11 +60,11 @@ describe('what was written is read again, also by the next run', () => {
     {
       using store = await withWallbox(folder.path);
       expect(await store.replaceGrant(grant)).toBe(true);
-      expect(await store.beginAttempt(WALLBOX.id, 1, at(9))).toBe(true);
+      expect(await store.beginAttempt(grant, attemptAt(9))).toBe(true);
     }
     using store = open(folder.path);
     const [stored] = await store.grants();
-    expect(stored).toEqual({ grant, attempt: at(9) });
+    expect(stored).toEqual({ grant, attempt: attemptAt(9) });
     expect(stored?.grant.accessToken.reveal()).toBe(grant.accessToken.reveal());
     expect(stored?.grant.refreshToken.reveal()).toBe(grant.refreshToken.reveal());
     expect(await store.grant(WALLBOX.id)).toEqual(stored);
@@ -99,7 +100,7 @@ describe('a write of a grant names the generation it replaces', () => {
     expect(await store.replaceGrant(first)).toBe(false);
     expect(await store.replaceGrant(next(2, 'late'))).toBe(false);
     expect(await store.replaceGrant(next(4))).toBe(false);
-    expect(await store.beginAttempt(WALLBOX.id, 1, at(9))).toBe(false);
+    expect(await store.beginAttempt(first, attemptAt(9))).toBe(false);
     expect(await store.endAttempt({ ...first, refused: at(9) })).toBe(false);
     expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(false);
     expect(await store.grants()).toEqual(before);
@@ -110,11 +111,12 @@ describe('a write of a grant names the generation it replaces', () => {
     using folder = stateFolder();
     using store = await withWallbox(folder.path);
     await store.replaceGrant(first);
-    await store.beginAttempt(WALLBOX.id, 1, at(9));
+    await store.beginAttempt(first, attemptAt(9));
     const doubt = { lostAt: at(9), sends: 1 };
     expect(await store.endAttempt({ ...first, doubt })).toBe(true);
     expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { doubt, refused: null } });
-    await store.beginAttempt(WALLBOX.id, 1, at(10));
+    await store.beginAttempt({ ...first, doubt: { ...doubt, sends: 2 } }, attemptAt(10));
+    expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: attemptAt(10), grant: { doubt: { sends: 2 } } });
     expect(await store.replaceGrant(next(2))).toBe(true);
     expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { doubt: null, generation: 2 } });
   });
@@ -128,7 +130,7 @@ describe('a write of a grant names the generation it replaces', () => {
     expect(await store.grant(WALLBOX.id)).toBeNull();
     expect(await store.generation(WALLBOX.id)).toBe(2);
     expect(await store.replaceGrant(next(2))).toBe(false);
-    expect(await store.beginAttempt(WALLBOX.id, 2, at(9))).toBe(false);
+    expect(await store.beginAttempt(next(2), attemptAt(9))).toBe(false);
     expect(await store.endAttempt(next(2))).toBe(false);
     expect(await store.forgetGrant(WALLBOX.id, 2)).toBe(false);
     expect(await store.replaceGrant(next(3, 'paired anew'))).toBe(true);
