@@ -21,9 +21,14 @@ export interface Grant {
   readonly refused: Instant | null;
 }
 
-/** The refresh token was sent, and no whole answer came: the portal may have rotated it. */
+/**
+ * The portal may have rotated the refresh token: it was sent, and no whole answer came; or the grant is from a copy, and
+ * was used since that was made.
+ */
 export interface Doubt {
-  /** When the first answer was lost. */
+  /** `copy`: the grant is from a copy of the store. Else an answer was lost. */
+  readonly kind?: 'copy';
+  /** When the first answer was lost, or the copy was made; of a copy only `wall` is known. */
   readonly lostAt: Instant;
   /** How often this refresh token was sent without a whole answer. */
   readonly sends: number;

@@ -194,12 +194,20 @@ function rejectionsWith(health: Health, outcome: Setback, now: Instant): Rejecti
 }
 
 function refusedStanding(grant: Grant, since: Instant, failures: number): Standing {
-  const message =
-    grant.doubt === null
-      ? 'The portal refused the grant: a person must log in again'
-      : `An answer was lost on ${new Date(grant.doubt.lostAt.wall).toISOString()}, and the portal no longer accepts the token before it: a person must log in again`;
-  const refused = { code: 'refused', message, since } as const;
+  const refused = { code: 'refused', message: refusal(grant.doubt), since } as const;
   return { doubt: grant.doubt, refused: since, health: { kind: 'refused', problem: refused, failures, retryAt: null } };
+}
+
+function refusal(doubt: Doubt | null): string {
+  if (doubt === null) return 'The portal refused the grant: a person must log in again';
+  return doubt.kind === 'copy'
+    ? `${originOf(doubt)}, and the portal no longer accepts its refresh token, which another hub, or this one since then, has used: a person must log in again`
+    : `${originOf(doubt)}, and the portal no longer accepts the token before it: a person must log in again`;
+}
+
+function originOf({ kind, lostAt }: Doubt): string {
+  const time = new Date(lostAt.wall).toISOString();
+  return kind === 'copy' ? `The grant was restored from a copy of ${time}` : `An answer was lost on ${time}`;
 }
 
 /** A problem of the same kind as before keeps the time when it began. */
@@ -212,7 +220,7 @@ function problem(health: Health, code: ProblemCode, message: string, now: Instan
 function doubted(doubt: Doubt, detail: string): Problem {
   return {
     code: 'answer_lost',
-    message: `An answer was lost on ${new Date(doubt.lostAt.wall).toISOString()}, so the refresh token at hand may be used up; the hub tries again (${detail})`,
+    message: `${originOf(doubt)}, so the refresh token at hand may be used up; the hub tries again (${detail})`,
     since: doubt.lostAt,
   };
 }

@@ -12,8 +12,8 @@ import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { serveLan } from '../lan/server.ts';
 import { readLan, watchLan } from '../mdns/lan-watch.ts';
+import { openStore } from '../store/open-store.ts';
 import { jweSealing, KEY_BYTES } from '../store/sealing.ts';
-import { SqliteStore } from '../store/sqlite-store.ts';
 import { openStateDirectory, storeKey } from '../store/state-directory.ts';
 import { issueLeaf } from '../system/certificates.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
@@ -51,7 +51,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
 
   await openStateDirectory(stateDirectory);
   const key = await storeKey(stateDirectory, configuration.credentials, () => random.token(KEY_BYTES));
-  const store = parts.use(SqliteStore.open(stateDirectory, jweSealing(key)));
+  const store = parts.use(await openStore(stateDirectory, jweSealing(key), () => clock.now().wall));
   const identity = await loadIdentity(store);
 
   const running = Promise.withResolvers<void>();

@@ -1,7 +1,7 @@
 import { rmSync, statSync, writeFileSync } from 'node:fs';
 
 /** Bytes: room for the answers to some twenty refreshes that are under way when the disk fills up. */
-const SIZE = 256 * 1024;
+export const BALLAST_SIZE = 256 * 1024;
 
 /** A file that only holds room on the disk: given up when the answer to a refresh finds no other. */
 export class Ballast {
@@ -11,7 +11,7 @@ export class Ballast {
   /** @param path the file; one that an earlier run left is taken over */
   constructor(path: string) {
     this.#path = path;
-    this.#kept = statSync(path, { throwIfNoEntry: false })?.size === SIZE;
+    this.#kept = statSync(path, { throwIfNoEntry: false })?.size === BALLAST_SIZE;
   }
 
   /**
@@ -21,7 +21,7 @@ export class Ballast {
   keep(): void {
     if (this.#kept) return;
     try {
-      writeFileSync(this.#path, Buffer.alloc(SIZE), { mode: 0o600, flush: true });
+      writeFileSync(this.#path, Buffer.alloc(BALLAST_SIZE), { mode: 0o600, flush: true });
       this.#kept = true;
     } catch (error) {
       this.giveUp();

@@ -38,15 +38,21 @@ const MIGRATIONS: readonly string[] = [
    CREATE INDEX pairings_of_appliance ON pairings (appliance, number);`,
 ];
 
+/** No Latchkey will come so far: a number beyond it is damage. */
+const FARTHEST = 9999;
+
 /**
  * Brings a database to the newest schema, each step whole or not at all.
- * @throws Failure `store_unreadable` where a newer Latchkey has written it
+ * @throws Failure `store_newer` where a newer Latchkey has written it, `store_unreadable` where it makes no sense
  */
 export function migrate(database: Database): void {
   const version = Number(database.pragma('user_version', { simple: true }));
+  if (version < 0 || version > FARTHEST) {
+    throw new Failure('store_unreadable', `the store has schema ${version}, which there is not: it is damaged`);
+  }
   if (version > MIGRATIONS.length) {
     throw new Failure(
-      'store_unreadable',
+      'store_newer',
       `the store has schema ${version}, written by a newer Latchkey; this one knows schemas up to ${MIGRATIONS.length}: install the newer version again, or put back a copy of the state directory`,
     );
   }

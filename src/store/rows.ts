@@ -12,7 +12,7 @@ const scope = v.nullable(v.string());
 
 const tokens = v.object({ accessToken: v.string(), refreshToken: v.string() });
 const attempt = v.object({ token: v.string(), at: instant });
-const doubt = v.nullable(v.object({ lostAt: instant, sends: v.number() }));
+const doubt = v.nullable(v.object({ kind: v.exactOptional(v.literal('copy')), lostAt: instant, sends: v.number() }));
 const grantAttributes = v.object({
   scope,
   lifetime: v.number(),

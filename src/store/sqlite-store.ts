@@ -1,86 +1,109 @@
-import { rmSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import type { Appliance } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
 import type { Pairing } from '../core/pairing.ts';
 import type { Attempt, Store, StoredGrant } from '../core/store.ts';
 import { Ballast } from './ballast.ts';
-import { migrate } from './migrations.ts';
+import { asFailure } from './database.ts';
 import { type GrantRow, grantRow, type PairingRow, pairingRow, readGrant, readPairing } from './rows.ts';
 import type { Sealing } from './sealing.ts';
+import type { StoreFiles } from './store-files.ts';
 
 /** How many ended pairings of an appliance are kept, so that their result page can be shown again. */
 const ENDED_KEPT = 5;
+
+/** A database, ready to be served from. */
+export interface OpenedDatabase {
+  readonly database: Database.Database;
+  /** Why it is only a copy in memory, and nothing can be written; null where it is open for good. */
+  readonly unwritable: string | null;
+  /** Says what was put in place of a damaged database; null where nothing was. */
+  readonly recovered: string | null;
+}
 
 /**
  * The store of one hub: SQLite in `latchkey.db`, WAL with `synchronous=FULL`, so that what was committed outlives a
  * power cut. It is locked as long as it is open: two hubs must not live on one family of tokens.
  */
 export class SqliteStore implements Store, Disposable {
-  readonly #database: Database.Database;
-  readonly #sealing: Sealing;
+  readonly files: StoreFiles;
+  readonly sealing: Sealing;
   readonly #ballast: Ballast;
+  readonly #reopen: () => Promise<OpenedDatabase>;
+  readonly #damagedGrants = new Set<string>();
   readonly #statements = new Map<string, Database.Statement<unknown[]>>();
+  #opened: OpenedDatabase;
 
-  private constructor(database: Database.Database, sealing: Sealing, ballast: Ballast) {
-    this.#database = database;
-    this.#sealing = sealing;
-    this.#ballast = ballast;
+  /** @param reopen opens it anew, for one that can't be written for now */
+  constructor(files: StoreFiles, opened: OpenedDatabase, sealing: Sealing, reopen: () => Promise<OpenedDatabase>) {
+    this.files = files;
+    this.#opened = opened;
+    this.sealing = sealing;
+    this.#reopen = reopen;
+    this.#ballast = new Ballast(files.ballast);
+  }
+
+  /** Why nothing can be written, and all is served from memory; null where it can. */
+  get unwritable(): string | null {
+    return this.#opened.unwritable;
+  }
+
+  /** What was put in place of a damaged database, in one sentence; null where nothing was. */
+  get recovered(): string | null {
+    return this.#opened.recovered;
+  }
+
+  /** Appliances whose grant is on disk and can't be read: nothing but another pairing brings it back. */
+  get damagedGrants(): ReadonlySet<string> {
+    return this.#damagedGrants;
+  }
+
+  /** How many rows were changed since it was opened. */
+  get changes(): number {
+    return this.#get<{ changes: number }>('SELECT total_changes() AS changes')?.changes ?? 0;
+  }
+
+  /** Copies the whole database as it is now to another file. */
+  async copyDatabase(path: string): Promise<void> {
+    await this.#opened.database.backup(path);
   }
 
   /**
-   * Opens the store, making or migrating it.
-   * @param directory the state directory
-   * @throws Failure `store_unreadable`, `store_unwritable`
+   * Looks whether a store that could not be written can be now.
+   * @returns whether it can
+   * @throws Failure as the store is opened
    */
-  static open(directory: string, sealing: Sealing): SqliteStore {
-    const path = join(directory, 'latchkey.db');
-    const before = sizeOf(path);
-    if (before === 0) {
-      throw new Failure(
-        'store_unreadable',
-        `the store ${path} is an empty file, so its content is lost: put back a copy of the state directory, or remove the file to start anew`,
-      );
-    }
-    if (before === null && sizeOf(`${path}-wal`) !== null) {
-      throw new Failure(
-        'store_unreadable',
-        `the store ${path} is missing, but its journal ${path}-wal is there: put the file back, or remove the journal to start anew`,
-      );
-    }
-    try {
-      const database = new Database(path, { timeout: 2000 });
-      try {
-        database.pragma('locking_mode = EXCLUSIVE');
-        database.pragma('journal_mode = WAL');
-        database.pragma('synchronous = FULL');
-        database.pragma('foreign_keys = ON');
-        migrate(database);
-        return new SqliteStore(database, sealing, new Ballast(join(directory, 'ballast')));
-      } catch (error) {
-        database.close();
-        throw error;
-      }
-    } catch (error) {
-      // A first start on a full disk leaves an empty file, which the next one would take for a store that was lost.
-      if (before === null && sizeOf(path) === 0) rmSync(path, { force: true });
-      throw asFailure(error, path);
-    }
+  async tryToWrite(): Promise<boolean> {
+    if (this.#opened.unwritable === null) return true;
+    const before = this.#opened;
+    const opened = await this.#reopen();
+    this.#opened = { ...opened, recovered: opened.recovered ?? before.recovered };
+    this.#statements.clear();
+    before.database.close();
+    return opened.unwritable === null;
   }
 
   [Symbol.dispose](): void {
-    this.#database.close();
+    this.#opened.database.close();
   }
 
   async setting(name: string): Promise<string | null> {
     const row = this.#get<{ sealed: string }>('SELECT sealed FROM settings WHERE name = ?', name);
-    return row === undefined ? null : this.#sealing.open(`settings/${name}`, row.sealed);
+    if (row === undefined) return null;
+    try {
+      return await this.sealing.open(`settings/${name}`, row.sealed);
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      // It will be made anew; what is there is kept for whoever can make sense of it.
+      const keep = "INSERT OR REPLACE INTO settings SELECT name || '.damaged', sealed FROM settings WHERE name = ?";
+      if (this.unwritable === null) this.#run(keep, name);
+      return null;
+    }
   }
 
   async saveSetting(name: string, value: string): Promise<void> {
-    const sealed = await this.#sealing.seal(`settings/${name}`, value);
+    const sealed = await this.sealing.seal(`settings/${name}`, value);
     this.#run('INSERT INTO settings VALUES (?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed', name, sealed);
   }
 
@@ -105,12 +128,13 @@ export class SqliteStore implements Store, Disposable {
 
   async grants(): Promise<StoredGrant[]> {
     const rows = this.#all<GrantRow>('SELECT * FROM grants WHERE tokens IS NOT NULL');
-    return Promise.all(rows.map((row) => readGrant(row, this.#sealing)));
+    const read = await Promise.all(rows.map((row) => this.#readGrant(row)));
+    return read.filter((grant) => grant !== null);
   }
 
   async grant(appliance: string): Promise<StoredGrant | null> {
     const row = this.#get<GrantRow>('SELECT * FROM grants WHERE appliance = ? AND tokens IS NOT NULL', appliance);
-    return row === undefined ? null : readGrant(row, this.#sealing);
+    return row === undefined ? null : this.#readGrant(row);
   }
 
   async generation(appliance: string): Promise<number> {
@@ -143,11 +167,12 @@ export class SqliteStore implements Store, Disposable {
   }
 
   async replaceGrant(grant: Grant): Promise<boolean> {
-    const row = await grantRow(grant, this.#sealing);
+    const row = await grantRow(grant, this.sealing);
     return this.#withBallast(() => this.#putGrant(row));
   }
 
   async forgetGrant(appliance: string, generation: number): Promise<boolean> {
+    this.#damagedGrants.delete(appliance);
     return this.#run(
       `UPDATE grants SET generation = generation + 1, tokens = NULL, attributes = NULL, attempt = NULL, doubt = NULL, refused = NULL
        WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL`,
@@ -158,19 +183,20 @@ export class SqliteStore implements Store, Disposable {
 
   async pairings(): Promise<Pairing[]> {
     const rows = this.#all<PairingRow>('SELECT id, appliance, sealed, attributes, step FROM pairings ORDER BY number');
-    return Promise.all(rows.map((row) => readPairing(row, this.#sealing)));
+    const read = await Promise.all(rows.map((row) => readPairing(row, this.sealing).catch(nullIfDamaged)));
+    return read.filter((pairing) => pairing !== null);
   }
 
   async savePairing(pairing: Pairing): Promise<void> {
-    const row = await pairingRow(pairing, this.#sealing);
+    const row = await pairingRow(pairing, this.sealing);
     if (pairing.step.kind === 'exchanging') this.#guarded(() => this.#ballast.keep());
     this.#transaction(() => this.#putPairing(row));
   }
 
   async concludePairing(pairing: Pairing, grant: Grant): Promise<boolean> {
     const [pairingPart, grantPart] = await Promise.all([
-      pairingRow(pairing, this.#sealing),
-      grantRow(grant, this.#sealing),
+      pairingRow(pairing, this.sealing),
+      grantRow(grant, this.sealing),
     ]);
     const conclude = () => {
       if (!this.#putGrant(grantPart)) return false;
@@ -178,6 +204,14 @@ export class SqliteStore implements Store, Disposable {
       return true;
     };
     return this.#withBallast(() => this.#transaction(conclude));
+  }
+
+  /** A grant that can't be read costs its appliance a pairing, and no other appliance anything. */
+  async #readGrant(row: GrantRow): Promise<StoredGrant | null> {
+    const grant = await readGrant(row, this.sealing).catch(nullIfDamaged);
+    if (grant === null) this.#damagedGrants.add(row.appliance);
+    else this.#damagedGrants.delete(row.appliance);
+    return grant;
   }
 
   #putGrant(row: GrantRow): boolean {
@@ -219,7 +253,7 @@ export class SqliteStore implements Store, Disposable {
   #prepared(sql: string): Database.Statement<unknown[]> {
     const kept = this.#statements.get(sql);
     if (kept !== undefined) return kept;
-    const statement = this.#database.prepare(sql);
+    const statement = this.#opened.database.prepare(sql);
     this.#statements.set(sql, statement);
     return statement;
   }
@@ -228,7 +262,7 @@ export class SqliteStore implements Store, Disposable {
     try {
       return work();
     } catch (error) {
-      throw asFailure(error, this.#database.name);
+      throw asFailure(error, this.files.database);
     }
   }
 
@@ -243,7 +277,7 @@ export class SqliteStore implements Store, Disposable {
   }
 
   #transaction<Result>(work: () => Result): Result {
-    return this.#guarded(() => this.#database.transaction(work).immediate());
+    return this.#guarded(() => this.#opened.database.transaction(work).immediate());
   }
 
   /** @returns whether a row was changed */
@@ -260,28 +294,7 @@ export class SqliteStore implements Store, Disposable {
   }
 }
 
-/** Null where there is no such file. */
-function sizeOf(path: string): number | null {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? null;
-}
-
-const FULL = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
-const UNREADABLE = /^SQLITE_(CORRUPT|NOTADB|CANTOPEN)/;
-
-function asFailure(error: unknown, path: string): Failure {
-  if (error instanceof Failure) return error;
-  const cause = error instanceof Error ? error : new Error(String(error));
-  const code = 'code' in cause ? String(cause.code) : '';
-  if (code.startsWith('SQLITE_BUSY')) {
-    return new Failure('store_unwritable', `another Latchkey has the store ${path} open: stop it first`, { cause });
-  }
-  if (UNREADABLE.test(code)) {
-    return new Failure(
-      'store_unreadable',
-      `the store ${path} can't be read (${code}): put back a copy of the state directory`,
-      { cause },
-    );
-  }
-  const what = FULL.test(code) ? 'the disk is full: make room' : `it can't be written (${code || cause.message})`;
-  return new Failure('store_unwritable', `the store ${path}: ${what}`, { cause });
+function nullIfDamaged(error: unknown): null {
+  if (error instanceof Failure) return null;
+  throw error;
 }

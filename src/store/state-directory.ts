@@ -5,7 +5,8 @@ import { Failure } from '../core/failure.ts';
 import { KEY_BYTES } from './sealing.ts';
 
 /**
- * Makes sure that the state directory is there, writable, and closed to everybody else.
+ * Makes sure that the state directory is there, readable, and closed to everybody else. Whether it can be written is for
+ * the store to find out: what is in it can be served all the same.
  * @throws Failure `state_dir_unusable`
  */
 export async function openStateDirectory(path: string): Promise<void> {
@@ -23,8 +24,8 @@ export async function openStateDirectory(path: string): Promise<void> {
     const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
     throw unusable(`is open to other users (mode ${mode}): close it with "chmod 700 ${path}"`);
   }
-  await access(path, constants.R_OK | constants.W_OK | constants.X_OK).catch((cause: unknown) => {
-    throw unusable("can't be written by this user", cause);
+  await access(path, constants.R_OK | constants.X_OK).catch((cause: unknown) => {
+    throw unusable("can't be read by this user", cause);
   });
 }
 

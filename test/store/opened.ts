@@ -2,13 +2,24 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Appliance } from '../../src/core/appliance.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { openStore } from '../../src/store/open-store.ts';
 import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
 import { SqliteStore } from '../../src/store/sqlite-store.ts';
+import { storeFiles } from '../../src/store/store-files.ts';
 
 const KEY = new Uint8Array(KEY_BYTES).fill(7);
 
-export function open(path: string, key: Uint8Array = KEY): SqliteStore {
-  return SqliteStore.open(path, jweSealing(key));
+/** A store that is known to be sound. */
+export function open(path: string): SqliteStore {
+  const files = storeFiles(path);
+  const reopen = () => ({ database: openDatabase(files), unwritable: null, recovered: null });
+  return new SqliteStore(files, reopen(), jweSealing(KEY), async () => reopen());
+}
+
+/** The store as a hub opens it. */
+export function openAsHub(path: string, key: Uint8Array = KEY): Promise<SqliteStore> {
+  return openStore(path, jweSealing(key), () => Date.UTC(2031, 4, 5, 6));
 }
 
 export const WALLBOX: Appliance = {

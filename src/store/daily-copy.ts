@@ -1,0 +1,55 @@
+import { renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { Failure } from '../core/failure.ts';
+import { BALLAST_SIZE } from './ballast.ts';
+import { asFailure, inMemory } from './database.ts';
+import { salvage } from './salvage.ts';
+import type { SqliteStore } from './sqlite-store.ts';
+import { readWhole, sizeOf, syncDirectory } from './store-files.ts';
+
+/**
+ * Copies the database beside itself, in place of the copy before: that is what is used when the database is damaged one
+ * day. The copy is read again, every row of it, before it takes that place.
+ * @throws Failure `store_unwritable` where there is no room for it, or none would be left for the answers of refreshes;
+ *   `store_unreadable` where something in it is damaged. The copy before is kept then.
+ */
+export async function writeDailyCopy(store: SqliteStore): Promise<void> {
+  const { files } = store;
+  const draft = `${files.copy}.new`;
+  try {
+    checkRoom(store);
+    // Made beforehand, because SQLite would let others read it.
+    writeFileSync(draft, '', { mode: 0o600 });
+    await store.copyDatabase(draft);
+    const copy = readWhole(draft);
+    using stack = new DisposableStack();
+    const database = stack.adopt(inMemory(copy?.bytes ?? Buffer.alloc(0), draft), (open) => open.close());
+    const { damage, unreadable } = await salvage(database, store.sealing);
+    if (damage !== null || unreadable.size > 0) {
+      const what = damage ?? `${unreadable.size} of its rows can't be read`;
+      throw new Failure('store_unreadable', `no copy is made of the store ${files.database}: it is damaged (${what})`);
+    }
+    renameSync(draft, files.copy);
+    syncDirectory(files.directory);
+  } catch (error) {
+    throw asFailure(error, files.copy);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** A copy must not take the room that answers of refreshes need: that of the ballast, and as much again. */
+function checkRoom({ files }: SqliteStore): void {
+  const { bavail, bsize } = statfsSync(files.directory);
+  const copy = (sizeOf(files.database) ?? 0) + (sizeOf(files.journal) ?? 0);
+  const ballast = sizeOf(files.ballast) === BALLAST_SIZE ? 0 : BALLAST_SIZE;
+  if (bavail * bsize >= copy + ballast + BALLAST_SIZE) return;
+  throw new Failure(
+    'store_unwritable',
+    `the disk has no room for a daily copy of the store ${files.database}: make room`,
+  );
+}
+
+/** When the copy was made, in ms since 1970; null where there is none. */
+export function dailyCopyMade(store: SqliteStore): number | null {
+  return readWhole(store.files.copy)?.written ?? null;
+}

@@ -1,0 +1,73 @@
+import { rmSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { Failure } from '../core/failure.ts';
+import { migrate } from './migrations.ts';
+import { type StoreFiles, sizeOf } from './store-files.ts';
+
+const FULL = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
+/** SQLITE_ERROR: the schema is not what the version says. */
+const DAMAGED = /^SQLITE_(CORRUPT|NOTADB|ERROR|MISMATCH)/;
+
+/**
+ * Opens the database for good, making or migrating it: WAL with `synchronous=FULL`, locked as long as it is open.
+ * @throws Failure `store_unreadable`, `store_unwritable`
+ */
+export function openDatabase(files: StoreFiles): Database.Database {
+  const path = files.database;
+  const before = sizeOf(path);
+  try {
+    const database = new Database(path, { timeout: 2000 });
+    try {
+      database.pragma('locking_mode = EXCLUSIVE');
+      database.pragma('journal_mode = WAL');
+      database.pragma('synchronous = FULL');
+      database.pragma('foreign_keys = ON');
+      migrate(database);
+      return database;
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  } catch (error) {
+    // A first start on a full disk leaves an empty file, which the next one would take for a store that was lost.
+    if (before === null && sizeOf(path) === 0) rmSync(path, { force: true });
+    throw asFailure(error, path);
+  }
+}
+
+/**
+ * A database's content in memory. It can be read, and every write fails.
+ * @throws Failure `store_unreadable`
+ */
+export function inMemory(bytes: Uint8Array, path: string): Database.Database {
+  try {
+    const content = Buffer.from(bytes);
+    // File format version 1 (https://sqlite.org/fileformat.html): a database in memory has no write-ahead log.
+    content.fill(1, 18, 20);
+    const database = new Database(content);
+    migrate(database);
+    database.pragma('query_only = ON');
+    return database;
+  } catch (error) {
+    throw asFailure(error, path);
+  }
+}
+
+/** What SQLite or the file system threw, as a failure of the store at `path`. */
+export function asFailure(error: unknown, path: string): Failure {
+  if (error instanceof Failure) return error;
+  const cause = error instanceof Error ? error : new Error(String(error));
+  const code = 'code' in cause ? String(cause.code) : '';
+  if (code.startsWith('SQLITE_BUSY')) {
+    return new Failure('store_locked', `another Latchkey has the store ${path} open: stop it first`, { cause });
+  }
+  if (DAMAGED.test(code)) {
+    return new Failure(
+      'store_unreadable',
+      `the store ${path} can't be read (${code}): put back a copy of the state directory`,
+      { cause },
+    );
+  }
+  const what = FULL.test(code) ? 'the disk is full: make room' : `it can't be written (${code || cause.message})`;
+  return new Failure('store_unwritable', `the store ${path}: ${what}`, { cause });
+}

@@ -1,0 +1,220 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { Failure, messageOf } from '../core/failure.ts';
+import { inMemory, openDatabase } from './database.ts';
+import { migrate } from './migrations.ts';
+import { canMend, type DailyCopy, type Rebuilt, rebuild } from './rebuild.ts';
+import { type Salvage, salvage } from './salvage.ts';
+import type { Sealing } from './sealing.ts';
+import { type OpenedDatabase, SqliteStore } from './sqlite-store.ts';
+import {
+  checkWritable,
+  copyTo,
+  finishReplacement,
+  putInPlace,
+  readWhole,
+  type StoreFiles,
+  sizeOf,
+  storeFiles,
+} from './store-files.ts';
+
+/**
+ * Opens the store of a hub, making or migrating it. A damaged one is put together again from what can be read of it and
+ * its daily copy, and kept beside; one that can't be written is served from memory.
+ * @param wall tells the time, in ms since 1970: it names the damaged one
+ * @throws Failure `store_unreadable` where there is nothing to serve, `store_key_wrong`, `store_locked`,
+ *   `state_dir_unusable`
+ */
+export async function openStore(directory: string, sealing: Sealing, wall: () => number): Promise<SqliteStore> {
+  const files = storeFiles(directory);
+  const open = () => new Opening(files, sealing, wall).open();
+  return new SqliteStore(files, await open(), sealing, open);
+}
+
+/** The database as it was found. */
+interface Found {
+  /** Open for good; null where that is not possible. */
+  readonly live: Database.Database | null;
+  readonly left: Salvage | null;
+  /** What is left, as bytes, where there is no `live`. */
+  readonly bytes: Uint8Array | null;
+  readonly damage: string | null;
+  readonly unwritable: string | null;
+}
+
+class Opening {
+  readonly #files: StoreFiles;
+  readonly #sealing: Sealing;
+  readonly #wall: () => number;
+
+  constructor(files: StoreFiles, sealing: Sealing, wall: () => number) {
+    this.#files = files;
+    this.#sealing = sealing;
+    this.#wall = wall;
+  }
+
+  async open(): Promise<OpenedDatabase> {
+    const unwritable = this.#writeProblem();
+    if (unwritable === null) finishReplacement(this.#files);
+    if (this.#isNew()) return { database: this.#create(unwritable), unwritable: null, recovered: null };
+    const found = await this.#look(unwritable);
+    try {
+      return await this.#judge(found);
+    } catch (error) {
+      found.live?.close();
+      throw error;
+    }
+  }
+
+  #writeProblem(): string | null {
+    try {
+      checkWritable(this.#files);
+      return null;
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+
+  #isNew(): boolean {
+    const { database, journal, copy } = this.#files;
+    return [database, journal, copy].every((path) => sizeOf(path) === null);
+  }
+
+  #create(unwritable: string | null): Database.Database {
+    if (unwritable === null) return openDatabase(this.#files);
+    throw new Failure(
+      'state_dir_unusable',
+      `the state directory ${this.#files.directory} (hub.state_dir) can't be written by this user, and there is no store in it yet (${unwritable})`,
+    );
+  }
+
+  /** Reads what there is, changing nothing. */
+  async #look(unwritable: string | null): Promise<Found> {
+    const nothing = { live: null, left: null, bytes: null, damage: null, unwritable };
+    const { database, journal } = this.#files;
+    const size = sizeOf(database);
+    if (size === null) {
+      const journalLeft = sizeOf(journal) === null ? '' : `, but its journal ${journal} is there`;
+      return { ...nothing, damage: `the file is missing${journalLeft}` };
+    }
+    if (size === 0) return { ...nothing, damage: 'it is an empty file' };
+    if (unwritable === null) {
+      try {
+        const live = openDatabase(this.#files);
+        const left = await salvage(live, this.#sealing);
+        return { ...nothing, live, left, damage: left.damage };
+      } catch (error) {
+        if (!(error instanceof Failure)) throw error;
+        if (error.code === 'store_locked' || error.code === 'store_newer') throw error;
+        if (error.code === 'store_unwritable') return this.#lookAtCopy({ ...nothing, unwritable: error.message });
+        return this.#lookAtCopy({ ...nothing, damage: messageOf(error.cause ?? error) });
+      }
+    }
+    return this.#lookAtCopy(nothing);
+  }
+
+  /** Reads a copy in another place, where the database can't be opened for good. */
+  async #lookAtCopy(found: Found): Promise<Found> {
+    for (const place of [tmpdir(), '/dev/shm']) {
+      let scratch: string | null = null;
+      let database: Database.Database | null = null;
+      try {
+        scratch = mkdtempSync(join(place, 'latchkey-store-'));
+        database = new Database(copyTo(this.#files, scratch).database);
+        migrate(database);
+        const left = await salvage(database, this.#sealing);
+        return { ...found, left, bytes: database.serialize(), damage: found.damage ?? left.damage };
+      } catch (error) {
+        if (error instanceof Failure) throw error;
+        found = { ...found, damage: found.damage ?? messageOf(error) };
+      } finally {
+        database?.close();
+        if (scratch !== null) rmSync(scratch, { recursive: true, force: true });
+      }
+    }
+    return found;
+  }
+
+  async #judge(found: Found): Promise<OpenedDatabase> {
+    const { live, left, damage, unwritable } = found;
+    const sound = left !== null && damage === null;
+    if (sound && left.unreadable.size === 0) return this.#asItIs(found);
+    const copy = await this.#dailyCopy();
+    if (left !== null && left.opened === 0 && left.unreadable.size > 0 && (copy?.salvage.opened ?? 0) === 0) {
+      throw new Failure(
+        'store_key_wrong',
+        `the store ${this.#files.database} was sealed with another store.key: put the right key back`,
+      );
+    }
+    if (sound && !(copy !== null && canMend(left, copy.salvage))) return this.#asItIs(found);
+    if (!hasContent(left) && copy === null) throw this.#beyondHelp(damage ?? 'nothing can be read');
+    const rebuilt = rebuild({ left, copy });
+    const why = damage ?? `${left?.unreadable.size ?? 0} of its rows can't be read`;
+    try {
+      if (unwritable !== null) return this.#fromMemory(rebuilt, why, copy, unwritable);
+      live?.close();
+      return this.#replaced(rebuilt, why, copy);
+    } finally {
+      rebuilt.database.close();
+    }
+  }
+
+  #asItIs({ live, bytes, unwritable }: Found): OpenedDatabase {
+    if (live !== null) return { database: live, unwritable: null, recovered: null };
+    if (bytes === null) throw this.#beyondHelp(unwritable ?? 'nothing can be read');
+    return { database: inMemory(bytes, this.#files.database), unwritable, recovered: null };
+  }
+
+  #fromMemory(rebuilt: Rebuilt, why: string, copy: DailyCopy | null, unwritable: string): OpenedDatabase {
+    const database = inMemory(rebuilt.database.serialize(), this.#files.database);
+    return { database, unwritable, recovered: this.#account(rebuilt, why, copy, null) };
+  }
+
+  #replaced(rebuilt: Rebuilt, why: string, copy: DailyCopy | null): OpenedDatabase {
+    const bytes = rebuilt.database.serialize();
+    try {
+      const aside = putInPlace(this.#files, bytes, new Date(this.#wall()).toISOString());
+      const recovered = this.#account(rebuilt, why, copy, aside);
+      return { database: openDatabase(this.#files), unwritable: null, recovered };
+    } catch (error) {
+      return this.#fromMemory(rebuilt, why, copy, messageOf(error));
+    }
+  }
+
+  async #dailyCopy(): Promise<DailyCopy | null> {
+    const found = readWhole(this.#files.copy);
+    if (found === null) return null;
+    try {
+      using stack = new DisposableStack();
+      const database = stack.adopt(inMemory(found.bytes, this.#files.copy), (open) => open.close());
+      const content = await salvage(database, this.#sealing);
+      return content.opened === 0 && content.unreadable.size > 0 ? null : { salvage: content, made: found.written };
+    } catch (error) {
+      if (error instanceof Failure) return null;
+      throw error;
+    }
+  }
+
+  /** What was done, in one sentence for people. */
+  #account({ fromCopy, lost }: Rebuilt, why: string, copy: DailyCopy | null, aside: string | null): string {
+    const kept = aside === null ? '' : ` and is kept as ${aside}`;
+    const source = copy === null ? '' : ` and the daily copy of ${new Date(copy.made).toISOString()}`;
+    const doubts =
+      fromCopy.length === 0 ? '' : `; from the copy, and perhaps used up, are the grants of ${fromCopy.join(', ')}`;
+    const losses = lost === 0 ? '' : `; of ${lost} grants the appliance is not known any more`;
+    return `the store ${this.#files.database} was damaged (${why})${kept}; in its place is what could be read of it${source}${doubts}${losses}`;
+  }
+
+  #beyondHelp(why: string): Failure {
+    return new Failure(
+      'store_unreadable',
+      `the store ${this.#files.database} is beyond help (${why}), and there is no daily copy of it: put back a copy of the state directory, or move the store's files away to start anew; nothing was changed`,
+    );
+  }
+}
+
+function hasContent(left: Salvage | null): boolean {
+  return left !== null && (left.appliances.length > 0 || left.opened > 0);
+}

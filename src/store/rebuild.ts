@@ -1,0 +1,132 @@
+import Database from 'better-sqlite3';
+import { migrate } from './migrations.ts';
+import type { AnyGrantRow, ApplianceRow, Salvage, SettingRow } from './salvage.ts';
+
+/** The daily copy, with when it was made, in ms since 1970. */
+export interface DailyCopy {
+  readonly salvage: Salvage;
+  readonly made: number;
+}
+
+/** A database made from what is left of another, and of its daily copy. */
+export interface Rebuilt {
+  /** In memory. */
+  readonly database: Database.Database;
+  /** Names of the appliances whose grant is the copy's, and may be an older one. */
+  readonly fromCopy: readonly string[];
+  /** How many rows can't be had from either. */
+  readonly lost: number;
+}
+
+/** What a row may be taken from: what is left of the database, and the daily copy. */
+interface Sources {
+  readonly left: Salvage | null;
+  readonly copy: DailyCopy | null;
+}
+
+/**
+ * Makes a new database in memory. Where only rows are damaged and the file is sound, what it does not have was removed by
+ * a person, and stays so. A row that can be read in the damaged one counts; else the daily copy's; else, where it
+ * is there at all, it is taken over as it is, so that nothing is thrown away. A grant of the copy is in doubt, unless it
+ * is known to be the last one: its refresh token may be used up.
+ */
+export function rebuild({ left, copy }: Sources): Rebuilt {
+  const database = new Database(':memory:');
+  migrate(database);
+  database.pragma('foreign_keys = ON');
+  const grants = chosenGrants({ left, copy });
+  const appliances = chosenAppliances({ left, copy }, new Set(grants.map(({ row }) => row.appliance)));
+  const names = new Map(appliances.map(({ id, name }) => [id, name]));
+  const insert = (table: string, row: object) => {
+    const columns = Object.keys(row);
+    const values = columns.map(() => '?').join(', ');
+    const sql = `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${values})`;
+    database.prepare(sql).run(...Object.values(row));
+  };
+  let lost = 0;
+  database.transaction(() => {
+    for (const row of chosenSettings({ left, copy })) insert('settings', row);
+    for (const row of appliances) insert('appliances', row);
+    for (const { row } of grants) {
+      if (names.has(row.appliance)) insert('grants', row);
+      else lost += 1;
+    }
+    const seen = new Set<string>();
+    for (const row of left?.pairings ?? []) {
+      if (seen.has(row.id) || !names.has(row.appliance)) continue;
+      seen.add(row.id);
+      insert('pairings', row);
+    }
+  })();
+  const fromCopy = grants.filter(({ older }) => older).map(({ row }) => names.get(row.appliance) ?? row.appliance);
+  return { database, fromCopy, lost };
+}
+
+/** Whether the copy has a readable row in place of one that can't be read. */
+export function canMend(left: Salvage, copy: Salvage): boolean {
+  return [...left.unreadable].some((row) => {
+    const [table, key = ''] = row.split('/');
+    if (copy.unreadable.has(row)) return false;
+    return table === 'grants' ? hasTokens(copy.grants.get(key)) : table === 'settings' && copy.settings.has(key);
+  });
+}
+
+function chosenGrants({ left, copy }: Sources): { row: AnyGrantRow; older: boolean }[] {
+  const appliances = new Set([
+    ...(left?.grants.keys() ?? []),
+    ...(isSound(left) ? [] : (copy?.salvage.grants.keys() ?? [])),
+  ]);
+  return [...appliances].flatMap((appliance) => {
+    const key = `grants/${appliance}`;
+    const own = left?.grants.get(appliance);
+    const copied = copy?.salvage.grants.get(appliance);
+    if (own !== undefined && !left?.unreadable.has(key)) return [{ row: own, older: false }];
+    if (copied === undefined || copy === null || copy.salvage.unreadable.has(key)) {
+      return own === undefined ? [] : [{ row: own, older: false }];
+    }
+    if (!hasTokens(copied) && own !== undefined) return [{ row: own, older: false }];
+    const last = own?.generation === copied.generation;
+    return [
+      { row: last || !hasTokens(copied) ? copied : doubted(copied, copy.made), older: !last && hasTokens(copied) },
+    ];
+  });
+}
+
+function doubted(row: AnyGrantRow, made: number): AnyGrantRow {
+  if (row.doubt !== null) return row;
+  const lostAt = { boot: '', uptime: 0, wall: made };
+  return { ...row, attempt: null, doubt: JSON.stringify({ kind: 'copy', lostAt, sends: 0 }) };
+}
+
+/** Of two appliances with one name, as damage may leave them, the one that has a grant. */
+function chosenAppliances({ left, copy }: Sources, granted: ReadonlySet<string>): ApplianceRow[] {
+  const all = [...(left?.appliances ?? []), ...(isSound(left) ? [] : (copy?.salvage.appliances ?? []))];
+  const rows = [...all.filter(({ id }) => granted.has(id)), ...all.filter(({ id }) => !granted.has(id))];
+  const chosen = new Map<string, ApplianceRow>();
+  const names = new Set<string>();
+  for (const row of rows) {
+    if (chosen.has(row.id) || names.has(row.name)) continue;
+    chosen.set(row.id, row);
+    names.add(row.name);
+  }
+  return [...chosen.values()];
+}
+
+function chosenSettings({ left, copy }: Sources): SettingRow[] {
+  const rows = new Map<string, SettingRow>();
+  for (const source of [left, copy?.salvage]) {
+    for (const [name, row] of source?.settings ?? []) {
+      if (!rows.has(name) && !source?.unreadable.has(`settings/${name}`)) rows.set(name, row);
+    }
+  }
+  for (const [name, row] of left?.settings ?? []) if (!rows.has(name)) rows.set(name, row);
+  return [...rows.values()];
+}
+
+function isSound(left: Salvage | null): boolean {
+  return left !== null && left.damage === null;
+}
+
+function hasTokens(row: AnyGrantRow | undefined): boolean {
+  return row !== undefined && row.tokens !== null;
+}

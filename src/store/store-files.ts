@@ -1,0 +1,126 @@
+import {
+  accessSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+
+/** The store's files in the state directory. */
+export interface StoreFiles {
+  readonly directory: string;
+  readonly database: string;
+  /** SQLite's write-ahead log: what was committed last may be nowhere else. */
+  readonly journal: string;
+  /** The daily copy of the database. */
+  readonly copy: string;
+  readonly ballast: string;
+  /** A database that is whole and about to take the place of a damaged one. */
+  readonly successor: string;
+}
+
+export function storeFiles(directory: string): StoreFiles {
+  const database = join(directory, 'latchkey.db');
+  return {
+    directory,
+    database,
+    journal: `${database}-wal`,
+    copy: `${database}.copy`,
+    ballast: join(directory, 'ballast'),
+    successor: `${database}.new`,
+  };
+}
+
+/** Bytes of a file; null where there is none. */
+export function sizeOf(path: string): number | null {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? null;
+}
+
+/** @throws the file system's error where nothing can be written in the directory */
+export function checkWritable({ directory }: StoreFiles): void {
+  accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
+}
+
+/** Ends a {@link putInPlace} that a crash cut short: it can be told by the database being gone. */
+export function finishReplacement({ database, journal, successor, directory }: StoreFiles): void {
+  if (!existsSync(successor)) return;
+  if (existsSync(database)) {
+    rmSync(successor, { force: true });
+    return;
+  }
+  rmSync(journal, { force: true });
+  renameSync(successor, database);
+  syncDirectory(directory);
+}
+
+/**
+ * Puts another database in place of a damaged one, which is kept under another name. A crash leaves either of them, or
+ * what {@link finishReplacement} needs.
+ * @param instant names the damaged one: an instant in RFC 3339
+ * @returns where the damaged one is now; null where there was none
+ * @throws the file system's error; then nothing has changed
+ */
+export function putInPlace(files: StoreFiles, bytes: Uint8Array, instant: string): string | null {
+  const { database, journal, successor, directory } = files;
+  try {
+    writeFileSync(successor, bytes, { mode: 0o600, flush: true });
+  } catch (error) {
+    rmSync(successor, { force: true });
+    throw error;
+  }
+  const aside = freeName(`${database}.damaged-${instant.replaceAll(/[:.]/g, '-')}`);
+  // SQLite finds a journal by its database's name, whatever that is.
+  keepAs(database, aside);
+  keepAs(journal, `${aside}-wal`);
+  rmSync(database, { force: true });
+  finishReplacement(files);
+  syncDirectory(directory);
+  return existsSync(aside) || existsSync(`${aside}-wal`) ? aside : null;
+}
+
+/** Copies the database and its journal to another directory. @throws the file system's error */
+export function copyTo(files: StoreFiles, directory: string): StoreFiles {
+  const copies = storeFiles(directory);
+  copyFileSync(files.database, copies.database);
+  if (existsSync(files.journal)) copyFileSync(files.journal, copies.journal);
+  return copies;
+}
+
+/** The bytes of a file and when it was written, in ms since 1970; null where there is none that can be read. */
+export function readWhole(path: string): { readonly bytes: Buffer; readonly written: number } | null {
+  try {
+    return { bytes: readFileSync(path), written: statSync(path).mtimeMs };
+  } catch {
+    return null;
+  }
+}
+
+/** Makes the names in a directory outlive a power cut. */
+export function syncDirectory(path: string): void {
+  const directory = openSync(path, 'r');
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
+
+function keepAs(path: string, name: string): void {
+  if (existsSync(path)) linkSync(path, name);
+}
+
+function freeName(name: string): string {
+  for (let number = 1; ; number++) {
+    const candidate = number === 1 ? name : `${name}.${number}`;
+    if (!existsSync(candidate) && !existsSync(`${candidate}-wal`)) return candidate;
+  }
+}
