@@ -42,7 +42,9 @@ export function openApiDocument(origins: Origins, version: string): Json {
       description:
         'The OAuth 2.0 helper and token service of the portal, emulated, and under /_emulator/ what only an emulator ' +
         'has. Paths that do not exist are answered 404, other methods 405 with Allow, bodies over 64 KiB 413. ' +
-        'A fault that was asked for may answer anything.',
+        'Beyond the rate limit that was set, the portal answers 429 with Retry-After; web pages of another origin that ' +
+        'would change something under /_emulator/ are answered 403. The setting error_body changes what errors of the ' +
+        'portal hold, and a fault that was asked for may answer anything.',
     },
     servers: [{ url: origins.base, description: '{base_url}' }],
     tags: [

@@ -1,0 +1,206 @@
+import { Agent, fetch as fetchWith } from 'undici';
+import { expect, test } from 'vitest';
+import type { FaultOptions } from '../../src/emulator/index.ts';
+import { Description } from './description.ts';
+import {
+  ALICE,
+  config,
+  FORM,
+  HEATER,
+  obtainCode,
+  obtainTokens,
+  refresh,
+  requestTokens,
+  start,
+  stateOf,
+} from './portal-client.ts';
+
+test('the description tells a member missing, one too many, another type and another status from what it says', async () => {
+  const description = new Description();
+  const path = '/external/oauth2helper/code/get/{client_id}';
+  expect(await description.differences(path, 'get', Response.json({ code: 'x' }))).toBe('');
+  expect(await description.differences(path, 'get', Response.json({}))).toMatch(/found {}/);
+  expect(await description.differences(path, 'get', Response.json({ code: 'x', more: 1 }))).toMatch(/more/);
+  expect(await description.differences(path, 'get', new Response('{"code":"x"}'))).toMatch(/text\/plain/);
+  expect(await description.differences(path, 'get', Response.json({}, { status: 201 }))).toMatch(/201 is not/);
+  expect(await description.differences('/_emulator/faults', 'delete', Response.json({}, { status: 200 }))).toMatch(
+    /200/,
+  );
+  expect(description.unseen()).toContain(`get ${path} 404`);
+  expect(description.unseen()).not.toContain(`get ${path} 200`);
+});
+
+test('every answer that is described was really given, by every operation, and is as described', async () => {
+  const description = new Description();
+  await using emulator = await start({ onReuse: 'refuse' });
+  const { baseUrl, frontendUrl, consoleUrl } = emulator;
+
+  /** Asks an operation at an address, and holds the answer to the description. */
+  async function ask(operation: string, url: string, init: RequestInit = {}): Promise<Response> {
+    const [method = '', path = ''] = operation.split(' ');
+    const answer = await fetch(url, { method: method.toUpperCase(), redirect: 'manual', ...init });
+    expect(await description.differences(path, method, answer.clone())).toBe('');
+    return answer;
+  }
+  const form = (members: Record<string, string> | string) => ({
+    headers: { 'content-type': FORM },
+    body: new URLSearchParams(members).toString(),
+  });
+  const client = { client_id: HEATER.id, client_secret: HEATER.secret };
+  const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+  /**
+   * Asks an operation of the emulator's own.
+   * @param path below `/_emulator/`, perhaps with a query
+   * @param parameter what stands in the braces of the path
+   */
+  const own = (method: string, path: string, body?: unknown, parameter = '') =>
+    ask(
+      `${method} /_emulator/${path.split('?')[0]}`,
+      consoleUrl + path.replace(/{\w+}/, parameter),
+      body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) },
+    );
+
+  const helper = '/external/oauth2helper';
+  const configOf = (rest: string) => ask(`post ${helper}/config/{client_id}`, `${baseUrl}${helper}/config/${rest}`);
+  await configOf(HEATER.id);
+  await configOf(`${HEATER.id}?redirect_url=x`);
+  await configOf('nobody');
+
+  const login = { username: ALICE.name, password: ALICE.password };
+  const callback = 'http://127.0.0.1:1/callback';
+  const set = `get ${helper}/code/set/{client_id}`;
+  const get = `get ${helper}/code/get/{client_id}`;
+  for (const redirectUrl of [undefined, callback]) {
+    const { authorize_url, code_url } = await config(emulator, redirectUrl);
+    await ask('get /sso/authorize', authorize_url);
+    await own('get', 'logins');
+    await ask(get, code_url);
+    await ask('post /sso/authorize', authorize_url, form({ ...login, password: 'wrong' }));
+    const loggedIn = await ask('post /sso/authorize', authorize_url, form(login));
+    await ask(set, loggedIn.headers.get('location') ?? '');
+    await ask(get, code_url);
+  }
+  const refused = await config(emulator);
+  const back = await ask('post /sso/authorize', refused.authorize_url, form({ action: 'refuse' }));
+  await ask(set, back.headers.get('location') ?? '');
+  await ask(set, `${baseUrl}${helper}/code/set/nobody`);
+  await ask(set, `${baseUrl}${helper}/code/set/${HEATER.id}`);
+  await ask('get /sso/authorize', `${frontendUrl}/sso/authorize`);
+  await ask('post /sso/authorize', `${frontendUrl}/sso/authorize`, form(login));
+  emulator.change({ autoLogin: true });
+  await ask('get /sso/authorize', (await config(emulator)).authorize_url);
+
+  const token = (members: Record<string, string> | string, headers: Record<string, string> = {}) =>
+    ask('post /sso/token', `${frontendUrl}/sso/token`, {
+      ...form(members),
+      headers: { 'content-type': FORM, ...headers },
+    });
+  const code = await obtainCode(emulator);
+  const exchange = { ...client, grant_type: 'authorization_code', code };
+  const first = (await (await token(exchange)).json()) as { access_token: string; refresh_token: string };
+  await token({ ...exchange, code: await obtainCode(emulator), scope: 'Monitoring' });
+  await token({ ...client, grant_type: 'refresh_token', refresh_token: first.refresh_token });
+  await token({ ...client, grant_type: 'refresh_token', refresh_token: first.refresh_token });
+  await token({ ...client, grant_type: 'password' });
+  await token({ ...exchange, code: await obtainCode(emulator), scope: '"' });
+  await token({ ...exchange, client_secret: 'wrong' });
+  await token({ grant_type: 'refresh_token' }, { authorization: 'Basic eDp5' });
+  await token('grant_type=a&grant_type=b');
+  await ask('get /api/whoami', `${baseUrl}/api/whoami`);
+  await ask('get /api/whoami', `${baseUrl}/api/whoami`, bearer('unknown'));
+  await ask('get /api/whoami', `${baseUrl}/api/whoami`, bearer(first.access_token));
+  await ask('get /api/whoami', `${baseUrl}/api/whoami`, { headers: { authorization: 'Bearer a b' } });
+
+  await own('post', 'login', { state: stateOf((await config(emulator)).code_url), user: ALICE.name });
+  await own('post', 'login', { state: 1 });
+
+  // One of each finding.
+  await requestTokens(emulator, exchange);
+  const { refresh_token } = await obtainTokens(emulator);
+  emulator.addFault({ kind: 'delay', endpoint: 'token', seconds: 0.2, commit: true });
+  await Promise.all([refresh(emulator, refresh_token), refresh(emulator, refresh_token)]);
+  const findings = (await (await own('get', 'findings')).json()) as Record<string, unknown[]>;
+  expect(Object.entries(findings).filter(([, list]) => list.length === 0)).toEqual([]);
+
+  await own('get', 'settings');
+  await own('patch', 'settings', { refresh_grace: 1 });
+  await own('patch', 'settings', { refresh_lifetime: 5000, grant_lifetime: 5000, refuse_redirect_urls: '^ftp:' });
+  await own('patch', 'settings', { refresh_grace: -1 });
+  await own('get', 'clock');
+  await own('post', 'clock', { advance: 0.25 });
+  await own('post', 'clock', { advance: -60 });
+
+  const [grant] = emulator.grants();
+  await own('get', 'grants');
+  const revoke = (what: string, id = grant?.id) => own('post', 'grants/{grant_id}/revoke', { what }, id);
+  await revoke('access_tokens');
+  await revoke('grant');
+  await revoke('everything');
+  await revoke('grant', 'nobody');
+  await own('get', 'grants');
+
+  for (const fault of FAULTS) await own('post', 'faults', fault);
+  await own('post', 'faults', { kind: 'hang' });
+  await own('get', 'faults');
+  await own('delete', 'faults/{id}', undefined, '1');
+  await own('delete', 'faults/{id}', undefined, '1000');
+  await own('delete', 'faults');
+  await own('get', 'faults');
+
+  await own('get', 'requests');
+  await own('get', 'requests?since=2');
+  await own('get', 'requests?since=x');
+  await own('get', 'openapi.json');
+  const page = await (await own('get', '')).text();
+  await own('get', 'console.css');
+  await own('get', 'console/{file}', undefined, /console\/(main\.[jt]s)/.exec(page)?.[1]);
+  await own('get', 'console/{file}', undefined, 'nothing.ts');
+
+  // Streams do not end, so that only their beginning is looked at.
+  const leaving = new AbortController();
+  for (let status = 200; status === 200; ) {
+    const events = await fetch(`${consoleUrl}events`, { signal: leaving.signal });
+    status = events.status;
+    const seen = status === 200 ? new Response('.', { status, headers: events.headers }) : events;
+    expect(await description.differences('/_emulator/events', 'get', seen)).toBe('');
+  }
+  leaving.abort();
+
+  await own('post', 'reset', {});
+  await own('post', 'reset', { all: true });
+  for (const empty of ['findings', 'grants', 'logins', 'requests', 'faults']) await own('get', empty);
+
+  expect(description.unseen()).toEqual([]);
+});
+
+test('a fault of the TLS handshake is described too', async () => {
+  await using emulator = await start({ tls: true });
+  const agent = new Agent({ connect: { ca: emulator.ca ?? '' } });
+  await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };
+  const answer = await fetchWith(`${emulator.consoleUrl}faults`, {
+    dispatcher: agent,
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ kind: 'tls_failure', origin: 'frontend', times: null, every: 2, probability: 0.5 }),
+  });
+  expect(await new Description().differences('/_emulator/faults', 'post', answer)).toBe('');
+});
+
+const endpoint = 'whoami';
+
+/** One of each kind that plain HTTP has. */
+const FAULTS: readonly ({ readonly kind: FaultOptions['kind'] } & Readonly<Record<string, unknown>>)[] = [
+  { kind: 'status', endpoint, status: 503, headers: { 'retry-after': '1' }, body: '{}' },
+  { kind: 'redirect', endpoint, location: 'http://127.0.0.1/' },
+  { kind: 'not_json', endpoint, client: HEATER.id },
+  { kind: 'delay', endpoint, seconds: 0.5 },
+  { kind: 'hang', endpoint: 'token', grant_type: 'refresh_token' },
+  { kind: 'reset_before', endpoint: '*' },
+  { kind: 'commit_then_drop', endpoint, times: null, every: 2, probability: 0.5 },
+  { kind: 'truncate', endpoint, bytes: 0 },
+  { kind: 'slow_body', endpoint, bytes_per_second: 1 },
+  { kind: 'content_type', endpoint, content_type: 'text/plain' },
+  { kind: 'oversize', endpoint, bytes: 1000 },
+  { kind: 'wrong_date', endpoint, offset: -1.5 },
+  { kind: 'origin_down', origin: 'frontend', seconds: 5 },
+];
