@@ -10,6 +10,8 @@ export type Fault =
       readonly body?: string;
       readonly headers?: Record<string, string>;
     }
+  /** These bytes come in place of an answer, the portal has done nothing, and the connection ends. */
+  | { readonly kind: 'bytes'; readonly bytes: string }
   /** The connection is cut before the portal sees the request. */
   | { readonly kind: 'drop' }
   /** The portal does what it is asked, and its answer is lost. */
@@ -95,6 +97,7 @@ export class FaultyPortal implements AsyncDisposable {
     const endpoint = endpointOf(url.pathname);
     this.seen.push({ endpoint, query: url.searchParams, form: new URLSearchParams(body) });
     const fault = this.#faults[endpoint].shift();
+    if (fault?.kind === 'bytes') return void request.socket.end(fault.bytes);
     if (fault?.kind === 'drop') return void request.socket.destroy();
     if (fault?.kind === 'answer') {
       response.writeHead(fault.status, { 'content-type': 'application/json', ...fault.headers });

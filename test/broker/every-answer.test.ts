@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+import { answerOf } from '../support/raw-server.ts';
+import { Home } from './home.ts';
+
+const TOKENS = '{"access_token":"another-access-token","refresh_token":"another-refresh-token","expires_in":3600}';
+const bodies = {
+  empty: '',
+  'an HTML page': '<!doctype html><title>Sorry</title>',
+  'broken JSON': '{"access_token": "abc", "refresh_to',
+  invalid_grant: '{"error":"invalid_grant"}',
+  invalid_client: '{"error":"invalid_client"}',
+  'a token response': TOKENS,
+} as const;
+
+test.each(Object.entries(bodies))(
+  'no answer with %s deletes a grant, whatever its status: the tokens stay until others are in their place',
+  { timeout: 120_000 },
+  async (name, body) => {
+    await using home = await Home.start({ replay: 'late' });
+    const id = await home.paired();
+    const wrong: string[] = [];
+    for (let status = 100; status < 600; status++) {
+      const before = (await home.run.store.grant(id)) ?? expect.fail(`gone before ${status}`);
+      home.portal.fail('token', { kind: 'bytes', bytes: answerOf(status, body) });
+      await home.run.grants.refresh(id);
+      const after = (await home.run.store.grant(id)) ?? expect.fail(`gone by ${status}`);
+
+      const granted = status >= 200 && status < 300 && status !== 204 && body === TOKENS;
+      const refused = status >= 400 && status < 500 && status !== 429 && name === 'invalid_grant';
+      const lost = !granted && (status < 300 || (status >= 500 && status !== 503));
+      const { doubt } = before.grant;
+      const expected = {
+        refreshToken: granted ? 'another-refresh-token' : before.grant.refreshToken.reveal(),
+        generation: before.grant.generation + (granted ? 1 : 0),
+        sends: granted ? 0 : before.grant.refused === null && lost ? (doubt?.sends ?? 0) + 1 : (doubt?.sends ?? 0),
+        refused: granted ? false : refused || before.grant.refused !== null,
+        attempt: null,
+      };
+      const found = {
+        refreshToken: after.grant.refreshToken.reveal(),
+        generation: after.grant.generation,
+        sends: after.grant.doubt?.sends ?? 0,
+        refused: after.grant.refused !== null,
+        attempt: after.attempt,
+      };
+      if (JSON.stringify(found) !== JSON.stringify(expected)) wrong.push(`${status}: ${JSON.stringify(found)}`);
+      // Whatever it was, the token at hand is served as long as it lives.
+      const handOut = await home.run.handOuts.handOut(id, null);
+      if (handOut.kind !== 'token') wrong.push(`${status}: ${handOut.kind}`);
+    }
+    expect(wrong).toEqual([]);
+    expect(home.refreshes).toBe(500);
+    expect(await home.run.store.grants()).toHaveLength(1);
+  },
+);

@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest';
+import type { TokenOutcome } from '../../src/core/outcome.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { answerOf, type RawServer, startRawServer } from '../support/raw-server.ts';
+
+/** Bodies that a token endpoint, or something before it, may answer with. */
+const bodies = {
+  empty: '',
+  'an HTML page': '<!doctype html><title>Sorry</title>',
+  'broken JSON': '{"access_token": "abc", "refresh_to',
+  'JSON that says nothing': '{}',
+  invalid_grant: '{"error":"invalid_grant","error_description":"expired"}',
+  invalid_client: '{"error":"invalid_client"}',
+  unauthorized_client: '{"error":"unauthorized_client"}',
+  'another OAuth error': '{"error":"invalid_request"}',
+  'a token response': '{"access_token":"aaaaaa","refresh_token":"rrrrrr","expires_in":3600,"token_type":"bearer"}',
+} as const;
+type Body = keyof typeof bodies;
+type Row = TokenOutcome['kind'];
+
+/**
+ * The table of outcomes, by status, as it is written in DESIGN.md: first what every body comes to, then the bodies that
+ * make a difference. Later lines win over earlier ones.
+ */
+const table: readonly (readonly [from: number, to: number, row: Row, exceptions: Partial<Record<Body, Row>>])[] = [
+  // An informational answer is none, and the connection ends with it: sent, and no whole answer.
+  [100, 199, 'ambiguous', {}],
+  [200, 299, 'ambiguous', { 'a token response': 'granted' }],
+  // These have no body, whatever follows them (RFC 9110, 15.3.5 and 15.4.5).
+  [204, 204, 'ambiguous', {}],
+  [300, 399, 'rejected', {}],
+  [
+    400,
+    499,
+    'rejected',
+    { invalid_grant: 'refused', invalid_client: 'misconfigured', unauthorized_client: 'misconfigured' },
+  ],
+  [429, 429, 'deferred', {}],
+  [500, 599, 'ambiguous', {}],
+  [503, 503, 'deferred', {}],
+];
+
+function rowOf(status: number, body: Body): Row {
+  const line = table.findLast(([from, to]) => from <= status && status <= to);
+  return line?.[3][body] ?? line?.[2] ?? expect.fail(`no line for ${status}`);
+}
+
+/** Asks a server that answers with these bytes and closes the connection. */
+async function refreshAt(server: RawServer): Promise<TokenOutcome> {
+  await using portal = new HttpPortal({
+    baseUrl: server.origin,
+    frontendUrl: server.origin,
+    clientId: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01',
+    clientSecret: new Secret('the-client-secret'),
+    ca: [],
+  });
+  return portal.refresh(new Secret('the-refresh-token'));
+}
+
+describe.each(Object.keys(bodies) as Body[])('%s', (body) => {
+  test('is in its row of the table with every status from 100 to 599', { timeout: 60_000 }, async () => {
+    let status = 100;
+    await using server = await startRawServer((socket) => socket.end(answerOf(status, bodies[body])));
+    const rows: string[] = [];
+    const expected: string[] = [];
+    for (; status < 600; status += 1) {
+      rows.push(`${status} ${(await refreshAt(server)).kind}`);
+      expected.push(`${status} ${rowOf(status, body)}`);
+    }
+    expect(rows).toEqual(expected);
+    // Each was sent once: no client of ours repeats by itself what a portal may have acted on.
+    expect(server.requests).toHaveLength(500);
+  });
+});
+
+describe('Retry-After, as it comes over the wire', () => {
+  const date = 'Mon, 05 May 2031 06:07:08 GMT';
+  test.each<[string, string, number | null]>([
+    ['seconds', '120', 120_000],
+    ['seconds that are gone at once', '0', 0],
+    ['a great many seconds', '999999999', 999_999_999_000],
+    ['more digits than make sense', '1'.repeat(400), null],
+    ['a date', 'Mon, 05 May 2031 06:09:08 GMT', 120_000],
+    ['a date in the form of RFC 850', 'Monday, 05-May-31 06:09:08 GMT', 120_000],
+    ['a date in the form of asctime', 'Mon May  5 06:09:08 2031', 120_000],
+    ['a date that is past', 'Sun, 04 May 2031 06:07:08 GMT', 0],
+    ['a date before there was a portal', 'Thu, 01 Jan 1970 00:00:00 GMT', 0],
+    [
+      'a date far ahead',
+      'Fri, 31 Dec 9999 23:59:59 GMT',
+      Date.UTC(9999, 11, 31, 23, 59, 59) - Date.UTC(2031, 4, 5, 6, 7, 8),
+    ],
+    ['a date that there is not', 'Mon, 99 Foo 2031 06:09:08 GMT', null],
+    ['a negative number', '-120', null],
+    ['a fraction', '1.5', null],
+    ['words', 'in a while', null],
+    ['nothing', '', null],
+  ])('%s', async (_, header, expected) => {
+    for (const status of [429, 503]) {
+      const headers = { date, 'retry-after': header };
+      await using server = await startRawServer((socket) => socket.end(answerOf(status, '', headers)));
+      expect(await refreshAt(server)).toMatchObject({ kind: 'deferred', retryAfter: expected });
+    }
+  });
+
+  test('twice counts as absent, and so does a date without the Date of the same answer', async () => {
+    const twice = answerOf(429, '', { date, 'retry-after': '5\r\nretry-after: 600' });
+    await using first = await startRawServer((socket) => socket.end(twice));
+    expect(await refreshAt(first)).toMatchObject({ kind: 'deferred', retryAfter: null });
+    await using second = await startRawServer((socket) => socket.end(answerOf(429, '', { 'retry-after': date })));
+    expect(await refreshAt(second)).toMatchObject({ kind: 'deferred', retryAfter: null });
+  });
+});
