@@ -17,12 +17,14 @@ export class Changes {
 
   /** Something is no longer as it was: whoever shows it should look again. */
   changed(what: Changed): void {
+    if (this.#listeners.size === 0) return;
     this.#tell({ event: 'change', data: { what } });
   }
 
   /** A request was answered, or its answer lost. */
-  requested(entry: LoggedRequest): void {
-    this.#tell({ event: 'request', data: entry });
+  requested(entry: { view(): LoggedRequest }): void {
+    if (this.#listeners.size === 0) return;
+    this.#tell({ event: 'request', data: entry.view() });
   }
 
   /**

@@ -127,10 +127,10 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
 
   const tls = settings.tls ? await createTls(await recallAuthority(memory), { ...settings, now: portal.now() }) : null;
   const base = createServer(portal, log, tls);
-  serveConfig(base, portal);
-  serveCodeGet(base, portal);
-  serveCodeSet(base, portal);
-  serveWhoami(base, portal);
+  serveConfig(base);
+  serveCodeGet(base);
+  serveCodeSet(base);
+  serveWhoami(base);
   serveConsole(base, portal);
   serveEmulatorApi(base, portal);
   serveSettings(base, portal);
@@ -139,14 +139,14 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   serveEvents(base, portal, systemTimers);
 
   const frontend = createServer(portal, log, tls);
-  serveAuthorize(frontend, portal);
-  serveToken(frontend, portal);
+  serveAuthorize(frontend);
+  serveToken(frontend);
 
   const lines = { base: new OriginLine(base), frontend: new OriginLine(frontend) };
   const faults = new Faults(settings.seed, settings.clients, lines, () => portal.changes.changed('faults'));
   const struck: RequestLog['struck'] = (...hit) => log.struck(...hit);
-  attachFaults(base, faults, lines.base, settings.clients, struck);
-  attachFaults(frontend, faults, lines.frontend, settings.clients, struck);
+  attachFaults(base, faults, lines.base, struck);
+  attachFaults(frontend, faults, lines.frontend, struck);
   serveFaultsApi(base, faults);
   serveInspection(base, portal, log, faults);
 

@@ -109,10 +109,10 @@ export class Grants {
    * tokens again while `refreshGraceTime` lasts, with tokens of its own within `refreshGrace` generations, or else it is
    * refused and, with `onReuse: 'revoke-family'`, takes its grant with it (RFC 9700, 4.14.2). Access tokens given before
    * stay valid to their end. Another client's token changes nothing.
+   * @param claims of the refresh token, from {@link open}
    */
-  refresh(clientId: string, token: string, switches: Switches): TokenResponse | Refused {
-    const claims = this.#tokens.open('refresh_token', token);
-    const grant = this.ofRefreshToken(clientId, token);
+  refresh(clientId: string, claims: TokenClaims | null, switches: Switches): TokenResponse | Refused {
+    const grant = this.ofRefreshToken(clientId, claims);
     if (claims === null || grant === null) return { refused: 'unknown token' };
     if (wasPresented(grant, claims.generation)) this.#judge.reused(grant);
     remember(grant, claims.generation);
@@ -137,9 +137,13 @@ export class Grants {
     return this.#noted(this.#response(grant, next));
   }
 
+  /** What a refresh token says, expired and revoked ones too; null where it is none of ours. */
+  open(refreshToken: string): TokenClaims | null {
+    return this.#tokens.open('refresh_token', refreshToken);
+  }
+
   /** The grant that a refresh token of this client belongs to, whatever became of both; null where it is unknown. */
-  ofRefreshToken(clientId: string, token: string): Grant | null {
-    const claims = this.#tokens.open('refresh_token', token);
+  ofRefreshToken(clientId: string, claims: TokenClaims | null): Grant | null {
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
     return grant?.clientId === clientId ? grant : null;
   }

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { sameSecret } from '../../system/compare.ts';
 import {
   type AuthorizationProblem,
@@ -7,9 +7,9 @@ import {
   readAuthorizationRequest,
   refuse,
 } from '../authorization-request.ts';
-import { formParameters, parameters, rawQuery } from '../http/request-form.ts';
+import { received } from '../http/received.ts';
+import { rawQuery } from '../http/request-form.ts';
 import { serve } from '../http/server.ts';
-import { portalOf } from '../http/settings-of-request.ts';
 import { sendPage } from '../pages/layout.ts';
 import { type LoginPage, loginPage } from '../pages/login.ts';
 import { messagePage } from '../pages/message.ts';
@@ -24,22 +24,21 @@ const WRONG = 'User name or password is wrong. Please try again.';
  * Specification, endpoint 3: the login page, which posts back to its own address. What is wrong
  * with client, redirect address or state ends in a plain page and never in a redirect (RFC 6749, 4.1.2.1).
  */
-export function serveAuthorize(app: FastifyInstance, standing: Portal): void {
+export function serveAuthorize(app: FastifyInstance): void {
   serve(app, '/sso/authorize', 'authorize', {
     async GET(request, reply) {
-      const portal = portalOf(standing, request);
-      const asked = await read(portal, request);
+      const { portal, url, query } = received(request);
+      const asked = await readAuthorizationRequest(portal, rawQuery(url), query);
       if (typeof asked === 'string') return sendProblem(reply, asked);
       if ('location' in asked) return reply.redirect(asked.location, 302);
       if (portal.settings.autoLogin) return reply.redirect(allow(portal, asked, portal.settings.firstUser.name), 302);
       return sendLogin(reply, portal, asked, 200, { userName: '', complaint: null });
     },
     async POST(request, reply) {
-      const portal = portalOf(standing, request);
-      const asked = await read(portal, request);
+      const { portal, url, query, form } = received(request);
+      const asked = await readAuthorizationRequest(portal, rawQuery(url), query);
       if (typeof asked === 'string') return sendProblem(reply, asked);
       if ('location' in asked) return reply.redirect(asked.location, 303);
-      const form = formParameters(request);
       if (form === null) return sendProblem(reply, 'malformed');
       if (form.get('action') === 'refuse') return reply.redirect(refuse(portal, asked), 303);
       const user = portal.settings.users.get(form.get('username') ?? '');
@@ -51,11 +50,6 @@ export function serveAuthorize(app: FastifyInstance, standing: Portal): void {
       return reply.redirect(allow(portal, asked, user.name), 303);
     },
   });
-}
-
-function read(portal: Portal, request: FastifyRequest): ReturnType<typeof readAuthorizationRequest> {
-  const query = rawQuery(request);
-  return readAuthorizationRequest(portal, query, parameters(query));
 }
 
 function sendLogin(

@@ -1,8 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { HelperRun } from '../helper-runs.ts';
-import { clientInPath, parameters, rawQuery } from '../http/request-form.ts';
+import { received } from '../http/received.ts';
 import { notFound, serve } from '../http/server.ts';
-import { portalOf } from '../http/settings-of-request.ts';
 import type { Portal } from '../portal.ts';
 
 /**
@@ -10,12 +9,12 @@ import type { Portal } from '../portal.ts';
  * and a login that has not happened. A code is served while it lives and is unused; whether the portal serves it after
  * the exchange is not known, so that is an option.
  */
-export function serveCodeGet(app: FastifyInstance, standing: Portal): void {
+export function serveCodeGet(app: FastifyInstance): void {
   serve(app, '/external/oauth2helper/code/get/:client_id', 'code/get', {
     async GET(request, reply) {
-      const portal = portalOf(standing, request);
-      const client = portal.settings.clients.get(clientInPath(request) ?? '');
-      const state = parameters(rawQuery(request))?.get('state');
+      const { portal, clientInPath, query } = received(request);
+      const client = portal.settings.clients.get(clientInPath ?? '');
+      const state = query?.get('state');
       if (client === undefined || state === undefined) return notFound(reply);
       const checked = await portal.states.check(state, client.id);
       if (checked.kind !== 'good') return notFound(reply);

@@ -1,22 +1,20 @@
 import type { FastifyInstance } from 'fastify';
 import type { Client } from '../client.ts';
 import { type Arrival, arrive } from '../code-arrival.ts';
-import { clientInPath, parameters, rawQuery } from '../http/request-form.ts';
+import { received } from '../http/received.ts';
 import { serve } from '../http/server.ts';
-import { portalOf } from '../http/settings-of-request.ts';
 import { codePage } from '../pages/code.ts';
 import { sendPage } from '../pages/layout.ts';
 import { messagePage } from '../pages/message.ts';
-import type { Portal } from '../portal.ts';
 
 /** Specification, endpoint 6: brings the code from the authorization page to the helper and on to the client. */
-export function serveCodeSet(app: FastifyInstance, standing: Portal): void {
+export function serveCodeSet(app: FastifyInstance): void {
   serve(app, '/external/oauth2helper/code/set/:client_id', 'code/set', {
     async GET(request, reply) {
-      const portal = portalOf(standing, request);
-      const client = portal.settings.clients.get(clientInPath(request) ?? '');
+      const { portal, clientInPath, query } = received(request);
+      const client = portal.settings.clients.get(clientInPath ?? '');
       if (client === undefined) return sendPage(reply, 404, messagePage(...INVALID));
-      const arrival = await arrive(portal, client, parameters(rawQuery(request)));
+      const arrival = await arrive(portal, client, query);
       if (arrival.kind === 'redirect') return reply.redirect(arrival.location, 302);
       if (arrival.kind === 'show') return sendPage(reply, 200, codePage(client.name, arrival.code));
       const [status, title, text] = message(arrival.kind, client);

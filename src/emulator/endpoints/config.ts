@@ -1,8 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Client } from '../client.ts';
-import { clientInPath, parameters, rawQuery } from '../http/request-form.ts';
+import { received } from '../http/received.ts';
 import { notFound, serve } from '../http/server.ts';
-import { portalOf } from '../http/settings-of-request.ts';
 import type { Portal } from '../portal.ts';
 import { webAddress } from '../redirection.ts';
 
@@ -13,13 +12,12 @@ const LONGEST_REDIRECT_URL = 2_000;
  * Specification, endpoint 1. Bodies of any type are ignored. 404: unknown client. 400: a redirect_url that is no http(s)
  * URL, too long or refused by `refuseRedirectUrls`, or any redirect_url where the client's option says `refuse`.
  */
-export function serveConfig(app: FastifyInstance, standing: Portal): void {
+export function serveConfig(app: FastifyInstance): void {
   serve(app, '/external/oauth2helper/config/:client_id', 'config', {
     async POST(request, reply) {
-      const portal = portalOf(standing, request);
-      const client = portal.settings.clients.get(clientInPath(request) ?? '');
+      const { portal, clientInPath, query } = received(request);
+      const client = portal.settings.clients.get(clientInPath ?? '');
       if (client === undefined) return notFound(reply);
-      const query = parameters(rawQuery(request));
       const wanted = query?.get('redirect_url');
       const redirectUrl = wanted === undefined ? null : webAddress(wanted);
       if (query === null || (wanted !== undefined && (redirectUrl === null || refuses(portal, client, wanted)))) {

@@ -4,7 +4,8 @@ import type { Faults } from '../faults/faults.ts';
 import { findings } from '../findings.ts';
 import type { Grant } from '../grants.ts';
 import { readJson } from '../http/json-body.ts';
-import { parameters, pathParameter, rawQuery } from '../http/request-form.ts';
+import { received } from '../http/received.ts';
+import { pathParameter } from '../http/request-form.ts';
 import type { RequestLog } from '../http/request-log.ts';
 import { notFound, serve } from '../http/server.ts';
 import { snakeCased } from '../http/snake-case.ts';
@@ -24,7 +25,7 @@ import { waitingLogins } from '../waiting-logins.ts';
 export function serveInspection(app: FastifyInstance, portal: Portal, log: RequestLog, faults: Faults): void {
   serve(app, '/_emulator/requests', null, {
     async GET(request, reply) {
-      const since = parameters(rawQuery(request))?.get('since') ?? '0';
+      const since = received(request).query?.get('since') ?? '0';
       if (!/^\d{1,15}$/.test(since)) {
         const message = `since: found ${JSON.stringify(since.slice(0, 100))}; allowed is a whole number`;
         return reply.code(400).send({ error: 'invalid_request', message });

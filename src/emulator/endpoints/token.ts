@@ -1,11 +1,12 @@
 import type { FastifyInstance } from 'fastify';
+import type { TokenClaims } from '../bearer-tokens.ts';
 import type { Client } from '../client.ts';
 import type { TokenResponse } from '../grants.ts';
-import { authenticateClient } from '../http/client-authentication.ts';
 import { type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
-import { bodyText, clientOf, FORM, mediaType, parameters } from '../http/request-form.ts';
+import { received } from '../http/received.ts';
+import { FORM, mediaType } from '../http/request-form.ts';
 import { serve } from '../http/server.ts';
-import { portalOf } from '../http/settings-of-request.ts';
+import { tokenRequest } from '../http/token-request.ts';
 import type { AuthenticationWay } from '../judge.ts';
 import type { Portal } from '../portal.ts';
 import { isScope } from '../scope.ts';
@@ -15,30 +16,37 @@ import { isScope } from '../scope.ts';
  * code or refresh token is touched. `redirect_uri`, `access_type` and, on refresh, `scope` are accepted and ignored,
  * but a `redirect_uri` that contradicts the one of an ordinary flow is refused.
  */
-export function serveToken(app: FastifyInstance, standing: Portal): void {
+export function serveToken(app: FastifyInstance): void {
   serve(app, '/sso/token', 'token', {
     async POST(request, reply) {
-      const portal = portalOf(standing, request);
+      const { portal, form, authorization, client } = received(request);
+      const asked = tokenRequest(request);
       if (mediaType(request) !== FORM) return sendOAuthError(reply, invalid(`the body must be ${FORM}`));
-      const form = parameters(bodyText(request));
-      if (form === null) return sendOAuthError(reply, invalid('a parameter is repeated'));
-      const authentication = authenticateClient(portal.settings, request.headers.authorization, form);
-      if ('problem' in authentication) {
-        const named = clientOf(request, portal.settings.clients);
-        portal.judge.authenticationFailed(named, way(request.headers.authorization, form));
-        return sendOAuthError(reply, authentication.problem);
+      if (form === null || asked === null) return sendOAuthError(reply, invalid('a parameter is repeated'));
+      if ('problem' in asked.authentication) {
+        portal.judge.authenticationFailed(client, way(authorization, form));
+        return sendOAuthError(reply, asked.authentication.problem);
       }
-      const outcome = tokens(portal, authentication.client, form);
+      const outcome = tokens(portal, asked.authentication.client, form, asked.refreshToken);
       return 'error' in outcome ? sendOAuthError(reply, outcome) : reply.send(outcome);
     },
   });
 }
 
-function tokens(portal: Portal, client: Client, form: ReadonlyMap<string, string>): TokenResponse | OAuthError {
+function tokens(
+  portal: Portal,
+  client: Client,
+  form: ReadonlyMap<string, string>,
+  refreshToken: TokenClaims | null,
+): TokenResponse | OAuthError {
   const grantType = form.get('grant_type');
   if (grantType === undefined) return invalid('grant_type is missing');
   if (grantType === 'authorization_code') return exchange(portal, client, form);
-  if (grantType === 'refresh_token') return refresh(portal, client, form);
+  if (grantType === 'refresh_token') {
+    if (!form.has('refresh_token')) return invalid('refresh_token is missing');
+    const outcome = portal.grants.refresh(client.id, refreshToken, portal.settings);
+    return 'refused' in outcome ? invalidGrant(outcome.refused) : outcome;
+  }
   return { status: 400, error: 'unsupported_grant_type', description: 'use authorization_code or refresh_token' };
 }
 
@@ -68,13 +76,6 @@ function exchange(portal: Portal, client: Client, form: ReadonlyMap<string, stri
     if (code.stateId !== null) portal.runs.finish(code.stateId);
     return portal.grants.issueTokens(grant, portal.settings.tokenLifetime);
   });
-}
-
-function refresh(portal: Portal, client: Client, form: ReadonlyMap<string, string>): TokenResponse | OAuthError {
-  const token = form.get('refresh_token');
-  if (token === undefined) return invalid('refresh_token is missing');
-  const outcome = portal.grants.refresh(client.id, token, portal.settings);
-  return 'refused' in outcome ? invalidGrant(outcome.refused) : outcome;
 }
 
 function way(header: string | undefined, form: ReadonlyMap<string, string>): AuthenticationWay {

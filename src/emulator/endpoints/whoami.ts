@@ -1,18 +1,16 @@
 import type { FastifyInstance } from 'fastify';
+import { received } from '../http/received.ts';
 import { bearerToken } from '../http/request-form.ts';
 import { serve } from '../http/server.ts';
-import { portalOf } from '../http/settings-of-request.ts';
-import type { Portal } from '../portal.ts';
 
 /**
  * Stands in for the cloud API: 200 `{user, scope}` for a good bearer token in the Authorization header; else, by RFC 6750,
  * section 3, 401 with a challenge, which names an error only where a token was sent, or 400 for a damaged header.
  */
-export function serveWhoami(app: FastifyInstance, standing: Portal): void {
+export function serveWhoami(app: FastifyInstance): void {
   serve(app, '/api/whoami', 'whoami', {
     async GET(request, reply) {
-      const portal = portalOf(standing, request);
-      const header = request.headers.authorization ?? '';
+      const { portal, authorization: header = '' } = received(request);
       const token = bearerToken(header);
       const grant = token === null ? null : portal.grants.authenticate(token);
       if (grant !== null) return reply.send({ user: grant.user, scope: grant.scope });

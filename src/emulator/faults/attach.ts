@@ -1,8 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { systemTimers } from '../../system/clock.ts';
-import type { Client } from '../client.ts';
-import { endpointOf } from '../http/endpoint.ts';
-import { clientOf, formParameters } from '../http/request-form.ts';
+import { received } from '../http/received.ts';
 import { replaceAnswer, writeAnswer } from './answer.ts';
 import type { Faults, Struck } from './faults.ts';
 import type { OriginLine } from './origin-line.ts';
@@ -14,21 +12,15 @@ export type StruckListener = (request: FastifyRequest, fault: string, status?: n
  * Lets faults strike the requests of an origin, except those under `/_emulator/`. To be attached after everything else,
  * so that a fault has the last word.
  */
-export function attachFaults(
-  app: FastifyInstance,
-  faults: Faults,
-  line: OriginLine,
-  clients: ReadonlyMap<string, Client>,
-  struckBy: StruckListener,
-): void {
+export function attachFaults(app: FastifyInstance, faults: Faults, line: OriginLine, struckBy: StruckListener): void {
   const open = new WeakMap<FastifyRequest, Struck>();
 
-  app.addHook('preHandler', async (request, reply) => {
-    const endpoint = endpointOf(request);
-    if (endpoint === null) return;
-    const grantType = formParameters(request)?.get('grant_type') ?? null;
-    const struck = faults.strike({ endpoint, client: clientOf(request, clients), grantType });
-    if (struck === null) return;
+  app.addHook('preHandler', (request, reply, done) => {
+    const came = received(request);
+    if (came.endpoint === null || faults.none) return done();
+    const grantType = came.form?.get('grant_type') ?? null;
+    const struck = faults.strike({ endpoint: came.endpoint, client: came.client, grantType });
+    if (struck === null) return done();
     struckBy(request, struck.id);
     const { fault } = struck;
     if (fault.kind === 'reset_before') {
@@ -37,17 +29,18 @@ export function attachFaults(
     } else if (fault.kind === 'hang' && fault.commit !== true) {
       reply.hijack();
     } else if (fault.kind === 'delay' && fault.commit !== true) {
-      await systemTimers.sleep(1000 * fault.seconds, connectionGone(reply.raw));
+      void systemTimers.sleep(1000 * fault.seconds, connectionGone(reply.raw)).then(() => done());
     } else {
       open.set(request, struck);
       // The answer comes in onSend; what is sent here only keeps the handler from being called.
-      if ('commit' in fault && fault.commit !== true) return reply.send('');
+      if ('commit' in fault && fault.commit !== true) reply.send('');
+      else done();
     }
   });
 
-  app.addHook('onSend', async (request, reply, payload) => {
+  app.addHook('onSend', (request, reply, payload, done) => {
     const struck = open.get(request);
-    if (struck === undefined) return payload;
+    if (struck === undefined) return done();
     open.delete(request);
     const { fault, id } = struck;
     switch (fault.kind) {
@@ -56,36 +49,29 @@ export function attachFaults(
       case 'not_json': {
         const body = replaceAnswer(reply, fault);
         struckBy(request, id, reply.statusCode);
-        return body;
+        return done(null, body);
       }
       case 'content_type':
         reply.header('content-type', fault.contentType);
-        return payload;
+        return done();
       case 'wrong_date': {
         const date = Date.parse(String(reply.getHeader('date')));
         reply.header('date', new Date(date + 1000 * fault.offset).toUTCString());
-        return payload;
+        return done();
       }
       case 'delay':
-        await systemTimers.sleep(1000 * fault.seconds, connectionGone(reply.raw));
-        return payload;
+        void systemTimers.sleep(1000 * fault.seconds, connectionGone(reply.raw)).then(() => done());
+        return;
+      // From here on the answer is lost or written past Fastify: without done() it writes none.
       case 'commit_then_drop':
         line.reset(request.raw.socket);
-        return never();
+        return;
       case 'truncate':
       case 'slow_body':
       case 'oversize':
-        await writeAnswer(reply, payload, fault, connectionGone(reply.raw));
-        return never();
-      default:
-        return never();
+        void writeAnswer(reply, payload, fault, connectionGone(reply.raw));
     }
   });
-}
-
-/** Where an answer is lost or was written past Fastify: it must not write one too. */
-function never(): Promise<never> {
-  return new Promise<never>(() => undefined);
 }
 
 function connectionGone(raw: { once(event: 'close', listener: () => void): unknown }): AbortSignal {

@@ -103,6 +103,11 @@ export class Faults {
     this.#last = 0;
   }
 
+  /** Whether there are no faults at all: the case that has to cost nothing. */
+  get none(): boolean {
+    return this.#entries.length === 0;
+  }
+
   /** The fault that strikes this request, or null. Faults behind the one that strikes do not meet the request. */
   strike(target: Target): Struck | null {
     for (const entry of this.#entries) {

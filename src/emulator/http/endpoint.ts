@@ -1,4 +1,4 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyContextConfig } from 'fastify';
 
 /** Which of the portal's endpoints a request is for; `unknown`: none of them. */
 export type Endpoint = 'config' | 'code/get' | 'code/set' | 'authorize' | 'token' | 'whoami' | 'unknown';
@@ -10,7 +10,7 @@ declare module 'fastify' {
   }
 }
 
-/** The endpoint that a request is for, or null for the emulator's own paths. */
-export function endpointOf(request: FastifyRequest): Endpoint | null {
-  return request.is404 ? 'unknown' : (request.routeOptions.config.endpoint ?? null);
+/** The endpoint that a route is, or null for the emulator's own paths. @param url the route's, undefined where there is none */
+export function endpointOf(url: string | undefined, config: FastifyContextConfig): Endpoint | null {
+  return url === undefined ? 'unknown' : (config.endpoint ?? null);
 }

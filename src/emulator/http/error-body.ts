@@ -1,20 +1,19 @@
 import { STATUS_CODES } from 'node:http';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import type { Portal } from '../portal.ts';
 import type { Switches } from '../switches.ts';
-import { endpointOf } from './endpoint.ts';
-import { portalOf } from './settings-of-request.ts';
+import { received } from './received.ts';
 
 /**
  * Puts a web page or nothing in the place of the portal's JSON error bodies, where `errorBody` says so. The pages that
  * people see stay, and so do the answers under `/_emulator/`.
  */
-export function replaceErrorBodies(app: FastifyInstance, portal: Portal): void {
-  app.addHook('onSend', async (request, reply, payload) => {
-    const json = String(reply.getHeader('content-type')).startsWith('application/json');
-    if (reply.statusCode < 400 || !json || endpointOf(request) === null) return payload;
-    return errorBody(reply, portalOf(portal, request).settings.errorBody, payload);
+export function replaceErrorBodies(app: FastifyInstance): void {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const { endpoint, portal } = received(request);
+    const kind = reply.statusCode < 400 || endpoint === null ? 'json' : portal.settings.errorBody;
+    const json = kind === 'json' || !String(reply.getHeader('content-type')).startsWith('application/json');
+    done(null, json ? payload : errorBody(reply, kind, payload));
   });
 }
 

@@ -1,7 +1,4 @@
-import type { FastifyInstance } from 'fastify';
-import type { Client } from '../client.ts';
-import { type Endpoint, endpointOf } from './endpoint.ts';
-import { clientOf } from './request-form.ts';
+import type { Endpoint } from './endpoint.ts';
 
 /** One request on its way through the emulator. */
 export interface Exchange {
@@ -18,25 +15,4 @@ export interface Interceptor {
   received?(exchange: Exchange): void | Promise<void>;
   /** What was asked is done (tokens are rotated) and the answer about to be sent: `drop()` loses it. */
   answering?(exchange: Exchange, status: number): void | Promise<void>;
-}
-
-/** Lets the interceptor see every request of an origin except those under `/_emulator/`. */
-export function attachInterceptor(
-  app: FastifyInstance,
-  interceptor: Interceptor,
-  clients: ReadonlyMap<string, Client>,
-): void {
-  app.addHook('preHandler', async (request, reply) => {
-    const endpoint = endpointOf(request);
-    if (endpoint === null || interceptor.received === undefined) return;
-    const exchange = { endpoint, client: clientOf(request, clients), drop: () => request.raw.socket.destroy() };
-    await interceptor.received(exchange);
-    if (request.raw.socket.destroyed) reply.hijack();
-  });
-  app.addHook('onSend', async (request, reply) => {
-    const endpoint = endpointOf(request);
-    if (endpoint === null || interceptor.answering === undefined) return;
-    const exchange = { endpoint, client: clientOf(request, clients), drop: () => request.raw.socket.destroy() };
-    await interceptor.answering(exchange, reply.statusCode);
-  });
 }

@@ -11,22 +11,22 @@ export interface LoggedRequest {
   readonly time: string;
   readonly endpoint: Endpoint;
   /** The registered client named in the request, authenticated or not. */
-  client: string | null;
+  readonly client: string | null;
   readonly method: string;
   /** The path; what came in the query is under `query`. */
   readonly url: string;
   readonly query: Readonly<Record<string, string>>;
   /** The form in the body. */
-  form: Readonly<Record<string, string>>;
+  readonly form: Readonly<Record<string, string>>;
   /** The scheme of the Authorization header in lower case, or null. */
   readonly authorization: string | null;
   /** The answer's status, or null where it was not (yet) given or did not arrive whole. */
-  status: number | null;
+  readonly status: number | null;
   /**
    * What the emulator answered: the members of the JSON, or the `location` of a redirect; empty for a page. What was
    * made and then lost on the way is here too, beside the status null.
    */
-  answer: Readonly<Record<string, string | number | boolean | null>>;
+  readonly answer: Readonly<Record<string, string | number | boolean | null>>;
   /** The id of the fault that struck the request. */
-  fault?: string | undefined;
+  readonly fault?: string | undefined;
 }

@@ -1,8 +1,7 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Portal } from '../portal.ts';
-import { type Endpoint, endpointOf } from './endpoint.ts';
-import { bearerToken, clientOf } from './request-form.ts';
-import { portalOf } from './settings-of-request.ts';
+import type { FastifyInstance } from 'fastify';
+import type { Endpoint } from './endpoint.ts';
+import { type Received, received } from './received.ts';
+import { bearerToken } from './request-form.ts';
 
 /** What a client's program calls. The pages that people open are not limited. */
 const LIMITED: readonly (Endpoint | null)[] = ['config', 'code/get', 'token', 'whoami'];
@@ -11,20 +10,21 @@ const LIMITED: readonly (Endpoint | null)[] = ['config', 'code/get', 'token', 'w
  * Answers 429 with Retry-After (RFC 6585, 4) where a client has sent too many requests of one kind, and does nothing for
  * them. A bearer token counts for the client that it was issued to; requests that name nobody count together.
  */
-export function limitRates(app: FastifyInstance, standing: Portal): void {
-  app.addHook('preHandler', async (request, reply) => {
-    const portal = portalOf(standing, request);
-    const { rateLimit, rateLimitWindow } = portal.settings;
-    const endpoint = endpointOf(request);
-    if (rateLimit === 0 || !LIMITED.includes(endpoint)) return;
-    const key = `${endpoint} ${caller(portal, request)}`;
-    const wait = portal.rates.count(key, rateLimit, rateLimitWindow, portal.now());
-    if (wait > 0) await reply.code(429).header('retry-after', String(wait)).send({ error: 'too_many_requests' });
+export function limitRates(app: FastifyInstance): void {
+  app.addHook('preHandler', (request, reply, done) => {
+    const came = received(request);
+    const { rateLimit, rateLimitWindow } = came.portal.settings;
+    if (rateLimit === 0 || !LIMITED.includes(came.endpoint)) return done();
+    const key = `${came.endpoint} ${caller(came)}`;
+    const wait = came.portal.rates.count(key, rateLimit, rateLimitWindow, came.portal.now());
+    if (wait === 0) return done();
+    reply.code(429).header('retry-after', String(wait)).send({ error: 'too_many_requests' });
   });
 }
 
-function caller(portal: Portal, request: FastifyRequest): string {
-  const token = bearerToken(request.headers.authorization ?? '');
-  const grant = token === null ? null : portal.grants.authenticate(token);
-  return clientOf(request, portal.settings.clients) ?? grant?.clientId ?? '';
+function caller(came: Received): string {
+  const { grants } = came.portal;
+  const token = bearerToken(came.authorization ?? '');
+  const grant = token === null ? null : grants.authenticate(token);
+  return came.client ?? grant?.clientId ?? '';
 }

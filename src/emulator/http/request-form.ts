@@ -1,11 +1,10 @@
 import type { FastifyRequest } from 'fastify';
 import { FormError, parseForm } from '../../system/form.ts';
-import type { Client } from '../client.ts';
 
-/** The query of a request as it was sent, without the question mark. */
-export function rawQuery(request: FastifyRequest): string {
-  const start = request.url.indexOf('?');
-  return start === -1 ? '' : request.url.slice(start + 1);
+/** The query of an address as it was sent, without the question mark. */
+export function rawQuery(url: string): string {
+  const start = url.indexOf('?');
+  return start === -1 ? '' : url.slice(start + 1);
 }
 
 /** A request's body as text; empty where there is none. */
@@ -15,10 +14,11 @@ export function bodyText(request: FastifyRequest): string {
 
 /** The media type of a request's body in lower case, without its parameters; empty where none is named. */
 export function mediaType(request: FastifyRequest): string {
-  return (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
+  const type = request.headers['content-type'] ?? '';
+  return type === FORM ? type : (type.split(';')[0]?.trim().toLowerCase() ?? '');
 }
 
-/** The parameters of a form or a query, or null where one is repeated (RFC 6749, 3.1 and 3.2). */
+/** The parameters of a form or a query; null where one is repeated (RFC 6749, 3.1 and 3.2). */
 export function parameters(text: string): ReadonlyMap<string, string> | null {
   try {
     return parseForm(text);
@@ -28,9 +28,9 @@ export function parameters(text: string): ReadonlyMap<string, string> | null {
   }
 }
 
-/** The parameters of a form in the body; empty where the body is no form, null where one is repeated. */
-export function formParameters(request: FastifyRequest): ReadonlyMap<string, string> | null {
-  return parameters(mediaType(request) === FORM ? bodyText(request) : '');
+/** The form in a request's body as text; empty where the body is no form. */
+export function formBody(request: FastifyRequest): string {
+  return mediaType(request) === FORM ? bodyText(request) : '';
 }
 
 /** A client's credentials (RFC 6749, 2.3.1). */
@@ -61,27 +61,9 @@ export function bearerToken(header: string): string | null {
   return /^bearer +([\w.~+/-]+=*) *$/i.exec(header)?.[1] ?? null;
 }
 
-/** The registered client that a request names in its path, query, form or Basic header; null where there is none. */
-export function clientOf(request: FastifyRequest, clients: ReadonlyMap<string, Client>): string | null {
-  const named =
-    clientInPath(request) ??
-    parameters(rawQuery(request))?.get('client_id') ??
-    formParameters(request)?.get('client_id') ??
-    basicCredentials(request.headers.authorization ?? '')?.id;
-  return named !== undefined && clients.has(named) ? named : null;
-}
-
-/** The `{client_id}` of the path, where the route has one. */
-export function clientInPath(request: FastifyRequest): string | undefined {
-  return pathParameter(request, 'client_id');
-}
-
 /** A parameter of the path, where the route has it. */
 export function pathParameter(request: FastifyRequest, name: string): string | undefined {
-  const params = request.params;
-  if (typeof params !== 'object' || params === null) return undefined;
-  const found = Object.entries(params).find(([key]) => key === name)?.[1];
-  return typeof found === 'string' ? found : undefined;
+  return (request.params as Readonly<Record<string, string>>)[name];
 }
 
 export const FORM = 'application/x-www-form-urlencoded';

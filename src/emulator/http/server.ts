@@ -3,14 +3,15 @@ import { createServer as createSecureServer } from 'node:https';
 import { type FastifyInstance, type FastifyReply, fastify, type RouteHandlerMethod } from 'fastify';
 import type { Portal } from '../portal.ts';
 import type { Tls } from '../tls.ts';
+import { attachInterceptor } from './attach-interceptor.ts';
 import type { Endpoint } from './endpoint.ts';
 import { errorBody, replaceErrorBodies } from './error-body.ts';
-import { attachInterceptor } from './interceptor.ts';
 import { countOverlappingRefreshes } from './overlapping-refreshes.ts';
 import { portalJson } from './portal-json.ts';
 import { limitRates } from './rate-limit.ts';
+import { receiveRequests } from './received.ts';
 import type { RequestLog } from './request-log.ts';
-import { keepSettings } from './settings-of-request.ts';
+import { readTokenRequests } from './token-request.ts';
 
 /** Milliseconds that a client may take to send its request, and to agree on TLS. */
 const REQUEST_TIMEOUT = 30_000;
@@ -39,13 +40,17 @@ export function createServer(portal: Portal, log: RequestLog, tls: Tls | null): 
     return reply.code(status).send({ error: status < 500 ? 'invalid_request' : 'server_error' });
   });
   app.setNotFoundHandler({}, (_request, reply) => notFound(reply));
-  keepSettings(app, portal);
-  replaceErrorBodies(app, portal);
+  receiveRequests(app, portal);
+  replaceErrorBodies(app);
   log.attach(app, portal);
-  limitRates(app, portal);
-  countOverlappingRefreshes(app, portal);
-  attachInterceptor(app, portal.settings.intercept, portal.settings.clients);
-  app.addHook('onSend', async (_request, reply) => markAnswer(reply, portal.now()));
+  limitRates(app);
+  readTokenRequests(app);
+  countOverlappingRefreshes(app);
+  attachInterceptor(app, portal.settings.intercept);
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    markAnswer(reply, portal.now());
+    done();
+  });
   return app;
 }
 
