@@ -9,13 +9,18 @@ import { type Measured, median, page, picture, type Round } from './bench-report
 import { NAMES, type Server, startServer, type Target } from './bench-servers.ts';
 
 const root = join(import.meta.dirname, '..');
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { quick: { type: 'boolean' } } });
-const unknown = positionals.find((name) => name !== 'emulator');
-if (unknown !== undefined) {
-  console.error(`scripts/bench: there is no ${unknown}; allowed is emulator`);
+const { tokens } = parseArgs({ strict: false, tokens: true, options: { quick: { type: 'boolean' } } });
+for (const token of tokens) {
+  const known =
+    token.kind === 'option'
+      ? token.rawName === '--quick' && token.value === undefined
+      : token.kind === 'positional' && token.value === 'emulator';
+  if (known) continue;
+  const found = token.kind === 'option' ? token.rawName : token.kind === 'positional' ? token.value : '--';
+  console.error(`scripts/bench: found ${found}; allowed are --quick and emulator`);
   process.exit(2);
 }
-const quick = values.quick === true;
+const quick = tokens.some(({ kind }) => kind === 'option');
 const CHAINS = 16;
 const ROUNDS = quick ? 1 : 5;
 const STARTS = quick ? 1 : 5;

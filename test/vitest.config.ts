@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
-/** Tests that hold the hub to a time of its own, such as being found within 2 s: nothing may run beside them. */
-const ALONE = ['hub/discovery.test.ts', 'hub/test-mode.test.ts', 'mdns/announcer.test.ts'];
+/** Tests that hold the hub to a time of its own, such as being found within 2 s, or load all cores: nothing may run beside them. */
+const ALONE = ['project/bench.test.ts', 'hub/discovery.test.ts', 'hub/test-mode.test.ts', 'mdns/announcer.test.ts'];
 
 const common = {
   root: import.meta.dirname,

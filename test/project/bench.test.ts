@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { root, run } from './checkout.ts';
+
+const bench = join(root, 'scripts/bench');
+const page = () => readFileSync(join(root, 'docs/benchmarks.md'), 'utf8');
+
+test('a quick bench runs through with good answers from every server, and writes nothing', {
+  timeout: 180_000,
+}, async (ctx) => {
+  if (availableParallelism() < 2) ctx.skip('server and load have a core each, and this machine has one');
+  const before = page();
+  const { status, stdout, stderr } = await run(bench, ['--quick', 'emulator'], { timeout: 170_000 });
+  expect(status, stderr).toBe(0);
+  for (const what of ['refresh', 'start']) {
+    for (const name of ['emulator', 'oidc-provider', 'oauth2-mock-server', 'bare fastify']) {
+      expect(stdout).toMatch(new RegExp(`^${what} +${name} +[1-9]\\d*(/s|\\.?\\d* ms), `, 'm'));
+    }
+  }
+  expect(stdout).toMatch(/^poll +emulator +[1-9]\d*\/s, /m);
+  expect(page()).toBe(before);
+});
+
+test.each([['nothing'], ['--slow'], ['--quick=x'], ['--'], ['emulator', 'hub']])(
+  'bench %s is wrong usage',
+  { timeout: 180_000 },
+  async (...args) => {
+    const { status, stdout, stderr } = await run(bench, args, { timeout: 170_000 });
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(/^scripts\/bench: found \S+; allowed are --quick and emulator$/m);
+  },
+);
