@@ -8,22 +8,33 @@ const USUAL_LIFETIME = 3600;
 /** A token that claims to live longer than this is looked after as if it lived this long, in seconds. */
 const LONGEST_LIFETIME = 365 * 86_400;
 
+/** A person's browser must take it, and a QR code has less room yet. */
+const address = v.pipe(v.string(), v.maxLength(8192));
+
 const helperConfiguration = v.object({
-  authorize_url: v.string(),
-  code_url: v.string(),
-  accesstoken_request_url: v.string(),
+  authorize_url: address,
+  code_url: address,
+  accesstoken_request_url: address,
 });
 
 const codeAnswer = v.object({ code: v.pipe(v.string(), v.minLength(1), v.maxLength(4096)) });
 
+/**
+ * A token that has ended, as in the answer to a replay that came late: it is refreshed within the second and, as there
+ * is no whole second left of it, never handed out.
+ */
+const ENDED = 0.999;
+
 const seconds = v.pipe(
   v.union([v.number(), v.pipe(v.string(), v.regex(/^\d{1,10}$/), v.transform(Number))]),
   v.finite(),
-  v.minValue(1),
-  v.transform((value) => Math.min(value, LONGEST_LIFETIME)),
+  v.minValue(0),
+  v.transform((value) => Math.min(Math.max(value, ENDED), LONGEST_LIFETIME)),
 );
 
 const text = v.pipe(v.string(), v.minLength(1));
+/** It is shown in `status` and in every hand-out. */
+const scope = v.pipe(text, v.maxLength(4096));
 
 /**
  * A portal that answers has spent the refresh token it was sent, so an odd member beside the access token is left out,
@@ -32,7 +43,7 @@ const text = v.pipe(v.string(), v.minLength(1));
 const tokenAnswer = v.object({
   access_token: text,
   refresh_token: v.optional(v.fallback(v.nullable(text), null), null),
-  scope: v.optional(v.fallback(v.nullable(text), null), null),
+  scope: v.optional(v.fallback(v.nullable(scope), null), null),
   expires_in: v.optional(v.fallback(seconds, USUAL_LIFETIME), USUAL_LIFETIME),
 });
 

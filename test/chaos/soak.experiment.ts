@@ -1,15 +1,246 @@
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Experiment } from './experiment.ts';
+import type { ApplianceStatus } from '../../src/core/administration.ts';
+import { ask, stateOf, until, visit } from '../reliability/fleet.ts';
+import { EmulatorProcess } from '../support/emulator-process.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { logFile, rememberSecrets } from '../support/logs.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
+import type { Experiment, Finding, Scale } from './experiment.ts';
+import { type Customer, Customers } from './soak-customers.ts';
+import { everyFault } from './soak-faults.ts';
+import { median, openFiles, residentMemory, type Sample, slope } from './soak-gauges.ts';
+
+const APPLIANCES = 10;
+/** ms between two requests of one appliance: 50 a second of all together. */
+const EVERY = 200;
+const SCOPES = ['Monitoring', 'Monitoring RemoteControl', 'RegisterDevice'];
+
+/** What the two forms differ in: lifetimes in seconds, slopes in kB a minute. */
+interface Form {
+  readonly duration: number;
+  readonly warmUp: number;
+  readonly tokenLifetime: number;
+  /**
+   * Of the heap after a full collection. In the long form 60 kB a minute are 20 bytes a hand-out: less than any object
+   * that JavaScript can keep for one. Half a minute can only tell that no whole answers are kept.
+   */
+  readonly heapSlope: number;
+  /** Of resident memory, which the allocator gives back late, and in pieces. */
+  readonly memorySlope: number;
+}
+
+const LONG: Form = { duration: 600, warmUp: 150, tokenLifetime: 20, heapSlope: 60, memorySlope: 512 };
+const SHORT: Form = { duration: 30, warmUp: 12, tokenLifetime: 8, heapSlope: 3000, memorySlope: 30_000 };
+
+/** More than this in the middle of two parts of the run, and something is not closed: refreshes come and go. */
+const MORE_FILES = 12;
+/** Connections to the portal that its end has not closed yet. */
+const LEFT_OPEN = 2;
+/** Seconds in which everything is well again: a refresh that hangs is waited for a minute, and then repeated. */
+const RECOVERY = 100;
 
 export const experiment: Experiment = {
   name: 'Soak',
-  promise: 'Under load and every fault of the portal the hub hands out no wrong token and grows in nothing.',
-  async run({ progress, signal }, random) {
-    let rounds = 0;
-    for (; rounds < 5 && !signal.aborted; rounds++) {
-      await sleep(500);
-      progress(`round ${rounds}, ${random.whole(1, 6)}`);
-    }
-    return { figures: { rounds }, broken: [] };
-  },
+  promise:
+    'At 50 hand-outs a second and with every fault of the portal at 5 % the hub loses no grant, hands out no wrong token, and neither its memory nor its open files grow.',
+  run: (scale, random) => soak(scale, random, scale.long ? LONG : SHORT),
 };
+
+async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Finding> {
+  const users = Array.from({ length: APPLIANCES }, (_, index) => `user-${index}`);
+  const heapFile = logFile('heap');
+  await using portal = await EmulatorProcess.start(
+    '--tls',
+    ...['--token-lifetime', `${form.tokenLifetime}s`, '--refresh-grace-time', '10m', '--seed', String(scale.seed)],
+    ...users.flatMap((user) => ['--user', `${user}:password of ${user}`]),
+  );
+  await using hub = await HubProcess.prepare({
+    emulator: portal,
+    portal: `ca_file = "${portal.caFile}"`,
+    env: { NODE_OPTIONS: `--import=${new URL('./soak-probe.ts', import.meta.url)}`, LATCHKEY_TEST_HEAP: heapFile },
+  });
+  await hub.launch();
+  const { pid } = hub;
+  const filesAtStart = openFiles(pid);
+  const customers = await pairAll(hub, portal, users);
+  scale.progress(`${customers.length} appliances are paired`);
+  const faults = everyFault(random);
+  for (const fault of faults) await portal.addFault(fault);
+
+  const { certificate } = await ask(hub, (control) => control.authority());
+  const load = new Customers(`https://127.0.0.1:${hub.httpsPort}/oauth/token`, certificate, portal);
+  const lost = new Set<string>();
+  const memory: Sample[] = [];
+  const files: Sample[] = [];
+  const trouble = new Trouble(hub, portal, customers, random);
+  const began = performance.now();
+  const seconds = () => (performance.now() - began) / 1000;
+  let asking = 0;
+  {
+    await using _asking = load;
+    await using _making = trouble;
+    load.start(customers, EVERY);
+    for (let second = 1; seconds() < form.duration && !scale.signal.aborted; second++) {
+      await sleep(Math.max(0, 1000 * (second - seconds())), undefined, { signal: scale.signal }).catch(() => undefined);
+      const sample = (value: number): Sample => ({ minutes: seconds() / 60, value });
+      memory.push(sample(residentMemory(pid)));
+      files.push(sample(openFiles(pid)));
+      for (const { name, state } of await statesOf(hub)) if (state !== 'active' && state !== 'retrying') lost.add(name);
+      trouble.make(second);
+      if (second % 20 === 0 && !scale.signal.aborted) {
+        const kB = memory.at(-1)?.value;
+        scale.progress(
+          `${load.asked} asked, ${load.tried} tokens tried, ${load.wrongs} wrong, ${lost.size} grants lost, ${kB} kB`,
+        );
+      }
+    }
+    asking = seconds();
+  }
+  const faultsMet = await hits(portal);
+  await portal.ask('DELETE', '/_emulator/faults');
+  const recovered = !scale.long || (await allActive(hub, RECOVERY));
+  await portal[Symbol.asyncDispose]();
+  const filesAtEnd = await settled(pid, filesAtStart);
+  const lives = hub.pid === pid && process.kill(pid, 0);
+  const odd = oddLines(readFileSync(hub.log, 'utf8'));
+
+  const heap = heapOf(heapFile, form.warmUp);
+  const after = ({ minutes }: Sample) => minutes * 60 > form.warmUp;
+  const heapSlope = slope(heap);
+  const memorySlope = slope(memory.filter(after));
+  const used = files.filter(after).map(({ value }) => value);
+  const moreFiles = median(used.slice(used.length / 2)) - median(used.slice(0, used.length / 2));
+  const status = (code: number) => load.statuses.get(code) ?? 0;
+  return {
+    figures: {
+      'hand-outs asked for': `${load.asked}, ${(load.asked / asking).toFixed(0)} a second`,
+      'tokens handed out': `${status(200)}, ${load.tried} of them tried at the portal`,
+      'told to come back later (503)': status(503),
+      'wrong hand-outs': load.wrongs,
+      'slowest answer, ms': load.slowest,
+      'faults met': faultsMet,
+      'pairings under faults': trouble.pairings,
+      'grants lost': lost.size,
+      'heap slope, kB/min': heapSlope.toFixed(1),
+      'memory slope, kB/min': memorySlope.toFixed(0),
+      'memory, MB': `${mB(memory.find(after))} after the warm-up, ${mB(memory.at(-1))} in the end`,
+      'open files': `${filesAtStart} at the start, ${median(used)} under load, ${filesAtEnd} in the end`,
+      'unexpected log lines': odd.length,
+    },
+    broken: [
+      ...load.wrong,
+      ...[...lost].map((name) => `${name} lost its grant`),
+      ...(recovered ? [] : [`not every appliance was active again ${RECOVERY} s after the last fault`]),
+      ...(lives ? [] : ['the daemon ended']),
+      ...odd.slice(0, 5).map((line) => `the log has an unexpected line: ${line.slice(0, 300)}`),
+      ...(heapSlope > form.heapSlope ? [`the heap grows by ${heapSlope.toFixed(0)} kB a minute`] : []),
+      ...(memorySlope > form.memorySlope ? [`the memory grows by ${memorySlope.toFixed(0)} kB a minute`] : []),
+      ...(moreFiles > MORE_FILES ? [`${moreFiles} more files are open in the second half than in the first`] : []),
+      ...(filesAtEnd > filesAtStart + LEFT_OPEN ? [`${filesAtEnd - filesAtStart} files are left open`] : []),
+    ],
+  };
+}
+
+/** Pairs an appliance for each user, who logs in without a browser. */
+async function pairAll(hub: HubProcess, portal: EmulatorProcess, users: readonly string[]): Promise<Customer[]> {
+  const customers: Customer[] = [];
+  for (const [index, user] of users.entries()) {
+    const name = `appliance-${index}`;
+    const scope = SCOPES[index % SCOPES.length] ?? '';
+    const credentials = await ask(hub, (control) => control.addAppliance(name, scope, null));
+    rememberSecrets([credentials.client_secret]);
+    await pair(hub, portal, name, user);
+    await until(hub, name, ({ state }) => state === 'active');
+    customers.push({ credentials, user, scope });
+  }
+  return customers;
+}
+
+async function pair(hub: HubProcess, portal: EmulatorProcess, name: string, user: string): Promise<void> {
+  await ask(hub, (control) => control.pair(name));
+  const { authorize_url } = await until(hub, name, (status) => status.authorize_url !== undefined);
+  await visit(await portal.login(stateOf(authorize_url), user));
+}
+
+/** What a home does beside the load: somebody pairs again, and now and then an origin of the portal is down. */
+class Trouble implements AsyncDisposable {
+  pairings = 0;
+  readonly #hub: HubProcess;
+  readonly #portal: EmulatorProcess;
+  readonly #customers: readonly Customer[];
+  readonly #random: SeededRandom;
+  #work: Promise<unknown> = Promise.resolve();
+
+  constructor(hub: HubProcess, portal: EmulatorProcess, customers: readonly Customer[], random: SeededRandom) {
+    this.#hub = hub;
+    this.#portal = portal;
+    this.#customers = customers;
+    this.#random = random;
+  }
+
+  /** What becomes of a pairing is the portal's affair: under faults it may fail, and the grant before stays. */
+  make(second: number): void {
+    if (second % 7 === 0) {
+      const { credentials, user } = this.#random.pick(this.#customers);
+      this.#do(async () => {
+        await pair(this.#hub, this.#portal, credentials.name, user);
+        this.pairings += 1;
+      });
+    }
+    // Of the base origin only for a moment: the tokens are tried out there.
+    if (second % 40 === 13)
+      this.#do(() => this.#portal.addFault({ kind: 'origin_down', origin: 'frontend', seconds: 3 }));
+    if (second % 40 === 21) this.#do(() => this.#portal.addFault({ kind: 'origin_down', origin: 'base', seconds: 1 }));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#work;
+  }
+
+  #do(work: () => Promise<void>): void {
+    this.#work = Promise.all([this.#work, work().catch(() => undefined)]);
+  }
+}
+
+async function statesOf(hub: HubProcess): Promise<readonly ApplianceStatus[]> {
+  return (await ask(hub, (control) => control.status())).appliances;
+}
+
+async function allActive(hub: HubProcess, within: number): Promise<boolean> {
+  const recovered = async () => (await statesOf(hub)).every(({ state }) => state === 'active');
+  return eventually(recovered, within).catch(() => false);
+}
+
+/** How many faults of each kind struck. */
+async function hits(portal: EmulatorProcess): Promise<string> {
+  const { answer } = await portal.ask('GET', '/_emulator/faults');
+  const byKind = new Map<string, number>();
+  for (const { kind, hits: struck } of (answer as { faults: { kind: string; hits: number }[] }).faults) {
+    byKind.set(kind, (byKind.get(kind) ?? 0) + struck);
+  }
+  return [...byKind].map(([kind, struck]) => `${kind} ${struck}`).join(', ');
+}
+
+/** The files that stay open when the portal and the appliances are gone. */
+async function settled(pid: number, wanted: number): Promise<number> {
+  await eventually(async () => openFiles(pid) <= wanted + LEFT_OPEN, 10).catch(() => undefined);
+  return openFiles(pid);
+}
+
+/** The heap's samples after the warm-up, in kB; one every two seconds. */
+function heapOf(file: string, warmUp: number): Sample[] {
+  const lines = readFileSync(file, 'utf8').trim().split('\n');
+  const samples = lines.map((line, index) => ({ minutes: index / 30, value: Number(line) / 1024 }));
+  return samples.filter(({ minutes }) => minutes * 60 > warmUp);
+}
+
+/** What the daemon says that is no event of its own, or one that should never be. */
+function oddLines(log: string): string[] {
+  const lines = log.split('\n').filter((line) => line !== '');
+  return lines.filter((line) => !line.startsWith('{"level"') || /unexpected|crashed/.test(line));
+}
+
+function mB(sample: Sample | undefined): string {
+  return ((sample?.value ?? 0) / 1024).toFixed(0);
+}

@@ -4,6 +4,7 @@ import { parseCode, parseError, parseLink, parseTokens } from '../../src/portal/
 
 const whole = { access_token: 'aaa', refresh_token: 'rrr', expires_in: 3600, token_type: 'bearer', scope: 'A B' };
 const tokens = (changes: Record<string, unknown>) => parseTokens(JSON.stringify({ ...whole, ...changes }));
+const longLink = JSON.stringify({ authorize_url: 'a'.repeat(8193), code_url: 'b', accesstoken_request_url: 'c' });
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
 describe('a token response', () => {
@@ -14,7 +15,7 @@ describe('a token response', () => {
     expect(parsed?.refreshToken?.reveal()).toBe('rrr');
   });
 
-  test.each([null, undefined, '', [['A']], 7])('has no scope where it says %j', (scope) => {
+  test.each([null, undefined, '', [['A']], 7, 'A'.repeat(4097)])('has no scope where it says %j', (scope) => {
     expect(tokens({ scope })).toMatchObject({ scope: null });
   });
 
@@ -26,11 +27,14 @@ describe('a token response', () => {
     ['1', 1],
     [1e300, 365 * 86_400],
     ['9999999999', 365 * 86_400],
+    [0, 0.999],
+    ['0', 0.999],
+    [0.5, 0.999],
   ])('that expires in %j lives %d s', (expires_in, seconds) => {
     expect(tokens({ expires_in })).toMatchObject({ lifetime: 1000 * seconds });
   });
 
-  test.each([undefined, null, 0, '0', -1, '-1', 0.5, '', 'soon', '3600 s', true, [[]], {}, '99999999999'])(
+  test.each([undefined, null, -1, '-1', '', 'soon', '3600 s', true, [[]], {}, '99999999999'])(
     'lives the usual hour where expires_in is %j, and its tokens are not thrown away for that',
     (expires_in) => {
       const parsed = tokens({ expires_in });
@@ -85,7 +89,7 @@ describe('a helper configuration', () => {
     });
   });
 
-  test.each(['', '{}', 'null', '[]', '{"authorize_url":"a","code_url":"b"}', nested(100_000)])(
+  test.each(['', '{}', 'null', '[]', '{"authorize_url":"a","code_url":"b"}', nested(100_000), longLink])(
     'is not found in %.30s',
     (body) => {
       expect(parseLink(body)).toBeNull();

@@ -14,7 +14,7 @@ import type { Emulator } from '../../src/emulator/index.ts';
 import { logFile, rememberSecrets } from './logs.ts';
 
 /** The sources as they are; a run that takes long has the build that it began with. */
-const MAIN = process.env['LATCHKEY_TEST_MAIN'] ?? join(import.meta.dirname, '../../src/main.ts');
+export const MAIN = process.env['LATCHKEY_TEST_MAIN'] ?? join(import.meta.dirname, '../../src/main.ts');
 
 /** How a program ended and what it said. */
 export interface Ended {

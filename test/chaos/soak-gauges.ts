@@ -1,0 +1,28 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** A value that was measured at a time, in minutes. */
+export interface Sample {
+  readonly minutes: number;
+  readonly value: number;
+}
+
+/** Resident memory of a process, in kB. */
+export function residentMemory(pid: number): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+}
+
+export function openFiles(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
+}
+
+/** How much is added in a minute: the median of the slopes between all pairs (Theil and Sen), which no outlier moves. */
+export function slope(samples: readonly Sample[]): number {
+  const slopes = samples.flatMap((one, index) =>
+    samples.slice(index + 1).map((other) => (other.value - one.value) / (other.minutes - one.minutes)),
+  );
+  return slopes.length === 0 ? 0 : median(slopes);
+}
+
+export function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+}

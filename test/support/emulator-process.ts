@@ -1,0 +1,105 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { Agent, request } from 'undici';
+import { MAIN } from './hub-process.ts';
+import { logFile, rememberSecrets } from './logs.ts';
+
+/** The portal emulator in a process of its own, spoken to over its API below `/_emulator/`. */
+export class EmulatorProcess implements AsyncDisposable {
+  readonly baseUrl: string;
+  readonly frontendUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** The CA's file, where it speaks TLS. */
+  readonly caFile: string | undefined;
+  readonly #child: ChildProcess;
+  readonly #agent: Agent;
+
+  private constructor(child: ChildProcess, said: Started) {
+    this.#child = child;
+    this.baseUrl = said.base_url;
+    this.frontendUrl = said.frontend_url;
+    this.clientId = said.client_id;
+    this.clientSecret = said.client_secret;
+    this.caFile = said.ca_file;
+    this.#agent = new Agent({
+      connections: 16,
+      connect: said.ca_file === undefined ? {} : { ca: readFileSync(said.ca_file, 'utf8') },
+    });
+  }
+
+  /** @param flags as `latchkey emulator` takes them */
+  static async start(...flags: string[]): Promise<EmulatorProcess> {
+    const child = spawn(process.execPath, [MAIN, 'emulator', '--json', ...flags], {
+      env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    child.stderr.pipe(createWriteStream(logFile('emulator'), { mode: 0o600 }));
+    for await (const line of createInterface({ input: child.stdout })) {
+      const emulator = new EmulatorProcess(child, JSON.parse(line) as Started);
+      rememberSecrets([emulator.clientSecret]);
+      return emulator;
+    }
+    throw new Error(`the emulator ended: ${child.exitCode ?? child.signalCode}`);
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? -1;
+  }
+
+  /**
+   * Asks the base origin; where no connection stands, as with a fault at the TLS handshake, a few times.
+   * @param body sent as JSON
+   */
+  async ask(
+    method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
+    path: string,
+    { body, headers = {} }: { readonly body?: unknown; readonly headers?: Record<string, string> } = {},
+  ): Promise<{ readonly status: number; readonly answer: unknown }> {
+    for (let tries = 1; ; tries++) {
+      try {
+        const sent = await request(`${this.baseUrl}${path}`, {
+          method,
+          dispatcher: this.#agent,
+          headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        });
+        const text = await sent.body.text();
+        return { status: sent.statusCode, answer: text === '' ? null : JSON.parse(text) };
+      } catch (error) {
+        if (tries === 6) throw error;
+      }
+    }
+  }
+
+  /** A user logs in without a browser. @returns where a browser would go next */
+  async login(state: string, user: string): Promise<string> {
+    const { status, answer } = await this.ask('POST', '/_emulator/login', { body: { state, user } });
+    if (status !== 200) throw new Error(`the login was answered ${status}`);
+    return (answer as { location: string }).location;
+  }
+
+  /** @param fault as the API takes it */
+  async addFault(fault: Readonly<Record<string, unknown>>): Promise<void> {
+    const { status, answer } = await this.ask('POST', '/_emulator/faults', { body: fault });
+    if (status !== 201) throw new Error(`the fault was answered ${status} ${JSON.stringify(answer)}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#agent.destroy();
+    const child = this.#child;
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+}
+
+interface Started {
+  readonly base_url: string;
+  readonly frontend_url: string;
+  readonly client_id: string;
+  readonly client_secret: string;
+  readonly ca_file?: string;
+}
