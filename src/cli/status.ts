@@ -34,4 +34,5 @@ function showHub(hub: HubStatus): void {
     ['running for', formatDuration(hub.uptime)],
   ];
   print(alignColumns(rows));
+  for (const { message } of hub.problems ?? []) print(`\n${printable(message)}`);
 }

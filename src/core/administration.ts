@@ -14,6 +14,15 @@ export interface HubStatus {
   readonly ca_fingerprint: string;
   /** Seconds since the daemon was started. */
   readonly uptime: number;
+  /** What is wrong with the hub as a whole; left out where nothing is. */
+  readonly problems?: readonly HubProblem[];
+}
+
+/** Something that is wrong with the hub as a whole; `since` in RFC 3339 UTC. */
+export interface HubProblem {
+  readonly code: 'hub_id_taken' | 'store_recovered' | 'store_unwritable';
+  readonly message: string;
+  readonly since: string;
 }
 
 /** Where an appliance stands, in the words of DESIGN.md ("The command line"). */

@@ -1,5 +1,5 @@
 import type { Timers } from '../core/clock.ts';
-import { messageOf } from '../core/failure.ts';
+import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
 import { type Announcement, announce } from '../mdns/announcer.ts';
@@ -27,12 +27,18 @@ export class Announcing implements AsyncDisposable {
   readonly #options: AnnouncingOptions;
   #wanted: LanAddress | null = null;
   #announcement: Announcement | null = null;
+  #taken: string | null = null;
   #work: Promise<void> = Promise.resolve();
   #cancelRetry: () => void = () => undefined;
   #stopped = false;
 
   constructor(options: AnnouncingOptions) {
     this.#options = options;
+  }
+
+  /** In words, that another hub on the network has this one's id; null where none has. */
+  get taken(): string | null {
+    return this.#taken;
   }
 
   /** Announces the hub at this address from now on, and nowhere else. */
@@ -64,7 +70,9 @@ export class Announcing implements AsyncDisposable {
         this.#announcement = await announce({ ...options, timers, address, onError });
         log.info('announced', { instance: this.#announcement.instanceName, address: address.address });
       }
+      this.#taken = null;
     } catch (error) {
+      this.#taken = error instanceof Failure && error.code === 'hub_id_taken' ? error.message : null;
       log.warn('hub could not be announced', { error: messageOf(error), retry_in: RETRY / 1000 });
       if (!this.#stopped) this.#cancelRetry = timers.after(RETRY, () => void this.moveTo(address));
     }

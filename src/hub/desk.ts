@@ -7,9 +7,11 @@ import type { Administration, ApplianceStatus, HubStatus, IssuedCredentials } fr
 import type { Appliance } from '../core/appliance.ts';
 import { elapsed, type Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
+import type { SqliteStore } from '../store/sqlite-store.ts';
 import type { Identity } from './identity.ts';
 import { followPairing } from './pairing-reports.ts';
 import { applianceStatus } from './status.ts';
+import { hubProblems, withStoreProblem } from './store-problems.ts';
 
 /** What the desk serves from. */
 export interface DeskContext {
@@ -20,6 +22,11 @@ export interface DeskContext {
   readonly grants: Grants;
   readonly pairings: Pairings;
   readonly handOuts: HandOuts;
+  readonly store: SqliteStore;
+  /** In words, that another hub on the network has this one's id; null where none has. */
+  idTaken(): string | null;
+  /** Has the hub disposed of and started again. */
+  restart(): void;
   /** The hub's name, version, address and ports, as they are now. */
   whereabouts(): Pick<HubStatus, 'name' | 'version' | 'address' | 'http_port' | 'https_port'>;
 }
@@ -29,7 +36,12 @@ export function openDesk(context: DeskContext): Administration {
   const { appliances, grants, pairings, handOuts, identity, surroundings } = context;
   const { clock, log } = surroundings;
 
-  const statusOf = (appliance: Appliance): ApplianceStatus => applianceStatus(appliance, grants, pairings, clock.now());
+  const began = new Date(context.started.wall).toISOString().replace(/\.\d+Z$/, 'Z');
+
+  function statusOf(appliance: Appliance): ApplianceStatus {
+    const status = applianceStatus(appliance, grants, pairings, clock.now());
+    return withStoreProblem(status, context.store, began);
+  }
 
   function issued({ appliance, secret }: Credentials): IssuedCredentials {
     const { address, https_port } = context.whereabouts();
@@ -47,8 +59,10 @@ export function openDesk(context: DeskContext): Administration {
     async status() {
       const { id, fingerprint } = identity;
       const uptime = Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000);
+      const problems = hubProblems(context.store, context.idTaken(), began);
+      const wrong = problems.length === 0 ? {} : { problems };
       return {
-        hub: { id, ...context.whereabouts(), ca_fingerprint: fingerprint, uptime },
+        hub: { id, ...context.whereabouts(), ca_fingerprint: fingerprint, uptime, ...wrong },
         appliances: appliances.list().map(statusOf),
       };
     },
@@ -80,6 +94,8 @@ export function openDesk(context: DeskContext): Administration {
       const { id } = appliances.named(name);
       await pairings.end(id, 'cancelled');
       await grants.forget(id);
+      const { store } = context;
+      if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));
       log.info('unpaired', { appliance: name });
     },
     async token(name) {

@@ -5,7 +5,6 @@ import { Pairings } from '../broker/pairings.ts';
 import { PortalClock } from '../broker/portal-clock.ts';
 import { Scheduler } from '../broker/scheduler.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
-import { serveControl } from '../control/server.ts';
 import type { Administration } from '../core/administration.ts';
 import { messageOf } from '../core/failure.ts';
 import type { LanService } from '../core/lan-service.ts';
@@ -22,7 +21,9 @@ import { systemRandom } from '../system/random.ts';
 import { version } from '../system/version.ts';
 import { Announcing } from './announcing.ts';
 import type { Configuration } from './configuration.ts';
+import { openControlSocket } from './control-socket.ts';
 import { openDesk } from './desk.ts';
+import { Housekeeping } from './housekeeping.ts';
 import { hubNames, loadIdentity } from './identity.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { connectPortals } from './portals.ts';
@@ -33,6 +34,8 @@ export interface Hub extends AsyncDisposable {
   readonly controlSocket: string;
   readonly httpPort: number;
   readonly httpsPort: number;
+  /** Resolves when the hub is to be disposed of and started again: its state was restored from a copy. */
+  readonly restartWanted: Promise<void>;
 }
 
 /** How often the network's addresses are looked at, in ms. */
@@ -52,6 +55,9 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   await openStateDirectory(stateDirectory);
   const key = await storeKey(stateDirectory, configuration.credentials, () => random.token(KEY_BYTES));
   const store = parts.use(await openStore(stateDirectory, jweSealing(key), () => clock.now().wall));
+  if (store.recovered !== null) log.error('store recovered', { what: store.recovered });
+  if (store.unwritable !== null)
+    log.error('store can not be written, serving from memory', { error: store.unwritable });
   const identity = await loadIdentity(store);
 
   const running = Promise.withResolvers<void>();
@@ -108,6 +114,15 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     }),
   );
   await grants.load();
+  parts.use(
+    watchClock({
+      surroundings,
+      synchronized: ntpWatch(),
+      onSet: () => grants.clockSet(),
+      onSynchronized: () => portalClock.learnFromNtp(),
+    }),
+  );
+  for (const id of store.damagedGrants) log.error('grant is damaged', { appliance: appliances.byId(id)?.name ?? id });
   const handOuts = new HandOuts(grants, surroundings);
   const service: LanService = {
     authenticate: (id, secret) => appliances.authenticate(id, secret),
@@ -143,6 +158,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   ports.http = lanServer.httpPort;
   ports.https = lanServer.httpsPort;
 
+  const restarting = Promise.withResolvers<void>();
   const administration = openDesk({
     surroundings,
     started,
@@ -151,6 +167,9 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     grants,
     pairings,
     handOuts,
+    store,
+    idTaken: () => announcing.taken,
+    restart: () => restarting.resolve(),
     whereabouts: () => ({
       name,
       version: version(),
@@ -159,7 +178,6 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
       https_port: ports.https,
     }),
   });
-  const control = parts.use(await serveControl({ path: configuration.controlSocket, administration, log }));
 
   const announcing = parts.use(
     new Announcing({
@@ -172,6 +190,8 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
       log,
     }),
   );
+  const socket = { path: configuration.controlSocket, administration, log };
+  parts.use(await openControlSocket(socket, timers));
   async function followLan(): Promise<void> {
     const address = lan.current.address?.address ?? null;
     log.info('address changed', { address });
@@ -185,8 +205,9 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
 
   await pairings.load();
   running.resolve();
+  parts.use(new Housekeeping(store, surroundings));
   if (lanConfiguration.mdns) void announcing.moveTo(lan.current.address);
-  if (configuration.pairing.onStart) await pairOnStart(appliances, grants, pairings, log);
+  if (configuration.pairing.onStart && store.unwritable === null) await pairOnStart(appliances, grants, pairings, log);
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {
     log.warn('no interface has the address', { 'lan.address': lanConfiguration.address });
   }
@@ -197,14 +218,15 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     address: lan.current.address?.address ?? null,
     http_port: ports.http,
     https_port: ports.https,
-    control_socket: control.path,
+    control_socket: configuration.controlSocket,
     appliances: appliances.list().length,
   });
 
   const resources = parts.move();
   return {
     administration,
-    controlSocket: control.path,
+    controlSocket: configuration.controlSocket,
+    restartWanted: restarting.promise,
     httpPort: ports.http,
     httpsPort: ports.https,
     async [Symbol.asyncDispose]() {

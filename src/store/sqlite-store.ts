@@ -34,6 +34,7 @@ export class SqliteStore implements Store, Disposable {
   readonly #damagedGrants = new Set<string>();
   readonly #statements = new Map<string, Database.Statement<unknown[]>>();
   #opened: OpenedDatabase;
+  #paired: () => void = () => undefined;
 
   /** @param reopen opens it anew, for one that can't be written for now */
   constructor(files: StoreFiles, opened: OpenedDatabase, sealing: Sealing, reopen: () => Promise<OpenedDatabase>) {
@@ -57,6 +58,11 @@ export class SqliteStore implements Store, Disposable {
   /** Appliances whose grant is on disk and can't be read: nothing but another pairing brings it back. */
   get damagedGrants(): ReadonlySet<string> {
     return this.#damagedGrants;
+  }
+
+  /** Calls `paired` whenever a pairing has brought a grant. */
+  whenPaired(paired: () => void): void {
+    this.#paired = paired;
   }
 
   /** How many rows were changed since it was opened. */
@@ -203,7 +209,9 @@ export class SqliteStore implements Store, Disposable {
       this.#putPairing(pairingPart);
       return true;
     };
-    return this.#withBallast(() => this.#transaction(conclude));
+    const concluded = this.#withBallast(() => this.#transaction(conclude));
+    if (concluded) this.#paired();
+    return concluded;
   }
 
   /** A grant that can't be read costs its appliance a pairing, and no other appliance anything. */

@@ -1,0 +1,114 @@
+import { type ScheduledTask, schedule } from 'node-cron';
+import type { Surroundings } from '../broker/surroundings.ts';
+import type { Instant } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import { dailyCopyMade, writeDailyCopy } from '../store/daily-copy.ts';
+import type { SqliteStore } from '../store/sqlite-store.ts';
+
+/** Once a day, in the quiet hours of the night. */
+const NIGHTLY = '23 3 * * *';
+const DAY = 86_400_000;
+/** How often it is looked whether the wall clock jumped, and whether the store can be written again, in ms. */
+const LOOK = 10_000;
+/** The wall clock jumped if it is so many ms off the boot clock's pace: node-cron would wait for the old time. */
+const JUMP = 60_000;
+
+/** Keeps the store in order: a copy of it every day, and a look whether one that can't be written can be again. */
+export class Housekeeping implements AsyncDisposable {
+  readonly #store: SqliteStore;
+  readonly #surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>;
+  readonly #stopped = new AbortController();
+  readonly #rounds: Promise<void>;
+  #nightly: ScheduledTask;
+  #work: Promise<void> = Promise.resolve();
+  /** The store's count of changes when it was copied last; null where that was not in this run. */
+  #copied: number | null = null;
+  #lookedAt: Instant;
+
+  constructor(store: SqliteStore, surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>) {
+    this.#store = store;
+    this.#surroundings = surroundings;
+    this.#lookedAt = surroundings.clock.now();
+    this.#nightly = this.#plan();
+    if (this.#copyIsOld()) this.copySoon();
+    store.whenPaired(() => this.copySoon());
+    this.#rounds = this.#goRound();
+  }
+
+  /** Makes a copy without waiting for the night: a grant that has just come is in none yet. */
+  copySoon(): void {
+    this.#work = this.#work.then(() => this.#copy());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped.abort();
+    await this.#nightly.destroy();
+    await Promise.all([this.#rounds, this.#work]);
+  }
+
+  #plan(): ScheduledTask {
+    const { log } = this.#surroundings;
+    const said = (message: string | Error) => log.debug('housekeeping', { message: String(message) });
+    return schedule(NIGHTLY, () => this.copySoon(), {
+      unref: true,
+      suppressMissedWarning: true,
+      logger: { info: said, warn: said, error: said, debug: said },
+    });
+  }
+
+  async #goRound(): Promise<void> {
+    const { timers, log } = this.#surroundings;
+    const { signal } = this.#stopped;
+    for (;;) {
+      await timers.sleep(LOOK, signal);
+      if (signal.aborted) return;
+      if (this.#clockJumped()) {
+        log.info('the clock was set, the nightly copy is planned anew');
+        await this.#nightly.destroy();
+        this.#nightly = this.#plan();
+        if (this.#copyIsOld()) this.copySoon();
+      }
+      if (this.#store.unwritable !== null) await this.#tryToWrite();
+    }
+  }
+
+  async #tryToWrite(): Promise<void> {
+    const { log } = this.#surroundings;
+    try {
+      if (!(await this.#store.tryToWrite())) return;
+      log.info('store can be written again');
+      if (this.#copyIsOld()) this.copySoon();
+    } catch (error) {
+      log.warn('store can not be opened again', { error: messageOf(error) });
+    }
+  }
+
+  #clockJumped(): boolean {
+    const before = this.#lookedAt;
+    const now = this.#surroundings.clock.now();
+    this.#lookedAt = now;
+    return Math.abs(now.wall - before.wall - (now.uptime - before.uptime)) > JUMP;
+  }
+
+  #copyIsOld(): boolean {
+    const made = dailyCopyMade(this.#store);
+    const age = made === null ? DAY : this.#surroundings.clock.now().wall - made;
+    // A copy from the future was made by a wrong clock.
+    return age >= DAY || age < 0;
+  }
+
+  /** A card wears out with every write: what did not change since the last copy is not copied again. */
+  async #copy(): Promise<void> {
+    const { log } = this.#surroundings;
+    if (this.#stopped.signal.aborted || this.#store.unwritable !== null) return;
+    try {
+      const changes = this.#store.changes;
+      if (changes === this.#copied) return;
+      await writeDailyCopy(this.#store);
+      this.#copied = changes;
+      log.info('store copied', { file: this.#store.files.copy });
+    } catch (error) {
+      log.warn('store could not be copied', { error: messageOf(error) });
+    }
+  }
+}

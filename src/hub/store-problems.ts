@@ -1,0 +1,47 @@
+import type { ApplianceStatus, HubProblem } from '../core/administration.ts';
+import type { SqliteStore } from '../store/sqlite-store.ts';
+
+/** How the store stands, for `status`. */
+export type StoreStanding = Pick<SqliteStore, 'unwritable' | 'recovered' | 'damagedGrants'>;
+
+/**
+ * What is wrong with the hub as a whole.
+ * @param idTaken in words, that another hub on the network has this one's id; null where none has
+ * @param since RFC 3339: when the hub was started, which is when it was found
+ */
+export function hubProblems(
+  { unwritable, recovered }: StoreStanding,
+  idTaken: string | null,
+  since: string,
+): HubProblem[] {
+  const problems: HubProblem[] = [];
+  if (unwritable !== null) {
+    const message = `The hub can't write its store, so it serves what it has from memory and starts no refresh and no pairing: ${unwritable}`;
+    problems.push({ code: 'store_unwritable', message, since });
+  }
+  if (recovered !== null) problems.push({ code: 'store_recovered', message: sentence(recovered), since });
+  if (idTaken !== null) problems.push({ code: 'hub_id_taken', message: sentence(idTaken), since });
+  return problems;
+}
+
+/** What an appliance's status becomes where the store has lost its grant, or can't be written. */
+export function withStoreProblem(
+  status: ApplianceStatus,
+  { unwritable, damagedGrants }: StoreStanding,
+  since: string,
+): ApplianceStatus {
+  if (status.state === 'unpaired' && damagedGrants.has(status.client_id)) {
+    const message =
+      "The hub's store was damaged where it held this grant, and there is no copy of it: a person must log in again";
+    return { ...status, state: 'needs_pairing', problem: { code: 'refused', message, since } };
+  }
+  if (status.state === 'active' && unwritable !== null) {
+    const message = `The hub can't write its store, so it starts no refresh: ${unwritable}`;
+    return { ...status, state: 'retrying', problem: { code: 'store_unwritable', message, since } };
+  }
+  return status;
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,102 @@
+import { existsSync, readFileSync, statSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { Housekeeping } from '../../src/hub/housekeeping.ts';
+import type { SqliteStore } from '../../src/store/sqlite-store.ts';
+import { createLog } from '../../src/system/log.ts';
+import { grantOf, pairingOf } from '../core/samples.ts';
+import { open, WALLBOX } from '../store/opened.ts';
+import { FakeTime } from '../support/fake-time.ts';
+import { eventually } from '../support/hub-process.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+const DAY = 86_400_000;
+const log = createLog('silent');
+
+/** A store with an appliance in it, and where its copy is. */
+async function home() {
+  const folder = stateFolder();
+  const store = open(folder.path);
+  await store.addAppliance(WALLBOX);
+  const copy = join(folder.path, 'latchkey.db.copy');
+  const time = new FakeTime();
+  return {
+    store,
+    copy,
+    time,
+    /** Keeps house until what it has begun has ended. */
+    async keepHouse(work: (housekeeping: Housekeeping) => Promise<void> | void = () => undefined) {
+      await using housekeeping = new Housekeeping(store, { clock: time, timers: time, log });
+      await work(housekeeping);
+    },
+    [Symbol.dispose]() {
+      store[Symbol.dispose]();
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+/** Lets the files look as if they were written at this moment. */
+function date(file: string, wall: number): void {
+  utimesSync(file, wall / 1000, wall / 1000);
+}
+
+function pair(store: SqliteStore, generation: number): Promise<boolean> {
+  const paired = pairingOf({ kind: 'ended', result: { kind: 'paired', scope: null } });
+  return store.concludePairing(paired, grantOf({ appliance: WALLBOX.id, generation }));
+}
+
+test('a young hub has a copy at once, closed to others, and it is the whole store', async () => {
+  using at = await home();
+  await at.keepHouse();
+  expect(statSync(at.copy).mode & 0o777).toBe(0o600);
+  expect(readFileSync(at.copy).includes(WALLBOX.id)).toBe(true);
+});
+
+test.each([
+  ['of the last hours', -5 * 3_600_000, false],
+  ['of yesterday', -DAY, true],
+  ['from the future', 3_600_000, true],
+])('at the start a copy %s is replaced or not', async (_, age, replaced) => {
+  using at = await home();
+  await at.keepHouse();
+  date(at.copy, at.time.wall + age);
+  const before = statSync(at.copy).ino;
+  await at.keepHouse();
+  expect(statSync(at.copy).ino !== before).toBe(replaced);
+});
+
+test('a pairing is copied at once, and nothing is copied twice', async () => {
+  using at = await home();
+  await at.keepHouse();
+  date(at.copy, at.time.wall);
+  const first = statSync(at.copy).ino;
+  await at.keepHouse(async (housekeeping) => {
+    expect(await pair(at.store, 1)).toBe(true);
+    await eventually(async () => statSync(at.copy).ino !== first);
+    expect(readFileSync(at.copy).includes('"kind":"paired"')).toBe(true);
+    const second = readFileSync(at.copy);
+    date(at.copy, at.time.wall - DAY);
+    housekeeping.copySoon();
+    await at.store.setting('none');
+    housekeeping.copySoon();
+    await at.time.pass(100);
+    expect(readFileSync(at.copy)).toEqual(second);
+  });
+  expect(statSync(at.copy).mtimeMs).toBe(at.time.wall - DAY);
+});
+
+test('a clock that was put ahead by a day finds the copy old', async () => {
+  using at = await home();
+  await at.keepHouse();
+  date(at.copy, at.time.wall);
+  const before = statSync(at.copy).ino;
+  await at.keepHouse(async () => {
+    await at.time.pass(15_000);
+    expect(statSync(at.copy).ino).toBe(before);
+    at.time.wall += DAY;
+    await at.time.pass(15_000);
+  });
+  expect(statSync(at.copy).ino).not.toBe(before);
+  expect(existsSync(`${at.copy}.new`)).toBe(false);
+});
