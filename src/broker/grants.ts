@@ -4,8 +4,10 @@ import { type Grant, remaining, succeed } from '../core/grant.ts';
 import type { TokenOutcome } from '../core/outcome.ts';
 import type { Portal } from '../core/portal.ts';
 import {
+  clockSet,
   dueAt,
   type Health,
+  promptedAt,
   type Replay,
   restIn,
   type Setback,
@@ -18,6 +20,7 @@ import { sha256 } from '../system/compare.ts';
 import type { PortalClock } from './portal-clock.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Surroundings } from './surroundings.ts';
+import { Turns } from './turns.ts';
 
 /** A grant at work. */
 export interface HeldGrant {
@@ -42,6 +45,9 @@ export interface GrantHolder {
   readonly replay: Replay;
 }
 
+/** How many refreshes a portal is sent at once. */
+const MOST_AT_ONCE = 8;
+
 /** Keeps every appliance's grant fresh. */
 export class Grants implements AsyncDisposable {
   readonly #surroundings: Surroundings;
@@ -51,6 +57,9 @@ export class Grants implements AsyncDisposable {
   readonly #holder: (appliance: string) => GrantHolder | undefined;
   readonly #spread: (appliance: string) => number;
   readonly #held = new Map<string, Held>();
+  readonly #turns = new WeakMap<Portal, Turns>();
+  /** When this run of the hub began, on the boot clock in ms. */
+  readonly #since: number;
   #stopping = false;
 
   /**
@@ -71,6 +80,9 @@ export class Grants implements AsyncDisposable {
     this.#portalClock = portalClock;
     this.#holder = holder;
     this.#spread = spread;
+    this.#since = surroundings.clock.now().uptime;
+    // The age of tokens from before this boot is known now.
+    portalClock.whenConfirmed(() => this.#scheduleAll());
   }
 
   /** Takes up what the last run left, and starts to look after it. */
@@ -118,21 +130,32 @@ export class Grants implements AsyncDisposable {
   }
 
   /**
-   * Refreshes a grant, or waits for the refresh that is under way.
+   * Refreshes a grant for somebody who waits for it, or waits for the refresh that is under way.
    * @returns when the refresh has ended, however it did; at once where there is no grant
    */
   async refresh(appliance: string): Promise<void> {
     const held = this.#held.get(appliance);
-    if (held !== undefined) await this.#refresh(held);
+    if (held !== undefined) await this.#refresh(held, true);
   }
 
   /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
   dueAt({ grant, health }: HeldGrant): number | null {
     const context = this.#context(grant.appliance);
-    const due = dueAt(grant, health, context.now, this.#spread(grant.appliance));
-    // How long the token at hand lives may have become known only after the time to try again was set.
-    const rest = restIn(grant, context);
-    return due === null || rest === 0 ? due : Math.max(due, context.now.uptime + rest);
+    const timetable = { ...context, since: this.#since, spread: this.#spread(grant.appliance) };
+    return rested(dueAt(grant, health, timetable), grant, context);
+  }
+
+  /** When an appliance that waits for a token may have it refreshed, on the boot clock in ms; null for never. */
+  promptedAt({ grant, health }: HeldGrant): number | null {
+    const context = this.#context(grant.appliance);
+    return rested(promptedAt(grant, health, context.now), grant, context);
+  }
+
+  /** The hub's clock was set: what waited for that is tried again. */
+  clockSet(): void {
+    const { clock, random } = this.#surroundings;
+    for (const held of this.#held.values()) held.health = clockSet(held.health, clock.now(), random.fraction());
+    this.#scheduleAll();
   }
 
   /** Milliseconds that the token at hand lives; null where that can't be known yet. */
@@ -163,19 +186,45 @@ export class Grants implements AsyncDisposable {
     if (this.#stopping || this.#held.get(appliance) !== held) return;
     const at = this.dueAt(held);
     if (at === null) this.#scheduler.cancel(appliance);
-    else this.#scheduler.plan(appliance, at, () => void this.#refreshIfDue(held));
+    else this.#scheduler.plan(appliance, at, () => this.#refreshIfDue(held));
   }
 
-  #refreshIfDue(held: Held): Promise<void> {
+  #scheduleAll(): void {
+    for (const held of this.#held.values()) if (held.refreshing === null) this.#schedule(held);
+  }
+
+  #isDue(held: Held): boolean {
     const due = this.dueAt(held);
-    if (due !== null && due <= this.#surroundings.clock.now().uptime) return this.#refresh(held);
-    this.#schedule(held);
-    return Promise.resolve();
+    return due !== null && due <= this.#surroundings.clock.now().uptime;
   }
 
-  #refresh(held: Held): Promise<void> {
+  #refreshIfDue(held: Held): void {
+    if (this.#isDue(held)) void this.#refresh(held, false);
+    else this.#schedule(held);
+  }
+
+  #turnsOf(portal: Portal): Turns {
+    const turns = this.#turns.get(portal) ?? new Turns(MOST_AT_ONCE);
+    this.#turns.set(portal, turns);
+    return turns;
+  }
+
+  #refresh(held: Held, prompted: boolean): Promise<void> {
+    const { appliance } = held.grant;
+    const holder = this.#holder(appliance);
     if (this.#stopping) return Promise.resolve();
-    held.refreshing ??= this.#attempt(held)
+    if (holder === undefined) {
+      this.#apply(held, { kind: 'misconfigured', detail: 'its portal is not configured', portalTime: null });
+      return Promise.resolve();
+    }
+    const turns = this.#turnsOf(holder.portal);
+    if (prompted) turns.hurry(appliance);
+    held.refreshing ??= turns
+      .take(appliance, prompted, async (stillPrompted) => {
+        // Much may have happened before its turn came: an appliance removed, a token's age become known.
+        if (this.#stopping || this.#held.get(appliance) !== held) return;
+        if (stillPrompted || this.#isDue(held)) await this.#attempt(held, holder);
+      })
       .catch((error: unknown) => {
         this.#surroundings.log.error('refresh failed unexpectedly', { error: messageOf(error) });
         this.#apply(held, { kind: 'not_sent', detail: messageOf(error) });
@@ -187,11 +236,8 @@ export class Grants implements AsyncDisposable {
     return held.refreshing;
   }
 
-  async #attempt(held: Held): Promise<void> {
+  async #attempt(held: Held, holder: GrantHolder): Promise<void> {
     const { grant } = held;
-    const holder = this.#holder(grant.appliance);
-    if (holder === undefined)
-      return this.#apply(held, { kind: 'misconfigured', detail: 'its portal is not configured', portalTime: null });
     if (!(await this.#writtenAhead(held))) return;
     // A token's age counts from before the portal can have issued it: an answer may be long under way.
     const sent = this.#surroundings.clock.now();
@@ -317,4 +363,10 @@ export class Grants implements AsyncDisposable {
     const appliance = this.#holder(held.grant.appliance)?.name;
     this.#surroundings.log.error('store could not be written', { appliance, error: messageOf(error) });
   }
+}
+
+/** How long the token at hand lives, and with it the rest, may become known only after a time to try again was set. */
+function rested(at: number | null, grant: Grant, context: SetbackContext): number | null {
+  const rest = restIn(grant, context);
+  return at === null || rest === 0 ? at : Math.max(at, context.now.uptime + rest);
 }

@@ -36,9 +36,8 @@ export class HandOuts {
 
   /** A token that is too old is refreshed at once, but not against a backoff that runs: that would storm the portal. */
   #mayRefresh(held: HeldGrant): boolean {
-    if (held.health.kind === 'good') return true;
-    const due = this.#grants.dueAt(held);
-    return due !== null && due <= this.#surroundings.clock.now().uptime;
+    const at = this.#grants.promptedAt(held);
+    return at !== null && at <= this.#surroundings.clock.now().uptime;
   }
 
   #whatIsThere(held: HeldGrant | undefined, wanted: string | null): HandOut {
@@ -48,8 +47,8 @@ export class HandOuts {
     const expiresIn = Math.floor((this.#grants.remaining(held) ?? 0) / 1000);
     if (expiresIn >= 1) return { kind: 'token', accessToken, expiresIn, scope };
     if (held.health.kind === 'refused') return { kind: 'needs_pairing' };
-    const due = this.#grants.dueAt(held) ?? 0;
-    const wait = Math.ceil((due - this.#surroundings.clock.now().uptime) / 1000);
+    const at = this.#grants.promptedAt(held) ?? 0;
+    const wait = Math.ceil((at - this.#surroundings.clock.now().uptime) / 1000);
     return { kind: 'unavailable', retryAfter: Math.max(1, wait) };
   }
 }

@@ -1,4 +1,5 @@
 import { backoffDelay } from '../core/backoff.ts';
+import { clockAtFault } from '../core/certificate-dates.ts';
 import { type Instant, LONGEST_TIMER } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { type Grant, succeed } from '../core/grant.ts';
@@ -64,7 +65,7 @@ export class PairingRun implements AsyncDisposable {
 
   /** Why there is no link or code just now, in words; null while the portal answers. */
   get trouble(): string | null {
-    return this.#trouble?.detail ?? null;
+    return this.#trouble === null ? null : this.#inWords(this.#trouble);
   }
 
   /** Milliseconds until the pairing expires. */
@@ -316,9 +317,15 @@ export class PairingRun implements AsyncDisposable {
     const before = this.#trouble;
     this.#trouble = outcome.kind === 'unreachable' ? outcome : null;
     if (before === null && this.#trouble !== null) {
-      this.#log('warn', 'portal out of reach while pairing', { detail: this.#trouble.detail });
+      this.#log('warn', 'portal out of reach while pairing', { detail: this.#inWords(this.#trouble) });
     }
     if (before?.detail !== this.#trouble?.detail) this.#tell();
+  }
+
+  #inWords({ detail, certificate }: Unreachable): string {
+    const { surroundings, portalClock } = this.#context;
+    const fault = certificate && clockAtFault(certificate, surroundings.clock.now(), portalClock.confirmed);
+    return fault ?? detail;
   }
 
   /** Milliseconds that the portal's last answer asked to wait. */

@@ -1,21 +1,50 @@
-import type { Clock } from '../core/clock.ts';
-import type { ConfirmedTime } from '../core/grant.ts';
+import type { ConfirmedTime } from '../core/clock.ts';
+import type { Surroundings } from './surroundings.ts';
 
-/** Remembers the true time that a portal's `Date` told, so that tokens of an earlier boot can be aged by it. */
+/** Who told the true time. */
+type Source = 'portal' | 'ntp';
+
+/** A hub's clock that is off by more than this is worth a warning, in ms. */
+const WRONG = 300_000;
+
+/** Remembers the true time that a portal's `Date` or NTP told, so that tokens of an earlier boot can be aged by it. */
 export class PortalClock {
-  readonly #clock: Clock;
+  readonly #surroundings: Pick<Surroundings, 'clock' | 'log'>;
   #confirmed: ConfirmedTime | null = null;
+  #whenConfirmed: () => void = () => undefined;
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  constructor(surroundings: Pick<Surroundings, 'clock' | 'log'>) {
+    this.#surroundings = surroundings;
   }
 
   get confirmed(): ConfirmedTime | null {
     return this.#confirmed;
   }
 
+  /** Calls `listener` once, when the true time becomes known. */
+  whenConfirmed(listener: () => void): void {
+    this.#whenConfirmed = listener;
+  }
+
   /** @param portalTime ms since 1970, as an answer that has just come says; null where it does not */
   learn(portalTime: number | null): void {
-    if (portalTime !== null) this.#confirmed = { wall: portalTime, at: this.#clock.now() };
+    if (portalTime !== null) this.#take('portal', portalTime);
+  }
+
+  /** NTP has set the hub's clock. A portal's word counts for more: its clock is what its tokens are measured by. */
+  learnFromNtp(): void {
+    if (this.#confirmed === null) this.#take('ntp', this.#surroundings.clock.now().wall);
+  }
+
+  #take(source: Source, wall: number): void {
+    const { clock, log } = this.#surroundings;
+    const first = this.#confirmed === null;
+    const at = clock.now();
+    this.#confirmed = { wall, at };
+    if (!first) return;
+    const off = Math.round((at.wall - wall) / 1000);
+    log.info('clock confirmed', { source, time: new Date(wall).toISOString(), hub_clock_ahead: off });
+    if (Math.abs(at.wall - wall) > WRONG) log.warn('clock is wrong', { hub_clock_ahead: off });
+    this.#whenConfirmed();
   }
 }

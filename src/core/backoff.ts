@@ -6,6 +6,23 @@ export interface Backoff {
   readonly cap: number;
 }
 
+const DAY = 86_400_000;
+
+/**
+ * The hub's own attempts while the portal is out of reach. The bound keeps pace with the outage, so that a street of
+ * hubs, of which the more are waiting the longer it lasted, comes back at about the rate at which it refreshes anyway;
+ * and it ends below a token's lifetime, so that each grant is fresh again within one.
+ * @param lifetime of the grant's tokens, in ms
+ */
+export function ownBackoff(lifetime: number): Backoff {
+  return { base: 2000, cap: Math.max(5000, Math.min(DAY, 0.8 * lifetime)) };
+}
+
+/** The attempts that an appliance waits for: at most five minutes apart, and less for tokens that live shorter. */
+export function promptedBackoff(lifetime: number): Backoff {
+  return { base: 2000, cap: Math.max(5000, Math.min(300_000, lifetime / 4)) };
+}
+
 /**
  * The delay before the next attempt: full jitter, so that many hubs that lost the portal at once don't come back at
  * once, and never under a second.

@@ -31,3 +31,16 @@ export const LONGEST_TIMER = 60_000;
 export function elapsed(earlier: Instant, later: Instant): number | null {
   return earlier.boot === later.boot ? later.uptime - earlier.uptime : null;
 }
+
+/** The true time, as the portal's `Date` or NTP has told it in this boot: `wall` was right at `at`. */
+export interface ConfirmedTime {
+  /** Milliseconds since 1970. */
+  readonly wall: number;
+  readonly at: Instant;
+}
+
+/** The true time at `now`, in ms since 1970; null where nothing has told it in this boot. */
+export function trueTime(confirmed: ConfirmedTime | null, now: Instant): number | null {
+  const since = confirmed === null ? null : elapsed(confirmed.at, now);
+  return confirmed === null || since === null ? null : confirmed.wall + since;
+}

@@ -1,4 +1,4 @@
-import { elapsed, type Instant } from './clock.ts';
+import { type ConfirmedTime, elapsed, type Instant, trueTime } from './clock.ts';
 import type { TokenResponse } from './outcome.ts';
 import type { Secret } from './secret.ts';
 
@@ -34,11 +34,10 @@ export interface Doubt {
   readonly sends: number;
 }
 
-/** The wall clock, confirmed by a portal's `Date` in this boot: `wall` was right at `at`. */
-export interface ConfirmedTime {
-  readonly wall: number;
-  readonly at: Instant;
-}
+/** How far two sources of the true time may lie apart, in ms: one that is further behind is wrong. */
+const MOST_SKEW = 60_000;
+/** A `Date` tells whole seconds. */
+const DATE_RESOLUTION = 1000;
 
 /** The grant that a token response makes, `previous` being the one it replaces. */
 export function succeed(
@@ -67,14 +66,21 @@ export function succeed(
  * another boot and the clock is not confirmed yet.
  */
 export function remaining(grant: Grant, now: Instant, confirmed: ConfirmedTime | null): number | null {
-  const age = elapsed(grant.obtained, now) ?? ageByPortal(grant, now, confirmed);
-  return age === null ? null : Math.max(0, grant.lifetime - Math.max(0, age));
+  const age = ageOf(grant, now, confirmed);
+  return age === null ? null : Math.max(0, grant.lifetime - age);
 }
 
-function ageByPortal(grant: Grant, now: Instant, confirmed: ConfirmedTime | null): number | null {
-  if (confirmed === null || grant.portalTime === null) return null;
-  const since = elapsed(confirmed.at, now);
-  return since === null ? null : confirmed.wall + since - grant.portalTime;
+/**
+ * Milliseconds since the access token was obtained; null where nobody can know, because that was in another boot, and
+ * the true time is not confirmed yet or lies before it.
+ */
+export function ageOf(grant: Grant, now: Instant, confirmed: ConfirmedTime | null): number | null {
+  const age = elapsed(grant.obtained, now);
+  if (age !== null) return Math.max(0, age);
+  const time = trueTime(confirmed, now);
+  if (time === null || grant.portalTime === null) return null;
+  const byPortal = time - grant.portalTime;
+  return byPortal < -MOST_SKEW ? null : Math.max(0, byPortal) + DATE_RESOLUTION;
 }
 
 /** The least that a handed-out token should have left, in ms: 60 s, at most a tenth of its lifetime. */

@@ -1,3 +1,4 @@
+import type { CertificateDates } from './certificate-dates.ts';
 import type { TokenOutcome } from './outcome.ts';
 import type { Secret } from './secret.ts';
 
@@ -28,6 +29,7 @@ export interface Unreachable {
   readonly kind: 'unreachable';
   readonly detail: string;
   readonly retryAfter: number | null;
+  readonly certificate?: CertificateDates;
 }
 
 /** The portal, as the hub speaks to it. Nothing here throws for what the portal or the line did: outcomes are values. */

@@ -1,8 +1,10 @@
-import { askedDelay, type Backoff, backoffDelay } from './backoff.ts';
-import type { Instant } from './clock.ts';
-import { type ConfirmedTime, type Doubt, type Grant, leastLeft, remaining } from './grant.ts';
+import { askedDelay, type Backoff, backoffDelay, ownBackoff, promptedBackoff } from './backoff.ts';
+import { clockAtFault } from './certificate-dates.ts';
+import type { ConfirmedTime, Instant } from './clock.ts';
+import { type Doubt, type Grant, leastLeft, remaining } from './grant.ts';
 import type { TokenOutcome } from './outcome.ts';
 import type { Problem, ProblemCode } from './problem.ts';
+import { promptedDue, regularDue, type Timetable } from './schedule.ts';
 
 /** How a grant's refreshes go. `retryAt` is on the boot clock, in ms. */
 export type Health =
@@ -13,6 +15,10 @@ export type Health =
       readonly problem: Problem;
       readonly failures: number;
       readonly retryAt: number;
+      /** When an appliance that waits may have it tried again, where that is before `retryAt`. */
+      readonly promptedAt?: number;
+      /** The portal's certificate does not fit the hub's clock: once that is set, it is tried again at once. */
+      readonly waitsForClock?: true;
       readonly rejections?: Rejections;
     }
   /** A person must log in again. `retryAt` is null where the portal said so itself. */
@@ -54,6 +60,14 @@ export interface SetbackContext {
   readonly fraction: number;
 }
 
+/** Milliseconds to the hub's own next attempt, and to one that an appliance waits for. */
+interface Delays {
+  readonly own: number;
+  readonly prompted: number;
+  /** The portal's certificate does not fit the hub's clock. */
+  readonly forClock?: true;
+}
+
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 /**
@@ -64,67 +78,81 @@ const OVER = 1000;
 /** Seldom: only a person can mend a wrong client_secret. */
 const MISCONFIGURED: Backoff = { base: 60_000, cap: HOUR };
 
-/** Delays while the portal is out of reach: at most five minutes, and less for tokens that live shorter. */
-function outage(grant: Grant): Backoff {
-  return { base: 2000, cap: Math.max(5000, Math.min(300_000, grant.lifetime / 4)) };
+/** When a grant is to be refreshed, on the boot clock in ms; null for never, unless a person asks. */
+export function dueAt(grant: Grant, health: Health, timetable: Timetable): number | null {
+  return health.kind === 'good' ? regularDue(grant, timetable) : health.retryAt;
 }
 
-/**
- * When a grant is to be refreshed, on the boot clock in ms; null for never, unless a person asks. A healthy one is due
- * at 75 to 85 % of the token's lifetime, and at once where the token's age can't be known.
- * @param spread from 0 to 1, the same for this grant always: it keeps a fleet of hubs from refreshing in step
- */
-export function dueAt(grant: Grant, health: Health, now: Instant, spread: number): number | null {
-  if (health.kind !== 'good') return health.retryAt;
-  if (grant.obtained.boot !== now.boot) return now.uptime;
-  return grant.obtained.uptime + grant.lifetime * (0.75 + 0.1 * spread);
+/** The earliest time, on the boot clock in ms, at which an appliance that waits for a token may have it refreshed. */
+export function promptedAt(grant: Grant, health: Health, now: Instant): number | null {
+  if (health.kind === 'good') return promptedDue(grant, now);
+  return health.kind === 'failing' ? (health.promptedAt ?? health.retryAt) : health.retryAt;
+}
+
+/** The clock was set: what waited for that is tried within seconds. @param fraction a random number from 0 to 1 */
+export function clockSet(health: Health, now: Instant, fraction: number): Health {
+  if (health.kind !== 'failing' || health.waitsForClock === undefined) return health;
+  const retryAt = Math.min(health.retryAt, now.uptime + 3000 * fraction);
+  return { ...health, retryAt, promptedAt: retryAt };
 }
 
 /**
  * What follows from an attempt that brought no new tokens (the table of outcomes in DESIGN.md).
  */
 export function setBack(grant: Grant, health: Health, outcome: Setback, context: SetbackContext): Standing {
-  const { now, fraction } = context;
+  const { now, confirmed, fraction } = context;
   const failures = health.kind === 'good' ? 1 : health.failures + 1;
   if (grant.refused !== null) return refusedStanding(grant, grant.refused, failures);
 
   const rejections = rejectionsWith(health, outcome, now);
-  const failing = (code: ProblemCode, message: string, delay: number, doubt: Doubt | null = grant.doubt): Standing => {
-    const row = rejections === null ? {} : { rejections };
-    const next = { failures, retryAt: now.uptime + Math.max(delay, restIn({ ...grant, doubt }, context)), ...row };
+  const failing = (code: ProblemCode, message: string, delays: Delays, doubt: Doubt | null = grant.doubt): Standing => {
+    const rest = restIn({ ...grant, doubt }, context);
+    const at = (delay: number) => now.uptime + Math.max(delay, rest);
+    const next = {
+      failures,
+      retryAt: at(delays.own),
+      promptedAt: at(delays.prompted),
+      ...(delays.forClock && { waitsForClock: true as const }),
+      ...(rejections === null ? {} : { rejections }),
+    };
     if (health.kind === 'refused' && rejections !== null) {
       return { doubt, refused: null, health: { kind: 'refused', problem: health.problem, ...next } };
     }
     const shown = doubt === null ? problem(health, code, message, now) : doubted(doubt, message);
     return { doubt, refused: null, health: { kind: 'failing', problem: shown, ...next } };
   };
-  const backedOff = () => backoffDelay(outage(grant), failures, fraction);
+  const prompted = backoffDelay(promptedBackoff(grant.lifetime), failures, fraction);
+  const backedOff = { own: backoffDelay(ownBackoff(grant.lifetime), failures, fraction), prompted };
 
   switch (outcome.kind) {
-    case 'not_sent':
-      return failing('portal_unreachable', `The portal is out of reach: ${outcome.detail}`, backedOff());
+    case 'not_sent': {
+      const fault = outcome.certificate === undefined ? null : clockAtFault(outcome.certificate, now, confirmed);
+      if (fault !== null) return failing('clock_unknown', fault, { own: prompted, prompted, forClock: true });
+      return failing('portal_unreachable', `The portal is out of reach: ${outcome.detail}`, backedOff);
+    }
     case 'deferred': {
       // A portal that names the same short time again and again is backed off from all the same.
-      const delay = Math.max(askedDelay(outcome.retryAfter ?? 0, fraction), backedOff());
-      return failing('portal_deferred', `The portal asks to come back later: ${outcome.detail}`, delay);
+      const asked = askedDelay(outcome.retryAfter ?? 0, fraction);
+      const delays = { own: Math.max(asked, backedOff.own), prompted: Math.max(asked, prompted) };
+      return failing('portal_deferred', `The portal asks to come back later: ${outcome.detail}`, delays);
     }
     case 'ambiguous': {
-      const doubt = { lostAt: grant.doubt?.lostAt ?? now, sends: (grant.doubt?.sends ?? 0) + 1 };
-      return failing('answer_lost', outcome.detail, replayDelay(grant, doubt, failures, context), doubt);
+      const doubt = { ...grant.doubt, lostAt: grant.doubt?.lostAt ?? now, sends: (grant.doubt?.sends ?? 0) + 1 };
+      return failing('answer_lost', outcome.detail, replayDelays(grant, doubt, failures, context), doubt);
     }
     case 'misconfigured':
       return failing(
         'misconfigured',
         `The portal does not accept the hub's own credentials: check client_id and client_secret_file (${outcome.detail})`,
-        backoffDelay(MISCONFIGURED, failures, fraction),
+        both(backoffDelay(MISCONFIGURED, failures, fraction)),
       );
     case 'rejected': {
-      const delay = health.kind === 'refused' ? DAY : backedOff();
-      const standing = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}`, delay);
+      const delays = health.kind === 'refused' ? both(DAY) : backedOff;
+      const standing = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}`, delays);
       return givenUp(grant, standing, context);
     }
     case 'store_unwritable':
-      return failing('store_unwritable', `The hub can't write its store: ${outcome.detail}`, backedOff());
+      return failing('store_unwritable', `The hub can't write its store: ${outcome.detail}`, both(prompted));
     case 'refused':
       return refusedStanding(grant, now, failures);
   }
@@ -139,9 +167,10 @@ export function standingAtStart(grant: Grant, attempt: Instant | null, context: 
     return setBack({ ...grant, doubt }, { kind: 'good' }, cutShort, context);
   }
   if (grant.doubt === null) return { doubt: null, refused: null, health: { kind: 'good' } };
-  const retryAt = context.now.uptime + replayDelay(grant, grant.doubt, 1, context);
+  const { own, prompted } = replayDelays(grant, grant.doubt, 1, context);
+  const times = { retryAt: context.now.uptime + own, promptedAt: context.now.uptime + prompted };
   const known = doubted(grant.doubt, 'before the hub was started');
-  return { doubt: grant.doubt, refused: null, health: { kind: 'failing', problem: known, failures: 1, retryAt } };
+  return { doubt: grant.doubt, refused: null, health: { kind: 'failing', problem: known, failures: 1, ...times } };
 }
 
 /**
@@ -160,9 +189,19 @@ export function restIn(
 }
 
 /** Milliseconds to the next use of the old refresh token, right after an answer was lost. */
-function replayDelay(grant: Grant, doubt: Doubt, failures: number, context: SetbackContext): number {
-  if (context.replay === 'soon' && doubt.sends === 1) return 1000 + 2000 * context.fraction;
-  return restIn({ ...grant, doubt }, context) || backoffDelay(outage(grant), failures, context.fraction);
+function replayDelays(grant: Grant, doubt: Doubt, failures: number, context: SetbackContext): Delays {
+  const { replay, fraction } = context;
+  if (replay === 'soon' && doubt.sends === 1) return both(1000 + 2000 * fraction);
+  const rest = restIn({ ...grant, doubt }, context);
+  if (rest > 0) return both(rest);
+  return {
+    own: backoffDelay(ownBackoff(grant.lifetime), failures, fraction),
+    prompted: backoffDelay(promptedBackoff(grant.lifetime), failures, fraction),
+  };
+}
+
+function both(delay: number): Delays {
+  return { own: delay, prompted: delay };
 }
 
 /** Rejected three times, over an hour or more, and the token at hand is dead: a person is needed, and one try a day. */

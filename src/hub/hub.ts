@@ -1,4 +1,5 @@
 import { Appliances } from '../broker/appliances.ts';
+import { watchClock } from '../broker/clock-watch.ts';
 import { Grants } from '../broker/grants.ts';
 import { HandOuts } from '../broker/hand-outs.ts';
 import { Pairings } from '../broker/pairings.ts';
@@ -17,6 +18,7 @@ import { openStateDirectory, storeKey } from '../store/state-directory.ts';
 import { issueLeaf } from '../system/certificates.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
 import { sha256 } from '../system/compare.ts';
+import { ntpWatch } from '../system/ntp.ts';
 import { systemRandom } from '../system/random.ts';
 import { version } from '../system/version.ts';
 import { Announcing } from './announcing.ts';
@@ -80,7 +82,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
 
   const appliances = await Appliances.load(store, random, [...portals.names]);
   const scheduler = parts.use(new Scheduler({ clock, timers }));
-  const portalClock = new PortalClock(clock);
+  const portalClock = new PortalClock(surroundings);
   const grants = parts.use(
     new Grants(
       surroundings,
@@ -114,6 +116,22 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     }),
   );
   await grants.load();
+  parts.use(
+    watchClock({
+      surroundings,
+      synchronized: ntpWatch(),
+      onSet: () => grants.clockSet(),
+      onSynchronized: () => portalClock.learnFromNtp(),
+    }),
+  );
+  parts.use(
+    watchClock({
+      surroundings,
+      synchronized: ntpWatch(),
+      onSet: () => grants.clockSet(),
+      onSynchronized: () => portalClock.learnFromNtp(),
+    }),
+  );
   for (const id of store.damagedGrants) log.error('grant is damaged', { appliance: appliances.byId(id)?.name ?? id });
   const handOuts = new HandOuts(grants, surroundings);
   const service: LanService = {

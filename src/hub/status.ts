@@ -18,7 +18,7 @@ export function applianceStatus(
   const pairing = step !== undefined && step.kind !== 'ended';
   const remaining = held === undefined ? null : grants.remaining(held);
   const due = held === undefined ? null : grants.dueAt(held);
-  const problem = held === undefined ? null : problemOf(held, remaining, now);
+  const problem = held === undefined ? null : problemOf(held, remaining, due, now);
   return {
     name: appliance.name,
     client_id: appliance.id,
@@ -38,13 +38,22 @@ function stateOf({ health }: HeldGrant, problem: Problem | null): ApplianceState
   return problem === null ? 'active' : 'retrying';
 }
 
-function problemOf({ grant, health }: HeldGrant, remaining: number | null, now: Instant): Problem | null {
+function problemOf(
+  { grant, health }: HeldGrant,
+  remaining: number | null,
+  due: number | null,
+  now: Instant,
+): Problem | null {
   if (health.kind !== 'good') return health.problem;
-  if (remaining !== null && remaining > 0) return null;
-  if (remaining === 0) {
-    return { code: 'portal_unreachable', message: 'The portal has not answered yet', since: endOf(grant, now) };
-  }
-  const message = `The hub was started anew and does not know how old this token is (it is from ${instant(grant.obtained.wall)}): it is refreshed first`;
+  if (remaining === null) return unknownAge(grant, due, now);
+  // Past its time, and still without an answer; before that, an appliance that asks has it refreshed.
+  if (remaining > 0 || due === null || due > now.uptime) return null;
+  return { code: 'portal_unreachable', message: 'The portal has not answered yet', since: endOf(grant, now) };
+}
+
+function unknownAge({ obtained }: HeldGrant['grant'], due: number | null, now: Instant): Problem {
+  const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
+  const message = `The hub was started anew and does not know how old this token is (it is from ${instant(obtained.wall)}): it is refreshed within ${within} s, or as soon as an appliance asks or the clock is confirmed`;
   return { code: 'clock_unknown', message, since: now };
 }
 

@@ -38,8 +38,9 @@ export class HttpPortal implements Portal, AsyncDisposable {
   async requestLink(redirectUrl: string | null, signal: AbortSignal): Promise<LinkOutcome> {
     const url = new URL(`/external/oauth2helper/config/${this.#settings.clientId}`, this.#settings.baseUrl);
     if (redirectUrl !== null) url.searchParams.set('redirect_url', redirectUrl);
-    const answer = await this.#requests.send('POST', url, signal);
-    if (typeof answer === 'string') return { kind: 'unreachable', detail: answer, retryAfter: null };
+    const exchange = await this.#requests.send('POST', url, signal);
+    if (exchange.kind === 'no_answer') return { ...exchange, kind: 'unreachable', retryAfter: null };
+    const { answer } = exchange;
     const { status } = answer;
     if (status >= 300 && status < 500 && status !== 408 && status !== 429) {
       return { kind: 'rejected', detail: `the config endpoint answered HTTP ${status}` };
@@ -53,8 +54,9 @@ export class HttpPortal implements Portal, AsyncDisposable {
 
   async pollCode(codeUrl: string, signal: AbortSignal): Promise<PollOutcome> {
     if (!this.#isOurs(codeUrl)) return { kind: 'unreachable', detail: FOREIGN_LINK, retryAfter: null };
-    const answer = await this.#requests.send('GET', new URL(codeUrl), signal);
-    if (typeof answer === 'string') return { kind: 'unreachable', detail: answer, retryAfter: null };
+    const exchange = await this.#requests.send('GET', new URL(codeUrl), signal);
+    if (exchange.kind === 'no_answer') return { ...exchange, kind: 'unreachable', retryAfter: null };
+    const { answer } = exchange;
     if (answer.status === 404) return { kind: 'not_yet' };
     const code = answer.status === 200 ? parseCode(answer.body) : null;
     return code === null ? unreachable(answer) : { kind: 'code', code };

@@ -1,5 +1,6 @@
 import { getCACertificates } from 'node:tls';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
+import type { CertificateDates } from '../core/certificate-dates.ts';
 import { messageOf } from '../core/failure.ts';
 import { parseHttpDate, parseRetryAfter } from './retry-after.ts';
 
@@ -16,8 +17,14 @@ export interface PortalAnswer {
 /** What became of a request: whether anything was sent decides what a failure means. */
 export type Exchange =
   | { readonly kind: 'answer'; readonly answer: PortalAnswer }
-  | { readonly kind: 'not_sent'; readonly detail: string }
-  | { readonly kind: 'no_answer'; readonly detail: string };
+  | ({ readonly kind: 'not_sent' } & Trouble)
+  | ({ readonly kind: 'no_answer' } & Trouble);
+
+/** Why there is no whole answer. */
+interface Trouble {
+  readonly detail: string;
+  readonly certificate?: CertificateDates;
+}
 
 /** Milliseconds and bytes that a request to the portal may take. */
 export interface Limits {
@@ -66,7 +73,7 @@ export async function postForm(
     });
     return { kind: 'answer', answer };
   } catch (error) {
-    return { kind: connected ? 'no_answer' : 'not_sent', detail: messageOf(error) };
+    return { kind: connected ? 'no_answer' : 'not_sent', ...troubleOf(error) };
   } finally {
     client.destroy().catch(() => undefined);
   }
@@ -81,17 +88,17 @@ export class RepeatableRequests implements AsyncDisposable {
     this.#ca = ca;
   }
 
-  /** @returns a whole answer, or in words why there is none */
-  async send(method: 'GET' | 'POST', url: URL, signal: AbortSignal): Promise<PortalAnswer | string> {
+  async send(method: 'GET' | 'POST', url: URL, signal: AbortSignal): Promise<Exclude<Exchange, { kind: 'not_sent' }>> {
     const pool = this.#pools.get(url.origin) ?? this.#open(url.origin);
     const headers = {
       accept: 'application/json',
       ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
     };
     try {
-      return await ask(pool, IMPATIENT, { method, path: url.pathname + url.search, headers, signal });
+      const answer = await ask(pool, IMPATIENT, { method, path: url.pathname + url.search, headers, signal });
+      return { kind: 'answer', answer };
     } catch (error) {
-      return messageOf(error);
+      return { kind: 'no_answer', ...troubleOf(error) };
     }
   }
 
@@ -105,6 +112,18 @@ export class RepeatableRequests implements AsyncDisposable {
     this.#pools.set(origin, pool);
     return pool;
   }
+}
+
+/** The errors of a certificate whose dates are at fault, by their names in OpenSSL. */
+const CERTIFICATE_DATES: Readonly<Record<string, CertificateDates>> = {
+  CERT_NOT_YET_VALID: 'not_yet_valid',
+  CERT_HAS_EXPIRED: 'expired',
+};
+
+function troubleOf(error: unknown): Trouble {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const certificate = CERTIFICATE_DATES[code];
+  return { detail: messageOf(error), ...(certificate && { certificate }) };
 }
 
 async function ask(

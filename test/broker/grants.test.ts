@@ -66,7 +66,7 @@ describe('a grant that is at work', () => {
   });
 
   test.each([-5 * HOUR, 0, 5 * HOUR])(
-    'is refreshed first after a boot, with the wall clock off by %d ms',
+    'is refreshed after a boot before it is handed out, with the wall clock off by %d ms',
     async (off) => {
       await using home = await Home.start();
       const id = await home.paired();
@@ -74,11 +74,55 @@ describe('a grant that is at work', () => {
       home.time.reboot(home.time.wall + off);
       await home.start();
       expect(home.run.grants.get(id)).toMatchObject({ health: { kind: 'good' } });
-      await home.time.pass(SECOND);
+      expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'token', expiresIn: 3600 });
       expect(home.refreshes).toBe(1);
-      expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'token', expiresIn: 3599 });
     },
   );
+
+  test('is refreshed within half a lifetime after a boot, where no appliance asks', async () => {
+    await using home = await Home.start();
+    await home.paired();
+    await home.stop();
+    home.time.reboot(0);
+    await home.start();
+    await home.time.pass(15 * MINUTE - SECOND);
+    expect(home.refreshes).toBe(0);
+    await home.time.pass(SECOND);
+    expect(home.refreshes).toBe(1);
+  });
+
+  test('serves on after a boot as soon as the refresh of another one has told the time', async () => {
+    await using home = await Home.start();
+    const other = await home.paired('heater');
+    const id = await home.paired();
+    const token = await home.token(id);
+    await home.stop();
+    home.time.reboot(home.time.wall + MINUTE);
+    await home.start();
+    await home.token(other);
+    expect(await home.token(id)).toBe(token);
+    expect(home.refreshes).toBe(1);
+    await home.time.pass(45 * MINUTE);
+    expect(home.refreshes).toBe(1);
+  });
+
+  test('waits its turn: eight are refreshed at once, and what an appliance asks for goes first', async () => {
+    await using home = await Home.start();
+    const ids: string[] = [];
+    for (let i = 0; i < 12; i += 1) ids.push(await home.paired(`appliance-${i}`));
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('token', ...Array(8).fill({ kind: 'wait', until: answer.promise } as const));
+    home.time.skip(50 * MINUTE);
+    await expect.poll(() => home.refreshes).toBe(8);
+    const last = ids.at(-1) ?? '';
+    const token = home.run.grants.get(last)?.grant.refreshToken.reveal();
+    const asked = home.run.grants.refresh(last);
+    answer.resolve();
+    await asked;
+    await expect.poll(() => home.refreshes).toBe(12);
+    const sent = home.portal.requests('token').map(({ form }) => form.get('refresh_token'));
+    expect(sent.filter((one) => one !== null)[8]).toBe(token);
+  });
 
   test('has the age of its token counted from when it was asked for, and not from when a slow answer came', async () => {
     await using home = await Home.start();

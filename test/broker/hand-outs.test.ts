@@ -120,7 +120,8 @@ test('appliances that ask while the portal is out of reach do not storm it', asy
   await home.time.pass(61 * MINUTE);
   const before = home.refreshes;
   for (let i = 0; i < 100; i += 1) expect(await home.token(id)).toBe('unavailable');
-  expect(home.refreshes).toBe(before);
+  // One that waits has it tried sooner than the hub would by itself; the others of the next minutes don't.
+  expect(home.refreshes).toBeLessThanOrEqual(before + 1);
 });
 
 test('after a final refusal the token at hand is served to its end, and then a person is needed', async () => {

@@ -15,8 +15,9 @@ import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
 import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { openStore } from '../../src/store/open-store.ts';
 import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
-import { SqliteStore } from '../../src/store/sqlite-store.ts';
+import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
 import { FaultyPortal } from '../support/faulty-portal.ts';
@@ -98,7 +99,8 @@ export class Home implements AsyncDisposable {
   async start(): Promise<Run> {
     const random = { ...systemRandom, fraction: () => this.#options.fraction ?? 0.5 };
     const surroundings = { clock: this.time, timers: this.time, random, log: this.#logger() };
-    const store = SqliteStore.open(this.folder, jweSealing(new Uint8Array(KEY_BYTES).fill(7)));
+    const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
+    const store = await openStore(this.folder, sealing, () => this.time.wall);
     const port = this.#activity.watching(this.#failing(store));
     this.#client = new HttpPortal({
       baseUrl: this.portal.baseUrl,
@@ -119,7 +121,7 @@ export class Home implements AsyncDisposable {
     } satisfies Portal);
     const appliances = await Appliances.load(port, random, ['home', 'other']);
     const scheduler = new Scheduler(surroundings);
-    const portalClock = new PortalClock(this.time);
+    const portalClock = new PortalClock(surroundings);
     const grants = new Grants(
       surroundings,
       port,

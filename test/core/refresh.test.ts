@@ -32,6 +32,9 @@ const outcomes = {
   store_unwritable: { kind: 'store_unwritable', detail: 'the disk is full' },
 } as const satisfies Record<string, Setback>;
 
+/** A timetable of a hub that was running all the time. */
+const timetable = (now: Instant, spread: number, since = 0) => ({ now, confirmed: null, since, spread });
+
 /** What `setBack` leaves, as the next `setBack` finds it. */
 function after(grant: Grant, standing: ReturnType<typeof setBack>): Grant {
   return { ...grant, doubt: standing.doubt, refused: standing.refused };
@@ -40,28 +43,28 @@ function after(grant: Grant, standing: ReturnType<typeof setBack>): Grant {
 describe('a healthy grant', () => {
   test('is due at 75 to 85 % of the lifetime of its token, spread over the fleet', () => {
     fc.assert(
-      fc.property(fc.double({ min: 0, max: 1, noNaN: true }), fc.integer({ min: 1, max: 1e9 }), (spread, lifetime) => {
-        const due = dueAt(grantOf({ lifetime }), good, at(1), spread) ?? Number.NaN;
-        expect(due).toBeGreaterThanOrEqual(0.75 * lifetime);
-        expect(due).toBeLessThanOrEqual(0.85 * lifetime + 1e-3);
-      }),
+      fc.property(
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.integer({ min: 3000, max: 1e9 }),
+        (spread, lifetime) => {
+          const due = dueAt(grantOf({ lifetime }), good, timetable(at(1), spread)) ?? Number.NaN;
+          expect(due).toBeGreaterThanOrEqual(0.75 * lifetime);
+          expect(due).toBeLessThanOrEqual(0.85 * lifetime + 1e-3);
+        },
+      ),
     );
-    expect(dueAt(grantOf(), good, at(1), 0)).toBe(45 * MINUTE);
-    expect(dueAt(grantOf(), good, at(1), 1)).toBe(51 * MINUTE);
+    expect(dueAt(grantOf(), good, timetable(at(1), 0))).toBe(45 * MINUTE);
+    expect(dueAt(grantOf(), good, timetable(at(1), 1))).toBe(51 * MINUTE);
   });
 
   test('stays due at that time when the time has passed', () => {
-    expect(dueAt(grantOf(), good, at(9 * HOUR), 0)).toBe(45 * MINUTE);
-  });
-
-  test('of another boot is due at once', () => {
-    expect(dueAt(grantOf(), good, at(7 * SECOND, 'boot-2'), 0.5)).toBe(7 * SECOND);
+    expect(dueAt(grantOf(), good, timetable(at(9 * HOUR), 0))).toBe(45 * MINUTE);
   });
 
   test('is no longer asked for when a person must log in, unless there is a time to try again', () => {
     const problem = { code: 'refused', message: '', since: at(0) } as const;
-    expect(dueAt(grantOf(), { kind: 'refused', problem, failures: 1, retryAt: null }, at(1), 0)).toBeNull();
-    expect(dueAt(grantOf(), { kind: 'refused', problem, failures: 1, retryAt: DAY }, at(1), 0)).toBe(DAY);
+    expect(dueAt(grantOf(), { kind: 'refused', problem, failures: 1, retryAt: null }, timetable(at(1), 0))).toBeNull();
+    expect(dueAt(grantOf(), { kind: 'refused', problem, failures: 1, retryAt: DAY }, timetable(at(1), 0))).toBe(DAY);
   });
 });
 
@@ -109,17 +112,18 @@ describe('what follows from an attempt without new tokens', () => {
     });
   });
 
-  test('out of reach, the delays grow up to five minutes, and less for tokens that live shorter', () => {
-    const delays = (grant: Grant) => {
+  test('out of reach, the delays keep pace with the outage up to 80 % of a lifetime; for an appliance that waits up to five minutes, and less for tokens that live shorter', () => {
+    const delays = (grant: Grant, of: 'retryAt' | 'promptedAt') => {
       let health: Health = good;
-      return Array.from({ length: 10 }, () => {
+      return Array.from({ length: 12 }, () => {
         health = setBack(grant, health, outcomes.not_sent, context(now, { fraction: 1 })).health;
-        return ((health.kind === 'good' ? null : health.retryAt) ?? 0) - now.uptime;
+        return (((health.kind === 'failing' ? health[of] : null) ?? 0) - now.uptime) / SECOND;
       });
     };
-    expect(delays(grantOf()).map((ms) => ms / SECOND)).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
-    expect(delays(grantOf({ lifetime: 2 * MINUTE })).at(-1)).toBe(30 * SECOND);
-    expect(delays(grantOf({ lifetime: SECOND })).at(-1)).toBe(5 * SECOND);
+    expect(delays(grantOf(), 'retryAt')).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 2880]);
+    expect(delays(grantOf(), 'promptedAt')).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300]);
+    expect(delays(grantOf({ lifetime: 2 * MINUTE }), 'promptedAt').at(-1)).toBe(30);
+    expect(delays(grantOf({ lifetime: SECOND }), 'retryAt').at(-1)).toBe(5);
   });
 
   test('deferred, the portal gets the time it asked for', () => {

@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process';
+import { stat } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import type { Instant } from '../core/clock.ts';
+
+const run = promisify(execFile);
+
+/** Touched by systemd-timesyncd whenever it has set the clock (systemd.special(7), `time-sync.target`). */
+const TIMESYNCD = '/run/systemd/timesync/synchronized';
+/** Other programs (chrony, ntpd) are asked for through systemd-timedated, which looks at the kernel's own word for it. */
+const TIMEDATECTL = ['show', '--property=NTPSynchronized', '--value'];
+/** A program is started at most this often, in ms. */
+const PROGRAM_EVERY = 60_000;
+const PROGRAM_PATIENCE = 5000;
+/** No hub of this version runs earlier, whatever its clock says. */
+const EARLIEST = Date.UTC(2026, 0, 1);
+/** A file's time and the clock may lie this far apart, in ms. */
+const TOLERANCE = 2000;
+
+/**
+ * Tells whether NTP has set this machine's wall clock in this boot. False also where that can't be known.
+ * @returns a function to be asked with the present time
+ */
+export function ntpWatch(file = TIMESYNCD, program = 'timedatectl'): (now: Instant) => Promise<boolean> {
+  let nextProgram = 0;
+  return async (now) => {
+    if (now.wall < EARLIEST) return false;
+    if (await touchedInThisBoot(file, now)) return true;
+    if (now.uptime < nextProgram) return false;
+    nextProgram = now.uptime + PROGRAM_EVERY;
+    const answer = await run(program, TIMEDATECTL, { timeout: PROGRAM_PATIENCE }).catch((error: { code?: unknown }) => {
+      if (error.code === 'ENOENT') nextProgram = Number.POSITIVE_INFINITY;
+      return null;
+    });
+    return answer?.stdout.trim() === 'yes';
+  };
+}
+
+/** Where the clock was set by other means since, the file's time does not lie in this boot by it any more. */
+async function touchedInThisBoot(file: string, { wall, uptime }: Instant): Promise<boolean> {
+  const touched = await stat(file).catch(() => null);
+  return touched !== null && touched.mtimeMs <= wall + TOLERANCE && touched.mtimeMs >= wall - uptime - TOLERANCE;
+}
