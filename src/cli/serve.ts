@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { endOnCrash } from './crash.ts';
 import { notice } from './output.ts';
 import { untilSignal } from './until-signal.ts';
 
@@ -25,6 +26,7 @@ export function serveCommand(): Command {
       await using parts = new AsyncDisposableStack();
       const { createLog } = await import('../system/log.ts');
       const log = createLog(options.logLevel);
+      endOnCrash(log);
       if (options.testMode) {
         const { startTestHub } = await import('./test-hub.ts');
         const { emulator, user } = await startTestHub(parts, options.config, log);

@@ -1,5 +1,6 @@
 import pino from 'pino';
-import type { Log } from '../core/log.ts';
+import type { Log, LogFields } from '../core/log.ts';
+import { Allowances } from './allowances.ts';
 
 /** What a stream for log lines must offer. */
 export interface LogStream {
@@ -9,14 +10,27 @@ export interface LogStream {
 /** How much is told. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
+/** Characters of one field; what is longer is cut. A portal's link may be as long, and is told whole. */
+const LONGEST_FIELD = 8192;
+/** Bytes that wait while the log can't be written; what comes beyond them is lost. */
+const MOST_WAITING = 1 << 20;
+
+/** Lines of one event about one appliance: so many at once, then one in so many ms. */
+const OF_APPLIANCE = { most: 20, every: 30_000 };
+/** Lines of one event in all. */
+const OF_EVENT = { most: 500, every: 1000 };
+
 /**
  * Logs as JSON, one event a line, with the event's name in `event`. Fields can't hold a `Secret` (see `LogFields`), and
- * one that got in all the same would show itself as `[secret]`.
+ * one that got in all the same would show itself as `[secret]`. A client that makes an event happen again and again
+ * does not fill the journal: lines above its allowance are left out, and the next one says how many (`left_out`).
  * @param stream default: standard error, written at once, so that nothing is lost in a crash
+ * @param now milliseconds on any clock that does not go back
  */
 export function createLog(
   level: LogLevel = 'info',
-  stream: LogStream = pino.destination({ dest: 2, sync: true }),
+  stream: LogStream = standardError(),
+  now: () => number = () => performance.now(),
 ): Log {
   const logger = pino(
     {
@@ -28,10 +42,35 @@ export function createLog(
     },
     stream,
   );
+  const allowances = new Allowances(OF_EVENT, OF_APPLIANCE);
+  const bounded =
+    (severity: 'info' | 'warn' | 'error') =>
+    (event: string, fields: LogFields = {}) => {
+      const leftOut = allowances.take(event, String(fields['appliance'] ?? ''), now());
+      if (leftOut === null) return;
+      logger[severity]({ ...cut(fields), ...(leftOut > 0 && { left_out: leftOut }) }, event);
+    };
   return {
-    debug: (event, fields = {}) => logger.debug(fields, event),
-    info: (event, fields = {}) => logger.info(fields, event),
-    warn: (event, fields = {}) => logger.warn(fields, event),
-    error: (event, fields = {}) => logger.error(fields, event),
+    // Only there where somebody asked for all of it.
+    debug: (event, fields = {}) => logger.debug(cut(fields), event),
+    info: bounded('info'),
+    warn: bounded('warn'),
+    error: bounded('error'),
+  };
+}
+
+/** A log that can't be written (a full disk, a reader that is gone) is no reason to end. */
+function standardError(): LogStream {
+  const destination = pino.destination({ dest: 2, sync: true, maxLength: MOST_WAITING });
+  destination.on('error', () => undefined);
+  return destination;
+}
+
+function cut(fields: LogFields): LogFields {
+  const long = Object.entries(fields).filter(([, value]) => typeof value === 'string' && value.length > LONGEST_FIELD);
+  if (long.length === 0) return fields;
+  return {
+    ...fields,
+    ...Object.fromEntries(long.map(([name, value]) => [name, `${String(value).slice(0, LONGEST_FIELD)}…`])),
   };
 }

@@ -1,0 +1,59 @@
+/** How often something may happen: so many times at once, and once more every so many milliseconds. */
+export interface Allowance {
+  readonly most: number;
+  readonly every: number;
+}
+
+/** Keys that are known at one time; of more the one that was new first is forgotten. */
+const MOST_KEYS = 20_000;
+
+interface Bucket {
+  left: number;
+  at: number;
+  refused: number;
+}
+
+/** Counts what happens, and says where it is too much: for each name in all, and for each name and subject. */
+export class Allowances {
+  readonly #ofName: Allowance;
+  readonly #ofSubject: Allowance;
+  readonly #buckets = new Map<string, Bucket>();
+
+  constructor(ofName: Allowance, ofSubject: Allowance) {
+    this.#ofName = ofName;
+    this.#ofSubject = ofSubject;
+  }
+
+  /**
+   * Takes from both allowances, or from neither.
+   * @param now milliseconds on any clock that does not go back
+   * @returns null where it is too much; else how often that was so since the last time it was not
+   */
+  take(name: string, subject: string, now: number): number | null {
+    const all = this.#filled(name, this.#ofName, now);
+    const own = this.#filled(`${name} ${subject}`, this.#ofSubject, now);
+    if (all.left < 1 || own.left < 1) {
+      own.refused += 1;
+      return null;
+    }
+    all.left -= 1;
+    own.left -= 1;
+    const { refused } = own;
+    own.refused = 0;
+    return refused;
+  }
+
+  #filled(key: string, { most, every }: Allowance, now: number): Bucket {
+    const known = this.#buckets.get(key);
+    if (known === undefined) {
+      const bucket = { left: most, at: now, refused: 0 };
+      this.#buckets.set(key, bucket);
+      const [first] = this.#buckets.keys();
+      if (this.#buckets.size > MOST_KEYS && first !== undefined) this.#buckets.delete(first);
+      return bucket;
+    }
+    known.left = Math.min(most, known.left + (now - known.at) / every);
+    known.at = now;
+    return known;
+  }
+}

@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest';
+import { createLog } from '../../src/system/log.ts';
+
+function logAt(level: 'debug' | 'info' = 'info') {
+  const lines: Record<string, unknown>[] = [];
+  const time = { now: 0 };
+  const log = createLog(level, { write: (line) => lines.push(JSON.parse(line)) }, () => time.now);
+  return { log, lines, time };
+}
+
+describe('an event that comes again and again', () => {
+  test('is told twenty times, then twice a minute, and with how many were left out', () => {
+    const { log, lines, time } = logAt();
+    for (let i = 0; i < 1000; i++) log.warn('refused', { appliance: 'wallbox' });
+    expect(lines).toHaveLength(20);
+    time.now += 30_000;
+    for (let i = 0; i < 10; i++) log.warn('refused', { appliance: 'wallbox' });
+    expect(lines).toHaveLength(21);
+    expect(lines[20]).toMatchObject({ level: 'warn', event: 'refused', appliance: 'wallbox', left_out: 980 });
+    time.now += 3_600_000;
+    log.warn('refused', { appliance: 'wallbox' });
+    expect(lines[21]).toMatchObject({ left_out: 9 });
+    log.warn('refused', { appliance: 'wallbox' });
+    expect(lines[22]).not.toHaveProperty('left_out');
+  });
+
+  test('leaves other events and other appliances their lines', () => {
+    const { log, lines } = logAt();
+    for (let i = 0; i < 100; i++) log.info('refreshed', { appliance: 'wallbox' });
+    log.info('refreshed', { appliance: 'heat-pump' });
+    log.error('refused', { appliance: 'wallbox' });
+    expect(lines.slice(20)).toMatchObject([{ appliance: 'heat-pump' }, { event: 'refused' }]);
+  });
+
+  test('has a bound over all appliances, one a second in the end', () => {
+    const { log, lines, time } = logAt();
+    for (let i = 0; i < 10_000; i++) log.info('refreshed', { appliance: `appliance-${i}` });
+    expect(lines).toHaveLength(500);
+    time.now += 10_000;
+    for (let i = 0; i < 10_000; i++) log.info('refreshed', { appliance: `appliance-${i}` });
+    expect(lines).toHaveLength(510);
+  });
+
+  test('is told whole to who asked for every detail', () => {
+    const { log, lines } = logAt('debug');
+    for (let i = 0; i < 100; i++) log.debug('asked');
+    expect(lines).toHaveLength(100);
+  });
+});
+
+test('a long field is cut', () => {
+  const { log, lines } = logAt();
+  log.info('asked', { detail: 'x'.repeat(100_000), short: 'y', count: 7 });
+  expect(lines).toMatchObject([{ detail: `${'x'.repeat(8192)}…`, short: 'y', count: 7 }]);
+});
