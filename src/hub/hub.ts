@@ -124,14 +124,6 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
       onSynchronized: () => portalClock.learnFromNtp(),
     }),
   );
-  parts.use(
-    watchClock({
-      surroundings,
-      synchronized: ntpWatch(),
-      onSet: () => grants.clockSet(),
-      onSynchronized: () => portalClock.learnFromNtp(),
-    }),
-  );
   for (const id of store.damagedGrants) log.error('grant is damaged', { appliance: appliances.byId(id)?.name ?? id });
   const handOuts = new HandOuts(grants, surroundings);
   const service: LanService = {
