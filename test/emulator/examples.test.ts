@@ -1,0 +1,200 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, globSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { root, run } from '../project/checkout.ts';
+import { logFile, rememberSecrets } from '../support/logs.ts';
+import { example } from './examples/guide.ts';
+import { type PackedProject, packedProject } from './examples/packed-project.ts';
+import type { Tokens } from './portal-client.ts';
+
+interface FirstLine {
+  readonly base_url: string;
+  readonly frontend_url: string;
+  readonly client_id: string;
+  readonly client_secret: string;
+  readonly ca_file?: string;
+}
+
+let project: PackedProject;
+beforeAll(async () => {
+  project = await packedProject('vitest', '@types/node', 'typescript');
+}, 120_000);
+afterAll(() => project?.[Symbol.dispose]());
+
+/** The packed emulator in a process of its own. */
+async function launch(...args: string[]) {
+  const child = spawn(process.execPath, [project.main, 'emulator', '--json', ...args], {
+    cwd: project.path,
+    stdio: ['ignore', 'pipe', openSync(logFile('example'), 'w')],
+  });
+  if (child.stdout === null) throw new Error('no output');
+  const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+  const first = JSON.parse(line) as FirstLine;
+  rememberSecrets([first.client_secret]);
+  const env = { ...process.env, BASE: first.base_url, ID: first.client_id, SECRET: first.client_secret };
+  return { first, env, [Symbol.dispose]: () => void child.kill('SIGKILL') };
+}
+
+const TSCONFIG = {
+  compilerOptions: {
+    target: 'es2024',
+    lib: ['es2024', 'esnext.disposable'],
+    module: 'nodenext',
+    types: ['node'],
+    noEmit: true,
+    allowImportingTsExtensions: true,
+    strict: true,
+    skipLibCheck: false,
+    noUncheckedIndexedAccess: true,
+    exactOptionalPropertyTypes: true,
+    noImplicitOverride: true,
+    verbatimModuleSyntax: true,
+    erasableSyntaxOnly: true,
+  },
+  include: ['src', 'test'],
+};
+
+/** Every name that the package exports, used with its type. */
+const SURFACE = `import {
+  ClockError, type ClockView, type ClientOptions, type EarlyRefreshes, type Emulator, type EmulatorClock,
+  type EmulatorOptions, type Endpoint, type Exchange, type FailedAuthentications, FaultError, type FaultOptions,
+  type FaultView, type Findings, type GrantFinding, type GrantView, type Interceptor, type LoggedRequest, LoginError,
+  type LoginRequest, type LoginResult, type Observations, OptionError, parseFault, type Poll, type PollFindings,
+  type SecretKind, startEmulator, StateFileError, type Switches, type SwitchOptions, type UserOptions, type WaitingLogin,
+} from 'latchkey/emulator';
+
+export type All = [
+  ClockView, ClientOptions, EarlyRefreshes, Emulator, EmulatorClock, EmulatorOptions, Endpoint, Exchange,
+  FailedAuthentications, FaultOptions, FaultView, Findings, GrantFinding, GrantView, Interceptor, LoggedRequest,
+  LoginRequest, LoginResult, Observations, Poll, PollFindings, SecretKind, Switches, SwitchOptions, UserOptions,
+  WaitingLogin,
+];
+const portal: Emulator = await startEmulator({ clients: [{ id: crypto.randomUUID(), secret: 's' }], onReuse: 'refuse' });
+const fault: FaultView = portal.addFault(parseFault('{"kind":"hang","endpoint":"token"}'));
+const settings: Switches = portal.settings;
+console.log(typeof fault.id, settings.tokenLifetime + portal.clock.offset);
+for (const error of [ClockError, FaultError, LoginError, OptionError, StateFileError]) console.log(error.name);
+await portal.close();
+// @ts-expect-error: there is no such option
+export const wrong: EmulatorOptions = { tokenLiftime: 10 };
+// @ts-expect-error: a fault of this kind says so many seconds
+export const late: FaultOptions = { kind: 'delay', endpoint: 'token' };
+`;
+
+test('the package gives its library with types that hold under strict, also without skipLibCheck', async () => {
+  const exported = readFileSync(join(root, 'src/emulator/index.ts'), 'utf8').replaceAll(
+    / from '.*?';|export|type/g,
+    '',
+  );
+  const names = new Set(exported.match(/\b[A-Za-z]+\b/g));
+  expect([...names].filter((name) => !SURFACE.includes(name))).toEqual([]);
+
+  project.write('tsconfig.json', JSON.stringify(TSCONFIG));
+  project.write('src/surface.ts', SURFACE);
+  project.write('src/start.ts', example('Start it', 'ts'));
+  project.write('src/my-client.ts', readFileSync(join(import.meta.dirname, 'examples/my-client.ts'), 'utf8'));
+  project.write('test/guide.test.ts', example('In a vitest test', 'ts'));
+  const types = await run(process.execPath, ['node_modules/typescript/bin/tsc'], { cwd: project.path });
+  expect(types.stdout).toBe('');
+  expect(types.status).toBe(0);
+  const ran = await run(process.execPath, ['src/surface.ts'], { cwd: project.path });
+  expect(ran).toMatchObject({ status: 0, stderr: '' });
+  expect(ran.stdout).toBe('string 3600\nClockError\nFaultError\nLoginError\nOptionError\nStateFileError\n');
+  expect(globSync('node_modules/latchkey/**/*.ts', { cwd: project.path, exclude: ['**/*.d.ts'] })).toEqual([]);
+});
+
+test('the vitest test of the guide passes', { timeout: 90_000 }, async () => {
+  project.write('src/my-client.ts', readFileSync(join(import.meta.dirname, 'examples/my-client.ts'), 'utf8'));
+  project.write('test/guide.test.ts', example('In a vitest test', 'ts'));
+  const environment = Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_OPTIONS|TEST$)/.test(name));
+  const ran = await run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--reporter=verbose'], {
+    cwd: project.path,
+    env: { ...Object.fromEntries(environment), NO_COLOR: '1' },
+  });
+  expect(ran.stdout).toMatch(/✓ .*an answer that was lost costs no login/);
+  expect(ran.stdout).toMatch(/Tests +1 passed/);
+  expect(ran.status).toBe(0);
+});
+
+test('the options file of the guide is one', async () => {
+  project.write('emulator.toml', example('Start it', 'toml'));
+  using emulator = await launch('--options', 'emulator.toml');
+  const shown = async (what: string) => (await fetch(`${emulator.first.base_url}/_emulator/${what}`)).json();
+  expect(emulator.first.client_secret).toBe('bench-secret');
+  expect(await shown('settings')).toMatchObject({ token_lifetime: 60, on_reuse: 'revoke-family' });
+  expect(await shown('faults')).toMatchObject({ faults: [{ kind: 'commit_then_drop', left: 1 }] });
+});
+
+test('the shell script of the guide pairs, refreshes and is known to the cloud API', async () => {
+  project.write('pair.sh', example('In a shell', 'sh'));
+  using emulator = await launch();
+  const ran = await run('/bin/sh', ['-eu', 'pair.sh'], { cwd: project.path, env: emulator.env });
+  expect(ran).toEqual({ status: 0, stdout: '{"user":"demo","scope":null}', stderr: '' });
+});
+
+test('the Python appliance of the guide waits for a login, pairs and refreshes', async () => {
+  project.write('appliance.py', example('An appliance in Python', 'python'));
+  using emulator = await launch('--auto-login');
+  const child = spawn('/usr/bin/python3', ['appliance.py'], {
+    cwd: project.path,
+    env: emulator.env,
+    stdio: ['ignore', 'pipe', openSync(logFile('example'), 'w')],
+  });
+  if (child.stdout === null) throw new Error('no output');
+  using _ = { [Symbol.dispose]: () => void child.kill('SIGKILL') };
+  const ended = once(child, 'close');
+  const lines = createInterface({ input: child.stdout });
+  const said = lines[Symbol.asyncIterator]();
+  const line = (await said.next()).value as string;
+  const link = /^Please log in: (http:\S+)$/.exec(line)?.[1] ?? '';
+  // It has asked for the code in vain by now, or will: either way it has to come again.
+  expect((await fetch(link)).status).toBe(200);
+  expect((await said.next()).value).toBe('Paired, for 3600 s');
+  expect(await ended).toEqual([0, null]);
+});
+
+/** Debian's libc6-dev, gcc and libcurl4-openssl-dev. */
+const C_COMPILER = existsSync('/usr/bin/cc') && globSync('/usr/include/{*/,}curl/curl.h').length > 0;
+
+test.skipIf(!C_COMPILER)(
+  'the C appliance of the guide refreshes, over TLS too, and knows when it is in doubt',
+  async () => {
+    project.write('refresh.c', example('An appliance in C', 'c'));
+    const options = ['-std=c11', '-Wall', '-Wextra', '-Werror', '-o', 'refresh', 'refresh.c', '-lcurl'];
+    expect(await run('/usr/bin/cc', options, { cwd: project.path })).toEqual({ status: 0, stdout: '', stderr: '' });
+    for (const tls of [[], ['--tls']]) {
+      using emulator = await launch(...tls);
+      const { frontend_url, client_id, client_secret, ca_file } = emulator.first;
+      project.write(
+        'pair.sh',
+        example('In a shell', 'sh').replace(/^tokens=[^\n]*refresh_token -d.*/ms, 'echo "$tokens"\n'),
+      );
+      const env = { ...emulator.env, CURL_CA_BUNDLE: ca_file ?? '' };
+      const paired = await run('/bin/sh', ['-eu', 'pair.sh'], { cwd: project.path, env });
+      const refresh = async (token: string, ca = ca_file) => {
+        const args = [`${frontend_url}/sso/token`, client_id, client_secret, token];
+        const ran = await run(join(project.path, 'refresh'), args, { env: ca === undefined ? {} : { CA_FILE: ca } });
+        return { ...ran, tokens: ran.status === 0 ? (JSON.parse(ran.stdout) as Tokens) : null };
+      };
+      const first = (JSON.parse(paired.stdout) as Tokens).refresh_token;
+      const second = await refresh(first);
+      expect(second).toMatchObject({ status: 0, stderr: '', tokens: { token_type: 'bearer', expires_in: 3600 } });
+      expect(await refresh(first)).toMatchObject({ status: 1, stdout: expect.stringContaining('"invalid_grant"') });
+      const held = second.tokens?.refresh_token ?? '';
+      rememberSecrets([first, held]);
+      if (ca_file !== undefined) {
+        expect(await refresh(held, '/etc/hostname')).toMatchObject({ status: 1, stdout: '' });
+        continue;
+      }
+      await fetch(`${emulator.first.base_url}/_emulator/faults`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{"kind":"commit_then_drop","endpoint":"token"}',
+      });
+      expect(await refresh(held)).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('in doubt') });
+    }
+  },
+);

@@ -1,0 +1,28 @@
+// What the reader of the guide's vitest example brings: a client of the portal, and how somebody logs in for it.
+import type { Emulator } from 'latchkey/emulator';
+
+interface Tokens {
+  readonly refresh_token: string;
+  readonly expires_in: number;
+}
+
+export async function pair(portal: Emulator, logIn: (state: string) => Promise<unknown>): Promise<Tokens> {
+  const config = await fetch(`${portal.baseUrl}/external/oauth2helper/config/${portal.clientId}`, { method: 'POST' });
+  const { code_url } = (await config.json()) as { code_url: string };
+  await logIn(new URL(code_url).searchParams.get('state') ?? '');
+  const { code } = (await (await fetch(code_url)).json()) as { code: string };
+  return token(portal, { grant_type: 'authorization_code', code });
+}
+
+/** Tries once more where the answer is lost. */
+export async function refresh(portal: Emulator, { refresh_token }: Tokens): Promise<Tokens> {
+  const attempt = () => token(portal, { grant_type: 'refresh_token', refresh_token });
+  return attempt().catch(attempt);
+}
+
+async function token(portal: Emulator, form: Record<string, string>): Promise<Tokens> {
+  const body = new URLSearchParams({ ...form, client_id: portal.clientId, client_secret: portal.clientSecret });
+  const answer = await fetch(`${portal.frontendUrl}/sso/token`, { method: 'POST', body });
+  if (!answer.ok) throw new Error(`the portal answered ${answer.status}`);
+  return (await answer.json()) as Tokens;
+}
