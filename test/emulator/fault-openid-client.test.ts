@@ -1,0 +1,139 @@
+import * as oauth from 'openid-client';
+import { Agent, fetch as fetchWith } from 'undici';
+import { expect, test } from 'vitest';
+import type { Emulator, EmulatorOptions, FaultOptions } from '../../src/emulator/index.ts';
+import { ALICE, HEATER, PUMP, start, stateOf } from './portal-client.ts';
+
+const REFRESH = { endpoint: 'token', grantType: 'refresh_token' } as const;
+
+/** openid-client, which trusts the emulator's CA where it has one, and gives up after a second. */
+function clientOf(emulator: Emulator, credentials = HEATER) {
+  const metadata = { issuer: emulator.frontendUrl, token_endpoint: `${emulator.frontendUrl}/sso/token` };
+  const client = new oauth.Configuration(metadata, credentials.id, credentials.secret);
+  const agent = new Agent({ connect: { ca: emulator.ca ?? undefined }, pipelining: 0 });
+  if (emulator.ca === null) oauth.allowInsecureRequests(client);
+  client.timeout = 1;
+  client[oauth.customFetch] = async (url, options) => {
+    const answer = await fetchWith(url, { ...options, body: String(options.body), dispatcher: agent });
+    return new Response(await answer.text(), { status: answer.status, headers: [...answer.headers] });
+  };
+  return {
+    async pair() {
+      const helper = `${emulator.baseUrl}/external/oauth2helper/config/${credentials.id}`;
+      const answer = await fetchWith(helper, { method: 'POST', dispatcher: agent });
+      const { code_url } = (await answer.json()) as { readonly code_url: string };
+      const landed = new URL((await emulator.login({ state: stateOf(code_url), user: ALICE.name })).location);
+      const polled = await fetchWith(code_url, { dispatcher: agent });
+      landed.search = `code=${((await polled.json()) as { readonly code: string }).code}`;
+      const tokens = await oauth.authorizationCodeGrant(client, landed, {}, { scope: 'Monitoring' });
+      return tokens.refresh_token ?? '';
+    },
+    refresh: async (token: string) => (await oauth.refreshTokenGrant(client, token)).refresh_token ?? '',
+    [Symbol.asyncDispose]: () => agent.destroy(),
+  };
+}
+
+/** The codes and names of an error and its causes. */
+function why(error: unknown): string {
+  if (!(error instanceof Error)) return '';
+  return `${(error as NodeJS.ErrnoException).code ?? error.name} ${why(error.cause)}`;
+}
+
+test.for<[tls: boolean, faults: readonly (readonly [FaultOptions, RegExp])[]]>([
+  [
+    false,
+    [
+      [{ ...REFRESH, kind: 'hang' }, /TIMEOUT/],
+      [{ kind: 'origin_down', origin: 'frontend' }, /ECONNREFUSED/],
+    ],
+  ],
+  [
+    true,
+    [
+      [{ kind: 'tls_failure', origin: 'frontend' }, /ERR_SSL_WRONG_VERSION_NUMBER/],
+      [{ kind: 'tls_failure', origin: 'frontend', answer: 'close' }, /ECONNRESET|UND_ERR_SOCKET/],
+      [{ kind: 'origin_down', origin: 'frontend' }, /ECONNREFUSED/],
+      [{ ...REFRESH, kind: 'reset_before' }, /ECONNRESET/],
+    ],
+  ],
+])('what strikes before anything was done costs no token (TLS: %s)', async ([tls, faults]) => {
+  await using emulator = await start({ tls });
+  await using client = clientOf(emulator);
+  let held = await client.pair();
+  for (const [fault, reason] of faults) {
+    const { id } = emulator.addFault(fault);
+    expect(await client.refresh(held).catch(why), fault.kind).toMatch(reason);
+    await emulator.removeFault(id);
+    held = await client.refresh(held);
+  }
+  expect(emulator.observations.refreshTokensRepeated).toBe(0);
+});
+
+test.for<[EmulatorOptions, replay: 'refused' | 'the lost one' | 'a new one', alive: boolean]>([
+  [{}, 'refused', true],
+  [{ onReuse: 'revoke-family' }, 'refused', false],
+  [{ refreshGrace: 1 }, 'a new one', true],
+  [{ refreshGrace: 1, onReuse: 'revoke-family' }, 'a new one', true],
+  [{ refreshGraceTime: 30 }, 'the lost one', true],
+  [{ refreshGraceTime: 30, onReuse: 'revoke-family' }, 'the lost one', true],
+])('a replay after a lost answer, with %j: %s', async ([options, wanted, alive]) => {
+  await using emulator = await start(options);
+  await using client = clientOf(emulator);
+  const held = await client.pair();
+  emulator.addFault({ ...REFRESH, kind: 'commit_then_drop' });
+  expect(await client.refresh(held).catch(why)).toMatch(/ECONNRESET/);
+  const lost = emulator.secretsIssued('refresh_token').at(-1) ?? '';
+  const replayed = await client.refresh(held).catch((error: oauth.ResponseBodyError) => error.error);
+  expect(replayed === 'invalid_grant' ? 'refused' : replayed === lost ? 'the lost one' : 'a new one').toBe(wanted);
+  const next = wanted === 'refused' ? lost : replayed;
+  expect(
+    await client.refresh(next).then(
+      () => true,
+      () => false,
+    ),
+  ).toBe(alive);
+});
+
+test('a fault is for one client, for the next requests, or by chance, and the same seed gives the same run', async () => {
+  const run = async (seed: number) => {
+    await using emulator = await start({ seed, refreshGrace: 1000 });
+    await using heater = clientOf(emulator);
+    await using pump = clientOf(emulator, { ...PUMP, name: 'Pump' });
+    const [ofHeater, ofPump] = [await heater.pair(), await pump.pair()];
+    const works = (one: Promise<unknown>) =>
+      one.then(
+        () => '+',
+        () => '-',
+      );
+    const busy = { ...REFRESH, kind: 'status', status: 503 } as const;
+    emulator.addFault({ ...busy, client: HEATER.id, times: 2 });
+    let told = '';
+    for (let i = 0; i < 3; i += 1)
+      told += (await works(heater.refresh(ofHeater))) + (await works(pump.refresh(ofPump)));
+    emulator.addFault({ ...busy, client: PUMP.id, probability: 0.5, times: null });
+    let chance = '';
+    for (let i = 0; i < 30; i += 1) chance += await works(pump.refresh(ofPump));
+    expect(await works(heater.refresh(ofHeater))).toBe('+');
+    return { told, chance };
+  };
+  const [first, again, other] = [await run(5), await run(5), await run(6)];
+  expect(first.told).toBe('-+-+++');
+  expect(first.chance).toMatch(/\+.*-|-.*\+/);
+  expect(again).toEqual(first);
+  expect(other.chance).not.toBe(first.chance);
+});
+
+test('a token of 3600 s expires by the emulator’s clock, and the stock client gets another one', async () => {
+  await using emulator = await start();
+  await using client = clientOf(emulator);
+  const held = await client.pair();
+  const access = emulator.secretsIssued('access_token').at(-1);
+  const status = async (token = '') =>
+    (await fetch(`${emulator.baseUrl}/api/whoami`, { headers: { authorization: `Bearer ${token}` } })).status;
+  emulator.advance(3599);
+  expect(await status(access)).toBe(200);
+  emulator.advance(1);
+  expect(await status(access)).toBe(401);
+  await client.refresh(held);
+  expect(await status(emulator.secretsIssued('access_token').at(-1))).toBe(200);
+});
