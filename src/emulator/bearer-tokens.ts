@@ -1,6 +1,4 @@
-import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
-
-import { sameSecret } from '../system/compare.ts';
+import { hash, timingSafeEqual } from 'node:crypto';
 
 /** What a token says of itself. */
 export interface TokenClaims {
@@ -18,11 +16,10 @@ export interface TokenClaims {
  * knows a refresh token again that was used a year and ten thousand generations ago.
  */
 export class BearerTokens {
-  /** A key object: with bytes Node makes a new one for every MAC, which takes five times as long. */
-  readonly #key: KeyObject;
+  readonly #key: string;
 
   constructor(key: Buffer) {
-    this.#key = createSecretKey(key);
+    this.#key = key.toString('base64url');
   }
 
   seal(kind: 'access_token' | 'refresh_token', claims: TokenClaims): string {
@@ -34,11 +31,18 @@ export class BearerTokens {
   open(kind: 'access_token' | 'refresh_token', token: string): TokenClaims | null {
     const [grantId, generation, issuedAt, lifetime, mac, ...rest] = token.split('.');
     if (grantId === undefined || mac === undefined || rest.length > 0) return null;
-    if (!sameSecret(mac, this.#mac(kind, `${grantId}.${generation}.${issuedAt}.${lifetime}`))) return null;
+    if (!sameMac(mac, this.#mac(kind, `${grantId}.${generation}.${issuedAt}.${lifetime}`))) return null;
     return { grantId, generation: Number(generation), issuedAt: Number(issuedAt), lifetime: Number(lifetime) };
   }
 
+  /** The key goes before the text: SHA-3 needs no HMAC around it, and its one-shot hash takes half the time of one. */
   #mac(kind: string, text: string): string {
-    return createHmac('sha256', this.#key).update(`${kind} ${text}`).digest('base64url');
+    return hash('sha3-256', `${this.#key} ${kind} ${text}`, 'base64url');
   }
+}
+
+/** Compares in a time that tells nothing of the right one; its length is no secret. */
+function sameMac(given: string, right: string): boolean {
+  const bytes = Buffer.from(given);
+  return bytes.length === right.length && timingSafeEqual(bytes, Buffer.from(right));
 }

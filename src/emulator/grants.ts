@@ -1,5 +1,5 @@
 import { systemRandom } from '../system/random.ts';
-import { BearerTokens, type TokenClaims } from './bearer-tokens.ts';
+import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
 import { BoundedMap, type Kept } from './bounded.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 import type { Judge } from './judge.ts';
@@ -58,13 +58,13 @@ export class Grants {
   readonly #changed: () => void;
 
   constructor(
-    { key, kept }: { readonly key: Buffer; readonly kept: Kept<Grant> | null },
+    { tokens, kept }: { readonly tokens: BearerTokens; readonly kept: Kept<Grant> | null },
     now: () => number,
     issued: IssuedSecrets,
     judge: Judge,
     changed: () => void,
   ) {
-    this.#tokens = new BearerTokens(key);
+    this.#tokens = tokens;
     this.#grants = new BoundedMap(GRANTS, kept);
     this.#now = now;
     this.#issued = issued;
@@ -100,7 +100,7 @@ export class Grants {
   issueTokens(grant: Grant, lifetime: number): TokenResponse {
     const claims = this.#nextGeneration(grant, lifetime);
     this.#keep(grant);
-    return this.#noted(this.#response(grant, claims));
+    return this.#response(grant, claims);
   }
 
   /**
@@ -134,7 +134,7 @@ export class Grants {
     const next = this.#nextGeneration(grant, switches.tokenLifetime);
     if (successor === undefined) keepNewest(grant.successors.set(claims.generation, next));
     this.#keep(grant);
-    return this.#noted(this.#response(grant, next));
+    return this.#response(grant, next);
   }
 
   /** What a refresh token says, expired and revoked ones too; null where it is none of ours. */
@@ -185,7 +185,9 @@ export class Grants {
     grant.generation += 1;
     grant.refreshedAt = this.#now();
     this.#grants.set(grant.id, grant);
-    return { grantId: grant.id, generation: grant.generation, issuedAt: grant.refreshedAt, lifetime };
+    const claims = { grantId: grant.id, generation: grant.generation, issuedAt: grant.refreshedAt, lifetime };
+    this.#issued.noteTokens(claims);
+    return claims;
   }
 
   /** The tokens with these claims, issued now or before: `expires_in` is what is left of the access token. */
@@ -198,12 +200,6 @@ export class Grants {
       scope: grant.scope,
       refresh_token: this.#tokens.seal('refresh_token', claims),
     };
-  }
-
-  #noted(response: TokenResponse): TokenResponse {
-    this.#issued.note('access_token', response.access_token);
-    this.#issued.note('refresh_token', response.refresh_token);
-    return response;
   }
 }
 

@@ -1,26 +1,45 @@
+import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
 import { Recent } from './bounded.ts';
 
 /** What the portal hands out that must not show up in anybody's log. */
 export type SecretKind = 'state' | 'code' | 'access_token' | 'refresh_token';
 
-/** How many issued secrets are remembered. */
+interface Issued {
+  readonly kind: SecretKind;
+  readonly value: string;
+}
+
+/** How many states, codes and pairs of tokens are remembered. */
 const REMEMBERED = 200_000;
 
 /** Remembers what was issued, so that a test can search logs, databases and pages for it. */
 export class IssuedSecrets {
-  readonly #issued = new Recent<{ readonly kind: SecretKind; readonly value: string }>(REMEMBERED);
+  readonly #tokens: BearerTokens;
+  /** Of tokens the claims, which take a third of the room: the tokens are made of them again. */
+  readonly #issued = new Recent<Issued | TokenClaims>(REMEMBERED);
+
+  constructor(tokens: BearerTokens) {
+    this.#tokens = tokens;
+  }
 
   /** Notes a secret and gives it back. */
-  note(kind: SecretKind, value: string): string {
+  note(kind: 'state' | 'code', value: string): string {
     this.#issued.push({ kind, value });
     return value;
   }
 
+  /** Notes the access and the refresh token with these claims. */
+  noteTokens(claims: TokenClaims): void {
+    this.#issued.push(claims);
+  }
+
   /** The secrets of these kinds, or of all; the oldest first. */
   of(kinds: readonly SecretKind[]): string[] {
-    return this.#issued
-      .values()
-      .filter((one) => kinds.length === 0 || kinds.includes(one.kind))
-      .map((one) => one.value);
+    const wanted = (kind: SecretKind) => kinds.length === 0 || kinds.includes(kind);
+    return this.#issued.values().flatMap((one) => {
+      if ('kind' in one) return wanted(one.kind) ? [one.value] : [];
+      const pair = (['access_token', 'refresh_token'] as const).filter(wanted);
+      return pair.map((kind) => this.#tokens.seal(kind, one));
+    });
   }
 }

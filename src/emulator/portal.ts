@@ -1,4 +1,5 @@
 import { AuthorizationCodes } from './authorization-codes.ts';
+import { BearerTokens } from './bearer-tokens.ts';
 import { Changes } from './changes.ts';
 import type { Client } from './client.ts';
 import { Grants } from './grants.ts';
@@ -46,7 +47,8 @@ export function createPortal(settings: Settings, origins: () => Origins, memory:
   const changes = new Changes();
   const clock = new VirtualClock(settings.clock, memory, () => changes.changed('clock'));
   const now = () => clock.now().wall;
-  const issued = new IssuedSecrets();
+  const tokens = new BearerTokens(memory.key('tokens'));
+  const issued = new IssuedSecrets(tokens);
   const judge = new Judge(memory);
   const switchboard = new Switchboard(settings, () => changes.changed('settings'));
   return {
@@ -65,9 +67,7 @@ export function createPortal(settings: Settings, origins: () => Origins, memory:
     states: new States(memory.key('states'), () => memory.newKey('states'), now, issued),
     runs: new HelperRuns(memory.runs, () => changes.changed('logins')),
     codes: new AuthorizationCodes(memory.codes, now, issued),
-    grants: new Grants({ key: memory.key('tokens'), kept: memory.grants }, now, issued, judge, () =>
-      changes.changed('grants'),
-    ),
+    grants: new Grants({ tokens, kept: memory.grants }, now, issued, judge, () => changes.changed('grants')),
   };
 }
 

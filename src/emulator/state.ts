@@ -1,6 +1,6 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
-import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import { systemRandom } from '../system/random.ts';
+import { BoundedMap } from './bounded.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** What a state stands for: one run of the helper flow, of one client. */
@@ -29,6 +29,8 @@ export class States {
   #key: KeyObject;
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
+  /** States whose signature was found good, by their JWT: a client asks with the same one every few seconds. */
+  readonly #signed = new BoundedMap<State>(SIGNED);
 
   /** @param newKey makes a fresh key, and remembers it where keys are kept */
   constructor(key: Buffer, newKey: () => Buffer, now: () => number, issued: IssuedSecrets) {
@@ -43,6 +45,7 @@ export class States {
    * @param lifetime seconds
    */
   async issue(clientId: string, redirectUrl: string | null, lifetime: number): Promise<string> {
+    const { SignJWT } = await import('jose');
     const now = this.#now();
     const jwt = await new SignJWT(redirectUrl === null ? {} : { redirect_url: redirectUrl })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
@@ -58,24 +61,35 @@ export class States {
   /** Makes every state issued so far worthless. */
   renewKey(): void {
     this.#key = createSecretKey(this.#newKey());
+    this.#signed.clear();
   }
 
   /** Checks signature, algorithm, client and expiry. Without a client any client's state is good. */
   async check(jwt: string, clientId?: string): Promise<CheckedState> {
+    const state = this.#signed.get(jwt) ?? (await this.#verify(jwt));
+    if (state === null || (clientId !== undefined && state.clientId !== clientId)) return { kind: 'foreign' };
+    return state.expiresAt <= this.#now() ? { kind: 'expired' } : { kind: 'good', state };
+  }
+
+  /** The state in a JWT of our own, expired or not, or null. */
+  async #verify(jwt: string): Promise<State | null> {
+    const { jwtVerify } = await import('jose');
+    const key = this.#key;
     try {
-      const { payload } = await jwtVerify<StateClaims>(jwt, this.#key, {
+      const { payload } = await jwtVerify<StateClaims>(jwt, key, {
         algorithms: ['HS256'],
         issuer: ISSUER,
         requiredClaims: ['jti', 'aud', 'exp'],
-        currentDate: new Date(this.#now()),
-        ...(clientId === undefined ? {} : { audience: clientId }),
+        currentDate: new Date(0),
       });
       const { jti, aud, exp, redirect_url } = payload;
-      if (typeof jti !== 'string' || typeof aud !== 'string' || exp === undefined) return { kind: 'foreign' };
+      if (typeof jti !== 'string' || typeof aud !== 'string' || exp === undefined) return null;
       const state = { id: jti, clientId: aud, redirectUrl: redirect_url ?? null, expiresAt: 1000 * exp };
-      return { kind: 'good', state };
-    } catch (error) {
-      return { kind: error instanceof errors.JWTExpired ? 'expired' : 'foreign' };
+      // Not where the key was renewed meanwhile.
+      if (key === this.#key) this.#signed.set(jwt, state);
+      return state;
+    } catch {
+      return null;
     }
   }
 }
@@ -83,13 +97,17 @@ export class States {
 /** The id inside a state, unchecked; null where there is none. For looking things up, never for deciding anything. */
 export function stateId(jwt: string): string | null {
   try {
-    return decodeJwt(jwt).jti ?? null;
+    const claims: unknown = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString());
+    return typeof claims === 'object' && claims !== null && 'jti' in claims ? String(claims.jti) : null;
   } catch {
     return null;
   }
 }
 
 const ISSUER = 'latchkey-emulator';
+
+/** Signed states that are remembered. */
+const SIGNED = 20_000;
 
 interface StateClaims {
   readonly redirect_url?: string;

@@ -6,6 +6,7 @@ import type { Tls } from '../tls.ts';
 import { attachInterceptor } from './attach-interceptor.ts';
 import type { Endpoint } from './endpoint.ts';
 import { errorBody, replaceErrorBodies } from './error-body.ts';
+import { httpDate } from './http-date.ts';
 import { countOverlappingRefreshes } from './overlapping-refreshes.ts';
 import { portalJson } from './portal-json.ts';
 import { limitRates } from './rate-limit.ts';
@@ -24,7 +25,8 @@ export function createServer(portal: Portal, log: RequestLog, tls: Tls | null): 
     requestTimeout: REQUEST_TIMEOUT,
     ...(tls === null ? {} : { serverFactory: (handler: RequestListener) => secureServer(tls, handler) }),
     forceCloseConnections: true,
-    routerOptions: { maxParamLength: 1000 },
+    // Queries are read as RFC 6749 has them, see Received.
+    routerOptions: { maxParamLength: 1000, querystringParser: () => ({}) },
     frameworkErrors: (_error: unknown, _request: unknown, reply: FastifyReply) => {
       markAnswer(reply, portal.now());
       reply.code(400).type('application/json');
@@ -99,7 +101,7 @@ export function notFound(reply: FastifyReply): FastifyReply {
 
 /** What every answer carries: the emulator's date, and that it is nobody's to keep (RFC 6749, 5.1). */
 function markAnswer(reply: FastifyReply, now: number): void {
-  reply.header('date', new Date(now).toUTCString());
+  reply.header('date', httpDate(now));
   reply.header('cache-control', 'no-store');
   reply.header('pragma', 'no-cache');
   reply.header('x-content-type-options', 'nosniff');
