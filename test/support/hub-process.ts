@@ -40,6 +40,8 @@ export interface HubProcessOptions {
   /** Keys of `[lan]` as TOML lines. */
   readonly lan?: string;
   readonly env?: NodeJS.ProcessEnv;
+  /** A program with its arguments, which becomes the daemon whose command follows them. */
+  readonly within?: readonly string[];
 }
 
 /** A hub in a process of its own, on loopback, with a state directory of its own. */
@@ -48,15 +50,23 @@ export class HubProcess implements AsyncDisposable {
   readonly httpPort: number;
   readonly httpsPort: number;
   readonly #env: NodeJS.ProcessEnv;
+  readonly #within: readonly string[];
   #child: ChildProcess | null = null;
   #log = '';
   #agent: Agent | null = null;
 
-  private constructor(directory: string, httpPort: number, httpsPort: number, env: NodeJS.ProcessEnv) {
+  private constructor(
+    directory: string,
+    httpPort: number,
+    httpsPort: number,
+    env: NodeJS.ProcessEnv,
+    within: readonly string[],
+  ) {
     this.directory = directory;
     this.httpPort = httpPort;
     this.httpsPort = httpsPort;
     this.#env = env;
+    this.#within = within;
   }
 
   /** Writes a configuration for a hub, without starting it. */
@@ -90,7 +100,7 @@ export class HubProcess implements AsyncDisposable {
     ];
     await writeFile(join(directory, 'latchkey.toml'), `${toml.join('\n')}\n`);
     const env = { PATH: process.env['PATH'], HOME: directory, ...options.env };
-    return new HubProcess(directory, httpPort, httpsPort, env);
+    return new HubProcess(directory, httpPort, httpsPort, env, options.within ?? []);
   }
 
   /** Writes a configuration and starts the hub. */
@@ -116,7 +126,9 @@ export class HubProcess implements AsyncDisposable {
 
   /** Starts the daemon and waits until it says that it is up. */
   async launch(): Promise<void> {
-    const child = spawn(process.execPath, [MAIN, 'serve', '--config', `${this.directory}/latchkey.toml`], {
+    const daemon = [process.execPath, MAIN, 'serve', '--config', `${this.directory}/latchkey.toml`];
+    const [program = '', ...args] = [...this.#within, ...daemon];
+    const child = spawn(program, args, {
       env: this.#env,
       stdio: ['ignore', 'ignore', 'pipe'],
     });

@@ -1,0 +1,315 @@
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { ApplianceStatus } from '../../src/core/administration.ts';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+import { addAppliance, applianceStatus, ask, pairFleet, rememberIssued, until } from '../reliability/fleet.ts';
+import { Load } from '../reliability/load.ts';
+import { eventually, HubProcess, type TokenReply } from '../support/hub-process.ts';
+import { ClockMachine, whyNoClocks } from './clock-machine.ts';
+import type { Experiment, Finding, Scale } from './experiment.ts';
+
+const HOUR = 3_600_000;
+const YEAR = 365.25 * 24 * HOUR;
+
+export const experiment: Experiment = {
+  name: 'Clocks',
+  promise:
+    'Whatever the wall clock does, running or at a boot, no grant is lost and no token is handed out that the portal would refuse; a clock that is wrong is named, and everything goes on by itself when it is set.',
+  async run(scale) {
+    const reason = await whyNoClocks();
+    if (reason !== null) return { figures: { 'left out': reason }, broken: [] };
+    const parts = [jumps, wrongAtBoot, in1970, suspended, ...(scale.long ? [elevenYearsAhead] : [])];
+    // They wait most of the time, each with a hub of its own.
+    const findings = await Promise.all(parts.map((part) => part(scale)));
+    return {
+      figures: Object.assign({}, ...findings.map(({ figures }) => figures)),
+      broken: findings.flatMap(({ broken }) => broken),
+    };
+  },
+};
+
+/** Notes what is not as promised. */
+class Promises {
+  readonly broken: string[] = [];
+
+  expect(kept: boolean, otherwise: string): void {
+    if (!kept) this.broken.push(otherwise);
+  }
+}
+
+/** A hub on clocks of its own, and its portal with the right time. */
+class Site implements AsyncDisposable {
+  readonly machine: ClockMachine;
+  readonly emulator: Emulator;
+  readonly hub: HubProcess;
+
+  private constructor(machine: ClockMachine, emulator: Emulator, hub: HubProcess) {
+    this.machine = machine;
+    this.emulator = emulator;
+    this.hub = hub;
+  }
+
+  static async start(options: EmulatorOptions): Promise<Site> {
+    const machine = new ClockMachine();
+    const emulator = await startEmulator({ refreshGraceTime: 60, ...options });
+    const trust = emulator.ca === null ? {} : { portal: 'ca_file = "portal-ca.pem"' };
+    const hub = await HubProcess.prepare({ emulator, within: machine.within, ...trust });
+    if (emulator.ca !== null) await writeFile(join(hub.directory, 'portal-ca.pem'), emulator.ca);
+    await hub.launch();
+    return new Site(machine, emulator, hub);
+  }
+
+  /** The machine is started anew, its wall clock so many ms ahead of the right time. */
+  async boot(ahead: number): Promise<void> {
+    this.machine.reboot();
+    this.machine.put(ahead);
+    await this.hub.launch();
+  }
+
+  /** What the portal says to a token that was handed out: HTTP 200 or 401. */
+  async verdict(reply: TokenReply): Promise<number> {
+    const dispatcher = new Agent({ connect: this.emulator.ca === null ? {} : { ca: this.emulator.ca } });
+    const headers = { authorization: `Bearer ${reply.body['access_token']}` };
+    const { statusCode, body } = await request(`${this.emulator.baseUrl}/api/whoami`, { headers, dispatcher });
+    await body.dump();
+    await dispatcher.destroy();
+    return statusCode;
+  }
+
+  /** Asks until a token is handed out. @returns it, and after how many seconds it came */
+  async served(appliance: CredentialsAnswer, seconds: number): Promise<{ reply: TokenReply; after: number }> {
+    const began = performance.now();
+    const reply = await eventually(async () => {
+      const answer = await this.hub.requestToken(appliance);
+      return answer.status === 200 && answer;
+    }, seconds);
+    return { reply, after: Math.round((performance.now() - began) / 100) / 10 };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.hub[Symbol.asyncDispose]();
+    rememberIssued(this.emulator);
+    await this.emulator[Symbol.asyncDispose]();
+    this.machine[Symbol.dispose]();
+  }
+}
+
+/** The wall clock jumps while the hub runs: nothing changes, for tokens as for pairings. */
+async function jumps({ long, progress }: Scale): Promise<Finding> {
+  const lifetime = 6;
+  const held = long ? 30_000 : 7000;
+  const all = [10 * YEAR, -10 * YEAR, 2 * HOUR, -2 * HOUR, -(Date.now() - 60_000), 70 * YEAR, 0];
+  const to = long ? all : [10 * YEAR, -10 * YEAR, 0];
+  await using site = await Site.start({ tokenLifetime: lifetime });
+  const { hub, emulator, machine } = site;
+  const names = ['wallbox', 'heater', 'inverter'];
+  const fleet = await pairFleet(hub, emulator, names);
+  await addAppliance(hub, 'open');
+  const open = await ask(hub, (control) => control.pair('open'));
+  const waitsFor = await expiresIn(hub, open);
+  const promises = new Promises();
+  const began = performance.now();
+  await using load = await Load.start(hub, emulator, fleet, 400);
+  for (const ahead of to) {
+    machine.put(ahead);
+    await sleep(held);
+    progress(`the clock says ${new Date(machine.wall).toISOString()}: ${load.handOuts.length} tokens were handed out`);
+  }
+  await load[Symbol.asyncDispose]();
+  const seconds = (performance.now() - began) / 1000;
+  const generations = emulator.grants().map(({ generation }) => generation);
+  const most = Math.ceil(seconds / (0.75 * lifetime)) + 2;
+  const expires = await expiresIn(hub, open);
+  const seen = readFileSync(hub.log, 'utf8')
+    .split('\n')
+    .filter((line) => line.includes('"clock was set"')).length;
+
+  promises.expect(load.refused.length === 0, `${load.refused.length} tokens handed out were refused by the portal`);
+  promises.expect(load.refusals.length === 0, `${load.refusals.length} requests got no token during jumps`);
+  promises.expect(
+    generations.every((generation) => generation > seconds / lifetime - 2 && generation <= most),
+    `the grants were refreshed ${generations.map((one) => one - 1)} times in ${seconds} s, which is not their usual rate`,
+  );
+  promises.expect(
+    Math.abs(waitsFor - seconds - expires) < 10,
+    `a pairing had ${expires} s left in place of ${waitsFor - seconds}`,
+  );
+  promises.expect(seen === to.length, `${seen} of ${to.length} jumps were noticed`);
+  for (const name of names) await expectActive(hub, name, promises);
+  return {
+    figures: {
+      'jumps while running': to.length,
+      'hand-outs during jumps': load.handOuts.length,
+      'of them refused': load.refused.length,
+    },
+    broken: promises.broken,
+  };
+}
+
+/** The machine comes up with a clock that is plausible and hours wrong; NTP or the portal tell the time later. */
+async function wrongAtBoot({ progress }: Scale): Promise<Finding> {
+  await using site = await Site.start({ tokenLifetime: 3600 });
+  const { hub, emulator, machine } = site;
+  const promises = new Promises();
+  const [wallbox, heater] = await pairFleet(hub, emulator, ['wallbox', 'heater']);
+  if (wallbox === undefined || heater === undefined) throw new Error('nothing was paired');
+  const before = await hub.requestToken(wallbox);
+  const beforeOther = await hub.requestToken(heater);
+  await hub.kill('SIGKILL');
+
+  emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
+  await site.boot(-3 * HOUR);
+  expectUnavailable(await hub.requestToken(wallbox), 'a token of unknown age', promises);
+  machine.put(0);
+  await machine.synchronize();
+  const byNtp = await site.served(wallbox, 15);
+  promises.expect(same(byNtp.reply, before), "by NTP's word another token was handed out than the one at hand");
+  promises.expect(
+    (await site.verdict(byNtp.reply)) === 200,
+    "by NTP's word a token was handed out that the portal refuses",
+  );
+  progress(`NTP's word was heard after ${byNtp.after} s`);
+  await hub.kill('SIGKILL');
+  await emulator.clearFaults();
+
+  await site.boot(5 * HOUR);
+  promises.expect(
+    (await site.verdict(await hub.requestToken(heater))) === 200,
+    'after a boot a dead token was handed out',
+  );
+  const known = await hub.requestToken(wallbox);
+  promises.expect(same(known, before), "one grant's refresh told the time, and another one was refreshed all the same");
+  promises.expect(!same(await hub.requestToken(heater), beforeOther), 'a token of unknown age was handed out');
+  await hub.kill('SIGKILL');
+
+  // By the machine's clock the tokens are fresh; they died while it was off.
+  emulator.advance(2 * 3600);
+  emulator.addFault({ kind: 'status', endpoint: 'token', status: 503, times: null });
+  await site.boot(0);
+  for (const one of [wallbox, heater])
+    expectUnavailable(await hub.requestToken(one), 'a token that died while the hub was off', promises);
+  await emulator.clearFaults();
+  for (const one of [wallbox, heater]) {
+    promises.expect((await site.verdict((await site.served(one, 30)).reply)) === 200, 'a dead token was handed out');
+  }
+  return { figures: { "NTP's word was heard after, s": byNtp.after }, broken: promises.broken };
+}
+
+/** The machine comes up in 1970, and the portal's certificate is not valid yet by its clock. */
+async function in1970({ progress }: Scale): Promise<Finding> {
+  await using site = await Site.start({ tls: true, tokenLifetime: 60 });
+  const { hub, emulator, machine } = site;
+  const promises = new Promises();
+  const [wallbox] = await pairFleet(hub, emulator, ['wallbox']);
+  if (wallbox === undefined) throw new Error('nothing was paired');
+  await addAppliance(hub, 'heater');
+  await hub.kill('SIGTERM');
+
+  await site.boot(30_000 - Date.now());
+  expectUnavailable(await hub.requestToken(wallbox), 'in 1970', promises);
+  const status = await applianceStatus(hub, 'wallbox');
+  expectClockUnknown(status, ['says 1970-01-01T00:0', 'nothing has confirmed it', 'not valid yet'], promises);
+  const log = readFileSync(hub.log, 'utf8');
+  promises.expect(
+    /"problem":"clock_unknown".*1970-01-01.*not valid yet/.test(log),
+    'the log does not say that the clock is wrong',
+  );
+  const pairing = await hub.cli('pair', 'heater', '--no-wait');
+  promises.expect(
+    pairing.status === 1 && pairing.stderr.includes('clock says 1970-01-01T00:0'),
+    `pair did not name the clock: ${pairing.stderr}`,
+  );
+
+  machine.put(0);
+  const { reply, after } = await site.served(wallbox, 20);
+  progress(`in 1970 the clock was set, and ${after} s later there was a token`);
+  promises.expect((await site.verdict(reply)) === 200, 'after 1970 a dead token was handed out');
+  const linked = await until(hub, 'heater', ({ authorize_url }) => authorize_url !== undefined, 40).catch(() => null);
+  promises.expect(linked !== null, 'the pairing begun in 1970 did not go on');
+  await expectActive(hub, 'wallbox', promises);
+  promises.expect(emulator.observations.refreshTokensRepeated === 0, 'a refresh token was sent twice');
+  return { figures: { 'from 1970: served after the clock was set, s': after }, broken: promises.broken };
+}
+
+/** The machine sleeps for five hours. */
+async function suspended({ long, progress }: Scale): Promise<Finding> {
+  await using site = await Site.start({ tokenLifetime: 3600 });
+  const { hub, emulator, machine } = site;
+  const promises = new Promises();
+  const [wallbox] = await pairFleet(hub, emulator, ['wallbox', 'heater']);
+  if (wallbox === undefined) throw new Error('nothing was paired');
+  const asleep = 5 * HOUR;
+  machine.suspend(asleep);
+  emulator.advance(asleep / 1000);
+  const reply = await hub.requestToken(wallbox);
+  promises.expect(
+    reply.status === 200 && (await site.verdict(reply)) === 200,
+    'on waking a dead token was handed out, or none',
+  );
+  if (!long) return { figures: {}, broken: promises.broken };
+  // Timers run a minute at most: by then the hub has noticed by itself.
+  const woken = performance.now();
+  await eventually(async () => emulator.grants().every(({ generation }) => generation === 2), 75).catch(() => {
+    promises.expect(false, 'a minute after waking not every grant was fresh');
+  });
+  const after = Math.round((performance.now() - woken) / 1000);
+  progress(`${after} s after waking every grant is fresh`);
+  return { figures: { 'after sleep: all fresh within, s': after }, broken: promises.broken };
+}
+
+/** Further ahead than the portal's certificate lives, while the hub runs: no refresh until the clock is set again. */
+async function elevenYearsAhead({ progress }: Scale): Promise<Finding> {
+  await using site = await Site.start({ tls: true, tokenLifetime: 20 });
+  const { hub, emulator, machine } = site;
+  const promises = new Promises();
+  const [wallbox] = await pairFleet(hub, emulator, ['wallbox']);
+  if (wallbox === undefined) throw new Error('nothing was paired');
+  machine.put(11 * YEAR);
+  const reply = await hub.requestToken(wallbox);
+  promises.expect((await site.verdict(reply)) === 200, 'the token at hand was not served on');
+  const status = await until(hub, 'wallbox', ({ problem, expires_in }) => problem !== null && expires_in === 0, 40);
+  expectClockUnknown(status, ['but it is ', 'has expired'], promises);
+  expectUnavailable(await hub.requestToken(wallbox), 'eleven years ahead', promises);
+  machine.put(0);
+  const { after } = await site.served(wallbox, 20);
+  progress(`back from eleven years ahead, ${after} s later there was a token`);
+  await expectActive(hub, 'wallbox', promises);
+  return { figures: { 'back from +11 years: served after, s': after }, broken: promises.broken };
+}
+
+function same(one: TokenReply, other: TokenReply): boolean {
+  return one.status === 200 && one.body['access_token'] === other.body['access_token'];
+}
+
+function expectUnavailable({ status, headers, body }: TokenReply, when: string, promises: Promises): void {
+  const honest = status === 503 && body['error'] === 'temporarily_unavailable' && Number(headers['retry-after']) >= 1;
+  promises.expect(honest, `${when}: the hub answered ${status} ${body['error']}`);
+}
+
+function expectClockUnknown({ state, problem }: ApplianceStatus, parts: readonly string[], promises: Promises): void {
+  const said = state === 'retrying' && problem?.code === 'clock_unknown';
+  const all = said && parts.every((part) => problem.message.includes(part));
+  promises.expect(all, `status said ${state}, ${problem?.code}: ${problem?.message}`);
+}
+
+async function expectActive(hub: HubProcess, name: string, promises: Promises): Promise<void> {
+  const status = await until(hub, name, ({ state, problem }) => state === 'active' && problem === null, 10).catch(
+    () => null,
+  );
+  promises.expect(status !== null, `${name} did not become active again`);
+}
+
+/** Seconds that a pairing whose link is there has left. */
+async function expiresIn(hub: HubProcess, pairing: string): Promise<number> {
+  const stop = new AbortController();
+  return ask(hub, async (control) => {
+    for await (const report of control.followPairing(pairing, stop.signal)) {
+      if (report.event === 'waiting') return report.expires_in;
+    }
+    throw new Error('the pairing has ended');
+  });
+}
