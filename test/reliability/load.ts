@@ -1,9 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import type { Emulator } from '../../src/emulator/index.ts';
 import type { HubProcess } from '../support/hub-process.ts';
 import { ask } from './fleet.ts';
+
+/** Where tokens are tried out. */
+interface Portal {
+  readonly baseUrl: string;
+}
 
 /** A token that an appliance was given, and what the portal said of it right afterwards. */
 export interface HandOut {
@@ -36,24 +40,24 @@ export class Load implements AsyncDisposable {
   /** Requests that the hub did not answer, because it was not there. */
   unanswered = 0;
   readonly #hub: HubProcess;
-  readonly #emulator: Emulator;
+  readonly #portal: Portal;
   readonly #agents: Agent[] = [];
   readonly #stop = new AbortController();
   #loops: Promise<void>[] = [];
 
-  private constructor(hub: HubProcess, emulator: Emulator) {
+  private constructor(hub: HubProcess, portal: Portal) {
     this.#hub = hub;
-    this.#emulator = emulator;
+    this.#portal = portal;
   }
 
   /** @param every ms between two requests of one appliance */
   static async start(
     hub: HubProcess,
-    emulator: Emulator,
+    portal: Portal,
     fleet: readonly CredentialsAnswer[],
     every: number,
   ): Promise<Load> {
-    const load = new Load(hub, emulator);
+    const load = new Load(hub, portal);
     const { certificate } = await ask(hub, (control) => control.authority());
     load.#loops = fleet.map((appliance, index) =>
       load.#run(appliance, certificate, every, (index * every) / fleet.length),
@@ -106,16 +110,16 @@ export class Load implements AsyncDisposable {
       return;
     }
     const expiresIn = Number(answer['expires_in']);
-    const taken = (await whoami(this.#emulator, token)) === 200;
+    const taken = (await whoami(this.#portal, token)) === 200;
     const accepted = taken || Date.now() > asked + expiresIn * 1000;
     this.handOuts.push({ appliance: name, ...claimsOf(token), asked, answered, expiresIn, accepted });
   }
 }
 
 /** What the portal answers to who brings this token. */
-export async function whoami(emulator: Emulator, token: unknown): Promise<number> {
+export async function whoami(portal: Portal, token: unknown): Promise<number> {
   const headers = { authorization: `Bearer ${token}` };
-  const { statusCode, body } = await request(`${emulator.baseUrl}/api/whoami`, { headers });
+  const { statusCode, body } = await request(`${portal.baseUrl}/api/whoami`, { headers });
   await body.dump();
   return statusCode;
 }

@@ -1,0 +1,128 @@
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { ApplianceStatus } from '../../src/core/administration.ts';
+import { addAppliance, ask, stateOf, until, visit } from '../reliability/fleet.ts';
+import { EmulatorProcess } from '../support/emulator-process.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+/** A grant as the portal has it; the user has the name of the appliance that it is for. */
+export interface PortalGrant {
+  readonly id: string;
+  readonly user: string;
+  readonly generation: number;
+  readonly revoked: boolean;
+}
+
+/** A refresh token or a code that came to the token endpoint, and what became of it. */
+export interface Send {
+  readonly token: string;
+  /** The id of the grant that a refresh token belongs to: the emulator's tokens say so in the clear. */
+  readonly grant: string;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** What the portal answered, or null where no whole answer left it. */
+  readonly status: number | null;
+  /** The refresh token that the portal made for it, whether its answer arrived or not. */
+  readonly successor: string | null;
+}
+
+interface LoggedRequest {
+  readonly time: string;
+  readonly endpoint: string;
+  readonly form: Readonly<Record<string, string>>;
+  readonly status: number | null;
+  readonly answer: Readonly<Record<string, unknown>>;
+  readonly number: number;
+}
+
+/** Requests that may still be without an end when the portal's log is looked at. */
+const OVERLAP = 500;
+
+/** The emulator and the hub in a process each, and appliances that are users of the same name at the portal. */
+export class Household implements AsyncDisposable {
+  readonly portal: EmulatorProcess;
+  readonly hub: HubProcess;
+  /** By their number. */
+  readonly #requests = new Map<number, LoggedRequest>();
+
+  private constructor(portal: EmulatorProcess, hub: HubProcess) {
+    this.portal = portal;
+    this.hub = hub;
+  }
+
+  /**
+   * @param users everybody who may have an appliance
+   * @param flags of the emulator
+   * @param configuration keys of the hub's `[portals.home]`, as TOML
+   */
+  static async start(users: readonly string[], flags: readonly string[], configuration = ''): Promise<Household> {
+    const named = users.flatMap((user) => ['--user', `${user}:password of ${user}`]);
+    await using parts = new AsyncDisposableStack();
+    const portal = parts.use(await EmulatorProcess.start('--show-secrets', ...named, ...flags));
+    const hub = parts.use(await HubProcess.start({ emulator: portal, portal: configuration }));
+    parts.move();
+    return new Household(portal, hub);
+  }
+
+  /** Registers appliances and pairs them. */
+  async settle(names: readonly string[]): Promise<CredentialsAnswer[]> {
+    const credentials = await Promise.all(names.map((name) => addAppliance(this.hub, name)));
+    await Promise.all(names.map((name) => this.pair(name)));
+    return credentials;
+  }
+
+  /** Pairs an appliance, which may be paired already. */
+  async pair(name: string): Promise<void> {
+    const before = (await this.grants()).length;
+    await ask(this.hub, (control) => control.pair(name));
+    const { authorize_url } = await until(this.hub, name, (status) => status.authorize_url !== undefined);
+    await visit(await this.portal.login(stateOf(authorize_url), name));
+    await until(this.hub, name, (status) => status.state === 'active' && status.authorize_url === undefined);
+    if ((await this.grants()).length === before) throw new Error(`${name} was not given a grant`);
+  }
+
+  async statuses(): Promise<readonly ApplianceStatus[]> {
+    return (await ask(this.hub, (control) => control.status())).appliances;
+  }
+
+  /** Every grant that the portal gave. */
+  async grants(): Promise<readonly PortalGrant[]> {
+    const { answer } = await this.portal.ask('GET', '/_emulator/grants');
+    return (answer as { grants: PortalGrant[] }).grants;
+  }
+
+  /** What came to the token endpoint so far: the portal's log is asked often enough that it forgets nothing. */
+  async sends(grantType: 'refresh_token' | 'authorization_code'): Promise<readonly Send[]> {
+    await this.keepLog();
+    const key = grantType === 'refresh_token' ? 'refresh_token' : 'code';
+    return [...this.#requests.values()]
+      .filter(({ endpoint, form }) => endpoint === 'token' && form['grant_type'] === grantType)
+      .map(({ form, time, status, answer }) => ({
+        token: form[key] ?? '',
+        grant: form[key]?.split('.')[0] ?? '',
+        at: Date.parse(time),
+        status,
+        successor: typeof answer['refresh_token'] === 'string' ? answer['refresh_token'] : null,
+      }));
+  }
+
+  /** Takes over what is new in the portal's log, and the end of what was being answered the last time. */
+  async keepLog(): Promise<void> {
+    const since = Math.max(0, Math.max(0, ...this.#requests.keys()) - OVERLAP);
+    const { answer } = await this.portal.ask('GET', `/_emulator/requests?since=${since}`);
+    for (const request of (answer as { requests: LoggedRequest[] }).requests)
+      this.#requests.set(request.number, request);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.keepLog();
+    const secrets = [...this.#requests.values()].flatMap(({ answer }) =>
+      ['access_token', 'refresh_token', 'code']
+        .map((name) => answer[name])
+        .filter((value) => typeof value === 'string'),
+    );
+    rememberSecrets(secrets);
+    await this.hub[Symbol.asyncDispose]();
+    await this.portal[Symbol.asyncDispose]();
+  }
+}
