@@ -120,6 +120,30 @@ describe('a person with a browser', () => {
     }
   });
 
+  it('loses no request that comes while the log is read', async () => {
+    await using opened = await open();
+    const { emulator, page, section } = opened;
+    const read = Promise.withResolvers<void>();
+    const shown = Promise.withResolvers<void>();
+    await page.route('**/_emulator/requests', async (route) => {
+      const response = await route.fetch();
+      read.resolve();
+      await shown.promise;
+      await route.fulfill({ response });
+    });
+    emulator.advance(60);
+    await read.promise;
+    await whoami(emulator, 'no-such-token');
+    const log = section('Requests');
+    await log.getByText('401 Unauthorized').waitFor();
+    const answered = page.waitForResponse('**/_emulator/requests');
+    shown.resolve();
+    await (await answered).finished();
+    await section('Clock').getByText('1 min ahead').waitFor();
+    await whoami(emulator, 'no-such-token');
+    await expect.poll(() => lines(log)).toHaveLength(2);
+  });
+
   it('logs a waiting user in with a button, and refuses another', async () => {
     await using opened = await open({ users: [ALICE, { name: 'bob', password: 'builder' }] });
     const { emulator, section } = opened;

@@ -31,6 +31,8 @@ const list = find('#requests ol', HTMLElement);
 const filter = find('#endpoint-filter', HTMLSelectElement);
 const older = find('#older', HTMLButtonElement);
 let entries = new Map<number, Entry>();
+/** Those that came as events since the log was last asked for: its answer may be older than they are. */
+let since = new Map<number, Entry>();
 let limit = SHOWN;
 
 for (const endpoint of ['config', 'authorize', 'code/get', 'code/set', 'token', 'whoami', 'unknown']) {
@@ -48,19 +50,24 @@ older.addEventListener('click', () => {
 /** The log: what clients sent and were answered, the newest first. */
 export const requests: Part = part<{ readonly requests: readonly Entry[] }>(
   'requests',
-  () => 'requests',
+  () => {
+    since = new Map();
+    return 'requests';
+  },
   (answer) => {
-    entries = new Map(answer.requests.slice(-KEPT).map((entry) => [entry.number, entry]));
+    entries = new Map([...answer.requests.slice(-KEPT).map((entry) => [entry.number, entry] as const), ...since]);
     show();
   },
 );
 
 /** Shows one more entry, or what became of one. */
 export function addRequest(entry: Entry): void {
-  entries.set(entry.number, entry);
-  for (const oldest of entries.keys()) {
-    if (entries.size <= KEPT) break;
-    entries.delete(oldest);
+  for (const kept of [entries, since]) {
+    kept.set(entry.number, entry);
+    for (const oldest of kept.keys()) {
+      if (kept.size <= KEPT) break;
+      kept.delete(oldest);
+    }
   }
   show();
 }
