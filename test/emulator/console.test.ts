@@ -388,7 +388,6 @@ describe('a person with a browser', () => {
     await newest.click();
     await section('Faults').getByLabel('What happens').selectOption('answer a status');
     expect(await flaws(page)).toEqual([]);
-    // Pictures come last: after one, Chromium on a busy machine now and then has no frame for a click to wait for.
     await opened.picture(`console-${name}`);
     if (IMAGES !== null && window === DESKTOP) {
       await mkdir(IMAGES, { recursive: true });
