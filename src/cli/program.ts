@@ -2,12 +2,14 @@ import { Command, CommanderError } from 'commander';
 import { messageOf } from '../core/failure.ts';
 import { version } from '../system/version.ts';
 import { applianceCommand } from './appliance.ts';
+import { backupCommand } from './backup.ts';
 import { caCommand } from './ca.ts';
 import { demoCommand } from './demo.ts';
 import { emulatorCommand } from './emulator.ts';
 import { fail, guardOutput, printable } from './output.ts';
 import { pairCommand } from './pair.ts';
 import { refreshCommand } from './refresh.ts';
+import { restoreCommand } from './restore.ts';
 import { serveCommand } from './serve.ts';
 import { statusCommand } from './status.ts';
 import { tokenCommand } from './token.ts';
@@ -47,6 +49,8 @@ function createProgram(): Command {
     tokenCommand(),
     refreshCommand(),
     caCommand(),
+    backupCommand(),
+    restoreCommand(),
   ];
   for (const command of commands) program.addCommand(command);
   settle(program);

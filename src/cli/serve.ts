@@ -1,4 +1,6 @@
 import { Command, Option } from 'commander';
+import type { Log } from '../core/log.ts';
+import type { Configuration } from '../hub/configuration.ts';
 import { endOnCrash } from './crash.ts';
 import { notice } from './output.ts';
 import { untilSignal } from './until-signal.ts';
@@ -27,17 +29,27 @@ export function serveCommand(): Command {
       const { createLog } = await import('../system/log.ts');
       const log = createLog(options.logLevel);
       endOnCrash(log);
-      if (options.testMode) {
-        const { startTestHub } = await import('./test-hub.ts');
-        const { emulator, user } = await startTestHub(parts, options.config, log);
-        notice(
-          `The portal emulator is at ${emulator.frontendUrl}: log in as ${user.name} with the password ${user.password}`,
-        );
-      } else {
-        const { loadConfiguration, requirePortal } = await import('../hub/configuration.ts');
-        const { startHub } = await import('../hub/hub.ts');
-        parts.use(await startHub(requirePortal(await loadConfiguration(options.config, process.env)), log));
+      const { startHub } = await import('../hub/hub.ts');
+      const configuration = await configure(options, parts, log);
+      for (let ended = false; !ended; ) {
+        await using hub = await startHub(configuration, log);
+        const reason = await Promise.race([signal, hub.restartWanted]);
+        ended = reason !== undefined;
+        if (ended) log.info('stopping', { signal: reason ?? null });
+        else log.info('starting again');
       }
-      log.info('stopping', { signal: await signal });
     });
+}
+
+/** @param parts what is started beside the hub is disposed of with these */
+async function configure(options: ServeOptions, parts: AsyncDisposableStack, log: Log): Promise<Configuration> {
+  const { loadConfiguration, requirePortal } = await import('../hub/configuration.ts');
+  const configuration = await loadConfiguration(options.config, process.env);
+  if (options.testMode !== true) return requirePortal(configuration);
+  const { startTestPortal } = await import('./test-hub.ts');
+  const { emulator, user, changed } = await startTestPortal(parts, configuration, log);
+  notice(
+    `The portal emulator is at ${emulator.frontendUrl}: log in as ${user.name} with the password ${user.password}`,
+  );
+  return changed;
 }

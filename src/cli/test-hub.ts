@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import type { Log } from '../core/log.ts';
 import { Secret } from '../core/secret.ts';
 import { type Emulator, startEmulator, type UserOptions } from '../emulator/index.ts';
-import { type Configuration, loadConfiguration, type PortalConfiguration } from '../hub/configuration.ts';
-import { type Hub, startHub } from '../hub/hub.ts';
+import type { Configuration, PortalConfiguration } from '../hub/configuration.ts';
 import { lanAddress } from '../hub/lan-address.ts';
 import { systemRandom } from '../system/random.ts';
 
@@ -31,16 +30,16 @@ export async function passingStateDirectory(parts: AsyncDisposableStack): Promis
 }
 
 /**
- * Starts a hub with its own portal emulator, which browsers reach at the hub's address on the home network. Neither
+ * Starts a portal emulator for a hub of its own, which browsers reach at the hub's address on the home network. Neither
  * keeps anything: an emulator that was started anew knows no grant, so a hub must not either.
  * @param parts what is started is disposed of with these
+ * @returns what the configuration becomes
  */
-export async function startTestHub(
+export async function startTestPortal(
   parts: AsyncDisposableStack,
-  file: string | undefined,
+  configuration: Configuration,
   log: Log,
-): Promise<{ hub: Hub; emulator: Emulator; user: UserOptions }> {
-  const configuration: Configuration = await loadConfiguration(file, process.env);
+): Promise<{ changed: Configuration; emulator: Emulator; user: UserOptions }> {
   const stateDirectory = await passingStateDirectory(parts);
   const user = { name: 'demo', password: 'demo' };
   const host = lanAddress(configuration.lan.address) ?? '127.0.0.1';
@@ -50,6 +49,5 @@ export async function startTestHub(
   const { clientId, clientSecret, baseUrl, frontendUrl } = emulator;
   log.info('emulator started', { base_url: baseUrl, frontend_url: frontendUrl });
   const portals = [emulatedPortal(emulator, { name: 'emulator', clientId, clientSecret })];
-  const hub = parts.use(await startHub({ ...configuration, stateDirectory, portals }, log));
-  return { hub, emulator, user };
+  return { changed: { ...configuration, stateDirectory, portals }, emulator, user };
 }

@@ -1,5 +1,5 @@
 import { Client, type Dispatcher } from 'undici';
-import type { ApplianceStatus, HubStatus, PairingReport } from '../core/administration.ts';
+import type { ApplianceStatus, Backup, HubStatus, PairingReport, RestoreReport } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
 import { parseAnswer, parseFailure, parseReports } from './answers.ts';
 import { findHub } from './find-hub.ts';
@@ -22,6 +22,8 @@ export interface ControlClient extends AsyncDisposable {
   unpair(name: string): Promise<void>;
   token(name: string): Promise<TokenAnswer>;
   refresh(name: string): Promise<ApplianceStatus>;
+  backUp(passphrase: string): Promise<Backup>;
+  restore(copy: string, passphrase: string): Promise<RestoreReport>;
 }
 
 /**
@@ -63,6 +65,8 @@ export async function connectControl(paths: readonly string[]): Promise<ControlC
     unpair: (name) => call('DELETE', `${appliance(name)}/grant`),
     token: (name) => call('GET', `${appliance(name)}/token`),
     refresh: (name) => call('POST', `${appliance(name)}/refresh`),
+    backUp: (passphrase) => call('POST', '/v1/backup', { passphrase }),
+    restore: (copy, passphrase) => call('POST', '/v1/restore', { copy, passphrase }),
     async *followPairing(id, signal) {
       let ended = false;
       try {

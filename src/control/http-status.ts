@@ -14,6 +14,7 @@ export const httpStatus: Readonly<Record<FailureCode, number>> = {
   name_invalid: 400,
   not_allowed: 403,
   pairing_unknown: 404,
+  passphrase_weak: 400,
   portal_unknown: 400,
   portal_unreachable: 502,
   port_unavailable: 500,

@@ -10,6 +10,12 @@ export const addRequest = v.strictObject({
   portal: v.optional(v.nullable(v.string()), null),
 });
 
+/** `POST /v1/backup`; the answer is a `Backup`. */
+export const backupRequest = v.strictObject({ passphrase: v.string() });
+
+/** `POST /v1/restore`; the answer is a `RestoreReport`. */
+export const restoreRequest = v.strictObject({ copy: v.string(), passphrase: v.string() });
+
 /** The answer to `POST /v1/appliances` and `…/{name}/secret`, as `latchkey appliance add --json` prints it. */
 export interface CredentialsAnswer {
   readonly name: string;

@@ -5,10 +5,18 @@ import { Failure } from '../core/failure.ts';
 import {
   type AuthorityAnswer,
   addRequest,
+  backupRequest,
   type CredentialsAnswer,
   type PairingStarted,
+  restoreRequest,
   type TokenAnswer,
 } from './messages.ts';
+
+/** Bytes: a hub with the most appliances that it takes. */
+const LARGEST_COPY = 64 * 1024 * 1024;
+
+/** Keys whose value is never said back. */
+const secrets = { ...backupRequest.entries, ...restoreRequest.entries };
 
 interface Named {
   readonly Params: { readonly name: string };
@@ -20,7 +28,7 @@ export function serveAdministration(app: FastifyInstance, administration: Admini
   app.get('/v1/ca', async (): Promise<AuthorityAnswer> => administration.authority());
 
   app.post('/v1/appliances', async (request, reply) => {
-    const { name, scope, portal } = parseAdd(request.body);
+    const { name, scope, portal } = parse(addRequest, request.body);
     const issued = await administration.addAppliance(name, scope, portal);
     return reply.code(201).send(credentials(issued));
   });
@@ -49,6 +57,15 @@ export function serveAdministration(app: FastifyInstance, administration: Admini
     };
   });
   app.post<Named>('/v1/appliances/:name/refresh', ({ params }) => administration.refresh(params.name));
+
+  app.post('/v1/backup', ({ body }) => administration.backUp(parse(backupRequest, body).passphrase));
+  app.post('/v1/restore', { bodyLimit: LARGEST_COPY }, async ({ body }, reply) => {
+    const { copy, passphrase } = parse(restoreRequest, body);
+    const { report, restart } = await administration.restore(copy, passphrase);
+    // Not before the answer is out: the hub that starts anew closes this connection.
+    reply.raw.once('close', restart);
+    return report;
+  });
 }
 
 function credentials(issued: IssuedCredentials): CredentialsAnswer {
@@ -62,13 +79,13 @@ function credentials(issued: IssuedCredentials): CredentialsAnswer {
 }
 
 /** @throws Failure `request_invalid` */
-function parseAdd(body: unknown): v.InferOutput<typeof addRequest> {
-  const parsed = v.safeParse(addRequest, body);
+function parse<const Schema extends v.GenericSchema>(schema: Schema, body: unknown): v.InferOutput<Schema> {
+  const parsed = v.safeParse(schema, body);
   if (parsed.success) return parsed.output;
   const [issue] = parsed.issues;
   const where = v.getDotPath(issue) ?? 'the body';
   throw new Failure(
     'request_invalid',
-    `${where}: found ${issue.received}; allowed is ${issue.expected ?? 'something else'}`,
+    `${where}: found ${where in secrets ? 'something else' : issue.received}; allowed is ${issue.expected ?? 'something else'}`,
   );
 }

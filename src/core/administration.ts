@@ -1,6 +1,7 @@
 import type { FailureReason } from './pairing.ts';
 import type { ProblemCode } from './problem.ts';
 import type { Secret } from './secret.ts';
+import type { Restoration } from './state-copy.ts';
 
 /** The hub in `status`; ports and address are what is really in use. */
 export interface HubStatus {
@@ -70,6 +71,24 @@ interface TokenAtHand {
   readonly scope: string | null;
 }
 
+/** A backup of the hub's state. */
+export interface Backup {
+  /** Encrypted with the passphrase: ASCII, to be kept in a file. */
+  readonly copy: string;
+  /** RFC 3339 UTC. */
+  readonly made: string;
+  readonly appliances: number;
+  readonly grants: number;
+}
+
+/** What came of restoring a backup. */
+export interface RestoreReport extends Restoration {
+  /** When the backup was made, RFC 3339 UTC. */
+  readonly made: string;
+  /** The hub's id from now on. */
+  readonly hub_id: string;
+}
+
 /**
  * What a person at the hub may ask of it. Everything rejects with a Failure: `appliance_unknown`, `name_invalid` and
  * `store_unwritable` where they apply, and what is named at each.
@@ -82,7 +101,7 @@ export interface Administration {
   addAppliance(name: string, scope: string | null, portal: string | null): Promise<IssuedCredentials>;
   removeAppliance(name: string): Promise<void>;
   rotateSecret(name: string): Promise<IssuedCredentials>;
-  /** Starts a pairing. @returns its id, to follow it by */
+  /** Starts a pairing. @returns its id, to follow it by. @throws Failure `not_allowed` where too many are open */
   pair(name: string): Promise<string>;
   /**
    * Follows a pairing: how it stands now, and then every change, until it has ended or the signal is aborted.
@@ -94,4 +113,13 @@ export interface Administration {
   token(name: string): Promise<TokenAtHand>;
   /** Refreshes now, also when in doubt. @throws Failure `token_unavailable` where there is no grant */
   refresh(name: string): Promise<ApplianceStatus>;
+  /** @throws Failure `passphrase_weak`, `store_unreadable` */
+  backUp(passphrase: string): Promise<Backup>;
+  /**
+   * Restores a backup, all of it or nothing; the hub has to be started again then.
+   * @param copy what {@link backUp} gave
+   * @returns `restart` to be called when whoever asked has the report
+   * @throws Failure `copy_unusable`, `appliance_exists`, `passphrase_weak`
+   */
+  restore(copy: string, passphrase: string): Promise<{ readonly report: RestoreReport; restart(): void }>;
 }

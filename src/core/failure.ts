@@ -11,6 +11,7 @@ export type FailureCode =
   | 'name_invalid'
   | 'not_allowed'
   | 'pairing_unknown'
+  | 'passphrase_weak'
   | 'portal_unknown'
   | 'portal_unreachable'
   | 'port_unavailable'

@@ -7,7 +7,9 @@ import type { Administration, ApplianceStatus, HubStatus, IssuedCredentials } fr
 import type { Appliance } from '../core/appliance.ts';
 import { elapsed, type Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
+import { checkPassphrase, readPassphrase } from '../core/passphrase.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
+import { backUp, restore } from './backups.ts';
 import type { Identity } from './identity.ts';
 import { followPairing } from './pairing-reports.ts';
 import { applianceStatus } from './status.ts';
@@ -116,6 +118,17 @@ export function openDesk(context: DeskContext): Administration {
       }
       await grants.refresh(appliance.id);
       return statusOf(appliance);
+    },
+    async backUp(passphrase) {
+      const backup = await backUp(context.store, checkPassphrase(passphrase), clock.now().wall);
+      log.info('backup made', { appliances: backup.appliances, grants: backup.grants });
+      return backup;
+    },
+    async restore(copy, passphrase) {
+      const report = await restore(context.store, copy, readPassphrase(passphrase));
+      const { made, restored, kept } = report;
+      log.warn('backup restored', { made, restored: restored.join(', '), kept: kept.join(', ') });
+      return { report, restart: context.restart };
     },
   };
 }

@@ -36,7 +36,7 @@ export type SettingRow = v.InferOutput<typeof settingRow>;
 export type ApplianceRow = v.InferOutput<typeof applianceRow>;
 /** A row of `grants`; one that was forgotten has no tokens. */
 export type AnyGrantRow = v.InferOutput<typeof anyGrantRow>;
-export type NumberedPairingRow = v.InferOutput<typeof pairingRow>;
+type NumberedPairingRow = v.InferOutput<typeof pairingRow>;
 
 /** All that can be read of a database, damaged or not. */
 export interface Salvage {

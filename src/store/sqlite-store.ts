@@ -7,6 +7,7 @@ import type { Attempt, Store, StoredGrant } from '../core/store.ts';
 import { Ballast } from './ballast.ts';
 import { asFailure } from './database.ts';
 import { type GrantRow, grantRow, type PairingRow, pairingRow, readGrant, readPairing } from './rows.ts';
+import { type Salvage, type SettingRow, salvage } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
 import type { StoreFiles } from './store-files.ts';
 
@@ -20,6 +21,18 @@ export interface OpenedDatabase {
   readonly unwritable: string | null;
   /** Says what was put in place of a damaged database; null where nothing was. */
   readonly recovered: string | null;
+}
+
+/** A state that takes the place of another. */
+export interface NewState {
+  readonly settings: readonly SettingRow[];
+  /** Appliances to be added. */
+  readonly appliances: readonly Appliance[];
+  /** Ids of appliances to be removed. */
+  readonly unpaired: readonly string[];
+  readonly grants: readonly GrantRow[];
+  /** The generation of each appliance's grant that this was made for. */
+  readonly generations: ReadonlyMap<string, number>;
 }
 
 /**
@@ -70,6 +83,36 @@ export class SqliteStore implements Store, Disposable {
     return this.#get<{ changes: number }>('SELECT total_changes() AS changes')?.changes ?? 0;
   }
 
+  /** All rows as they are at one moment. */
+  content(): Promise<Salvage> {
+    return salvage(this.#opened.database, this.sealing);
+  }
+
+  /**
+   * Puts another state over this one, all of it or nothing.
+   * @returns false, having changed nothing, where the grants are not of `generations` any more
+   */
+  putState({ settings, appliances, unpaired, grants, generations }: NewState): boolean {
+    const put = () => {
+      const now = this.#all<{ appliance: string; generation: number }>('SELECT appliance, generation FROM grants');
+      if (now.length !== generations.size) return false;
+      if (now.some(({ appliance, generation }) => generations.get(appliance) !== generation)) return false;
+      for (const id of unpaired) this.#run('DELETE FROM appliances WHERE id = ?', id);
+      for (const { name, sealed } of settings) this.#putSetting(name, sealed);
+      for (const { id, name, scope, portal, secretHash } of appliances) {
+        this.#run('INSERT INTO appliances VALUES (?, ?, ?, ?, ?)', id, name, scope, portal, secretHash);
+      }
+      for (const { appliance, generation, tokens, attributes, attempt, doubt, refused } of grants) {
+        this.#run(
+          'INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?, ?, ?, ?)',
+          ...[appliance, generation, tokens, attributes, attempt, doubt, refused],
+        );
+      }
+      return true;
+    };
+    return this.#transaction(put);
+  }
+
   /** Copies the whole database as it is now to another file. */
   async copyDatabase(path: string): Promise<void> {
     await this.#opened.database.backup(path);
@@ -110,7 +153,7 @@ export class SqliteStore implements Store, Disposable {
 
   async saveSetting(name: string, value: string): Promise<void> {
     const sealed = await this.sealing.seal(`settings/${name}`, value);
-    this.#run('INSERT INTO settings VALUES (?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed', name, sealed);
+    this.#putSetting(name, sealed);
   }
 
   async appliances(): Promise<Appliance[]> {
@@ -238,6 +281,10 @@ export class SqliteStore implements Store, Disposable {
       ...values,
       row.appliance,
     );
+  }
+
+  #putSetting(name: string, sealed: string): void {
+    this.#run('INSERT INTO settings VALUES (?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed', name, sealed);
   }
 
   #putPairing(row: PairingRow): void {

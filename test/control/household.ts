@@ -1,6 +1,7 @@
 import type {
   Administration,
   ApplianceStatus,
+  Backup,
   HubStatus,
   IssuedCredentials,
   PairingReport,
@@ -51,6 +52,8 @@ export class Household implements Administration {
   portal: Promise<void> = Promise.resolve();
   readonly accessToken = `at-${crypto.randomUUID()}`;
   readonly issued: string[] = [];
+  readonly passphrases: string[] = [];
+  restarts = 0;
   readonly hub: HubStatus = {
     id: 'latchkey-1a2b3c',
     name: 'Cellar hub',
@@ -147,6 +150,23 @@ export class Household implements Administration {
     if (appliance.state === 'unpaired')
       throw new Failure('token_unavailable', `${name} is not paired: latchkey pair ${name}`);
     return appliance;
+  }
+
+  async backUp(passphrase: string): Promise<Backup> {
+    this.passphrases.push(passphrase);
+    return { copy: 'a.sealed.copy', made: '2031-05-05T06:00:00Z', appliances: this.appliances.size, grants: 1 };
+  }
+
+  async restore(copy: string, passphrase: string) {
+    if (copy.trim() !== 'a.sealed.copy') throw new Failure('copy_unusable', 'the copy is none');
+    this.passphrases.push(passphrase);
+    const report = { made: '2031-05-05T06:00:00Z', hub_id: this.hub.id, restored: ['wallbox'], kept: ['heater'] };
+    return {
+      report,
+      restart: () => {
+        this.restarts += 1;
+      },
+    };
   }
 
   #find(name: string): ApplianceStatus {

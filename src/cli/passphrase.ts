@@ -1,0 +1,57 @@
+import { dirname, resolve } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
+import { Failure } from '../core/failure.ts';
+
+/** Whether there is a person who can be asked. */
+export function isOnTerminal(): boolean {
+  return process.stdin.isTTY === true && process.stderr.isTTY === true;
+}
+
+/**
+ * The passphrase of a backup: from a file that nobody else can read, or asked on the terminal without an echo.
+ * @param file as named by `--passphrase-file`
+ * @param again whether it is new, and is to be typed twice
+ * @throws Failure `request_invalid` where there is neither a file nor a terminal, or the two are not the same
+ */
+export async function takePassphrase(file: string | undefined, again: boolean): Promise<string> {
+  if (file !== undefined) return fromFile(file);
+  if (!isOnTerminal()) {
+    throw new Failure('request_invalid', 'there is no terminal to ask for the passphrase on: name a --passphrase-file');
+  }
+  const [passphrase = '', repeated] = await askUnseen(['Passphrase: ', ...(again ? ['The same again: '] : [])]);
+  if (again && repeated !== passphrase) {
+    throw new Failure('request_invalid', 'the two passphrases are not the same: try again');
+  }
+  return passphrase;
+}
+
+async function fromFile(file: string): Promise<string> {
+  const { readSecret } = await import('../hub/secret-file.ts');
+  const path = resolve(file);
+  const secret = await readSecret(path, dirname(path), undefined).catch((error: Error) => {
+    throw new Failure('request_invalid', `the passphrase file can't be taken: ${error.message}`);
+  });
+  return secret.reveal();
+}
+
+/** What is typed is not shown, from before the first question to after the last: readline echoes into nothing. */
+async function askUnseen(questions: readonly string[]): Promise<string[]> {
+  const nothing = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const terminal = createInterface({ input: process.stdin, output: nothing, terminal: true, historySize: 0 });
+  const gone = Promise.withResolvers<never>();
+  gone.promise.catch(() => undefined);
+  terminal.once('SIGINT', () => gone.reject(new Failure('request_invalid', 'interrupted: nothing was done')));
+  terminal.once('close', () => gone.reject(new Failure('request_invalid', 'no passphrase was typed')));
+  const answers: string[] = [];
+  try {
+    for (const question of questions) {
+      process.stderr.write(question);
+      answers.push(await Promise.race([terminal.question(''), gone.promise]));
+      process.stderr.write('\n');
+    }
+    return answers;
+  } finally {
+    terminal.close();
+  }
+}

@@ -1,0 +1,66 @@
+import { readFile, stat } from 'node:fs/promises';
+import { Command } from 'commander';
+import type { RestoreReport } from '../core/administration.ts';
+import { Failure } from '../core/failure.ts';
+import { confirmed } from './confirmation.ts';
+import { connectHub } from './hub-connection.ts';
+import { fail, print, printable, printJson } from './output.ts';
+import { isOnTerminal, takePassphrase } from './passphrase.ts';
+
+interface Options {
+  readonly yes?: boolean;
+  readonly passphraseFile?: string;
+  readonly json?: boolean;
+}
+
+/** Bytes: more than a copy of the largest hub. */
+const LARGEST = 60 * 1024 * 1024;
+
+const WARNING = `Two hubs must not live on the grants of one copy: each refresh of the one makes the other's refresh token
+worthless, and a portal may then revoke both. Restore it only where the hub that it was made on no longer runs.`;
+
+/** `latchkey restore FILE` */
+export function restoreCommand(): Command {
+  return new Command('restore')
+    .description('put a copy that "backup" made in place; grants at hand that are newer are kept')
+    .argument('<file>', 'the file')
+    .option('--yes', 'the hub that it was made on no longer runs: do not ask back')
+    .option('--passphrase-file <file>', 'read the passphrase from this file (default: ask)')
+    .option('--json', 'print JSON')
+    .action(async (file: string, options: Options, command: Command) => {
+      const copy = await readCopyFile(file);
+      await using hub = await connectHub(command);
+      if (options.yes !== true && !(await mayGoOn())) return;
+      const report = await hub.restore(copy, await takePassphrase(options.passphraseFile, false));
+      if (options.json === true) printJson(report);
+      else show(report);
+    });
+}
+
+async function mayGoOn(): Promise<boolean> {
+  if (!isOnTerminal()) {
+    fail(`${WARNING} Say so with --yes; nothing was changed`);
+    return false;
+  }
+  if (await confirmed(`${WARNING}\nGo on?`)) return true;
+  fail('nothing was restored');
+  return false;
+}
+
+async function readCopyFile(file: string): Promise<string> {
+  try {
+    if ((await stat(file)).size > LARGEST) throw new Failure('copy_unusable', `${file} is too large for a copy`);
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    throw new Failure('request_invalid', `${file} can't be read`, { cause: error });
+  }
+}
+
+function show({ made, hub_id, restored, kept }: RestoreReport): void {
+  print(`The hub starts again as ${printable(hub_id)}, with its state of ${made}.`);
+  if (restored.length > 0) {
+    print(`\nGrants of the copy, in doubt until their next refresh: ${restored.map(printable).join(', ')}`);
+  }
+  if (kept.length > 0) print(`\nGrants at hand that are not older, and were kept: ${kept.map(printable).join(', ')}`);
+}

@@ -1,0 +1,23 @@
+import type { Appliance } from './appliance.ts';
+import type { Grant } from './grant.ts';
+
+/**
+ * The state of a hub, as a backup holds it: what makes it this hub, its appliances and their grants. Pairings are left
+ * out: they live for a quarter of an hour, and a hub that took one up from a copy would send its code a second time.
+ */
+export interface StateCopy {
+  /** When it was made, in ms since 1970 by the hub's wall clock. */
+  readonly made: number;
+  /** The hub's own values by their names, such as `hub_id`; secrets are among them. */
+  readonly settings: ReadonlyMap<string, string>;
+  readonly appliances: readonly Appliance[];
+  readonly grants: readonly Grant[];
+}
+
+/** What became of the state when a copy was restored. */
+export interface Restoration {
+  /** Names of the appliances whose grant is now the copy's. */
+  readonly restored: readonly string[];
+  /** Names of the appliances whose grant at hand is not older than the copy's, and was kept. */
+  readonly kept: readonly string[];
+}

@@ -1,0 +1,132 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { rememberSecrets } from '../support/logs.ts';
+import { runHousehold } from './command.ts';
+
+const PASSPHRASE = 'four words at random';
+rememberSecrets([PASSPHRASE]);
+
+/** A folder with a passphrase file in it, and a hub. */
+async function home() {
+  const folder = mkdtempSync(join(tmpdir(), 'lk-'));
+  const passphraseFile = join(folder, 'passphrase');
+  writeFileSync(passphraseFile, `${PASSPHRASE}\n`, { mode: 0o600 });
+  return { folder, file: join(folder, 'hub.copy'), given: ['--passphrase-file', passphraseFile], passphraseFile };
+}
+
+describe('backup', () => {
+  it('writes a file closed to others, and does not say the passphrase', async () => {
+    await using hub = await runHousehold();
+    const { file, folder, given } = await home();
+    const { status, stdout, stderr } = await hub.latchkey('backup', file, ...given);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toMatch(/holds the hub's state of 2031-05-05T06:00:00Z: 0 appliances, 1 grants/);
+    expect(readFileSync(file, 'utf8')).toBe('a.sealed.copy\n');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder).sort()).toEqual(['hub.copy', 'passphrase']);
+    expect(hub.household.passphrases).toEqual([PASSPHRASE]);
+  });
+
+  it('prints JSON', async () => {
+    await using hub = await runHousehold();
+    const { file, given } = await home();
+    const { stdout } = await hub.latchkey('backup', file, ...given, '--json');
+    expect(JSON.parse(stdout)).toEqual({ file, made: '2031-05-05T06:00:00Z', appliances: 0, grants: 1 });
+  });
+
+  it('replaces a file only with --force', async () => {
+    await using hub = await runHousehold();
+    const { file, given } = await home();
+    writeFileSync(file, 'something dear');
+    const refused = await hub.latchkey('backup', file, ...given);
+    expect(refused).toMatchObject({ status: 1, stderr: expect.stringMatching(/hub\.copy is there already.*--force/) });
+    expect(readFileSync(file, 'utf8')).toBe('something dear');
+    expect(hub.household.passphrases).toEqual([]);
+    expect((await hub.latchkey('backup', file, ...given, '--force')).status).toBe(0);
+    expect(readFileSync(file, 'utf8')).toBe('a.sealed.copy\n');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+
+  it('leaves nothing behind where there is no passphrase', async () => {
+    await using hub = await runHousehold();
+    const { file, folder, passphraseFile } = await home();
+    const unasked = await hub.latchkey('backup', file);
+    expect(unasked).toMatchObject({ status: 1, stderr: expect.stringMatching(/no terminal.*--passphrase-file/) });
+    const missing = await hub.latchkey('backup', file, '--passphrase-file', join(folder, 'none'));
+    expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('is not there') });
+    const open = join(folder, 'open');
+    writeFileSync(open, PASSPHRASE, { mode: 0o644 });
+    const exposed = await hub.latchkey('backup', file, '--passphrase-file', open);
+    expect(exposed).toMatchObject({ status: 1, stderr: expect.stringContaining('open to other users') });
+    expect(existsSync(file)).toBe(false);
+    const nowhere = await hub.latchkey('backup', join(folder, 'no/such/file'), '--passphrase-file', passphraseFile);
+    expect(nowhere).toMatchObject({ status: 1, stderr: expect.stringContaining("can't be written") });
+  });
+
+  it('asks twice on a terminal, and shows nothing of what is typed', async () => {
+    await using hub = await runHousehold();
+    const { file } = await home();
+    const asked = hub.onTerminal('backup', file);
+    await asked.stdout(/Passphrase: /);
+    asked.process.stdin?.write(`${PASSPHRASE}\r`);
+    await asked.stdout(/The same again: /);
+    asked.process.stdin?.write(`${PASSPHRASE}\r`);
+    const { status, stdout } = await asked.ended;
+    expect(status).toBe(0);
+    expect(stdout).not.toContain(PASSPHRASE);
+    expect(hub.household.passphrases).toEqual([PASSPHRASE]);
+
+    const mistyped = hub.onTerminal('backup', file, '--force');
+    await mistyped.stdout(/Passphrase: /);
+    mistyped.process.stdin?.write(`${PASSPHRASE}\r`);
+    await mistyped.stdout(/The same again: /);
+    mistyped.process.stdin?.write('something else\r');
+    expect(await mistyped.ended).toMatchObject({ status: 1, stdout: expect.stringContaining('not the same') });
+  });
+});
+
+describe('restore', () => {
+  it('says what became of each grant, and the hub starts again', async () => {
+    await using hub = await runHousehold();
+    const { file, given } = await home();
+    writeFileSync(file, 'a.sealed.copy\n');
+    const { status, stdout, stderr } = await hub.latchkey('restore', file, '--yes', ...given);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toMatch(/starts again as latchkey-1a2b3c, with its state of 2031-05-05/);
+    expect(stdout).toMatch(/in doubt until their next refresh: wallbox/);
+    expect(stdout).toMatch(/kept: heater/);
+    expect(hub.household).toMatchObject({ passphrases: [PASSPHRASE], restarts: 1 });
+    const json = await hub.latchkey('restore', file, '--yes', '--json', ...given);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      hub_id: 'latchkey-1a2b3c',
+      restored: ['wallbox'],
+      kept: ['heater'],
+    });
+  });
+
+  it('warns of two hubs on one family of tokens, and wants a yes', async () => {
+    await using hub = await runHousehold();
+    const { file, given } = await home();
+    writeFileSync(file, 'a.sealed.copy\n');
+    const unsure = await hub.latchkey('restore', file, ...given);
+    expect(unsure).toMatchObject({ status: 1, stderr: expect.stringMatching(/Two hubs must not live.*--yes/) });
+    const asked = hub.onTerminal('restore', file, ...given);
+    await asked.stdout(/Two hubs must not live[\s\S]*Go on\? \[y\/N\]/);
+    asked.process.stdin?.write('n\r');
+    expect(await asked.ended).toMatchObject({ status: 1, stdout: expect.stringContaining('nothing was restored') });
+    expect(hub.household).toMatchObject({ passphrases: [], restarts: 0 });
+  });
+
+  it('of a file that is none, or that the hub refuses, fails in one line and restarts nothing', async () => {
+    await using hub = await runHousehold();
+    const { file, given } = await home();
+    const missing = await hub.latchkey('restore', file, '--yes', ...given);
+    expect(missing).toMatchObject({ status: 1, stderr: expect.stringMatching(/^latchkey: .*can't be read.*\n$/) });
+    writeFileSync(file, 'something else');
+    const refused = await hub.latchkey('restore', file, '--yes', ...given);
+    expect(refused).toMatchObject({ status: 1, stderr: 'latchkey: the copy is none\n' });
+    expect(hub.household.restarts).toBe(0);
+  });
+});

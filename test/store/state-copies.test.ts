@@ -1,0 +1,240 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { CompactEncrypt } from 'jose';
+import { describe, expect, test } from 'vitest';
+import { Failure, messageOf } from '../../src/core/failure.ts';
+import { Secret } from '../../src/core/secret.ts';
+import type { StateCopy } from '../../src/core/state-copy.ts';
+import { backUp, restore } from '../../src/hub/backups.ts';
+import { readCopy, writeCopy } from '../../src/store/copy-format.ts';
+import { openWithPassphrase, sealWithPassphrase } from '../../src/store/copy-sealing.ts';
+import type { SqliteStore } from '../../src/store/sqlite-store.ts';
+import { copyState, restoreState } from '../../src/store/state-copies.ts';
+import { grantOf, LINK, pairingOf } from '../core/samples.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { HEATER, open, textOf, WALLBOX } from './opened.ts';
+
+const MADE = Date.UTC(2031, 4, 5, 6);
+const PASSPHRASE = new Secret('correct horse battery staple');
+const doubt = { kind: 'copy', lostAt: { boot: '', uptime: 0, wall: MADE }, sends: 0 } as const;
+const wallboxGrant = grantOf({ appliance: WALLBOX.id, generation: 5 });
+const heaterGrant = grantOf({ appliance: HEATER.id, generation: 2, refreshToken: new Secret('another-refresh-token') });
+
+/** A store in a folder of its own. */
+function home(): Disposable & { readonly path: string; readonly store: SqliteStore } {
+  const folder = stateFolder();
+  const store = open(folder.path);
+  return {
+    path: folder.path,
+    store,
+    [Symbol.dispose]() {
+      store[Symbol.dispose]();
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+/** What a hub with two appliances is copied as. */
+async function copyOfTwo(): Promise<StateCopy> {
+  using at = home();
+  await fill(at.store);
+  return copyState(at.store, MADE);
+}
+
+async function fill(store: SqliteStore): Promise<void> {
+  for (const appliance of [WALLBOX, HEATER]) await store.addAppliance(appliance);
+  await put(store, wallboxGrant);
+  await put(store, heaterGrant);
+  await store.savePairing(pairingOf({ kind: 'waiting', link: LINK }));
+  await store.saveSetting('hub_id', 'the hub');
+  await store.saveSetting('ca_key', 'the key of the CA');
+}
+
+/** Puts a grant in place as if it had been refreshed so often. */
+async function put(store: SqliteStore, grant: ReturnType<typeof grantOf>): Promise<void> {
+  for (let generation = 1; generation <= grant.generation; generation++) {
+    expect(await store.replaceGrant({ ...grant, generation })).toBe(true);
+  }
+}
+
+async function grantsOf(store: SqliteStore) {
+  return (await store.grants()).map(({ grant }) => grant);
+}
+
+test('a copy holds what makes the hub this hub, its appliances and their grants, and no pairings', async () => {
+  expect(await copyOfTwo()).toEqual({
+    made: MADE,
+    settings: new Map([
+      ['ca_key', 'the key of the CA'],
+      ['hub_id', 'the hub'],
+    ]),
+    appliances: [WALLBOX, HEATER],
+    grants: [wallboxGrant, heaterGrant],
+  });
+});
+
+test('a copy read again is the same, and tells nothing without its passphrase', async () => {
+  const copy = await copyOfTwo();
+  const sealed = await sealWithPassphrase(writeCopy(copy), PASSPHRASE);
+  expect(readCopy(await openWithPassphrase(sealed, PASSPHRASE))).toEqual(copy);
+  expect(sealed).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\.[\w-]+\.[\w-]+$/);
+  expect(Buffer.from(sealed, 'base64url').toString('latin1')).not.toContain(WALLBOX.id);
+});
+
+describe('restoring', () => {
+  test('an empty hub makes it the one that was copied, its grants in doubt, sealed with its own key', async () => {
+    using at = home();
+    await at.store.saveSetting('hub_id', 'a young hub');
+    expect(await restoreState(at.store, await copyOfTwo())).toEqual({ restored: ['wallbox', 'heater'], kept: [] });
+    expect(await at.store.setting('hub_id')).toBe('the hub');
+    expect(await at.store.setting('ca_key')).toBe('the key of the CA');
+    expect(await at.store.appliances()).toEqual([HEATER, WALLBOX]);
+    expect(await grantsOf(at.store)).toEqual([
+      { ...wallboxGrant, doubt },
+      { ...heaterGrant, doubt },
+    ]);
+    expect(textOf(at.path)).not.toContain('another-refresh-token');
+  });
+
+  test.each([
+    ['newer', 6],
+    ['the same', 5],
+  ])('a grant at hand that is %s is kept, and said so', async (_, generation) => {
+    using at = home();
+    await at.store.addAppliance({ ...WALLBOX, secretHash: 'rotated since' });
+    const own = grantOf({ appliance: WALLBOX.id, generation, refreshToken: new Secret('of this hub') });
+    await put(at.store, own);
+    expect(await restoreState(at.store, await copyOfTwo())).toEqual({ restored: ['heater'], kept: ['wallbox'] });
+    expect(await grantsOf(at.store)).toEqual([own, { ...heaterGrant, doubt }]);
+    expect((await at.store.appliances())[1]).toMatchObject({ secretHash: 'rotated since' });
+  });
+
+  test('a grant at hand that is older is replaced, and an answer that comes for it finds another generation', async () => {
+    using at = home();
+    await at.store.addAppliance(WALLBOX);
+    await put(at.store, grantOf({ appliance: WALLBOX.id, generation: 3 }));
+    await restoreState(at.store, await copyOfTwo());
+    expect(await at.store.generation(WALLBOX.id)).toBe(5);
+    expect(await at.store.replaceGrant(grantOf({ appliance: WALLBOX.id, generation: 4 }))).toBe(false);
+  });
+
+  test('a grant that was forgotten since comes back, and no late answer is taken for its successor', async () => {
+    using at = home();
+    await at.store.addAppliance(WALLBOX);
+    await put(at.store, grantOf({ appliance: WALLBOX.id, generation: 7 }));
+    await at.store.forgetGrant(WALLBOX.id, 7);
+    expect(await restoreState(at.store, await copyOfTwo())).toMatchObject({ restored: ['wallbox', 'heater'] });
+    expect(await at.store.grant(WALLBOX.id)).toMatchObject({ grant: { generation: 9, doubt } });
+  });
+
+  test('leaves appliances alone that the copy does not have', async () => {
+    using at = home();
+    const own = { ...HEATER, id: '44444444-4444-4444-8444-444444444444', name: 'sauna' };
+    await at.store.addAppliance(own);
+    await put(at.store, grantOf({ appliance: own.id }));
+    await restoreState(at.store, await copyOfTwo());
+    expect((await at.store.appliances()).map(({ name }) => name)).toEqual(['heater', 'sauna', 'wallbox']);
+    expect(await grantsOf(at.store)).toHaveLength(3);
+  });
+
+  test('takes a name from an appliance that was never paired, and from no other', async () => {
+    using at = home();
+    const own = { ...WALLBOX, id: '44444444-4444-4444-8444-444444444444' };
+    await at.store.addAppliance(own);
+    const copy = await copyOfTwo();
+    await restoreState(at.store, copy);
+    expect(await at.store.appliances()).toEqual([HEATER, WALLBOX]);
+
+    using other = home();
+    await other.store.addAppliance(own);
+    await put(other.store, grantOf({ appliance: own.id }));
+    await expect(restoreState(other.store, copy)).rejects.toMatchObject({
+      code: 'appliance_exists',
+      message: expect.stringMatching(/appliance remove wallbox.*nothing was changed/),
+    });
+    expect(await other.store.appliances()).toEqual([own]);
+    expect(await other.store.setting('hub_id')).toBeNull();
+  });
+
+  test('is done whole or not at all', async () => {
+    using at = home();
+    const copy = await copyOfTwo();
+    const twice = { ...copy, appliances: [...copy.appliances, { ...WALLBOX, id: HEATER.id }] };
+    await expect(restoreState(at.store, twice)).rejects.toBeInstanceOf(Failure);
+    expect(await at.store.appliances()).toEqual([]);
+    expect(await at.store.setting('hub_id')).toBeNull();
+  });
+});
+
+describe('a copy that can not be used is refused in one line that repeats nothing of it', () => {
+  const sealed = copyOfTwo().then((copy) => sealWithPassphrase(writeCopy(copy), PASSPHRASE));
+
+  async function refused(copy: string, passphrase = PASSPHRASE): Promise<string> {
+    using at = home();
+    const error: unknown = await restore(at.store, copy, passphrase).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'copy_unusable' });
+    expect(await at.store.appliances()).toEqual([]);
+    const message = messageOf(error);
+    expect(message).not.toMatch(/\n|refresh-token|correct horse/);
+    return message;
+  }
+
+  test('with another passphrase', async () => {
+    expect(await refused(await sealed, new Secret('correct horse battery stable'))).toMatch(/passphrase is wrong/);
+  });
+
+  test('with a changed byte, anywhere', async () => {
+    const whole = await sealed;
+    for (const at of [30, 150, whole.length >> 1, whole.length - 3]) {
+      const changed = whole.slice(0, at) + (whole[at] === 'A' ? 'B' : 'A') + whole.slice(at + 1);
+      expect(await refused(changed)).toMatch(/damaged|no copy that/);
+    }
+    expect(await refused(whole.slice(0, -100))).toMatch(/damaged/);
+  });
+
+  test.each([[''], ['not a copy'], ['a.b.c.d.e'], ['eyJhbGciOiJkaXIifQ....']])('%j', async (copy) => {
+    expect(await refused(copy)).toMatch(/no copy that "latchkey backup" made/);
+  });
+
+  test('of a newer format', async () => {
+    expect(await refused(await sealWithPassphrase('{"format":2}', PASSPHRASE))).toMatch(/format 2.*newer Latchkey/);
+  });
+
+  test.each([['no JSON'], ['{"format":1}'], ['{"format":1,"made":0,"settings":{},"appliances":[{}],"grants":[]}']])(
+    'that holds %s',
+    async (text) => {
+      expect(await refused(await sealWithPassphrase(text, PASSPHRASE))).toMatch(/makes no sense|no JSON/);
+    },
+  );
+
+  test('that wants the hub to count for hours', async () => {
+    const header = {
+      alg: 'PBES2-HS512+A256KW',
+      enc: 'A256GCM',
+      typ: 'latchkey-copy',
+      p2c: 2_000_000_000,
+      p2s: 'c2FsdA',
+    };
+    const encoded = Buffer.from(JSON.stringify(header)).toString('base64url');
+    expect(await refused(`${encoded}.AAAA.AAAA.AAAA.AAAA`)).toMatch(/rounds of key derivation/);
+  });
+
+  test('of another kind', async () => {
+    const jwe = new CompactEncrypt(Buffer.from('{}')).setProtectedHeader({ alg: 'PBES2-HS256+A128KW', enc: 'A128GCM' });
+    expect(await refused(await jwe.encrypt(Buffer.from('a long passphrase')))).toMatch(/no copy that/);
+  });
+});
+
+test('a backup of a hub with a damaged grant holds the others', async () => {
+  using folder = stateFolder();
+  {
+    using store = open(folder.path);
+    await fill(store);
+  }
+  const database = new Database(join(folder.path, 'latchkey.db'));
+  database.exec(`UPDATE grants SET tokens = 'damaged' WHERE appliance = '${HEATER.id}'`);
+  database.close();
+  using store = open(folder.path);
+  const backup = await backUp(store, PASSPHRASE, MADE);
+  expect(backup).toMatchObject({ made: '2031-05-05T06:00:00Z', appliances: 2, grants: 1 });
+});
