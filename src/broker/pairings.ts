@@ -11,6 +11,8 @@ import { within } from './within.ts';
 const LONGEST_WAIT = 10_000;
 /** Bytes of a nonce: 128 bits. */
 const NONCE_BYTES = 16;
+/** Pairings that are open at once: each polls the portal every few seconds. */
+const MOST_OPEN = 100;
 /** How many ended pairings are remembered, so that their result page can be shown again. */
 const ENDED_REMEMBERED = 1000;
 
@@ -37,10 +39,14 @@ export class Pairings implements AsyncDisposable {
 
   /**
    * Starts a pairing; one that is open for the appliance is replaced by it.
-   * @throws Failure as the store
+   * @throws Failure `not_allowed` where too many are open, or as the store
    */
   async begin({ id, portal, scope }: Appliance): Promise<PairingRun> {
     const { random, clock } = this.#context.surroundings;
+    const others = [...this.#byAppliance].filter(([other, run]) => other !== id && run.pairing.step.kind !== 'ended');
+    if (others.length >= MOST_OPEN) {
+      throw new Failure('not_allowed', `${MOST_OPEN} pairings are open: wait until one of them has ended`);
+    }
     const pairing: Pairing = {
       id: random.uuid(),
       appliance: id,

@@ -1,11 +1,20 @@
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
+import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
 import { answerFailures } from './failures.ts';
 import type { FailureAnswer } from './messages.ts';
 import { servePairingEvents } from './pairing-events.ts';
 import { serveAdministration } from './routes.ts';
 import { placeSocket } from './socket-file.ts';
+
+/** Bounds for clients of the socket: each follower of a pairing holds a connection as long as the pairing lasts. */
+const MOST_CONNECTIONS = 100;
+/** Requests of one connection that are worked on at a time. */
+const MOST_UNDER_WAY = 32;
+/** ms for a request's head, and for all of it; they are looked at once an interval. */
+const PATIENCE = { headersTimeout: 10_000, connectionsCheckingInterval: 5000 };
+const LONGEST_REQUEST = 300_000;
 
 /** What {@link serveControl} takes. */
 export interface ControlServerOptions {
@@ -30,6 +39,8 @@ export async function serveControl(options: ControlServerOptions): Promise<Contr
   const { path, administration, log, group = 'latchkey-admin' } = options;
   const app: FastifyInstance = fastify({
     bodyLimit: 65_536,
+    http: PATIENCE,
+    requestTimeout: LONGEST_REQUEST,
     exposeHeadRoutes: false,
     forceCloseConnections: true,
     // As long as node lets a request's head be: a name that is too long is for the hub to refuse, in its own words.
@@ -38,6 +49,8 @@ export async function serveControl(options: ControlServerOptions): Promise<Contr
       void reply.code(400).send({ code: 'request_invalid', message: error.message } satisfies FailureAnswer);
     },
   });
+  app.server.maxConnections = MOST_CONNECTIONS;
+  boundRequestsUnderWay(app.server, MOST_UNDER_WAY);
   app.removeContentTypeParser('text/plain');
   answerFailures(app, log);
   serveAdministration(app, administration);

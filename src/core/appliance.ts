@@ -31,6 +31,9 @@ export function checkName(name: string): string {
 /** RFC 6749 section 3.3: scope-token = 1*( %x21 / %x23-5B / %x5D-7E ). */
 const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
+/** Characters of a scope: it is part of every token request and of every hand-out. */
+const LONGEST_SCOPE = 1000;
+
 /**
  * Takes a scope as a person writes it: names with spaces between them. An empty one counts as none.
  * @throws Failure `scope_invalid`
@@ -44,7 +47,11 @@ export function checkScope(scope: string | null | undefined): string | null {
       `the scope ${JSON.stringify(odd.slice(0, 80))} has a character that scopes can't have: use names such as "Monitoring RemoteControl", without quotes, backslashes or accents`,
     );
   }
-  return names.length === 0 ? null : [...new Set(names)].join(' ');
+  const text = [...new Set(names)].join(' ');
+  if (text.length > LONGEST_SCOPE) {
+    throw new Failure('scope_invalid', `the scope has ${text.length} characters: at most ${LONGEST_SCOPE} are taken`);
+  }
+  return names.length === 0 ? null : text;
 }
 
 /** Whether two scopes name the same things: their order means nothing (RFC 6749, 3.3). */

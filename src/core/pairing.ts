@@ -61,9 +61,12 @@ export type PairingEvent =
   | { readonly kind: 'failed'; readonly reason: FailureReason }
   | { readonly kind: 'deadline' };
 
+/** Codes that are exchanged for one pairing: who has its link or its nonce may bring any number. */
+const MOST_CODES = 100;
+
 /**
  * The pairing after an event, or the very same pairing where the event does not apply: a second code beside the one
- * being exchanged, a code that was spent, anything after the end.
+ * being exchanged, a code that was spent, one too many, anything after the end.
  */
 export function advance(pairing: Pairing, event: PairingEvent): Pairing {
   const { step } = pairing;
@@ -73,6 +76,7 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
       return step.kind === 'asking' ? { ...pairing, step: { kind: 'waiting', link: event.link } } : pairing;
     case 'code':
       if (step.kind !== 'waiting' || pairing.spentCodes.includes(event.hash)) return pairing;
+      if (pairing.spentCodes.length >= MOST_CODES) return pairing;
       return {
         ...pairing,
         spentCodes: [...pairing.spentCodes, event.hash],

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { homedir, hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
@@ -7,6 +7,7 @@ import * as v from 'valibot';
 import { Failure } from '../core/failure.ts';
 import type { Replay } from '../core/refresh.ts';
 import type { Secret } from '../core/secret.ts';
+import { readBounded } from './bounded-file.ts';
 import { configurationSchema, keysIn, NOT_YET } from './configuration-schema.ts';
 import { overriding, type RawTable, withEnvironment } from './environment.ts';
 import { readSecret } from './secret-file.ts';
@@ -48,6 +49,8 @@ export interface Configuration {
 
 /** Where the configuration is when nobody names a file. */
 const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
+/** Bytes of the configuration, and of a file with CAs. */
+const LARGEST_FILE = 1 << 20;
 
 /**
  * Reads and checks the configuration. Relative paths in it are relative to the file.
@@ -158,13 +161,14 @@ function locate(file: string | undefined, env: NodeJS.ProcessEnv): { path: strin
 
 async function readTable(path: string, named: boolean): Promise<RawTable> {
   try {
-    return parse(await readFile(path, 'utf8'));
+    return parse(await readBounded(path, LARGEST_FILE));
   } catch (cause) {
     if (!named && cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return {};
     if (cause instanceof TomlError) {
       const [reason] = cause.message.split('\n');
       throw new Failure('config_invalid', `${path}, line ${cause.line}: ${reason}`);
     }
+    if (cause instanceof RangeError) throw new Failure('config_invalid', `the configuration ${path}: ${cause.message}`);
     throw new Failure(
       'config_invalid',
       `the configuration ${path} can't be read: name one that is there and that this user may read`,
@@ -181,7 +185,7 @@ function defaultStateDirectory(env: NodeJS.ProcessEnv): string {
 async function readCa(file: string, directory: string): Promise<string[]> {
   if (file === '') return [];
   const path = resolve(directory, file);
-  const pem = await readFile(path, 'utf8').catch(() => null);
+  const pem = await readBounded(path, LARGEST_FILE).catch(() => null);
   if (pem?.includes('-----BEGIN CERTIFICATE-----')) return [pem];
   throw new Error(
     `${path} ${(await stat(path).catch(() => null)) === null ? 'is not there' : 'holds no PEM certificate'}`,

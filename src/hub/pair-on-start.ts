@@ -1,6 +1,7 @@
 import type { Appliances } from '../broker/appliances.ts';
 import type { Grants } from '../broker/grants.ts';
 import type { Pairings } from '../broker/pairings.ts';
+import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 
 /**
@@ -11,7 +12,12 @@ export async function pairOnStart(appliances: Appliances, grants: Grants, pairin
   for (const appliance of appliances.list()) {
     if (grants.get(appliance.id) !== undefined) continue;
     const open = pairings.ofAppliance(appliance.id);
-    const run = open !== undefined && open.pairing.step.kind !== 'ended' ? open : await pairings.begin(appliance);
+    const isOpen = open !== undefined && open.pairing.step.kind !== 'ended';
+    const run = isOpen ? open : await pairings.begin(appliance).catch((error: unknown) => messageOf(error));
+    if (typeof run === 'string') {
+      log.warn('pairing could not be begun', { appliance: appliance.name, error: run });
+      continue;
+    }
     let told = '';
     const tell = () => {
       const { step } = run.pairing;

@@ -1,6 +1,10 @@
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Secret } from '../core/secret.ts';
+import { readBounded } from './bounded-file.ts';
+
+/** Bytes of a secret's file. */
+const LARGEST_SECRET = 65_536;
 
 /**
  * Reads a secret from a file that nobody else can read, or from a systemd credential. One trailing newline is dropped.
@@ -10,7 +14,7 @@ import { Secret } from '../core/secret.ts';
  */
 export async function readSecret(file: string, directory: string, credentials: string | undefined): Promise<Secret> {
   const credential = credentials === undefined || file.includes('/') ? null : join(credentials, file);
-  const fromSystemd = credential === null ? null : await readFile(credential, 'utf8').catch(() => null);
+  const fromSystemd = credential === null ? null : await readBounded(credential, LARGEST_SECRET).catch(() => null);
   if (fromSystemd !== null) return secretOf(fromSystemd, file);
   const path = resolve(directory, file);
   const found = await stat(path).catch(() => null);
@@ -20,7 +24,7 @@ export async function readSecret(file: string, directory: string, credentials: s
     const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
     throw new Error(`${path} is open to other users (mode ${mode}); allowed is 0600: chmod 600 ${path}`);
   }
-  const text = await readFile(path, 'utf8').catch((error: Error) => {
+  const text = await readBounded(path, LARGEST_SECRET).catch((error: Error) => {
     throw new Error(`${path} can't be read (${error.message})`);
   });
   return secretOf(text, path);

@@ -46,29 +46,38 @@ export async function listen<Server extends HttpServer | HttpsServer>(
 /** The open connections of each server. Its own list has none that is still in the TLS handshake. */
 const connections = new WeakMap<HttpServer, Set<Socket>>();
 
-/** Of all the connections that a server takes, one address gets a part: no device can shut the others out. */
-const MOST_FROM_ONE_ADDRESS = 250;
+/** Of all the connections that a server takes, one device gets a part: none can shut the others out. */
+const MOST_FROM_ONE_DEVICE = 250;
 
 function follow(server: HttpServer): void {
   const open = new Set<Socket>();
-  const byAddress = new Map<string, number>();
+  const byDevice = new Map<string, number>();
   connections.set(server, open);
   server.on('connection', (socket: Socket) => {
-    const address = socket.remoteAddress ?? '';
-    const count = (byAddress.get(address) ?? 0) + 1;
-    if (count > MOST_FROM_ONE_ADDRESS) {
+    const device = deviceOf(socket.remoteAddress ?? '');
+    const count = (byDevice.get(device) ?? 0) + 1;
+    if (count > MOST_FROM_ONE_DEVICE) {
       socket.destroy();
       return;
     }
-    byAddress.set(address, count);
+    byDevice.set(device, count);
     open.add(socket);
     socket.once('close', () => {
       open.delete(socket);
-      const left = (byAddress.get(address) ?? 1) - 1;
-      if (left === 0) byAddress.delete(address);
-      else byAddress.set(address, left);
+      const left = (byDevice.get(device) ?? 1) - 1;
+      if (left === 0) byDevice.delete(device);
+      else byDevice.set(device, left);
     });
   });
+}
+
+/** What counts as one device: an IPv4 address, or a whole IPv6 network (/64), of which a device may take any address. */
+export function deviceOf(address: string): string {
+  if (!address.includes(':')) return address;
+  const [left = '', right = ''] = (address.split('%')[0] ?? '').split('::');
+  const [head, tail] = [left, right].map((part) => part.split(':').filter((group) => group !== ''));
+  const zeros = Array.from({ length: 8 - (head?.length ?? 0) - (tail?.length ?? 0) }, () => '0');
+  return [...(head ?? []), ...zeros, ...(tail ?? [])].slice(0, 4).join(':');
 }
 
 /** Requests under way get so long to end, in ms. */

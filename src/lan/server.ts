@@ -6,6 +6,7 @@ import type { Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
+import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
 import { serveCallback } from './callback.ts';
 import { isOwnHost } from './host-check.ts';
 import { close, listen } from './listeners.ts';
@@ -52,6 +53,8 @@ const PATIENCE = {
 };
 const TLS_PATIENCE = { ...PATIENCE, handshakeTimeout: 10_000, minVersion: 'TLSv1.2' } as const;
 const MOST_CONNECTIONS = 1000;
+/** Requests of one connection that are worked on, or whose answers nobody reads, at a time. */
+const MOST_UNDER_WAY = 32;
 /** What is given up on is told why, and gets so long to read it, in ms. */
 const LINGER = 1000;
 
@@ -172,6 +175,7 @@ const REFUSALS: Readonly<Record<string, readonly [status: string, text: string]>
 /** A request that is no HTTP gets a status, and nobody takes all the connections. */
 function guarded<S extends Server>(server: S, timers: Timers): S {
   server.maxConnections = MOST_CONNECTIONS;
+  boundRequestsUnderWay(server, MOST_UNDER_WAY);
   server.on('clientError', (error: Error & { code?: string }, socket: Duplex) => {
     const [status, text] = REFUSALS[error.code ?? ''] ?? ['400 Bad Request', UNREADABLE];
     const headers = `connection: close\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${text.length}`;

@@ -49,3 +49,8 @@ test('two scopes are the same whatever their order and repetitions, and differen
   expect(sameScope(null, 'Monitoring')).toBe(false);
   expect(sameScope('monitoring', 'Monitoring')).toBe(false);
 });
+
+test('a scope has at most 1000 characters', () => {
+  expect(checkScope('a'.repeat(1000))).toHaveLength(1000);
+  expect(() => checkScope('a'.repeat(1001))).toThrow(/1001 characters/);
+});

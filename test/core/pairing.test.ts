@@ -130,3 +130,10 @@ test('polls are 5 to 10 s apart for every interval allowed, unless the portal as
   );
   expect(pollDelay(5 * SECOND, null, 1)).toBeGreaterThan(pollDelay(5 * SECOND, null, 0));
 });
+
+test('a hundred codes are exchanged for one pairing, and no more', () => {
+  const spent = (count: number) => Array.from({ length: count }, (_, i) => `hash-${i}`);
+  expect(advance(pairingOf(steps.waiting, { spentCodes: spent(99) }), events.code).step.kind).toBe('exchanging');
+  const full = pairingOf(steps.waiting, { spentCodes: spent(100) });
+  expect(advance(full, events.code)).toBe(full);
+});

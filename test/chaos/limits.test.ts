@@ -1,0 +1,168 @@
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { connect as connectPlain, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectSecure } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { loadConfiguration } from '../../src/hub/configuration.ts';
+import { deviceOf } from '../../src/lan/listeners.ts';
+import { basic, FORM, HubClient } from '../lan/wire.ts';
+import { temporaryFolder } from '../project/checkout.ts';
+import { ask, pairFleet, rememberIssued } from '../reliability/fleet.ts';
+import { HubProcess } from '../support/hub-process.ts';
+
+/** The bounds that no other test is about: docs/reliability.md lists them all. */
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+let client: HubClient;
+let wallbox: CredentialsAnswer;
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator({ tokenLifetime: 20 }));
+  hub = parts.use(await HubProcess.start({ emulator }));
+  client = parts.use(await HubClient.of(hub));
+  [wallbox = expect.fail()] = await pairFleet(hub, emulator, ['wallbox']);
+});
+
+afterAll(async () => {
+  rememberIssued(emulator);
+  await parts.disposeAsync();
+});
+
+async function expectAlive(): Promise<void> {
+  expect((await client.http('/ca.pem')).status).toBe(200);
+  expect((await client.token('grant_type=client_credentials', { authorization: basic(wallbox) })).status).not.toBe(500);
+  expect((await ask(hub, (control) => control.status())).appliances.length).toBeGreaterThan(0);
+}
+
+/** Resolves when the other side has ended the connection, with an error or without. */
+function cut(socket: Socket): Promise<unknown> {
+  socket.on('error', () => undefined);
+  return socket.destroyed ? Promise.resolve() : new Promise((resolve) => socket.once('close', resolve));
+}
+
+describe('connections', () => {
+  it('of all devices together: the others are refused until some are closed', async () => {
+    const open = (localAddress: string) =>
+      connectPlain({ host: '127.0.0.1', port: hub.httpPort, localAddress }).on('error', () => undefined);
+    const sockets = [2, 3, 4, 5].flatMap((device) => Array.from({ length: 250 }, () => open(`127.0.0.${device}`)));
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    await cut(open('127.0.0.6').resume());
+    for (const socket of sockets) socket.destroy();
+    await vi.waitFor(expectAlive, 10_000);
+  });
+
+  it('of one device count together, whichever address of its IPv6 network it takes', () => {
+    expect(deviceOf('192.168.1.7')).toBe('192.168.1.7');
+    expect(deviceOf('fd77::1')).toBe(deviceOf('fd77:0:0:0:aaaa:bbbb:cccc:dddd'));
+    expect(deviceOf('fe80::1%eth0')).toBe(deviceOf('fe80::2%eth0'));
+    expect(deviceOf('fd77:0:0:1::1')).not.toBe(deviceOf('fd77::1'));
+    expect(deviceOf('::1')).not.toBe(deviceOf('fd77::1'));
+  });
+
+  it('are kept for 65 s between two requests, and say so', async () => {
+    expect((await client.http('/ca.pem')).headers['keep-alive']).toBe('timeout=65');
+  });
+
+  it('to the control socket are a hundred at once', async () => {
+    const path = join(hub.directory, 'state/control.sock');
+    const sockets = Array.from({ length: 100 }, () => connectPlain(path));
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    await cut(connectPlain(path).resume());
+    for (const socket of sockets) socket.destroy();
+    await vi.waitFor(expectAlive, 10_000);
+  });
+});
+
+describe.concurrent('one connection', () => {
+  it('has no more than 32 requests under way: it is cut, and the hub works on', { timeout: 60_000 }, async () => {
+    const lamp = await ask(hub, (control) => control.addAppliance('lamp', null, null));
+    const body = 'grant_type=client_credentials';
+    const request = `POST /oauth/token HTTP/1.1\r\nhost: localhost\r\nauthorization: ${basic(lamp)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+    const socket = connectSecure({ host: '127.0.0.1', port: hub.httpsPort, ca: client.ca });
+    await once(socket, 'secureConnect');
+    socket.resume().write(request.repeat(200));
+    await cut(socket);
+    await expectAlive();
+  });
+
+  it('that sends and never reads an answer is cut', { timeout: 90_000 }, async () => {
+    const socket = connectPlain({ host: '127.0.0.1', port: hub.httpPort }).pause();
+    let gone = false;
+    void cut(socket).then(() => {
+      gone = true;
+    });
+    await once(socket, 'connect');
+    // One after the other, so that none is too many; until nothing more goes through.
+    while (socket.write('GET /ca.pem HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(8)) && !gone) await sleep(2);
+    await vi.waitFor(
+      () => {
+        socket.write('G');
+        expect(gone).toBe(true);
+      },
+      { timeout: 60_000, interval: 500 },
+    );
+    await expectAlive();
+  });
+
+  it('to the control socket that never ends its head is cut', { timeout: 60_000 }, async () => {
+    const socket = connectPlain(join(hub.directory, 'state/control.sock')).resume();
+    socket.write('GET /v1/status HTTP/1.1\r\nhost: hub\r\nx: ');
+    await cut(socket);
+    await expectAlive();
+  });
+});
+
+describe('pairings', () => {
+  it('are open for a hundred appliances at once; when one has ended, there is room', { timeout: 60_000 }, async () => {
+    await using portal = await startEmulator();
+    await using busy = await HubProcess.start({ emulator: portal });
+    await ask(busy, async (control) => {
+      for (let i = 0; i <= 100; i++) await control.addAppliance(`appliance-${i}`, null, null);
+      for (let i = 0; i < 100; i++) await control.pair(`appliance-${i}`);
+      await expect(control.pair('appliance-100')).rejects.toMatchObject({ code: 'not_allowed' });
+      await control.pair('appliance-7');
+      await control.unpair('appliance-7');
+      await control.pair('appliance-100');
+      const { appliances } = await control.status();
+      expect(appliances.filter(({ state }) => state === 'pairing')).toHaveLength(100);
+    });
+  });
+});
+
+describe('files', () => {
+  it.each(['/dev/zero', 'large'])(
+    'of a configuration that does not end, or is too large, are not read (%s)',
+    async (name) => {
+      using folder = temporaryFolder();
+      const file = join(folder.path, 'large');
+      await writeFile(file, '#'.repeat(1_048_577));
+      const loading = loadConfiguration(name === 'large' ? file : name, {});
+      await expect(loading).rejects.toMatchObject({
+        code: 'config_invalid',
+        message: expect.stringContaining('larger than 1048576 bytes'),
+      });
+    },
+  );
+
+  it('of a secret and of a CA have a bound, too', async () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, 'latchkey.toml');
+    const portal =
+      '[portals.home]\nbase_url = "https://a.example"\nfrontend_url = "https://b.example"\nclient_id = "0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90"\n';
+    await writeFile(join(folder.path, 'secret'), 'planted-secret-'.repeat(10_000), { mode: 0o600 });
+    await writeFile(file, `${portal}client_secret_file = "secret"\n`);
+    const loading = loadConfiguration(file, {});
+    await expect(loading).rejects.toMatchObject({
+      message: expect.stringMatching(/client_secret_file: .+larger than 65536 bytes/),
+    });
+    await expect(loading).rejects.not.toMatchObject({ message: expect.stringContaining('planted-secret') });
+    await writeFile(join(folder.path, 'secret'), 'planted-secret', { mode: 0o600 });
+    await writeFile(file, `${portal}client_secret_file = "secret"\nca_file = "/dev/zero"\n`);
+    await expect(loadConfiguration(file, {})).rejects.toMatchObject({ message: expect.stringContaining('ca_file') });
+  });
+});
