@@ -1,0 +1,130 @@
+// Requests over raw sockets: pipelined, in pieces, half, and left lying.
+import { connect, type Socket } from 'node:net';
+import type { FuzzRequest } from './requests.ts';
+
+/** An answer, head and body, in Latin-1. */
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** What came of requests on one connection. */
+export interface Exchanged {
+  readonly got: readonly Answer[];
+  /** The emulator said that it would close, or began an answer without an end: no more answers are due. */
+  readonly closed: boolean;
+  readonly how: string;
+}
+
+/** Milliseconds for all answers of a connection, where they must come; and where there may be none. */
+const PATIENCE = 30_000;
+const IMPATIENCE = 300;
+
+/** Connections that are left open at a time; then the oldest is reset. */
+const LEFT = 64;
+const left: Socket[] = [];
+
+/** Resets all connections that were left open. */
+export function dropLeft(): void {
+  for (const socket of left.splice(0)) socket.resetAndDestroy();
+}
+
+/** Sends requests on one connection and takes their answers; those that are not sound have one of their own. */
+export function exchange(
+  origin: string,
+  requests: readonly FuzzRequest[],
+  patience = requests[0]?.sound === true ? PATIENCE : IMPATIENCE,
+): Promise<Exchanged> {
+  const { hostname, port } = new URL(origin);
+  const sound = requests[0]?.sound === true;
+  const given = requests[0]?.given ?? 'up';
+  return new Promise((resolve) => {
+    const got: Answer[] = [];
+    let received = '';
+    let closed = false;
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    const limit = setTimeout(() => done('it took too long'), patience);
+    const done = (how: string) => {
+      clearTimeout(limit);
+      if (how === LEFT_OPEN) keep(socket);
+      else if (how === RESET) socket.resetAndDestroy();
+      else socket.destroy();
+      resolve({ got, closed, how });
+    };
+    socket.setEncoding('latin1');
+    socket.on('connect', async () => {
+      await write(socket, requests);
+      if (given === 'left') return done(LEFT_OPEN);
+      if (given === 'reset') return setImmediate(done, RESET);
+      // So that the emulator does not wait for the rest of a request that has none.
+      if (!sound) socket.end();
+    });
+    socket.on('data', (chunk) => {
+      received += chunk;
+      for (;;) {
+        const answer = takeAnswer(received, requests[got.length]?.method ?? 'GET');
+        if (answer === null) break;
+        received = received.slice(answer.length);
+        if (answer.status < 200) continue;
+        closed ||= answer.last;
+        got.push({ status: answer.status, text: answer.text });
+        if (answer.endless) return done(got.length % 3 === 0 ? LEFT_OPEN : RESET);
+        if (got.length === requests.length || answer.last) return done('answered');
+      }
+    });
+    socket.on('error', (error) => done(String(error)));
+    socket.on('close', () => done('the connection was closed'));
+  });
+}
+
+const LEFT_OPEN = 'left open';
+const RESET = 'reset';
+
+/** Leaves a connection open and unread. */
+function keep(socket: Socket): void {
+  socket.removeAllListeners('data').removeAllListeners('close').pause();
+  left.push(socket);
+  if (left.length > LEFT) left.shift()?.resetAndDestroy();
+}
+
+async function write(socket: Socket, requests: readonly FuzzRequest[]): Promise<void> {
+  const [first] = requests;
+  if (first === undefined) return;
+  if (first.pieces === 1) {
+    socket.write(requests.map(({ bytes }) => bytes).join(''), 'latin1');
+  } else {
+    const size = Math.ceil(first.bytes.length / first.pieces);
+    for (let at = 0; at < first.bytes.length && socket.writable; at += size) {
+      socket.write(first.bytes.slice(at, at + size), 'latin1');
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+/** The first answer in what was received, or null where it is not whole. */
+function takeAnswer(received: string, method: string) {
+  const end = received.indexOf('\r\n\r\n');
+  if (end === -1) return null;
+  const head = received.slice(0, end);
+  const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1] ?? 599);
+  const bodiless = method === 'HEAD' || status < 200 || status === 204 || status === 304;
+  const endless = !bodiless && /^content-type: text\/event-stream/im.test(head);
+  const length = endless ? received.length : bodiless ? end + 4 : wholeLength(received, head, end + 4);
+  if (received.length < length) return null;
+  const last = endless || /^connection: close/im.test(head);
+  return { status, length, text: received.slice(0, length), last, endless };
+}
+
+/** How long an answer is with its body; past all that was received where that can't be told yet. */
+function wholeLength(received: string, head: string, bodyAt: number): number {
+  if (!/^transfer-encoding: chunked/im.test(head)) {
+    return bodyAt + Number(/^content-length: (\d+)/im.exec(head)?.[1] ?? 0);
+  }
+  for (let at = bodyAt; ; ) {
+    const line = received.indexOf('\r\n', at);
+    if (line === -1) return Number.POSITIVE_INFINITY;
+    const size = Number.parseInt(received.slice(at, line), 16);
+    at = line + 2 + size + 2;
+    if (!(size > 0)) return at;
+  }
+}

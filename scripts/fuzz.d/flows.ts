@@ -1,0 +1,129 @@
+// What a good client does: the flows before, between and after the requests of the fuzz.
+import type { Facts } from './facts.ts';
+
+/** A running emulator with two clients and two users; the second of each is the victim, and nothing of it is ever sent. */
+export interface Target {
+  readonly baseUrl: string;
+  readonly frontendUrl: string;
+  readonly clients: readonly [Credentials, Credentials];
+  readonly users: readonly [Credentials, Credentials];
+}
+
+interface Credentials {
+  readonly id: string;
+  readonly secret: string;
+}
+
+/** What a part of a run begins with. */
+export interface Beginning {
+  /** What the attacker knows. */
+  readonly facts: Facts;
+  /** The victim's, which must not be in any answer. */
+  readonly secrets: readonly string[];
+}
+
+/** The attacker's own flows, and a victim whose secrets must stay its own; on an emulator that knows nothing else. */
+export async function begin(target: Target): Promise<Beginning> {
+  await reset(target);
+  const [own, victim] = target.clients;
+  const [user, person] = target.users;
+  const first = await flow(target, own, user.id);
+  const refreshed = await refresh(target, own, first.refresh_token);
+  const waiting = await login(target, own, user.id);
+  const begun = await config(target, own);
+  await (await fetch(begun.authorizeUrl)).text();
+  const { grants } = (await good(await fetch(`${target.baseUrl}/_emulator/grants`))) as { grants: { id: string }[] };
+  const held = await flow(target, victim, person.id);
+  const arrived = await login(target, victim, person.id);
+  return {
+    facts: {
+      baseUrl: target.baseUrl,
+      clientId: own.id,
+      clientSecret: own.secret,
+      victimId: victim.id,
+      user: user.id,
+      password: user.secret,
+      states: [first.state, waiting.state, begun.state, begun.state],
+      codes: [first.code, waiting.code],
+      accessTokens: [first.access_token, refreshed.access_token],
+      refreshTokens: [first.refresh_token, refreshed.refresh_token],
+      grants: grants.map(({ id }) => id),
+      faults: ['1', '2'],
+      victimPayload: arrived.state.split('.')[1] ?? '',
+    },
+    secrets: [victim.secret, person.secret, held.access_token, held.refresh_token, arrived.code, arrived.state],
+  };
+}
+
+/** @throws Error where a good client would no longer be served */
+export async function goodFlow(target: Target): Promise<void> {
+  await reset(target);
+  const [own] = target.clients;
+  const again = await flow(target, own, target.users[0].id);
+  const { access_token } = await refresh(target, own, again.refresh_token);
+  const headers = { authorization: `Bearer ${access_token}` };
+  await good(await fetch(`${target.baseUrl}/api/whoami`, { headers }));
+}
+
+/** All that was issued, all faults, settings and the clock: as at the start. */
+export async function reset(target: Target): Promise<void> {
+  await good(await call(`${target.baseUrl}/_emulator/reset`, {}));
+}
+
+/** The settings in force, as a change to them would have it. */
+export async function settings(target: Target): Promise<unknown> {
+  return await good(await fetch(`${target.baseUrl}/_emulator/settings`));
+}
+
+export async function changeSettings(target: Target, change: unknown): Promise<void> {
+  await good(await call(`${target.baseUrl}/_emulator/settings`, change, 'PATCH'));
+}
+
+interface Tokens {
+  readonly access_token: string;
+  readonly refresh_token: string;
+}
+
+async function config(target: Target, client: Credentials) {
+  const answer = await fetch(`${target.baseUrl}/external/oauth2helper/config/${client.id}`, { method: 'POST' });
+  const { code_url, authorize_url } = (await good(answer)) as { code_url: string; authorize_url: string };
+  return {
+    codeUrl: code_url,
+    authorizeUrl: authorize_url,
+    state: new URL(code_url).searchParams.get('state') ?? '',
+  };
+}
+
+async function login(target: Target, client: Credentials, user: string): Promise<{ state: string; code: string }> {
+  const { state, codeUrl } = await config(target, client);
+  await good(await call(`${target.baseUrl}/_emulator/login`, { state, user }));
+  const { code } = (await good(await fetch(codeUrl))) as { code: string };
+  return { state, code };
+}
+
+async function flow(
+  target: Target,
+  client: Credentials,
+  user: string,
+): Promise<Tokens & { state: string; code: string }> {
+  const { state, code } = await login(target, client, user);
+  return { state, code, ...(await tokens(target, client, { grant_type: 'authorization_code', code })) };
+}
+
+function refresh(target: Target, client: Credentials, refresh_token: string): Promise<Tokens> {
+  return tokens(target, client, { grant_type: 'refresh_token', refresh_token });
+}
+
+async function tokens(target: Target, client: Credentials, form: Record<string, string>): Promise<Tokens> {
+  const body = new URLSearchParams({ ...form, client_id: client.id, client_secret: client.secret });
+  return (await good(await fetch(`${target.frontendUrl}/sso/token`, { method: 'POST', body }))) as Tokens;
+}
+
+function call(url: string, body: unknown, method = 'POST'): Promise<Response> {
+  return fetch(url, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+}
+
+async function good(answer: Response): Promise<unknown> {
+  if (answer.status !== 200) throw new Error(`${answer.url.split('?')[0]} answered ${answer.status}`);
+  return await answer.json();
+}

@@ -1,0 +1,67 @@
+// The emulator's own description says which endpoints there are and what they take: that is what a run has to reach.
+
+/** One endpoint and method of the description, and what of it was reached. */
+export interface Operation {
+  /** Such as `POST /sso/token`. */
+  readonly name: string;
+  /** Requests that were answered below 400. */
+  good: number;
+  /** Parameters and members of bodies that no request has carried yet. */
+  readonly unsent: Set<string>;
+}
+
+interface Schema {
+  readonly properties?: Readonly<Record<string, unknown>>;
+  readonly oneOf?: readonly Schema[];
+}
+
+interface Described {
+  readonly parameters?: readonly { readonly name: string; readonly in: string }[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> };
+}
+
+const VERBS = ['get', 'post', 'put', 'patch', 'delete'];
+
+/** The operations of a running emulator. */
+export class Operations {
+  readonly all: readonly Operation[];
+  readonly #paths: readonly { readonly method: string; readonly pattern: RegExp; readonly operation: Operation }[];
+
+  /** @param description the emulator's OpenAPI document */
+  constructor(description: unknown) {
+    const { paths } = description as { paths: Record<string, Record<string, Described>> };
+    this.#paths = Object.entries(paths).flatMap(([path, item]) =>
+      VERBS.flatMap((verb) => {
+        const described = item[verb];
+        if (described === undefined) return [];
+        const method = verb.toUpperCase();
+        const pattern = new RegExp(`^${path.replaceAll(/[.]/g, '\\.').replaceAll(/\{[^}]+\}/g, '[^/]+')}$`);
+        return {
+          method,
+          pattern,
+          operation: { name: `${method} ${path}`, good: 0, unsent: new Set(taken(described)) },
+        };
+      }),
+    );
+    this.all = this.#paths.map(({ operation }) => operation);
+  }
+
+  /** The name of the operation that a request is for, or of none. */
+  count(request: { readonly method: string; readonly path: string; readonly bytes: string }, status: number): string {
+    const [path = ''] = request.path.split('?');
+    const found = this.#paths.find(({ method, pattern }) => method === request.method && pattern.test(path))?.operation;
+    if (found === undefined) return 'no endpoint';
+    if (status < 400) found.good += 1;
+    for (const name of found.unsent) if (request.bytes.includes(name)) found.unsent.delete(name);
+    return found.name;
+  }
+}
+
+function taken({ parameters = [], requestBody }: Described): string[] {
+  const inBody = Object.values(requestBody?.content ?? {}).flatMap(({ schema }) => members(schema));
+  return [...parameters.filter((one) => one.in !== 'path').map(({ name }) => name), ...inBody];
+}
+
+function members({ properties = {}, oneOf = [] }: Schema): string[] {
+  return [...Object.keys(properties), ...oneOf.flatMap(members)];
+}
