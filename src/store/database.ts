@@ -8,6 +8,9 @@ const FULL = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
 /** SQLITE_ERROR: the schema is not what the version says. */
 const DAMAGED = /^SQLITE_(CORRUPT|NOTADB|ERROR|MISMATCH)/;
 
+/** Pages of 4 KiB that the journal holds before they are moved to the database: some ten refreshes. */
+const JOURNAL_PAGES = 64;
+
 /**
  * Opens the database for good, making or migrating it: WAL with `synchronous=FULL`, locked as long as it is open.
  * @throws Failure `store_unreadable`, `store_unwritable`
@@ -21,6 +24,8 @@ export function openDatabase(files: StoreFiles): Database.Database {
       database.pragma('locking_mode = EXCLUSIVE');
       database.pragma('journal_mode = WAL');
       database.pragma('synchronous = FULL');
+      // The journal takes its room beside the ballast, and what it holds is lost with it: it is kept short.
+      database.pragma(`wal_autocheckpoint = ${JOURNAL_PAGES}`);
       database.pragma('foreign_keys = ON');
       migrate(database);
       return database;

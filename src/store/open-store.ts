@@ -5,7 +5,7 @@ import Database from 'better-sqlite3';
 import { Failure, messageOf } from '../core/failure.ts';
 import { inMemory, openDatabase } from './database.ts';
 import { migrate } from './migrations.ts';
-import { canMend, type DailyCopy, type Rebuilt, rebuild } from './rebuild.ts';
+import { canMend, type DailyCopy, isBehind, type Rebuilt, rebuild } from './rebuild.ts';
 import { type Salvage, salvage } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
 import { type OpenedDatabase, SqliteStore } from './sqlite-store.ts';
@@ -138,10 +138,13 @@ class Opening {
   }
 
   async #judge(found: Found): Promise<OpenedDatabase> {
-    const { live, left, damage, unwritable } = found;
+    const { live, unwritable } = found;
+    const copy = await this.#dailyCopy();
+    const behind = found.left !== null && copy !== null && isBehind(found.left, copy.salvage);
+    const damage = found.damage ?? (behind ? 'it is older than its daily copy' : null);
+    const left = found.left && { ...found.left, damage };
     const sound = left !== null && damage === null;
     if (sound && left.unreadable.size === 0) return this.#asItIs(found);
-    const copy = await this.#dailyCopy();
     if (left !== null && left.opened === 0 && left.unreadable.size > 0 && (copy?.salvage.opened ?? 0) === 0) {
       throw new Failure(
         'store_key_wrong',

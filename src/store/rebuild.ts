@@ -62,6 +62,19 @@ export function rebuild({ left, copy }: Sources): Rebuilt {
   return { database, fromCopy, lost };
 }
 
+/** Whether a database that is sound has less in it than its copy: it was put back, or lost its journal. */
+export function isBehind(left: Salvage, copy: Salvage): boolean {
+  return (
+    [...copy.settings.keys()].some((name) => !left.settings.has(name)) ||
+    [...copy.grants.values()].some((row) => isNewer(row, left.grants.get(row.appliance)))
+  );
+}
+
+/** An appliance that was removed has no grant any more, which says nothing. */
+function isNewer(copied: AnyGrantRow, own: AnyGrantRow | undefined): boolean {
+  return own !== undefined && copied.generation > own.generation;
+}
+
 /** Whether the copy has a readable row in place of one that can't be read. */
 export function canMend(left: Salvage, copy: Salvage): boolean {
   return [...left.unreadable].some((row) => {
@@ -80,7 +93,9 @@ function chosenGrants({ left, copy }: Sources): { row: AnyGrantRow; older: boole
     const key = `grants/${appliance}`;
     const own = left?.grants.get(appliance);
     const copied = copy?.salvage.grants.get(appliance);
-    if (own !== undefined && !left?.unreadable.has(key)) return [{ row: own, older: false }];
+    const useful = copied !== undefined && !copy?.salvage.unreadable.has(key);
+    const ownCounts = own !== undefined && !left?.unreadable.has(key);
+    if (ownCounts && !(useful && isNewer(copied, own))) return [{ row: own, older: false }];
     if (copied === undefined || copy === null || copy.salvage.unreadable.has(key)) {
       return own === undefined ? [] : [{ row: own, older: false }];
     }

@@ -113,8 +113,12 @@ export class SqliteStore implements Store, Disposable {
     return this.#transaction(put);
   }
 
-  /** Copies the whole database as it is now to another file. */
+  /**
+   * Copies the whole database as it is now to another file, and moves the journal to the database: so a database that
+   * has less than its copy has lost something.
+   */
   async copyDatabase(path: string): Promise<void> {
+    this.#guarded(() => this.#opened.database.pragma('wal_checkpoint(TRUNCATE)'));
     await this.#opened.database.backup(path);
   }
 

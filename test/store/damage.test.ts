@@ -230,6 +230,36 @@ describe('with a daily copy', () => {
     expect(await readAll(folder.path)).toMatchObject({ appliances: [HEATER], grants: [{ appliance: HEATER.id }] });
   });
 
+  test.each([
+    ['an older one was put in its place', (_folder: string, older: Buffer) => older],
+    ['it was started anew', () => null],
+  ])('a database that is behind its copy, because %s, is put right from it', async (_, other) => {
+    using folder = await filled();
+    const file = join(folder.path, 'latchkey.db');
+    const older = readFileSync(file);
+    {
+      using store = await openAsHub(folder.path);
+      await store.replaceGrant({ ...heaterGrant, generation: 2 });
+      await writeDailyCopy(store);
+    }
+    const bytes = other(folder.path, older);
+    if (bytes === null) {
+      using young = stateFolder();
+      open(young.path)[Symbol.dispose]();
+      writeFileSync(file, readFileSync(join(young.path, 'latchkey.db')));
+    } else writeFileSync(file, bytes);
+    expect(await readAll(folder.path)).toMatchObject({
+      hub: 'the hub',
+      appliances: [HEATER, WALLBOX],
+      grants: [
+        { appliance: WALLBOX.id, generation: 1 },
+        { appliance: HEATER.id, generation: 2, doubt: { kind: 'copy' } },
+      ],
+      recovered: expect.stringContaining('it is older than its daily copy'),
+    });
+    expect(damagedFiles(folder.path)).toHaveLength(1);
+  });
+
   test('what can be read of a damaged database counts more than the copy', async () => {
     using folder = await copied();
     spoil(folder.path, 'settings');
