@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError, type Option } from 'commander';
-import { parse, TomlError } from 'smol-toml';
 
 /** Flags that say how to run the command, not what with. */
 const FLAGS_ONLY = ['options', 'json', 'help'];
@@ -34,6 +33,7 @@ function keyOf(option: Option): string {
 }
 
 async function read(file: string, refuse: (text: string) => never): Promise<object> {
+  const { parse, TomlError } = await import('smol-toml');
   try {
     return parse(await readFile(file, 'utf8'));
   } catch (error) {

@@ -1,4 +1,3 @@
-import { STATUS_CODES } from 'node:http';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import type { Switches } from '../switches.ts';
@@ -16,6 +15,9 @@ export function replaceErrorBodies(app: FastifyInstance): void {
     done(null, json ? payload : errorBody(reply, kind, payload));
   });
 }
+
+/** Not imported: that evaluates all of node:http's exports, and with them loads a whole HTTP client. */
+const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** The body to send for an error instead of this JSON; sets its content type. */
 export function errorBody(reply: FastifyReply, kind: Switches['errorBody'], json: unknown): unknown {
