@@ -12,8 +12,8 @@ export const CLIENTS = [
   { id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a02', secret: 'victim-client-secret' },
 ] as const;
 export const USERS = [
-  { id: 'mallory', secret: 'attacker-password' },
-  { id: 'victoria', secret: 'victim-password' },
+  { id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1abb', secret: 'attacker-password' },
+  { id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1acc', secret: 'victim-password' },
 ] as const;
 
 /** What `latchkey emulator` is started with. */
