@@ -1,4 +1,4 @@
-import { getCACertificates } from 'node:tls';
+import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import type { CertificateDates } from '../core/certificate-dates.ts';
 import { messageOf } from '../core/failure.ts';
@@ -19,6 +19,9 @@ export type Exchange =
   | { readonly kind: 'answer'; readonly answer: PortalAnswer }
   | ({ readonly kind: 'not_sent' } & Trouble)
   | ({ readonly kind: 'no_answer' } & Trouble);
+
+/** Characters of what went wrong: a certificate's names in it may be many. */
+const LONGEST_DETAIL = 300;
 
 /** Why there is no whole answer. */
 interface Trouble {
@@ -123,7 +126,7 @@ const CERTIFICATE_DATES: Readonly<Record<string, CertificateDates>> = {
 function troubleOf(error: unknown): Trouble {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const certificate = CERTIFICATE_DATES[code];
-  return { detail: messageOf(error), ...(certificate && { certificate }) };
+  return { detail: messageOf(error).slice(0, LONGEST_DETAIL), ...(certificate && { certificate }) };
 }
 
 async function ask(
@@ -147,7 +150,16 @@ function limitsOf({ headers, body, bytes }: Limits): Client.Options {
   return { headersTimeout: headers, bodyTimeout: body, maxResponseSize: bytes, pipelining: 1 };
 }
 
+/** What was made of a portal's CAs: parsing them anew for each of many connections takes time and scatters memory. */
+const contexts = new WeakMap<string[], SecureContext>();
+
 /** Node's own CAs fall away as soon as any is named. */
-function trusting(ca: string[]): { ca?: string[] } {
-  return ca.length === 0 ? {} : { ca: [...getCACertificates('default'), ...ca] };
+function trusting(ca: string[]): { secureContext?: SecureContext } {
+  if (ca.length === 0) return {};
+  let secureContext = contexts.get(ca);
+  if (secureContext === undefined) {
+    secureContext = createSecureContext({ ca: [...getCACertificates('default'), ...ca] });
+    contexts.set(ca, secureContext);
+  }
+  return { secureContext };
 }

@@ -117,6 +117,7 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
       'hand-outs asked for': `${load.asked}, ${(load.asked / asking).toFixed(0)} a second`,
       'tokens handed out': `${status(200)}, ${load.tried} of them tried at the portal`,
       'told to come back later (503)': status(503),
+      'without an answer': load.unanswered,
       'wrong hand-outs': load.wrongs,
       'slowest answer, ms': load.slowest,
       'faults met': faultsMet,
@@ -130,6 +131,7 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
     },
     broken: [
       ...load.wrong,
+      ...(load.unanswered > load.asked / 1000 ? [`${load.unanswered} requests were not answered`] : []),
       ...[...lost].map((name) => `${name} lost its grant`),
       ...(recovered ? [] : [`not every appliance was active again ${RECOVERY} s after the last fault`]),
       ...(lives ? [] : ['the daemon ended']),
