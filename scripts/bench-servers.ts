@@ -14,6 +14,8 @@ export interface Server extends AsyncDisposable {
   readonly name: string;
   /** From its start to its first word, in milliseconds. */
   readonly startUp: number;
+  /** Processor time until then, in milliseconds. */
+  readonly startCpu: number;
   readonly refresh: Target;
   /** Only where it has something like code/get. */
   readonly poll: Target | null;
@@ -38,26 +40,29 @@ export interface Target {
 export const NAMES = ['emulator', 'oidc-provider', 'oauth2-mock-server', 'bare fastify'] as const;
 export type ServerName = (typeof NAMES)[number];
 
-/** Starts a server and leads it to where `chains` connections can refresh. */
-export async function startServer(name: ServerName, chains: number): Promise<Server> {
+/**
+ * Starts a server and leads it to where `chains` connections can refresh.
+ * @param caches the folder where compiled code is kept; the emulator alone looks there
+ */
+export async function startServer(name: ServerName, chains: number, caches: string): Promise<Server> {
   const before = performance.now();
   const child = spawn('taskset', ['-c', '0', process.execPath, ...command(name, chains)], {
     cwd: root,
+    env: { ...process.env, XDG_CACHE_HOME: caches },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const said = await firstLine(child);
   const startUp = performance.now() - before;
-  const targets = name === 'emulator' ? await emulatorTargets(said, chains) : peerTargets(said);
   const pid = child.pid ?? 0;
+  const startCpu = processorTime(pid);
+  const targets = name === 'emulator' ? await emulatorTargets(said, chains) : peerTargets(said);
   return {
     name,
     startUp,
+    startCpu,
     ...targets,
     memory: () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024,
-    cpu: () => {
-      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-      return 10 * (Number(fields[11]) + Number(fields[12]));
-    },
+    cpu: () => processorTime(pid),
     async [Symbol.asyncDispose]() {
       if (child.exitCode !== null) return;
       const ended = once(child, 'exit');
@@ -65,6 +70,25 @@ export async function startServer(name: ServerName, chains: number): Promise<Ser
       await ended;
     },
   };
+}
+
+/** Starts the emulator once and ends it in good order, which is when it keeps its compiled code. */
+export async function warmUp(caches: string): Promise<void> {
+  const child = spawn(process.execPath, command('emulator', 0), {
+    cwd: root,
+    env: { ...process.env, XDG_CACHE_HOME: caches },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  await firstLine(child);
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  await ended;
+}
+
+/** Processor time of a process so far, in milliseconds. */
+function processorTime(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return 10 * (Number(fields[11]) + Number(fields[12]));
 }
 
 function command(name: ServerName, chains: number): string[] {

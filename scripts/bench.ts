@@ -1,12 +1,12 @@
 // The portal emulator beside its like, in one run: interleaved rounds, the server on core 0, the load on core 1.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { loadavg } from 'node:os';
+import { mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { type Measured, median, page, picture, type Round } from './bench-report.ts';
-import { NAMES, type Server, startServer, type Target } from './bench-servers.ts';
+import { FIRST, type Measured, median, page, picture, type Round } from './bench-report.ts';
+import { NAMES, type Server, startServer, type Target, warmUp } from './bench-servers.ts';
 
 const root = join(import.meta.dirname, '..');
 const { tokens } = parseArgs({ strict: false, tokens: true, options: { quick: { type: 'boolean' } } });
@@ -29,13 +29,27 @@ const SECONDS = quick ? 0.5 : 3;
 
 const began = new Date();
 const loadBefore = loadavg()[0] ?? 0;
-const starts = new Map<string, { startUp: number; memory: number }[]>();
+using caches = mkdtempDisposableSync(join(tmpdir(), 'latchkey-bench-'));
+const warm = join(caches.path, 'warm');
+await warmUp(warm);
+
+interface Start {
+  readonly startUp: number;
+  readonly startCpu: number;
+  readonly memory: number;
+}
+const starts = new Map<string, Start[]>();
 for (let i = 0; i < STARTS; i += 1) {
-  for (const name of NAMES) {
-    await using server = await startServer(name, 0);
-    await sleep(quick ? 50 : 500);
-    starts.set(name, [...(starts.get(name) ?? []), { startUp: server.startUp, memory: server.memory() }]);
-  }
+  for (const name of NAMES) await measureStart(name, name, warm);
+  // A process that is killed keeps nothing, so each of these is a first start.
+  await measureStart(FIRST, 'emulator', join(caches.path, 'cold'));
+}
+
+async function measureStart(label: string, name: (typeof NAMES)[number], cache: string): Promise<void> {
+  await using server = await startServer(name, 0, cache);
+  await sleep(quick ? 50 : 500);
+  const { startUp, startCpu } = server;
+  starts.set(label, [...(starts.get(label) ?? []), { startUp, startCpu, memory: server.memory() }]);
 }
 
 const rounds: Round[] = [];
@@ -43,7 +57,7 @@ const measured: Measured[] = [];
 {
   await using running = new AsyncDisposableStack();
   const servers: Server[] = [];
-  for (const name of NAMES) servers.push(running.use(await startServer(name, CHAINS)));
+  for (const name of NAMES) servers.push(running.use(await startServer(name, CHAINS, warm)));
   for (let round = 0; round < ROUNDS; round += 1) {
     // Another one begins each round, so that none always runs on a warmed-up machine.
     const order = servers.map((_, index) => servers[(index + round) % servers.length] ?? raise('no servers'));
@@ -54,13 +68,13 @@ const measured: Measured[] = [];
       }
     }
   }
-  for (const server of servers) {
-    const own = starts.get(server.name) ?? [];
+  for (const [name, own] of starts) {
     measured.push({
-      name: server.name,
+      name,
       startUp: own.map((start) => start.startUp),
+      startCpu: own.map((start) => start.startCpu),
       memoryIdle: own.map((start) => start.memory),
-      memoryAfter: server.memory(),
+      memoryAfter: servers.find((server) => server.name === name)?.memory() ?? null,
     });
   }
 }
@@ -77,7 +91,8 @@ for (const what of ['refresh', 'poll'] as const) {
 }
 for (const { name, startUp, memoryIdle, memoryAfter } of measured) {
   const [start, idle] = [median(startUp).toFixed(0), median(memoryIdle).toFixed(0)];
-  console.log(`start    ${name.padEnd(20)} ${start} ms, ${idle} MB, after the load ${memoryAfter.toFixed(0)} MB`);
+  const after = memoryAfter === null ? '' : `, after the load ${memoryAfter.toFixed(0)} MB`;
+  console.log(`start    ${name.padEnd(20)} ${start} ms, ${idle} MB${after}`);
 }
 if (!quick) {
   const load = [loadBefore, loadavg()[0] ?? 0] as const;
