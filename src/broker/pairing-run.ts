@@ -36,6 +36,8 @@ export class PairingRun implements AsyncDisposable {
   #trouble: Unreachable | null = null;
   /** Ends the wait or the request under way whenever the pairing moves on. */
   #step = new AbortController();
+  /** Ends the wait under way, and nothing else. */
+  #wait = new AbortController();
   #exchange: Promise<void> | null = null;
   /** The grant being put in place. */
   #concluding: Promise<void> | null = null;
@@ -71,6 +73,13 @@ export class PairingRun implements AsyncDisposable {
   /** Milliseconds until the pairing expires. */
   get timeLeft(): number {
     return timeLeft(this.#pairing, this.#context.surroundings.clock.now());
+  }
+
+  /** The hub's clock was set: where the portal's certificate did not fit it, the portal is asked again at once. */
+  clockSet(): void {
+    if (this.#trouble?.certificate === undefined) return;
+    this.#wait.abort();
+    this.#wait = new AbortController();
   }
 
   /** Calls `watcher` after every change, until the function it returns is called. */
@@ -305,8 +314,9 @@ export class PairingRun implements AsyncDisposable {
   async #pause(delay: number, signal: AbortSignal): Promise<boolean> {
     const { clock, timers } = this.#context.surroundings;
     const until = clock.now().uptime + Math.min(delay, this.timeLeft);
-    for (let left = until - clock.now().uptime; left > 0 && !signal.aborted; left = until - clock.now().uptime) {
-      await timers.sleep(Math.min(left, LONGEST_TIMER), signal);
+    const ended = AbortSignal.any([signal, this.#wait.signal]);
+    for (let left = until - clock.now().uptime; left > 0 && !ended.aborted; left = until - clock.now().uptime) {
+      await timers.sleep(Math.min(left, LONGEST_TIMER), ended);
     }
     if (!signal.aborted && this.timeLeft <= 0) await this.#move({ kind: 'deadline' });
     return !signal.aborted && !this.#stopping;

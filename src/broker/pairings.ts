@@ -79,6 +79,11 @@ export class Pairings implements AsyncDisposable {
     return this.#byAppliance.get(appliance);
   }
 
+  /** The hub's clock was set: see `PairingRun`. */
+  clockSet(): void {
+    for (const run of this.#runs.values()) run.clockSet();
+  }
+
   /** Ends the open pairing of an appliance, if there is one. */
   async end(appliance: string, reason: FailureReason): Promise<void> {
     await this.#byAppliance.get(appliance)?.fail(reason);

@@ -120,7 +120,10 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     watchClock({
       surroundings,
       synchronized: ntpWatch(),
-      onSet: () => grants.clockSet(),
+      onSet() {
+        grants.clockSet();
+        pairings.clockSet();
+      },
       onSynchronized: () => portalClock.learnFromNtp(),
     }),
   );

@@ -1,15 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, request } from 'undici';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import type { ApplianceStatus } from '../../src/core/administration.ts';
-import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
-import { addAppliance, applianceStatus, ask, pairFleet, rememberIssued, until } from '../reliability/fleet.ts';
+import { addAppliance, applianceStatus, ask, pairFleet, until } from '../reliability/fleet.ts';
 import { Load } from '../reliability/load.ts';
-import { eventually, HubProcess, type TokenReply } from '../support/hub-process.ts';
-import { ClockMachine, whyNoClocks } from './clock-machine.ts';
+import { eventually, type HubProcess } from '../support/hub-process.ts';
+import { bootIn1970 } from './boot-in-1970.ts';
+import { whyNoClocks } from './clock-machine.ts';
+import { ClockSite, expectActive, expectClockUnknown, expectUnavailable, Promises, same } from './clock-site.ts';
 import type { Experiment, Finding, Scale } from './experiment.ts';
 
 const HOUR = 3_600_000;
@@ -22,7 +18,7 @@ export const experiment: Experiment = {
   async run(scale) {
     const reason = await whyNoClocks();
     if (reason !== null) return { figures: { 'left out': reason }, broken: [] };
-    const parts = [jumps, wrongAtBoot, in1970, suspended, ...(scale.long ? [elevenYearsAhead] : [])];
+    const parts = [jumps, wrongAtBoot, in1970, suspended, ...(scale.long ? [elevenYearsAhead, bootIn1970] : [])];
     // They wait most of the time, each with a hub of its own.
     const findings = await Promise.all(parts.map((part) => part(scale)));
     return {
@@ -32,79 +28,13 @@ export const experiment: Experiment = {
   },
 };
 
-/** Notes what is not as promised. */
-class Promises {
-  readonly broken: string[] = [];
-
-  expect(kept: boolean, otherwise: string): void {
-    if (!kept) this.broken.push(otherwise);
-  }
-}
-
-/** A hub on clocks of its own, and its portal with the right time. */
-class Site implements AsyncDisposable {
-  readonly machine: ClockMachine;
-  readonly emulator: Emulator;
-  readonly hub: HubProcess;
-
-  private constructor(machine: ClockMachine, emulator: Emulator, hub: HubProcess) {
-    this.machine = machine;
-    this.emulator = emulator;
-    this.hub = hub;
-  }
-
-  static async start(options: EmulatorOptions): Promise<Site> {
-    const machine = new ClockMachine();
-    const emulator = await startEmulator({ refreshGraceTime: 60, ...options });
-    const trust = emulator.ca === null ? {} : { portal: 'ca_file = "portal-ca.pem"' };
-    const hub = await HubProcess.prepare({ emulator, within: machine.within, ...trust });
-    if (emulator.ca !== null) await writeFile(join(hub.directory, 'portal-ca.pem'), emulator.ca);
-    await hub.launch();
-    return new Site(machine, emulator, hub);
-  }
-
-  /** The machine is started anew, its wall clock so many ms ahead of the right time. */
-  async boot(ahead: number): Promise<void> {
-    this.machine.reboot();
-    this.machine.put(ahead);
-    await this.hub.launch();
-  }
-
-  /** What the portal says to a token that was handed out: HTTP 200 or 401. */
-  async verdict(reply: TokenReply): Promise<number> {
-    const dispatcher = new Agent({ connect: this.emulator.ca === null ? {} : { ca: this.emulator.ca } });
-    const headers = { authorization: `Bearer ${reply.body['access_token']}` };
-    const { statusCode, body } = await request(`${this.emulator.baseUrl}/api/whoami`, { headers, dispatcher });
-    await body.dump();
-    await dispatcher.destroy();
-    return statusCode;
-  }
-
-  /** Asks until a token is handed out. @returns it, and after how many seconds it came */
-  async served(appliance: CredentialsAnswer, seconds: number): Promise<{ reply: TokenReply; after: number }> {
-    const began = performance.now();
-    const reply = await eventually(async () => {
-      const answer = await this.hub.requestToken(appliance);
-      return answer.status === 200 && answer;
-    }, seconds);
-    return { reply, after: Math.round((performance.now() - began) / 100) / 10 };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.hub[Symbol.asyncDispose]();
-    rememberIssued(this.emulator);
-    await this.emulator[Symbol.asyncDispose]();
-    this.machine[Symbol.dispose]();
-  }
-}
-
 /** The wall clock jumps while the hub runs: nothing changes, for tokens as for pairings. */
 async function jumps({ long, progress }: Scale): Promise<Finding> {
   const lifetime = 6;
   const held = long ? 30_000 : 7000;
   const all = [10 * YEAR, -10 * YEAR, 2 * HOUR, -2 * HOUR, -(Date.now() - 60_000), 70 * YEAR, 0];
   const to = long ? all : [10 * YEAR, -10 * YEAR, 0];
-  await using site = await Site.start({ tokenLifetime: lifetime });
+  await using site = await ClockSite.start({ tokenLifetime: lifetime });
   const { hub, emulator, machine } = site;
   const names = ['wallbox', 'heater', 'inverter'];
   const fleet = await pairFleet(hub, emulator, names);
@@ -152,7 +82,7 @@ async function jumps({ long, progress }: Scale): Promise<Finding> {
 
 /** The machine comes up with a clock that is plausible and hours wrong; NTP or the portal tell the time later. */
 async function wrongAtBoot({ progress }: Scale): Promise<Finding> {
-  await using site = await Site.start({ tokenLifetime: 3600 });
+  await using site = await ClockSite.start({ tokenLifetime: 3600 });
   const { hub, emulator, machine } = site;
   const promises = new Promises();
   const [wallbox, heater] = await pairFleet(hub, emulator, ['wallbox', 'heater']);
@@ -201,7 +131,7 @@ async function wrongAtBoot({ progress }: Scale): Promise<Finding> {
 
 /** The machine comes up in 1970, and the portal's certificate is not valid yet by its clock. */
 async function in1970({ progress }: Scale): Promise<Finding> {
-  await using site = await Site.start({ tls: true, tokenLifetime: 60 });
+  await using site = await ClockSite.start({ tls: true, tokenLifetime: 60 });
   const { hub, emulator, machine } = site;
   const promises = new Promises();
   const [wallbox] = await pairFleet(hub, emulator, ['wallbox']);
@@ -228,7 +158,7 @@ async function in1970({ progress }: Scale): Promise<Finding> {
   const { reply, after } = await site.served(wallbox, 20);
   progress(`in 1970 the clock was set, and ${after} s later there was a token`);
   promises.expect((await site.verdict(reply)) === 200, 'after 1970 a dead token was handed out');
-  const linked = await until(hub, 'heater', ({ authorize_url }) => authorize_url !== undefined, 40).catch(() => null);
+  const linked = await until(hub, 'heater', ({ authorize_url }) => authorize_url !== undefined, 20).catch(() => null);
   promises.expect(linked !== null, 'the pairing begun in 1970 did not go on');
   await expectActive(hub, 'wallbox', promises);
   promises.expect(emulator.observations.refreshTokensRepeated === 0, 'a refresh token was sent twice');
@@ -237,7 +167,7 @@ async function in1970({ progress }: Scale): Promise<Finding> {
 
 /** The machine sleeps for five hours. */
 async function suspended({ long, progress }: Scale): Promise<Finding> {
-  await using site = await Site.start({ tokenLifetime: 3600 });
+  await using site = await ClockSite.start({ tokenLifetime: 3600 });
   const { hub, emulator, machine } = site;
   const promises = new Promises();
   const [wallbox] = await pairFleet(hub, emulator, ['wallbox', 'heater']);
@@ -263,7 +193,7 @@ async function suspended({ long, progress }: Scale): Promise<Finding> {
 
 /** Further ahead than the portal's certificate lives, while the hub runs: no refresh until the clock is set again. */
 async function elevenYearsAhead({ progress }: Scale): Promise<Finding> {
-  await using site = await Site.start({ tls: true, tokenLifetime: 20 });
+  await using site = await ClockSite.start({ tls: true, tokenLifetime: 20 });
   const { hub, emulator, machine } = site;
   const promises = new Promises();
   const [wallbox] = await pairFleet(hub, emulator, ['wallbox']);
@@ -279,28 +209,6 @@ async function elevenYearsAhead({ progress }: Scale): Promise<Finding> {
   progress(`back from eleven years ahead, ${after} s later there was a token`);
   await expectActive(hub, 'wallbox', promises);
   return { figures: { 'back from +11 years: served after, s': after }, broken: promises.broken };
-}
-
-function same(one: TokenReply, other: TokenReply): boolean {
-  return one.status === 200 && one.body['access_token'] === other.body['access_token'];
-}
-
-function expectUnavailable({ status, headers, body }: TokenReply, when: string, promises: Promises): void {
-  const honest = status === 503 && body['error'] === 'temporarily_unavailable' && Number(headers['retry-after']) >= 1;
-  promises.expect(honest, `${when}: the hub answered ${status} ${body['error']}`);
-}
-
-function expectClockUnknown({ state, problem }: ApplianceStatus, parts: readonly string[], promises: Promises): void {
-  const said = state === 'retrying' && problem?.code === 'clock_unknown';
-  const all = said && parts.every((part) => problem.message.includes(part));
-  promises.expect(all, `status said ${state}, ${problem?.code}: ${problem?.message}`);
-}
-
-async function expectActive(hub: HubProcess, name: string, promises: Promises): Promise<void> {
-  const status = await until(hub, name, ({ state, problem }) => state === 'active' && problem === null, 10).catch(
-    () => null,
-  );
-  promises.expect(status !== null, `${name} did not become active again`);
 }
 
 /** Seconds that a pairing whose link is there has left. */

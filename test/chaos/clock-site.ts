@@ -1,0 +1,105 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Agent, request } from 'undici';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { ApplianceStatus } from '../../src/core/administration.ts';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+import { rememberIssued, until } from '../reliability/fleet.ts';
+import { eventually, HubProcess, type TokenReply } from '../support/hub-process.ts';
+import { ClockMachine } from './clock-machine.ts';
+
+/** Notes what is not as promised. */
+export class Promises {
+  readonly broken: string[] = [];
+
+  expect(kept: boolean, otherwise: string): void {
+    if (!kept) this.broken.push(otherwise);
+  }
+}
+
+/** A hub on clocks of its own, and its portal with the right time. */
+export class ClockSite implements AsyncDisposable {
+  readonly machine: ClockMachine;
+  readonly emulator: Emulator;
+  readonly hub: HubProcess;
+
+  private constructor(machine: ClockMachine, emulator: Emulator, hub: HubProcess) {
+    this.machine = machine;
+    this.emulator = emulator;
+    this.hub = hub;
+  }
+
+  static async start(options: EmulatorOptions): Promise<ClockSite> {
+    const machine = new ClockMachine();
+    const emulator = await startEmulator({ refreshGraceTime: 60, ...options });
+    const trust = emulator.ca === null ? {} : { portal: 'ca_file = "portal-ca.pem"' };
+    const hub = await HubProcess.prepare({ emulator, within: machine.within, ...trust });
+    if (emulator.ca !== null) await writeFile(join(hub.directory, 'portal-ca.pem'), emulator.ca);
+    await hub.launch();
+    return new ClockSite(machine, emulator, hub);
+  }
+
+  /** The machine is started anew, its wall clock so many ms ahead of the right time. */
+  async boot(ahead: number): Promise<void> {
+    this.machine.reboot();
+    this.machine.put(ahead);
+    await this.hub.launch();
+  }
+
+  /** What the portal says to a token that was handed out: HTTP 200 or 401. */
+  async verdict(reply: TokenReply): Promise<number> {
+    const dispatcher = new Agent({ connect: this.emulator.ca === null ? {} : { ca: this.emulator.ca } });
+    const headers = { authorization: `Bearer ${reply.body['access_token']}` };
+    const { statusCode, body } = await request(`${this.emulator.baseUrl}/api/whoami`, { headers, dispatcher });
+    await body.dump();
+    await dispatcher.destroy();
+    return statusCode;
+  }
+
+  /** Asks until a token is handed out. @returns it, and after how many seconds it came */
+  async served(appliance: CredentialsAnswer, seconds: number): Promise<{ reply: TokenReply; after: number }> {
+    const began = performance.now();
+    const reply = await eventually(async () => {
+      const answer = await this.hub.requestToken(appliance);
+      return answer.status === 200 && answer;
+    }, seconds);
+    return { reply, after: Math.round((performance.now() - began) / 100) / 10 };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.hub[Symbol.asyncDispose]();
+    rememberIssued(this.emulator);
+    await this.emulator[Symbol.asyncDispose]();
+    this.machine[Symbol.dispose]();
+  }
+}
+
+/** Whether two answers hold the same token. */
+export function same(one: TokenReply, other: TokenReply): boolean {
+  return one.status === 200 && one.body['access_token'] === other.body['access_token'];
+}
+
+/** The honest answer where there is no token that could be vouched for. */
+export function expectUnavailable({ status, headers, body }: TokenReply, when: string, promises: Promises): void {
+  const honest = status === 503 && body['error'] === 'temporarily_unavailable' && Number(headers['retry-after']) >= 1;
+  promises.expect(honest, `${when}: the hub answered ${status} ${body['error']}`);
+}
+
+/** @param parts what the message must hold */
+export function expectClockUnknown(
+  { state, problem }: ApplianceStatus,
+  parts: readonly string[],
+  promises: Promises,
+): void {
+  const said = state === 'retrying' && problem?.code === 'clock_unknown';
+  const all = said && parts.every((part) => problem.message.includes(part));
+  promises.expect(all, `status said ${state}, ${problem?.code}: ${problem?.message}`);
+}
+
+/** All is well again. */
+export async function expectActive(hub: HubProcess, name: string, promises: Promises): Promise<void> {
+  const status = await until(hub, name, ({ state, problem }) => state === 'active' && problem === null, 10).catch(
+    () => null,
+  );
+  promises.expect(status !== null, `${name} did not become active again`);
+}
