@@ -1,5 +1,9 @@
+import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { ApplianceStatus } from '../../src/core/administration.ts';
+import type { Replay } from '../../src/core/refresh.ts';
 import { addAppliance, ask, stateOf, until, visit } from '../reliability/fleet.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
@@ -42,31 +46,62 @@ const OVERLAP = 500;
 export class Household implements AsyncDisposable {
   readonly portal: EmulatorProcess;
   readonly hub: HubProcess;
+  /** The client at the portal that is an appliance's own, by its name. */
+  readonly clients: ReadonlyMap<string, string>;
   /** By their number. */
   readonly #requests = new Map<number, LoggedRequest>();
 
-  private constructor(portal: EmulatorProcess, hub: HubProcess) {
+  private constructor(portal: EmulatorProcess, hub: HubProcess, clients: ReadonlyMap<string, string>) {
     this.portal = portal;
     this.hub = hub;
+    this.clients = clients;
   }
 
   /**
    * @param users everybody who may have an appliance
    * @param flags of the emulator
-   * @param configuration keys of the hub's `[portals.home]`, as TOML
    */
-  static async start(users: readonly string[], flags: readonly string[], configuration = ''): Promise<Household> {
-    const named = users.flatMap((user) => ['--user', `${user}:password of ${user}`]);
+  static async start(users: readonly string[], flags: readonly string[]): Promise<Household> {
     await using parts = new AsyncDisposableStack();
-    const portal = parts.use(await EmulatorProcess.start('--show-secrets', ...named, ...flags));
-    const hub = parts.use(await HubProcess.start({ emulator: portal, portal: configuration }));
+    const portal = parts.use(await startPortal(users, flags));
+    const hub = parts.use(await HubProcess.start({ emulator: portal }));
     parts.move();
-    return new Household(portal, hub);
+    return new Household(portal, hub, new Map());
+  }
+
+  /**
+   * A household in which every appliance has a client of its own at the portal, so that a fault can be for one of them.
+   * @param replays each appliance with what the hub does after a lost answer
+   */
+  static async startApart(replays: ReadonlyMap<string, Replay>, flags: readonly string[]): Promise<Household> {
+    const clients = new Map(
+      [...replays.keys()].map((name) => [name, { id: randomUUID(), secret: `secret of ${name}` }]),
+    );
+    const named = [...clients.values()].flatMap(({ id, secret }) => ['--client', `${id}:${secret}`]);
+    await using parts = new AsyncDisposableStack();
+    const portal = parts.use(await startPortal([...replays.keys()], [...named, ...flags]));
+    const tables = [...clients].map(
+      ([name, { id }]) => `[portals.${name}]
+base_url = "${portal.baseUrl}"
+frontend_url = "${portal.frontendUrl}"
+client_id = "${id}"
+client_secret_file = "${name}.secret"
+replay = "${replays.get(name)}"`,
+    );
+    const hub = parts.use(await HubProcess.prepare({ toml: tables.join('\n') }));
+    for (const [name, { secret }] of clients) {
+      await writeFile(join(hub.directory, `${name}.secret`), secret, { mode: 0o600 });
+    }
+    await hub.launch();
+    parts.move();
+    return new Household(portal, hub, new Map([...clients].map(([name, { id }]) => [name, id])));
   }
 
   /** Registers appliances and pairs them. */
   async settle(names: readonly string[]): Promise<CredentialsAnswer[]> {
-    const credentials = await Promise.all(names.map((name) => addAppliance(this.hub, name)));
+    const credentials = await Promise.all(
+      names.map((name) => addAppliance(this.hub, name, this.clients.has(name) ? name : undefined)),
+    );
     await Promise.all(names.map((name) => this.pair(name)));
     return credentials;
   }
@@ -125,4 +160,9 @@ export class Household implements AsyncDisposable {
     await this.hub[Symbol.asyncDispose]();
     await this.portal[Symbol.asyncDispose]();
   }
+}
+
+function startPortal(users: readonly string[], flags: readonly string[]): Promise<EmulatorProcess> {
+  const named = users.flatMap((user) => ['--user', `${user}:password of ${user}`]);
+  return EmulatorProcess.start('--show-secrets', ...named, ...flags);
 }

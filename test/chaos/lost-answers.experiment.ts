@@ -1,0 +1,170 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ApplianceStatus } from '../../src/core/administration.ts';
+import { messageOf } from '../../src/core/failure.ts';
+import type { Replay } from '../../src/core/refresh.ts';
+import { ask, until } from '../reliability/fleet.ts';
+import { Load } from '../reliability/load.ts';
+import type { Experiment, Finding, Scale } from './experiment.ts';
+import { Household, type Send } from './household.ts';
+
+const NAMES = Array.from({ length: 20 }, (_, index) => `appliance-${index + 1}`);
+/** ms between two requests of one appliance, of those that are looked at second by second too. */
+const ASKING = 2000;
+const ASKING_OFTEN = 300;
+/** What a machine that has other work may be late with, in ms. */
+const LATE = 1500;
+
+export const experiment: Experiment = {
+  name: 'Lost answers',
+  promise:
+    'With the answer to every third refresh lost after the portal has acted on it, no grant is lost where the portal has a grace time, no family is revoked while its token could still serve, and what is lost is said.',
+  async run(scale) {
+    const findings = await Promise.all([graceTime(scale), revokedFamilies(scale), refusals(scale)]);
+    return {
+      figures: Object.assign({}, ...findings.map(({ figures }) => figures)),
+      broken: findings.flatMap(({ broken }) => broken),
+    };
+  },
+};
+
+/** A portal that gives the same answer again for 10 s, and `soon`: nothing is lost. */
+async function graceTime(scale: Scale): Promise<Finding> {
+  const [wanted, lifetime] = scale.long ? [200, 12] : [20, 6];
+  const flags = ['--token-lifetime', `${lifetime}s`, '--refresh-grace-time', '10s'];
+  await using house = await Household.startApart(all('soon'), flags);
+  const broken: string[] = [];
+  const fleet = await house.settle(NAMES);
+  const load = await Load.start(house.hub, house.portal, fleet, ASKING);
+  await loseEveryThird(house);
+  for (let lost = 0; lost < wanted && !scale.signal.aborted; ) {
+    await sleep(1000);
+    lost = (await losses(house)).length;
+    scale.progress(`grace time: ${lost} answers lost`);
+    for (const { name, state, problem } of await house.statuses()) {
+      if (state === 'needs_pairing' || state === 'unpaired') broken.push(`${name} is ${state}: ${problem?.message}`);
+    }
+    if (broken.length > 0) break;
+  }
+  const lost = await losses(house);
+  await house.portal.ask('DELETE', '/_emulator/faults');
+  for (const name of NAMES) {
+    await until(house.hub, name, ({ state }) => state === 'active', 30)
+      .then(() => ask(house.hub, (control) => control.refresh(name)))
+      .catch((error: unknown) => broken.push(`${name} does not recover: ${messageOf(error)}`));
+  }
+  await load[Symbol.asyncDispose]();
+  if (load.refused.length > 0) broken.push(`${load.refused.length} tokens were handed out that the portal refused`);
+  return named('grace time, soon', broken, {
+    'answers lost': lost.length,
+    'grants lost': (await house.statuses()).filter(({ state }) => state !== 'active').length,
+    'hand-outs': load.handOuts.length,
+    'told to come back later (503)': load.refusals.length,
+  });
+}
+
+/** A portal that revokes the family on reuse, and `late`: the old token is only used when the one at hand has ended. */
+async function revokedFamilies(scale: Scale): Promise<Finding> {
+  const [wanted, lifetime] = scale.long ? [60, 12] : [20, 6];
+  const flags = ['--token-lifetime', `${lifetime}s`, '--on-reuse', 'revoke-family'];
+  await using house = await Household.startApart(all('late'), flags);
+  const broken: string[] = [];
+  const fleet = await house.settle(NAMES);
+  const load = await Load.start(house.hub, house.portal, fleet, ASKING);
+  await loseEveryThird(house);
+  let needed = 0;
+  while (needed < wanted && !scale.signal.aborted) {
+    await sleep(500);
+    for (const status of (await house.statuses()).filter(({ state }) => state === 'needs_pairing')) {
+      needed += 1;
+      broken.push(...misnamed(status));
+      await house.pair(status.name);
+    }
+    scale.progress(`revoke-family: ${needed} families revoked`);
+  }
+  await load[Symbol.asyncDispose]();
+  const sends = await house.sends('refresh_token');
+  const replays = sends.filter(({ status }) => status === 400);
+  const early = replays.filter(({ token, at }) => at < endOf(token));
+  for (const { token, at } of early) broken.push(`a family was revoked ${endOf(token) - at} ms before its token ended`);
+  if (load.refused.length > 0) broken.push(`${load.refused.length} tokens were handed out that the portal refused`);
+  return named('revoke-family, late', broken, {
+    'answers lost': (await losses(house)).length,
+    'families revoked': (await house.grants()).filter(({ revoked }) => revoked).length,
+    'of them while the token could still serve': early.length,
+    'earliest replay after the end, ms': Math.min(...replays.map(({ token, at }) => at - endOf(token))),
+    'hand-outs': load.handOuts.length,
+  });
+}
+
+/** A portal that refuses reuse, both modes: the grant is lost, and the token at hand is served to its last second. */
+async function refusals(scale: Scale): Promise<Finding> {
+  const names = NAMES.slice(0, scale.long ? 20 : 6);
+  const modes = new Map(names.map((name, index): [string, Replay] => [name, index % 2 === 0 ? 'soon' : 'late']));
+  const lifetime = scale.long ? 30 : 10;
+  await using house = await Household.startApart(modes, ['--token-lifetime', `${lifetime}s`]);
+  const broken: string[] = [];
+  const fleet = await house.settle(names);
+  for (const client of house.clients.values()) await house.portal.addFault({ ...LOSS, client, times: 1 });
+  const load = await Load.start(house.hub, house.portal, fleet, ASKING_OFTEN);
+  await Promise.all(names.map((name) => ask(house.hub, (control) => control.refresh(name))));
+  await sleep(1000 * lifetime + LATE);
+  for (const name of names) {
+    const status = await until(house.hub, name, ({ state }) => state === 'needs_pairing', 15).catch(() => null);
+    if (status === null) broken.push(`${name} does not need pairing`);
+    else broken.push(...misnamed(status));
+  }
+  await load[Symbol.asyncDispose]();
+  let most = 0;
+  for (const name of names) {
+    const last = load.handOuts.findLast(({ appliance }) => appliance === name);
+    most = Math.max(most, last?.expiresIn ?? lifetime);
+    const between = load.refusals.find(({ appliance, at }) => appliance === name && at < (last?.asked ?? 0));
+    if (between !== undefined) broken.push(`${name} was refused a token (HTTP ${between.status}) that still lived`);
+  }
+  // Asked for every 300 ms, each token is seen in its last second.
+  if (most > 1) broken.push(`a token was not served any more with ${most} s left`);
+  if (load.refused.length > 0) broken.push(`${load.refused.length} tokens were handed out that the portal refused`);
+  return named('reuse refused, both modes', broken, {
+    'grants lost, each said to be by a lost answer': (await house.statuses()).filter(
+      ({ state }) => state === 'needs_pairing',
+    ).length,
+    'most that was left of a token when it was last served, s': most,
+    'hand-outs': load.handOuts.length,
+  });
+}
+
+function all(replay: Replay): ReadonlyMap<string, Replay> {
+  return new Map(NAMES.map((name) => [name, replay]));
+}
+
+const LOSS = { kind: 'commit_then_drop', endpoint: 'token', grant_type: 'refresh_token' };
+
+/** From now on the portal loses the answer to every third refresh of each grant; two have gone well when this resolves. */
+async function loseEveryThird(house: Household): Promise<void> {
+  for (const client of house.clients.values()) await house.portal.addFault({ ...LOSS, client, every: 3, times: null });
+  for (const name of [...NAMES, ...NAMES]) await ask(house.hub, (control) => control.refresh(name));
+}
+
+/** The refreshes whose answer was lost. */
+async function losses(house: Household): Promise<readonly Send[]> {
+  return (await house.sends('refresh_token')).filter(({ status, successor }) => status === null && successor !== null);
+}
+
+/** When the access token of the same pair ends, in ms since 1970: the emulator's tokens say so in the clear. */
+function endOf(refreshToken: string): number {
+  const [, , issuedAt, lifetime] = refreshToken.split('.');
+  return Number(issuedAt) + 1000 * Number(lifetime);
+}
+
+/** What is wrong with how a lost answer is told. */
+function misnamed({ name, problem }: ApplianceStatus): string[] {
+  const told = /^An answer was lost on \d{4}-.*no longer accepts/.test(problem?.message ?? '');
+  return told ? [] : [`${name} does not say that an answer was lost, but: ${problem?.message}`];
+}
+
+function named(portal: string, broken: readonly string[], figures: Finding['figures']): Finding {
+  return {
+    figures: Object.fromEntries(Object.entries(figures).map(([key, value]) => [`${portal}: ${key}`, value])),
+    broken: broken.map((sentence) => `${portal}: ${sentence}`),
+  };
+}

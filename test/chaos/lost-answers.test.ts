@@ -1,0 +1,12 @@
+import { expect, test } from 'vitest';
+import { shortForm } from './experiment.ts';
+import { experiment } from './lost-answers.experiment.ts';
+
+test('an answer that is lost costs no more than the portal makes it cost', { timeout: 300_000 }, async () => {
+  const { figures, broken } = await shortForm(experiment);
+  expect(broken).toEqual([]);
+  expect(figures['grace time, soon: answers lost']).toBeGreaterThanOrEqual(20);
+  expect(figures['grace time, soon: grants lost']).toBe(0);
+  expect(figures['revoke-family, late: families revoked']).toBeGreaterThanOrEqual(20);
+  expect(figures['reuse refused, both modes: grants lost, each said to be by a lost answer']).toBe(6);
+});

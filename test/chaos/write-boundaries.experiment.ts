@@ -1,0 +1,309 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../../src/core/failure.ts';
+import { applianceStatus, ask, stateOf, until, visit } from '../reliability/fleet.ts';
+import { eventually } from '../support/hub-process.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
+import type { Experiment, Finding, Scale } from './experiment.ts';
+import { Household } from './household.ts';
+import { readStored, type StoredState } from './stored-grant.ts';
+import { killBefore } from './system-calls.ts';
+
+const NAME = 'wallbox';
+/** Boundaries of one walk: far more than there are. */
+const MOST = 60;
+/** Kills in a walk that takes only some. */
+const SAMPLE = 4;
+/** Where SQLite writes. */
+const FILES = ['latchkey.db', 'latchkey.db-wal', 'latchkey.db-journal'];
+
+/** A kind of call that is stepped through. */
+interface Calls {
+  readonly calls: readonly string[];
+  /** Only on the store's files; else wherever the daemon makes them. */
+  readonly onStore: boolean;
+}
+
+const WRITES: readonly Calls[] = [
+  { calls: ['pwrite64'], onStore: true },
+  { calls: ['fsync'], onStore: true },
+];
+/** What SQLite does to its files now and then; hit, each of them is stepped through as well. */
+const RARE = [
+  'fdatasync',
+  'ftruncate',
+  'unlink',
+  'unlinkat',
+  'rename',
+  'renameat2',
+  'pwritev',
+  'pwritev2',
+  'fallocate',
+];
+/** Between the attempt's commit and the answer's: before the connection stands, and before anything is sent on it. */
+const SENDS: readonly Calls[] = [
+  { calls: ['connect'], onStore: false },
+  { calls: ['writev'], onStore: false },
+];
+/** After everything was written: the log's line and the answer to who asked. */
+const AFTERWARDS: Calls = { calls: ['write'], onStore: false };
+
+/** What is cut short at each of its boundaries. */
+interface Work {
+  readonly name: string;
+  /** Only boundaries on these files of the store; else on all of them, and those of sends. */
+  readonly files?: readonly string[];
+  /** Brings the household to where it begins, and gives what does it: it resolves once the hub says that it is done. */
+  prepare(house: Household): Promise<() => Promise<void>>;
+  /** Ends what was cut short, as a person or time would. */
+  finish(house: Household): Promise<void>;
+}
+
+export const experiment: Experiment = {
+  name: 'Write boundaries',
+  promise:
+    'Killed before any system call of a refresh or of a pairing’s end, the hub has the old or the new generation on disk, never none, and never uses both.',
+  async run(scale, random) {
+    const walks = scale.long
+      ? [walk(scale, refresh('soon'), null), walk(scale, pairing(), null), walk(scale, writeBack(), null)]
+      : [walk(scale, refresh('a person'), null), walk(scale, pairing(), random)];
+    const findings = await Promise.all(walks);
+    return {
+      figures: Object.assign({}, ...findings.map(({ figures }) => figures)),
+      broken: findings.flatMap(({ broken }) => broken),
+    };
+  },
+};
+
+/** @param sample for only some of the boundaries, chosen by it */
+async function walk(scale: Scale, work: Work, sample: SeededRandom | null): Promise<Finding> {
+  await using house = await Household.start([NAME], ['--refresh-grace-time', '1h']);
+  await house.settle([NAME]);
+  const stepping = new Stepping(house, work);
+  if (sample !== null) {
+    for (let tries = 0; stepping.kills < SAMPLE && tries < MOST; tries++) {
+      await stepping.killAt(sample.pick([...WRITES, ...SENDS]), sample.whole(1, 6));
+    }
+    return stepping.conclude();
+  }
+  const groups = work.files === undefined ? [...WRITES, ...SENDS, AFTERWARDS] : [...WRITES];
+  const rare = { calls: RARE, onStore: true };
+  if (await stepping.killAt(rare, 1)) groups.push(...RARE.map((call) => ({ calls: [call], onStore: true })));
+  for (const group of groups) {
+    for (let when = 1; await stepping.killAt(group, when); when++) {
+      scale.progress(`${work.name}: killed before ${group.calls} ${when}`);
+      if (when >= MOST) throw new Error(`${work.name} has more than ${MOST} calls of ${group.calls}`);
+    }
+  }
+  return stepping.conclude();
+}
+
+/** One hub that is killed at one boundary after the other. */
+class Stepping {
+  readonly #house: Household;
+  readonly #work: Work;
+  readonly #broken: string[] = [];
+  kills = 0;
+  readonly #left = { old: 0, 'old, in doubt': 0, new: 0 };
+  readonly #calls = new Map<string, number>();
+
+  constructor(house: Household, work: Work) {
+    this.#house = house;
+    this.#work = work;
+  }
+
+  /** @returns whether it was killed: false once the work has no such boundary any more */
+  async killAt({ calls, onStore }: Calls, when: number): Promise<boolean> {
+    const { hub } = this.#house;
+    const state = join(hub.directory, 'state');
+    const files = (this.#work.files ?? FILES).map((name) => join(state, name));
+    const work = await this.#work.prepare(this.#house);
+    const before = await readStored(state, NAME);
+    const tokensBefore = await this.#tokens();
+    const { pid } = hub;
+    {
+      await using _watch = await killBefore(pid, calls, when, onStore ? files : []);
+      const done = await work().then(
+        () => true,
+        () => false,
+      );
+      // What comes after the answer comes at once.
+      if (done) await sleep(200);
+      if (done && lives(pid)) return false;
+      await eventually(async () => !lives(pid), 10);
+    }
+    this.kills += 1;
+    if (calls.length === 1) this.#calls.set(calls.join(), Math.max(when, this.#calls.get(calls.join()) ?? 0));
+    const where = `${this.#work.name}, before ${calls} ${when}`;
+    const left = await readStored(state, NAME);
+    await hub.kill();
+    await this.#judgeLeft(where, before, left, tokensBefore);
+    await hub.launch();
+    await this.#judgeStarted(where, left);
+    await this.#work.finish(this.#house).catch((error: unknown) => {
+      this.#broken.push(`${where}: it did not come to an end (${messageOf(error)})`);
+    });
+    await this.#judgeUse(where, left, before, tokensBefore);
+    return true;
+  }
+
+  conclude(): Finding {
+    const figures = {
+      'boundaries killed at': this.kills,
+      'calls stepped through': [...this.#calls].map(([call, count]) => `${call} ${count}`).join(', '),
+      'left the old generation': `${this.#left.old}, ${this.#left['old, in doubt']} in doubt`,
+      'left the new generation': this.#left.new,
+      'left neither': this.kills - this.#left.old - this.#left['old, in doubt'] - this.#left.new,
+    };
+    return {
+      figures: Object.fromEntries(Object.entries(figures).map(([key, value]) => [`${this.#work.name}: ${key}`, value])),
+      broken: this.#broken,
+    };
+  }
+
+  /** On disk is the old generation or the new one, and nothing was sent that was not written ahead. */
+  async #judgeLeft(
+    where: string,
+    before: StoredState | null,
+    left: StoredState | null,
+    tokensBefore: readonly string[],
+  ) {
+    if (left === null || before === null || !left.hasTokens)
+      return void this.#broken.push(`${where}: the grant is gone`);
+    const isNew = left.generation > before.generation;
+    if (left.generation !== before.generation && !(isNew && this.#plausible(before, left))) {
+      this.#broken.push(`${where}: generation ${left.generation} is on disk after ${before.generation}`);
+    }
+    this.#left[isNew ? 'new' : left.attempt === null && left.pairing !== 'exchanging' ? 'old' : 'old, in doubt'] += 1;
+    const sent = (await this.#tokens()).slice(tokensBefore.length);
+    if (isNew || sent.length === 0) return;
+    const last = createHash('sha256')
+      .update(sent.at(-1) ?? '')
+      .digest('base64url');
+    if (left.attempt !== last && left.pairing !== 'exchanging') {
+      this.#broken.push(`${where}: a token or a code was sent that had not been written ahead`);
+    }
+  }
+
+  /** Some work takes many refreshes; else there is one generation to the next. */
+  #plausible(before: StoredState, left: StoredState): boolean {
+    return this.#work.name === WRITE_BACK || left.generation === before.generation + 1;
+  }
+
+  /** What was cut short is told, and nothing else. */
+  async #judgeStarted(where: string, left: StoredState | null): Promise<void> {
+    const { state, problem } = await applianceStatus(this.#house.hub, NAME);
+    const expected = left?.attempt == null && !left?.inDoubt ? 'active' : 'retrying';
+    if (state !== expected) this.#broken.push(`${where}: it is ${state} and not ${expected} (${problem?.message})`);
+    if (expected === 'retrying' && problem?.code !== 'answer_lost') {
+      this.#broken.push(`${where}: the problem is ${problem?.code}`);
+    }
+  }
+
+  /** A token whose successor was on disk is never used again, and no code is ever sent twice. */
+  async #judgeUse(
+    where: string,
+    left: StoredState | null,
+    before: StoredState | null,
+    tokensBefore: readonly string[],
+  ): Promise<void> {
+    const sends = await this.#house.sends('refresh_token');
+    const tokens = sends.map(({ token }) => token);
+    const spent = sends[tokensBefore.length]?.token;
+    const isNew = (left?.generation ?? 0) > (before?.generation ?? 0);
+    if (isNew && this.#work.name !== WRITE_BACK && spent !== undefined) {
+      const uses = tokens.filter((token) => token === spent).length;
+      if (uses > 1) this.#broken.push(`${where}: a token was used again although its successor was on disk`);
+    }
+    for (const [index, { successor }] of sends.entries()) {
+      const used = successor === null ? -1 : tokens.indexOf(successor, index);
+      if (used >= 0 && tokens.indexOf(tokens[index] ?? '', used) >= 0) {
+        this.#broken.push(`${where}: a token was used again after its successor`);
+      }
+    }
+    const codes = (await this.#house.sends('authorization_code')).map(({ token }) => token);
+    if (new Set(codes).size < codes.length) this.#broken.push(`${where}: a code was sent twice`);
+  }
+
+  async #tokens(): Promise<readonly string[]> {
+    return (await this.#house.sends('refresh_token')).map(({ token }) => token);
+  }
+}
+
+/** @param replay who tries again after a doubt */
+function refresh(replay: 'soon' | 'a person'): Work {
+  return {
+    name: 'refresh',
+    async prepare({ hub }) {
+      return () => refreshed(hub);
+    },
+    async finish({ hub }) {
+      if (replay === 'soon') await until(hub, NAME, ({ state }) => state === 'active', 20);
+      await refreshed(hub);
+    },
+  };
+}
+
+const WRITE_BACK = 'refresh with the journal written back';
+/** Refreshes after which SQLite has written its journal back: two pages each, and it does so at a thousand. */
+const ENOUGH = 700;
+
+/** Refreshes until SQLite writes its journal back to the database, and the boundaries of that. */
+function writeBack(): Work {
+  return {
+    name: WRITE_BACK,
+    files: ['latchkey.db'],
+    async prepare({ hub }) {
+      return async () => {
+        for (let count = 0; count < ENOUGH; count++) await refreshed(hub);
+      };
+    },
+    finish: ({ hub }) => refreshed(hub),
+  };
+}
+
+/** Pairs an appliance anew that has a grant: from the login on. */
+function pairing(): Work {
+  let location = '';
+  let link = '';
+  const begin = async ({ hub, portal }: Household) => {
+    await ask(hub, (control) => control.pair(NAME));
+    const { authorize_url } = await until(hub, NAME, (status) => status.authorize_url !== undefined);
+    link = authorize_url ?? '';
+    location = await portal.login(stateOf(link), NAME);
+  };
+  const bring = async () => {
+    if (!(await visit(location)).includes('is connected')) throw new Error('it is not connected');
+  };
+  return {
+    name: 'pairing',
+    async prepare(house) {
+      await begin(house);
+      return bring;
+    },
+    async finish(house) {
+      // The person reloads the page that the login ended on.
+      await visit(location);
+      const { authorize_url } = await until(house.hub, NAME, (status) => status.authorize_url !== link);
+      if (authorize_url === undefined) return;
+      link = authorize_url;
+      location = await house.portal.login(stateOf(link), NAME);
+      await bring();
+      await refreshed(house.hub);
+    },
+  };
+}
+
+async function refreshed(hub: Household['hub']): Promise<void> {
+  const { state, problem } = await ask(hub, (control) => control.refresh(NAME));
+  if (state !== 'active') throw new Error(`it is ${state}: ${problem?.message}`);
+}
+
+function lives(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest';
+import { shortForm } from './experiment.ts';
+import { canStopAtCalls } from './system-calls.ts';
+import { experiment } from './write-boundaries.experiment.ts';
+
+test.skipIf(!canStopAtCalls())(
+  'killed at every write boundary of a refresh, the hub has the old generation or the new one',
+  { timeout: 300_000 },
+  async () => {
+    const { figures, broken } = await shortForm(experiment);
+    expect(broken).toEqual([]);
+    expect(figures['refresh: boundaries killed at']).toBeGreaterThanOrEqual(8);
+    expect(figures['pairing: boundaries killed at']).toBe(4);
+  },
+);
