@@ -114,12 +114,13 @@ export class SqliteStore implements Store, Disposable {
   }
 
   /**
-   * Copies the whole database as it is now to another file, and moves the journal to the database: so a database that
-   * has less than its copy has lost something.
+   * Copies the whole database to another file, and then moves the journal to the database: so a database that has less
+   * than its copy has lost something.
    */
   async copyDatabase(path: string): Promise<void> {
-    this.#guarded(() => this.#opened.database.pragma('wal_checkpoint(TRUNCATE)'));
-    await this.#opened.database.backup(path);
+    const { database } = this.#opened;
+    await database.backup(path);
+    this.#guarded(() => database.pragma('wal_checkpoint(TRUNCATE)'));
   }
 
   /**

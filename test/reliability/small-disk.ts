@@ -95,7 +95,7 @@ export class SmallDisk implements AsyncDisposable {
   }
 
   #attach(): void {
-    const options = this.#device === 'tmpfs' ? ['-t', 'tmpfs', '-o', 'size=4m'] : ['-o', 'errors=remount-ro'];
+    const options = this.#device === 'tmpfs' ? ['-t', 'tmpfs', '-o', 'size=2m'] : ['-o', 'errors=remount-ro'];
     run('mount', ...options, this.#device, this.#path);
     this.#undo.unshift(() => run('umount', this.#path));
     chmodSync(this.#path, 0o700);

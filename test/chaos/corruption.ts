@@ -1,0 +1,174 @@
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { ask, pairFleet, rememberIssued } from '../reliability/fleet.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
+import { endAndRead, unexpectedLines } from './disk-messages.ts';
+import type { Finding, Scale } from './experiment.ts';
+
+/** One way to damage a state directory. @returns what was done, for the report */
+type Damage = (state: string, random: SeededRandom) => string;
+
+const DAMAGES: readonly Damage[] = [
+  flipped('latchkey.db', 1),
+  flipped('latchkey.db', 64),
+  flipped('latchkey.db-wal', 1),
+  flipped('latchkey.db-wal', 64),
+  truncated('latchkey.db'),
+  truncated('latchkey.db-wal'),
+  overwritten('latchkey.db', 0),
+  overwritten('latchkey.db', 0xa5),
+  overwritten('latchkey.db-wal', 0),
+  emptied('latchkey.db'),
+  emptied('latchkey.db-wal'),
+  removed('latchkey.db'),
+  removed('latchkey.db-wal'),
+  swapped('latchkey.db', 'latchkey.db-wal'),
+  swapped('latchkey.db', 'latchkey.db.copy'),
+  swapped('latchkey.db', 'ballast'),
+  swapped('latchkey.db-wal', 'ballast'),
+  flipped('latchkey.db.copy', 64),
+  emptied('latchkey.db.copy'),
+];
+
+/**
+ * Damages the state of a hub that was killed, and starts it on what is left. The portal takes older refresh tokens too, so
+ * that a grant is lost only where the hub has lost it.
+ */
+export async function corruptions(scale: Scale, random: SeededRandom): Promise<Finding> {
+  const times = scale.long ? 100 : 12;
+  const names = ['cellar', 'roof', 'garage'];
+  await using emulator = await startEmulator({ tokenLifetime: 3600, refreshGrace: 100_000 });
+  await using hub = await HubProcess.start({ emulator });
+  const state = join(hub.directory, 'state');
+  const sound = join(hub.directory, 'sound');
+  await pairFleet(hub, emulator, names);
+  await eventually(async () => readdirSync(state).includes('latchkey.db.copy'));
+  for (let round = 0; round < 6; round++) {
+    for (const name of names) await ask(hub, (control) => control.refresh(name));
+  }
+  await hub.kill('SIGKILL');
+  cpSync(state, sound, { recursive: true, filter: (path) => !path.endsWith('.sock') });
+
+  const broken: string[] = [];
+  const counts = { recovered: 0, 'from the copy': 0, 'nothing amiss': 0 };
+  // Each kind once before any comes twice.
+  let kinds: Damage[] = [];
+  for (let time = 1; time <= times; time++) {
+    if (kinds.length === 0) kinds = shuffled(DAMAGES, random);
+    rmSync(state, { recursive: true });
+    cpSync(sound, state, { recursive: true });
+    chmodSync(state, 0o700);
+    const what = kinds.pop()?.(state, random) ?? '';
+    scale.progress(`corruption ${time} of ${times}: ${what}`);
+    try {
+      await hub.launch();
+      broken.push(...(await lost(hub, names)).map((sentence) => `${what}: ${sentence}`));
+      const log = await endAndRead(hub, 'SIGTERM');
+      if (/perhaps used up/.test(log)) counts['from the copy'] += 1;
+      else if (/"store recovered"/.test(log)) counts.recovered += 1;
+      else counts['nothing amiss'] += 1;
+      broken.push(...unexpectedLines(log).map((sentence) => `${what}: ${sentence}`));
+      if (!log.includes('"store recovered"')) continue;
+      // What the hub has put right stays right.
+      await hub.launch();
+      broken.push(...(await lost(hub, names)).map((sentence) => `${what}, after another start: ${sentence}`));
+      const again = await endAndRead(hub, 'SIGTERM');
+      if (again.includes('"store recovered"')) broken.push(`${what}: the store was put right twice`);
+    } catch (error) {
+      broken.push(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+      await hub.kill('SIGTERM');
+    }
+  }
+  rememberIssued(emulator);
+  const figures = Object.entries(counts).map(([name, count]) => [`corruptions, ${name}`, count]);
+  return { figures: { corruptions: times, ...Object.fromEntries(figures) }, broken };
+}
+
+/** The appliances whose grant does not work any more, in a sentence each. */
+async function lost(hub: HubProcess, names: readonly string[]): Promise<string[]> {
+  const sentences: string[] = [];
+  for (const name of names) {
+    try {
+      const { state, problem } = await ask(hub, (control) => control.refresh(name));
+      if (state !== 'active') sentences.push(`${name} is ${state}: ${problem?.message}`);
+    } catch (error) {
+      sentences.push(`${name} has no grant any more: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  return sentences;
+}
+
+function flipped(name: string, count: number): Damage {
+  return change(`${count} bytes changed in ${name}`, name, (bytes, random) => {
+    for (let number = 0; number < count; number++) {
+      const at = random.whole(0, bytes.length - 1);
+      bytes[at] = (bytes[at] ?? 0) ^ random.whole(1, 255);
+    }
+  });
+}
+
+function overwritten(name: string, byte: number): Damage {
+  return change(`a range of ${name} overwritten with ${byte}`, name, (bytes, random) => {
+    const start = random.whole(0, bytes.length - 1);
+    bytes.fill(byte, start, start + random.whole(1, 8192));
+  });
+}
+
+function change(what: string, name: string, act: (bytes: Buffer, random: SeededRandom) => void): Damage {
+  return (state, random) => {
+    const bytes = readFileSync(join(state, name));
+    if (bytes.length > 0) act(bytes, random);
+    writeFileSync(join(state, name), bytes, { mode: 0o600 });
+    return what;
+  };
+}
+
+function truncated(name: string): Damage {
+  return (state, random) => {
+    const size = readFileSync(join(state, name)).length;
+    const left = random.whole(0, Math.max(0, size - 1));
+    truncateSync(join(state, name), left);
+    return `${name} truncated to ${left} of ${size} bytes`;
+  };
+}
+
+function emptied(name: string): Damage {
+  return (state) => {
+    truncateSync(join(state, name), 0);
+    return `${name} emptied`;
+  };
+}
+
+function removed(name: string): Damage {
+  return (state) => {
+    rmSync(join(state, name));
+    return `${name} removed`;
+  };
+}
+
+function swapped(one: string, other: string): Damage {
+  return (state) => {
+    const [a, b] = [join(state, one), join(state, other)];
+    copyFileSync(a, `${a}.swap`);
+    copyFileSync(b, a);
+    copyFileSync(`${a}.swap`, b);
+    rmSync(`${a}.swap`);
+    return `${one} and ${other} swapped`;
+  };
+}
+
+function shuffled<Item>(items: readonly Item[], random: SeededRandom): Item[] {
+  const rest = [...items];
+  return Array.from({ length: items.length }, () => rest.splice(random.whole(0, rest.length - 1), 1)).flat();
+}

@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HubProcess } from '../support/hub-process.ts';
+
+/** What a hub may say at the levels `warn` and `error` while its disk is at fault. */
+const ALLOWED = new Set([
+  'answer lost',
+  'refresh did not succeed',
+  'refresh was cut short',
+  'refresh came too late for its grant',
+  'store could not be written',
+  'store could not be copied',
+  'store can not be written, serving from memory',
+  'store can not be opened again',
+  'grant is damaged',
+  'control socket could not be made',
+]);
+
+/** What it says of a store that it has put together again. */
+const RECOVERED =
+  /^the store \S+latchkey\.db was damaged \([\s\S]+\)( and is kept as \S+)?; in its place is what could be read of it( and the daily copy of \S+)?(; |$)/;
+
+/** Ends a daemon. @returns what it had said */
+export async function endAndRead(hub: HubProcess, signal: NodeJS.Signals): Promise<string> {
+  await hub.kill(signal);
+  // Its last words are on their way to the file.
+  await sleep(100);
+  return readFileSync(hub.log, 'utf8');
+}
+
+/** The lines of a daemon's log that nobody could make sense of, in a sentence each: stack traces, unknown problems. */
+export function unexpectedLines(log: string): string[] {
+  return log
+    .split('\n')
+    .filter((line) => line !== '' && !isExpected(line))
+    .map((line) => `the hub said: ${line.slice(0, 300)}`);
+}
+
+function isExpected(line: string): boolean {
+  const { level, event, what, problem } = parse(line);
+  if (level === 'info' || level === 'debug') return true;
+  if (event === 'store recovered') return RECOVERED.test(String(what));
+  return ALLOWED.has(String(event)) && problem !== 'refused';
+}
+
+function parse(line: string): Record<string, unknown> {
+  try {
+    return JSON.parse(line) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,135 @@
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { ask, pairFleet, refreshSends, rememberIssued, until } from '../reliability/fleet.ts';
+import { Load } from '../reliability/load.ts';
+import { SmallDisk } from '../reliability/small-disk.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { corruptions } from './corruption.ts';
+import { endAndRead, unexpectedLines } from './disk-messages.ts';
+import type { Experiment, Finding, Scale } from './experiment.ts';
+
+/** Seconds. */
+const TOKEN_LIFETIME = 6;
+
+export const experiment: Experiment = {
+  name: 'Disk',
+  promise:
+    'A disk that is full, turns read-only or damages the database costs no grant that was on it, in the database or its daily copy; tokens at hand are handed out meanwhile, and what the hub says is clear.',
+  async run(scale, random) {
+    // They wait most of the time, each with a hub and choices of its own.
+    const parts = [fillings, readOnly, corruptions];
+    const seeds = parts.map(() => random.whole(1, 1_000_000_000));
+    const findings = await Promise.all(parts.map((part, index) => part(scale, new SeededRandom(seeds[index] ?? 0))));
+    return {
+      figures: Object.assign({}, ...findings.map(({ figures }) => figures)),
+      broken: findings.flatMap(({ broken }) => broken),
+    };
+  },
+};
+
+/** A 2 MB disk that fills up in the middle of rotations, with a portal that takes no refresh token twice. */
+async function fillings(scale: Scale, random: SeededRandom): Promise<Finding> {
+  const rounds = scale.long ? 20 : 2;
+  await using home = await smallHome('tmpfs', scale.long ? 20 : 4, 0);
+  if (home === null) return leftOut('full disk');
+  const { hub, emulator, disk, names } = home;
+  const broken: string[] = [];
+  let noticed = 0;
+  for (let round = 1; round <= rounds; round++) {
+    scale.progress(`full disk, round ${round} of ${rounds}`);
+    await pause(random.whole(500, 4000));
+    disk.fill();
+    await pause(random.whole(2000, 9000));
+    const { appliances } = await ask(hub, (control) => control.status());
+    noticed += appliances.filter(({ problem }) => problem?.code === 'store_unwritable').length;
+    disk.makeRoom();
+    if (round % 2 === 0) {
+      broken.push(...unexpectedLines(await endAndRead(hub, 'SIGTERM')));
+      await hub.launch();
+    }
+    broken.push(...(await notWell(hub, names, `after a full disk (round ${round})`)));
+  }
+  const twice = refreshSends(emulator).filter(({ sends }) => sends > 1).length;
+  if (twice > 0) broken.push(`${twice} refresh tokens were sent more than once because of a full disk`);
+  broken.push(...home.wrongHandOuts(), ...unexpectedLines(await endAndRead(hub, 'SIGTERM')));
+  const { figures } = home;
+  return { figures: { 'full disk, rounds': rounds, 'full disk, noticed': noticed, ...figures('full disk') }, broken };
+}
+
+/** A card that has a fault and is mounted read-only in the middle of rotations; a hub started on it; and its repair. */
+async function readOnly(scale: Scale, random: SeededRandom): Promise<Finding> {
+  const rounds = scale.long ? 5 : 1;
+  const broken: string[] = [];
+  const figures: Record<string, string | number> = { 'read-only, rounds': rounds };
+  for (let round = 1; round <= rounds; round++) {
+    scale.progress(`read-only, round ${round} of ${rounds}`);
+    await using home = await smallHome('ext4', scale.long ? 20 : 4, 1000);
+    if (home === null) return leftOut('read-only');
+    const { hub, disk, names } = home;
+    await pause(random.whole(500, 6000));
+    disk.breakDown();
+    await pause(random.whole(2000, 8000));
+    broken.push(...unexpectedLines(await endAndRead(hub, random.pick(['SIGTERM', 'SIGKILL']))));
+    await hub.launch();
+    await pause(2000);
+    broken.push(...unexpectedLines(await endAndRead(hub, 'SIGTERM')));
+    disk.repair();
+    await hub.launch();
+    broken.push(...(await notWell(hub, names, `after a read-only disk (round ${round})`)));
+    broken.push(...home.wrongHandOuts(), ...unexpectedLines(await endAndRead(hub, 'SIGTERM')));
+    Object.assign(figures, home.figures('read-only'));
+  }
+  return { figures, broken };
+}
+
+/** Every appliance that has no grant at work within one token lifetime, in a sentence. */
+async function notWell(hub: HubProcess, names: readonly string[], when: string): Promise<string[]> {
+  const broken: string[] = [];
+  for (const name of names) {
+    await until(hub, name, ({ state }) => state === 'active', 3 * TOKEN_LIFETIME).catch(async () => {
+      const status = (await ask(hub, (control) => control.status())).appliances.find((one) => one.name === name);
+      broken.push(`${name} is ${status?.state} ${when}: ${status?.problem?.message}`);
+    });
+  }
+  return broken;
+}
+
+function leftOut(part: string): Finding {
+  return { figures: { [part]: 'left out: needs root and a kernel that lets it mount' }, broken: [] };
+}
+
+/** A hub with appliances at work on a small disk; null where nothing may be mounted. */
+async function smallHome(kind: 'tmpfs' | 'ext4', size: number, refreshGrace: number) {
+  await using parts = new AsyncDisposableStack();
+  const emulator: Emulator = parts.use(await startEmulator({ tokenLifetime: TOKEN_LIFETIME, refreshGrace }));
+  const hub = parts.use(await HubProcess.prepare({ emulator }));
+  const disk = SmallDisk.mount(hub, kind);
+  if (disk === null) return null;
+  parts.use(disk);
+  await hub.launch();
+  const names = Array.from({ length: size }, (_, index) => `appliance-${index + 1}`);
+  const load = parts.use(await Load.start(hub, emulator, await pairFleet(hub, emulator, names), 250));
+  const running = parts.move();
+  return {
+    hub,
+    emulator,
+    disk,
+    names,
+    /** Tokens that the hub handed out and the portal did not take. */
+    wrongHandOuts(): string[] {
+      return load.refused.map(({ appliance }) => `${appliance} was given a token that the portal refused`);
+    },
+    figures: (part: string) => ({
+      [`${part}, hand-outs`]: load.handOuts.length,
+      [`${part}, refreshes`]: refreshSends(emulator).length,
+    }),
+    async [Symbol.asyncDispose]() {
+      rememberIssued(emulator);
+      await running.disposeAsync();
+    },
+  };
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
