@@ -198,7 +198,7 @@ function describe(issue: v.BaseIssue<unknown>): [key: string, what: string] {
   if (issue.type === 'strict_object' && issue.expected === 'never')
     return [key, `is no key that Latchkey knows; allowed are ${keysOf(issue)}`];
   if (issue.received === 'undefined') return [key, 'is missing, and is needed'];
-  return [key, `found ${shown(issue)}; allowed is ${issue.message}`];
+  return [key, `found ${/\.client_(id|secret_file)$/.test(key) ? abbreviated(issue.input) : shown(issue)}; allowed is ${issue.message}`];
 }
 
 /** The key of a list where a table belongs: valibot takes one for an object. */
@@ -212,6 +212,13 @@ function listForTable(raw: RawTable): string | undefined {
 function shown({ kind, expected, input }: v.BaseIssue<unknown>): string {
   if (kind === 'schema' && expected === 'Object') return `a ${typeof input}`;
   return `${JSON.stringify(input)}`.replace(/\/\/.*@/, '//…@').slice(0, 100);
+}
+
+/** Where the secret may stand by mistake no more is shown than is needed to find it. */
+function abbreviated(input: unknown): string {
+  if (typeof input === 'object') return Array.isArray(input) ? 'a list' : 'a table';
+  const text = JSON.stringify(input);
+  return text.length <= 12 ? text : `${text.slice(0, 5)}…" (${String(input).length} characters)`;
 }
 
 function keysOf({ path }: v.BaseIssue<unknown>): string {

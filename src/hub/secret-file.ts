@@ -18,7 +18,8 @@ export async function readSecret(file: string, directory: string, credentials: s
   if (fromSystemd !== null) return secretOf(fromSystemd, file);
   const path = resolve(directory, file);
   const found = await stat(path).catch(() => null);
-  if (found === null) throw new Error(`${path} is not there`);
+  // Not by its name: who took the key for the secret itself has put that there.
+  if (found === null) throw new Error(`names a file that is not there; relative paths begin at ${directory}`);
   if (!found.isFile()) throw new Error(`${path} is no file`);
   if ((found.mode & 0o077) !== 0) {
     const mode = (found.mode & 0o777).toString(8).padStart(4, '0');

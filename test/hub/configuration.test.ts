@@ -91,7 +91,7 @@ describe('a mistake is named by its key, with what was found and what is allowed
     [portal({ base_url: '"api.portal.example"' }), 'portals.home.base_url', 'found "api.portal.example"'],
     [portal({ base_url: '"ftp://api.portal.example"' }), 'portals.home.base_url', 'https://api.portal.example'],
     [portal({ client_id: '"heater"' }), 'portals.home.client_id', 'found "heater"', 'a UUID'],
-    [portal({ client_id: `"${CLIENT_ID}0"` }), 'portals.home.client_id', 'a UUID'],
+    [portal({ client_id: `"${CLIENT_ID}0"` }), 'portals.home.client_id', 'found "0f4b…" (37 characters)', 'a UUID'],
     [portal({ client_id: '42' }), 'portals.home.client_id', 'found 42', 'a UUID'],
     [portal({ replay: '"never"' }), 'portals.home.replay', 'found "never"', '"soon" or "late"'],
     [portal({ redirect: '"on"' }), 'portals.home.redirect', 'found "on"', '"auto", "off"'],
@@ -144,7 +144,11 @@ describe('the secret of a portal', () => {
 
   it('must be there, and be a file', async () => {
     const gone = `${folder.path}/gone.secret`;
-    expect(await complaint(portal({ client_secret_file: '"gone.secret"' }))).toContain(`${gone} is not there`);
+    expect(await complaint(portal({ client_secret_file: '"gone.secret"' }))).toContain('names a file that is not there');
+    const pasted = await complaint(portal({ client_secret_file: '"pasted-secret-4711"' }));
+    expect(pasted).not.toContain('pasted-secret');
+    expect(await complaint(portal({ client_id: '"pasted-secret-4711"' }))).not.toContain('pasted-secret');
+    expect(await complaint(portal({ client_id: '["pasted-secret-4711"]' }))).toContain('found a list');
     expect(await complaint(portal({ client_secret_file: '"."' }))).toContain(`${folder.path} is no file`);
   });
 
