@@ -35,7 +35,7 @@ async function graceTime(scale: Scale): Promise<Finding> {
   const broken: string[] = [];
   const fleet = await house.settle(NAMES);
   const load = await Load.start(house.hub, house.portal, fleet, ASKING);
-  await loseEveryThird(house);
+  await loseEveryThird(house, 2);
   for (let lost = 0; lost < wanted && !scale.signal.aborted; ) {
     await sleep(1000);
     lost = (await losses(house)).length;
@@ -64,13 +64,14 @@ async function graceTime(scale: Scale): Promise<Finding> {
 
 /** A portal that revokes the family on reuse, and `late`: the old token is only used when the one at hand has ended. */
 async function revokedFamilies(scale: Scale): Promise<Finding> {
-  const [wanted, lifetime] = scale.long ? [60, 12] : [20, 6];
+  const [wanted, lifetime] = scale.long ? [100, 20] : [20, 15];
   const flags = ['--token-lifetime', `${lifetime}s`, '--on-reuse', 'revoke-family'];
   await using house = await Household.startApart(all('late'), flags);
   const broken: string[] = [];
   const fleet = await house.settle(NAMES);
   const load = await Load.start(house.hub, house.portal, fleet, ASKING);
-  await loseEveryThird(house);
+  // The first loss comes when nearly all of the token's life is still to be lost.
+  await loseEveryThird(house, 3);
   let needed = 0;
   while (needed < wanted && !scale.signal.aborted) {
     await sleep(500);
@@ -139,10 +140,15 @@ function all(replay: Replay): ReadonlyMap<string, Replay> {
 
 const LOSS = { kind: 'commit_then_drop', endpoint: 'token', grant_type: 'refresh_token' };
 
-/** From now on the portal loses the answer to every third refresh of each grant; two have gone well when this resolves. */
-async function loseEveryThird(house: Household): Promise<void> {
+/**
+ * From now on the portal loses the answer to every third refresh of each grant.
+ * @param refreshes how many a person asks for, one after the other
+ */
+async function loseEveryThird(house: Household, refreshes: number): Promise<void> {
   for (const client of house.clients.values()) await house.portal.addFault({ ...LOSS, client, every: 3, times: null });
-  for (const name of [...NAMES, ...NAMES]) await ask(house.hub, (control) => control.refresh(name));
+  for (let round = 1; round <= refreshes; round++) {
+    for (const name of NAMES) await ask(house.hub, (control) => control.refresh(name));
+  }
 }
 
 /** The refreshes whose answer was lost. */
