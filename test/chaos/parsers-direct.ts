@@ -1,0 +1,198 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { Failure, messageOf } from '../../src/core/failure.ts';
+import { loadConfiguration } from '../../src/hub/configuration.ts';
+import { parseHttpDate, parseRetryAfter } from '../../src/portal/retry-after.ts';
+import { parseCode, parseError, parseLink, parseTokens } from '../../src/portal/wire.ts';
+import { readCopy } from '../../src/store/copy-format.ts';
+import { readGrant, readPairing } from '../../src/store/rows.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
+import { FormError, parseForm } from '../../src/system/form.ts';
+import { type Trial, tells } from './parsers-check.ts';
+import { nearly, nearlyJson } from './parsers-mutations.ts';
+
+/** Not so short that it is told by chance; a part of it must not be told either. */
+const PLANTED = 'Zq3vT5kLw8rB2nD7cF-planted';
+const PARTS = [PLANTED.slice(0, 10), PLANTED.slice(-10)];
+
+const INSTANT = { boot: 'b', uptime: 1, wall: 1 };
+const scopes = ['Monitoring', null, '', 'A'.repeat(5000)];
+
+/** The answers of the portal's three endpoints, and the headers that tell a time. */
+const answers: Trial<string> = {
+  name: 'answers of the portal',
+  inputs: fc.oneof(
+    nearlyJson({
+      authorize_url: ['https://p.example/sso?state=s'],
+      code_url: ['https://p.example/code'],
+      accesstoken_request_url: ['https:\\/\\/p.example\\/t'],
+    }),
+    nearlyJson({ code: [PLANTED, '', 'c'.repeat(5000)], error: ['invalid_grant', PLANTED] }),
+    nearlyJson({
+      access_token: [PLANTED],
+      refresh_token: [PLANTED, null],
+      expires_in: [3600, '3600', 0, -1, 1e300],
+      scope: scopes,
+      token_type: ['bearer'],
+    }),
+    nearly('Tue, 15 Nov 1994 08:12:31 GMT', '120', 'Sunday, 06-Nov-94 08:49:37 GMT', 'Sun Nov  6 08:49:37 1994'),
+  ),
+  try(body) {
+    for (const parse of [parseLink, parseCode, parseError]) parse(body);
+    const tokens = parseTokens(body);
+    const delay = parseRetryAfter(body, parseHttpDate(body));
+    if (tokens !== null && !(tokens.lifetime > 0 && tokens.lifetime <= 366 * 86_400_000))
+      return `it lives ${tokens.lifetime} ms`;
+    if (delay !== null && !(delay >= 0)) return `it asks for ${delay} ms`;
+    return tells(JSON.stringify(tokens), PARTS) ?? tells(String(parseError(body)), PARTS);
+  },
+};
+
+const form: Trial<string> = {
+  name: 'forms',
+  inputs: nearly(
+    'grant_type=client_credentials&scope=A+B',
+    `client_id=a&client_secret=${PLANTED}&client_id=b`,
+    '%E9=%C3%A9&a=',
+  ),
+  try(body) {
+    try {
+      parseForm(body);
+      return null;
+    } catch (error) {
+      return error instanceof FormError ? tells(messageOf(error), PARTS) : `it threw ${messageOf(error)}`;
+    }
+  },
+};
+
+const folder = mkdtempSync(join(tmpdir(), 'latchkey-parsers-'));
+writeFileSync(join(folder, 'portal.secret'), PLANTED, { mode: 0o600 });
+const CONFIGURATION = `[hub]\nname = "Cellar hub"\n[lan]\nhttp_port = 8480\naddress = "auto"\nlisten = ["0.0.0.0", "::"]\nmdns = true
+[portals.home]\nbase_url = "https://api.portal.example"\nfrontend_url = "https://portal.example"
+client_id = "0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90"\nclient_secret_file = "portal.secret"\nreplay = "soon"\n[pairing]\nlifetime = "15m"\npoll_interval = "5s"\n`;
+
+async function load(toml: string): Promise<string | null> {
+  const file = join(folder, 'latchkey.toml');
+  writeFileSync(file, toml);
+  try {
+    await loadConfiguration(file, {});
+    return null;
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== 'config_invalid') return `it threw ${messageOf(error)}`;
+    if (/[\n\r]/.test(error.message)) return `it takes more than one line to say ${JSON.stringify(error.message)}`;
+    return error.message.length > 3000
+      ? `it takes ${error.message.length} characters to say what is wrong`
+      : tells(error.message, PARTS);
+  }
+}
+
+/** A secret where none belongs is most likely in a portal's table, or under a key that there is not. */
+const MISPLACED = ['client_id', 'client_secret_file', 'client_secret', 'secret'];
+
+const configuration: Trial<string> = { name: 'configurations', inputs: nearly(CONFIGURATION), try: load };
+
+const misplaced: Trial<{ key: string; value: string }> = {
+  name: 'configurations with a secret where none belongs',
+  inputs: fc.record({
+    key: fc.constantFrom(...MISPLACED),
+    value: fc.constantFrom(
+      ...[`"${PLANTED}"`, `["${PLANTED}"]`, `{ secret = "${PLANTED}" }`, `"https://user:${PLANTED}@portal.example"`],
+      ...[`"""\n${PLANTED}\n"""`, `'${PLANTED}`, PLANTED],
+    ),
+  }),
+  try({ key, value }) {
+    const line = new RegExp(`^${key} = .*$`, 'm');
+    const known = line.test(CONFIGURATION);
+    return load(CONFIGURATION.replace(known ? line : /^replay = .*$/m, () => `${key} = ${value}`));
+  },
+};
+
+const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
+
+/** Rows as a disk may give them back, or somebody who can write the database but has not the key. */
+const rows: Trial<{ secrets: string; attributes: string; more: string; sealed: string | null }> = {
+  name: 'rows of the store',
+  inputs: fc.record({
+    secrets: nearlyJson({
+      accessToken: [PLANTED],
+      refreshToken: [PLANTED],
+      nonce: [PLANTED],
+      link: [null, { authorizeUrl: PLANTED, codeUrl: 'b', tokenUrl: 'c' }],
+    }),
+    attributes: nearlyJson({
+      scope: scopes,
+      lifetime: [3600],
+      obtained: [INSTANT],
+      portalTime: [null, 7],
+      portal: ['home'],
+      begun: [INSTANT],
+      spentCodes: [[], ['a']],
+      setback: [null],
+    }),
+    more: nearlyJson({
+      kind: ['waiting', 'asking', 'exchanging', 'ended'],
+      since: [INSTANT],
+      result: [{ kind: 'paired', scope: null }],
+      lostAt: [INSTANT],
+      sends: [1],
+    }),
+    sealed: fc.oneof(
+      { weight: 5, arbitrary: fc.constant(null) },
+      nearly('eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0..aaaa.bbbb.cccc'),
+    ),
+  }),
+  async try({ secrets, attributes, more, sealed }) {
+    const grant = sealed ?? (await sealing.seal('grants/a/1', secrets));
+    const pairing = sealed ?? (await sealing.seal('pairings/p', secrets));
+    const reading = [
+      () =>
+        readGrant(
+          { appliance: 'a', generation: 1, tokens: grant, attributes, attempt: null, doubt: more, refused: null },
+          sealing,
+        ),
+      () => readPairing({ id: 'p', appliance: 'a', sealed: pairing, attributes, step: more }, sealing),
+    ];
+    for (const read of reading) {
+      const wrong = await read().then(
+        () => null,
+        (error: unknown) =>
+          error instanceof Failure ? tells(messageOf(error), PARTS) : `it threw ${messageOf(error)}`,
+      );
+      if (wrong !== null) return wrong;
+    }
+    return null;
+  },
+};
+
+const copies: Trial<string> = {
+  name: 'backups',
+  inputs: nearlyJson({
+    format: [1, 2, '1'],
+    made: [1, 1e300],
+    settings: [{ a: PLANTED }],
+    appliances: [
+      [{ id: '11111111-1111-4111-8111-111111111111', name: 'a', scope: null, portal: 'home', secretHash: 'h' }],
+    ],
+    grants: [[], [{ accessToken: PLANTED }]],
+  }),
+  try(text) {
+    try {
+      readCopy(text);
+      return null;
+    } catch (error) {
+      return error instanceof Failure ? tells(messageOf(error), PARTS) : `it threw ${messageOf(error)}`;
+    }
+  },
+};
+
+/** Parsers that take a text or a file: no network is needed to reach them. */
+export const direct: readonly Trial<never>[] = [
+  answers,
+  form,
+  configuration,
+  misplaced,
+  rows,
+  copies,
+] as unknown as Trial<never>[];

@@ -1,0 +1,86 @@
+import fc from 'fast-check';
+import { Secret } from '../../src/core/secret.ts';
+import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { answerOf, type RawServer, startRawServer } from '../support/raw-server.ts';
+import { type Trial, tells } from './parsers-check.ts';
+import { nearly, nearlyJson } from './parsers-mutations.ts';
+
+/** With digits, as tokens have: an error's name without any is shown. */
+const SECRETS = [
+  'refresh-t0ken-of-the-hub',
+  'client-s3cret-of-the-hub',
+  'access-t0ken-of-the-portal',
+  'c0de-of-the-portal',
+] as const;
+const [REFRESH, CLIENT, ACCESS, CODE] = SECRETS;
+
+/** Short ones: a server that says nothing more has ended the connection. */
+const LIMITS = { connect: 2000, headers: 2000, body: 2000, total: 5000, bytes: 20_000 };
+
+interface Answer {
+  readonly bytes: string;
+  readonly ask: 'refresh' | 'exchange' | 'link' | 'poll';
+}
+
+/** The portal's client over real sockets: answers that are nearly HTTP, from a server without manners. */
+export interface PortalTrial extends AsyncDisposable {
+  readonly trial: Trial<Answer>;
+}
+
+export async function portalTrial(): Promise<PortalTrial> {
+  await using starting = new AsyncDisposableStack();
+  let bytes = '';
+  const server: RawServer = starting.use(await startRawServer((socket) => socket.end(Buffer.from(bytes))));
+  const { origin } = server;
+  const portal = starting.use(
+    new HttpPortal({
+      baseUrl: origin,
+      frontendUrl: origin,
+      clientId: 'a',
+      clientSecret: new Secret(CLIENT),
+      ca: [],
+      limits: LIMITS,
+    }),
+  );
+  const link = {
+    authorize_url: `${origin}/sso`,
+    code_url: `${origin}/code`,
+    accesstoken_request_url: `${origin}/sso/token`,
+  };
+  const tokens = JSON.stringify({ access_token: ACCESS, refresh_token: REFRESH, expires_in: 3600, scope: null });
+  const asks = {
+    refresh: () => portal.refresh(new Secret(REFRESH)),
+    exchange: () => portal.exchange(`${origin}/sso/token`, new Secret(CODE), 'Monitoring'),
+    link: () => portal.requestLink(`http://127.0.0.1/callback/${CODE}`, new AbortController().signal),
+    poll: () => portal.pollCode(`${origin}/code?state=s`, new AbortController().signal),
+  };
+  const resources = starting.move();
+  const body = fc.oneof(
+    nearly(tokens, JSON.stringify(link), JSON.stringify({ code: CODE }), `{"error":"${REFRESH}"}`),
+    nearlyJson({ error: ['invalid_grant', 'invalid_client', ACCESS], error_description: [REFRESH] }),
+  );
+  const status = fc.oneof(fc.constantFrom(200, 400, 401, 404, 429, 503), fc.integer({ min: 100, max: 999 }));
+  const whole = fc
+    .record({ status, body })
+    .map((one) => answerOf(one.status, one.body, { 'retry-after': '7', date: 'Tue, 15 Nov 1994 08:12:31 GMT' }));
+  const broken = nearly(
+    answerOf(200, tokens),
+    answerOf(400, '{"error":"invalid_grant"}', { date: 'Tue, 15 Nov 1994 08:12:31 GMT' }),
+    'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{"acc\r\n0\r\n\r\n',
+    `HTTP/1.1 302 Found\r\nlocation: https://elsewhere.example/?${ACCESS}\r\ncontent-length: 0\r\n\r\n`,
+  );
+  return {
+    trial: {
+      name: 'answers of the portal over a connection',
+      inputs: fc.record({
+        bytes: fc.oneof(whole, broken),
+        ask: fc.constantFrom('refresh', 'exchange', 'link', 'poll'),
+      }),
+      async try(answer) {
+        bytes = answer.bytes;
+        return tells(JSON.stringify(await asks[answer.ask]()), SECRETS);
+      },
+    },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}

@@ -1,0 +1,31 @@
+import type { Experiment, Finding } from './experiment.ts';
+import { check, type Trial } from './parsers-check.ts';
+import { direct } from './parsers-direct.ts';
+import { hubTrials } from './parsers-hub.ts';
+import { portalTrial } from './parsers-portal.ts';
+
+export const experiment: Experiment = {
+  name: 'Foreign input',
+  promise:
+    'Whatever comes from outside, the hub neither ends nor hangs nor answers as if it were its own fault, and tells no secret.',
+  async run(scale) {
+    const figures: Record<string, number> = {};
+    const broken: string[] = [];
+    await using hub = await hubTrials();
+    await using portal = await portalTrial();
+    await all(direct, scale.long ? 100_000 : 500);
+    await all([portal.trial], scale.long ? 20_000 : 200);
+    await all(hub.trials, scale.long ? 20_000 : 150);
+    return { figures, broken: [...broken, ...(await hub.conclusions())] } satisfies Finding;
+
+    async function all<Input>(trials: readonly Trial<Input>[], runs: number): Promise<void> {
+      for (const trial of trials) {
+        if (scale.signal.aborted) return;
+        const { runs: taken, wrong } = await check(trial, runs, scale);
+        figures[trial.name] = taken;
+        if (wrong !== null) broken.push(wrong);
+        if (!scale.signal.aborted) scale.progress(`${trial.name}: ${taken}`);
+      }
+    }
+  },
+};

@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest';
+import { shortForm } from './experiment.ts';
+import { experiment } from './parsers.experiment.ts';
+import { check } from './parsers-check.ts';
+import { nearly } from './parsers-mutations.ts';
+
+test('no input from outside ends the hub, makes it hang or has it tell a secret', async () => {
+  const { figures, broken } = await shortForm(experiment);
+  expect(broken).toEqual([]);
+  expect(Object.keys(figures).length).toBeGreaterThanOrEqual(13);
+  for (const [name, runs] of Object.entries(figures)) expect(Number(runs), name).toBeGreaterThanOrEqual(150);
+}, 180_000);
+
+test('what goes wrong is found, made small and told with its input', async () => {
+  const trial = {
+    name: 'a parser',
+    inputs: nearly('abc'),
+    try: (text: string) => (text.includes('%00') ? 'it fell over' : null),
+  };
+  const { wrong } = await check(trial, 5000, { seed: 1, signal: new AbortController().signal });
+  expect(wrong).toMatch(/^a parser: it fell over; the input: ".*%00.*"$/);
+});
