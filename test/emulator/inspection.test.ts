@@ -77,6 +77,19 @@ test('a test may have the secrets shown as they are', async () => {
   expect(exchanged?.answer).toMatchObject({ access_token, refresh_token });
 });
 
+test('a request of any length is shown alike, however often somebody looks', async () => {
+  await using emulator = await start();
+  for (const length of [10, 30_000]) {
+    await requestTokens(emulator, { grant_type: 'refresh_token', refresh_token: 'x', padding: 'p'.repeat(length) });
+  }
+  const [short, long] = emulator.requests;
+  const shown = { ...short, number: 2, time: long?.time, form: { ...short?.form, padding: long?.form['padding'] } };
+  expect(long).toEqual(shown);
+  expect(short?.form['padding']).toMatch(/^#[\w-]{8}$/);
+  expect(long?.form['padding']).toMatch(/^#[\w-]{8}$/);
+  expect(emulator.requests).toEqual([short, long]);
+});
+
 test('an answer that was lost is shown beside the status null', async () => {
   await using emulator = await start({ intercept: { answering: (exchange) => exchange.drop() } });
   await expect(config(emulator)).rejects.toThrow();

@@ -28,7 +28,7 @@ export function serveToken(app: FastifyInstance): void {
         return sendOAuthError(reply, asked.authentication.problem);
       }
       const outcome = tokens(portal, asked.authentication.client, form, asked.refreshToken);
-      return 'error' in outcome ? sendOAuthError(reply, outcome) : reply.send(outcome);
+      return 'error' in outcome ? sendOAuthError(reply, outcome) : outcome;
     },
   });
 }
