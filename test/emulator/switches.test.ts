@@ -234,6 +234,7 @@ test.for(['json', 'html', 'empty'] as const)('errorBody: a refused refresh comes
     const answer = await get(url);
     expect(answer.headers.get('content-type') ?? '', url).toMatch(types[errorBody]);
     if (errorBody === 'empty') expect(await answer.text()).toBe('');
+    expect((await fetch(url, { method: 'HEAD' })).status, `HEAD ${url}`).toBe(answer.status);
   }
   expect((await get(`${emulator.frontendUrl}/sso/authorize`)).headers.get('content-type')).toMatch(types.html);
   expect((await get(`${emulator.consoleUrl}settings`)).headers.get('content-type')).toMatch(types.json);

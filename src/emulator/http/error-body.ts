@@ -25,7 +25,8 @@ export function errorBody(reply: FastifyReply, kind: Switches['errorBody'], json
   reply.removeHeader('content-length');
   if (kind === 'empty') {
     reply.removeHeader('content-type');
-    return null;
+    // Not null: Fastify's own hook for HEAD fails at that.
+    return '';
   }
   reply.type('text/html; charset=utf-8');
   const title = `${reply.statusCode} ${STATUS_CODES[reply.statusCode] ?? 'Error'}`;

@@ -32,7 +32,7 @@ export function createServer(portal: Portal, log: RequestLog, tls: Tls | null): 
     frameworkErrors: (_error: unknown, _request: unknown, reply: FastifyReply) => {
       markAnswer(reply, portal.now());
       reply.code(400).type('application/json');
-      void reply.send(errorBody(reply, portal.settings.errorBody, '{"error":"invalid_request"}') ?? undefined);
+      void reply.send(errorBody(reply, portal.settings.errorBody, '{"error":"invalid_request"}') || undefined);
     },
   });
   app.removeAllContentTypeParsers();
