@@ -1,8 +1,9 @@
 import { exchange } from './exchange.ts';
 import { begin, changeSettings, reset, type Target } from './flows.ts';
+import { FORM, JSON_TYPE } from './plan.ts';
 import type { FuzzRequest } from './requests.ts';
 
-/** Secrets that an emulator remembers; what else it remembers is less. */
+/** States, codes and pairs of tokens that an emulator remembers; what else it remembers is less. */
 const REMEMBERED = 200_000;
 /** Requests on one connection, and connections at a time. */
 const PIPELINED = 100;
@@ -10,34 +11,39 @@ const LANES = 4;
 
 /**
  * Fills what the emulator remembers of all that it issued, so that from here on its memory has no more reason to grow.
- * Each round gives one state and four tokens, about as the requests of the fuzz do.
+ * States, codes and tokens in equal parts: about what the requests of the fuzz get.
  */
 export async function fill(target: Target): Promise<void> {
   const { facts } = await begin(target);
   await changeSettings(target, { refresh_grace: 1e9 });
-  const body = `grant_type=refresh_token&refresh_token=${facts.refreshTokens[1]}&client_id=${facts.clientId}&client_secret=${facts.clientSecret}`;
-  const token = request('frontend', '/sso/token', body);
-  const config = request('base', `/external/oauth2helper/config/${facts.clientId}`, '');
-  let rounds = REMEMBERED / 5;
+  const client = `client_id=${facts.clientId}&client_secret=${facts.clientSecret}`;
+  const refresh = `grant_type=refresh_token&refresh_token=${facts.refreshTokens[1]}&${client}`;
+  const login = JSON.stringify({ state: facts.states[1], user: facts.user });
+  const kinds = [
+    request('base', `/external/oauth2helper/config/${facts.clientId}`, JSON_TYPE, ''),
+    request('base', '/_emulator/login', JSON_TYPE, login),
+    request('frontend', '/sso/token', FORM, refresh),
+  ];
+  let left = REMEMBERED / kinds.length;
   const lane = async () => {
-    while (rounds > 0) {
-      rounds -= PIPELINED;
-      await exchange(
-        target.frontendUrl,
-        Array.from({ length: 2 * PIPELINED }, () => token),
-      );
-      await exchange(
-        target.baseUrl,
-        Array.from({ length: PIPELINED }, () => config),
-      );
+    while (left > 0) {
+      left -= PIPELINED;
+      for (const one of kinds) {
+        const origin = one.origin === 'base' ? target.baseUrl : target.frontendUrl;
+        const { got, how } = await exchange(
+          origin,
+          Array.from({ length: PIPELINED }, () => one),
+        );
+        const good = got.filter(({ status }) => status === 200).length;
+        if (good < PIPELINED) throw new Error(`${one.path} gave ${good} good answers of ${PIPELINED}: ${how}`);
+      }
     }
   };
   await Promise.all(Array.from({ length: LANES }, lane));
   await reset(target);
 }
 
-function request(origin: 'base' | 'frontend', path: string, body: string): FuzzRequest {
-  const type = body === '' ? '' : 'Content-Type: application/x-www-form-urlencoded\r\n';
-  const bytes = `POST ${path} HTTP/1.1\r\nHost: a\r\n${type}Content-Length: ${body.length}\r\n\r\n${body}`;
+function request(origin: 'base' | 'frontend', path: string, type: string, body: string): FuzzRequest {
+  const bytes = `POST ${path} HTTP/1.1\r\nHost: a\r\n${type}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   return { origin, method: 'POST', path, bytes, sound: true, pipelined: true, pieces: 1, given: 'up' };
 }

@@ -66,15 +66,17 @@ function sound(dice: Dice, facts: Facts): FuzzRequest {
   heads.push(connection);
   const pieces = dice.chance(0.03) ? 2 + dice.below(4) : 1;
   // Node ends the connection after CONNECT. After an upgrade that was asked for, nothing may be sent before the answer.
-  const pipelined = pieces === 1 && connection === '' && method !== 'CONNECT';
+  const old = dice.chance(0.01);
+  const pipelined = pieces === 1 && connection === '' && method !== 'CONNECT' && !old;
+  const version = old ? '1.0' : '1.1';
   const request = { ...USED, origin: planned.origin, method, path, pieces, pipelined, sound: method !== 'CONNECT' };
   const host = dice.chance(0.02) ? dice.of(HOSTS, '') : '127.0.0.1';
   if (body !== '' && dice.chance(0.05)) {
-    const bytes = written(method, path, [...heads, 'Transfer-Encoding: chunked'], chunked(dice, body), host);
+    const bytes = written(method, path, [...heads, 'Transfer-Encoding: chunked'], chunked(dice, body), host, version);
     return { ...request, bytes };
   }
   const length = body === '' && !dice.chance(0.3) ? [] : [`Content-Length: ${body.length}`];
-  return { ...request, bytes: written(method, path, [...heads, ...length], body, host) };
+  return { ...request, bytes: written(method, path, [...heads, ...length], body, host, version) };
 }
 
 /** Mutated to the last byte: there may be an answer or none. */
@@ -113,8 +115,15 @@ function headsOf(dice: Dice, planned: Plan): string[] {
   return heads;
 }
 
-function written(method: string, path: string, heads: readonly string[], body: string, host = '127.0.0.1'): string {
-  const lines = [`${method} ${path} HTTP/1.1`, `Host: ${host}`, ...heads.filter((line) => line !== '')];
+function written(
+  method: string,
+  path: string,
+  heads: readonly string[],
+  body: string,
+  host = '127.0.0.1',
+  version = '1.1',
+): string {
+  const lines = [`${method} ${path} HTTP/${version}`, `Host: ${host}`, ...heads.filter((line) => line !== '')];
   return `${lines.join('\r\n')}\r\n\r\n${body}`;
 }
 
