@@ -54,7 +54,7 @@ export class PairingRun implements AsyncDisposable {
   /** Takes a pairing up where it stands; an ended one only remembers its result. */
   static resume(context: PairingContext, pairing: Pairing): PairingRun {
     const run = new PairingRun(context, resumed(pairing));
-    run.#done = run.#work().catch(async (error: unknown) => {
+    run.#done = run.#goOn(pairing).catch(async (error: unknown) => {
       run.#log('error', 'pairing failed unexpectedly', { error: messageOf(error) });
       await run.#move({ kind: 'failed', reason: 'cancelled' });
     });
@@ -113,6 +113,16 @@ export class PairingRun implements AsyncDisposable {
     this.#stopping = true;
     this.#step.abort();
     await Promise.all([this.#done, this.#exchange]);
+  }
+
+  /** @param before as the last run left it */
+  async #goOn(before: Pairing): Promise<void> {
+    if (before.step.kind === 'exchanging') {
+      this.#log('warn', 'code exchange was cut short', { since: new Date(before.step.since.wall).toISOString() });
+      // Told once, however often the hub is started before the portal gives a fresh link.
+      await this.#saveIfPossible(this.#pairing);
+    }
+    await this.#work();
   }
 
   async #work(): Promise<void> {

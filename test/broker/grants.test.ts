@@ -464,6 +464,24 @@ test('another hub on the same store is noticed: what it wrote is taken, and what
   expect(home.run.grants.get(id)?.grant).toMatchObject({ generation: 2, scope: 'RemoteControl' });
 });
 
+test('a refusal of a token that is no longer the one stored condemns nothing', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  const stored = (await home.run.store.grant(id)) ?? expect.fail();
+  const disk = Promise.withResolvers<void>();
+  home.held.set('endAttempt', disk.promise);
+  home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
+  const refreshing = home.run.grants.refresh(id);
+  await expect.poll(() => home.refreshes).toBe(1);
+  expect(await home.run.store.replaceGrant({ ...stored.grant, generation: 2, scope: 'RemoteControl' })).toBe(true);
+  disk.resolve();
+  await refreshing;
+  expect(healthOf(home, id)).toEqual({ kind: 'good' });
+  expect(home.run.grants.get(id)?.grant).toMatchObject({ generation: 2, refused: null });
+  expect(await home.run.store.grant(id)).toMatchObject({ grant: { generation: 2, refused: null } });
+  expect(home.events.map(({ event }) => event)).not.toContain('pairing needed');
+});
+
 describe('while the store can not be written', () => {
   test('the successor is served from memory, and saved as soon as that goes', async () => {
     await using home = await Home.start();

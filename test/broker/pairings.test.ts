@@ -615,6 +615,31 @@ describe('a restart', () => {
     expectNoCodeTwice(home);
   });
 
+  test('with a code on the way says once that its exchange was cut short, and sends nothing while the portal is away', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('token', { kind: 'wait', until: answer.promise });
+    void follow(home, await home.login(run));
+    await expect.poll(() => home.exchanges).toBe(1);
+    await home.crash();
+    answer.resolve();
+    await home.portal.unplug();
+    for (let start = 0; start < 3; start++) {
+      await home.start();
+      await home.time.pass(10 * SECOND);
+      expect(home.run.pairings.get(run.pairing.id).pairing).toMatchObject({ setback: 'answer_lost' });
+      await home.stop();
+    }
+    const told = home.events.filter(({ event }) => event === 'code exchange was cut short');
+    expect(told).toMatchObject([
+      { fields: { appliance: 'wallbox', since: expect.stringContaining('2031-05-05T06:') } },
+    ]);
+    expect(home.exchanges).toBe(1);
+    await home.portal.plug();
+    await home.start();
+  });
+
   test('remembers how a pairing ended', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;

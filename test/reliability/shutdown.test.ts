@@ -58,6 +58,32 @@ describe.concurrent('a hub that is told to end', () => {
     },
   );
 
+  it('sends no refresh that has not been sent yet', { timeout: 60_000 }, async () => {
+    await using portal = await slowPortal();
+    const { emulator } = portal;
+    await using hub = await HubProcess.start({ emulator });
+    const names = Array.from({ length: 12 }, (_, index) => `appliance-${index}`);
+    await pairFleet(hub, emulator, names);
+    await hub.kill('SIGTERM');
+    const daemon = await serve(hub);
+    portal.slow = true;
+    for (const name of names) startRefresh(hub, name);
+    // Some wait for their turn: no portal is sent all at once.
+    await eventually(async () => refreshSends(emulator).length >= 8);
+    daemon.child.kill('SIGTERM');
+    expect(await daemon.ended).toEqual({ status: 0, signal: null });
+    const sent = refreshSends(emulator).length;
+    expect(sent).toBeLessThan(names.length);
+
+    portal.slow = false;
+    await hub.launch();
+    for (const name of names) {
+      expect(await applianceStatus(hub, name)).toMatchObject({ state: 'active', problem: null });
+    }
+    expect(emulator.grants().filter(({ generation }) => generation === 2)).toHaveLength(sent);
+    rememberIssued(emulator);
+  });
+
   it('waits for the exchange of a code as well', { timeout: 60_000 }, async () => {
     await using portal = await slowPortal();
     const { emulator } = portal;
