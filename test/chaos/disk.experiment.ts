@@ -77,7 +77,9 @@ async function readOnly(scale: Scale, random: SeededRandom): Promise<Finding> {
     await hub.launch();
     broken.push(...(await notWell(hub, names, `after a read-only disk (round ${round})`)));
     broken.push(...home.wrongHandOuts(), ...unexpectedLines(await endAndRead(hub, 'SIGTERM')));
-    Object.assign(figures, home.figures('read-only'));
+    for (const [name, count] of Object.entries(home.figures('read-only'))) {
+      figures[name] = Number(figures[name] ?? 0) + count;
+    }
   }
   return { figures, broken };
 }

@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process';
+import { expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { pairFleet, refreshSends, rememberIssued } from './fleet.ts';
+import { Load } from './load.ts';
+
+/** How long each sync of the disk takes, in ms: a card that is about to die. */
+const SYNC = 500;
+
+it('a disk that takes half a second for every sync costs time, and no token', { timeout: 120_000 }, async (ctx) => {
+  if (!canSlowDown()) ctx.skip('needs strace, and the right to use it');
+  await using emulator = await startEmulator({ tokenLifetime: 8 });
+  const inject = `inject=fsync,fdatasync:delay_exit=${SYNC * 1000}`;
+  const within = ['strace', '-D', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fsync,fdatasync', '-e', inject];
+  await using hub = await HubProcess.start({ emulator, within });
+  await using load = await Load.start(hub, emulator, await pairFleet(hub, emulator, ['cellar', 'roof']), 100);
+  await eventually(async () => refreshSends(emulator).length >= 2, 60);
+  await load[Symbol.asyncDispose]();
+  expect(load.refused).toEqual([]);
+  expect(load.refusals).toEqual([]);
+  expect(refreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
+  const waits = load.handOuts.map(({ asked, answered }) => answered - asked).sort((a, b) => a - b);
+  // Only who asks in the middle of a write waits for it.
+  expect(waits.at(waits.length >> 1)).toBeLessThan(SYNC / 2);
+  rememberIssued(emulator);
+});
+
+function canSlowDown(): boolean {
+  try {
+    execFileSync('strace', ['-qq', '-o', '/dev/null', '-e', 'trace=fsync', 'true'], { stdio: 'pipe' });
+    return true;
+  } catch {
+    return false;
+  }
+}
