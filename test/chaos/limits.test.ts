@@ -4,11 +4,13 @@ import { connect as connectPlain, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectSecure } from 'node:tls';
+import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { loadConfiguration } from '../../src/hub/configuration.ts';
 import { deviceOf } from '../../src/lan/listeners.ts';
+import { Home } from '../broker/home.ts';
 import { basic, FORM, HubClient } from '../lan/wire.ts';
 import { temporaryFolder } from '../project/checkout.ts';
 import { ask, pairFleet, rememberIssued } from '../reliability/fleet.ts';
@@ -131,6 +133,35 @@ describe('pairings', () => {
       const { appliances } = await control.status();
       expect(appliances.filter(({ state }) => state === 'pairing')).toHaveLength(100);
     });
+  });
+});
+
+describe('what is remembered', () => {
+  it('of appliances are ten thousand, and one more is refused', async () => {
+    await using home = await Home.start();
+    await home.stop();
+    const database = new Database(join(home.folder, 'latchkey.db'));
+    database.exec(`WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+      INSERT INTO appliances SELECT printf('%08d-0000-4000-8000-000000000000', i), 'appliance-' || i, NULL, 'home', '${'A'.repeat(43)}' FROM n`);
+    database.close();
+    await home.start();
+    await home.add('last');
+    await expect(home.add('one-too-many')).rejects.toMatchObject({ code: 'not_allowed' });
+  });
+
+  it('of pairings that have ended are the last thousand', { timeout: 90_000 }, async () => {
+    await using home = await Home.start();
+    await home.add('wallbox');
+    const first = await home.begin('wallbox');
+    const { appliance } = await home.add('heater');
+    const { pairings } = home.run;
+    for (let i = 0; i < 1001; i++) await (await pairings.begin(appliance)).fail('cancelled');
+    expect(pairings.get(first.pairing.id)).toBe(first);
+    const second = pairings.ofAppliance(appliance.id)?.pairing.id ?? '';
+    expect(pairings.get(second).pairing.id).toBe(second);
+    await first.fail('cancelled');
+    await (await pairings.begin(appliance)).fail('cancelled');
+    expect(() => pairings.get(first.pairing.id)).toThrow(expect.objectContaining({ code: 'pairing_unknown' }));
   });
 });
 
