@@ -81,7 +81,7 @@ async function run(scale: Scale, portal: Portal, wanted: number, seed = 0): Prom
     await using _guests = await killing.pairGuests();
     while (killing.kills.length < wanted && !scale.signal.aborted) {
       await killing.once();
-      if (killing.kills.length % 20 === 0) scale.progress(`${portal.name}: ${killing.kills.length} kills`);
+      scale.progress(`${portal.name}: ${killing.kills.length} kills`);
     }
   }
   return await killing.conclude(load);
