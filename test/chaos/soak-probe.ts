@@ -1,4 +1,5 @@
-// Preloaded into the daemon: writes what its heap holds after a full collection, a line of bytes every two seconds.
+// Preloaded into the daemon: writes what it holds after a full collection, a line of bytes every two seconds: the heap,
+// the room that the heap has, what is outside of it, and resident memory.
 import { appendFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -9,6 +10,7 @@ if (file !== undefined && process.argv.includes('serve')) {
   const collect = runInNewContext('gc') as () => void;
   setInterval(() => {
     collect();
-    appendFileSync(file, `${process.memoryUsage().heapUsed}\n`);
+    const { heapUsed, heapTotal, external, rss } = process.memoryUsage();
+    appendFileSync(file, `${heapUsed} ${heapTotal} ${external} ${rss}\n`);
   }, 2000).unref();
 }

@@ -233,7 +233,7 @@ async function settled(pid: number, wanted: number): Promise<number> {
 /** The heap's samples after the warm-up, in kB; one every two seconds. */
 function heapOf(file: string, warmUp: number): Sample[] {
   const lines = readFileSync(file, 'utf8').trim().split('\n');
-  const samples = lines.map((line, index) => ({ minutes: index / 30, value: Number(line) / 1024 }));
+  const samples = lines.map((line, index) => ({ minutes: index / 30, value: Number.parseInt(line, 10) / 1024 }));
   return samples.filter(({ minutes }) => minutes * 60 > warmUp);
 }
 
