@@ -10,7 +10,6 @@ const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number(
 const link = v.object({ authorizeUrl: v.string(), codeUrl: v.string(), tokenUrl: v.string() });
 const scope = v.nullable(v.string());
 
-const tokens = v.object({ accessToken: v.string(), refreshToken: v.string() });
 const attempt = v.object({ token: v.string(), at: instant });
 const doubt = v.nullable(v.object({ kind: v.exactOptional(v.literal('copy')), lostAt: instant, sends: v.number() }));
 const grantAttributes = v.object({
@@ -18,6 +17,13 @@ const grantAttributes = v.object({
   lifetime: v.number(),
   obtained: instant,
   portalTime: v.nullable(v.number()),
+});
+
+/** Sealed together, because a token of an unknown age is no better than none; rows of before have them apart. */
+const tokens = v.object({
+  accessToken: v.string(),
+  refreshToken: v.string(),
+  attributes: v.exactOptional(grantAttributes),
 });
 
 const secretPart = v.object({ nonce: v.string(), link: v.nullable(link) });
@@ -58,7 +64,8 @@ export interface GrantRow {
   readonly appliance: string;
   readonly generation: number;
   readonly tokens: string;
-  readonly attributes: string;
+  /** What is sealed with the tokens by now; null in rows that have it there. */
+  readonly attributes: string | null;
   readonly attempt: string | null;
   readonly doubt: string | null;
   readonly refused: string | null;
@@ -76,12 +83,13 @@ export interface PairingRow {
 /** A grant as a row, its tokens sealed; a new grant has no attempt under way. */
 export async function grantRow(grant: Grant, sealing: Sealing): Promise<GrantRow> {
   const { appliance, generation, accessToken, refreshToken, lifetime, obtained, portalTime } = grant;
-  const secrets = { accessToken: accessToken.reveal(), refreshToken: refreshToken.reveal() };
+  const attributes = { scope: grant.scope, lifetime, obtained, portalTime };
+  const secrets = { accessToken: accessToken.reveal(), refreshToken: refreshToken.reveal(), attributes };
   return {
     appliance,
     generation,
     tokens: await sealing.seal(`grants/${appliance}/${generation}`, JSON.stringify(secrets)),
-    attributes: JSON.stringify({ scope: grant.scope, lifetime, obtained, portalTime }),
+    attributes: null,
     attempt: null,
     doubt: json(grant.doubt),
     refused: json(grant.refused),
@@ -98,7 +106,7 @@ export async function readGrant(row: GrantRow, sealing: Sealing): Promise<Stored
       generation: row.generation,
       accessToken: new Secret(secrets.accessToken),
       refreshToken: new Secret(secrets.refreshToken),
-      ...read(grantAttributes, where, row.attributes),
+      ...(secrets.attributes ?? read(grantAttributes, where, row.attributes ?? 'null')),
       doubt: read(doubt, where, row.doubt ?? 'null'),
       refused: read(v.nullable(instant), where, row.refused ?? 'null'),
     },
@@ -138,8 +146,9 @@ function read<const Schema extends v.GenericSchema>(
 ): v.InferOutput<Schema> {
   try {
     return v.parse(schema, JSON.parse(text));
-  } catch (cause) {
-    throw new Failure('store_unreadable', `${where} is damaged: put back a copy of the state directory`, { cause });
+  } catch {
+    // Without the cause: a parser's message quotes what it could not read, and that may be a token.
+    throw new Failure('store_unreadable', `${where} is damaged: put back a copy of the state directory`);
   }
 }
 

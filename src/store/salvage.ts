@@ -93,9 +93,9 @@ export async function salvage(database: Database.Database, sealing: Sealing): Pr
     await check(`settings/${name}`, () => sealing.open(`settings/${name}`, sealed));
   }
   for (const row of grants) {
-    const { tokens, attributes } = row;
+    const { tokens } = row;
     if (tokens === null) continue;
-    await check(`grants/${row.appliance}`, () => readGrant({ ...row, tokens, attributes: attributes ?? '' }, sealing));
+    await check(`grants/${row.appliance}`, () => readGrant({ ...row, tokens }, sealing));
   }
   for (const row of pairings) await check(`pairings/${row.id}`, () => readPairing(row, sealing));
   return {

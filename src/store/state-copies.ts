@@ -102,10 +102,8 @@ function fromCopy(grant: Grant, generation: number, made: number): Grant {
 }
 
 function grantRows({ grants, unreadable }: Salvage): GrantRow[] {
-  return [...grants.values()].flatMap(({ tokens, attributes, ...rest }) =>
-    tokens === null || attributes === null || unreadable.has(`grants/${rest.appliance}`)
-      ? []
-      : [{ ...rest, tokens, attributes }],
+  return [...grants.values()].flatMap(({ tokens, ...rest }) =>
+    tokens === null || unreadable.has(`grants/${rest.appliance}`) ? [] : [{ ...rest, tokens }],
   );
 }
 

@@ -63,7 +63,6 @@ describe('one damaged row costs what it held, and nothing else', () => {
     ],
     ['older tokens of the same appliance', `UPDATE grants SET generation = 2 WHERE appliance = '${HEATER.id}'`],
     ['changed bytes', `UPDATE grants SET tokens = substr(tokens, 1, 99) || 'AAAA' WHERE appliance = '${HEATER.id}'`],
-    ['attributes that make no sense', `UPDATE grants SET attributes = '{"scope":7}' WHERE appliance = '${HEATER.id}'`],
     ['a doubt that makes no sense', `UPDATE grants SET doubt = 'not json' WHERE appliance = '${HEATER.id}'`],
   ])('a grant with %s', async (_, statement) => {
     using folder = await filled();
@@ -82,6 +81,12 @@ describe('one damaged row costs what it held, and nothing else', () => {
     expect(await store.replaceGrant({ ...heaterGrant, generation: generation + 1 })).toBe(true);
     expect((await store.grants()).map(({ grant }) => grant.appliance).sort()).toEqual([WALLBOX.id, HEATER.id]);
     expect(store.damagedGrants.size).toBe(0);
+  });
+
+  test('what is told of a token beside it is not believed', async () => {
+    using folder = await filled();
+    sql(folder.path, `UPDATE grants SET attributes = '{"scope":null,"lifetime":1e9,"obtained":7}'`);
+    expect(await readAll(folder.path)).toMatchObject({ grants: [wallboxGrant, heaterGrant], damaged: [] });
   });
 
   test.each([
