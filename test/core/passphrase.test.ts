@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { checkPassphrase, readPassphrase } from '../../src/core/passphrase.ts';
+
+test.each(['four words at random', 'Ümläute sind gut!', '🐎🔋📎🐎🔋📎🐎🔋📎🦄🌧️🪑'])('%j is taken', (text) => {
+  expect(checkPassphrase(text).reveal()).toBe(text.normalize('NFC'));
+});
+
+test.each(['', 'short', 'elevenchars', 'aaaaaaaaaaaaaaaaaaaaaaaa', 'abababababababababab', 'x'.repeat(1025)])(
+  'of %j no copy is made, and it is not repeated',
+  (text) => {
+    expect(() => checkPassphrase(text)).toThrow(expect.objectContaining({ code: 'passphrase_weak' }));
+    if (text === '') return;
+    expect(() => checkPassphrase(text)).not.toThrow(new RegExp(text));
+  },
+);
+
+test('however a terminal composes its characters, a passphrase is the same', () => {
+  expect(readPassphrase('u\u0308ber Stock und Stein').reveal()).toBe(
+    readPassphrase('\u00fcber Stock und Stein').reveal(),
+  );
+});
+
+test('a copy of earlier times may have a passphrase that would not be taken today', () => {
+  expect(readPassphrase('short').reveal()).toBe('short');
+  expect(() => readPassphrase('')).toThrow(expect.objectContaining({ code: 'passphrase_weak' }));
+});
