@@ -60,7 +60,8 @@ export class FakeTime implements Clock, Timers {
 
   after(delay: number, run: () => void): () => void {
     this.delays.push(delay);
-    const timer = { at: this.#running + delay, number: this.#numbers++, run };
+    // Whole milliseconds, as real timers and clocks have them.
+    const timer = { at: this.#running + Math.ceil(delay), number: this.#numbers++, run };
     this.#timers.add(timer);
     return () => this.#timers.delete(timer);
   }

@@ -1,0 +1,303 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createServer as createSecureServer } from 'node:tls';
+import { Appliances } from '../../src/broker/appliances.ts';
+import { Grants } from '../../src/broker/grants.ts';
+import { HandOuts } from '../../src/broker/hand-outs.ts';
+import { Pairings } from '../../src/broker/pairings.ts';
+import { PortalClock } from '../../src/broker/portal-clock.ts';
+import { Scheduler } from '../../src/broker/scheduler.ts';
+import type { Log } from '../../src/core/log.ts';
+import type { Portal } from '../../src/core/portal.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { LIMITS } from '../../src/portal/http.ts';
+import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
+import { createAuthority, issueLeaf } from '../../src/system/certificates.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { Activity, FakeTime } from '../support/fake-time.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+/** What is the matter with the way to the portal. */
+export const OUTAGES = ['refused', 'name unknown', 'another certificate', 'black hole', '503', '503 in 5 min'] as const;
+export type Outage = (typeof OUTAGES)[number];
+
+/** An attempt to refresh: `at` is by the street's wall clock, in ms. */
+interface Attempt {
+  readonly grant: string;
+  readonly at: number;
+  readonly granted: boolean;
+}
+
+/** One grant of the street. */
+export interface StreetGrant {
+  readonly id: string;
+  /** Whether an appliance asks for its token every other minute. */
+  readonly asked: boolean;
+  readonly hub: StreetHub;
+}
+
+const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+/** How often an appliance asks, in ms. */
+const ASKS_EVERY = 120_000;
+/** A label of a name is at most 63 characters long: this one is unknown without anybody being asked. */
+const UNKNOWN = `http://${'a'.repeat(64)}.test`;
+
+/** A street of hubs with one portal, in virtual time, over real connections and on real stores. */
+export class Street implements AsyncDisposable {
+  readonly activity: Activity;
+  readonly time: FakeTime;
+  readonly attempts: Attempt[] = [];
+  readonly grants: StreetGrant[] = [];
+  readonly hubs: StreetHub[] = [];
+  readonly emulator: Emulator;
+  readonly random: SeededRandom;
+  readonly #portals: ReadonlyMap<Outage | null, HttpPortal>;
+  readonly #servers: readonly Server[];
+  #outage: Outage | null = null;
+
+  private constructor(emulator: Emulator, random: SeededRandom, time: FakeTime, activity: Activity, ways: Ways) {
+    this.emulator = emulator;
+    this.random = random;
+    this.time = time;
+    this.activity = activity;
+    this.#portals = ways.portals;
+    this.#servers = ways.servers;
+  }
+
+  /**
+   * @param hubs how many
+   * @param each how many grants a hub has; for the first of them an appliance asks
+   */
+  static async build(hubs: number, each: number, random: SeededRandom): Promise<Street> {
+    const activity = new Activity();
+    const time = new FakeTime(activity);
+    const emulator = await startEmulator({ clock: time });
+    const street = new Street(emulator, random, time, activity, await ways(emulator));
+    for (let index = 0; index < hubs; index++) {
+      const hub = await StreetHub.start(street);
+      street.hubs.push(hub);
+      for (let grant = 0; grant < each; grant++) {
+        street.grants.push({ id: await hub.pair(`appliance-${grant}`), asked: grant === 0, hub });
+        await time.pass(Math.round((2 * 3_600_000 * random.fraction()) / (hubs * each)));
+      }
+    }
+    for (const grant of street.grants) if (grant.asked) street.#ask(grant);
+    await time.pass(2 * 3_600_000);
+    return street;
+  }
+
+  /** The grants without a token that lives, or with a problem. */
+  get stale(): StreetGrant[] {
+    return this.grants.filter(({ id, hub }) => {
+      const held = hub.parts?.grants.get(id);
+      return held === undefined || held.health.kind !== 'good' || (hub.parts?.grants.remaining(held) ?? 0) <= 0;
+    });
+  }
+
+  /** The way to the portal from now on. */
+  async set(outage: Outage | null): Promise<void> {
+    this.#outage = outage;
+    await this.emulator.clearFaults();
+    if (outage !== '503' && outage !== '503 in 5 min') return;
+    const headers = outage === '503' ? {} : { 'retry-after': '300' };
+    this.emulator.addFault({ kind: 'status', endpoint: 'token', status: 503, headers, times: null });
+  }
+
+  /** The power goes, and is back after so many ms: every hub starts within the same minute. */
+  async powerCut(off: number): Promise<void> {
+    for (const hub of this.hubs) hub.cut();
+    this.time.reboot(this.time.wall + off);
+    for (const hub of this.hubs) {
+      this.time.after(60_000 * this.random.fraction(), () => void this.activity.watching(hub).start());
+    }
+    for (const grant of this.grants) if (grant.asked) this.#ask(grant);
+  }
+
+  /** What a hub of the street takes for the portal. */
+  portal(): Portal {
+    const way = () => {
+      const portal = this.#portals.get(this.#outage) ?? this.#portals.get(null);
+      if (portal === undefined) throw new Error('there is no way to the portal');
+      return portal;
+    };
+    return {
+      requestLink: (...of) => way().requestLink(...of),
+      pollCode: (...of) => way().pollCode(...of),
+      exchange: (...of) => way().exchange(...of),
+      refresh: (token) => way().refresh(token),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const hub of this.hubs) hub.cut();
+    for (const portal of this.#portals.values()) await portal[Symbol.asyncDispose]();
+    for (const server of this.#servers) server.close();
+    await this.emulator[Symbol.asyncDispose]();
+    for (const hub of this.hubs) hub[Symbol.dispose]();
+  }
+
+  #ask(grant: StreetGrant): void {
+    const again = () => {
+      void grant.hub.parts?.handOuts.handOut(grant.id, null);
+      this.time.after(ASKS_EVERY, again);
+    };
+    this.time.after(ASKS_EVERY * this.random.fraction(), again);
+  }
+}
+
+interface Parts {
+  readonly grants: Grants;
+  readonly handOuts: HandOuts;
+  readonly appliances: Appliances;
+  readonly pairings: Pairings;
+  end(): void;
+}
+
+/** One hub of the street: the parts of the real one. */
+export class StreetHub implements Disposable {
+  readonly #street: Street;
+  readonly #folder = stateFolder();
+  readonly #spreads = new Map<string, number>();
+  /** Null while it has no power. */
+  parts: Parts | null = null;
+
+  private constructor(street: Street) {
+    this.#street = street;
+  }
+
+  static async start(street: Street): Promise<StreetHub> {
+    const hub = new StreetHub(street);
+    await hub.start();
+    return hub;
+  }
+
+  async start(): Promise<void> {
+    const { time, activity, random: chance } = this.#street;
+    const random = { ...systemRandom, fraction: () => chance.fraction() };
+    const surroundings = { clock: time, timers: time, random, log: SILENT };
+    const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
+    const opened = await openStore(this.#folder.path, sealing, () => time.wall);
+    const store = activity.watching(opened);
+    const appliances = await Appliances.load(store, random, ['home']);
+    const scheduler = new Scheduler(surroundings);
+    const portalClock = new PortalClock(surroundings);
+    const way = this.#street.portal();
+    const portalOf = (grant: string): Portal =>
+      activity.watching({
+        ...way,
+        refresh: async (token) => {
+          const outcome = await way.refresh(token);
+          this.#street.attempts.push({ grant, at: time.wall, granted: outcome.kind === 'granted' });
+          return outcome;
+        },
+      } satisfies Portal);
+    const portals = new Map<string, Portal>();
+    const grants = new Grants(
+      surroundings,
+      store,
+      scheduler,
+      portalClock,
+      (id) => {
+        const portal = portals.get(id) ?? portalOf(id);
+        portals.set(id, portal);
+        return { name: id, portal, replay: 'soon' };
+      },
+      (id) => {
+        const spread = this.#spreads.get(id) ?? chance.fraction();
+        this.#spreads.set(id, spread);
+        return spread;
+      },
+    );
+    const pairings = new Pairings({
+      surroundings,
+      store,
+      grants,
+      portalClock,
+      times: { lifetime: 900_000, pollInterval: 5000 },
+      nameOf: (id) => id,
+      portalOf: () => ({ portal: activity.watching(way), redirectUrl: () => null }),
+    });
+    await grants.load();
+    this.parts = {
+      grants,
+      handOuts: new HandOuts(grants, surroundings),
+      appliances,
+      pairings,
+      end() {
+        scheduler[Symbol.dispose]();
+        opened[Symbol.dispose]();
+      },
+    };
+  }
+
+  /** @returns the appliance's id */
+  async pair(name: string): Promise<string> {
+    if (this.parts === null) throw new Error('the hub is off');
+    const { appliances, pairings } = this.parts;
+    const { time, emulator } = this.#street;
+    const { appliance } = await appliances.add(name, null, null);
+    const run = await pairings.begin(appliance);
+    await time.settle();
+    const { step } = run.pairing;
+    if (step.kind !== 'waiting') throw new Error(`nobody can log in: ${step.kind}`);
+    const state = new URL(step.link.authorizeUrl).searchParams.get('state') ?? '';
+    await emulator.login({ state, user: 'demo' });
+    await time.pass(10_000);
+    return appliance.id;
+  }
+
+  /** It has no power any more. */
+  cut(): void {
+    this.parts?.end();
+    this.parts = null;
+  }
+
+  [Symbol.dispose](): void {
+    this.#folder[Symbol.dispose]();
+  }
+}
+
+interface Ways {
+  readonly portals: ReadonlyMap<Outage | null, HttpPortal>;
+  readonly servers: readonly Server[];
+}
+
+/** A client for each way: what is at its end is real. */
+async function ways(emulator: Emulator): Promise<Ways> {
+  const portal = (frontendUrl: string, connect = LIMITS.connect) =>
+    new HttpPortal({
+      baseUrl: emulator.baseUrl,
+      frontendUrl,
+      clientId: emulator.clientId,
+      clientSecret: new Secret(emulator.clientSecret),
+      ca: [],
+      limits: { ...LIMITS, connect },
+    });
+  const leaf = await issueLeaf(await createAuthority(), { names: [], addresses: ['127.0.0.1'], now: Date.now() });
+  const closed = createServer();
+  const foreign = createSecureServer({ cert: leaf.certificate, key: leaf.key });
+  const silent = createServer();
+  const ports: number[] = [];
+  for (const server of [closed, foreign, silent]) {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    ports.push((server.address() as AddressInfo).port);
+  }
+  closed.close();
+  const [refused, another, hole] = ports;
+  return {
+    servers: [foreign, silent],
+    portals: new Map<Outage | null, HttpPortal>([
+      [null, portal(emulator.frontendUrl)],
+      ['refused', portal(`http://127.0.0.1:${refused}`)],
+      ['name unknown', portal(UNKNOWN)],
+      ['another certificate', portal(`https://127.0.0.1:${another}`)],
+      // It takes the connection and never says a word: the handshake is given up after real milliseconds.
+      ['black hole', portal(`https://127.0.0.1:${hole}`, 20)],
+    ]),
+  };
+}
