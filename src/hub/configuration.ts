@@ -49,6 +49,8 @@ export interface Configuration {
 
 /** Where the configuration is when nobody names a file. */
 const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
+/** Characters of a key that are told: one that nobody knows may be of any length. */
+const LONGEST_KEY = 200;
 /** Bytes of the configuration, and of a file with CAs. */
 const LARGEST_FILE = 1 << 20;
 
@@ -198,7 +200,10 @@ function describe(issue: v.BaseIssue<unknown>): [key: string, what: string] {
   if (issue.type === 'strict_object' && issue.expected === 'never')
     return [key, `is no key that Latchkey knows; allowed are ${keysOf(issue)}`];
   if (issue.received === 'undefined') return [key, 'is missing, and is needed'];
-  return [key, `found ${/\.client_(id|secret_file)$/.test(key) ? abbreviated(issue.input) : shown(issue)}; allowed is ${issue.message}`];
+  return [
+    key,
+    `found ${/\.client_(id|secret_file)$/.test(key) ? abbreviated(issue.input) : shown(issue)}; allowed is ${issue.message}`,
+  ];
 }
 
 /** The key of a list where a table belongs: valibot takes one for an object. */
@@ -228,7 +233,7 @@ function keysOf({ path }: v.BaseIssue<unknown>): string {
 
 /** @param source the file, or the environment variable that overrides it */
 function invalidAt(source: string, key: string, what: string): Failure {
-  return new Failure('config_invalid', `${source}: ${key}: ${what}`);
+  return new Failure('config_invalid', `${source}: ${key.slice(0, LONGEST_KEY)}: ${what}`);
 }
 
 function has(raw: RawTable, key: string): boolean {

@@ -115,12 +115,18 @@ const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
 const rows: Trial<{ secrets: string; attributes: string; more: string; sealed: string | null }> = {
   name: 'rows of the store',
   inputs: fc.record({
-    secrets: nearlyJson({
-      accessToken: [PLANTED],
-      refreshToken: [PLANTED],
-      nonce: [PLANTED],
-      link: [null, { authorizeUrl: PLANTED, codeUrl: 'b', tokenUrl: 'c' }],
-    }),
+    secrets: fc.oneof(
+      { weight: 1, arbitrary: nearly(PLANTED) },
+      {
+        weight: 4,
+        arbitrary: nearlyJson({
+          accessToken: [PLANTED, [PLANTED]],
+          refreshToken: [PLANTED],
+          nonce: [PLANTED, { a: PLANTED }],
+          link: [null, { authorizeUrl: PLANTED, codeUrl: 'b', tokenUrl: 'c' }],
+        }),
+      },
+    ),
     attributes: nearlyJson({
       scope: scopes,
       lifetime: [3600],

@@ -142,9 +142,14 @@ describe('the secret of a portal', () => {
     expect(line).not.toContain(SECRET);
   });
 
+  it('an unknown key of any length is told in one line of a fair length', async () => {
+    expect((await complaint(`${'k'.repeat(100_000)} = 1`)).length).toBeLessThan(1000);
+  });
+
   it('must be there, and be a file', async () => {
-    const gone = `${folder.path}/gone.secret`;
-    expect(await complaint(portal({ client_secret_file: '"gone.secret"' }))).toContain('names a file that is not there');
+    expect(await complaint(portal({ client_secret_file: '"gone.secret"' }))).toContain(
+      'names a file that is not there',
+    );
     const pasted = await complaint(portal({ client_secret_file: '"pasted-secret-4711"' }));
     expect(pasted).not.toContain('pasted-secret');
     expect(await complaint(portal({ client_id: '"pasted-secret-4711"' }))).not.toContain('pasted-secret');
