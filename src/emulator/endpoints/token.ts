@@ -18,7 +18,7 @@ import { isScope } from '../scope.ts';
  */
 export function serveToken(app: FastifyInstance): void {
   serve(app, '/sso/token', 'token', {
-    async POST(request, reply) {
+    POST(request, reply) {
       const { portal, form, authorization, client } = received(request);
       const asked = tokenRequest(request);
       if (mediaType(request) !== FORM) return sendOAuthError(reply, invalid(`the body must be ${FORM}`));
@@ -28,7 +28,7 @@ export function serveToken(app: FastifyInstance): void {
         return sendOAuthError(reply, asked.authentication.problem);
       }
       const outcome = tokens(portal, asked.authentication.client, form, asked.refreshToken);
-      return 'error' in outcome ? sendOAuthError(reply, outcome) : outcome;
+      return 'error' in outcome ? sendOAuthError(reply, outcome) : reply.send(outcome);
     },
   });
 }

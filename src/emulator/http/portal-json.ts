@@ -3,5 +3,6 @@
  * Outside of strings JSON has neither character.
  */
 export function portalJson(value: unknown): string {
-  return JSON.stringify(value).replaceAll('/', '\\/').replaceAll('&', '\\u0026');
+  const json = JSON.stringify(value);
+  return /[/&]/.test(json) ? json.replaceAll('/', '\\/').replaceAll('&', '\\u0026') : json;
 }
