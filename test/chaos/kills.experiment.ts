@@ -96,8 +96,9 @@ class Killing {
   readonly #portal: Portal;
   readonly #random: SeededRandom;
   #inStartUp = 0;
-  #inRefresh = 0;
+  #inDoubt = 0;
   #lost = 0;
+  #explained = 0;
   #pairings = 0;
 
   constructor(house: Household, portal: Portal, random: SeededRandom) {
@@ -161,10 +162,12 @@ class Killing {
     const figures = {
       kills: this.kills.length,
       'kills in start-up': this.#inStartUp,
-      'refreshes cut short': this.#inRefresh,
+      'grants in doubt after a start': this.#inDoubt,
       'hand-outs meanwhile': handOuts.length,
       'pairings meanwhile': this.#pairings,
-      'grants lost': refusesReuse ? `${this.#lost}, each explained` : `${this.#lost} of ${GRANTS.length}`,
+      'grants lost': refusesReuse
+        ? `${this.#lost}, ${this.#explained} of them in a kill, and said so`
+        : `${this.#lost} of ${GRANTS.length}`,
     };
     return {
       figures: Object.fromEntries(Object.entries(figures).map(([key, value]) => [`${name}: ${key}`, value])),
@@ -180,7 +183,7 @@ class Killing {
   /** Looks at every grant right after a start; at a portal that keeps one token good, until none is in doubt. */
   async #judge(): Promise<void> {
     const statuses = await this.#house.statuses();
-    this.#inRefresh += statuses.filter(inDoubt).length;
+    this.#inDoubt += statuses.filter(inDoubt).length;
     await this.#house.keepLog();
     if (this.#portal.oneLossInARow) await this.#recovered(20);
     for (const status of await this.#house.statuses()) {
@@ -209,6 +212,7 @@ class Killing {
   /** The hub must have been killed between the first use of the token that was refused and the second, and say so. */
   async #explain({ name, state, problem }: ApplianceStatus): Promise<void> {
     const where = `${this.#portal.name}: ${name}`;
+    const brokenBefore = this.broken.length;
     if (state !== 'needs_pairing') this.broken.push(`${where} is ${state}`);
     if (!/^An answer was lost on \d{4}-/.test(problem?.message ?? '')) {
       this.broken.push(`${where} does not say that an answer was lost, but: ${problem?.message}`);
@@ -223,6 +227,7 @@ class Killing {
     const killed = this.kills.some((kill) => before.some(({ at }) => at <= kill) && kill <= (refused?.at ?? 0));
     if (!committed) this.broken.push(`${where} was refused a token that nothing had been given for`);
     if (!killed) this.broken.push(`${where} was refused a token that no kill had come to`);
+    if (this.broken.length === brokenBefore) this.#explained += 1;
   }
 
   /** The grant that the hub holds is the one that the portal goes on with. */

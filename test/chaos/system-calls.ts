@@ -1,5 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 /** Whether processes can be stopped at their system calls here: strace is installed and may look into other processes. */
 export function canStopAtCalls(): boolean {
@@ -21,15 +24,49 @@ export async function killBefore(
   paths: readonly string[],
 ): Promise<AsyncDisposable> {
   const set = calls.join(',');
-  const strace = spawn(
-    'strace',
-    [
-      ...['-f', '-p', String(pid), '-o', '/dev/null', '-e', 'signal=none'],
-      ...['-e', `trace=${set}`, '-e', `inject=${set}:signal=SIGKILL:when=${when}`],
-      ...paths.flatMap((path) => ['-P', path]),
-    ],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
-  );
+  const only = paths.flatMap((path) => ['-P', path]);
+  return watch(pid, [
+    '-o',
+    '/dev/null',
+    '-e',
+    `trace=${set}`,
+    '-e',
+    `inject=${set}:signal=SIGKILL:when=${when}`,
+    ...only,
+  ]);
+}
+
+/** A system call that was made: its name and the file or socket that it was made on, as far as it has one. */
+export interface Call {
+  readonly name: string;
+  readonly on: string;
+}
+
+/** The calls of these kinds that a process makes while `work` goes on, in their order. */
+export async function callsDuring(pid: number, calls: readonly string[], work: () => Promise<void>): Promise<Call[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'latchkey-calls-'));
+  const file = join(folder, 'calls');
+  try {
+    {
+      // No contents: what is written may be a secret.
+      await using _watch = await watch(pid, ['-o', file, '-y', '-s', '0', '-e', `trace=${calls.join(',')}`]);
+      await work();
+    }
+    const lines = (await readFile(file, 'utf8')).split('\n');
+    return lines.flatMap((line) => {
+      const [, name, on] = /^\d+ +(\w+)\(\d+<([^>]*)>/.exec(line) ?? [];
+      return name === undefined || on === undefined ? [] : [{ name, on }];
+    });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** Watches a process with strace. @returns when it is watched; disposing of it lets the process go on unwatched */
+async function watch(pid: number, options: readonly string[]): Promise<AsyncDisposable> {
+  const strace = spawn('strace', ['-f', '-p', String(pid), '-e', 'signal=none', ...options], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   const ended = once(strace, 'exit');
   let said = '';
   await new Promise<void>((resolve, reject) => {

@@ -8,7 +8,7 @@ import type { SeededRandom } from '../support/seeded-random.ts';
 import type { Experiment, Finding, Scale } from './experiment.ts';
 import { Household } from './household.ts';
 import { readStored, type StoredState } from './stored-grant.ts';
-import { killBefore } from './system-calls.ts';
+import { callsDuring, canStopAtCalls, killBefore } from './system-calls.ts';
 
 const NAME = 'wallbox';
 /** Boundaries of one walk: far more than there are. */
@@ -63,8 +63,10 @@ interface Work {
 export const experiment: Experiment = {
   name: 'Write boundaries',
   promise:
-    'Killed before any system call of a refresh or of a pairing’s end, the hub has the old or the new generation on disk, never none, and never uses both.',
+    'Killed before any system call of a refresh or of a pairing’s end, the hub has the old or the new generation on disk, never none, and never uses both; nothing is sent or answered before what was written is synced.',
   async run(scale, random) {
+    if (!canStopAtCalls())
+      throw new Error('strace is needed, and may not look into other processes or is not installed');
     const walks = scale.long
       ? [walk(scale, refresh('soon'), null), walk(scale, pairing(), null), walk(scale, writeBack(), null)]
       : [walk(scale, refresh('a person'), null), walk(scale, pairing(), random)];
@@ -81,6 +83,7 @@ async function walk(scale: Scale, work: Work, sample: SeededRandom | null): Prom
   await using house = await Household.start([NAME], ['--refresh-grace-time', '1h']);
   await house.settle([NAME]);
   const stepping = new Stepping(house, work);
+  if (work.files === undefined) await stepping.trace();
   if (sample !== null) {
     for (let tries = 0; stepping.kills < SAMPLE && tries < MOST; tries++) {
       await stepping.killAt(sample.pick([...WRITES, ...SENDS]), sample.whole(1, 6));
@@ -104,6 +107,7 @@ class Stepping {
   readonly #house: Household;
   readonly #work: Work;
   readonly #broken: string[] = [];
+  #syncs = 0;
   kills = 0;
   readonly #left = { old: 0, 'old, in doubt': 0, new: 0 };
   readonly #calls = new Map<string, number>();
@@ -111,6 +115,28 @@ class Stepping {
   constructor(house: Household, work: Work) {
     this.#house = house;
     this.#work = work;
+  }
+
+  /**
+   * Does the work once, unharmed, and looks at the order of its calls: a power cut loses what is written and not synced,
+   * so nothing may be sent, and nobody answered, before it is.
+   */
+  async trace(): Promise<void> {
+    const { hub } = this.#house;
+    const files = FILES.map((name) => join(hub.directory, 'state', name));
+    const work = await this.#work.prepare(this.#house);
+    const calls = await callsDuring(hub.pid, ['pwrite64', 'fsync', 'fdatasync', 'connect', 'writev', 'write'], work);
+    const unsynced = new Set<string>();
+    for (const { name, on } of calls) {
+      const onStore = files.includes(on);
+      if (onStore && name === 'pwrite64') unsynced.add(on);
+      if (onStore && name.endsWith('sync')) {
+        unsynced.delete(on);
+        this.#syncs += 1;
+      }
+      if (!on.startsWith('socket:') || unsynced.size === 0) continue;
+      this.#broken.push(`${this.#work.name}: ${name} on a socket while something written was not synced yet`);
+    }
   }
 
   /** @returns whether it was killed: false once the work has no such boundary any more */
@@ -130,9 +156,9 @@ class Stepping {
       );
       // What comes after the answer comes at once.
       if (done) await sleep(200);
-      if (done && lives(pid)) return false;
-      await eventually(async () => !lives(pid), 10);
+      else await eventually(async () => !lives(pid), 10);
     }
+    if (lives(pid)) return false;
     this.kills += 1;
     if (calls.length === 1) this.#calls.set(calls.join(), Math.max(when, this.#calls.get(calls.join()) ?? 0));
     const where = `${this.#work.name}, before ${calls} ${when}`;
@@ -152,6 +178,7 @@ class Stepping {
     const figures = {
       'boundaries killed at': this.kills,
       'calls stepped through': [...this.#calls].map(([call, count]) => `${call} ${count}`).join(', '),
+      'syncs of one that went well, each before what follows from it': this.#syncs,
       'left the old generation': `${this.#left.old}, ${this.#left['old, in doubt']} in doubt`,
       'left the new generation': this.#left.new,
       'left neither': this.kills - this.#left.old - this.#left['old, in doubt'] - this.#left.new,

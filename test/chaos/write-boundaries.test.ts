@@ -10,6 +10,7 @@ test.skipIf(!canStopAtCalls())(
     const { figures, broken } = await shortForm(experiment);
     expect(broken).toEqual([]);
     expect(figures['refresh: boundaries killed at']).toBeGreaterThanOrEqual(8);
+    expect(figures['refresh: syncs of one that went well, each before what follows from it']).toBeGreaterThanOrEqual(2);
     expect(figures['pairing: boundaries killed at']).toBe(4);
   },
 );
