@@ -4,6 +4,7 @@ import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Experiment } from '../test/chaos/experiment.ts';
+import { secretsInLogs } from './chaos-logs.ts';
 import { type Result, table, verdict, written } from './chaos-report.ts';
 import { runExperiment } from './chaos-run.ts';
 
@@ -71,13 +72,15 @@ const raw = {
 };
 writeFileSync(join(run, 'results.json'), `${JSON.stringify(raw, null, 1)}\n`);
 console.log(`\n${table(results)}`);
+const told = secretsInLogs(run);
+for (const place of told) console.log(`\n${place}`);
 if (writeDocs && results.length > 0) {
   const page = join(root, 'docs/reliability.md');
   const command = `./scripts/chaos --seed ${seed}${short ? ' --short' : ''}`;
   writeFileSync(page, written(readFileSync(page, 'utf8'), results, began.toISOString().slice(0, 10), command));
 }
 console.log(`\nThe figures and the logs: ${run}`);
-const bad = results.some((result) => ['BROKEN', 'FAILED'].includes(verdict(result)));
+const bad = told.length > 0 || results.some((result) => ['BROKEN', 'FAILED'].includes(verdict(result)));
 process.exitCode = bad ? 1 : stop.signal.aborted ? 130 : 0;
 
 async function load(id: string): Promise<Experiment> {

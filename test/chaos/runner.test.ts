@@ -32,6 +32,14 @@ const EXPERIMENTS = {
     progress('left ' + spawn('sleep', ['1000'], { stdio: 'ignore' }).pid);
     await new Promise((resolve) => setTimeout(resolve, 1e6));
   }`,
+  telling: `async run() {
+    const { mkdirSync, writeFileSync } = await import('node:fs');
+    const logs = process.env.LATCHKEY_TEST_LOGS;
+    mkdirSync(logs + '/../secrets');
+    writeFileSync(logs + '/../secrets/secrets.txt', '"Zq3vT5kLw8rB2nD7cF"\\n');
+    writeFileSync(logs + '/hub.log', 'started\\nrefreshed with Zq3vT5kLw8rB2nD7cF\\n');
+    return { figures: {}, broken: [] };
+  }`,
   half: `async run({ signal, progress }) {
     progress('waiting');
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
@@ -119,6 +127,13 @@ describe.concurrent('scripts/chaos', () => {
     using list = start(['good', 'broken'], '--list');
     expect(await list.ended).toBe(0);
     expect(list.said.stdout).toBe('broken: broken\n    It is broken.\ngood: good\n    It is good.\n');
+  });
+
+  test('ends with 1 where a log tells a secret, and says where', async () => {
+    using run = start(['telling', 'good']);
+    expect(await run.ended).toBe(1);
+    expect(run.said.stdout).toMatch(/hub\.log:2: a secret, as it is/);
+    expect(run.said.stdout).not.toContain('Zq3vT5kLw8rB2nD7cF');
   });
 
   test('leaves no process behind that an experiment forgot', async () => {
