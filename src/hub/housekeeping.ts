@@ -23,10 +23,20 @@ export class Housekeeping implements AsyncDisposable {
   #work: Promise<void> = Promise.resolve();
   /** The store's count of changes when it was copied last; null where that was not in this run. */
   #copied: number | null = null;
+  readonly #onWritable: () => void;
   #lookedAt: Instant;
 
-  constructor(store: SqliteStore, surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>) {
+  /**
+   * @param onWritable hears that a store that was served from memory can be written again: what is in it may be more than
+   *   what was served
+   */
+  constructor(
+    store: SqliteStore,
+    surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>,
+    onWritable: () => void = () => undefined,
+  ) {
     this.#store = store;
+    this.#onWritable = onWritable;
     this.#surroundings = surroundings;
     this.#lookedAt = surroundings.clock.now();
     this.#nightly = this.#plan();
@@ -77,7 +87,7 @@ export class Housekeeping implements AsyncDisposable {
     try {
       if (!(await this.#store.tryToWrite())) return;
       log.info('store can be written again');
-      if (this.#copyIsOld()) this.copySoon();
+      this.#onWritable();
     } catch (error) {
       log.warn('store can not be opened again', { error: messageOf(error) });
     }

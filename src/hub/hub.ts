@@ -36,7 +36,7 @@ export interface Hub extends AsyncDisposable {
   readonly controlSocket: string;
   readonly httpPort: number;
   readonly httpsPort: number;
-  /** Resolves when the hub is to be disposed of and started again: its state was restored from a copy. */
+  /** Resolves when the hub is to be disposed of and started again: its store holds another state than the hub knows of. */
   readonly restartWanted: Promise<void>;
 }
 
@@ -210,7 +210,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
 
   await pairings.load();
   running.resolve();
-  parts.use(new Housekeeping(store, surroundings));
+  parts.use(new Housekeeping(store, surroundings, () => restarting.resolve()));
   if (lanConfiguration.mdns) void announcing.moveTo(lan.current.address);
   if (configuration.pairing.onStart && store.unwritable === null) await pairOnStart(appliances, grants, pairings, log);
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {

@@ -154,7 +154,11 @@ class Opening {
     if (sound && !(copy !== null && canMend(left, copy.salvage))) return this.#asItIs(found);
     if (!hasContent(left) && copy === null) throw this.#beyondHelp(damage ?? 'nothing can be read');
     const rebuilt = rebuild({ left, copy });
-    const why = damage ?? `${left?.unreadable.size ?? 0} of its rows can't be read`;
+    const rows = left?.unreadable.size ?? 0;
+    const why =
+      left === null && unwritable !== null
+        ? `can't be read (${damage})`
+        : `was damaged (${damage ?? `${rows} of its rows can't be read`})`;
     try {
       if (unwritable !== null) return this.#fromMemory(rebuilt, why, copy, unwritable);
       live?.close();
@@ -207,7 +211,7 @@ class Opening {
     const doubts =
       fromCopy.length === 0 ? '' : `; from the copy, and perhaps used up, are the grants of ${fromCopy.join(', ')}`;
     const losses = lost === 0 ? '' : `; of ${lost} grants the appliance is not known any more`;
-    return `the store ${this.#files.database} was damaged (${why})${kept}; in its place is what could be read of it${source}${doubts}${losses}`;
+    return `the store ${this.#files.database} ${why}${kept}; in its place is what could be read of it${source}${doubts}${losses}`;
   }
 
   #beyondHelp(why: string): Failure {

@@ -18,7 +18,7 @@ const ALLOWED = new Set([
 
 /** What it says of a store that it has put together again. */
 const RECOVERED =
-  /^the store \S+latchkey\.db was damaged \([\s\S]+\)( and is kept as \S+)?; in its place is what could be read of it( and the daily copy of \S+)?(; |$)/;
+  /^the store \S+latchkey\.db (was damaged|can't be read) \([\s\S]+\)( and is kept as \S+)?; in its place is what could be read of it( and the daily copy of \S+)?(; |$)/;
 
 /** Ends a daemon. @returns what it had said */
 export async function endAndRead(hub: HubProcess, signal: NodeJS.Signals): Promise<string> {

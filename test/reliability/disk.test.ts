@@ -110,6 +110,27 @@ describe.concurrent('a disk', () => {
   });
 });
 
+it('a hub that was started on a read-only disk goes on by itself when that can be written', {
+  timeout: 60_000,
+}, async (ctx) => {
+  await using home = await smallHome(ctx, 'tmpfs', 3600);
+  const { hub, emulator, disk, load } = home;
+  await hub.kill('SIGKILL');
+  disk.protect(true);
+  await hub.launch();
+  const { pid } = hub;
+  const before = load.handOuts.length;
+  await eventually(async () => load.handOuts.length >= before + 6);
+  disk.protect(false);
+  // The control socket is there, and with it somebody to ask.
+  for (const name of NAMES) await eventually(() => applianceStatus(hub, name).catch(() => null), 30);
+  for (const name of NAMES) await until(hub, name, ({ state }) => state === 'active', 30);
+  for (const name of NAMES) expect(await ask(hub, (control) => control.refresh(name))).toMatchObject(well);
+  expect(hub.pid).toBe(pid);
+  expect(load.refused).toEqual([]);
+  expect(refreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
+});
+
 /** A hub with three appliances at work, its state on a small disk. Skips the test where nothing may be mounted. */
 async function smallHome(ctx: TestContext, kind: 'tmpfs' | 'ext4', tokenLifetime: number) {
   await using parts = new AsyncDisposableStack();

@@ -49,6 +49,11 @@ export class SmallDisk implements AsyncDisposable {
     rmSync(join(this.#path, 'filler'));
   }
 
+  /** Lets nothing more be written, or lets it again; while no file on it is open for writing. */
+  protect(readOnly: boolean): void {
+    run('mount', '-o', `remount,${readOnly ? 'ro' : 'rw'}`, this.#path);
+  }
+
   /** A fault that the file system notices, as of a dying SD card: from now on it is read-only. */
   breakDown(): void {
     writeFileSync(`/sys/fs/ext4/${basename(this.#device)}/trigger_fs_error`, 'test');
