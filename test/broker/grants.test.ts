@@ -212,6 +212,30 @@ describe('when the answer to a refresh is lost', () => {
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
 
+  test('with replay late it rests after a boot, too, as soon as the true time is known', async () => {
+    await using home = await Home.start({ replay: 'late' });
+    const id = await home.paired();
+    const other = await home.paired('heatpump');
+    home.portal.fail('token', { kind: 'drop' });
+    await home.run.grants.refresh(id);
+    const token = await home.token(id);
+    await home.stop();
+    home.time.reboot(home.time.wall);
+    await home.start();
+    expect(problemOf(home, id)).toBe('answer_lost');
+    // Somebody wants another token, and with its answer comes the portal's time.
+    expect(await home.whoami(await home.token(other))).toBe(200);
+    const before = home.refreshes;
+    const ofThis = () => home.run.grants.get(id)?.grant.generation;
+    await home.time.pass(30 * MINUTE);
+    expect(home.refreshes).toBe(before);
+    expect(ofThis()).toBe(1);
+    expect(await home.token(id)).toBe(token);
+    await home.time.pass(31 * MINUTE);
+    expect(ofThis()).toBe(2);
+    expect(healthOf(home, id)).toEqual({ kind: 'good' });
+  });
+
   test('by a power cut: the next run knows of the attempt, and is in doubt', async () => {
     await using home = await Home.start({ emulator: { refreshGrace: 1 } });
     const id = await home.paired();
@@ -366,22 +390,26 @@ test('wrong credentials of the hub keep the grant, and say whose fault it is', a
   expect(healthOf(home, id)).toEqual({ kind: 'good' });
 });
 
-test('a person may have it refreshed at any time, also in doubt and when refused', async () => {
-  await using home = await Home.start({ emulator: { refreshGrace: 9 } });
-  const id = await home.paired();
-  home.portal.fail('token', { kind: 'drop' }, { kind: 'drop' });
-  await home.untilRefreshed();
-  await home.time.pass(4 * SECOND);
-  expect(problemOf(home, id)).toBe('answer_lost');
-  await home.run.grants.refresh(id);
-  expect(healthOf(home, id)).toEqual({ kind: 'good' });
-  home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
-  await home.run.grants.refresh(id);
-  expect(healthOf(home, id)).toMatchObject({ kind: 'refused' });
-  await home.run.grants.refresh(id);
-  expect(healthOf(home, id)).toEqual({ kind: 'good' });
-  expect(await home.run.store.grant(id)).toMatchObject({ grant: { refused: null, doubt: null } });
-});
+test.each(['soon', 'late'] as const)(
+  'a person may have it refreshed at once, in doubt (%s) and when refused',
+  async (replay) => {
+    await using home = await Home.start({ emulator: { refreshGrace: 9 }, replay });
+    const id = await home.paired();
+    home.portal.fail('token', { kind: 'drop' });
+    if (replay === 'soon') home.portal.fail('token', { kind: 'drop' });
+    await home.untilRefreshed();
+    await home.time.pass(4 * SECOND);
+    expect(problemOf(home, id)).toBe('answer_lost');
+    await home.run.grants.refresh(id);
+    expect(healthOf(home, id)).toEqual({ kind: 'good' });
+    home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
+    await home.run.grants.refresh(id);
+    expect(healthOf(home, id)).toMatchObject({ kind: 'refused' });
+    await home.run.grants.refresh(id);
+    expect(healthOf(home, id)).toEqual({ kind: 'good' });
+    expect(await home.run.store.grant(id)).toMatchObject({ grant: { refused: null, doubt: null } });
+  },
+);
 
 describe('an answer that comes late', () => {
   async function withAnswerUnderWay(home: Home, id: string) {

@@ -38,8 +38,9 @@ async function graceTime(scale: Scale): Promise<Finding> {
   await loseEveryThird(house, 2);
   for (let lost = 0; lost < wanted && !scale.signal.aborted; ) {
     await sleep(1000);
+    const before = lost;
     lost = (await losses(house)).length;
-    scale.progress(`grace time: ${lost} answers lost`);
+    if (lost !== before) scale.progress(`grace time: ${lost} answers lost`);
     for (const { name, state, problem } of await house.statuses()) {
       if (state === 'needs_pairing' || state === 'unpaired') broken.push(`${name} is ${state}: ${problem?.message}`);
     }
@@ -79,8 +80,8 @@ async function revokedFamilies(scale: Scale): Promise<Finding> {
       needed += 1;
       broken.push(...misnamed(status));
       await house.pair(status.name);
+      scale.progress(`revoke-family: ${needed} families revoked`);
     }
-    scale.progress(`revoke-family: ${needed} families revoked`);
   }
   await load[Symbol.asyncDispose]();
   const sends = await house.sends('refresh_token');
