@@ -1,4 +1,6 @@
+import 'reflect-metadata';
 import type { Socket } from 'node:net';
+import { PemConverter, SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import type { Limits } from '../../src/portal/http.ts';
@@ -31,6 +33,18 @@ function refresh(portal: HttpPortal) {
 }
 
 const never = new AbortController().signal;
+
+/** A certificate for 127.0.0.1 with these dates, PEM. */
+async function selfSigned(notBefore: Date, notAfter: Date): Promise<{ certificate: string; key: string }> {
+  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    ...{ name: 'CN=test', notBefore, notAfter, signingAlgorithm: algorithm, keys },
+    extensions: [new SubjectAlternativeNameExtension([{ type: 'ip', value: '127.0.0.1' }])],
+  });
+  const key = await crypto.subtle.exportKey('pkcs8', keys.privateKey);
+  return { certificate: certificate.toString('pem'), key: PemConverter.encode(key, PemConverter.PrivateKeyTag) };
+}
 
 describe('a refresh that the portal can know nothing of was not sent', () => {
   let authority: Authority;
@@ -70,6 +84,25 @@ describe('a refresh that the portal can know nothing of was not sent', () => {
     await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)), tls);
     await using portal = portalAt(server.origin);
     expect(await refresh(portal)).toMatchObject({ kind: 'not_sent', detail: expect.stringContaining('certificate') });
+    expect(server.requests).toEqual([]);
+  });
+
+  test.each([
+    ['not_yet_valid', '2090-01-01', '2091-01-01'],
+    ['expired', '2001-01-01', '2002-01-01'],
+  ] as const)('a certificate that is %s: the outcome says so, for refreshes as for polls', async (dates, from, to) => {
+    const { certificate, key } = await selfSigned(new Date(from), new Date(to));
+    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)), {
+      key,
+      cert: certificate,
+    });
+    await using portal = portalAt(server.origin, server.origin, { ca: [certificate] });
+    expect(await refresh(portal)).toMatchObject({ kind: 'not_sent', certificate: dates });
+    expect(await portal.pollCode(`${server.origin}/code`, never)).toMatchObject({
+      kind: 'unreachable',
+      certificate: dates,
+    });
+    expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'unreachable', certificate: dates });
     expect(server.requests).toEqual([]);
   });
 

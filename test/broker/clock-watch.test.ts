@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import { watchClock } from '../../src/broker/clock-watch.ts';
+import { PortalClock } from '../../src/broker/portal-clock.ts';
+import type { LogFields } from '../../src/core/log.ts';
+import { FakeTime } from '../support/fake-time.ts';
+
+function start() {
+  const time = new FakeTime();
+  const events: { event: string; fields: LogFields }[] = [];
+  const log = (event: string, fields: LogFields = {}) => events.push({ event, fields });
+  const surroundings = { clock: time, timers: time, log: { debug: log, info: log, warn: log, error: log } };
+  const seen = { set: 0, synchronized: 0, asked: 0, ntp: false };
+  const watch = watchClock({
+    surroundings,
+    async synchronized() {
+      seen.asked += 1;
+      return seen.ntp;
+    },
+    onSet: () => {
+      seen.set += 1;
+    },
+    onSynchronized: () => {
+      seen.synchronized += 1;
+    },
+  });
+  return { time, events, surroundings, seen, watch };
+}
+
+test('a clock that is set is noticed within seconds, once for each time, with how far it went', async () => {
+  const { time, events, seen } = start();
+  await time.pass(60_000);
+  expect(seen.set).toBe(0);
+  time.wall += 10_000_000;
+  await time.pass(5000);
+  expect(seen.set).toBe(1);
+  expect(events).toMatchObject([{ event: 'clock was set', fields: { by: 10_000 } }]);
+  await time.pass(60_000);
+  expect(seen.set).toBe(1);
+  time.wall -= 20_000_000;
+  await time.pass(5000);
+  expect(seen.set).toBe(2);
+});
+
+test('suspended time, and a clock that runs a little apart, are no setting', async () => {
+  const { time, seen } = start();
+  time.suspend(5 * 3_600_000);
+  for (let i = 0; i < 100; i += 1) {
+    time.wall += 100;
+    await time.pass(5000);
+  }
+  expect(seen.set).toBe(0);
+});
+
+test("NTP's word is asked for until it comes, and told once", async () => {
+  const { time, seen, watch } = start();
+  await time.pass(20_000);
+  expect(seen.synchronized).toBe(0);
+  seen.ntp = true;
+  await time.pass(20_000);
+  expect(seen).toMatchObject({ synchronized: 1, asked: 6 });
+  watch[Symbol.dispose]();
+  expect(time.armed).toBe(0);
+});
+
+test("the first word that confirms the clock is logged with its source, and a portal's counts for more than NTP's", () => {
+  const { time, events, surroundings } = start();
+  const clock = new PortalClock(surroundings);
+  let told = 0;
+  clock.whenConfirmed(() => {
+    told += 1;
+  });
+  clock.learn(null);
+  expect(clock.confirmed).toBeNull();
+  clock.learnFromNtp();
+  expect(clock.confirmed).toEqual({ wall: time.wall, at: time.now() });
+  clock.learn(time.wall - 7000);
+  expect(clock.confirmed?.wall).toBe(time.wall - 7000);
+  clock.learnFromNtp();
+  expect(clock.confirmed?.wall).toBe(time.wall - 7000);
+  expect(told).toBe(1);
+  const confirmed = { source: 'ntp', time: '2031-05-05T06:07:08.000Z', hub_clock_ahead: 0 };
+  expect(events).toEqual([{ event: 'clock confirmed', fields: confirmed }]);
+});
+
+test('a clock that the portal finds hours wrong is warned of', () => {
+  const { time, events, surroundings } = start();
+  new PortalClock(surroundings).learn(time.wall + 3 * 3_600_000);
+  expect(events.map(({ event }) => event)).toEqual(['clock confirmed', 'clock is wrong']);
+  expect(events[1]?.fields).toEqual({ hub_clock_ahead: -10_800 });
+});

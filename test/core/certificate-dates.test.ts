@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { clockAtFault } from '../../src/core/certificate-dates.ts';
+import { setBack } from '../../src/core/refresh.ts';
+import { at, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
+
+const in1970 = { ...at(30 * SECOND), wall: 30 * SECOND };
+
+test('a clock that nothing has confirmed may be why a certificate is refused, and both are named', () => {
+  expect(clockAtFault('not_yet_valid', in1970, null)).toBe(
+    "The hub's clock says 1970-01-01T00:00:30Z, and nothing has confirmed it yet: by it the portal's certificate is not valid yet. The hub goes on by itself as soon as the clock is set",
+  );
+  expect(clockAtFault('expired', at(0), null)).toContain("the portal's certificate has expired");
+});
+
+test('a clock that was confirmed and has jumped since is named with the right time', () => {
+  const confirmed = { wall: at(0).wall, at: at(0) };
+  expect(clockAtFault('not_yet_valid', in1970, confirmed)).toContain('but it is 2031-05-05T06:00:30Z');
+});
+
+test('with a clock that is right it is the certificate that is at fault', () => {
+  expect(clockAtFault('expired', at(HOUR), { wall: at(0).wall + MINUTE, at: at(0) })).toBeNull();
+});
+
+test('a refresh that fails so waits for the clock, and keeps grant, token and refresh token', () => {
+  const context = { now: in1970, confirmed: null, replay: 'soon', fraction: 1 } as const;
+  const outcome = { kind: 'not_sent', detail: 'certificate is not yet valid', certificate: 'not_yet_valid' } as const;
+  const standing = setBack(grantOf(), { kind: 'good' }, outcome, context);
+  expect(standing).toMatchObject({
+    doubt: null,
+    refused: null,
+    health: { kind: 'failing', waitsForClock: true, problem: { code: 'clock_unknown' } },
+  });
+  const right = { ...context, confirmed: { wall: in1970.wall, at: in1970 } };
+  expect(setBack(grantOf(), { kind: 'good' }, outcome, right).health).toMatchObject({
+    problem: { code: 'portal_unreachable' },
+  });
+});

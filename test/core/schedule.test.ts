@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest';
+import { promptedDue, regularDue } from '../../src/core/schedule.ts';
+import { at, DAY, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
+
+const running = { confirmed: null, since: 0 };
+
+describe('a token of a run that goes on', () => {
+  test('is refreshed between 75 and 85 % of its life', () => {
+    const spreads = [0, 0.5, 1].map((spread) => regularDue(grantOf(), { ...running, now: at(MINUTE), spread }));
+    expect(spreads).toEqual([45 * MINUTE, 48 * MINUTE, 51 * MINUTE]);
+  });
+
+  test('that is dead before it can be used is refreshed twice a minute, whatever its lifetime', () => {
+    for (const lifetime of [0, 1, SECOND, 2999]) {
+      expect(regularDue(grantOf({ lifetime }), { ...running, now: at(1), spread: 0.5 })).toBe(30 * SECOND);
+    }
+  });
+
+  test('is not refreshed for an appliance within two seconds of the last time', () => {
+    expect(promptedDue(grantOf(), at(SECOND))).toBe(2 * SECOND);
+  });
+});
+
+describe('after a start of the hub', () => {
+  const since = 20 * SECOND;
+  const now = at(since, 'boot-2');
+
+  test('tokens of unknown age come due at any time of half a lifetime, as their spread says', () => {
+    const due = (spread: number) => regularDue(grantOf(), { now, confirmed: null, since, spread });
+    expect([0, 0.5, 1].map(due)).toEqual([since, since + 15 * MINUTE, since + 30 * MINUTE]);
+    expect(promptedDue(grantOf(), now)).toBe(now.uptime);
+  });
+
+  test('a token whose age has become known keeps its usual time', () => {
+    const confirmed = { wall: (grantOf().portalTime ?? 0) + 10 * MINUTE, at: now };
+    const due = regularDue(grantOf(), { now, confirmed, since, spread: 0 });
+    expect(due).toBe(since + 35 * MINUTE - SECOND);
+  });
+
+  test('what came due meanwhile is spread as well, in another boot as in the same one', () => {
+    const confirmed = { wall: (grantOf().portalTime ?? 0) + DAY, at: now };
+    expect(regularDue(grantOf(), { now, confirmed, since, spread: 0.5 })).toBe(since + 15 * MINUTE);
+    const late = { now: at(9 * HOUR), confirmed: null, since: 9 * HOUR, spread: 0.5 };
+    expect(regularDue(grantOf(), late)).toBe(9 * HOUR + 15 * MINUTE);
+  });
+
+  test('a thousand hubs never make more than twice the usual requests, and all are done within a lifetime', () => {
+    const dues = Array.from({ length: 1000 }, (_, hub) =>
+      regularDue(grantOf(), { now, confirmed: null, since, spread: hub / 1000 }),
+    );
+    const within = (from: number) => dues.filter((due) => due >= from && due < from + 5 * MINUTE).length;
+    const usual = (1000 * 5 * MINUTE) / (0.8 * HOUR);
+    expect(Math.max(...dues)).toBeLessThanOrEqual(since + HOUR);
+    for (let from = since; from < since + HOUR; from += MINUTE) expect(within(from)).toBeLessThanOrEqual(2 * usual);
+  });
+});
