@@ -131,5 +131,8 @@ async function firstFree(
     if (taken === null) return service;
     if (taken === hostName(service.id).toLowerCase()) break;
   }
-  throw new Failure('hub_id_taken', "another hub on this network has this hub's id: was its card copied? Two hubs must not live on the same grants: stop this one, or pair its appliances anew after setting it up afresh");
+  throw new Failure(
+    'hub_id_taken',
+    "another hub on this network has this hub's id: was its card copied? Two hubs must not live on the same grants: stop this one, or pair its appliances anew after setting it up afresh",
+  );
 }
