@@ -7,6 +7,7 @@ import { PortalClock } from '../broker/portal-clock.ts';
 import { Scheduler } from '../broker/scheduler.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import type { Administration } from '../core/administration.ts';
+import { trueTime } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
@@ -27,6 +28,7 @@ import { openControlSocket } from './control-socket.ts';
 import { openDesk } from './desk.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { hubNames, loadIdentity } from './identity.ts';
+import { watchLeafAge } from './leaf-age.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { connectPortals } from './portals.ts';
 
@@ -144,8 +146,9 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     issueLeaf(identity.authority, {
       names,
       addresses: [...new Set(['127.0.0.1', '::1', ...addresses])],
-      now: clock.now().wall,
+      now: trueTime(portalClock.confirmed, clock.now()) ?? clock.now().wall,
     });
+  let leaf = await leafFor(lan.current.addresses);
   const lanServer = parts.use(
     await serveLan({
       service,
@@ -155,13 +158,28 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
       httpPort: lanConfiguration.httpPort,
       httpsPort: lanConfiguration.httpsPort,
       ca: identity.authority.certificate,
-      leaf: await leafFor(lan.current.addresses),
+      leaf,
       log,
       timers,
     }),
   );
   ports.http = lanServer.httpPort;
   ports.https = lanServer.httpsPort;
+  async function renewLeaf(): Promise<void> {
+    try {
+      leaf = await leafFor(lan.current.addresses);
+      lanServer.renewLeaf(leaf);
+    } catch (error) {
+      log.error('certificate could not be issued', { error: messageOf(error) });
+    }
+  }
+  watchLeafAge({
+    scheduler,
+    clock,
+    confirmed: () => portalClock.confirmed,
+    notAfter: () => leaf.notAfter,
+    renew: renewLeaf,
+  });
 
   const restarting = Promise.withResolvers<void>();
   const administration = openDesk({
@@ -200,12 +218,8 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   async function followLan(): Promise<void> {
     const address = lan.current.address?.address ?? null;
     log.info('address changed', { address });
-    try {
-      lanServer.renewLeaf(await leafFor(lan.current.addresses));
-      if (lanConfiguration.mdns) await announcing.moveTo(lan.current.address);
-    } catch (error) {
-      log.error('certificate could not be issued for the address', { address, error: messageOf(error) });
-    }
+    await renewLeaf();
+    if (lanConfiguration.mdns) await announcing.moveTo(lan.current.address);
   }
 
   await pairings.load();
