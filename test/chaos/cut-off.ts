@@ -86,6 +86,7 @@ export async function cutOff({ long, progress, signal }: Scale): Promise<Finding
   const broken: string[] = [];
   for (const { name, begin, end } of long ? cuts : cuts.slice(0, 2)) {
     if (signal.aborted) break;
+    await rememberTokens(hub);
     await begin();
     await sleep((long ? 60 : 12) * 1000);
     const problems = await statusOf(hub);
@@ -103,7 +104,7 @@ export async function cutOff({ long, progress, signal }: Scale): Promise<Finding
     figures[`cut off (${name}): all fresh after, s`] = after;
     progress(`cut off (${name}): ${codes.join(', ')}; all fresh ${after} s after the end`);
   }
-  rememberSecrets(await tokensOf(hub));
+  await rememberTokens(hub);
   return { figures, broken };
 }
 
@@ -111,11 +112,13 @@ function statusOf(hub: HubProcess) {
   return ask(hub, async (control) => (await control.status()).appliances);
 }
 
-async function tokensOf(hub: HubProcess): Promise<string[]> {
-  return ask(hub, async (control) => {
-    const tokens: string[] = [];
-    for (const name of APPLIANCES) tokens.push((await control.token(name)).access_token);
-    return tokens;
+/** Every token of now: there may be none. */
+async function rememberTokens(hub: HubProcess): Promise<void> {
+  await ask(hub, async (control) => {
+    for (const name of APPLIANCES) {
+      const token = await control.token(name).catch(() => null);
+      if (token !== null) rememberSecrets([token.access_token]);
+    }
   });
 }
 
