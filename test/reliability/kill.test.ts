@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
@@ -96,9 +97,8 @@ describe.concurrent('kill -9', () => {
       portal.release();
       await hub.launch();
 
-      for (const name of names) {
-        expect(await applianceStatus(hub, name)).toMatchObject({ state: 'retrying', problem: { code: 'answer_lost' } });
-      }
+      // By the log: on a busy machine the replay is over before anybody can ask.
+      expect(await lostAnswers(hub)).toEqual(names);
       for (const [index, name] of names.entries()) {
         const status = await until(hub, name, (found) => found.state !== 'retrying');
         expect(status.state).toBe(state);
@@ -166,4 +166,10 @@ async function holdingPortal(moment: 'received' | 'answering'): Promise<
     release: () => gate.resolve(),
     [Symbol.asyncDispose]: () => emulator.close(),
   };
+}
+
+/** The appliances of which the run that goes on has told that an answer was lost. */
+async function lostAnswers(hub: HubProcess): Promise<string[]> {
+  const lines = (await readFile(hub.log, 'utf8')).split('\n').filter((line) => line.includes('"answer lost"'));
+  return lines.map((line) => String(JSON.parse(line).appliance)).sort();
 }

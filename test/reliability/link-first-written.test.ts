@@ -8,8 +8,10 @@ async function linkUnderWay(home: Home) {
   const disk = Promise.withResolvers<void>();
   const run = await home.run.pairings.begin(appliance);
   home.held.set('savePairing', disk.promise);
+  await expect
+    .poll(() => home.emulator.requests.filter(({ status }) => status === 200), { timeout: 10_000 })
+    .toHaveLength(1);
   await sleep(100);
-  expect(home.emulator.requests.filter(({ endpoint }) => endpoint === 'config')).toHaveLength(1);
   return { appliance, run, written: () => disk.resolve() };
 }
 

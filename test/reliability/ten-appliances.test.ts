@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
-import { HubProcess } from '../support/hub-process.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
 import { pairFleet, refreshSends, rememberIssued } from './fleet.ts';
 import { type HandOut, Load } from './load.ts';
 
@@ -48,9 +48,9 @@ describe('ten appliances that ask twice a second for a minute', () => {
     expect(load.handOuts.filter(isTooOld)).toEqual([]);
 
     expect(emulator.observations).toEqual({ refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 });
-    const sends = refreshSends(emulator);
-    expect(sends.filter((token) => token.sends !== 1)).toEqual([]);
-    expect(sends).toHaveLength(asked - pairings);
+    expect(refreshSends(emulator).filter((token) => token.sends !== 1)).toEqual([]);
+    // One may be between its coming and its answer just now.
+    await eventually(async () => refreshSends(emulator).length === asked - pairings);
 
     for (const name of names) {
       const ages = agesAtRefresh(load.handOuts.filter(({ appliance }) => appliance === name));
