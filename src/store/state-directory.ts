@@ -3,6 +3,7 @@ import { access, link, mkdir, open, readFile, stat, unlink, writeFile } from 'no
 import { dirname, join } from 'node:path';
 import { Failure } from '../core/failure.ts';
 import { KEY_BYTES } from './sealing.ts';
+import { sizeOf, storeFiles } from './store-files.ts';
 
 /**
  * Makes sure that the state directory is there, readable, and closed to everybody else. Whether it can be written is for
@@ -55,10 +56,12 @@ export async function storeKey(
       `the store key ${path} is open to other users: close it with "chmod 600 ${path}"`,
     );
   }
-  if ((await stat(join(stateDirectory, 'latchkey.db')).catch(() => null)) !== null) {
+  const { database, copy } = storeFiles(stateDirectory);
+  for (const sealed of [database, copy]) {
+    if (sizeOf(sealed) === null) continue;
     throw new Failure(
       'store_key_wrong',
-      `the store key ${path} is missing, and ${join(stateDirectory, 'latchkey.db')} can't be opened without it: put the key back, or put back a copy of the state directory`,
+      `the store key ${path} is missing, and ${sealed} can't be opened without it: put the key back, or put back a copy of the state directory`,
     );
   }
   const text = freshKey();

@@ -56,9 +56,9 @@ test('a key that others can read is refused', async () => {
   });
 });
 
-test('a key that is missing beside a store is not made anew', async () => {
+test.each(['latchkey.db', 'latchkey.db.copy'])('a key that is missing beside %s is not made anew', async (store) => {
   using folder = stateFolder();
-  writeFileSync(join(folder.path, 'latchkey.db'), 'grants');
+  writeFileSync(join(folder.path, store), 'grants');
   await expect(storeKey(folder.path, undefined, noKey)).rejects.toMatchObject({
     code: 'store_key_wrong',
     message: expect.stringMatching(/is missing.*put the key back/),
