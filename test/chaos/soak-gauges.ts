@@ -23,6 +23,18 @@ export function slope(samples: readonly Sample[]): number {
   return slopes.length === 0 ? 0 : median(slopes);
 }
 
+/** How much is usually added in a minute: the median of what is added in each half of one. A burst lifts it once. */
+export function usualGrowth(samples: readonly Sample[]): number {
+  const added: number[] = [];
+  let [from] = samples;
+  for (const sample of samples) {
+    if (from === undefined || sample.minutes - from.minutes < 0.5) continue;
+    added.push((sample.value - from.value) / (sample.minutes - from.minutes));
+    from = sample;
+  }
+  return median(added);
+}
+
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }
