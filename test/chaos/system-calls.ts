@@ -4,6 +4,9 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+/** strace is given so long to end, in ms. */
+const LONGEST_END = 3000;
+
 /** Whether processes can be stopped at their system calls here: strace is installed and may look into other processes. */
 export function canStopAtCalls(): boolean {
   return spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0;
@@ -79,9 +82,11 @@ async function watch(pid: number, options: readonly string[]): Promise<AsyncDisp
   });
   return {
     async [Symbol.asyncDispose]() {
-      // Told to end it lets the process go; where that was killed, it has ended by itself.
+      // Told to end it lets the process go; where that was killed, it has mostly ended by itself, and sometimes waits on.
       strace.kill('SIGINT');
+      const hung = setTimeout(() => strace.kill('SIGKILL'), LONGEST_END);
       await ended;
+      clearTimeout(hung);
     },
   };
 }

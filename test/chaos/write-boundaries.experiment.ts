@@ -149,17 +149,19 @@ class Stepping {
     const before = await readStored(state, NAME);
     const tokensBefore = await this.#tokens();
     const { pid } = hub;
+    let done = false;
     {
       await using _watch = await killBefore(pid, calls, when, onStore ? files : []);
-      const done = await work().then(
+      done = await work().then(
         () => true,
         () => false,
       );
       // What comes after the answer comes at once.
       if (done) await sleep(200);
-      else await eventually(async () => !lives(pid), 10);
+      else await eventually(async () => !lives(pid), 5).catch(() => undefined);
     }
-    if (lives(pid)) return false;
+    if (done && lives(pid)) return false;
+    await eventually(async () => !lives(pid), 10);
     this.kills += 1;
     if (calls.length === 1) this.#calls.set(calls.join(), Math.max(when, this.#calls.get(calls.join()) ?? 0));
     const where = `${this.#work.name}, before ${calls} ${when}`;
@@ -179,7 +181,7 @@ class Stepping {
     const figures = {
       'boundaries killed at': this.kills,
       'calls stepped through': [...this.#calls].map(([call, count]) => `${call} ${count}`).join(', '),
-      'syncs of one that went well, each before what follows from it': this.#syncs,
+      ...(this.#syncs > 0 && { 'syncs of one that went well, each before what follows from it': this.#syncs }),
       'left the old generation': `${this.#left.old}, ${this.#left['old, in doubt']} in doubt`,
       'left the new generation': this.#left.new,
       'left neither': this.kills - this.#left.old - this.#left['old, in doubt'] - this.#left.new,
@@ -277,8 +279,8 @@ function refresh(replay: 'soon' | 'a person'): Work {
 }
 
 const WRITE_BACK = 'refresh with the journal written back';
-/** Refreshes after which SQLite has written its journal back: two pages each, and it does so at a thousand. */
-const ENOUGH = 700;
+/** Refreshes after which SQLite has written its journal back: two pages each, and the journal holds 64. */
+const ENOUGH = 50;
 
 /** Refreshes until SQLite writes its journal back to the database, and the boundaries of that. */
 function writeBack(): Work {
