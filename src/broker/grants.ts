@@ -59,7 +59,7 @@ export class Grants implements AsyncDisposable {
   readonly #held = new Map<string, Held>();
   readonly #turns = new WeakMap<Portal, Turns>();
   /** When this run of the hub began, on the boot clock in ms. */
-  readonly #since: number;
+  readonly since: number;
   #stopping = false;
 
   /**
@@ -80,7 +80,7 @@ export class Grants implements AsyncDisposable {
     this.#portalClock = portalClock;
     this.#holder = holder;
     this.#spread = spread;
-    this.#since = surroundings.clock.now().uptime;
+    this.since = surroundings.clock.now().uptime;
     // The age of tokens from before this boot is known now.
     portalClock.whenConfirmed(() => this.#scheduleAll());
   }
@@ -141,7 +141,7 @@ export class Grants implements AsyncDisposable {
   /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
   dueAt({ grant, health }: HeldGrant): number | null {
     const context = this.#context(grant.appliance);
-    const timetable = { ...context, since: this.#since, spread: this.#spread(grant.appliance) };
+    const timetable = { ...context, since: this.since, spread: this.#spread(grant.appliance) };
     return rested(dueAt(grant, health, timetable), grant, context);
   }
 

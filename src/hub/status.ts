@@ -18,7 +18,7 @@ export function applianceStatus(
   const pairing = step !== undefined && step.kind !== 'ended';
   const remaining = held === undefined ? null : grants.remaining(held);
   const due = held === undefined ? null : grants.dueAt(held);
-  const problem = held === undefined ? null : problemOf(held, remaining, due, now);
+  const problem = held === undefined ? null : problemOf(held, remaining, due, ago(now, now.uptime - grants.since), now);
   return {
     name: appliance.name,
     client_id: appliance.id,
@@ -42,25 +42,30 @@ function problemOf(
   { grant, health }: HeldGrant,
   remaining: number | null,
   due: number | null,
+  started: Instant,
   now: Instant,
 ): Problem | null {
   if (health.kind !== 'good') return health.problem;
-  if (remaining === null) return unknownAge(grant, due, now);
+  if (remaining === null) return unknownAge(grant, due, started, now);
   // Past its time, and still without an answer; before that, an appliance that asks has it refreshed.
   if (remaining > 0 || due === null || due > now.uptime) return null;
   return { code: 'portal_unreachable', message: 'The portal has not answered yet', since: endOf(grant, now) };
 }
 
-function unknownAge({ obtained }: HeldGrant['grant'], due: number | null, now: Instant): Problem {
+function unknownAge({ obtained }: HeldGrant['grant'], due: number | null, since: Instant, now: Instant): Problem {
   const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
-  const message = `The hub was started anew and does not know how old this token is (it is from ${instant(obtained.wall)}): it is refreshed within ${within} s, or as soon as an appliance asks or the clock is confirmed`;
-  return { code: 'clock_unknown', message, since: now };
+  const message = `The hub was started anew and does not know how old this token is (it is from ${instant(obtained.wall)}): it is refreshed within ${within} s, or when an appliance asks, unless its age becomes known before`;
+  return { code: 'clock_unknown', message, since };
 }
 
 /** When the token at hand ended, on the clock as it is now. */
 function endOf({ obtained, lifetime }: HeldGrant['grant'], now: Instant): Instant {
-  const ago = obtained.boot === now.boot ? now.uptime - obtained.uptime - lifetime : 0;
-  return { ...now, uptime: now.uptime - ago, wall: now.wall - ago };
+  return ago(now, obtained.boot === now.boot ? now.uptime - obtained.uptime - lifetime : 0);
+}
+
+/** So many ms before `now`, on the clock as it is now. */
+function ago(now: Instant, ms: number): Instant {
+  return { ...now, uptime: now.uptime - ms, wall: now.wall - ms };
 }
 
 function instant(wall: number): string {
