@@ -74,7 +74,7 @@ writeFileSync(join(run, 'results.json'), `${JSON.stringify(raw, null, 1)}\n`);
 console.log(`\n${table(results)}`);
 const told = secretsInLogs(run);
 for (const place of told) console.log(`\n${place}`);
-if (writeDocs && results.length > 0) {
+if (writeDocs && results.length > 0 && !stop.signal.aborted) {
   const page = join(root, 'docs/reliability.md');
   const command = `./scripts/chaos --seed ${seed}${short ? ' --short' : ''}`;
   writeFileSync(page, written(readFileSync(page, 'utf8'), results, began.toISOString().slice(0, 10), command));

@@ -35,6 +35,13 @@ export function usualGrowth(samples: readonly Sample[]): number {
   return median(added);
 }
 
+/** How much was added in all, for a minute. */
+export function perMinute(samples: readonly Sample[]): number {
+  const [first, last] = [samples[0], samples.at(-1)];
+  if (first === undefined || last === undefined || first === last) return 0;
+  return (last.value - first.value) / (last.minutes - first.minutes);
+}
+
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }
