@@ -51,8 +51,10 @@ export async function hubTrials(): Promise<HubTrials> {
     https: () => connectSecure({ host: '127.0.0.1', port: hub.httpsPort, ca }),
     control: () => connectPlain(join(hub.directory, 'state/control.sock')),
   };
+  const answered = { http: 0, https: 0, control: 0 };
   const judged = (way: keyof typeof open, meant: RegExp) => async (bytes: string) => {
     const said = await converse(open[way](), bytes);
+    if (/^HTTP\/1\.1 [1-4]/.test(said)) answered[way] += 1;
     const failed = [...said.matchAll(/^HTTP\/1\.1 5\d\d /gm)].find(([status]) => !meant.test(status));
     return failed === undefined ? tells(said, secrets) : `it answers ${said.slice(0, 300)}`;
   };
@@ -139,7 +141,9 @@ export async function hubTrials(): Promise<HubTrials> {
         ({ status }) => status === 200,
         () => false,
       );
+      const silent = Object.entries(answered).filter(([, count]) => count < 100);
       return [
+        ...silent.map(([way, count]) => `only ${count} of what was sent by ${way} was answered`),
         ...(hub.pid === pid && served ? [] : ['the daemon ended, or serves no more']),
         ...odd.slice(0, 3).map((line) => `the log has an unexpected line: ${line.slice(0, 300)}`),
         ...(told === null ? [] : ['the log tells a secret']),
