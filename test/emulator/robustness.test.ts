@@ -81,6 +81,8 @@ test('no malformed request gets a 5xx or stops the emulator', async () => {
     );
     await Promise.all(sent);
   }
+  // The beginning of HTTP/2, cut short: Node reads a request with a method that no router has.
+  expect(await raw(emulator.baseUrl, 'PRI *\r\n\r\n')).toMatch(/^HTTP\/1\.1 404 /);
   expect((await whoami(emulator, (await obtainTokens(emulator)).access_token)).status).toBe(200);
 });
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import type { Switches } from '../switches.ts';
-import { received } from './received.ts';
+import { received, wasReceived } from './received.ts';
 
 /**
  * Puts a web page or nothing in the place of the portal's JSON error bodies, where `errorBody` says so. The pages that
@@ -9,6 +9,7 @@ import { received } from './received.ts';
  */
 export function replaceErrorBodies(app: FastifyInstance): void {
   app.addHook('onSend', (request, reply, payload, done) => {
+    if (!wasReceived(request)) return done();
     const { endpoint, portal } = received(request);
     const kind = reply.statusCode < 400 || endpoint === null ? 'json' : portal.settings.errorBody;
     const json = kind === 'json' || !String(reply.getHeader('content-type')).startsWith('application/json');

@@ -90,6 +90,14 @@ export function receiveRequests(app: FastifyInstance, portal: Portal): void {
   });
 }
 
+/**
+ * Whether {@link received} can say something: a request with the method that HTTP/2 begins with (`PRI`) gets Fastify's
+ * last resort, which runs the hooks of an answer and none before.
+ */
+export function wasReceived(request: FastifyRequest): boolean {
+  return 'received' in request;
+}
+
 /** What came with a request. */
 export function received(request: FastifyRequest): Received {
   return request.getDecorator<Received>('received');

@@ -4,7 +4,7 @@ import type { Portal } from '../portal.ts';
 import { type Answer, LogEntry } from './log-entry.ts';
 import type { LoggedRequest } from './logged-request.ts';
 import { Masking } from './masking.ts';
-import { received } from './received.ts';
+import { received, wasReceived } from './received.ts';
 
 /** Requests that are remembered. */
 const REMEMBERED = 10_000;
@@ -55,7 +55,8 @@ export class RequestLog {
       done();
     });
     app.addHook('onSend', (request, reply, payload, done) => {
-      request.getDecorator<LogEntry | null>('logged')?.answered(reply.statusCode, answer(reply, payload));
+      const entry = wasReceived(request) ? request.getDecorator<LogEntry | null>('logged') : null;
+      entry?.answered(reply.statusCode, answer(reply, payload));
       done();
     });
   }
