@@ -17,6 +17,7 @@ import {
 } from '../core/refresh.ts';
 import type { Store, StoredGrant } from '../core/store.ts';
 import { sha256 } from '../system/compare.ts';
+import { GrantNotices } from './grant-notices.ts';
 import type { PortalClock } from './portal-clock.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -56,6 +57,7 @@ export class Grants implements AsyncDisposable {
   readonly #portalClock: PortalClock;
   readonly #holder: (appliance: string) => GrantHolder | undefined;
   readonly #spread: (appliance: string) => number;
+  readonly #notices: GrantNotices;
   readonly #held = new Map<string, Held>();
   readonly #turns = new WeakMap<Portal, Turns>();
   /** When this run of the hub began, on the boot clock in ms. */
@@ -80,6 +82,7 @@ export class Grants implements AsyncDisposable {
     this.#portalClock = portalClock;
     this.#holder = holder;
     this.#spread = spread;
+    this.#notices = new GrantNotices(surroundings, (appliance) => holder(appliance)?.name);
     this.since = surroundings.clock.now().uptime;
     // The age of tokens from before this boot is known now.
     portalClock.whenConfirmed(() => this.#scheduleAll());
@@ -90,8 +93,8 @@ export class Grants implements AsyncDisposable {
     for (const stored of await this.#store.grants()) {
       const held = this.#takeUp(stored);
       if (stored.attempt !== null) {
-        this.#warn(held, 'refresh was cut short');
-        await this.#store.endAttempt(held.grant).catch((error: unknown) => this.#unwritable(held, error));
+        this.#notices.setBack(held, 'refresh was cut short');
+        await this.#store.endAttempt(held.grant).catch((error: unknown) => this.#notices.unwritable(held, error));
       }
       this.#schedule(held);
     }
@@ -168,7 +171,9 @@ export class Grants implements AsyncDisposable {
     this.#stopping = true;
     const held = [...this.#held.values()];
     await Promise.all(held.map((one) => one.refreshing));
-    await Promise.all(held.map((one) => one.unsaved?.().catch((error: unknown) => this.#unwritable(one, error))));
+    await Promise.all(
+      held.map((one) => one.unsaved?.().catch((error: unknown) => this.#notices.unwritable(one, error))),
+    );
   }
 
   #takeUp({ grant, attempt }: StoredGrant): Held {
@@ -177,7 +182,7 @@ export class Grants implements AsyncDisposable {
     const { doubt, refused, health } = standingAtStart(grant, cutShort, context);
     const held: Held = { grant: { ...grant, doubt, refused }, health, refreshing: null, unsaved: null };
     this.#held.set(grant.appliance, held);
-    this.#notice(grant, { kind: 'good' }, held);
+    this.#notices.changed({ grant, health: { kind: 'good' } }, held);
     return held;
   }
 
@@ -298,7 +303,7 @@ export class Grants implements AsyncDisposable {
     const { doubt, refused } = standing;
     // `invalid_grant` counts only if the token refused is still the one stored.
     const current = await this.#store.endAttempt({ ...before, doubt, refused }).catch((error: unknown) => {
-      this.#unwritable(held, error);
+      this.#notices.unwritable(held, error);
       return true;
     });
     if (current) this.#settle(held, { ...before, doubt, refused }, standing.health);
@@ -315,22 +320,9 @@ export class Grants implements AsyncDisposable {
     const before = { grant: held.grant, health: held.health };
     held.grant = grant;
     held.health = health;
-    this.#warn(held, 'refresh did not succeed');
-    this.#notice(before.grant, before.health, held);
+    this.#notices.setBack(held, 'refresh did not succeed');
+    this.#notices.changed(before, held);
     this.#schedule(held);
-  }
-
-  /** Tells once of what a person should know, however often it is tried again and the hub is started. */
-  #notice(before: Grant, healthBefore: Health, { grant, health }: Held): void {
-    if (health.kind === 'good') return;
-    const appliance = this.#holder(grant.appliance)?.name;
-    const { message } = health.problem;
-    if (health.kind === 'refused') {
-      const known = before.refused !== null || healthBefore.kind === 'refused';
-      if (!known) this.#surroundings.log.error('pairing needed', { appliance, message });
-    } else if (before.doubt === null && grant.doubt !== null) {
-      this.#surroundings.log.warn('answer lost', { appliance, message });
-    }
   }
 
   /** Another hub has written this grant: what is stored is newer than what this one holds. */
@@ -348,20 +340,6 @@ export class Grants implements AsyncDisposable {
     const { clock, random } = this.#surroundings;
     const replay = this.#holder(appliance)?.replay ?? 'late';
     return { now: clock.now(), confirmed: this.#portalClock.confirmed, replay, fraction: random.fraction() };
-  }
-
-  #warn(held: Held, event: string): void {
-    if (held.health.kind === 'good') return;
-    const { code, message } = held.health.problem;
-    const due = held.health.retryAt;
-    const retryIn = due === null ? null : Math.round((due - this.#surroundings.clock.now().uptime) / 1000);
-    const appliance = this.#holder(held.grant.appliance)?.name;
-    this.#surroundings.log.warn(event, { appliance, problem: code, message, retry_in: retryIn });
-  }
-
-  #unwritable(held: Held, error: unknown): void {
-    const appliance = this.#holder(held.grant.appliance)?.name;
-    this.#surroundings.log.error('store could not be written', { appliance, error: messageOf(error) });
   }
 }
 
