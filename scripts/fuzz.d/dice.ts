@@ -1,20 +1,7 @@
-/** Random numbers that follow from a seed: mulberry32. */
-export class Dice {
-  #state: number;
+import { SeededRandom } from '../../test/support/seeded-random.ts';
 
-  constructor(seed: number) {
-    this.#state = seed >>> 0;
-  }
-
-  /** From 0 to 1, without 1. */
-  fraction(): number {
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
-    let t = this.#state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  }
-
+/** What a plan throws to choose. */
+export class Dice extends SeededRandom {
   below(limit: number): number {
     return Math.floor(this.fraction() * limit);
   }
