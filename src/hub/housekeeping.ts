@@ -1,6 +1,5 @@
 import { type ScheduledTask, schedule } from 'node-cron';
 import type { Surroundings } from '../broker/surroundings.ts';
-import type { Instant } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { dailyCopyMade, writeDailyCopy } from '../store/daily-copy.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
@@ -8,10 +7,8 @@ import type { SqliteStore } from '../store/sqlite-store.ts';
 /** Once a day, in the quiet hours of the night. */
 const NIGHTLY = '23 3 * * *';
 const DAY = 86_400_000;
-/** How often it is looked whether the wall clock jumped, and whether the store can be written again, in ms. */
+/** How often it is looked whether the store can be written again, in ms. */
 const LOOK = 10_000;
-/** The wall clock jumped if it is so many ms off the boot clock's pace: node-cron would wait for the old time. */
-const JUMP = 60_000;
 
 /** Keeps the store in order: a copy of it every day, and a look whether one that can't be written can be again. */
 export class Housekeeping implements AsyncDisposable {
@@ -24,7 +21,6 @@ export class Housekeeping implements AsyncDisposable {
   /** The store's count of changes when it was copied last; null where that was not in this run. */
   #copied: number | null = null;
   readonly #onWritable: () => void;
-  #lookedAt: Instant;
 
   /**
    * @param onWritable hears that a store that was served from memory can be written again: what is in it may be more than
@@ -38,7 +34,6 @@ export class Housekeeping implements AsyncDisposable {
     this.#store = store;
     this.#onWritable = onWritable;
     this.#surroundings = surroundings;
-    this.#lookedAt = surroundings.clock.now();
     this.#nightly = this.#plan();
     if (this.#copyIsOld()) this.copySoon();
     store.whenPaired(() => this.copySoon());
@@ -48,6 +43,13 @@ export class Housekeeping implements AsyncDisposable {
   /** Makes a copy without waiting for the night: a grant that has just come is in none yet. */
   copySoon(): void {
     this.#work = this.#work.then(() => this.#copy());
+  }
+
+  /** The wall clock was set: node-cron would wait for the old time. */
+  clockSet(): void {
+    void this.#nightly.destroy();
+    this.#nightly = this.#plan();
+    if (this.#copyIsOld()) this.copySoon();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -67,17 +69,11 @@ export class Housekeeping implements AsyncDisposable {
   }
 
   async #goRound(): Promise<void> {
-    const { timers, log } = this.#surroundings;
+    const { timers } = this.#surroundings;
     const { signal } = this.#stopped;
     for (;;) {
       await timers.sleep(LOOK, signal);
       if (signal.aborted) return;
-      if (this.#clockJumped()) {
-        log.info('the clock was set, the nightly copy is planned anew');
-        await this.#nightly.destroy();
-        this.#nightly = this.#plan();
-        if (this.#copyIsOld()) this.copySoon();
-      }
       if (this.#store.unwritable !== null) await this.#tryToWrite();
     }
   }
@@ -91,13 +87,6 @@ export class Housekeeping implements AsyncDisposable {
     } catch (error) {
       log.warn('store can not be opened again', { error: messageOf(error) });
     }
-  }
-
-  #clockJumped(): boolean {
-    const before = this.#lookedAt;
-    const now = this.#surroundings.clock.now();
-    this.#lookedAt = now;
-    return Math.abs(now.wall - before.wall - (now.uptime - before.uptime)) > JUMP;
   }
 
   #copyIsOld(): boolean {

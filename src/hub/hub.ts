@@ -65,6 +65,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   const identity = await loadIdentity(store);
 
   const running = Promise.withResolvers<void>();
+  const restarting = Promise.withResolvers<void>();
   const lan = parts.use(
     watchLan({
       read: () => readLan(lanConfiguration.address),
@@ -118,6 +119,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     }),
   );
   await grants.load();
+  const housekeeping = parts.use(new Housekeeping(store, surroundings, () => restarting.resolve()));
   parts.use(
     watchClock({
       surroundings,
@@ -125,6 +127,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
       onSet() {
         grants.clockSet();
         pairings.clockSet();
+        housekeeping.clockSet();
       },
       onSynchronized: () => portalClock.learnFromNtp(),
     }),
@@ -181,7 +184,6 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     renew: renewLeaf,
   });
 
-  const restarting = Promise.withResolvers<void>();
   const administration = openDesk({
     surroundings,
     started,
@@ -224,7 +226,6 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
 
   await pairings.load();
   running.resolve();
-  parts.use(new Housekeeping(store, surroundings, () => restarting.resolve()));
   if (lanConfiguration.mdns) void announcing.moveTo(lan.current.address);
   if (configuration.pairing.onStart && store.unwritable === null) await pairOnStart(appliances, grants, pairings, log);
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {
