@@ -30,7 +30,7 @@ export function watchClock({ surroundings, synchronized, onSet, onSynchronized }
     const by = offsetOf(now) - offset;
     offset += by;
     if (Math.abs(by) > DRIFT) {
-      log.warn('clock was set', { by: Math.round(by / 1000), time: new Date(now.wall).toISOString() });
+      log.warn('clock was set', { by: Math.round(by / 1000), hub_time: new Date(now.wall).toISOString() });
       onSet();
     }
     if (!vouched && (await synchronized(now)) && !ended) {

@@ -43,7 +43,7 @@ export class PortalClock {
     this.#confirmed = { wall, at };
     if (!first) return;
     const off = Math.round((at.wall - wall) / 1000);
-    log.info('clock confirmed', { source, time: new Date(wall).toISOString(), hub_clock_ahead: off });
+    log.info('clock confirmed', { source, true_time: new Date(wall).toISOString(), hub_clock_ahead: off });
     if (Math.abs(at.wall - wall) > WRONG) log.warn('clock is wrong', { hub_clock_ahead: off });
     this.#whenConfirmed();
   }

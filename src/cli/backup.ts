@@ -28,7 +28,7 @@ export function backupCommand(): Command {
       await claim.write(copy);
       if (options.json === true) printJson({ file, made, appliances, grants });
       else {
-        print(`${printable(file)} holds the hub's state of ${made}: ${appliances} appliances, ${grants} grants.
+        print(`${printable(file)} holds the hub's state of ${made} (appliances: ${appliances}, grants: ${grants}).
 
 Keep the passphrase: nobody can open the copy without it. A grant in it is good until the hub refreshes it the
 next time, unless the portal accepts an older refresh token; "latchkey restore" says which it does not.`);

@@ -1,5 +1,12 @@
 /** What a log line may carry. A `Secret` is none of these, so it can't get into one. */
-export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
+export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>> & OwnFields;
+
+/** What every line has of its own. */
+interface OwnFields {
+  readonly level?: never;
+  readonly time?: never;
+  readonly event?: never;
+}
 
 /** The log: one event a line, named in the present or past tense ("refreshed"), with its fields beside it. */
 export interface Log {
