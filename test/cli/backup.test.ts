@@ -22,7 +22,7 @@ describe('backup', () => {
     const { file, folder, given } = await home();
     const { status, stdout, stderr } = await hub.latchkey('backup', file, ...given);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(stdout).toMatch(/holds the hub's state of 2031-05-05T06:00:00Z: 0 appliances, 1 grants/);
+    expect(stdout).toMatch(/holds the hub's state of 2031-05-05T06:00:00Z \(appliances: 0, grants: 1\)/);
     expect(readFileSync(file, 'utf8')).toBe('a.sealed.copy\n');
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(readdirSync(folder).sort()).toEqual(['hub.copy', 'passphrase']);
