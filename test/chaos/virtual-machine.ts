@@ -203,7 +203,7 @@ async function packRoot(directory: string, folder: string): Promise<string> {
   await writeFile(join(root, 'forward.mjs'), FORWARD);
   await writeFile(join(root, 'init'), INIT);
   await chmod(join(root, 'init'), 0o755);
-  await run('sh', ['-c', `find . | ${busybox} cpio -o -H newc >../initrd`], { cwd: root });
+  await run('sh', ['-c', 'find . | "$1" cpio -o -H newc >../initrd', 'sh', busybox], { cwd: root });
   return join(directory, 'initrd');
 }
 
