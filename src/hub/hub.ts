@@ -119,19 +119,6 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     }),
   );
   await grants.load();
-  const housekeeping = parts.use(new Housekeeping(store, surroundings, () => restarting.resolve()));
-  parts.use(
-    watchClock({
-      surroundings,
-      synchronized: ntpWatch(),
-      onSet() {
-        grants.clockSet();
-        pairings.clockSet();
-        housekeeping.clockSet();
-      },
-      onSynchronized: () => portalClock.learnFromNtp(),
-    }),
-  );
   for (const id of store.damagedGrants) log.error('grant is damaged', { appliance: appliances.byId(id)?.name ?? id });
   const handOuts = new HandOuts(grants, surroundings);
   const service: LanService = {
@@ -226,6 +213,19 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
 
   await pairings.load();
   running.resolve();
+  const housekeeping = parts.use(new Housekeeping(store, surroundings, () => restarting.resolve()));
+  parts.use(
+    watchClock({
+      surroundings,
+      synchronized: ntpWatch(),
+      onSet() {
+        grants.clockSet();
+        pairings.clockSet();
+        housekeeping.clockSet();
+      },
+      onSynchronized: () => portalClock.learnFromNtp(),
+    }),
+  );
   if (lanConfiguration.mdns) void announcing.moveTo(lan.current.address);
   if (configuration.pairing.onStart && store.unwritable === null) await pairOnStart(appliances, grants, pairings, log);
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {

