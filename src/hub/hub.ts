@@ -18,7 +18,6 @@ import { jweSealing, KEY_BYTES } from '../store/sealing.ts';
 import { openStateDirectory, storeKey } from '../store/state-directory.ts';
 import { issueLeaf } from '../system/certificates.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
-import { sha256 } from '../system/compare.ts';
 import { ntpWatch } from '../system/ntp.ts';
 import { systemRandom } from '../system/random.ts';
 import { version } from '../system/version.ts';
@@ -31,6 +30,7 @@ import { hubNames, loadIdentity } from './identity.ts';
 import { watchLeafAge } from './leaf-age.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { connectPortals } from './portals.ts';
+import { spreadOf } from './spread.ts';
 
 /** A running hub. Disposing of it says goodbye, lets what was sent to the portal end, and closes the store. */
 export interface Hub extends AsyncDisposable {
@@ -97,14 +97,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
         const portal = appliance && portals.get(appliance.portal);
         return appliance && portal && { name: appliance.name, ...portal };
       },
-      (id) =>
-        Number.parseInt(
-          Buffer.from(sha256(`${identity.id}/${id}`))
-            .toString('hex')
-            .slice(0, 8),
-          16,
-        ) /
-        2 ** 32,
+      (id) => spreadOf(identity.id, id),
     ),
   );
   const pairings = parts.use(
