@@ -1,7 +1,8 @@
 import { Agent, fetch as fetchWith } from 'undici';
 import { expect, test } from 'vitest';
 import type { FaultOptions } from '../../src/emulator/index.ts';
-import { Description } from './description.ts';
+import { openApiDocument } from '../../src/emulator/openapi/document.ts';
+import { Description } from '../support/description.ts';
 import {
   ALICE,
   config,
@@ -15,8 +16,10 @@ import {
   stateOf,
 } from './portal-client.ts';
 
+const DOCUMENT = openApiDocument({ base: 'http://base', frontend: 'http://frontend' }, '0');
+
 test('the description tells a member missing, one too many, another type and another status from what it says', async () => {
-  const description = new Description();
+  const description = new Description(DOCUMENT);
   const path = '/external/oauth2helper/code/get/{client_id}';
   expect(await description.differences(path, 'get', Response.json({ code: 'x' }))).toBe('');
   expect(await description.differences(path, 'get', Response.json({}))).toMatch(/found {}/);
@@ -31,7 +34,7 @@ test('the description tells a member missing, one too many, another type and ano
 });
 
 test('every answer that is described was really given, by every operation, and is as described', async () => {
-  const description = new Description();
+  const description = new Description(DOCUMENT);
   await using emulator = await start({ onReuse: 'refuse' });
   const { baseUrl, frontendUrl, consoleUrl } = emulator;
 
@@ -183,7 +186,7 @@ test('a fault of the TLS handshake is described too', async () => {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ kind: 'tls_failure', origin: 'frontend', times: null, every: 2, probability: 0.5 }),
   });
-  expect(await new Description().differences('/_emulator/faults', 'post', answer)).toBe('');
+  expect(await new Description(DOCUMENT).differences('/_emulator/faults', 'post', answer)).toBe('');
 });
 
 const endpoint = 'whoami';

@@ -1,15 +1,11 @@
-import { toJsonSchema } from '@valibot/to-json-schema';
-import type { GenericSchema } from 'valibot';
+import { describeOperation, type Json } from '../../system/openapi.ts';
 import type { Origins } from '../portal.ts';
 import { clockOperations } from './clock-operations.ts';
 import { consoleOperations } from './console-operations.ts';
 import { emulatorOperations } from './emulator-operations.ts';
 import { faultOperations } from './fault-operations.ts';
-import type { Answer, Operation } from './operation.ts';
+import type { Operation } from './operation.ts';
 import { portalOperations } from './portal-operations.ts';
-
-/** A JSON object of the document. */
-type Json = Record<string, unknown>;
 
 /** Every operation of a running emulator, the portal's first. */
 export const operations: readonly Operation[] = [
@@ -66,52 +62,11 @@ export function openApiDocument(origins: Origins, version: string): Json {
 }
 
 function describe(operation: Operation): Json {
-  const { id, summary, description, params, query, form, json, security, answers } = operation;
-  const parameters = [...parametersOf('path', params), ...parametersOf('query', query)];
-  const body = form ?? json;
-  const content = body && {
-    [form ? 'application/x-www-form-urlencoded' : 'application/json']: { schema: jsonSchema(body) },
-  };
-  return {
-    operationId: id,
-    tags: [operation.path.startsWith('/_emulator/') ? 'emulator' : 'portal'],
-    summary,
-    ...(description !== undefined && { description }),
-    ...(parameters.length > 0 && { parameters }),
-    ...(content && { requestBody: { required: true, content } }),
-    ...(security && { security: security === 'client' ? [{ client: [] }, {}] : [{ bearer: [] }] }),
-    responses: Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, response(answer)])),
-  };
-}
-
-function parametersOf(place: 'path' | 'query', members: Operation['query']): Json[] {
-  if (members === undefined) return [];
-  const { properties = {}, required = [] } = toJsonSchema(members, WRITER);
-  return Object.entries(properties).map(([name, schema]) => {
-    if (typeof schema === 'boolean') return { name, in: place };
-    const { description, ...rest } = schema;
-    return { name, in: place, required: required.includes(name), ...(description && { description }), schema: rest };
-  });
-}
-
-function response({ description, body, headers = {} }: Answer): Json {
-  const header = Object.entries(headers).map(([name, says]) => [
-    name,
-    { description: says, schema: { type: 'string' } },
-  ]);
-  const content =
-    typeof body === 'string' ? { [body]: {} } : { 'application/json': { schema: body && jsonSchema(body) } };
-  return {
-    description,
-    ...(header.length > 0 && { headers: Object.fromEntries(header) }),
-    ...(body !== undefined && { content }),
-  };
-}
-
-/** What JSON Schema can't say (a predicate of ours) is left to the text. */
-const WRITER = { target: 'draft-2020-12', typeMode: 'input', errorMode: 'ignore' } as const;
-
-function jsonSchema(schema: GenericSchema): Json {
-  const { $schema: _, ...rest } = toJsonSchema(schema, WRITER);
-  return rest;
+  const { path, security } = operation;
+  const tag = path.startsWith('/_emulator/') ? 'emulator' : 'portal';
+  return describeOperation(
+    operation,
+    tag,
+    security && (security === 'client' ? [{ client: [] }, {}] : [{ bearer: [] }]),
+  );
 }

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { Answer } from './operation.ts';
+import type { Answer } from '../../system/openapi.ts';
 
 /** An instant, RFC 3339. */
 export const instant = () => v.pipe(v.string(), v.isoTimestamp());
