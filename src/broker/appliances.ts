@@ -3,7 +3,7 @@ import { Failure } from '../core/failure.ts';
 import type { Random } from '../core/random.ts';
 import { Secret } from '../core/secret.ts';
 import type { Store } from '../core/store.ts';
-import { sameSecret, sha256 } from '../system/compare.ts';
+import { sha256 } from '../system/compare.ts';
 
 /** The most appliances that one hub takes. */
 const MOST = 10_000;
@@ -22,6 +22,9 @@ export class Appliances {
   readonly #random: Random;
   readonly #portals: readonly string[];
   readonly #byId = new Map<string, Appliance>();
+  readonly #byClientId = new Map<string, Appliance>();
+
+  #changes: Promise<unknown> = Promise.resolve();
 
   private constructor(store: Store, random: Random, portals: readonly string[]) {
     this.#store = store;
@@ -32,7 +35,7 @@ export class Appliances {
   /** @param portals the names of the configured portals, the default one first */
   static async load(store: Store, random: Random, portals: readonly string[]): Promise<Appliances> {
     const appliances = new Appliances(store, random, portals);
-    for (const appliance of await store.appliances()) appliances.#byId.set(appliance.id, appliance);
+    for (const appliance of await store.appliances()) appliances.#keep(appliance);
     return appliances;
   }
 
@@ -43,6 +46,10 @@ export class Appliances {
 
   byId(id: string): Appliance | undefined {
     return this.#byId.get(id);
+  }
+
+  byClientId(clientId: string): Appliance | undefined {
+    return this.#byClientId.get(clientId);
   }
 
   /** @throws Failure `appliance_unknown` */
@@ -70,12 +77,17 @@ export class Appliances {
       throw new Failure('not_allowed', `the hub has ${MOST} appliances, and takes no more: remove those that are gone`);
     }
     const secret = new Secret(this.#random.token(SECRET_BYTES));
-    const appliance = {
-      id: this.#random.uuid(),
+    const id = this.#random.uuid();
+    const appliance: Appliance = {
+      id,
+      clientId: id,
       name: checkName(name),
       scope: checkScope(scope),
       portal: chosen,
-      secretHash: sha256(secret.reveal()),
+      credentials: { kind: 'secret', hash: sha256(secret.reveal()) },
+      origin: 'added',
+      waitingSince: null,
+      softwareId: null,
     };
     if (!(await this.#store.addAppliance(appliance))) {
       throw new Failure(
@@ -83,30 +95,47 @@ export class Appliances {
         `there is an appliance ${name} already: choose another name, or remove it first`,
       );
     }
-    this.#byId.set(appliance.id, appliance);
+    this.#keep(appliance);
     return { appliance, secret };
   }
 
   async rotateSecret({ id }: Appliance): Promise<Credentials> {
     const secret = new Secret(this.#random.token(SECRET_BYTES));
-    const secretHash = sha256(secret.reveal());
-    await this.#store.replaceSecret(id, secretHash);
-    const current = this.#byId.get(id);
-    if (current === undefined) throw new Failure('appliance_unknown', 'the appliance was removed meanwhile');
-    const appliance = { ...current, secretHash };
-    this.#byId.set(id, appliance);
+    const hash = sha256(secret.reveal());
+    const appliance = await this.#change(id, (current) => ({ ...current, credentials: { kind: 'secret', hash } }));
     return { appliance, secret };
   }
 
   async remove({ id }: Appliance): Promise<void> {
     await this.#store.removeAppliance(id);
-    this.#byId.delete(id);
+    this.#forget(id);
   }
 
-  /** The appliance whose client_id and client_secret these are, or null, in the same time for either being wrong. */
-  authenticate(clientId: string, clientSecret: string): Appliance | null {
-    const appliance = this.#byId.get(clientId);
-    const right = sameSecret(sha256(clientSecret), appliance?.secretHash ?? '');
-    return right && appliance !== undefined ? appliance : null;
+  /** Changes are made one after the other: each begins with what the one before has left. */
+  #change(id: string, change: (current: Appliance) => Appliance): Promise<Appliance> {
+    const changed = this.#changes.then(async () => {
+      const current = this.#byId.get(id);
+      const gone = new Failure('appliance_unknown', 'the appliance was removed meanwhile');
+      if (current === undefined) throw gone;
+      const next = change(current);
+      if (!(await this.#store.changeAppliance(next)) || !this.#byId.has(id)) throw gone;
+      this.#forget(id);
+      this.#keep(next);
+      return next;
+    });
+    this.#changes = changed.catch(() => undefined);
+    return changed;
+  }
+
+  #keep(appliance: Appliance): void {
+    this.#byId.set(appliance.id, appliance);
+    this.#byClientId.set(appliance.clientId, appliance);
+  }
+
+  #forget(id: string): void {
+    const known = this.#byId.get(id);
+    if (known === undefined) return;
+    this.#byId.delete(id);
+    this.#byClientId.delete(known.clientId);
   }
 }

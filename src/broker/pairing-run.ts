@@ -244,7 +244,7 @@ export class PairingRun implements AsyncDisposable {
       return;
     }
     this.#concluding = this.#putInPlace(appliance, (generation) =>
-      succeed({ appliance, generation, scope }, refreshToken, tokens, sent, portalTime),
+      succeed({ appliance, generation, scope, asked: scope }, refreshToken, tokens, sent, portalTime),
     );
     try {
       await this.#concluding;

@@ -57,6 +57,7 @@ export class Pairings implements AsyncDisposable {
       lifetime: this.#context.times.lifetime,
       spentCodes: [],
       setback: null,
+      device: null,
       step: { kind: 'asking' },
     };
     await this.#context.store.savePairing(pairing);

@@ -2,6 +2,7 @@ import type { FailureCode } from '../core/failure.ts';
 
 /** The one table of what a failure is in HTTP, on the control socket. */
 export const httpStatus: Readonly<Record<FailureCode, number>> = {
+  appliance_declared: 409,
   appliance_exists: 409,
   appliance_unknown: 404,
   certificate_unusable: 500,

@@ -15,6 +15,8 @@ export interface HubStatus {
   readonly ca_fingerprint: string;
   /** Seconds since the daemon was started. */
   readonly uptime: number;
+  /** Seconds for which any appliance may still introduce itself; left out while registration is closed. */
+  readonly registration_open_for?: number;
   /** What is wrong with the hub as a whole; left out where nothing is. */
   readonly problems?: readonly HubProblem[];
 }
@@ -43,8 +45,12 @@ export interface ApplianceStatus {
   readonly last_refresh: string | null;
   readonly problem: { readonly code: ProblemCode; readonly message: string; readonly since: string } | null;
   readonly portal: string;
-  /** Only while a pairing waits for a person. */
+  /** Only while a pairing waits for a person; of one that the appliance started itself, the hub's own `/pair` link. */
   readonly authorize_url?: string;
+  /** It has introduced itself, and can do nothing until an installer approves it; left out where it need not wait. */
+  readonly waiting_for_approval?: { readonly since: string; readonly software_id: string | null };
+  /** The scope that the configuration asks for by now, where the grant was asked for another: it is to be paired again. */
+  readonly wanted_scope?: string | null;
 }
 
 /** An appliance's credentials, shown once. */
@@ -53,6 +59,28 @@ export interface IssuedCredentials {
   readonly clientId: string;
   readonly clientSecret: Secret;
   readonly tokenEndpoint: string;
+  readonly caFingerprint: string;
+}
+
+/** What an invite says of the appliance that will come with it. */
+export interface InviteRequest {
+  /** What the appliance is to be called; null where it may choose. */
+  readonly name: string | null;
+  readonly scope: string | null;
+  readonly portal: string | null;
+  /** Seconds that it is good for. */
+  readonly ttl: number;
+}
+
+/** An invite, shown once. */
+export interface IssuedInvite {
+  /** The initial access token (RFC 7591, 3). */
+  readonly token: Secret;
+  readonly name: string | null;
+  readonly scope: string | null;
+  /** Seconds. */
+  readonly expiresIn: number;
+  readonly registrationEndpoint: string;
   readonly caFingerprint: string;
 }
 
@@ -101,6 +129,12 @@ export interface Administration {
   addAppliance(name: string, scope: string | null, portal: string | null): Promise<IssuedCredentials>;
   removeAppliance(name: string): Promise<void>;
   rotateSecret(name: string): Promise<IssuedCredentials>;
+  /** Lets an appliance that introduced itself do what appliances do. @throws Failure `not_allowed` where it waits for nothing */
+  approveAppliance(name: string): Promise<ApplianceStatus>;
+  /** Makes an initial access token. @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed` */
+  invite(request: InviteRequest): Promise<IssuedInvite>;
+  /** Lets any appliance introduce itself for so many seconds; 0 ends that. */
+  openRegistration(seconds: number): Promise<void>;
   /** Starts a pairing. @returns its id, to follow it by. @throws Failure `not_allowed` where too many are open */
   pair(name: string): Promise<string>;
   /**

@@ -1,17 +1,61 @@
+import type { Instant } from './clock.ts';
 import { Failure } from './failure.ts';
 
 /** A device on the home network that needs bearer tokens; towards the hub it is an OAuth client. */
 export interface Appliance {
-  /** Its OAuth client_id, a UUID. */
+  /** The hub's own name for it, a UUID: it stays when all else changes. */
   readonly id: string;
+  /** Its OAuth client_id: unique on the hub. A UUID where the hub chose it, see {@link checkClientId}. */
+  readonly clientId: string;
   /** What people call it: unique on the hub, see {@link checkName}. */
   readonly name: string;
   /** The scope its grant is asked for, null for none. */
   readonly scope: string | null;
   /** The name of the portal that grants it, a key of the configuration's `portals`. */
   readonly portal: string;
-  /** SHA-256 of its client_secret, base64url. The secret has 256 random bits, so a plain hash is enough. */
-  readonly secretHash: string;
+  readonly credentials: ClientCredentials;
+  /**
+   * How the hub came to know it: by `latchkey appliance add`, by its own registration (RFC 7591), or from the
+   * configuration, which alone can take it away again.
+   */
+  readonly origin: ApplianceOrigin;
+  /** Since when a registered one waits for an installer to approve it; null where it need not. */
+  readonly waitingSince: Instant | null;
+  /** What it says of its own software (RFC 7591, `software_id`), for the installer to see. */
+  readonly softwareId: string | null;
+}
+
+export type ApplianceOrigin = 'added' | 'registered' | 'declared';
+
+/** How an appliance proves who it is (RFC 6749, 2.3). */
+export type ClientCredentials =
+  /** `client_secret_basic` or `client_secret_post`. */
+  | {
+      readonly kind: 'secret';
+      /** SHA-256 of the client_secret, base64url. The secret has 256 random bits, so a plain hash is enough. */
+      readonly hash: string;
+    }
+  /** `private_key_jwt` (RFC 7523). */
+  | { readonly kind: 'keys'; readonly keys: readonly PublicKey[] }
+  /** None: it was declared once and is no longer, so that its grant is kept and nobody can ask for its tokens. */
+  | { readonly kind: 'none' };
+
+/** A public key as a JWK (RFC 7517), its private members refused before it gets here. */
+export type PublicKey = Readonly<Record<string, unknown>>;
+
+/** What an appliance is known by at its client authentication. */
+const CLIENT_ID = /^[A-Za-z0-9._~-]{1,100}$/;
+
+/**
+ * Takes a client_id that a maker chose.
+ * @throws Failure `name_invalid`
+ */
+export function checkClientId(clientId: string): string {
+  if (CLIENT_ID.test(clientId)) return clientId;
+  throw new Failure(
+    'name_invalid',
+    `${JSON.stringify(clientId.slice(0, 80))} can't be a client_id: use 1 to 100 of A-Z, a-z, 0-9 and "-._~"`,
+  );
 }
 
 const NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;

@@ -1,6 +1,7 @@
 /** Everything that can go wrong and that a caller may have to tell apart. */
 export type FailureCode =
   | 'appliance_exists'
+  | 'appliance_declared'
   | 'appliance_unknown'
   | 'certificate_unusable'
   | 'config_invalid'

@@ -19,6 +19,10 @@ export interface Grant {
   readonly doubt: Doubt | null;
   /** When the portal refused this refresh token for good. */
   readonly refused: Instant | null;
+  /** When its appliance said that the cloud refuses this access token: it is never handed out again. */
+  readonly distrusted: Instant | null;
+  /** The scope that the portal was asked for; left out in a grant from a time when that was not kept. */
+  readonly asked?: string | null;
 }
 
 /**
@@ -41,7 +45,8 @@ const DATE_RESOLUTION = 1000;
 
 /** The grant that a token response makes, `previous` being the one it replaces. */
 export function succeed(
-  previous: { readonly appliance: string; readonly generation: number; readonly scope: string | null },
+  previous: Pick<Grant, 'appliance' | 'generation' | 'scope' | 'asked'> &
+    Partial<Pick<Grant, 'accessToken' | 'distrusted'>>,
   refreshToken: Secret,
   tokens: TokenResponse,
   obtained: Instant,
@@ -58,14 +63,18 @@ export function succeed(
     portalTime,
     doubt: null,
     refused: null,
+    // A portal may give the very same token again, and then it is no better than before.
+    distrusted: previous.accessToken?.reveal() === tokens.accessToken.reveal() ? (previous.distrusted ?? null) : null,
+    ...(previous.asked === undefined ? {} : { asked: previous.asked }),
   };
 }
 
 /**
- * Milliseconds that the access token at hand still lives; null where nobody can know, because it was obtained in
+ * Milliseconds that the access token at hand still serves; null where nobody can know, because it was obtained in
  * another boot and the clock is not confirmed yet.
  */
 export function remaining(grant: Grant, now: Instant, confirmed: ConfirmedTime | null): number | null {
+  if (grant.distrusted !== null) return 0;
   const age = ageOf(grant, now, confirmed);
   return age === null ? null : Math.max(0, grant.lifetime - age);
 }

@@ -1,6 +1,7 @@
 import type { Appliance } from './appliance.ts';
 import type { HandOut } from './hand-out.ts';
-import type { Pairing } from './pairing.ts';
+import type { FailureReason, Pairing } from './pairing.ts';
+import type { Introduction, Registration } from './registration.ts';
 import type { Secret } from './secret.ts';
 
 /** What a browser brought to `/callback/{nonce}`: a code, a refusal (`error`), or neither. */
@@ -9,12 +10,86 @@ export type Callback =
   | { readonly kind: 'error'; readonly error: string }
   | { readonly kind: 'nothing' };
 
+/** What an appliance asks of a token. */
+export interface TokenWish {
+  /** Null where it does not say. */
+  readonly scope: string | null;
+  /** How long it should last at least, in ms; 0 where it does not say. */
+  readonly atLeast: number;
+}
+
+/** A device flow that has begun (RFC 8628, 3.2); times in whole seconds. */
+export interface DeviceAuthorization {
+  readonly deviceCode: Secret;
+  readonly userCode: string;
+  readonly expiresIn: number;
+  readonly interval: number;
+}
+
+/** What became of asking for a device flow. */
+export type DeviceOutcome =
+  | { readonly kind: 'begun'; readonly authorization: DeviceAuthorization }
+  /** The hub asks the portal for the scope that the appliance was registered with, and no other. */
+  | { readonly kind: 'other_scope'; readonly scope: string | null }
+  /** Too often, or too many at once; `retryAfter` in whole seconds. */
+  | { readonly kind: 'unavailable'; readonly retryAfter: number };
+
+/** Where a device flow stands (RFC 8628, 3.5). */
+export type DevicePoll =
+  | { readonly kind: 'pending' }
+  | { readonly kind: 'slow_down' }
+  | { readonly kind: 'failed'; readonly reason: FailureReason }
+  /** No device_code that this appliance was given. */
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'paired' };
+
+/** What a user code stands for. */
+export interface UserCodeResult {
+  readonly pairing: Pairing;
+  /** The appliance's name. */
+  readonly appliance: string;
+}
+
+/** What became of a person's wish to go on to the portal. */
+export type LinkResult =
+  | { readonly kind: 'link'; readonly authorizeUrl: string }
+  /** The portal can't be reached just now. */
+  | { readonly kind: 'unreachable' }
+  /** The pairing has ended, or is about to. */
+  | { readonly kind: 'over' };
+
 /** What the home network may ask of the hub. */
 export interface LanService {
-  /** The appliance with these credentials, or null. */
-  authenticate(clientId: string, clientSecret: string): Appliance | null;
+  /** The appliance with this client_id. What it may do is another question: see {@link Appliance.waitingSince}. */
+  client(clientId: string): Appliance | undefined;
+  /** The true time in ms since 1970, where something has told it; null while the clock may be wrong. */
+  trueTime(): number | null;
+  /** When this run of the hub began, by the true time in ms since 1970; null while the clock may be wrong. */
+  startedAt(): number | null;
+
+  handOut(appliance: Appliance, wish: TokenWish): Promise<HandOut>;
+  /**
+   * The cloud refused this token of the appliance's: it is never handed out again, and a refresh starts. A refresh token of
+   * the hub's own is ended instead. Any other token changes nothing.
+   */
+  revoke(appliance: Appliance, token: string): Promise<void>;
+
   /** @param scope what the appliance asks for; null where it does not say */
-  handOut(appliance: Appliance, scope: string | null): Promise<HandOut>;
+  beginDeviceFlow(appliance: Appliance, scope: string | null): Promise<DeviceOutcome>;
+  /** How the appliance's device flow stands; each call is one poll (RFC 8628, 3.5). */
+  pollDeviceFlow(appliance: Appliance, deviceCode: string): DevicePoll;
+  /** A refresh token of the hub's own for a device flow that has come to its end. */
+  openSession(appliance: Appliance, deviceCode: string): Promise<Secret>;
+  /** Whether this is a refresh token that the hub gave the appliance. */
+  hasSession(appliance: Appliance, refreshToken: string): boolean;
+
+  /** @param token the initial access token; null where none came along */
+  register(introduction: Introduction, token: string | null): Promise<Registration>;
+
+  /** The pairing that a user code stands for, however it was typed; null for a code nobody was given. */
+  pairingByUserCode(userCode: string): UserCodeResult | null;
+  /** A fresh link for the pairing of a user code, within the time that a person waits. */
+  openLink(userCode: string): Promise<LinkResult>;
   /**
    * Takes what the portal's redirect brought, and waits some seconds for what becomes of it.
    * @returns the pairing as it stands then, and its appliance's name; null for a nonce that the hub never gave out

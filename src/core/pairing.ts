@@ -22,10 +22,10 @@ type PairingResult =
 export type PairingStep =
   /** The portal is being asked for a link. */
   | { readonly kind: 'asking' }
-  /** A person may log in. */
-  | { readonly kind: 'waiting'; readonly link: Link }
+  /** A person may log in, through any of the links. */
+  | { readonly kind: 'waiting'; readonly link: Link; readonly earlier?: readonly Link[] }
   /** A code is on its way to the token endpoint: it was written down before, and is never sent again after a crash. */
-  | { readonly kind: 'exchanging'; readonly link: Link; readonly since: Instant }
+  | { readonly kind: 'exchanging'; readonly link: Link; readonly earlier?: readonly Link[]; readonly since: Instant }
   | { readonly kind: 'ended'; readonly result: PairingResult };
 
 /** One attempt to get an appliance authorized. */
@@ -44,7 +44,17 @@ export interface Pairing {
   readonly spentCodes: readonly string[];
   /** The last thing that went wrong on the way; it names the failure if nothing better comes before the deadline. */
   readonly setback: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
+  /** The device flow (RFC 8628) that it was started by; null where an installer started it. */
+  readonly device: DeviceFlow | null;
   readonly step: PairingStep;
+}
+
+/** What an appliance that started its own pairing holds, and what its person types (RFC 8628, 3.2). */
+export interface DeviceFlow {
+  /** SHA-256 of the device_code, base64url: it has 256 random bits. */
+  readonly codeHash: string;
+  /** As a person reads it, such as `WDJB-MJHT`. */
+  readonly userCode: string;
 }
 
 /** What happens to a pairing. */

@@ -1,9 +1,11 @@
 import type { Appliance } from './appliance.ts';
 import type { Grant } from './grant.ts';
+import type { Session } from './session.ts';
 
 /**
- * The state of a hub, as a backup holds it: what makes it this hub, its appliances and their grants. Pairings are left
- * out: they live for a quarter of an hour, and a hub that took one up from a copy would send its code a second time.
+ * The state of a hub, as a backup holds it: what makes it this hub, its appliances, their grants and their sessions.
+ * Pairings are left out: they live for a quarter of an hour, and a hub that took one up from a copy would send its code a
+ * second time. So are invites: one that was used since would be good again.
  */
 export interface StateCopy {
   /** When it was made, in ms since 1970 by the hub's wall clock. */
@@ -12,6 +14,8 @@ export interface StateCopy {
   readonly settings: ReadonlyMap<string, string>;
   readonly appliances: readonly Appliance[];
   readonly grants: readonly Grant[];
+  /** Each appliance's oldest first. */
+  readonly sessions: readonly Session[];
 }
 
 /** What became of the state when a copy was restored. */

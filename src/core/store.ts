@@ -2,6 +2,8 @@ import type { Appliance } from './appliance.ts';
 import type { Instant } from './clock.ts';
 import type { Grant } from './grant.ts';
 import type { Pairing } from './pairing.ts';
+import type { Invite } from './registration.ts';
+import type { Session } from './session.ts';
 
 /** A refresh that was about to be sent: written ahead, so that a crash in the middle of it is known afterwards. */
 export interface Attempt {
@@ -29,10 +31,14 @@ export interface Store {
   saveSetting(name: string, value: string): Promise<void>;
 
   appliances(): Promise<Appliance[]>;
-  /** @returns false where the name is taken */
-  addAppliance(appliance: Appliance): Promise<boolean>;
-  replaceSecret(appliance: string, secretHash: string): Promise<void>;
-  /** Removes an appliance with its grant and its pairings. */
+  /**
+   * @param invite the hash of the invite that it brought, which is used up with it: both or none
+   * @returns false where the name or the client_id is taken, or the invite is gone
+   */
+  addAppliance(appliance: Appliance, invite?: string): Promise<boolean>;
+  /** Puts what is known of an appliance in place of what was. @returns false where it is gone, or a name is taken */
+  changeAppliance(appliance: Appliance): Promise<boolean>;
+  /** Removes an appliance with its grant, its pairings and its sessions. */
   removeAppliance(appliance: string): Promise<void>;
 
   grants(): Promise<StoredGrant[]>;
@@ -43,6 +49,8 @@ export interface Store {
   beginAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt'>, attempt: Attempt): Promise<boolean>;
   /** Writes down that the refresh under way brought no new tokens, and what that means. */
   endAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt' | 'refused'>): Promise<boolean>;
+  /** Writes down that the access token of this generation is not to be handed out any more. */
+  distrust(appliance: string, generation: number, at: Instant): Promise<boolean>;
   /** Puts a grant in the place of the one with generation `grant.generation - 1`. */
   replaceGrant(grant: Grant): Promise<boolean>;
   forgetGrant(appliance: string, generation: number): Promise<boolean>;
@@ -52,4 +60,17 @@ export interface Store {
   savePairing(pairing: Pairing): Promise<void>;
   /** Ends a pairing and puts its grant in place, both or none. @returns false as `replaceGrant` */
   concludePairing(pairing: Pairing, grant: Grant): Promise<boolean>;
+
+  sessions(): Promise<Session[]>;
+  /** Keeps a session, in place of the one of the same device flow; of each appliance only the newest few are kept. */
+  saveSession(session: Session): Promise<void>;
+  /** @param hash of its refresh token. @returns false where there is none */
+  endSession(hash: string): Promise<boolean>;
+  /** Ends all sessions of an appliance. */
+  endSessions(appliance: string): Promise<void>;
+
+  invites(): Promise<Invite[]>;
+  saveInvite(invite: Invite): Promise<void>;
+  /** @param hash of its token */
+  removeInvite(hash: string): Promise<void>;
 }

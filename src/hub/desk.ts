@@ -2,6 +2,8 @@ import type { Appliances, Credentials } from '../broker/appliances.ts';
 import type { Grants } from '../broker/grants.ts';
 import type { HandOuts } from '../broker/hand-outs.ts';
 import type { Pairings } from '../broker/pairings.ts';
+import type { Registrations } from '../broker/registrations.ts';
+import type { Sessions } from '../broker/sessions.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import type { Administration, ApplianceStatus, HubStatus, IssuedCredentials } from '../core/administration.ts';
 import type { Appliance } from '../core/appliance.ts';
@@ -24,6 +26,8 @@ export interface DeskContext {
   readonly grants: Grants;
   readonly pairings: Pairings;
   readonly handOuts: HandOuts;
+  readonly sessions: Sessions;
+  readonly registrations: Registrations;
   readonly store: SqliteStore;
   /** In words, that another hub on the network has this one's id; null where none has. */
   idTaken(): string | null;
@@ -50,7 +54,7 @@ export function openDesk(context: DeskContext): Administration {
     const host = address === null ? `${identity.id}.local` : address.includes(':') ? `[${address}]` : address;
     return {
       name: appliance.name,
-      clientId: appliance.id,
+      clientId: appliance.clientId,
       clientSecret: secret,
       tokenEndpoint: `https://${host}:${https_port}/oauth/token`,
       caFingerprint: identity.fingerprint,
@@ -86,6 +90,15 @@ export function openDesk(context: DeskContext): Administration {
       log.info('secret rotated', { appliance: name });
       return issued(credentials);
     },
+    async approveAppliance() {
+      throw new Failure('not_allowed', 'not yet');
+    },
+    async invite() {
+      throw new Failure('not_allowed', 'not yet');
+    },
+    async openRegistration(seconds) {
+      context.registrations.hold(seconds * 1000);
+    },
     async pair(name) {
       const run = await pairings.begin(appliances.named(name));
       log.info('pairing begun', { appliance: name });
@@ -96,6 +109,7 @@ export function openDesk(context: DeskContext): Administration {
       const { id } = appliances.named(name);
       await pairings.end(id, 'cancelled');
       await grants.forget(id);
+      await context.sessions.endAll(id);
       const { store } = context;
       if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));
       log.info('unpaired', { appliance: name });

@@ -1,15 +1,17 @@
 import { Appliances } from '../broker/appliances.ts';
 import { watchClock } from '../broker/clock-watch.ts';
+import { DeviceFlows } from '../broker/device-flows.ts';
 import { Grants } from '../broker/grants.ts';
 import { HandOuts } from '../broker/hand-outs.ts';
 import { Pairings } from '../broker/pairings.ts';
 import { PortalClock } from '../broker/portal-clock.ts';
+import { Registrations } from '../broker/registrations.ts';
 import { Scheduler } from '../broker/scheduler.ts';
+import { Sessions } from '../broker/sessions.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import type { Administration } from '../core/administration.ts';
 import { trueTime } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
-import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { serveLan } from '../lan/server.ts';
 import { readLan, watchLan } from '../mdns/lan-watch.ts';
@@ -27,6 +29,7 @@ import { openControlSocket } from './control-socket.ts';
 import { openDesk } from './desk.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { hubNames, loadIdentity } from './identity.ts';
+import { lanService } from './lan-service.ts';
 import { watchLeafAge } from './leaf-age.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { connectPortals } from './portals.ts';
@@ -114,15 +117,21 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   await grants.load();
   for (const id of store.damagedGrants) log.error('grant is damaged', { appliance: appliances.byId(id)?.name ?? id });
   const handOuts = new HandOuts(grants, surroundings);
-  const service: LanService = {
-    authenticate: (id, secret) => appliances.authenticate(id, secret),
-    handOut: ({ id }, scope) => handOuts.handOut(id, scope),
-    async receiveCallback(nonce, callback) {
-      await running.promise;
-      const pairing = await pairings.receive(nonce, callback);
-      return pairing && { pairing, appliance: appliances.byId(pairing.appliance)?.name ?? 'The appliance' };
-    },
-  };
+  const sessions = await Sessions.load(store, surroundings);
+  const registrations = await Registrations.load({ surroundings, store, appliances });
+  const service = lanService({
+    surroundings,
+    started,
+    appliances,
+    grants,
+    handOuts,
+    pairings,
+    deviceFlows: new DeviceFlows(pairings, surroundings),
+    sessions,
+    registrations,
+    portalClock,
+    ready: running.promise,
+  });
 
   const names = hubNames(identity.id);
   const leafFor = (addresses: readonly string[]) =>
@@ -172,6 +181,8 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     grants,
     pairings,
     handOuts,
+    sessions,
+    registrations,
     store,
     idTaken: () => announcing.taken,
     restart: () => restarting.resolve(),

@@ -21,7 +21,7 @@ export function applianceStatus(
   const problem = held === undefined ? null : problemOf(held, remaining, due, ago(now, now.uptime - grants.since), now);
   return {
     name: appliance.name,
-    client_id: appliance.id,
+    client_id: appliance.clientId,
     state: held === undefined ? (pairing ? 'pairing' : 'unpaired') : stateOf(held, problem),
     scope: held === undefined ? appliance.scope : held.grant.scope,
     expires_in: remaining === null ? null : Math.floor(remaining / 1000),

@@ -10,8 +10,9 @@ import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
 import { serveCallback } from './callback.ts';
 import { isOwnHost } from './host-check.ts';
 import { close, listen } from './listeners.ts';
-import { serveOAuth } from './oauth.ts';
+import { serveAuthorizationServer } from './oauth/authorization-server.ts';
 import { sendNotice } from './pages.ts';
+import { servePairPage } from './pair-page.ts';
 
 /** A certificate and its key, PEM. */
 interface LeafPem {
@@ -156,7 +157,8 @@ function servePlain(app: FastifyInstance, { service, hubName }: LanOptions, http
 }
 
 function serveSecure(app: FastifyInstance, { service, hubName }: LanOptions): void {
-  serveOAuth(app, service);
+  serveAuthorizationServer(app, service);
+  servePairPage(app, service, hubName);
   app.get('/', async (_request, reply) =>
     sendNotice(reply, 200, hubName, {
       mood: 'neutral',

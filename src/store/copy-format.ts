@@ -1,19 +1,17 @@
 import * as v from 'valibot';
-import { checkName } from '../core/appliance.ts';
+import type { Appliance, ClientCredentials } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
 import type { StateCopy } from '../core/state-copy.ts';
+import { applianceName, clientId, doubt, instant, origin, publicKeys, scope } from './schemas.ts';
 
 /** Grows when a copy can no longer be read by a Latchkey that knows the one before. */
 const FORMAT = 1;
 
-const scope = v.nullable(v.string());
-const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
 const secret = v.pipe(
   v.string(),
   v.transform((value) => new Secret(value)),
 );
-const doubt = v.object({ kind: v.exactOptional(v.literal('copy')), lostAt: instant, sends: v.number() });
 const content = v.object({
   format: v.literal(FORMAT),
   made: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8_640_000_000_000_000)),
@@ -21,10 +19,17 @@ const content = v.object({
   appliances: v.array(
     v.object({
       id: v.pipe(v.string(), v.uuid()),
-      name: v.pipe(v.string(), v.check(isName)),
+      name: applianceName,
       scope,
       portal: v.string(),
+      /** Empty where it has no secret. */
       secretHash: v.string(),
+      // What follows is missing in copies of before.
+      clientId: v.exactOptional(clientId),
+      keys: v.exactOptional(publicKeys),
+      origin: v.exactOptional(origin, 'added'),
+      waitingSince: v.exactOptional(v.nullable(instant), null),
+      softwareId: v.exactOptional(v.nullable(v.string()), null),
     }),
   ),
   grants: v.array(
@@ -39,18 +44,31 @@ const content = v.object({
       portalTime: v.nullable(v.number()),
       doubt: v.nullable(doubt),
       refused: v.nullable(instant),
+      distrusted: v.exactOptional(v.nullable(instant), null),
+      asked: v.exactOptional(scope),
     }),
+  ),
+  sessions: v.exactOptional(
+    v.array(v.object({ hash: v.string(), appliance: v.string(), device: v.string(), begun: instant })),
+    [],
   ),
 });
 
 /** The copy as JSON, with every secret in the clear: it is to be encrypted. */
-export function writeCopy({ made, settings, appliances, grants }: StateCopy): string {
+export function writeCopy({ made, settings, appliances, grants, sessions }: StateCopy): string {
   const revealed = grants.map((grant) => ({
     ...grant,
     accessToken: grant.accessToken.reveal(),
     refreshToken: grant.refreshToken.reveal(),
   }));
-  return JSON.stringify({ format: FORMAT, made, settings: Object.fromEntries(settings), appliances, grants: revealed });
+  return JSON.stringify({
+    format: FORMAT,
+    made,
+    settings: Object.fromEntries(settings),
+    appliances: appliances.map(written),
+    grants: revealed,
+    sessions,
+  });
 }
 
 /** @throws Failure `copy_unusable` */
@@ -65,14 +83,29 @@ export function readCopy(text: string): StateCopy {
   }
   const parsed = v.safeParse(content, raw);
   if (!parsed.success) throw new Failure('copy_unusable', 'the copy was opened, and what is in it makes no sense');
-  const { made, settings, appliances, grants } = parsed.output;
+  const { made, settings, appliances, grants, sessions } = parsed.output;
   const known = new Set(appliances.map(({ id }) => id));
   return {
     made,
     settings: new Map(Object.entries(settings)),
-    appliances,
+    appliances: appliances.map(applianceOf),
     grants: grants.filter(({ appliance }) => known.has(appliance)),
+    sessions: sessions.filter(({ appliance }) => known.has(appliance)),
   };
+}
+
+function written({ credentials, ...rest }: Appliance) {
+  const secretHash = credentials.kind === 'secret' ? credentials.hash : '';
+  return { ...rest, secretHash, ...(credentials.kind === 'keys' ? { keys: credentials.keys } : {}) };
+}
+
+function applianceOf({ secretHash, keys, ...rest }: v.InferOutput<typeof content>['appliances'][number]): Appliance {
+  return { ...rest, clientId: rest.clientId ?? rest.id, credentials: credentialsOf(secretHash, keys) };
+}
+
+function credentialsOf(hash: string, keys: readonly Record<string, unknown>[] | undefined): ClientCredentials {
+  if (keys !== undefined) return { kind: 'keys', keys };
+  return hash === '' ? { kind: 'none' } : { kind: 'secret', hash };
 }
 
 function parseJson(text: string): unknown {
@@ -81,13 +114,5 @@ function parseJson(text: string): unknown {
   } catch {
     // The parser's message may repeat what it found, and that is secret.
     throw new Failure('copy_unusable', 'the copy was opened, and what is in it is no JSON');
-  }
-}
-
-function isName(name: string): boolean {
-  try {
-    return checkName(name) === name;
-  } catch {
-    return false;
   }
 }

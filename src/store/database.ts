@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Failure } from '../core/failure.ts';
-import { migrate } from './migrations.ts';
+import { migrate, schemaOf } from './migrations.ts';
 import { type StoreFiles, sizeOf } from './store-files.ts';
 
 const FULL = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
@@ -11,11 +11,33 @@ const DAMAGED = /^SQLITE_(CORRUPT|NOTADB|ERROR|MISMATCH)/;
 /** Pages of 4 KiB that the journal holds before they are moved to the database: some ten refreshes. */
 const JOURNAL_PAGES = 64;
 
+/** A database, ready to be served from. */
+export interface OpenedDatabase {
+  readonly database: Database.Database;
+  /** Why it is only a copy in memory, and nothing can be written; null where it is open for good. */
+  readonly unwritable: string | null;
+  /** Says what was put in place of a damaged database; null where nothing was. */
+  readonly recovered: string | null;
+}
+
 /**
  * Opens the database for good, making or migrating it: WAL with `synchronous=FULL`, locked as long as it is open.
  * @throws Failure `store_unreadable`, `store_unwritable`
  */
 export function openDatabase(files: StoreFiles): Database.Database {
+  return opened(files, migrate);
+}
+
+/**
+ * Opens the database for good as it is, for somebody to look at: a schema of before stays until that has been done, because
+ * a migration reads what may be damaged.
+ * @throws Failure as {@link openDatabase}
+ */
+export function openUnmigrated(files: StoreFiles): Database.Database {
+  return opened(files, begin);
+}
+
+function opened(files: StoreFiles, prepare: (database: Database.Database) => void): Database.Database {
   const path = files.database;
   const before = sizeOf(path);
   try {
@@ -27,7 +49,7 @@ export function openDatabase(files: StoreFiles): Database.Database {
       // The journal takes its room beside the ballast, and what it holds is lost with it: it is kept short.
       database.pragma(`wal_autocheckpoint = ${JOURNAL_PAGES}`);
       database.pragma('foreign_keys = ON');
-      migrate(database);
+      prepare(database);
       return database;
     } catch (error) {
       database.close();
@@ -41,16 +63,36 @@ export function openDatabase(files: StoreFiles): Database.Database {
 }
 
 /**
- * A database's content in memory. It can be read, and every write fails.
- * @throws Failure `store_unreadable`
+ * Makes the tables of an empty database, as a first start that was cut short leaves it; any other stays as it is.
+ * @throws Failure as {@link schemaOf}, and SQLite's errors
+ */
+export function begin(database: Database.Database): void {
+  if (schemaOf(database) === 0) migrate(database);
+}
+
+/**
+ * A database's content in memory, to be looked at. It can be read, and every write fails.
+ * @throws Failure `store_unreadable`, `store_newer`
  */
 export function inMemory(bytes: Uint8Array, path: string): Database.Database {
+  return fromBytes(bytes, path, begin);
+}
+
+/**
+ * A database's content in memory, of the newest schema, to be served from. It can be read, and every write fails.
+ * @throws Failure as {@link inMemory}
+ */
+export function servedFromMemory(bytes: Uint8Array, path: string): Database.Database {
+  return fromBytes(bytes, path, migrate);
+}
+
+function fromBytes(bytes: Uint8Array, path: string, prepare: (database: Database.Database) => void) {
   try {
     const content = Buffer.from(bytes);
     // File format version 1 (https://sqlite.org/fileformat.html): a database in memory has no write-ahead log.
     content.fill(1, 18, 20);
     const database = new Database(content);
-    migrate(database);
+    prepare(database);
     database.pragma('query_only = ON');
     return database;
   } catch (error) {

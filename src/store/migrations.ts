@@ -36,6 +36,30 @@ const MIGRATIONS: readonly string[] = [
      step TEXT NOT NULL
    ) STRICT;
    CREATE INDEX pairings_of_appliance ON pairings (appliance, number);`,
+  `ALTER TABLE appliances ADD COLUMN client_id TEXT NOT NULL DEFAULT '';
+   UPDATE appliances SET client_id = id;
+   CREATE UNIQUE INDEX appliances_by_client_id ON appliances (client_id);
+   ALTER TABLE appliances ADD COLUMN jwks TEXT;
+   ALTER TABLE appliances ADD COLUMN origin TEXT NOT NULL DEFAULT 'added';
+   ALTER TABLE appliances ADD COLUMN waiting TEXT;
+   ALTER TABLE appliances ADD COLUMN software_id TEXT;
+   ALTER TABLE grants ADD COLUMN distrusted TEXT;
+   CREATE TABLE sessions (
+     number INTEGER PRIMARY KEY,
+     hash TEXT NOT NULL UNIQUE,
+     appliance TEXT NOT NULL REFERENCES appliances (id) ON DELETE CASCADE,
+     device TEXT NOT NULL UNIQUE,
+     begun TEXT NOT NULL
+   ) STRICT;
+   CREATE INDEX sessions_of_appliance ON sessions (appliance, number);
+   CREATE TABLE invites (
+     hash TEXT PRIMARY KEY,
+     name TEXT,
+     scope TEXT,
+     portal TEXT NOT NULL,
+     begun TEXT NOT NULL,
+     lifetime REAL NOT NULL
+   ) STRICT, WITHOUT ROWID;`,
 ];
 
 /** No Latchkey will come so far: a number beyond it is damage. */
@@ -43,9 +67,24 @@ const FARTHEST = 9999;
 
 /**
  * Brings a database to the newest schema, each step whole or not at all.
- * @throws Failure `store_newer` where a newer Latchkey has written it, `store_unreadable` where it makes no sense
+ * @throws Failure as {@link schemaOf}
  */
 export function migrate(database: Database): void {
+  const version = schemaOf(database);
+  for (const [index, step] of MIGRATIONS.entries()) {
+    if (index < version) continue;
+    database.transaction(() => {
+      database.exec(step);
+      database.pragma(`user_version = ${index + 1}`);
+    })();
+  }
+}
+
+/**
+ * The schema of a database, 0 for an empty one.
+ * @throws Failure `store_newer` where a newer Latchkey has written it, `store_unreadable` where it makes no sense
+ */
+export function schemaOf(database: Database): number {
   const version = Number(database.pragma('user_version', { simple: true }));
   if (version < 0 || version > FARTHEST) {
     throw new Failure('store_unreadable', `the store has schema ${version}, which there is not: it is damaged`);
@@ -56,11 +95,5 @@ export function migrate(database: Database): void {
       `the store has schema ${version}, written by a newer Latchkey; this one knows schemas up to ${MIGRATIONS.length}: install the newer version again, or put back a copy of the state directory`,
     );
   }
-  for (const [index, step] of MIGRATIONS.entries()) {
-    if (index < version) continue;
-    database.transaction(() => {
-      database.exec(step);
-      database.pragma(`user_version = ${index + 1}`);
-    })();
-  }
+  return version;
 }

@@ -3,12 +3,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Failure, messageOf } from '../core/failure.ts';
-import { inMemory, openDatabase } from './database.ts';
+import {
+  asFailure,
+  begin,
+  inMemory,
+  type OpenedDatabase,
+  openDatabase,
+  openUnmigrated,
+  servedFromMemory,
+} from './database.ts';
 import { migrate } from './migrations.ts';
 import { canMend, type DailyCopy, isBehind, type Rebuilt, rebuild } from './rebuild.ts';
 import { type Salvage, salvage } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
-import { type OpenedDatabase, SqliteStore } from './sqlite-store.ts';
+import { SqliteStore } from './sqlite-store.ts';
 import {
   checkWritable,
   copyTo,
@@ -102,7 +110,7 @@ class Opening {
     if (size === 0) return { ...nothing, damage: 'it is an empty file' };
     if (unwritable === null) {
       try {
-        const live = openDatabase(this.#files);
+        const live = openUnmigrated(this.#files);
         const left = await salvage(live, this.#sealing);
         return { ...nothing, live, left, damage: left.damage };
       } catch (error) {
@@ -123,7 +131,7 @@ class Opening {
       try {
         scratch = mkdtempSync(join(place, 'latchkey-store-'));
         database = new Database(copyTo(this.#files, scratch).database);
-        migrate(database);
+        begin(database);
         const left = await salvage(database, this.#sealing);
         return { ...found, left, bytes: database.serialize(), damage: found.damage ?? left.damage };
       } catch (error) {
@@ -169,13 +177,25 @@ class Opening {
   }
 
   #asItIs({ live, bytes, unwritable }: Found): OpenedDatabase {
-    if (live !== null) return { database: live, unwritable: null, recovered: null };
-    if (bytes === null) throw this.#beyondHelp(unwritable ?? 'nothing can be read');
-    return { database: inMemory(bytes, this.#files.database), unwritable, recovered: null };
+    const { database } = this.#files;
+    if (live === null) {
+      if (bytes === null) throw this.#beyondHelp(unwritable ?? 'nothing can be read');
+      return { database: servedFromMemory(bytes, database), unwritable, recovered: null };
+    }
+    try {
+      migrate(live);
+      return { database: live, unwritable: null, recovered: null };
+    } catch (error) {
+      const failure = asFailure(error, database);
+      if (failure.code !== 'store_unwritable') throw failure;
+      const served = servedFromMemory(live.serialize(), database);
+      live.close();
+      return { database: served, unwritable: failure.message, recovered: null };
+    }
   }
 
   #fromMemory(rebuilt: Rebuilt, why: string, copy: DailyCopy | null, unwritable: string): OpenedDatabase {
-    const database = inMemory(rebuilt.database.serialize(), this.#files.database);
+    const database = servedFromMemory(rebuilt.database.serialize(), this.#files.database);
     return { database, unwritable, recovered: this.#account(rebuilt, why, copy, null) };
   }
 

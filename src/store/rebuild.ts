@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3';
+import type { ApplianceRow, SessionRow } from './appliance-rows.ts';
 import { migrate } from './migrations.ts';
-import type { AnyGrantRow, ApplianceRow, Salvage, SettingRow } from './salvage.ts';
+import type { AnyGrantRow, Salvage, SettingRow } from './salvage.ts';
 
 /** The daily copy, with when it was made, in ms since 1970. */
 export interface DailyCopy {
@@ -57,6 +58,9 @@ export function rebuild({ left, copy }: Sources): Rebuilt {
       seen.add(row.id);
       insert('pairings', row);
     }
+    for (const row of chosenSessions({ left, copy })) if (names.has(row.appliance)) insert('sessions', row);
+    // One of the copy may have been used since.
+    for (const row of left?.invites ?? []) insert('invites', row);
   })();
   const fromCopy = grants.filter(({ older }) => older).map(({ row }) => names.get(row.appliance) ?? row.appliance);
   return { database, fromCopy, lost };
@@ -80,7 +84,9 @@ export function canMend(left: Salvage, copy: Salvage): boolean {
   return [...left.unreadable].some((row) => {
     const [table, key = ''] = row.split('/');
     if (copy.unreadable.has(row)) return false;
-    return table === 'grants' ? hasTokens(copy.grants.get(key)) : table === 'settings' && copy.settings.has(key);
+    if (table === 'grants') return hasTokens(copy.grants.get(key));
+    if (table === 'appliances') return copy.appliances.some(({ id }) => id === key);
+    return table === 'settings' && copy.settings.has(key);
   });
 }
 
@@ -113,18 +119,45 @@ function doubted(row: AnyGrantRow, made: number): AnyGrantRow {
   return { ...row, attempt: null, doubt: JSON.stringify({ kind: 'copy', lostAt, sends: 0 }) };
 }
 
-/** Of two appliances with one name, as damage may leave them, the one that has a grant. */
+/**
+ * Of two appliances with one name or one client_id, as damage may leave them, the one that has a grant; of two rows of one
+ * appliance the one that can be read.
+ */
 function chosenAppliances({ left, copy }: Sources, granted: ReadonlySet<string>): ApplianceRow[] {
-  const all = [...(left?.appliances ?? []), ...(isSound(left) ? [] : (copy?.salvage.appliances ?? []))];
+  const known = new Set(left?.appliances.map(({ id }) => id));
+  const copied = copy?.salvage.appliances.filter(({ id }) => !isSound(left) || known.has(id)) ?? [];
+  const readable = [...legible(left, left?.appliances), ...legible(copy?.salvage, copied)];
+  const all = [...readable, ...(left?.appliances ?? []), ...copied];
   const rows = [...all.filter(({ id }) => granted.has(id)), ...all.filter(({ id }) => !granted.has(id))];
   const chosen = new Map<string, ApplianceRow>();
-  const names = new Set<string>();
+  const taken = new Set<string>();
   for (const row of rows) {
-    if (chosen.has(row.id) || names.has(row.name)) continue;
+    const marks = [`name ${row.name}`, `client_id ${row.client_id}`];
+    if (chosen.has(row.id) || marks.some((mark) => taken.has(mark))) continue;
     chosen.set(row.id, row);
-    names.add(row.name);
+    for (const mark of marks) taken.add(mark);
   }
   return [...chosen.values()];
+}
+
+function legible(source: Salvage | null | undefined, rows: readonly ApplianceRow[] = []): ApplianceRow[] {
+  return rows.filter(({ id }) => !source?.unreadable.has(`appliances/${id}`));
+}
+
+/** In their order: those that only the copy has are the older ones. With its grant, an appliance's sessions were forgotten. */
+function chosenSessions({ left, copy }: Sources): Omit<SessionRow, 'number'>[] {
+  const forgotten = ({ appliance }: SessionRow) => left?.grants.get(appliance)?.tokens === null;
+  const copied = isSound(left) ? [] : (copy?.salvage.sessions.filter((row) => !forgotten(row)) ?? []);
+  const own = left?.sessions ?? [];
+  const chosen: Omit<SessionRow, 'number'>[] = [];
+  const taken = new Set<string>();
+  for (const { number: _, ...row } of [...own.toReversed(), ...copied.toReversed()]) {
+    const marks = [`hash ${row.hash}`, `device ${row.device}`];
+    if (marks.some((mark) => taken.has(mark))) continue;
+    chosen.unshift(row);
+    for (const mark of marks) taken.add(mark);
+  }
+  return chosen;
 }
 
 function chosenSettings({ left, copy }: Sources): SettingRow[] {

@@ -4,19 +4,18 @@ import type { Grant } from '../core/grant.ts';
 import type { Pairing } from '../core/pairing.ts';
 import { Secret } from '../core/secret.ts';
 import type { StoredGrant } from '../core/store.ts';
+import { doubt, instant, jsonOrNull, parseJson, scope } from './schemas.ts';
 import type { Sealing } from './sealing.ts';
 
-const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
 const link = v.object({ authorizeUrl: v.string(), codeUrl: v.string(), tokenUrl: v.string() });
-const scope = v.nullable(v.string());
 
 const attempt = v.object({ token: v.string(), at: instant });
-const doubt = v.nullable(v.object({ kind: v.exactOptional(v.literal('copy')), lostAt: instant, sends: v.number() }));
 const grantAttributes = v.object({
   scope,
   lifetime: v.number(),
   obtained: instant,
   portalTime: v.nullable(v.number()),
+  asked: v.exactOptional(scope),
 });
 
 /** Sealed together, because a token of an unknown age is no better than none; rows of before have them apart. */
@@ -26,7 +25,13 @@ const tokens = v.object({
   attributes: v.exactOptional(grantAttributes),
 });
 
-const secretPart = v.object({ nonce: v.string(), link: v.nullable(link) });
+/** Rows of before have neither links of earlier nor a device flow. */
+const secretPart = v.object({
+  nonce: v.string(),
+  link: v.nullable(link),
+  earlier: v.exactOptional(v.array(link)),
+  device: v.exactOptional(v.nullable(v.object({ codeHash: v.string(), userCode: v.string() })), null),
+});
 const pairingAttributes = v.object({
   portal: v.string(),
   scope,
@@ -69,6 +74,7 @@ export interface GrantRow {
   readonly attempt: string | null;
   readonly doubt: string | null;
   readonly refused: string | null;
+  readonly distrusted: string | null;
 }
 
 /** A row of `pairings`. */
@@ -82,8 +88,8 @@ export interface PairingRow {
 
 /** A grant as a row, its tokens sealed; a new grant has no attempt under way. */
 export async function grantRow(grant: Grant, sealing: Sealing): Promise<GrantRow> {
-  const { appliance, generation, accessToken, refreshToken, lifetime, obtained, portalTime } = grant;
-  const attributes = { scope: grant.scope, lifetime, obtained, portalTime };
+  const { appliance, generation, accessToken, refreshToken, lifetime, obtained, portalTime, asked } = grant;
+  const attributes = { scope: grant.scope, lifetime, obtained, portalTime, asked };
   const secrets = { accessToken: accessToken.reveal(), refreshToken: refreshToken.reveal(), attributes };
   return {
     appliance,
@@ -91,38 +97,39 @@ export async function grantRow(grant: Grant, sealing: Sealing): Promise<GrantRow
     tokens: await sealing.seal(`grants/${appliance}/${generation}`, JSON.stringify(secrets)),
     attributes: null,
     attempt: null,
-    doubt: json(grant.doubt),
-    refused: json(grant.refused),
+    doubt: jsonOrNull(grant.doubt),
+    refused: jsonOrNull(grant.refused),
+    distrusted: jsonOrNull(grant.distrusted),
   };
 }
 
 /** @throws Failure as {@link Sealing}, or `store_unreadable` */
 export async function readGrant(row: GrantRow, sealing: Sealing): Promise<StoredGrant> {
   const where = `grants/${row.appliance}/${row.generation}`;
-  const secrets = read(tokens, where, await sealing.open(where, row.tokens));
+  const secrets = parseJson(tokens, where, await sealing.open(where, row.tokens));
   return {
     grant: {
       appliance: row.appliance,
       generation: row.generation,
       accessToken: new Secret(secrets.accessToken),
       refreshToken: new Secret(secrets.refreshToken),
-      ...(secrets.attributes ?? read(grantAttributes, where, row.attributes ?? 'null')),
-      doubt: read(doubt, where, row.doubt ?? 'null'),
-      refused: read(v.nullable(instant), where, row.refused ?? 'null'),
+      ...(secrets.attributes ?? parseJson(grantAttributes, where, row.attributes ?? 'null')),
+      doubt: parseJson(v.nullable(doubt), where, row.doubt ?? 'null'),
+      refused: parseJson(v.nullable(instant), where, row.refused ?? 'null'),
+      distrusted: parseJson(v.nullable(instant), where, row.distrusted ?? 'null'),
     },
-    attempt: read(v.nullable(attempt), where, row.attempt ?? 'null'),
+    attempt: parseJson(v.nullable(attempt), where, row.attempt ?? 'null'),
   };
 }
 
-/** A pairing as a row: its nonce and its link are sealed, since who has them could plant or fetch a code. */
+/** A pairing as a row: what could plant or fetch a code is sealed, and the user code with it. */
 export async function pairingRow(pairing: Pairing, sealing: Sealing): Promise<PairingRow> {
-  const { id, appliance, nonce, portal, begun, lifetime, spentCodes, setback } = pairing;
-  const held = 'link' in pairing.step ? pairing.step.link : null;
-  const { link: _, ...bare } = { link: null, ...pairing.step };
+  const { id, appliance, nonce, portal, begun, lifetime, spentCodes, setback, device } = pairing;
+  const { link: held, earlier, ...bare } = { link: null, earlier: undefined, ...pairing.step };
   return {
     id,
     appliance,
-    sealed: await sealing.seal(`pairings/${id}`, JSON.stringify({ nonce, link: held })),
+    sealed: await sealing.seal(`pairings/${id}`, JSON.stringify({ nonce, link: held, earlier, device })),
     attributes: JSON.stringify({ portal, scope: pairing.scope, begun, lifetime, spentCodes, setback }),
     step: JSON.stringify(bare),
   };
@@ -131,27 +138,11 @@ export async function pairingRow(pairing: Pairing, sealing: Sealing): Promise<Pa
 /** @throws Failure as {@link Sealing}, or `store_unreadable` */
 export async function readPairing(row: PairingRow, sealing: Sealing): Promise<Pairing> {
   const where = `pairings/${row.id}`;
-  const { nonce, link: held } = read(secretPart, where, await sealing.open(where, row.sealed));
-  const bare = read(step, where, row.step);
-  const common = { id: row.id, appliance: row.appliance, nonce, ...read(pairingAttributes, where, row.attributes) };
+  const { nonce, device, link: held, ...links } = parseJson(secretPart, where, await sealing.open(where, row.sealed));
+  const bare = parseJson(step, where, row.step);
+  const attributes = parseJson(pairingAttributes, where, row.attributes);
+  const common = { id: row.id, appliance: row.appliance, nonce, device, ...attributes };
   if (bare.kind === 'asking' || bare.kind === 'ended') return { ...common, step: bare };
   if (held === null) throw new Failure('store_unreadable', `${where} has lost its link`);
-  return { ...common, step: { ...bare, link: held } };
-}
-
-function read<const Schema extends v.GenericSchema>(
-  schema: Schema,
-  where: string,
-  text: string,
-): v.InferOutput<Schema> {
-  try {
-    return v.parse(schema, JSON.parse(text));
-  } catch {
-    // Without the cause: a parser's message quotes what it could not read, and that may be a token.
-    throw new Failure('store_unreadable', `${where} is damaged: put back a copy of the state directory`);
-  }
-}
-
-function json(value: unknown): string | null {
-  return value === null ? null : JSON.stringify(value);
+  return { ...common, step: { ...bare, link: held, ...links } };
 }

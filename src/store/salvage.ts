@@ -1,19 +1,21 @@
 import type Database from 'better-sqlite3';
 import * as v from 'valibot';
 import { Failure } from '../core/failure.ts';
+import {
+  type ApplianceRow,
+  applianceRow,
+  type InviteRow,
+  inviteRow,
+  readAppliance,
+  type SessionRow,
+  sessionRow,
+} from './appliance-rows.ts';
 import { readGrant, readPairing } from './rows.ts';
 import type { Sealing } from './sealing.ts';
 
 const text = v.string();
 const optional = v.nullable(v.string());
 const settingRow = v.object({ name: text, sealed: text });
-const applianceRow = v.object({
-  id: v.pipe(text, v.uuid()),
-  name: v.pipe(text, v.regex(/^[a-z0-9][a-z0-9-]{0,62}$/)),
-  scope: optional,
-  portal: text,
-  secret_hash: text,
-});
 const anyGrantRow = v.object({
   appliance: text,
   generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
@@ -22,6 +24,8 @@ const anyGrantRow = v.object({
   attempt: optional,
   doubt: optional,
   refused: optional,
+  /** Not there in schema 1. */
+  distrusted: v.exactOptional(optional, null),
 });
 const pairingRow = v.object({
   number: v.number(),
@@ -33,7 +37,6 @@ const pairingRow = v.object({
 });
 
 export type SettingRow = v.InferOutput<typeof settingRow>;
-export type ApplianceRow = v.InferOutput<typeof applianceRow>;
 /** A row of `grants`; one that was forgotten has no tokens. */
 export type AnyGrantRow = v.InferOutput<typeof anyGrantRow>;
 type NumberedPairingRow = v.InferOutput<typeof pairingRow>;
@@ -44,6 +47,9 @@ export interface Salvage {
   readonly appliances: readonly ApplianceRow[];
   readonly grants: ReadonlyMap<string, AnyGrantRow>;
   readonly pairings: readonly NumberedPairingRow[];
+  /** In the order of their numbers. */
+  readonly sessions: readonly SessionRow[];
+  readonly invites: readonly InviteRow[];
   /** Rows that are there, and whose content can't be opened or makes no sense, such as `grants/<appliance>`. */
   readonly unreadable: ReadonlySet<string>;
   /** How many sealed values could be opened: none where the key is another one. */
@@ -52,7 +58,10 @@ export interface Salvage {
   readonly damage: string | null;
 }
 
-/** Reads whatever can be read; of a damaged table what comes before the damage and behind it. */
+/**
+ * Reads whatever can be read, changing nothing; of a damaged table what comes before the damage and behind it. The
+ * database may have any schema.
+ */
 export async function salvage(database: Database.Database, sealing: Sealing): Promise<Salvage> {
   const unreadable = new Set<string>();
   let damage = structuralDamage(database);
@@ -75,10 +84,9 @@ export async function salvage(database: Database.Database, sealing: Sealing): Pr
     return [...rows.values()];
   }
 
-  async function check(row: string, open: () => Promise<unknown>): Promise<void> {
+  async function check(row: string, read: () => unknown): Promise<void> {
     try {
-      await open();
-      opened += 1;
+      await read();
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       unreadable.add(row);
@@ -89,24 +97,43 @@ export async function salvage(database: Database.Database, sealing: Sealing): Pr
   const appliances = table('appliances', applianceRow, 'id');
   const grants = table('grants', anyGrantRow, 'appliance');
   const pairings = table('pairings', pairingRow, 'number');
+  const sessions = isYoung(database) ? [] : table('sessions', sessionRow, 'number');
+  const invites = isYoung(database) ? [] : table('invites', inviteRow, 'hash');
+  const open = async (row: string, read: () => Promise<unknown>) =>
+    check(row, async () => {
+      await read();
+      opened += 1;
+    });
+  for (const row of appliances) await check(`appliances/${row.id}`, () => readAppliance(row));
   for (const { name, sealed } of settings) {
-    await check(`settings/${name}`, () => sealing.open(`settings/${name}`, sealed));
+    await open(`settings/${name}`, () => sealing.open(`settings/${name}`, sealed));
   }
   for (const row of grants) {
     const { tokens } = row;
     if (tokens === null) continue;
-    await check(`grants/${row.appliance}`, () => readGrant({ ...row, tokens }, sealing));
+    await open(`grants/${row.appliance}`, () => readGrant({ ...row, tokens }, sealing));
   }
-  for (const row of pairings) await check(`pairings/${row.id}`, () => readPairing(row, sealing));
+  for (const row of pairings) await open(`pairings/${row.id}`, () => readPairing(row, sealing));
   return {
     settings: new Map(settings.map((row) => [row.name, row])),
     appliances,
     grants: new Map(grants.map((row) => [row.appliance, row])),
     pairings,
+    sessions: sessions.toSorted((a, b) => a.number - b.number),
+    invites,
     unreadable,
     opened,
     damage,
   };
+}
+
+/** Whether it is of schema 1, which has neither sessions nor invites. */
+function isYoung(database: Database.Database): boolean {
+  try {
+    return Number(database.pragma('user_version', { simple: true })) < 2;
+  } catch {
+    return false;
+  }
 }
 
 function structuralDamage(database: Database.Database): string | null {

@@ -1,27 +1,23 @@
-import type Database from 'better-sqlite3';
 import type { Appliance } from '../core/appliance.ts';
+import type { Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
 import type { Pairing } from '../core/pairing.ts';
+import type { Invite } from '../core/registration.ts';
+import type { Session } from '../core/session.ts';
 import type { Attempt, Store, StoredGrant } from '../core/store.ts';
+import { ApplianceTable } from './appliance-table.ts';
 import { Ballast } from './ballast.ts';
-import { asFailure } from './database.ts';
-import { type GrantRow, grantRow, type PairingRow, pairingRow, readGrant, readPairing } from './rows.ts';
+import type { OpenedDatabase } from './database.ts';
+import { GrantTable } from './grant-table.ts';
+import { PairingTable } from './pairing-table.ts';
+import { type GrantRow, grantRow, pairingRow, readGrant, readPairing } from './rows.ts';
 import { type Salvage, type SettingRow, salvage } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
+import { SessionTable } from './session-table.ts';
+import { SettingTable } from './setting-table.ts';
+import { Sql } from './sql.ts';
 import type { StoreFiles } from './store-files.ts';
-
-/** How many ended pairings of an appliance are kept, so that their result page can be shown again. */
-const ENDED_KEPT = 5;
-
-/** A database, ready to be served from. */
-export interface OpenedDatabase {
-  readonly database: Database.Database;
-  /** Why it is only a copy in memory, and nothing can be written; null where it is open for good. */
-  readonly unwritable: string | null;
-  /** Says what was put in place of a damaged database; null where nothing was. */
-  readonly recovered: string | null;
-}
 
 /** A state that takes the place of another. */
 export interface NewState {
@@ -29,8 +25,10 @@ export interface NewState {
   /** Appliances to be added. */
   readonly appliances: readonly Appliance[];
   /** Ids of appliances to be removed. */
-  readonly unpaired: readonly string[];
+  readonly unpaired: ReadonlySet<string>;
   readonly grants: readonly GrantRow[];
+  /** Sessions of before, each appliance's oldest first. */
+  readonly sessions: readonly Session[];
   /** The generation of each appliance's grant that this was made for. */
   readonly generations: ReadonlyMap<string, number>;
 }
@@ -45,7 +43,12 @@ export class SqliteStore implements Store, Disposable {
   readonly #ballast: Ballast;
   readonly #reopen: () => Promise<OpenedDatabase>;
   readonly #damagedGrants = new Set<string>();
-  readonly #statements = new Map<string, Database.Statement<unknown[]>>();
+  readonly #sql: Sql;
+  readonly #settings: SettingTable;
+  readonly #appliances: ApplianceTable;
+  readonly #sessions: SessionTable;
+  readonly #grants: GrantTable;
+  readonly #pairings: PairingTable;
   #opened: OpenedDatabase;
   #paired: () => void = () => undefined;
 
@@ -56,6 +59,12 @@ export class SqliteStore implements Store, Disposable {
     this.sealing = sealing;
     this.#reopen = reopen;
     this.#ballast = new Ballast(files.ballast);
+    this.#sql = new Sql(opened.database, files.database);
+    this.#settings = new SettingTable(this.#sql, sealing);
+    this.#appliances = new ApplianceTable(this.#sql);
+    this.#sessions = new SessionTable(this.#sql);
+    this.#grants = new GrantTable(this.#sql);
+    this.#pairings = new PairingTable(this.#sql);
   }
 
   /** Why nothing can be written, and all is served from memory; null where it can. */
@@ -73,6 +82,11 @@ export class SqliteStore implements Store, Disposable {
     return this.#damagedGrants;
   }
 
+  /** Appliances that can't prove who they are, because their credentials can't be read: remove and add them again. */
+  get damagedAppliances(): ReadonlySet<string> {
+    return this.#appliances.damaged;
+  }
+
   /** Calls `paired` whenever a pairing has brought a grant. */
   whenPaired(paired: () => void): void {
     this.#paired = paired;
@@ -80,7 +94,7 @@ export class SqliteStore implements Store, Disposable {
 
   /** How many rows were changed since it was opened. */
   get changes(): number {
-    return this.#get<{ changes: number }>('SELECT total_changes() AS changes')?.changes ?? 0;
+    return this.#sql.get<{ changes: number }>('SELECT total_changes() AS changes')?.changes ?? 0;
   }
 
   /** All rows as they are at one moment. */
@@ -92,25 +106,19 @@ export class SqliteStore implements Store, Disposable {
    * Puts another state over this one, all of it or nothing.
    * @returns false, having changed nothing, where the grants are not of `generations` any more
    */
-  putState({ settings, appliances, unpaired, grants, generations }: NewState): boolean {
-    const put = () => {
-      const now = this.#all<{ appliance: string; generation: number }>('SELECT appliance, generation FROM grants');
-      if (now.length !== generations.size) return false;
-      if (now.some(({ appliance, generation }) => generations.get(appliance) !== generation)) return false;
-      for (const id of unpaired) this.#run('DELETE FROM appliances WHERE id = ?', id);
-      for (const { name, sealed } of settings) this.#putSetting(name, sealed);
-      for (const { id, name, scope, portal, secretHash } of appliances) {
-        this.#run('INSERT INTO appliances VALUES (?, ?, ?, ?, ?)', id, name, scope, portal, secretHash);
+  putState({ settings, appliances, unpaired, grants, sessions, generations }: NewState): boolean {
+    return this.#sql.transaction(() => {
+      if (!this.#grants.areOf(generations)) return false;
+      for (const id of unpaired) this.#appliances.remove(id);
+      for (const row of settings) this.#settings.put(row);
+      for (const appliance of appliances) {
+        if (this.#appliances.insert(appliance)) continue;
+        throw new Failure('appliance_exists', `there are two appliances of the name or client_id of ${appliance.name}`);
       }
-      for (const { appliance, generation, tokens, attributes, attempt, doubt, refused } of grants) {
-        this.#run(
-          'INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?, ?, ?, ?)',
-          ...[appliance, generation, tokens, attributes, attempt, doubt, refused],
-        );
-      }
+      for (const row of grants) this.#grants.put(row);
+      this.#sessions.addOlder(sessions);
       return true;
-    };
-    return this.#transaction(put);
+    });
   }
 
   /**
@@ -120,7 +128,7 @@ export class SqliteStore implements Store, Disposable {
   async copyDatabase(path: string): Promise<void> {
     const { database } = this.#opened;
     await database.backup(path);
-    this.#guarded(() => database.pragma('wal_checkpoint(TRUNCATE)'));
+    this.#sql.guarded(() => database.pragma('wal_checkpoint(TRUNCATE)'));
   }
 
   /**
@@ -133,7 +141,7 @@ export class SqliteStore implements Store, Disposable {
     const before = this.#opened;
     const opened = await this.#reopen();
     this.#opened = { ...opened, recovered: opened.recovered ?? before.recovered };
-    this.#statements.clear();
+    this.#sql.use(opened.database);
     before.database.close();
     return opened.unwritable === null;
   }
@@ -142,109 +150,110 @@ export class SqliteStore implements Store, Disposable {
     this.#opened.database.close();
   }
 
-  async setting(name: string): Promise<string | null> {
-    const row = this.#get<{ sealed: string }>('SELECT sealed FROM settings WHERE name = ?', name);
-    if (row === undefined) return null;
-    try {
-      return await this.sealing.open(`settings/${name}`, row.sealed);
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-      // It will be made anew; what is there is kept for whoever can make sense of it.
-      const keep = "INSERT OR REPLACE INTO settings SELECT name || '.damaged', sealed FROM settings WHERE name = ?";
-      if (this.unwritable === null) this.#run(keep, name);
-      return null;
-    }
+  setting(name: string): Promise<string | null> {
+    return this.#settings.read(name, this.unwritable === null);
   }
 
   async saveSetting(name: string, value: string): Promise<void> {
-    const sealed = await this.sealing.seal(`settings/${name}`, value);
-    this.#putSetting(name, sealed);
+    this.#settings.put({ name, sealed: await this.sealing.seal(`settings/${name}`, value) });
   }
 
   async appliances(): Promise<Appliance[]> {
-    return this.#all<Appliance>(
-      'SELECT id, name, scope, portal, secret_hash AS secretHash FROM appliances ORDER BY name',
-    );
+    return this.#appliances.all();
   }
 
-  async addAppliance({ id, name, scope, portal, secretHash }: Appliance): Promise<boolean> {
-    const insert = 'INSERT INTO appliances VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING';
-    return this.#run(insert, id, name, scope, portal, secretHash);
+  async addAppliance(appliance: Appliance, invite?: string): Promise<boolean> {
+    return this.#appliances.add(appliance, invite);
   }
 
-  async replaceSecret(appliance: string, secretHash: string): Promise<void> {
-    this.#run('UPDATE appliances SET secret_hash = ? WHERE id = ?', secretHash, appliance);
+  async changeAppliance(appliance: Appliance): Promise<boolean> {
+    return this.#appliances.change(appliance);
   }
 
   async removeAppliance(appliance: string): Promise<void> {
-    this.#run('DELETE FROM appliances WHERE id = ?', appliance);
+    this.#appliances.remove(appliance);
+  }
+
+  async invites(): Promise<Invite[]> {
+    return this.#appliances.invites();
+  }
+
+  async saveInvite(invite: Invite): Promise<void> {
+    this.#appliances.saveInvite(invite);
+  }
+
+  async removeInvite(hash: string): Promise<void> {
+    this.#appliances.removeInvite(hash);
+  }
+
+  async sessions(): Promise<Session[]> {
+    return this.#sessions.all();
+  }
+
+  async saveSession(session: Session): Promise<void> {
+    this.#sessions.save(session);
+  }
+
+  async endSession(hash: string): Promise<boolean> {
+    return this.#sessions.end(hash);
+  }
+
+  async endSessions(appliance: string): Promise<void> {
+    this.#sessions.endAll(appliance);
   }
 
   async grants(): Promise<StoredGrant[]> {
-    const rows = this.#all<GrantRow>('SELECT * FROM grants WHERE tokens IS NOT NULL');
-    const read = await Promise.all(rows.map((row) => this.#readGrant(row)));
+    const read = await Promise.all(this.#grants.all().map((row) => this.#readGrant(row)));
     return read.filter((grant) => grant !== null);
   }
 
   async grant(appliance: string): Promise<StoredGrant | null> {
-    const row = this.#get<GrantRow>('SELECT * FROM grants WHERE appliance = ? AND tokens IS NOT NULL', appliance);
+    const row = this.#grants.one(appliance);
     return row === undefined ? null : this.#readGrant(row);
   }
 
   async generation(appliance: string): Promise<number> {
-    const row = this.#get<{ generation: number }>('SELECT generation FROM grants WHERE appliance = ?', appliance);
-    return row?.generation ?? 0;
+    return this.#grants.generation(appliance);
   }
 
-  async beginAttempt(
-    { appliance, generation, doubt }: Parameters<Store['beginAttempt']>[0],
-    attempt: Attempt,
-  ): Promise<boolean> {
-    this.#guarded(() => this.#ballast.keep());
-    return this.#run(
-      'UPDATE grants SET attempt = ?, doubt = ? WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL',
-      JSON.stringify(attempt),
-      doubt === null ? null : JSON.stringify(doubt),
-      appliance,
-      generation,
-    );
+  async beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: Attempt): Promise<boolean> {
+    this.#sql.guarded(() => this.#ballast.keep());
+    return this.#grants.beginAttempt(grant, attempt);
   }
 
-  async endAttempt({ appliance, generation, doubt, refused }: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
-    return this.#run(
-      'UPDATE grants SET attempt = NULL, doubt = ?, refused = ? WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL',
-      doubt === null ? null : JSON.stringify(doubt),
-      refused === null ? null : JSON.stringify(refused),
-      appliance,
-      generation,
-    );
+  async endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
+    return this.#grants.endAttempt(grant);
+  }
+
+  async distrust(appliance: string, generation: number, at: Instant): Promise<boolean> {
+    return this.#grants.distrust(appliance, generation, at);
   }
 
   async replaceGrant(grant: Grant): Promise<boolean> {
     const row = await grantRow(grant, this.sealing);
-    return this.#withBallast(() => this.#putGrant(row));
+    return this.#withBallast(() => this.#grants.replace(row));
   }
 
   async forgetGrant(appliance: string, generation: number): Promise<boolean> {
     this.#damagedGrants.delete(appliance);
-    return this.#run(
-      `UPDATE grants SET generation = generation + 1, tokens = NULL, attributes = NULL, attempt = NULL, doubt = NULL, refused = NULL
-       WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL`,
-      appliance,
-      generation,
-    );
+    return this.#sql.transaction(() => {
+      if (!this.#grants.forget(appliance, generation)) return false;
+      this.#sessions.endAll(appliance);
+      return true;
+    });
   }
 
   async pairings(): Promise<Pairing[]> {
-    const rows = this.#all<PairingRow>('SELECT id, appliance, sealed, attributes, step FROM pairings ORDER BY number');
-    const read = await Promise.all(rows.map((row) => readPairing(row, this.sealing).catch(nullIfDamaged)));
+    const read = await Promise.all(
+      this.#pairings.all().map((row) => readPairing(row, this.sealing).catch(nullIfDamaged)),
+    );
     return read.filter((pairing) => pairing !== null);
   }
 
   async savePairing(pairing: Pairing): Promise<void> {
     const row = await pairingRow(pairing, this.sealing);
-    if (pairing.step.kind === 'exchanging') this.#guarded(() => this.#ballast.keep());
-    this.#transaction(() => this.#putPairing(row));
+    if (pairing.step.kind === 'exchanging') this.#sql.guarded(() => this.#ballast.keep());
+    this.#sql.transaction(() => this.#pairings.put(row));
   }
 
   async concludePairing(pairing: Pairing, grant: Grant): Promise<boolean> {
@@ -253,11 +262,11 @@ export class SqliteStore implements Store, Disposable {
       grantRow(grant, this.sealing),
     ]);
     const conclude = () => {
-      if (!this.#putGrant(grantPart)) return false;
-      this.#putPairing(pairingPart);
+      if (!this.#grants.replace(grantPart)) return false;
+      this.#pairings.put(pairingPart);
       return true;
     };
-    const concluded = this.#withBallast(() => this.#transaction(conclude));
+    const concluded = this.#withBallast(() => this.#sql.transaction(conclude));
     if (concluded) this.#paired();
     return concluded;
   }
@@ -270,62 +279,6 @@ export class SqliteStore implements Store, Disposable {
     return grant;
   }
 
-  #putGrant(row: GrantRow): boolean {
-    const values = [row.tokens, row.attributes, row.attempt, row.doubt, row.refused];
-    const replaced = this.#run(
-      `UPDATE grants SET generation = generation + 1, tokens = ?, attributes = ?, attempt = ?, doubt = ?, refused = ?
-       WHERE appliance = ? AND generation = ?`,
-      ...values,
-      row.appliance,
-      row.generation - 1,
-    );
-    if (replaced || row.generation !== 1) return replaced;
-    return this.#run(
-      `INSERT INTO grants (tokens, attributes, attempt, doubt, refused, appliance, generation)
-       VALUES (?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO NOTHING`,
-      ...values,
-      row.appliance,
-    );
-  }
-
-  #putSetting(name: string, sealed: string): void {
-    this.#run('INSERT INTO settings VALUES (?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed', name, sealed);
-  }
-
-  #putPairing(row: PairingRow): void {
-    this.#run(
-      `INSERT INTO pairings (id, appliance, sealed, attributes, step) VALUES (?, ?, ?, ?, ?)
-       ON CONFLICT (id) DO UPDATE SET sealed = excluded.sealed, attributes = excluded.attributes, step = excluded.step`,
-      row.id,
-      row.appliance,
-      row.sealed,
-      row.attributes,
-      row.step,
-    );
-    this.#run(
-      `DELETE FROM pairings WHERE appliance = ? AND json_extract(step, '$.kind') = 'ended' AND number <=
-         (SELECT number FROM pairings WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ${ENDED_KEPT})`,
-      row.appliance,
-      row.appliance,
-    );
-  }
-
-  #prepared(sql: string): Database.Statement<unknown[]> {
-    const kept = this.#statements.get(sql);
-    if (kept !== undefined) return kept;
-    const statement = this.#opened.database.prepare(sql);
-    this.#statements.set(sql, statement);
-    return statement;
-  }
-
-  #guarded<Result>(work: () => Result): Result {
-    try {
-      return work();
-    } catch (error) {
-      throw asFailure(error, this.files.database);
-    }
-  }
-
   /** Writes tokens that the portal gives only once: on a full disk the ballast makes room for them. */
   #withBallast<Result>(write: () => Result): Result {
     try {
@@ -334,23 +287,6 @@ export class SqliteStore implements Store, Disposable {
       this.#ballast.giveUp();
       return write();
     }
-  }
-
-  #transaction<Result>(work: () => Result): Result {
-    return this.#guarded(() => this.#opened.database.transaction(work).immediate());
-  }
-
-  /** @returns whether a row was changed */
-  #run(sql: string, ...values: unknown[]): boolean {
-    return this.#guarded(() => this.#prepared(sql).run(...values).changes > 0);
-  }
-
-  #get<Row>(sql: string, ...values: unknown[]): Row | undefined {
-    return this.#guarded(() => this.#prepared(sql).get(...values) as Row | undefined);
-  }
-
-  #all<Row>(sql: string): Row[] {
-    return this.#guarded(() => this.#prepared(sql).all() as Row[]);
   }
 }
 

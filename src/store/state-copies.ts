@@ -1,7 +1,9 @@
 import type { Appliance } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
+import type { Session } from '../core/session.ts';
 import type { Restoration, StateCopy } from '../core/state-copy.ts';
+import { type ApplianceRow, readAppliance, readSession, unreadableAppliance } from './appliance-rows.ts';
 import { type GrantRow, grantRow, readGrant } from './rows.ts';
 import type { Salvage } from './salvage.ts';
 import type { SqliteStore } from './sqlite-store.ts';
@@ -22,14 +24,15 @@ export async function copyState(store: SqliteStore, now: number): Promise<StateC
   }
   const grants: Grant[] = [];
   for (const row of grantRows(content)) grants.push((await readGrant(row, store.sealing)).grant);
-  return { made: now, settings, appliances: content.appliances.map(applianceOf), grants };
+  const appliances = content.appliances.map((row) => applianceOf(row, content));
+  return { made: now, settings, appliances, grants, sessions: content.sessions.map(readSession) };
 }
 
 /**
  * Puts a copy in place, all of it or nothing: what makes the hub this hub, the appliances it does not have, and each grant
- * that is newer than the one at hand. Appliances that the copy does not have stay.
- * @throws Failure `appliance_exists` where a name of the copy belongs to another appliance with a grant of its own, or as
- *   the store
+ * that is newer than the one at hand, with its sessions. Appliances that the copy does not have stay.
+ * @throws Failure `appliance_exists` where a name or a client_id of the copy belongs to another appliance with a grant of
+ *   its own, or as the store
  */
 export async function restoreState(store: SqliteStore, copy: StateCopy): Promise<Restoration> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
@@ -45,7 +48,8 @@ export async function restoreState(store: SqliteStore, copy: StateCopy): Promise
     const generations = new Map(
       [...content.grants.values()].map(({ appliance, generation }) => [appliance, generation]),
     );
-    if (store.putState({ settings, appliances: plan.appliances, unpaired: plan.replaced, grants, generations })) {
+    const { appliances, replaced, sessions } = plan;
+    if (store.putState({ settings, appliances, unpaired: replaced, grants, sessions, generations })) {
       return { restored: plan.restored, kept: plan.kept };
     }
   }
@@ -54,41 +58,50 @@ export async function restoreState(store: SqliteStore, copy: StateCopy): Promise
 
 interface Plan {
   readonly appliances: readonly Appliance[];
-  /** Ids of appliances that were never paired, and whose name one of the copy has. */
-  readonly replaced: readonly string[];
+  /** Ids of appliances that were never paired, and whose name or client_id one of the copy has. */
+  readonly replaced: ReadonlySet<string>;
   readonly grants: readonly Grant[];
+  readonly sessions: readonly Session[];
   readonly restored: readonly string[];
   readonly kept: readonly string[];
 }
 
 function planOf(copy: StateCopy, content: Salvage): Plan {
   const own = new Map(content.appliances.map((row) => [row.id, row]));
-  const byName = new Map(content.appliances.map((row) => [row.name, row.id]));
   const atHand = new Set(grantRows(content).map(({ appliance }) => appliance));
-  const replaced: string[] = [];
-  for (const { id, name } of copy.appliances) {
-    const other = byName.get(name);
-    if (own.has(id) || other === undefined) continue;
-    if (atHand.has(other)) {
-      throw new Failure(
-        'appliance_exists',
-        `the copy has an appliance ${name}, and this hub has another one of that name with a grant of its own: remove that first ("latchkey appliance remove ${name}"); nothing was changed`,
-      );
+  const replaced = new Set<string>();
+  for (const appliance of copy.appliances) {
+    if (own.has(appliance.id)) continue;
+    for (const other of content.appliances) {
+      if (other.name !== appliance.name && other.client_id !== appliance.clientId) continue;
+      if (atHand.has(other.id)) throw twoOfAKind(appliance, other);
+      replaced.add(other.id);
     }
-    replaced.push(other);
   }
   const names = new Map(copy.appliances.map(({ id, name }) => [id, own.get(id)?.name ?? name]));
   const isKept = ({ appliance, generation }: Grant) =>
     atHand.has(appliance) && (content.grants.get(appliance)?.generation ?? 0) >= generation;
   const nameOf = ({ appliance }: Grant) => names.get(appliance) ?? appliance;
   const taken = copy.grants.filter((grant) => !isKept(grant));
+  const appliances = copy.appliances.filter(({ id }) => !own.has(id) || replaced.has(id));
+  // Where the grant at hand is kept, a session that it does not have was ended since.
+  const renewed = new Set([...appliances.map(({ id }) => id), ...taken.map(({ appliance }) => appliance)]);
   return {
-    appliances: copy.appliances.filter(({ id }) => !own.has(id)),
+    appliances,
     replaced,
+    sessions: copy.sessions.filter(({ appliance }) => renewed.has(appliance)),
     grants: taken.map((grant) => fromCopy(grant, content.grants.get(grant.appliance)?.generation ?? 0, copy.made)),
     restored: taken.map(nameOf),
     kept: copy.grants.filter(isKept).map(nameOf),
   };
+}
+
+function twoOfAKind({ name, clientId }: Appliance, other: ApplianceRow): Failure {
+  const shared = other.name === name ? 'name' : `client_id (${clientId})`;
+  return new Failure(
+    'appliance_exists',
+    `the copy has an appliance ${name}, and this hub has another one of that ${shared} with a grant of its own: remove that first ("latchkey appliance remove ${other.name}"); nothing was changed`,
+  );
 }
 
 /** The grant may have been used since the copy was made, by this hub or another one. */
@@ -107,6 +120,6 @@ function grantRows({ grants, unreadable }: Salvage): GrantRow[] {
   );
 }
 
-function applianceOf({ id, name, scope, portal, secret_hash }: Salvage['appliances'][number]): Appliance {
-  return { id, name, scope, portal, secretHash: secret_hash };
+function applianceOf(row: ApplianceRow, { unreadable }: Salvage): Appliance {
+  return unreadable.has(`appliances/${row.id}`) ? unreadableAppliance(row) : readAppliance(row);
 }

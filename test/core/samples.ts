@@ -26,6 +26,7 @@ export function grantOf(changes: Partial<Grant> = {}): Grant {
     portalTime: Date.UTC(2031, 4, 5, 6),
     doubt: null,
     refused: null,
+    distrusted: null,
     ...changes,
   };
 }
@@ -47,6 +48,7 @@ export function pairingOf(step: PairingStep, changes: Partial<Pairing> = {}): Pa
     lifetime: 15 * MINUTE,
     spentCodes: [],
     setback: null,
+    device: null,
     step,
     ...changes,
   };

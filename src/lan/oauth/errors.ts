@@ -7,6 +7,7 @@ export type OAuthErrorCode =
   | 'invalid_request'
   | 'invalid_scope'
   | 'temporarily_unavailable'
+  | 'unauthorized_client'
   | 'unsupported_grant_type';
 
 const STATUS: Readonly<Record<OAuthErrorCode, number>> = {
@@ -15,6 +16,7 @@ const STATUS: Readonly<Record<OAuthErrorCode, number>> = {
   invalid_request: 400,
   invalid_scope: 400,
   temporarily_unavailable: 503,
+  unauthorized_client: 400,
   unsupported_grant_type: 400,
 };
 

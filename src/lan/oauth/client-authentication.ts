@@ -1,5 +1,7 @@
-import type { Appliance } from '../core/appliance.ts';
-import type { LanService } from '../core/lan-service.ts';
+import type { FastifyRequest } from 'fastify';
+import type { Appliance } from '../../core/appliance.ts';
+import type { LanService } from '../../core/lan-service.ts';
+import { sameSecret, sha256 } from '../../system/compare.ts';
 
 /** What a token request says of who sends it. */
 export type ClientAuthentication =
@@ -9,15 +11,13 @@ export type ClientAuthentication =
   /** Two ways of authenticating at once, or a header that can't be read (RFC 6749, 2.3): 400 `invalid_request`. */
   | { readonly kind: 'malformed'; readonly description: string };
 
-/**
- * Authenticates an appliance by HTTP Basic (`client_secret_basic`) or by the form (`client_secret_post`).
- * @param authorization the `Authorization` header
- */
-export function authenticateClient(
+/** Authenticates an appliance by HTTP Basic (`client_secret_basic`) or by the form (`client_secret_post`). */
+export async function authenticateClient(
   service: LanService,
-  authorization: string | undefined,
+  request: FastifyRequest,
   form: ReadonlyMap<string, string>,
-): ClientAuthentication {
+): Promise<ClientAuthentication> {
+  const { authorization } = request.headers;
   const id = form.get('client_id');
   const secret = form.get('client_secret');
   if (authorization === undefined) return check(service, id, secret);
@@ -35,8 +35,11 @@ export function authenticateClient(
 }
 
 function check(service: LanService, id: string | undefined, secret: string | undefined): ClientAuthentication {
-  const appliance = id === undefined || secret === undefined ? null : service.authenticate(id, secret);
-  return appliance === null ? { kind: 'refused' } : { kind: 'authenticated', appliance };
+  const appliance = id === undefined ? undefined : service.client(id);
+  // In the same time for whatever is wrong.
+  const expected = appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : '';
+  const right = sameSecret(sha256(secret ?? ''), expected);
+  return right && appliance !== undefined ? { kind: 'authenticated', appliance } : { kind: 'refused' };
 }
 
 /** Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */

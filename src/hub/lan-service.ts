@@ -1,0 +1,67 @@
+import type { Appliances } from '../broker/appliances.ts';
+import type { DeviceFlows } from '../broker/device-flows.ts';
+import type { Grants } from '../broker/grants.ts';
+import type { HandOuts } from '../broker/hand-outs.ts';
+import type { Pairings } from '../broker/pairings.ts';
+import type { PortalClock } from '../broker/portal-clock.ts';
+import type { Registrations } from '../broker/registrations.ts';
+import type { Sessions } from '../broker/sessions.ts';
+import type { Surroundings } from '../broker/surroundings.ts';
+import { type Instant, trueTime } from '../core/clock.ts';
+import type { LanService } from '../core/lan-service.ts';
+import { sha256 } from '../system/compare.ts';
+
+/** What the home network is served from. */
+export interface LanServiceContext {
+  readonly surroundings: Surroundings;
+  readonly started: Instant;
+  readonly appliances: Appliances;
+  readonly grants: Grants;
+  readonly handOuts: HandOuts;
+  readonly pairings: Pairings;
+  readonly deviceFlows: DeviceFlows;
+  readonly sessions: Sessions;
+  readonly registrations: Registrations;
+  readonly portalClock: PortalClock;
+  /** Resolves when the pairings of the last run are taken up. */
+  readonly ready: Promise<void>;
+}
+
+/** Serves the home network: what the OAuth endpoints and the pages on it offer. */
+export function lanService(context: LanServiceContext): LanService {
+  const { appliances, grants, handOuts, pairings, deviceFlows, sessions, registrations, portalClock, ready } = context;
+  const { clock } = context.surroundings;
+  const nameOf = (id: string) => appliances.byId(id)?.name ?? 'The appliance';
+
+  return {
+    client: (clientId) => appliances.byClientId(clientId),
+    trueTime: () => trueTime(portalClock.confirmed, clock.now()),
+    startedAt: () => trueTime(portalClock.confirmed, context.started),
+
+    handOut: ({ id }, { scope, atLeast }) => handOuts.handOut(id, scope, atLeast),
+    async revoke({ id }, token) {
+      if (!(await sessions.end(id, token))) await grants.distrust(id, token);
+    },
+
+    async beginDeviceFlow(appliance, scope) {
+      await ready;
+      return deviceFlows.begin(appliance, scope);
+    },
+    pollDeviceFlow: ({ id }, deviceCode) => deviceFlows.poll(id, deviceCode),
+    openSession: ({ id }, deviceCode) => sessions.begin(id, sha256(deviceCode)),
+    hasSession: ({ id }, refreshToken) => sessions.has(id, refreshToken),
+
+    register: (introduction, token) => registrations.register(introduction, token),
+
+    pairingByUserCode(userCode) {
+      const pairing = deviceFlows.byUserCode(userCode);
+      return pairing && { pairing, appliance: nameOf(pairing.appliance) };
+    },
+    openLink: (userCode) => deviceFlows.openLink(userCode),
+    async receiveCallback(nonce, callback) {
+      await ready;
+      const pairing = await pairings.receive(nonce, callback);
+      return pairing && { pairing, appliance: nameOf(pairing.appliance) };
+    },
+  };
+}

@@ -1,0 +1,5 @@
+import type { FastifyInstance } from 'fastify';
+import type { LanService } from '../../core/lan-service.ts';
+
+/** The device authorization endpoint (RFC 8628, 3.1). */
+export function serveDeviceAuthorization(_app: FastifyInstance, _service: LanService): void {}

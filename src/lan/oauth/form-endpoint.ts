@@ -1,0 +1,64 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Appliance } from '../../core/appliance.ts';
+import type { LanService } from '../../core/lan-service.ts';
+import { FormError, parseForm } from '../../system/form.ts';
+import { authenticateClient } from './client-authentication.ts';
+import { sendError } from './errors.ts';
+
+/** The content type of RFC 6749's requests. */
+export const FORM = 'application/x-www-form-urlencoded';
+
+/** A request whose sender has proved who it is. */
+export interface ClientRequest {
+  readonly appliance: Appliance;
+  readonly form: ReadonlyMap<string, string>;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+/**
+ * An endpoint that takes a form from an authenticated appliance (RFC 6749, 2.3 and 3.2). What is wrong with the request, or
+ * with who sends it, is answered here; an appliance that still waits to be approved gets no further either.
+ */
+export function serveForm(
+  app: FastifyInstance,
+  path: string,
+  service: LanService,
+  answer: (request: ClientRequest) => Promise<FastifyReply>,
+): void {
+  app.post(path, {
+    errorHandler(error: Error & { statusCode?: number }, _request, reply) {
+      if (error.statusCode === 413) return sendError(reply, 'invalid_request', 'the request is too large', {}, 413);
+      if (error.statusCode === 415) return sendError(reply, 'invalid_request', `send the request as ${FORM}`);
+      if ((error.statusCode ?? 500) < 500) return sendError(reply, 'invalid_request', 'the request can not be read');
+      throw error;
+    },
+    async handler(request, reply) {
+      const form = formOf(request);
+      if (form instanceof FormError) return sendError(reply, 'invalid_request', form.message);
+      const client = await authenticateClient(service, request, form);
+      if (client.kind === 'malformed') return sendError(reply, 'invalid_request', client.description);
+      if (client.kind === 'refused') {
+        reply.header('www-authenticate', 'Basic realm="latchkey", charset="UTF-8"');
+        return sendError(reply, 'invalid_client', 'the client_id or client_secret is wrong');
+      }
+      const { appliance } = client;
+      if (appliance.waitingSince !== null) {
+        const what = `${appliance.name} waits for an installer's approval`;
+        return sendError(reply, 'unauthorized_client', what, { error_uri: `https://${request.host}/` });
+      }
+      return answer({ appliance, form, request, reply });
+    },
+  });
+}
+
+function formOf({ headers, body }: FastifyRequest): ReadonlyMap<string, string> | FormError {
+  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  if (type !== undefined && type !== FORM) return new FormError(`send the request as ${FORM}`);
+  try {
+    return parseForm(typeof body === 'string' ? body : '');
+  } catch (error) {
+    if (error instanceof FormError) return error;
+    throw error;
+  }
+}

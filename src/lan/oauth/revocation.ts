@@ -1,0 +1,5 @@
+import type { FastifyInstance } from 'fastify';
+import type { LanService } from '../../core/lan-service.ts';
+
+/** The revocation endpoint (RFC 7009). */
+export function serveRevocation(_app: FastifyInstance, _service: LanService): void {}

@@ -1,0 +1,38 @@
+import { Failure } from '../core/failure.ts';
+import type { SettingRow } from './salvage.ts';
+import type { Sealing } from './sealing.ts';
+import type { Sql } from './sql.ts';
+
+/** The hub's own values, sealed. */
+export class SettingTable {
+  readonly #sql: Sql;
+  readonly #sealing: Sealing;
+
+  constructor(sql: Sql, sealing: Sealing) {
+    this.#sql = sql;
+    this.#sealing = sealing;
+  }
+
+  /**
+   * One that can't be read counts as none: it will be made anew.
+   * @param keep whether what is there is kept under another name, for whoever can make sense of it
+   */
+  async read(name: string, keep: boolean): Promise<string | null> {
+    const row = this.#sql.get<SettingRow>('SELECT name, sealed FROM settings WHERE name = ?', name);
+    if (row === undefined) return null;
+    try {
+      return await this.#sealing.open(`settings/${name}`, row.sealed);
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      if (keep) this.put({ name: `${name}.damaged`, sealed: row.sealed });
+      return null;
+    }
+  }
+
+  put({ name, sealed }: SettingRow): void {
+    this.#sql.run(
+      'INSERT INTO settings (name, sealed) VALUES (?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed',
+      ...[name, sealed],
+    );
+  }
+}

@@ -1,0 +1,60 @@
+import type Database from 'better-sqlite3';
+import { asFailure } from './database.ts';
+
+/**
+ * Statements on a database, each prepared once.
+ *
+ * Every method throws a Failure `store_unwritable` or `store_unreadable`.
+ */
+export class Sql {
+  readonly #path: string;
+  readonly #statements = new Map<string, Database.Statement<unknown[]>>();
+  #database: Database.Database;
+
+  /** @param path names the database in failures */
+  constructor(database: Database.Database, path: string) {
+    this.#database = database;
+    this.#path = path;
+  }
+
+  /** Goes on with another database. */
+  use(database: Database.Database): void {
+    this.#database = database;
+    this.#statements.clear();
+  }
+
+  /** @returns whether a row was changed */
+  run(sql: string, ...values: unknown[]): boolean {
+    return this.guarded(() => this.#prepared(sql).run(...values).changes > 0);
+  }
+
+  get<Row>(sql: string, ...values: unknown[]): Row | undefined {
+    return this.guarded(() => this.#prepared(sql).get(...values) as Row | undefined);
+  }
+
+  all<Row>(sql: string, ...values: unknown[]): Row[] {
+    return this.guarded(() => this.#prepared(sql).all(...values) as Row[]);
+  }
+
+  /** Runs statements that are all done or none: where `work` throws, nothing was. */
+  transaction<Result>(work: () => Result): Result {
+    return this.guarded(() => this.#database.transaction(work).immediate());
+  }
+
+  /** Runs what may throw an error of SQLite's or of the file system's. */
+  guarded<Result>(work: () => Result): Result {
+    try {
+      return work();
+    } catch (error) {
+      throw asFailure(error, this.#path);
+    }
+  }
+
+  #prepared(sql: string): Database.Statement<unknown[]> {
+    const kept = this.#statements.get(sql);
+    if (kept !== undefined) return kept;
+    const statement = this.#database.prepare(sql);
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+}
