@@ -6,7 +6,8 @@ import { exchange } from './exchange.ts';
 import type { Facts } from './facts.ts';
 import { fault } from './fault-bodies.ts';
 import type { Findings } from './findings.ts';
-import { reset, type Target } from './flows.ts';
+import { dialOf, reset, type Target } from './flows.ts';
+import { emulatorPlanner } from './plans.ts';
 import { type FuzzRequest, requestOf } from './requests.ts';
 
 /** Faults in one turn: all kinds have had theirs after four. */
@@ -27,6 +28,7 @@ export async function bout(
   facts: Facts,
   findings: Findings,
 ): Promise<void> {
+  const planner = emulatorPlanner(facts);
   const dice = new Dice(Math.imul(seed + 3, 0x27d4eb2f) ^ turn);
   const asked = Array.from({ length: FAULTS }, (_, index) => fault(dice, facts.clientId, FAULTS * turn + index));
   const [setting, values] = GOOD_SETTINGS[turn % GOOD_SETTINGS.length] ?? ['', []];
@@ -40,12 +42,14 @@ export async function bout(
     const text = JSON.stringify(body);
     const head = `${method} ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${text.length}`;
     const request = { ...USED, origin: 'base', method, path, bytes: `${head}\r\n\r\n${text}` } as const;
-    const first = await exchange(target.baseUrl, [request], 2_000);
+    const first = await exchange(dialOf(target, request), [request], 2_000);
     count(findings, request, first.got[0]?.status ?? 0);
-    const met = Array.from({ length: REQUESTS }, (_, index) => requestOf(seed, (turn + 1) * 1_000_003 + index, facts));
+    const met = Array.from({ length: REQUESTS }, (_, index) =>
+      requestOf(seed, (turn + 1) * 1_000_003 + index, planner),
+    );
     await Promise.all(
       met.map(async (one) => {
-        const { got } = await exchange(one.origin === 'base' ? target.baseUrl : target.frontendUrl, [one], PATIENCE);
+        const { got } = await exchange(dialOf(target, one), [one], PATIENCE);
         const [answer] = got;
         if (answer === undefined) return;
         count(findings, one, answer.status);

@@ -1,9 +1,22 @@
 // Requests over raw sockets: pipelined, in pieces, half, and left lying.
 import { connect, type Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import type { FuzzRequest } from './requests.ts';
 
+/** A connection that is being opened. */
+export interface Dialled {
+  readonly socket: Socket | TLSSocket;
+  /** What it says when requests may be written. */
+  readonly ready: 'connect' | 'secureConnect';
+  /** Ends it without any manners. */
+  reset(): void;
+}
+
+/** Opens a connection to where requests go. */
+export type Dial = () => Dialled;
+
 /** An answer, head and body, in Latin-1. */
-interface Answer {
+export interface Answer {
   readonly status: number;
   readonly text: string;
 }
@@ -11,7 +24,7 @@ interface Answer {
 /** What came of requests on one connection. */
 export interface Exchanged {
   readonly got: readonly Answer[];
-  /** The emulator said that it would close, or began an answer without an end: no more answers are due. */
+  /** The server said that it would close, or began an answer without an end: no more answers are due. */
   readonly closed: boolean;
   readonly how: string;
 }
@@ -22,41 +35,50 @@ const IMPATIENCE = 300;
 
 /** Connections that are left open at a time; then the oldest is reset. */
 const LEFT = 64;
-const left: Socket[] = [];
+const left: Dialled[] = [];
 
 /** Resets all connections that were left open. */
 export function dropLeft(): void {
-  for (const socket of left.splice(0)) socket.resetAndDestroy();
+  for (const connection of left.splice(0)) connection.reset();
+}
+
+/** Connections to an origin of plain HTTP. */
+export function plainDial(origin: string): Dial {
+  const { hostname, port } = new URL(origin);
+  return () => {
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    return { socket, ready: 'connect', reset: () => socket.resetAndDestroy() };
+  };
 }
 
 /** Sends requests on one connection and takes their answers; those that are not sound have one of their own. */
 export function exchange(
-  origin: string,
+  dial: Dial,
   requests: readonly FuzzRequest[],
   patience = requests[0]?.sound === true ? PATIENCE : IMPATIENCE,
 ): Promise<Exchanged> {
-  const { hostname, port } = new URL(origin);
   const sound = requests[0]?.sound === true;
   const given = requests[0]?.given ?? 'up';
   return new Promise((resolve) => {
     const got: Answer[] = [];
     let received = '';
     let closed = false;
-    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    const connection = dial();
+    const { socket } = connection;
     const limit = setTimeout(() => done('it took too long'), patience);
     const done = (how: string) => {
       clearTimeout(limit);
-      if (how === LEFT_OPEN) keep(socket);
-      else if (how === RESET) socket.resetAndDestroy();
+      if (how === LEFT_OPEN) keep(connection);
+      else if (how === RESET) connection.reset();
       else socket.destroy();
       resolve({ got, closed, how });
     };
     socket.setEncoding('latin1');
-    socket.on('connect', async () => {
+    socket.on(connection.ready, async () => {
       await write(socket, requests);
       if (given === 'left') return done(LEFT_OPEN);
       if (given === 'reset') return setImmediate(done, RESET);
-      // So that the emulator does not wait for the rest of a request that has none.
+      // So that nobody waits for the rest of a request that has none.
       if (!sound) socket.end();
     });
     socket.on('data', (chunk) => {
@@ -81,10 +103,10 @@ const LEFT_OPEN = 'left open';
 const RESET = 'reset';
 
 /** Leaves a connection open and unread. */
-function keep(socket: Socket): void {
-  socket.removeAllListeners('data').removeAllListeners('close').pause();
-  left.push(socket);
-  if (left.length > LEFT) left.shift()?.resetAndDestroy();
+function keep(connection: Dialled): void {
+  connection.socket.removeAllListeners('data').removeAllListeners('close').pause();
+  left.push(connection);
+  if (left.length > LEFT) left.shift()?.reset();
 }
 
 async function write(socket: Socket, requests: readonly FuzzRequest[]): Promise<void> {

@@ -1,5 +1,5 @@
 import { exchange } from './exchange.ts';
-import { begin, changeSettings, reset, type Target } from './flows.ts';
+import { begin, changeSettings, dialOf, reset, type Target } from './flows.ts';
 import { FORM, JSON_TYPE } from './plan.ts';
 import type { FuzzRequest } from './requests.ts';
 
@@ -29,9 +29,8 @@ export async function fill(target: Target): Promise<void> {
     while (left > 0) {
       left -= PIPELINED;
       for (const one of kinds) {
-        const origin = one.origin === 'base' ? target.baseUrl : target.frontendUrl;
         const { got, how } = await exchange(
-          origin,
+          dialOf(target, one),
           Array.from({ length: PIPELINED }, () => one),
         );
         const good = got.filter(({ status }) => status === 200).length;

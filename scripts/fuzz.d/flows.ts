@@ -1,5 +1,7 @@
 // What a good client does: the flows before, between and after the requests of the fuzz.
+import { type Dial, plainDial } from './exchange.ts';
 import type { Facts } from './facts.ts';
+import type { FuzzRequest } from './requests.ts';
 
 /** A running emulator with two clients and two users; the second of each is the victim, and nothing of it is ever sent. */
 export interface Target {
@@ -7,6 +9,11 @@ export interface Target {
   readonly frontendUrl: string;
   readonly clients: readonly [Credentials, Credentials];
   readonly users: readonly [Credentials, Credentials];
+}
+
+/** Opens a connection to the origin that a request is for. */
+export function dialOf(target: Target, { origin }: Pick<FuzzRequest, 'origin'>): Dial {
+  return plainDial(origin === 'base' ? target.baseUrl : target.frontendUrl);
 }
 
 interface Credentials {

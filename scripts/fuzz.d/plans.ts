@@ -1,14 +1,15 @@
 // Requests close to good ones, for every endpoint of the portal.
 import { apiPlan } from './api-plans.ts';
+import type { Facts } from './facts.ts';
 import { mutated, SPECIAL, soup } from './mutations.ts';
-import { FORM, JSON_TYPE, type Plan } from './plan.ts';
-import type { Values } from './values.ts';
+import { FORM, JSON_TYPE, type Plan, type Planner } from './plan.ts';
+import { Values } from './values.ts';
 
 const HELPER = '/external/oauth2helper';
 
-/** What one request is to be, by weights that let flows come to their end. */
-export function plan(values: Values): Plan {
-  return values.dice.of(PLANS, whoami)(values);
+/** What requests to the emulator are, by weights that let flows come to their end. */
+export function emulatorPlanner(facts: Facts): Planner {
+  return (dice, good) => dice.of(PLANS, whoami)(new Values(dice, facts, good));
 }
 
 const PLANS: readonly ((values: Values) => Plan)[] = [

@@ -1,15 +1,12 @@
-// Makes the requests of the fuzz: each follows from the seed, its number and the facts of the emulator alone.
+// Makes the requests of the fuzz: each follows from the seed, its number and what its planner knows.
 import { METHODS } from 'node:http';
 import { Dice } from './dice.ts';
-import type { Facts } from './facts.ts';
 import { mutated, SPECIAL, soup } from './mutations.ts';
-import type { Plan } from './plan.ts';
-import { plan } from './plans.ts';
-import { Values } from './values.ts';
+import type { Origin, Plan, Planner } from './plan.ts';
 
 /** One request, as it goes over the wire. */
 export interface FuzzRequest {
-  readonly origin: 'base' | 'frontend';
+  readonly origin: Origin;
   readonly method: string;
   readonly path: string;
   /** In Latin-1. */
@@ -28,35 +25,35 @@ export interface FuzzRequest {
 }
 
 /** The request with this number. */
-export function requestOf(seed: number, number: number, facts: Facts): FuzzRequest {
+export function requestOf(seed: number, number: number, planner: Planner): FuzzRequest {
   const dice = new Dice(Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(number + 1, 0x85ebca6b));
   const kind = dice.fraction();
-  if (kind < 0.35) return good(dice, facts);
-  if (kind < 0.37) return abandoned(dice, facts);
-  return kind < 0.96 ? sound(dice, facts) : broken(dice, facts);
+  if (kind < 0.35) return good(dice, planner);
+  if (kind < 0.37) return abandoned(dice, planner);
+  return kind < 0.96 ? sound(dice, planner) : broken(dice, planner);
 }
 
 const USED = { sound: true, pipelined: true, pieces: 1, given: 'up' } as const;
 
 /** With nothing wrong in it, unless what it refers to is no longer there. */
-function good(dice: Dice, facts: Facts): FuzzRequest {
-  const { origin, method, heads, body = '', ...planned } = plan(new Values(dice, facts, true));
+function good(dice: Dice, planner: Planner): FuzzRequest {
+  const { origin, method, heads, body = '', ...planned } = planner(dice, true);
   const path = visible(planned.path);
   const lines = [...heads, ...(body === '' && method === 'GET' ? [] : [`Content-Length: ${body.length}`])];
   return { ...USED, origin, method, path, bytes: written(method, path, lines, body) };
 }
 
 /** Half a request, or one whose answer nobody waits for. */
-function abandoned(dice: Dice, facts: Facts): FuzzRequest {
-  const whole = good(dice, facts);
+function abandoned(dice: Dice, planner: Planner): FuzzRequest {
+  const whole = good(dice, planner);
   const bytes = dice.chance(0.4) ? whole.bytes : whole.bytes.slice(0, dice.below(whole.bytes.length));
   const given = dice.chance(0.7) ? 'reset' : 'left';
   return { ...whole, bytes, given, sound: false, pipelined: false };
 }
 
 /** Mutated above HTTP: an answer must come. */
-function sound(dice: Dice, facts: Facts): FuzzRequest {
-  const planned = plan(new Values(dice, facts, false));
+function sound(dice: Dice, planner: Planner): FuzzRequest {
+  const planned = planner(dice, false);
   const method = methodOf(dice, planned);
   const clean = visible(pathOf(dice, planned)).replace(/^\/+/, '').slice(0, 6000);
   const path = dice.chance(0.005) ? dice.of(['*', `http://evil.example/${clean}`], '*') : `/${clean}`;
@@ -80,8 +77,8 @@ function sound(dice: Dice, facts: Facts): FuzzRequest {
 }
 
 /** Mutated to the last byte: there may be an answer or none. */
-function broken(dice: Dice, facts: Facts): FuzzRequest {
-  const planned = plan(new Values(dice, facts, false));
+function broken(dice: Dice, planner: Planner): FuzzRequest {
+  const planned = planner(dice, false);
   const [method, path, heads] = [methodOf(dice, planned), pathOf(dice, planned), headsOf(dice, planned)];
   let body = planned.body ?? (dice.chance(0.05) ? soup(dice, 200) : '');
   if (dice.chance(0.05)) body = body.padEnd(60_000 + dice.below(20_000), 'x');

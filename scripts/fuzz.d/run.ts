@@ -1,14 +1,16 @@
 // Sends the requests of the fuzz and watches what becomes of the emulator.
 import { bout, shown } from './bouts.ts';
-import { dropLeft, exchange } from './exchange.ts';
+import { type Answer, exchange } from './exchange.ts';
 import { Learned } from './facts.ts';
 import { Findings, type Memory, statusLine } from './findings.ts';
-import { begin, changeSettings, goodFlow, settings, type Target } from './flows.ts';
+import { begin, changeSettings, dialOf, goodFlow, settings, type Target } from './flows.ts';
+import { type Numbered, sendPart } from './lanes.ts';
 import { Operations } from './operations.ts';
+import { emulatorPlanner } from './plans.ts';
 import { type FuzzRequest, requestOf } from './requests.ts';
 
 /** How a run goes. */
-export interface Plan {
+export interface Run {
   readonly requests: number;
   readonly seed: number;
   readonly memory: () => Promise<Memory>;
@@ -18,12 +20,6 @@ export interface Plan {
   readonly stopped?: () => boolean;
 }
 
-interface Numbered {
-  readonly number: number;
-  readonly request: FuzzRequest;
-}
-
-const LANES = 8;
 /** Requests between two good flows. */
 export const PART = 5_000;
 /** Requests on their way at once on one connection. */
@@ -32,7 +28,7 @@ const PIPELINED = 48;
 const LINES = 20;
 
 /** Sends that many requests; between its parts a good flow must succeed. */
-export async function fuzz(target: Target, run: Plan): Promise<Findings> {
+export async function fuzz(target: Target, run: Run): Promise<Findings> {
   const { requests, seed, said = () => {}, stopped = () => false } = run;
   const description = await (await fetch(`${target.baseUrl}/_emulator/openapi.json`)).json();
   const findings = new Findings(new Operations(description), said);
@@ -71,59 +67,32 @@ interface Part {
 async function part(target: Target, { from, end, seed, standing, stopped }: Part, findings: Findings): Promise<void> {
   const { facts: first, secrets } = await begin(target);
   const facts = new Learned(first);
-  let next = from;
-  const judge = ({ number, request }: Numbered, status: number, answer: string) => {
-    findings.status(status);
-    const operation = findings.operations.count(request, status);
-    const problem = (what: string) => findings.problem(`${operation} ${what}`, repeated(seed, number, request, answer));
-    if (status >= 500) problem(`answered ${status}`);
-    if (secrets.some((secret) => answer.includes(secret))) problem('tells a secret of the victim');
-    if (status < 400) facts.learn(request.path, answer);
-  };
-  const send = async (batch: readonly Numbered[]) => {
-    for (let rest = batch; rest.length > 0; ) {
-      const [head] = rest;
-      if (head === undefined) return;
-      const origin = head.request.origin === 'base' ? target.baseUrl : target.frontendUrl;
-      const answers = await exchange(
-        origin,
-        rest.map(({ request }) => request),
-      );
-      let restore = false;
-      for (const [index, { status, text }] of answers.got.entries()) {
-        const one = rest[index] ?? head;
-        judge(one, status, text);
-        restore ||= status === 200 && one.request.method === 'PATCH';
-      }
+  const planner = emulatorPlanner(facts);
+  const sending = {
+    from,
+    end,
+    origins: ['base', 'frontend'] as const,
+    pipelined: PIPELINED,
+    stopped,
+    request: (number: number) => requestOf(seed, number, planner),
+    dial: ({ request }: Numbered) => dialOf(target, request),
+    judge({ number, request }: Numbered, { status, text }: Answer) {
+      findings.status(status);
+      const operation = findings.operations.count(request, status);
+      const problem = (what: string) => findings.problem(`${operation} ${what}`, repeated(seed, number, request, text));
+      if (status >= 500) problem(`answered ${status}`);
+      if (secrets.some((secret) => text.includes(secret))) problem('tells a secret of the victim');
+      if (status < 400) facts.learn(request.path, text);
+    },
+    unanswered: ({ number, request }: Numbered, how: string) =>
+      findings.problem(`no answer: ${how}`, repeated(seed, number, request, '')),
+    async settle(answered: readonly (readonly [Numbered, Answer])[]) {
       // Else one limit of the rate would answer all that follows.
-      if (restore) await changeSettings(target, standing);
-      const missing = rest[answers.got.length];
-      if (missing === undefined) return;
-      if (!missing.request.sound) return;
-      if (!answers.closed) {
-        const how = answers.how.replaceAll(/\d+\.\d+\.\d+\.\d+:\d+/g, 'it');
-        findings.problem(`no answer: ${how}`, repeated(seed, missing.number, missing.request, ''));
-        return;
-      }
-      rest = rest.slice(answers.got.length);
-    }
+      const changed = answered.some(([{ request }, { status }]) => status === 200 && request.method === 'PATCH');
+      if (changed) await changeSettings(target, standing);
+    },
   };
-  const lane = async () => {
-    while (next < end && !findings.enough && !stopped()) {
-      const batch: Numbered[] = [];
-      for (; next < end && batch.length < PIPELINED; next += 1) {
-        batch.push({ number: next, request: requestOf(seed, next, facts) });
-      }
-      const together = batch.filter(({ request }) => request.pipelined);
-      for (const origin of ['base', 'frontend']) {
-        await send(together.filter(({ request }) => request.origin === origin));
-      }
-      for (const alone of batch) if (!together.includes(alone)) await send([alone]);
-      findings.sent += batch.length;
-    }
-  };
-  await Promise.all(Array.from({ length: LANES }, lane));
-  dropLeft();
+  await sendPart(sending, findings);
   await bout(target, seed, from / PART, facts, findings);
   await goodFlow(target);
 }
@@ -141,8 +110,8 @@ function repeated(seed: number, number: number, request: FuzzRequest, answer: st
 /** Sends one request of a run after good flows, as a run would, and gives what came of it. */
 export async function only(target: Target, seed: number, number: number): Promise<string> {
   const { facts } = await begin(target);
-  const request = requestOf(seed, number, new Learned(facts));
-  const { got, how } = await exchange(request.origin === 'base' ? target.baseUrl : target.frontendUrl, [request]);
+  const request = requestOf(seed, number, emulatorPlanner(new Learned(facts)));
+  const { got, how } = await exchange(dialOf(target, request), [request]);
   return `request: ${shown(request)}\nanswer: ${JSON.stringify(got[0]?.text ?? how)}`;
 }
 
