@@ -2,7 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance } from 'fastify';
-import type { Timers } from '../core/clock.ts';
+import type { Clock, Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
@@ -32,6 +32,7 @@ export interface LanOptions {
   readonly ca: string;
   readonly leaf: LeafPem;
   readonly log: Log;
+  readonly clock: Clock;
   readonly timers: Timers;
 }
 
@@ -156,9 +157,9 @@ function servePlain(app: FastifyInstance, { service, hubName }: LanOptions, http
   );
 }
 
-function serveSecure(app: FastifyInstance, { service, hubName }: LanOptions): void {
-  serveAuthorizationServer(app, service);
-  servePairPage(app, service, hubName);
+function serveSecure(app: FastifyInstance, { service, hubName, ...surroundings }: LanOptions): void {
+  serveAuthorizationServer(app, service, surroundings);
+  servePairPage(app, service, hubName, surroundings);
   app.get('/', async (_request, reply) =>
     sendNotice(reply, 200, hubName, {
       mood: 'neutral',

@@ -7,17 +7,42 @@ export interface Allowance {
 /** Keys that are known at one time; of more the one that was new first is forgotten. */
 const MOST_KEYS = 20_000;
 
-interface Bucket {
+/** What is left of an allowance. */
+export interface Bucket {
   left: number;
   at: number;
+  /** How often it was too much since the last time it was not. */
   refused: number;
+}
+
+/** Allowances by key, in bounded memory. */
+export class Buckets {
+  readonly #buckets = new Map<string, Bucket>();
+
+  /**
+   * What is left for this key, with what has come back since it was last asked for.
+   * @param now milliseconds on any clock that does not go back
+   */
+  filled(key: string, { most, every }: Allowance, now: number): Bucket {
+    const known = this.#buckets.get(key);
+    if (known === undefined) {
+      const bucket = { left: most, at: now, refused: 0 };
+      this.#buckets.set(key, bucket);
+      const [first] = this.#buckets.keys();
+      if (this.#buckets.size > MOST_KEYS && first !== undefined) this.#buckets.delete(first);
+      return bucket;
+    }
+    known.left = Math.min(most, known.left + (now - known.at) / every);
+    known.at = now;
+    return known;
+  }
 }
 
 /** Counts what happens, and says where it is too much: for each name in all, and for each name and subject. */
 export class Allowances {
   readonly #ofName: Allowance;
   readonly #ofSubject: Allowance;
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #buckets = new Buckets();
 
   constructor(ofName: Allowance, ofSubject: Allowance) {
     this.#ofName = ofName;
@@ -30,8 +55,8 @@ export class Allowances {
    * @returns null where it is too much; else how often that was so since the last time it was not
    */
   take(name: string, subject: string, now: number): number | null {
-    const all = this.#filled(name, this.#ofName, now);
-    const own = this.#filled(`${name} ${subject}`, this.#ofSubject, now);
+    const all = this.#buckets.filled(name, this.#ofName, now);
+    const own = this.#buckets.filled(`${name} ${subject}`, this.#ofSubject, now);
     if (all.left < 1 || own.left < 1) {
       own.refused += 1;
       return null;
@@ -41,19 +66,5 @@ export class Allowances {
     const { refused } = own;
     own.refused = 0;
     return refused;
-  }
-
-  #filled(key: string, { most, every }: Allowance, now: number): Bucket {
-    const known = this.#buckets.get(key);
-    if (known === undefined) {
-      const bucket = { left: most, at: now, refused: 0 };
-      this.#buckets.set(key, bucket);
-      const [first] = this.#buckets.keys();
-      if (this.#buckets.size > MOST_KEYS && first !== undefined) this.#buckets.delete(first);
-      return bucket;
-    }
-    known.left = Math.min(most, known.left + (now - known.at) / every);
-    known.at = now;
-    return known;
   }
 }

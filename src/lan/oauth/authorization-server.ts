@@ -1,21 +1,34 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
+import { AddressLimit, type LimitSurroundings } from '../limits.ts';
+import { clientAuthentication } from './client-authentication.ts';
 import { serveDeviceAuthorization } from './device-authorization.ts';
-import { FORM } from './form-endpoint.ts';
+import { FORM, type FormGate } from './form-endpoint.ts';
 import { serveMetadata } from './metadata.ts';
 import { serveRegistration } from './registration.ts';
 import { serveRevocation } from './revocation.ts';
 import { serveToken } from './token.ts';
 
+/** One device may fail to authenticate so often. */
+const FAILURES = { most: 10, every: 6000 };
+
 /** The OAuth authorization server that appliances talk to. */
-export function serveAuthorizationServer(app: FastifyInstance, service: LanService): void {
+export function serveAuthorizationServer(
+  app: FastifyInstance,
+  service: LanService,
+  surroundings: LimitSurroundings,
+): void {
+  const gate: FormGate = {
+    authenticate: clientAuthentication(service),
+    failures: new AddressLimit('too many failed authentications', FAILURES, surroundings),
+  };
   app.removeAllContentTypeParsers();
   app.addContentTypeParser([FORM, 'application/json'], { parseAs: 'string' }, (_request, body, done) =>
     done(null, body),
   );
   serveMetadata(app);
-  serveToken(app, service);
-  serveDeviceAuthorization(app, service);
-  serveRegistration(app, service);
-  serveRevocation(app, service);
+  serveToken(app, service, gate);
+  serveDeviceAuthorization(app, service, gate, surroundings);
+  serveRegistration(app, service, surroundings);
+  serveRevocation(app, service, gate);
 }

@@ -1,45 +1,68 @@
 import type { FastifyRequest } from 'fastify';
-import type { Appliance } from '../../core/appliance.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import { sameSecret, sha256 } from '../../system/compare.ts';
+import { type ClientAuthentication, malformed, refused } from './authentication-outcome.ts';
+import { ASSERTION_TYPE, ClientAssertions } from './client-assertion.ts';
 
-/** What a token request says of who sends it. */
-export type ClientAuthentication =
-  | { readonly kind: 'authenticated'; readonly appliance: Appliance }
-  /** Wrong or missing credentials: 401 `invalid_client`. */
-  | { readonly kind: 'refused' }
-  /** Two ways of authenticating at once, or a header that can't be read (RFC 6749, 2.3): 400 `invalid_request`. */
-  | { readonly kind: 'malformed'; readonly description: string };
-
-/** Authenticates an appliance by HTTP Basic (`client_secret_basic`) or by the form (`client_secret_post`). */
-export async function authenticateClient(
-  service: LanService,
+/** Finds out who sends a request with this form. */
+export type Authenticate = (
   request: FastifyRequest,
   form: ReadonlyMap<string, string>,
-): Promise<ClientAuthentication> {
-  const { authorization } = request.headers;
-  const id = form.get('client_id');
-  const secret = form.get('client_secret');
-  if (authorization === undefined) return check(service, id, secret);
-  if (secret !== undefined) {
-    return { kind: 'malformed', description: 'authenticate with the Authorization header or in the form, not both' };
-  }
+) => Promise<ClientAuthentication>;
+
+/** The authentication methods, as the metadata name them (RFC 8414, 2). */
+export const AUTHENTICATION_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const;
+
+/**
+ * Authenticates appliances by HTTP Basic (`client_secret_basic`), by a secret in the form (`client_secret_post`) or by a
+ * signed assertion (`private_key_jwt`).
+ */
+export function clientAuthentication(service: LanService): Authenticate {
+  const assertions = new ClientAssertions(service);
+  return async (request, form) => {
+    const { authorization } = request.headers;
+    const [type, assertion, secret] = ['client_assertion_type', 'client_assertion', 'client_secret'].map((name) =>
+      form.get(name),
+    );
+    const asserts = type !== undefined || assertion !== undefined;
+    if ([authorization !== undefined, secret !== undefined, asserts].filter(Boolean).length > 1) {
+      return malformed('authenticate in one way: by the Authorization header, a client_secret or a client_assertion');
+    }
+    if (authorization !== undefined) return byHeader(service, authorization, form.get('client_id'));
+    if (!asserts) return bySecret(service, form.get('client_id'), secret);
+    if (type === undefined || assertion === undefined) {
+      return malformed('client_assertion_type and client_assertion come together');
+    }
+    if (type !== ASSERTION_TYPE) return refused(`the client_assertion_type is not ${ASSERTION_TYPE}`);
+    return assertions.verify(assertion, form.get('client_id'), audiences(request));
+  };
+}
+
+/** What an assertion may be meant for (RFC 7523, 3): the hub as it was asked, and the endpoints where it may be shown. */
+function audiences({ host, url }: FastifyRequest): string[] {
+  const issuer = `https://${host}`;
+  return [...new Set([issuer, `${issuer}/oauth/token`, `${issuer}${url.split('?')[0]}`])];
+}
+
+function byHeader(service: LanService, authorization: string, id: string | undefined): ClientAuthentication {
   const basic = /^basic +([a-z0-9+/]+=*)$/i.exec(authorization.trim())?.[1];
-  if (basic === undefined) return { kind: 'refused' };
+  if (basic === undefined) return refused(WRONG_SECRET, true);
   const [, user, password] = /^([^:]*):(.*)$/s.exec(Buffer.from(basic, 'base64').toString()) ?? [];
   const decodedId = formDecoded(user);
   if (id !== undefined && id !== decodedId) {
-    return { kind: 'malformed', description: 'the client_id of the form is not the one of the Authorization header' };
+    return malformed('the client_id of the form is not the one of the Authorization header');
   }
-  return check(service, decodedId, formDecoded(password));
+  return bySecret(service, decodedId, formDecoded(password));
 }
 
-function check(service: LanService, id: string | undefined, secret: string | undefined): ClientAuthentication {
+const WRONG_SECRET = 'the client_id or client_secret is wrong';
+
+function bySecret(service: LanService, id: string | undefined, secret: string | undefined): ClientAuthentication {
   const appliance = id === undefined ? undefined : service.client(id);
   // In the same time for whatever is wrong.
   const expected = appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : '';
   const right = sameSecret(sha256(secret ?? ''), expected);
-  return right && appliance !== undefined ? { kind: 'authenticated', appliance } : { kind: 'refused' };
+  return right && appliance !== undefined ? { kind: 'authenticated', appliance } : refused(WRONG_SECRET, true);
 }
 
 /** Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */

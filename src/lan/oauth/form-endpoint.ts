@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Appliance } from '../../core/appliance.ts';
-import type { LanService } from '../../core/lan-service.ts';
 import { FormError, parseForm } from '../../system/form.ts';
-import { authenticateClient } from './client-authentication.ts';
+import type { AddressLimit } from '../limits.ts';
+import type { Authenticate } from './client-authentication.ts';
 import { sendError } from './errors.ts';
 
 /** The content type of RFC 6749's requests. */
@@ -16,6 +16,13 @@ export interface ClientRequest {
   readonly reply: FastifyReply;
 }
 
+/** Who lets appliances in. */
+export interface FormGate {
+  readonly authenticate: Authenticate;
+  /** How often one device may fail to say who it is. Who can say it is let in all the same. */
+  readonly failures: AddressLimit;
+}
+
 /**
  * An endpoint that takes a form from an authenticated appliance (RFC 6749, 2.3 and 3.2). What is wrong with the request, or
  * with who sends it, is answered here; an appliance that still waits to be approved gets no further either.
@@ -23,7 +30,7 @@ export interface ClientRequest {
 export function serveForm(
   app: FastifyInstance,
   path: string,
-  service: LanService,
+  { authenticate, failures }: FormGate,
   answer: (request: ClientRequest) => Promise<FastifyReply>,
 ): void {
   app.post(path, {
@@ -36,11 +43,26 @@ export function serveForm(
     async handler(request, reply) {
       const form = formOf(request);
       if (form instanceof FormError) return sendError(reply, 'invalid_request', form.message);
-      const client = await authenticateClient(service, request, form);
+      const client = await authenticate(request, form);
       if (client.kind === 'malformed') return sendError(reply, 'invalid_request', client.description);
+      if (client.kind === 'unavailable') {
+        reply.header('retry-after', client.retryAfter);
+        return sendError(reply, 'temporarily_unavailable', client.description);
+      }
       if (client.kind === 'refused') {
-        reply.header('www-authenticate', 'Basic realm="latchkey", charset="UTF-8"');
-        return sendError(reply, 'invalid_client', 'the client_id or client_secret is wrong');
+        const allowed = failures.take(request.socket.remoteAddress ?? '');
+        if (!allowed.ok) {
+          reply.header('retry-after', allowed.retryAfter);
+          return sendError(
+            reply,
+            'invalid_client',
+            `${client.description}; there were too many such requests`,
+            {},
+            429,
+          );
+        }
+        if (client.basic) reply.header('www-authenticate', 'Basic realm="latchkey", charset="UTF-8"');
+        return sendError(reply, 'invalid_client', client.description);
       }
       const { appliance } = client;
       if (appliance.waitingSince !== null) {

@@ -2,11 +2,11 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { HandOut } from '../../core/hand-out.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import { noStore, sendError } from './errors.ts';
-import { type ClientRequest, serveForm } from './form-endpoint.ts';
+import { type ClientRequest, type FormGate, serveForm } from './form-endpoint.ts';
 
 /** The token endpoint (RFC 6749, 3.2). */
-export function serveToken(app: FastifyInstance, service: LanService): void {
-  serveForm(app, '/oauth/token', service, (request) => token(service, request));
+export function serveToken(app: FastifyInstance, service: LanService, gate: FormGate): void {
+  serveForm(app, '/oauth/token', gate, (request) => token(service, request));
 }
 
 async function token(service: LanService, { appliance, form, request, reply }: ClientRequest): Promise<FastifyReply> {

@@ -1,0 +1,64 @@
+import type { Clock } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import { type Allowance, type Bucket, Buckets } from '../system/allowances.ts';
+import { deviceOf } from './listeners.ts';
+
+/** What a limit needs of its surroundings. */
+export interface LimitSurroundings {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Whether something may happen once more; else in how many whole seconds it may. */
+export type Allowed = { readonly ok: true } | { readonly ok: false; readonly retryAfter: number };
+
+/** A burst that does not end is told again after so long, in ms. */
+const TOLD_AGAIN = 3_600_000;
+
+/**
+ * How often one device may do something that nobody should do often. Where it is too much the log is told once a burst,
+ * with the address; a burst has ended when the whole allowance is there again.
+ */
+export class AddressLimit {
+  readonly #event: string;
+  readonly #allowance: Allowance;
+  readonly #surroundings: LimitSurroundings;
+  readonly #buckets = new Buckets();
+  /** When the log was told of a burst that has not ended. */
+  readonly #told = new WeakMap<Bucket, number>();
+
+  /** @param event what the log says, such as `too many failed authentications` */
+  constructor(event: string, allowance: Allowance, surroundings: LimitSurroundings) {
+    this.#event = event;
+    this.#allowance = allowance;
+    this.#surroundings = surroundings;
+  }
+
+  /** @param address of the peer, as the socket has it */
+  take(address: string): Allowed {
+    const { clock } = this.#surroundings;
+    const now = clock.now().uptime;
+    const device = deviceOf(address);
+    const bucket = this.#buckets.filled(device, this.#allowance, now);
+    if (bucket.left >= this.#allowance.most) {
+      this.#told.delete(bucket);
+      bucket.refused = 0;
+    }
+    if (bucket.left >= 1) {
+      bucket.left -= 1;
+      return { ok: true };
+    }
+    this.#tell(bucket, device, now);
+    return { ok: false, retryAfter: Math.max(1, Math.ceil(((1 - bucket.left) * this.#allowance.every) / 1000)) };
+  }
+
+  #tell(bucket: Bucket, address: string, now: number): void {
+    bucket.refused += 1;
+    const told = this.#told.get(bucket);
+    if (told !== undefined && now - told < TOLD_AGAIN) return;
+    const count = bucket.refused + (told === undefined ? this.#allowance.most : 0);
+    this.#surroundings.log.warn(this.#event, { address, count });
+    this.#told.set(bucket, now);
+    bucket.refused = 0;
+  }
+}

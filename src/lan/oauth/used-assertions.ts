@@ -1,0 +1,45 @@
+import { sha256 } from '../../system/compare.ts';
+
+/** Assertions of one appliance that are remembered: more than ten a second for as long as one is good. */
+const MOST_OF_ONE = 1000;
+/** Of all appliances together. */
+const MOST = 50_000;
+/** What every appliance may have remembered all the same, so that none takes the place of another. */
+const LEAST_OF_ONE = 10;
+
+/** What became of an assertion that is to be remembered. */
+export type Use = 'first' | 'again' | 'full';
+
+/** The assertions that were used, each for as long as it would be good (RFC 7523, 3: `jti`). */
+export class UsedAssertions {
+  /** For each appliance's id the hashes of its `jti`s, and when each may be forgotten. */
+  readonly #used = new Map<string, Map<string, number>>();
+  #count = 0;
+
+  /**
+   * @param until when it is no longer good, by the same clock as `now`, in ms
+   */
+  use(appliance: string, jti: string, until: number, now: number): Use {
+    const own = this.#used.get(appliance) ?? new Map<string, number>();
+    const key = sha256(jti);
+    const known = own.get(key);
+    if (known !== undefined && known > now) return 'again';
+    if (own.size >= MOST_OF_ONE || (this.#count >= MOST && own.size >= LEAST_OF_ONE)) this.#forget(now);
+    if (own.size >= MOST_OF_ONE || (this.#count >= MOST && own.size >= LEAST_OF_ONE)) return 'full';
+    if (!own.has(key)) this.#count += 1;
+    own.set(key, until);
+    this.#used.set(appliance, own);
+    return 'first';
+  }
+
+  #forget(now: number): void {
+    for (const [appliance, own] of this.#used) {
+      for (const [key, until] of own) {
+        if (until > now) continue;
+        own.delete(key);
+        this.#count -= 1;
+      }
+      if (own.size === 0) this.#used.delete(appliance);
+    }
+  }
+}
