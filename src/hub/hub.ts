@@ -116,6 +116,9 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   );
   await grants.load();
   for (const id of store.damagedGrants) log.error('grant is damaged', { appliance: appliances.byId(id)?.name ?? id });
+  for (const id of store.damagedAppliances) {
+    log.error('appliance is damaged', { appliance: appliances.byId(id)?.name ?? id });
+  }
   const handOuts = new HandOuts(grants, surroundings);
   const sessions = await Sessions.load(store, surroundings);
   const registrations = await Registrations.load({ surroundings, store, appliances });
@@ -152,6 +155,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
       ca: identity.authority.certificate,
       leaf,
       log,
+      clock,
       timers,
     }),
   );
