@@ -153,7 +153,9 @@ describe('what is remembered', () => {
     await home.stop();
     const database = new Database(join(home.folder, 'latchkey.db'));
     database.exec(`WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
-      INSERT INTO appliances SELECT printf('%08d-0000-4000-8000-000000000000', i), 'appliance-' || i, NULL, 'home', '${'A'.repeat(43)}' FROM n`);
+      INSERT INTO appliances (id, client_id, name, scope, portal, secret_hash)
+      SELECT id, id, 'appliance-' || i, NULL, 'home', '${'A'.repeat(43)}'
+      FROM (SELECT i, printf('%08d-0000-4000-8000-000000000000', i) AS id FROM n)`);
     database.close();
     await home.start();
     await home.add('last');

@@ -155,7 +155,10 @@ const rows: Trial<{ secrets: string; attributes: string; more: string; sealed: s
     const reading = [
       () =>
         readGrant(
-          { appliance: 'a', generation: 1, tokens: grant, attributes, attempt: null, doubt: more, refused: null },
+          {
+            ...{ appliance: 'a', generation: 1, tokens: grant, attributes, attempt: null },
+            ...{ doubt: more, refused: null, distrusted: more },
+          },
           sealing,
         ),
       () => readPairing({ id: 'p', appliance: 'a', sealed: pairing, attributes, step: more }, sealing),

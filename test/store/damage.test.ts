@@ -19,6 +19,7 @@ import { KEY_BYTES } from '../../src/store/sealing.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { bytesOf, HEATER, open, openAsHub, textOf, WALLBOX } from './opened.ts';
+import { spoil } from './spoil.ts';
 
 const wallboxGrant = grantOf({ appliance: WALLBOX.id });
 const heaterGrant = grantOf({ appliance: HEATER.id, accessToken: new Secret('another-token') });
@@ -158,16 +159,6 @@ describe('without a daily copy a database that is beyond help is refused with a 
     expect(bytesOf(folder.path)).toEqual(before);
   });
 });
-
-/** Fills the first page of a table with noise. */
-function spoil(path: string, table: string): void {
-  const file = join(path, 'latchkey.db');
-  const database = new Database(file);
-  const root = database.prepare('SELECT rootpage FROM sqlite_schema WHERE name = ?').pluck().get(table);
-  database.close();
-  const end = Number(root) * 4096;
-  writeFileSync(file, readFileSync(file).fill(0xa5, end - 4096, end));
-}
 
 /** A folder with a store, its daily copy, and a grant that was refreshed since. */
 async function copied() {

@@ -2,13 +2,15 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Appliance } from '../../src/core/appliance.ts';
+import type { Session } from '../../src/core/session.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
 import { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { storeFiles } from '../../src/store/store-files.ts';
+import { at } from '../core/samples.ts';
 
-const KEY = new Uint8Array(KEY_BYTES).fill(7);
+export const KEY = new Uint8Array(KEY_BYTES).fill(7);
 
 /** A store that is known to be sound. */
 export function open(path: string): SqliteStore {
@@ -24,17 +26,51 @@ export function openAsHub(path: string, key: Uint8Array = KEY): Promise<SqliteSt
 
 export const WALLBOX: Appliance = {
   id: '11111111-1111-4111-8111-111111111111',
+  clientId: 'wallbox-0815',
   name: 'wallbox',
   scope: 'Monitoring',
   portal: 'home',
-  secretHash: 'a-hash',
+  credentials: { kind: 'secret', hash: 'a-hash' },
+  origin: 'added',
+  waitingSince: null,
+  softwareId: null,
 };
 export const HEATER: Appliance = {
   ...WALLBOX,
   id: '33333333-3333-4333-8333-333333333333',
+  clientId: '33333333-3333-4333-8333-333333333333',
   name: 'heater',
   scope: null,
 };
+
+/** It has keys of its own, and waits for an installer. */
+export const FRIDGE: Appliance = {
+  id: '55555555-5555-4555-8555-555555555555',
+  clientId: 'fridge~1',
+  name: 'fridge',
+  scope: null,
+  portal: 'another',
+  credentials: {
+    kind: 'keys',
+    keys: [
+      {
+        kty: 'EC',
+        crv: 'P-256',
+        x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU',
+        y: 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0',
+      },
+      { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo', kid: 'second' },
+    ],
+  },
+  origin: 'registered',
+  waitingSince: at(70),
+  softwareId: 'fridge-2',
+};
+
+/** A session of an appliance: its hash is `hash-<name>`. */
+export function sessionOf({ id }: Appliance, name: string): Session {
+  return { hash: `hash-${name}`, appliance: id, device: `device-${name}`, begun: at(4) };
+}
 
 /** Every file of a folder with the hash of its bytes. */
 export function bytesOf(path: string): Record<string, string> {

@@ -8,6 +8,8 @@ import { HEATER, open, textOf, WALLBOX } from './opened.ts';
 
 const first = grantOf({ appliance: WALLBOX.id, generation: 1 });
 const attemptAt = (uptime: number) => ({ token: 'hash-of-the-refresh-token', at: at(uptime) });
+const DEVICE = { codeHash: 'hash-of-the-device-code', userCode: 'WDJB-MJHT' };
+const OTHER_LINK = { ...LINK, codeUrl: `${LINK.codeUrl}-of-earlier` };
 const next = (generation: number, refreshToken = `refresh-token-${generation}`) =>
   grantOf({ appliance: WALLBOX.id, generation, refreshToken: new Secret(refreshToken) });
 
@@ -41,11 +43,11 @@ describe('what was written is read again, also by the next run', () => {
       using store = open(folder.path);
       expect(await store.addAppliance(WALLBOX)).toBe(true);
       expect(await store.addAppliance(HEATER)).toBe(true);
-      expect(await store.addAppliance({ ...HEATER, id: 'another' })).toBe(false);
-      await store.replaceSecret(HEATER.id, 'another hash');
+      expect(await store.addAppliance({ ...HEATER, id: 'another', clientId: 'another' })).toBe(false);
+      expect(await store.addAppliance({ ...HEATER, id: 'another', name: 'another' })).toBe(false);
     }
     using store = open(folder.path);
-    expect(await store.appliances()).toEqual([{ ...HEATER, secretHash: 'another hash' }, WALLBOX]);
+    expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
   });
 
   test.each([
@@ -53,6 +55,9 @@ describe('what was written is read again, also by the next run', () => {
     ['without scope and portal time', { scope: null, portalTime: null }],
     ['in doubt', { doubt: { lostAt: at(5), sends: 2 } }],
     ['refused', { refused: at(6) }],
+    ['distrusted', { distrusted: at(7) }],
+    ['that was asked for a scope', { asked: 'Monitoring' }],
+    ['that was asked for none', { asked: null }],
     ['with strange tokens', { accessToken: new Secret('ü"\\\u0000😀'), refreshToken: new Secret('x'.repeat(50_000)) }],
   ])('a grant %s', async (_, changes) => {
     using folder = stateFolder();
@@ -74,6 +79,10 @@ describe('what was written is read again, also by the next run', () => {
     pairingOf({ kind: 'asking' }, { scope: null }),
     pairingOf({ kind: 'waiting', link: LINK }, { spentCodes: ['a', 'b'], setback: 'code_refused' }),
     pairingOf({ kind: 'exchanging', link: LINK, since: at(4) }, { spentCodes: ['c'] }),
+    pairingOf({ kind: 'asking' }, { device: DEVICE }),
+    pairingOf({ kind: 'waiting', link: LINK, earlier: [OTHER_LINK, LINK] }, { device: DEVICE }),
+    pairingOf({ kind: 'exchanging', link: LINK, earlier: [OTHER_LINK], since: at(4) }, { device: DEVICE }),
+    pairingOf({ kind: 'ended', result: { kind: 'paired', scope: null } }, { device: DEVICE }),
     pairingOf({ kind: 'ended', result: { kind: 'paired', scope: null } }),
     pairingOf({ kind: 'ended', result: { kind: 'failed', reason: 'answer_lost' } }, { setback: 'answer_lost' }),
   ])('a pairing that is $step.kind', async (pairing) => {
@@ -102,6 +111,7 @@ describe('a write of a grant names the generation it replaces', () => {
     expect(await store.replaceGrant(next(4))).toBe(false);
     expect(await store.beginAttempt(first, attemptAt(9))).toBe(false);
     expect(await store.endAttempt({ ...first, refused: at(9) })).toBe(false);
+    expect(await store.distrust(WALLBOX.id, 1, at(9))).toBe(false);
     expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(false);
     expect(await store.grants()).toEqual(before);
     expect(await store.generation(WALLBOX.id)).toBe(2);
@@ -121,6 +131,25 @@ describe('a write of a grant names the generation it replaces', () => {
     expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { doubt: null, generation: 2 } });
   });
 
+  test('a token that is distrusted stays so until another takes its place', async () => {
+    using folder = stateFolder();
+    using store = await withWallbox(folder.path);
+    await store.replaceGrant(first);
+    expect(await store.distrust(WALLBOX.id, 1, at(9))).toBe(true);
+    await store.beginAttempt(first, attemptAt(10));
+    await store.endAttempt(first);
+    expect(await store.grants()).toEqual([{ grant: { ...first, distrusted: at(9) }, attempt: null }]);
+    expect(await store.replaceGrant({ ...next(2), distrusted: at(9) })).toBe(true);
+    expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { distrusted: at(9) } });
+    const ended = pairingOf({ kind: 'ended', result: { kind: 'paired', scope: null } });
+    expect(await store.concludePairing(ended, next(3))).toBe(true);
+    expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { distrusted: null } });
+    await store.distrust(WALLBOX.id, 3, at(9));
+    await store.forgetGrant(WALLBOX.id, 3);
+    await store.replaceGrant(next(5));
+    expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { generation: 5, distrusted: null } });
+  });
+
   test('a grant that is forgotten leaves its generation behind: no late answer can bring it back', async () => {
     using folder = stateFolder();
     using store = await withWallbox(folder.path);
@@ -132,6 +161,7 @@ describe('a write of a grant names the generation it replaces', () => {
     expect(await store.replaceGrant(next(2))).toBe(false);
     expect(await store.beginAttempt(next(2), attemptAt(9))).toBe(false);
     expect(await store.endAttempt(next(2))).toBe(false);
+    expect(await store.distrust(WALLBOX.id, 2, at(9))).toBe(false);
     expect(await store.forgetGrant(WALLBOX.id, 2)).toBe(false);
     expect(await store.replaceGrant(next(3, 'paired anew'))).toBe(true);
     expect(await store.replaceGrant(next(2, 'late'))).toBe(false);
@@ -212,11 +242,15 @@ test('no secret can be read in the bytes on disk, neither in the database nor in
     using store = await withWallbox(folder.path);
     await store.saveSetting('setup_code', 'the-setup-code');
     await store.replaceGrant(first);
-    await store.savePairing(pairingOf({ kind: 'waiting', link: LINK }));
+    await store.savePairing(pairingOf({ kind: 'waiting', link: LINK, earlier: [OTHER_LINK] }, { device: DEVICE }));
     expect(existsSync(join(folder.path, 'latchkey.db-wal'))).toBe(true);
     expect(textOf(folder.path)).toContain('wallbox');
-    expect(textOf(folder.path)).not.toMatch(/the-(setup-code|access-token|refresh-token|nonce|state)|sso\/authorize/);
+    expect(textOf(folder.path)).not.toMatch(
+      /the-(setup-code|access-token|refresh-token|nonce|state)|sso\/authorize|MJHT/,
+    );
   }
   expect(textOf(folder.path)).toContain('wallbox');
-  expect(textOf(folder.path)).not.toMatch(/the-(setup-code|access-token|refresh-token|nonce|state)|sso\/authorize/);
+  expect(textOf(folder.path)).not.toMatch(
+    /the-(setup-code|access-token|refresh-token|nonce|state)|sso\/authorize|MJHT/,
+  );
 });

@@ -1,0 +1,231 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import type { Appliance } from '../../src/core/appliance.ts';
+import type { Invite } from '../../src/core/registration.ts';
+import { MOST_SESSIONS } from '../../src/core/session.ts';
+import { at, grantOf } from '../core/samples.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
+
+const INVITE: Invite = {
+  hash: 'hash-of-the-invite',
+  name: 'wallbox',
+  scope: 'Monitoring',
+  portal: 'home',
+  begun: at(3),
+  lifetime: 86_400_000.5,
+};
+
+async function withWallbox(path: string) {
+  const store = open(path);
+  await store.addAppliance(WALLBOX);
+  return store;
+}
+
+const hashesOf = async (store: ReturnType<typeof open>) => (await store.sessions()).map(({ hash }) => hash);
+
+describe('an appliance is read as it was written, also by the next run', () => {
+  test.each<[string, Partial<Appliance>]>([
+    ['with a secret', {}],
+    ['with keys', { credentials: FRIDGE.credentials }],
+    ['without credentials', { credentials: { kind: 'none' }, origin: 'declared' }],
+    ['that waits', { origin: 'registered', waitingSince: at(7), softwareId: 'fridge-ü/2.0' }],
+    ['with a client_id of its maker', { clientId: 'A-._~9' }],
+  ])('%s', async (_, changes) => {
+    using folder = stateFolder();
+    const appliance = { ...WALLBOX, ...changes };
+    {
+      using store = open(folder.path);
+      await store.addAppliance(appliance);
+    }
+    using store = open(folder.path);
+    expect(await store.appliances()).toEqual([appliance]);
+    expect(store.damagedAppliances.size).toBe(0);
+  });
+
+  test('after all of it was changed, and it keeps its grant', async () => {
+    using folder = stateFolder();
+    using store = await withWallbox(folder.path);
+    const grant = grantOf({ appliance: WALLBOX.id });
+    await store.replaceGrant(grant);
+    const changed: Appliance = { ...FRIDGE, id: WALLBOX.id };
+    expect(await store.changeAppliance(changed)).toBe(true);
+    expect(await store.appliances()).toEqual([changed]);
+    expect(await store.grants()).toEqual([{ grant, attempt: null }]);
+    expect(await store.changeAppliance({ ...changed, credentials: { kind: 'none' }, waitingSince: null })).toBe(true);
+    expect(await store.appliances()).toEqual([{ ...changed, credentials: { kind: 'none' }, waitingSince: null }]);
+  });
+});
+
+test('a change that would take what is another’s changes nothing, nor does one of nobody', async () => {
+  using folder = stateFolder();
+  using store = await withWallbox(folder.path);
+  await store.addAppliance(HEATER);
+  expect(await store.changeAppliance({ ...WALLBOX, name: HEATER.name, portal: 'another' })).toBe(false);
+  expect(await store.changeAppliance({ ...WALLBOX, clientId: HEATER.clientId, portal: 'another' })).toBe(false);
+  expect(await store.changeAppliance(FRIDGE)).toBe(false);
+  expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
+});
+
+describe('an appliance whose row makes no sense can prove nothing, and stops nobody', () => {
+  test.each([
+    ['keys that are no JSON', "jwks = 'not json'"],
+    ['no key at all', `jwks = '{"keys":[]}'`],
+    ['a private key', `jwks = '{"keys":[{"kty":"EC","d":"secret"}]}'`],
+    ['a symmetric key', `jwks = '{"keys":[{"kty":"oct"}]}'`],
+    ['a moment that is none', "waiting = 'once'"],
+    ['an origin that there is not', "origin = 'found'"],
+    ['a client_id that can be none', "client_id = 'a b'"],
+  ])('%s', async (_, change) => {
+    using folder = stateFolder();
+    const grant = grantOf({ appliance: WALLBOX.id });
+    {
+      using store = await withWallbox(folder.path);
+      await store.addAppliance(HEATER);
+      await store.replaceGrant(grant);
+      await store.saveSetting('hub_id', 'the hub');
+    }
+    const database = new Database(join(folder.path, 'latchkey.db'));
+    database.exec(`UPDATE appliances SET ${change} WHERE name = 'wallbox'`);
+    database.close();
+    using store = await openAsHub(folder.path);
+    expect(await store.appliances()).toMatchObject([
+      HEATER,
+      { id: WALLBOX.id, name: 'wallbox', credentials: { kind: 'none' }, origin: 'added', waitingSince: null },
+    ]);
+    expect([...store.damagedAppliances]).toEqual([WALLBOX.id]);
+    expect(await store.grants()).toEqual([{ grant, attempt: null }]);
+    expect(store.recovered).toBeNull();
+    expect(await store.changeAppliance(WALLBOX)).toBe(true);
+    expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
+    expect(store.damagedAppliances.size).toBe(0);
+  });
+});
+
+describe('an invite', () => {
+  test('is read as it was written, until it is removed', async () => {
+    using folder = stateFolder();
+    const open_ = { ...INVITE, hash: 'another', name: null, scope: null };
+    {
+      using store = open(folder.path);
+      await store.saveInvite(INVITE);
+      await store.saveInvite(open_);
+    }
+    using store = open(folder.path);
+    expect(await store.invites()).toEqual([open_, INVITE]);
+    await store.removeInvite(INVITE.hash);
+    await store.removeInvite('of nobody');
+    expect(await store.invites()).toEqual([open_]);
+  });
+
+  test('is used up by one appliance, also where two come with it at once', async () => {
+    using folder = stateFolder();
+    using store = open(folder.path);
+    await store.saveInvite(INVITE);
+    const both = [store.addAppliance(WALLBOX, INVITE.hash), store.addAppliance(HEATER, INVITE.hash)];
+    expect((await Promise.all(both)).toSorted()).toEqual([false, true]);
+    expect(await store.appliances()).toHaveLength(1);
+    expect(await store.invites()).toEqual([]);
+  });
+
+  test('is kept where the appliance could not be added', async () => {
+    using folder = stateFolder();
+    using store = await withWallbox(folder.path);
+    await store.saveInvite(INVITE);
+    expect(await store.addAppliance({ ...HEATER, name: 'wallbox' }, INVITE.hash)).toBe(false);
+    expect(await store.addAppliance({ ...HEATER, clientId: WALLBOX.clientId }, INVITE.hash)).toBe(false);
+    expect(await store.addAppliance(HEATER, 'of nobody')).toBe(false);
+    expect(await store.appliances()).toEqual([WALLBOX]);
+    expect(await store.invites()).toEqual([INVITE]);
+  });
+
+  test('that makes no sense is none', async () => {
+    using folder = stateFolder();
+    {
+      using store = open(folder.path);
+      await store.saveInvite(INVITE);
+    }
+    const database = new Database(join(folder.path, 'latchkey.db'));
+    database.exec("UPDATE invites SET begun = 'once'");
+    database.close();
+    using store = open(folder.path);
+    expect(await store.invites()).toEqual([]);
+  });
+});
+
+describe('a session', () => {
+  test('is read as it was written, until it is ended', async () => {
+    using folder = stateFolder();
+    const [one, two] = [sessionOf(WALLBOX, 'one'), sessionOf(WALLBOX, 'two')];
+    {
+      using store = await withWallbox(folder.path);
+      await store.saveSession(two);
+      await store.saveSession(one);
+    }
+    using store = open(folder.path);
+    expect(await store.sessions()).toEqual([two, one]);
+    expect(await store.endSession(two.hash)).toBe(true);
+    expect(await store.endSession(two.hash)).toBe(false);
+    expect(await store.sessions()).toEqual([one]);
+  });
+
+  test('takes the place of the one of the same device flow', async () => {
+    using folder = stateFolder();
+    using store = await withWallbox(folder.path);
+    const first = sessionOf(WALLBOX, 'one');
+    await store.saveSession(first);
+    await store.saveSession(sessionOf(WALLBOX, 'two'));
+    await store.saveSession({ ...first, hash: 'hash-of-another', begun: at(9) });
+    expect(await hashesOf(store)).toEqual(['hash-two', 'hash-of-another']);
+  });
+
+  test('makes place for the newest of its appliance, and for nobody else’s', async () => {
+    using folder = stateFolder();
+    using store = await withWallbox(folder.path);
+    await store.addAppliance(HEATER);
+    await store.saveSession(sessionOf(HEATER, 'heater'));
+    for (let i = 1; i <= MOST_SESSIONS + 3; i++) await store.saveSession(sessionOf(WALLBOX, `${i}`));
+    expect(await hashesOf(store)).toEqual(['hash-heater', 'hash-4', 'hash-5', 'hash-6', 'hash-7', 'hash-8']);
+  });
+
+  test('ends with all of its appliance’s, with its grant, and with its appliance', async () => {
+    using folder = stateFolder();
+    using store = await withWallbox(folder.path);
+    await store.addAppliance(HEATER);
+    const grant = grantOf({ appliance: WALLBOX.id });
+    await store.replaceGrant(grant);
+    const fill = async () => {
+      for (const name of ['one', 'two']) await store.saveSession(sessionOf(WALLBOX, name));
+    };
+    await store.saveSession(sessionOf(HEATER, 'heater'));
+
+    await fill();
+    await store.endSessions(WALLBOX.id);
+    expect(await hashesOf(store)).toEqual(['hash-heater']);
+
+    await fill();
+    expect(await store.forgetGrant(WALLBOX.id, 7)).toBe(false);
+    expect(await hashesOf(store)).toHaveLength(3);
+    expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(true);
+    expect(await hashesOf(store)).toEqual(['hash-heater']);
+
+    await fill();
+    await store.removeAppliance(WALLBOX.id);
+    expect(await hashesOf(store)).toEqual(['hash-heater']);
+    await expect(store.saveSession(sessionOf(WALLBOX, 'three'))).rejects.toMatchObject({ code: 'store_unwritable' });
+  });
+
+  test('whose beginning makes no sense goes on', async () => {
+    using folder = stateFolder();
+    {
+      using store = await withWallbox(folder.path);
+      await store.saveSession(sessionOf(WALLBOX, 'one'));
+    }
+    const database = new Database(join(folder.path, 'latchkey.db'));
+    database.exec("UPDATE sessions SET begun = 'once'");
+    database.close();
+    using store = open(folder.path);
+    expect(await store.sessions()).toMatchObject([{ hash: 'hash-one', begun: { boot: '', wall: 0 } }]);
+  });
+});

@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'vitest';
+import { Secret } from '../../src/core/secret.ts';
+import { MOST_SESSIONS } from '../../src/core/session.ts';
+import type { StateCopy } from '../../src/core/state-copy.ts';
+import { backUp, restore } from '../../src/hub/backups.ts';
+import { readCopy, writeCopy } from '../../src/store/copy-format.ts';
+import type { SqliteStore } from '../../src/store/sqlite-store.ts';
+import { restoreState } from '../../src/store/state-copies.ts';
+import { at, grantOf } from '../core/samples.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { FRIDGE, HEATER, open, sessionOf, WALLBOX } from './opened.ts';
+
+const MADE = Date.UTC(2031, 4, 5, 6);
+const doubt = { kind: 'copy', lostAt: { boot: '', uptime: 0, wall: MADE }, sends: 0 } as const;
+const DECLARED = {
+  ...HEATER,
+  origin: 'declared',
+  clientId: 'heater-of-the-maker',
+  credentials: { kind: 'none' },
+} as const;
+const wallboxGrant = grantOf({ appliance: WALLBOX.id, generation: 2, asked: 'Monitoring', distrusted: at(7) });
+const heaterGrant = grantOf({ appliance: DECLARED.id, asked: null });
+const SESSIONS = [sessionOf(WALLBOX, 'one'), sessionOf(DECLARED, 'two'), sessionOf(WALLBOX, 'three')];
+const COPY: StateCopy = {
+  made: MADE,
+  settings: new Map([['hub_id', 'the hub']]),
+  appliances: [WALLBOX, DECLARED, FRIDGE],
+  grants: [wallboxGrant, heaterGrant],
+  sessions: SESSIONS,
+};
+const OTHER_ID = '44444444-4444-4444-8444-444444444444';
+
+const hashesOf = async (store: SqliteStore) => (await store.sessions()).map(({ hash }) => hash);
+
+test('a backup brings keys, declared and waiting appliances, distrust and sessions to another hub, and no invite', async () => {
+  using first = stateFolder();
+  using second = stateFolder();
+  const passphrase = new Secret('correct horse battery staple');
+  let copy: string;
+  {
+    using store = open(first.path);
+    for (const appliance of COPY.appliances) await store.addAppliance(appliance);
+    await store.replaceGrant({ ...wallboxGrant, generation: 1 });
+    for (const grant of COPY.grants) await store.replaceGrant(grant);
+    for (const session of SESSIONS) await store.saveSession(session);
+    await store.saveInvite({ hash: 'an-invite', name: null, scope: null, portal: 'home', begun: at(3), lifetime: 9 });
+    ({ copy } = await backUp(store, passphrase, MADE));
+  }
+  using store = open(second.path);
+  await restore(store, copy, passphrase);
+  expect(await store.appliances()).toEqual([FRIDGE, DECLARED, WALLBOX]);
+  expect((await store.grants()).map(({ grant }) => grant)).toEqual([
+    { ...wallboxGrant, doubt },
+    { ...heaterGrant, doubt },
+  ]);
+  expect(await store.sessions()).toEqual(SESSIONS);
+  expect(await store.invites()).toEqual([]);
+});
+
+test('a copy written and read again is the same', () => {
+  expect(readCopy(writeCopy(COPY))).toEqual(COPY);
+});
+
+test('a copy of a Latchkey that knew less is read: its appliances are known by their ids', () => {
+  const old = {
+    ...{ format: 1, made: MADE, settings: { hub_id: 'the hub' } },
+    appliances: [{ id: HEATER.id, name: 'heater', scope: null, portal: 'home', secretHash: 'a-hash' }],
+    grants: [
+      {
+        ...{ appliance: HEATER.id, generation: 1, accessToken: 'the-access-token', refreshToken: 'the-refresh-token' },
+        ...{ scope: null, lifetime: 1000, obtained: at(0), portalTime: null, doubt: null, refused: null },
+      },
+    ],
+  };
+  const read = readCopy(JSON.stringify(old));
+  expect(read).toMatchObject({ appliances: [HEATER], grants: [{ distrusted: null }], sessions: [] });
+  expect(read.appliances).toEqual([HEATER]);
+  expect(read.grants[0]).not.toHaveProperty('asked');
+});
+
+test.each([
+  ['a client_id that can be none', { clientId: 'a b' }],
+  ['a private key', { keys: [{ kty: 'EC', d: 'secret' }] }],
+  ['no key', { keys: [] }],
+  ['an origin that there is not', { origin: 'found' }],
+])('a copy with %s is refused', (_, changes) => {
+  const document = JSON.parse(writeCopy(COPY));
+  Object.assign(document.appliances[0], changes);
+  expect(() => readCopy(JSON.stringify(document))).toThrow(expect.objectContaining({ code: 'copy_unusable' }));
+});
+
+describe('restoring', () => {
+  test('brings back no session of an appliance whose grant at hand is kept: it was ended since', async () => {
+    using folder = stateFolder();
+    using store = open(folder.path);
+    for (const appliance of [WALLBOX, DECLARED]) await store.addAppliance(appliance);
+    for (const generation of [1, 2, 3]) await store.replaceGrant({ ...wallboxGrant, generation });
+    await store.saveSession(sessionOf(WALLBOX, 'own'));
+    expect(await restoreState(store, COPY)).toEqual({ restored: ['heater'], kept: ['wallbox'] });
+    expect(await hashesOf(store)).toEqual(['hash-two', 'hash-own']);
+  });
+
+  test('keeps the sessions at hand of an appliance whose grant is restored, as the newest of them', async () => {
+    using folder = stateFolder();
+    using store = open(folder.path);
+    await store.addAppliance(WALLBOX);
+    await store.replaceGrant({ ...wallboxGrant, generation: 1 });
+    const own = Array.from({ length: MOST_SESSIONS - 1 }, (_, index) => sessionOf(WALLBOX, `own-${index}`));
+    for (const session of [...own, sessionOf(WALLBOX, 'three')]) await store.saveSession(session);
+    await store.endSession('hash-own-0');
+    await restoreState(store, { ...COPY, grants: [wallboxGrant] });
+    expect(await hashesOf(store)).toEqual([
+      'hash-one',
+      'hash-two',
+      'hash-own-1',
+      'hash-own-2',
+      'hash-own-3',
+      'hash-three',
+    ]);
+    await store.saveSession(sessionOf(WALLBOX, 'newest'));
+    expect(await hashesOf(store)).not.toContain('hash-one');
+  });
+
+  test('takes a client_id from an appliance that was never paired, and from no other', async () => {
+    using folder = stateFolder();
+    const own = { ...DECLARED, id: OTHER_ID, name: 'heating' };
+    {
+      using store = open(folder.path);
+      await store.addAppliance(own);
+      await restoreState(store, COPY);
+      expect(await store.appliances()).toEqual([FRIDGE, DECLARED, WALLBOX]);
+    }
+    using other = stateFolder();
+    using store = open(other.path);
+    await store.addAppliance(own);
+    await store.replaceGrant(grantOf({ appliance: OTHER_ID }));
+    await expect(restoreState(store, COPY)).rejects.toMatchObject({
+      code: 'appliance_exists',
+      message: expect.stringMatching(
+        /client_id \(heater-of-the-maker\).*appliance remove heating.*nothing was changed/,
+      ),
+    });
+    expect(await store.appliances()).toEqual([own]);
+  });
+
+  test('puts an appliance back as the copy has it where its client_id has gone to another since', async () => {
+    using folder = stateFolder();
+    using store = open(folder.path);
+    await store.addAppliance({ ...WALLBOX, clientId: DECLARED.clientId });
+    await restoreState(store, COPY);
+    expect(await store.appliances()).toEqual([FRIDGE, DECLARED, WALLBOX]);
+    expect(await store.sessions()).toEqual(SESSIONS);
+  });
+});

@@ -1,0 +1,152 @@
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { writeDailyCopy } from '../../src/store/daily-copy.ts';
+import { at, grantOf } from '../core/samples.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
+import { spoil } from './spoil.ts';
+
+const wallboxGrant = grantOf({ appliance: WALLBOX.id, asked: 'Monitoring', distrusted: at(7) });
+const heaterGrant = grantOf({ appliance: HEATER.id, distrusted: at(8) });
+const DECLARED = { ...HEATER, origin: 'declared' } as const;
+const SESSIONS = [sessionOf(WALLBOX, 'one'), sessionOf(DECLARED, 'two'), sessionOf(WALLBOX, 'three')];
+const INVITE = { hash: 'an-invite', name: null, scope: null, portal: 'home', begun: at(3), lifetime: 1000 };
+
+/** A folder with a store, its daily copy, and a session and an invite that came since. */
+async function copied() {
+  const folder = stateFolder();
+  using store = open(folder.path);
+  for (const appliance of [WALLBOX, DECLARED, FRIDGE]) await store.addAppliance(appliance);
+  for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
+  await store.saveSetting('hub_id', 'the hub');
+  for (const session of SESSIONS) await store.saveSession(session);
+  await store.saveInvite({ ...INVITE, hash: 'used up since' });
+  await writeDailyCopy(store);
+  await store.removeInvite('used up since');
+  await store.saveInvite(INVITE);
+  await store.saveSession(sessionOf(WALLBOX, 'since'));
+  return folder;
+}
+
+async function readAll(path: string) {
+  using store = await openAsHub(path);
+  return {
+    appliances: await store.appliances(),
+    damaged: [...store.damagedAppliances],
+    grants: (await store.grants()).map(({ grant }) => grant),
+    sessions: await store.sessions(),
+    invites: await store.invites(),
+    recovered: store.recovered,
+  };
+}
+
+function sql(path: string, statement: string): void {
+  const database = new Database(join(path, 'latchkey.db'));
+  database.exec(statement);
+  database.close();
+}
+
+describe('a store that is put together again', () => {
+  test('from its copy has what the appliances are and their sessions, and no invite that may be used up', async () => {
+    using folder = await copied();
+    rmSync(join(folder.path, 'latchkey.db'));
+    expect(await readAll(folder.path)).toMatchObject({
+      appliances: [FRIDGE, DECLARED, WALLBOX],
+      damaged: [],
+      grants: [wallboxGrant, heaterGrant].map((grant) => ({ ...grant, doubt: { kind: 'copy' } })),
+      sessions: SESSIONS,
+      invites: [],
+      recovered: expect.stringContaining('daily copy'),
+    });
+  });
+
+  test('from what is left of it has also what came since', async () => {
+    using folder = await copied();
+    spoil(folder.path, 'settings');
+    expect(await readAll(folder.path)).toMatchObject({
+      appliances: [FRIDGE, DECLARED, WALLBOX],
+      grants: [wallboxGrant, heaterGrant],
+      sessions: [...SESSIONS, sessionOf(WALLBOX, 'since')],
+      invites: [INVITE],
+      recovered: expect.stringContaining('was damaged'),
+    });
+  });
+
+  test('has the sessions of the copy where its own can not be read', async () => {
+    using folder = await copied();
+    spoil(folder.path, 'sessions');
+    const found = await readAll(folder.path);
+    expect(found).toMatchObject({ grants: [{ doubt: null }, { doubt: null }], sessions: SESSIONS });
+    expect(await readAll(folder.path)).toEqual({ ...found, recovered: null });
+  });
+
+  test('does not bring back the sessions of an appliance whose grant was forgotten since', async () => {
+    using folder = await copied();
+    {
+      using store = await openAsHub(folder.path);
+      await store.forgetGrant(WALLBOX.id, 1);
+    }
+    spoil(folder.path, 'settings');
+    expect(await readAll(folder.path)).toMatchObject({ sessions: [sessionOf(DECLARED, 'two')] });
+  });
+
+  test('does not bring back an ended session where only a row is damaged', async () => {
+    using folder = await copied();
+    {
+      using store = await openAsHub(folder.path);
+      await store.endSession('hash-one');
+    }
+    sql(folder.path, `UPDATE grants SET tokens = substr(tokens, 1, 99) || 'AAAA' WHERE appliance = '${HEATER.id}'`);
+    const { sessions, recovered } = await readAll(folder.path);
+    expect(recovered).toContain('was damaged');
+    expect(sessions.map(({ hash }) => hash)).toEqual(['hash-two', 'hash-three', 'hash-since']);
+  });
+
+  test('has keys that make no sense from the copy, and all else as it is', async () => {
+    using folder = await copied();
+    sql(folder.path, `UPDATE appliances SET jwks = '{"keys":7}' WHERE name = 'fridge'`);
+    expect(await readAll(folder.path)).toMatchObject({
+      appliances: [FRIDGE, DECLARED, WALLBOX],
+      damaged: [],
+      sessions: [...SESSIONS, sessionOf(WALLBOX, 'since')],
+      invites: [INVITE],
+    });
+  });
+
+  test('has one appliance of each client_id, and of two the one with a grant', async () => {
+    using folder = await copied();
+    const file = join(folder.path, 'latchkey.db');
+    {
+      using store = await openAsHub(folder.path);
+      await store.removeAppliance(WALLBOX.id);
+      await store.addAppliance({
+        ...FRIDGE,
+        id: '66666666-6666-4666-8666-666666666666',
+        name: 'a',
+        clientId: WALLBOX.clientId,
+      });
+    }
+    spoil(folder.path, 'settings');
+    expect(readFileSync(file).length).toBeGreaterThan(0);
+    expect((await readAll(folder.path)).appliances).toEqual([FRIDGE, DECLARED, WALLBOX]);
+  });
+});
+
+test('a copy is not made of a store in which keys make no sense', async () => {
+  using folder = await copied();
+  sql(folder.path, `UPDATE appliances SET jwks = 'no json' WHERE name = 'fridge'`);
+  using store = open(folder.path);
+  await expect(writeDailyCopy(store)).rejects.toMatchObject({ code: 'store_unreadable' });
+});
+
+test('an appliance whose keys make no sense stays without any where there is no copy, and another start finds the same', async () => {
+  using folder = await copied();
+  rmSync(join(folder.path, 'latchkey.db.copy'));
+  sql(folder.path, `UPDATE appliances SET jwks = '{"keys":7}' WHERE name = 'fridge'`);
+  const found = await readAll(folder.path);
+  expect(found).toMatchObject({ damaged: [FRIDGE.id], recovered: null });
+  expect(found.appliances[0]).toMatchObject({ name: 'fridge', credentials: { kind: 'none' } });
+  expect(await readAll(folder.path)).toEqual(found);
+});

@@ -1,0 +1,13 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+
+/** Fills the first page of a table with noise. */
+export function spoil(path: string, table: string): void {
+  const file = join(path, 'latchkey.db');
+  const database = new Database(file);
+  const root = database.prepare('SELECT rootpage FROM sqlite_schema WHERE name = ?').pluck().get(table);
+  database.close();
+  const end = Number(root) * 4096;
+  writeFileSync(file, readFileSync(file).fill(0xa5, end - 4096, end));
+}
