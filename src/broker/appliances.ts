@@ -52,10 +52,14 @@ export class Appliances {
     return this.#byClientId.get(clientId);
   }
 
-  /** @throws Failure `appliance_unknown` */
+  /** The one of this name, whatever the name is like. */
+  find(name: string): Appliance | undefined {
+    return [...this.#byId.values()].find((appliance) => appliance.name === name);
+  }
+
+  /** @throws Failure `appliance_unknown`, `name_invalid` */
   named(name: string): Appliance {
-    checkName(name);
-    const found = this.list().find((appliance) => appliance.name === name);
+    const found = this.find(checkName(name));
     if (found !== undefined) return found;
     throw new Failure(
       'appliance_unknown',
@@ -63,20 +67,29 @@ export class Appliances {
     );
   }
 
-  /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, or as the store */
-  async add(name: string, scope: string | null, portal: string | null): Promise<Credentials> {
+  /**
+   * The name of a configured portal.
+   * @param portal null for the default one
+   * @throws Failure `portal_unknown`
+   */
+  portal(portal: string | null): string {
     const [first] = this.#portals;
     const chosen = portal ?? first;
-    if (chosen === undefined || !this.#portals.includes(chosen)) {
-      throw new Failure(
-        'portal_unknown',
-        `there is no portal ${chosen}: the configuration has ${this.#portals.join(', ')}`,
-      );
-    }
-    if (this.#byId.size >= MOST) {
-      throw new Failure('not_allowed', `the hub has ${MOST} appliances, and takes no more: remove those that are gone`);
-    }
-    const secret = new Secret(this.#random.token(SECRET_BYTES));
+    if (chosen !== undefined && this.hasPortal(chosen)) return chosen;
+    throw new Failure(
+      'portal_unknown',
+      `there is no portal ${chosen}: the configuration has ${this.#portals.join(', ')}`,
+    );
+  }
+
+  hasPortal(portal: string): boolean {
+    return this.#portals.includes(portal);
+  }
+
+  /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, or as {@link admit} */
+  async add(name: string, scope: string | null, portal: string | null): Promise<Credentials> {
+    const chosen = this.portal(portal);
+    const secret = this.newSecret();
     const id = this.#random.uuid();
     const appliance: Appliance = {
       id,
@@ -89,42 +102,86 @@ export class Appliances {
       waitingSince: null,
       softwareId: null,
     };
-    if (!(await this.#store.addAppliance(appliance))) {
-      throw new Failure(
-        'appliance_exists',
-        `there is an appliance ${name} already: choose another name, or remove it first`,
-      );
+    if (!(await this.admit(appliance))) throw existsAlready(name);
+    return { appliance, secret };
+  }
+
+  /**
+   * Takes in an appliance.
+   * @param invite the hash of the invite that it brought, which is used up with it
+   * @returns false where its name or its client_id is taken, or the invite is gone
+   * @throws Failure `not_allowed` where there are too many, or as the store
+   */
+  async admit(appliance: Appliance, invite?: string): Promise<boolean> {
+    if (this.#byId.size >= MOST) {
+      throw new Failure('not_allowed', `the hub has ${MOST} appliances, and takes no more: remove those that are gone`);
     }
+    if (!(await this.#store.addAppliance(appliance, invite))) return false;
     this.#keep(appliance);
-    return { appliance, secret };
+    return true;
   }
 
+  /** A secret for an appliance. */
+  newSecret(): Secret {
+    return new Secret(this.#random.token(SECRET_BYTES));
+  }
+
+  /** @throws Failure `appliance_declared`, `appliance_unknown`, or as the store */
   async rotateSecret({ id }: Appliance): Promise<Credentials> {
-    const secret = new Secret(this.#random.token(SECRET_BYTES));
+    const secret = this.newSecret();
     const hash = sha256(secret.reveal());
-    const appliance = await this.#change(id, (current) => ({ ...current, credentials: { kind: 'secret', hash } }));
+    const appliance = await this.change(id, (current) => {
+      refuseDeclared(current, 'change its secret there');
+      return { ...current, credentials: { kind: 'secret', hash } };
+    });
     return { appliance, secret };
   }
 
-  async remove({ id }: Appliance): Promise<void> {
-    await this.#store.removeAppliance(id);
-    this.#forget(id);
+  /**
+   * Lets an appliance that introduced itself do what appliances do.
+   * @throws Failure `not_allowed` where it waits for nothing, `appliance_unknown`, or as the store
+   */
+  async approve({ id }: Appliance): Promise<Appliance> {
+    return this.change(id, (current) => {
+      if (current.waitingSince !== null) return { ...current, waitingSince: null };
+      throw new Failure('not_allowed', `${current.name} waits for no approval: it may ask for tokens already`);
+    });
   }
 
-  /** Changes are made one after the other: each begins with what the one before has left. */
-  #change(id: string, change: (current: Appliance) => Appliance): Promise<Appliance> {
+  /** @throws Failure `appliance_declared`, or as the store */
+  async remove(appliance: Appliance): Promise<void> {
+    refuseDeclared(appliance, 'take it out there');
+    await this.#store.removeAppliance(appliance.id);
+    this.#forget(appliance.id);
+  }
+
+  /**
+   * Changes are made one after the other: each begins with what the one before has left.
+   * @throws Failure `appliance_unknown` where it is gone, or its new name or client_id is taken; what `change` throws; or as
+   *   the store
+   */
+  change(id: string, change: (current: Appliance) => Appliance): Promise<Appliance> {
     const changed = this.#changes.then(async () => {
-      const current = this.#byId.get(id);
       const gone = new Failure('appliance_unknown', 'the appliance was removed meanwhile');
+      const current = this.#byId.get(id);
       if (current === undefined) throw gone;
       const next = change(current);
       if (!(await this.#store.changeAppliance(next)) || !this.#byId.has(id)) throw gone;
-      this.#forget(id);
-      this.#keep(next);
+      this.#replace(next);
       return next;
     });
     this.#changes = changed.catch(() => undefined);
     return changed;
+  }
+
+  /** Serves an appliance as it is here while the store can't be written; after the next start this is forgotten. */
+  serveUnwritten(appliance: Appliance): void {
+    this.#replace(appliance);
+  }
+
+  #replace(appliance: Appliance): void {
+    this.#forget(appliance.id);
+    this.#keep(appliance);
   }
 
   #keep(appliance: Appliance): void {
@@ -138,4 +195,20 @@ export class Appliances {
     this.#byId.delete(id);
     this.#byClientId.delete(known.clientId);
   }
+}
+
+/** What is said where a name is taken. */
+export function existsAlready(name: string): Failure {
+  return new Failure(
+    'appliance_exists',
+    `there is an appliance ${name} already: choose another name, or remove it first`,
+  );
+}
+
+function refuseDeclared({ origin, name }: Appliance, instead: string): void {
+  if (origin !== 'declared') return;
+  throw new Failure(
+    'appliance_declared',
+    `${name} is declared in the hub's configuration, in the table [appliances.${name}]: ${instead}, and start the hub again`,
+  );
 }

@@ -1,8 +1,14 @@
 import type { InviteRequest } from '../core/administration.ts';
-import type { Introduction, Registration } from '../core/registration.ts';
-import type { Secret } from '../core/secret.ts';
+import { type Appliance, checkName, checkScope } from '../core/appliance.ts';
+import type { Instant } from '../core/clock.ts';
+import { Failure, messageOf } from '../core/failure.ts';
+import { timeLeft } from '../core/pairing.ts';
+import { type Introduction, type Invite, nameFor, type Registration } from '../core/registration.ts';
+import { Secret } from '../core/secret.ts';
 import type { Store } from '../core/store.ts';
-import type { Appliances } from './appliances.ts';
+import { sha256 } from '../system/compare.ts';
+import { type Appliances, existsAlready } from './appliances.ts';
+import type { Scheduler } from './scheduler.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /** What registrations need. */
@@ -10,31 +16,232 @@ export interface RegistrationContext {
   readonly surroundings: Surroundings;
   readonly store: Store;
   readonly appliances: Appliances;
+  readonly scheduler: Scheduler;
 }
+
+/** An invite, with the token that is shown this once. */
+export interface MadeInvite {
+  readonly invite: Invite;
+  readonly token: Secret;
+}
+
+/** Bytes of an initial access token. */
+const TOKEN_BYTES = 32;
+/** Invites that are good at one time. */
+const MOST_INVITES = 100;
+/** Appliances that wait for approval at one time. */
+const MOST_WAITING = 20;
+/** How long one waits before it is taken for a stranger and removed, in ms. */
+const LONGEST_WAIT = 24 * 3_600_000;
+/** Who is turned away because too many wait is to come back after so long at most, in seconds. */
+const COME_BACK = 600;
+/** What could not be written is tried again after so long, in ms. */
+const TRY_AGAIN = 60_000;
+/** The scheduler's name for the end of a wait. */
+const KEY = 'the end of a wait for approval';
 
 /** Appliances that introduce themselves (RFC 7591): closed, unless an installer holds it open or has invited them. */
 export class Registrations {
-  private constructor(_context: RegistrationContext) {}
+  readonly #context: RegistrationContext;
+  readonly #invites = new Map<string, Invite>();
+  /** On the boot clock; a hub that is started again is closed. */
+  #openUntil = Number.NEGATIVE_INFINITY;
+  /** One after the other: a name or an invite is for one of them alone. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  private constructor(context: RegistrationContext) {
+    this.#context = context;
+  }
 
   static async load(context: RegistrationContext): Promise<Registrations> {
-    return new Registrations(context);
+    const registrations = new Registrations(context);
+    for (const invite of await context.store.invites()) registrations.#invites.set(invite.hash, invite);
+    registrations.#planExpiry();
+    return registrations;
   }
 
   /** Milliseconds for which any appliance may introduce itself; 0 while that is closed. */
   get openFor(): number {
-    return 0;
+    return Math.max(0, this.#openUntil - this.#now().uptime);
   }
 
   /** @param ms 0 closes it */
-  hold(_ms: number): void {}
-
-  /** @returns the initial access token */
-  async invite(_request: InviteRequest): Promise<Secret> {
-    throw new Error('not yet');
+  hold(ms: number): void {
+    this.#openUntil = this.#now().uptime + ms;
   }
 
-  /** @param token the initial access token; null where none came along */
-  async register(_introduction: Introduction, _token: string | null): Promise<Registration> {
-    return { kind: 'closed' };
+  /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`, or as the store */
+  async invite({ name, scope, portal, ttl }: InviteRequest): Promise<MadeInvite> {
+    const { appliances, store, surroundings } = this.#context;
+    if (name !== null && appliances.find(checkName(name)) !== undefined) throw existsAlready(name);
+    await this.#dropOldInvites();
+    if (this.#invites.size >= MOST_INVITES) {
+      throw new Failure('not_allowed', `${MOST_INVITES} invites are out already: wait until some are used or run out`);
+    }
+    const token = new Secret(surroundings.random.token(TOKEN_BYTES));
+    const invite: Invite = {
+      hash: sha256(token.reveal()),
+      name,
+      scope: checkScope(scope),
+      portal: appliances.portal(portal),
+      begun: this.#now(),
+      lifetime: ttl * 1000,
+    };
+    await store.saveInvite(invite);
+    this.#invites.set(invite.hash, invite);
+    return { invite, token };
   }
+
+  /** Whether this is an initial access token that still is good. */
+  isInvite(token: string): boolean {
+    const invite = this.#invites.get(sha256(token));
+    return invite !== undefined && timeLeft(invite, this.#now()) > 0;
+  }
+
+  /**
+   * @param token the initial access token; null where none came along
+   * @throws Failure as {@link Appliances.admit}
+   */
+  register(introduction: Introduction, token: string | null): Promise<Registration> {
+    const registered = this.#turn.then(() => this.#register(introduction, token));
+    this.#turn = registered.catch(() => undefined);
+    return registered;
+  }
+
+  /** Approves one that waits. @throws Failure as {@link Appliances.approve} */
+  async approve(appliance: Appliance): Promise<Appliance> {
+    const approved = await this.#context.appliances.approve(appliance);
+    this.#planExpiry();
+    return approved;
+  }
+
+  async #register(introduction: Introduction, token: string | null): Promise<Registration> {
+    if (token === null) return this.openFor > 0 ? this.#registerStranger(introduction) : { kind: 'closed' };
+    const invite = this.#invites.get(sha256(token));
+    if (invite === undefined || timeLeft(invite, this.#now()) === 0) return { kind: 'token_refused' };
+    const registration = await this.#registerInvited(introduction, invite);
+    if (registration.kind === 'registered' || registration.kind === 'token_refused') this.#invites.delete(invite.hash);
+    return registration;
+  }
+
+  async #registerStranger(introduction: Introduction): Promise<Registration> {
+    const waiting = this.#waiting();
+    if (waiting.length >= MOST_WAITING) {
+      const first = Math.min(...waiting.map(({ left }) => left));
+      return { kind: 'full', retryAfter: Math.max(1, Math.min(COME_BACK, Math.ceil(first / 1000))) };
+    }
+    const portal = this.#context.appliances.portal(null);
+    const name = nameFor(introduction.clientName, this.#taken());
+    const registration = await this.#admit(introduction, { name, scope: introduction.scope, portal, waiting: true });
+    this.#planExpiry();
+    return registration;
+  }
+
+  async #registerInvited(introduction: Introduction, invite: Invite): Promise<Registration> {
+    const { appliances, store } = this.#context;
+    if (invite.name !== null && appliances.find(invite.name) !== undefined) return taken(invite.name);
+    if (!appliances.hasPortal(invite.portal)) {
+      const description = `this invite is for the portal ${invite.portal}, which the hub does not have any more: ask an installer for another (latchkey invite)`;
+      return { kind: 'invalid', description };
+    }
+    const name = invite.name ?? nameFor(introduction.clientName, this.#taken());
+    const scope = invite.scope ?? introduction.scope;
+    const more = { name, scope, portal: invite.portal, waiting: false, invite: invite.hash };
+    const registration = await this.#admit(introduction, more);
+    if (registration.kind !== 'invalid') return registration;
+    // The store knew better: it was used up through a copy of it, or the name is somebody's.
+    const left = await store.invites();
+    return left.some(({ hash }) => hash === invite.hash) ? registration : { kind: 'token_refused' };
+  }
+
+  async #admit(
+    { keys, softwareId }: Introduction,
+    more: Pick<Appliance, 'name' | 'scope' | 'portal'> & { readonly waiting: boolean; readonly invite?: string },
+  ): Promise<Registration> {
+    const { appliances, surroundings } = this.#context;
+    const { name, scope, portal, waiting, invite } = more;
+    const secret = keys === null ? appliances.newSecret() : null;
+    const id = surroundings.random.uuid();
+    const appliance: Appliance = {
+      id,
+      clientId: id,
+      name,
+      scope,
+      portal,
+      credentials:
+        secret === null ? { kind: 'keys', keys: keys ?? [] } : { kind: 'secret', hash: sha256(secret.reveal()) },
+      origin: 'registered',
+      waitingSince: waiting ? this.#now() : null,
+      softwareId,
+    };
+    if (!(await appliances.admit(appliance, invite))) return taken(name);
+    surroundings.log.info(waiting ? 'appliance registered, waits for approval' : 'appliance registered', {
+      appliance: name,
+      client_id: id,
+      software_id: softwareId,
+    });
+    return { kind: 'registered', clientId: id, name, scope, secret, waiting };
+  }
+
+  /** Names of appliances, and of those that are still to come with an invite. */
+  #taken(): (name: string) => boolean {
+    const names = new Set<string | null>(this.#context.appliances.list().map(({ name }) => name));
+    for (const invite of this.#invites.values()) if (timeLeft(invite, this.#now()) > 0) names.add(invite.name);
+    return (name) => names.has(name);
+  }
+
+  async #dropOldInvites(): Promise<void> {
+    for (const invite of [...this.#invites.values()]) {
+      if (timeLeft(invite, this.#now()) > 0) continue;
+      await this.#context.store.removeInvite(invite.hash);
+      this.#invites.delete(invite.hash);
+    }
+  }
+
+  /** Those that wait for approval, and for how long they still may, in ms. */
+  #waiting(): { readonly appliance: Appliance; readonly left: number }[] {
+    return this.#context.appliances.list().flatMap((appliance) => {
+      const { waitingSince: begun } = appliance;
+      if (begun === null) return [];
+      return [{ appliance, left: timeLeft({ begun, lifetime: LONGEST_WAIT }, this.#now()) }];
+    });
+  }
+
+  /** Across boots the wall clock measures, which may be set: so it is looked at once an hour at least. */
+  #planExpiry(least = 0): void {
+    const { scheduler } = this.#context;
+    const left = this.#waiting().map((each) => each.left);
+    if (left.length === 0) return scheduler.cancel(KEY);
+    const next = Math.max(least, Math.min(3_600_000, ...left));
+    scheduler.plan(KEY, this.#now().uptime + next, () => void this.#removeExpired());
+  }
+
+  async #removeExpired(): Promise<void> {
+    const { appliances, surroundings } = this.#context;
+    let least = 0;
+    for (const { appliance, left } of this.#waiting()) {
+      // Approved while another one was removed.
+      if (left > 0 || appliances.byId(appliance.id)?.waitingSince === null) continue;
+      try {
+        await appliances.remove(appliance);
+        surroundings.log.warn('appliance was not approved in time, and is removed', { appliance: appliance.name });
+      } catch (error) {
+        least = TRY_AGAIN;
+        surroundings.log.error('appliance could not be removed', {
+          appliance: appliance.name,
+          error: messageOf(error),
+        });
+      }
+    }
+    this.#planExpiry(least);
+  }
+
+  #now(): Instant {
+    return this.#context.surroundings.clock.now();
+  }
+}
+
+function taken(name: string): Registration {
+  const description = `there is an appliance ${name} on this hub by now: ask an installer to remove it, or for another invite (latchkey invite)`;
+  return { kind: 'invalid', description };
 }

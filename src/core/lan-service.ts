@@ -16,6 +16,8 @@ export interface TokenWish {
   readonly scope: string | null;
   /** How long it should last at least, in ms; 0 where it does not say. */
   readonly atLeast: number;
+  /** How long it will wait for the answer, in ms; as long as anybody may where left out. */
+  readonly patience?: number;
 }
 
 /** A device flow that has begun (RFC 8628, 3.2); times in whole seconds. */
@@ -83,7 +85,14 @@ export interface LanService {
   /** Whether this is a refresh token that the hub gave the appliance. */
   hasSession(appliance: Appliance, refreshToken: string): boolean;
 
-  /** @param token the initial access token; null where none came along */
+  /** The hub's pin, for whoever is registered: base64url SHA-256 of its CA's public key. */
+  readonly caFingerprint: string;
+  /** Whether this is an initial access token (RFC 7591, 3) that still is good. */
+  isInvite(token: string): boolean;
+  /**
+   * @param token the initial access token; null where none came along
+   * @throws Failure `not_allowed` where the hub takes no more appliances, or as the store
+   */
   register(introduction: Introduction, token: string | null): Promise<Registration>;
 
   /** The pairing that a user code stands for, however it was typed; null for a code nobody was given. */

@@ -15,6 +15,7 @@ import { sha256 } from '../system/compare.ts';
 export interface LanServiceContext {
   readonly surroundings: Surroundings;
   readonly started: Instant;
+  readonly caFingerprint: string;
   readonly appliances: Appliances;
   readonly grants: Grants;
   readonly handOuts: HandOuts;
@@ -51,6 +52,8 @@ export function lanService(context: LanServiceContext): LanService {
     openSession: ({ id }, deviceCode) => sessions.begin(id, sha256(deviceCode)),
     hasSession: ({ id }, refreshToken) => sessions.has(id, refreshToken),
 
+    caFingerprint: context.caFingerprint,
+    isInvite: (token) => registrations.isInvite(token),
     register: (introduction, token) => registrations.register(introduction, token),
 
     pairingByUserCode(userCode) {

@@ -1,10 +1,119 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
-import type { LimitSurroundings } from '../limits.ts';
+import { AddressLimit, type LimitSurroundings } from '../limits.ts';
+import { GRANT_TYPES, readMetadata } from './client-metadata.ts';
+import { noStore, sendError } from './errors.ts';
+
+/** RFC 7591, 3.1. */
+const JSON_TYPE = 'application/json';
+/** RFC 6750, 2.1. */
+const BEARER = /^bearer +([\w.~+/-]+=*)$/i;
+const CHALLENGE = 'Bearer realm="latchkey"';
+/** One device may come so often without an initial access token that is good. */
+const STRANGERS = { most: 10, every: 60_000 };
+/** How long an appliance is to wait while the hub can't write its store, in seconds. */
+const STORE_RETRY = 60;
+
+const CLOSED =
+  'registration is closed: ask an installer for an initial access token (latchkey invite) and send it as Authorization: Bearer, or ask to have registration held open (latchkey registration open --for 10m)';
+const TOKEN_REFUSED =
+  'the initial access token is wrong, used up or too old: ask an installer for another (latchkey invite)';
 
 /** The client registration endpoint (RFC 7591, 3). */
-export function serveRegistration(
-  _app: FastifyInstance,
-  _service: LanService,
-  _surroundings: LimitSurroundings,
-): void {}
+export function serveRegistration(app: FastifyInstance, service: LanService, surroundings: LimitSurroundings): void {
+  const limit = new AddressLimit('too many registrations', STRANGERS, surroundings);
+  app.post('/oauth/register', {
+    errorHandler(error: Error & { statusCode?: number }, _request, reply) {
+      if (error.statusCode === 413) return sendError(reply, 'invalid_request', 'the request is too large', {}, 413);
+      if (error.statusCode === 415) return sendError(reply, 'invalid_request', `send the request as ${JSON_TYPE}`);
+      if ((error.statusCode ?? 500) < 500) return sendError(reply, 'invalid_request', 'the request can not be read');
+      throw error;
+    },
+    async handler(request, reply) {
+      const body = bodyOf(request);
+      if (body.kind === 'malformed') return sendError(reply, 'invalid_request', body.description);
+      const metadata = readMetadata(body.value);
+      if (metadata.kind === 'invalid') return sendError(reply, 'invalid_client_metadata', metadata.description);
+      return register(service, limit, request, reply, metadata);
+    },
+  });
+}
+
+async function register(
+  service: LanService,
+  limit: AddressLimit,
+  { headers: { authorization }, ip }: FastifyRequest,
+  reply: FastifyReply,
+  { introduction, method }: Extract<ReturnType<typeof readMetadata>, { kind: 'read' }>,
+): Promise<FastifyReply> {
+  const token = authorization === undefined ? null : (BEARER.exec(authorization.trim())?.[1] ?? '');
+  const isInvited = token !== null && service.isInvite(token);
+  const allowed = isInvited ? { ok: true as const } : limit.take(ip);
+  if (!allowed.ok) {
+    return comeBack(reply, 429, allowed.retryAfter, 'too many registrations from this address: wait, and try again');
+  }
+  const registration = await service.register(introduction, token).catch((error: unknown) => {
+    if (error instanceof Failure && (error.code === 'store_unwritable' || error.code === 'not_allowed')) return error;
+    throw error;
+  });
+  if (registration instanceof Failure) {
+    return comeBack(reply, 503, STORE_RETRY, 'the hub can not take in another appliance just now: its log tells why');
+  }
+  switch (registration.kind) {
+    case 'closed':
+      // Of a request without any credentials the challenge says no more (RFC 6750, 3.1).
+      reply.header('www-authenticate', CHALLENGE);
+      return sendError(reply, 'invalid_token', CLOSED);
+    case 'token_refused':
+      reply.header('www-authenticate', `${CHALLENGE}, error="invalid_token", error_description="${TOKEN_REFUSED}"`);
+      return sendError(reply, 'invalid_token', TOKEN_REFUSED);
+    case 'full': {
+      const what = 'too many appliances wait for an installer to approve them: wait until some of them are';
+      return comeBack(reply, 429, registration.retryAfter, what);
+    }
+    case 'invalid':
+      return sendError(reply, 'invalid_client_metadata', registration.description);
+    case 'registered': {
+      const { clientId, name, scope, secret } = registration;
+      const issued = service.trueTime();
+      return noStore(reply)
+        .code(201)
+        .send({
+          client_id: clientId,
+          ...(issued === null ? {} : { client_id_issued_at: Math.floor(issued / 1000) }),
+          ...(secret === null
+            ? { jwks: { keys: introduction.keys } }
+            : { client_secret: secret.reveal(), client_secret_expires_at: 0 }),
+          client_name: name,
+          token_endpoint_auth_method: method,
+          grant_types: GRANT_TYPES,
+          response_types: [],
+          ...(scope === null ? {} : { scope }),
+          ...(introduction.softwareId === null ? {} : { software_id: introduction.softwareId }),
+          ca_fingerprint: service.caFingerprint,
+        });
+    }
+  }
+}
+
+/** @param seconds for `Retry-After` */
+function comeBack(reply: FastifyReply, status: 429 | 503, seconds: number, description: string): FastifyReply {
+  reply.header('retry-after', seconds);
+  return sendError(reply, 'temporarily_unavailable', description, {}, status);
+}
+
+function bodyOf({
+  headers,
+  body,
+}: FastifyRequest):
+  | { readonly kind: 'json'; readonly value: unknown }
+  | { readonly kind: 'malformed'; readonly description: string } {
+  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  if (type !== JSON_TYPE) return { kind: 'malformed', description: `send the request as ${JSON_TYPE}` };
+  try {
+    return { kind: 'json', value: JSON.parse(typeof body === 'string' ? body : '') };
+  } catch {
+    return { kind: 'malformed', description: 'the body is no JSON' };
+  }
+}
