@@ -1,8 +1,8 @@
 import type { Appliance } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { Callback } from '../core/lan-service.ts';
-import { advance, type FailureReason, type Pairing } from '../core/pairing.ts';
-import { sameSecret } from '../system/compare.ts';
+import { advance, type DeviceFlow, type FailureReason, type Pairing } from '../core/pairing.ts';
+import { sha256 } from '../system/compare.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
 import { within } from './within.ts';
@@ -39,11 +39,12 @@ export class Pairings implements AsyncDisposable {
 
   /**
    * Starts a pairing; one that is open for the appliance is replaced by it.
+   * @param device where the appliance itself starts it
    * @throws Failure `not_allowed` where too many are open, or as the store
    */
-  async begin({ id, portal, scope }: Appliance): Promise<PairingRun> {
+  async begin({ id, portal, scope }: Appliance, device: DeviceFlow | null = null): Promise<PairingRun> {
     const { random, clock } = this.#context.surroundings;
-    const others = [...this.#byAppliance].filter(([other, run]) => other !== id && run.pairing.step.kind !== 'ended');
+    const others = [...this.#byAppliance].filter(([other, run]) => other !== id && run.open);
     if (others.length >= MOST_OPEN) {
       throw new Failure('not_allowed', `${MOST_OPEN} pairings are open: wait until one of them has ended`);
     }
@@ -57,7 +58,7 @@ export class Pairings implements AsyncDisposable {
       lifetime: this.#context.times.lifetime,
       spentCodes: [],
       setback: null,
-      device: null,
+      device,
       step: { kind: 'asking' },
     };
     await this.#context.store.savePairing(pairing);
@@ -73,6 +74,12 @@ export class Pairings implements AsyncDisposable {
     const run = this.#runs.get(id);
     if (run !== undefined) return run;
     throw new Failure('pairing_unknown', 'this pairing is not known any more: start another with "latchkey pair"');
+  }
+
+  /** The newest pairing, open or ended, of those that fit; an open one goes before. */
+  find(fits: (run: PairingRun) => boolean): PairingRun | undefined {
+    const fitting = [...this.#runs.values()].filter(fits);
+    return fitting.findLast(({ open }) => open) ?? fitting.at(-1);
   }
 
   /** The newest pairing of an appliance, open or ended. */
@@ -102,7 +109,8 @@ export class Pairings implements AsyncDisposable {
    * @returns the pairing, as far as it has come within the time that a person waits; null for a nonce nobody gave out
    */
   async receive(nonce: string, callback: Callback): Promise<Pairing | null> {
-    const run = [...this.#runs.values()].find((candidate) => sameSecret(candidate.pairing.nonce, nonce));
+    const hash = sha256(nonce);
+    const run = this.find(({ nonceHash }) => nonceHash === hash);
     if (run === undefined) return null;
     if (callback.kind === 'code') {
       await within(run.takeCode(callback.code), LONGEST_WAIT, this.#context.surroundings.timers);
@@ -120,15 +128,15 @@ export class Pairings implements AsyncDisposable {
 
   #open(appliance: string): PairingRun | undefined {
     const run = this.#byAppliance.get(appliance);
-    return run?.pairing.step.kind === 'ended' ? undefined : run;
+    return run?.open ? run : undefined;
   }
 
   #remember(run: PairingRun): void {
     this.#runs.set(run.pairing.id, run);
     this.#byAppliance.set(run.pairing.appliance, run);
     if (this.#runs.size <= ENDED_REMEMBERED) return;
-    for (const [id, { pairing }] of this.#runs) {
-      if (pairing.step.kind !== 'ended') continue;
+    for (const [id, { open }] of this.#runs) {
+      if (open) continue;
       this.#runs.delete(id);
       break;
     }

@@ -20,9 +20,9 @@ type PairingResult =
 
 /** Where a pairing stands. */
 export type PairingStep =
-  /** The portal is being asked for a link. */
+  /** The portal is being asked for a link; in a device flow it is when a person opens it, and not before. */
   | { readonly kind: 'asking' }
-  /** A person may log in, through any of the links. */
+  /** A person may log in, through any of the links: `link` is the newest. */
   | { readonly kind: 'waiting'; readonly link: Link; readonly earlier?: readonly Link[] }
   /** A code is on its way to the token endpoint: it was written down before, and is never sent again after a crash. */
   | { readonly kind: 'exchanging'; readonly link: Link; readonly earlier?: readonly Link[]; readonly since: Instant }
@@ -65,14 +65,18 @@ export type PairingEvent =
   | { readonly kind: 'not_sent' }
   /** The portal took no tokens out for the code; the login may be tried again through the same link. */
   | { readonly kind: 'code_refused'; readonly setback: 'code_refused' | 'portal_rejected' }
-  /** The portal may have acted on the code: only a fresh link is safe. */
+  /** The portal may have acted on the code: only a fresh link is safe, and those at hand are dropped. */
   | { readonly kind: 'answer_lost' }
   | { readonly kind: 'paired'; readonly scope: string | null }
   | { readonly kind: 'failed'; readonly reason: FailureReason }
   | { readonly kind: 'deadline' };
 
+/** Links of one pairing that are good at the same time; of more the oldest is dropped. */
+const MOST_LINKS = 3;
 /** Codes that are exchanged for one pairing: who has its link or its nonce may bring any number. */
 const MOST_CODES = 100;
+/** How much longer than its pairing the codes of a device flow are known, in ms. */
+const CODES_OUTLIVE = 600_000;
 
 /**
  * The pairing after an event, or the very same pairing where the event does not apply: a second code beside the one
@@ -83,21 +87,22 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
   if (step.kind === 'ended') return pairing;
   switch (event.kind) {
     case 'link':
-      return step.kind === 'asking' ? { ...pairing, step: { kind: 'waiting', link: event.link } } : pairing;
+      if (step.kind === 'exchanging') return pairing;
+      return { ...pairing, step: waitingWith(event.link, linksOf(step)) };
     case 'code':
       if (step.kind !== 'waiting' || pairing.spentCodes.includes(event.hash)) return pairing;
       if (pairing.spentCodes.length >= MOST_CODES) return pairing;
       return {
         ...pairing,
         spentCodes: [...pairing.spentCodes, event.hash],
-        step: { kind: 'exchanging', link: step.link, since: event.at },
+        step: { ...step, kind: 'exchanging', since: event.at },
       };
     case 'not_sent':
       if (step.kind !== 'exchanging') return pairing;
-      return { ...pairing, spentCodes: pairing.spentCodes.slice(0, -1), step: { kind: 'waiting', link: step.link } };
+      return { ...pairing, spentCodes: pairing.spentCodes.slice(0, -1), step: waitingAgain(step) };
     case 'code_refused':
       if (step.kind !== 'exchanging') return pairing;
-      return { ...pairing, setback: event.setback, step: { kind: 'waiting', link: step.link } };
+      return { ...pairing, setback: event.setback, step: waitingAgain(step) };
     case 'answer_lost':
       if (step.kind !== 'exchanging') return pairing;
       return { ...pairing, setback: 'answer_lost', step: { kind: 'asking' } };
@@ -117,13 +122,25 @@ export function resumed(pairing: Pairing): Pairing {
   return advance(pairing, { kind: 'answer_lost' });
 }
 
+/** The links through which a person may log in, the newest first. */
+export function linksOf(step: PairingStep): readonly Link[] {
+  return step.kind === 'waiting' || step.kind === 'exchanging' ? [step.link, ...(step.earlier ?? [])] : [];
+}
+
 /**
- * Milliseconds that a pairing has left. After a boot the wall clock is all there is to measure by; it can only shorten
- * the wait.
+ * Milliseconds that a pairing, or an invite, has left. After a boot the wall clock is all there is to measure by; it can only
+ * shorten the wait.
  */
-export function timeLeft(pairing: Pairing, now: Instant): number {
-  const age = pairing.begun.boot === now.boot ? now.uptime - pairing.begun.uptime : now.wall - pairing.begun.wall;
-  return Math.max(0, pairing.lifetime - Math.max(0, age));
+export function timeLeft(pairing: Pick<Pairing, 'begun' | 'lifetime'>, now: Instant): number {
+  return Math.max(0, pairing.lifetime - ageOf(pairing, now));
+}
+
+/**
+ * Whether the codes of a device flow are still known: longer than the pairing lasts, because an answer that was lost on a
+ * bad line is asked for again, and a person may look at the page once more.
+ */
+export function codesLive(pairing: Pairing, now: Instant): boolean {
+  return ageOf(pairing, now) < pairing.lifetime + CODES_OUTLIVE;
 }
 
 /**
@@ -134,6 +151,19 @@ export function timeLeft(pairing: Pairing, now: Instant): number {
 export function pollDelay(interval: number, retryAfter: number | null, fraction: number): number {
   const upper = Math.min(10_000, interval * 1.5);
   return Math.max(interval + fraction * (upper - interval), retryAfter ?? 0);
+}
+
+function ageOf({ begun }: Pick<Pairing, 'begun'>, now: Instant): number {
+  return Math.max(0, begun.boot === now.boot ? now.uptime - begun.uptime : now.wall - begun.wall);
+}
+
+function waitingWith(link: Link, before: readonly Link[]): PairingStep {
+  const earlier = before.slice(0, MOST_LINKS - 1);
+  return { kind: 'waiting', link, ...(earlier.length === 0 ? {} : { earlier }) };
+}
+
+function waitingAgain({ since: _, ...step }: Extract<PairingStep, { kind: 'exchanging' }>): PairingStep {
+  return { ...step, kind: 'waiting' };
 }
 
 function ended(pairing: Pairing, result: PairingResult): Pairing {

@@ -4,6 +4,8 @@ export interface Random {
   token(bytes: number): string;
   /** A version 4 UUID. */
   uuid(): string;
+  /** A cryptographically strong whole number from 0 (included) to `limit` (excluded), each as likely as any other. */
+  below(limit: number): number;
   /** A number from 0 (included) to 1 (excluded), for jitter. */
   fraction(): number;
 }

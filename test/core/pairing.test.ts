@@ -1,9 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { advance, type PairingEvent, type PairingStep, pollDelay, resumed, timeLeft } from '../../src/core/pairing.ts';
+import {
+  advance,
+  codesLive,
+  linksOf,
+  type PairingEvent,
+  type PairingStep,
+  pollDelay,
+  resumed,
+  timeLeft,
+} from '../../src/core/pairing.ts';
 import { at, LINK, MINUTE, pairingOf, SECOND } from './samples.ts';
 
-const NEW_LINK = { ...LINK, authorizeUrl: `${LINK.authorizeUrl}-2` };
+const numbered = (number: number) => ({ ...LINK, authorizeUrl: `${LINK.authorizeUrl}-${number}` });
+const NEW_LINK = numbered(2);
 const paired = { kind: 'ended', result: { kind: 'paired', scope: 'Monitoring' } } as const;
 const failed = (reason: 'cancelled' | 'expired' | 'refused_by_user' | 'portal_rejected') =>
   ({ kind: 'ended', result: { kind: 'failed', reason } }) as const;
@@ -11,7 +21,9 @@ const failed = (reason: 'cancelled' | 'expired' | 'refused_by_user' | 'portal_re
 const steps = {
   asking: { kind: 'asking' },
   waiting: { kind: 'waiting', link: LINK },
+  'waiting at two links': { kind: 'waiting', link: LINK, earlier: [numbered(1)] },
   exchanging: { kind: 'exchanging', link: LINK, since: at(1) },
+  'exchanging, with two links': { kind: 'exchanging', link: LINK, earlier: [numbered(1)], since: at(1) },
   paired,
   failed: failed('cancelled'),
 } as const satisfies Record<string, PairingStep>;
@@ -36,9 +48,23 @@ const table: Record<keyof typeof steps, Partial<Record<keyof typeof events, Pair
     deadline: failed('expired'),
   },
   waiting: {
+    link: { kind: 'waiting', link: NEW_LINK, earlier: [LINK] },
     code: { kind: 'exchanging', link: LINK, since: at(2) },
     failed: failed('refused_by_user'),
     deadline: failed('expired'),
+  },
+  'waiting at two links': {
+    link: { kind: 'waiting', link: NEW_LINK, earlier: [LINK, numbered(1)] },
+    code: { kind: 'exchanging', link: LINK, earlier: [numbered(1)], since: at(2) },
+    failed: failed('refused_by_user'),
+    deadline: failed('expired'),
+  },
+  'exchanging, with two links': {
+    'not sent': { kind: 'waiting', link: LINK, earlier: [numbered(1)] },
+    'code refused': { kind: 'waiting', link: LINK, earlier: [numbered(1)] },
+    'answer lost': { kind: 'asking' },
+    paired,
+    failed: failed('refused_by_user'),
   },
   exchanging: {
     'not sent': { kind: 'waiting', link: LINK },
@@ -59,6 +85,21 @@ describe.each(Object.keys(steps) as (keyof typeof steps)[])('a pairing that is %
     if (expected === undefined) expect(next).toBe(pairing);
     else expect(next.step).toEqual(expected);
   });
+});
+
+test('the newest three links are good, and no more', () => {
+  const links = [1, 2, 3, 4, 5].map(numbered);
+  const pairing = links.reduce((before, link) => advance(before, { kind: 'link', link }), pairingOf(steps.asking));
+  expect(linksOf(pairing.step)).toEqual([numbered(5), numbered(4), numbered(3)]);
+  expect(linksOf(advance(pairing, events.code).step)).toEqual(linksOf(pairing.step));
+  for (const step of ['asking', 'paired', 'failed'] as const) expect(linksOf(steps[step])).toEqual([]);
+});
+
+test('the codes of a device flow are known ten minutes longer than it lasts', () => {
+  const pairing = pairingOf(paired);
+  expect(codesLive(pairing, at(25 * MINUTE - 1))).toBe(true);
+  expect(codesLive(pairing, at(25 * MINUTE))).toBe(false);
+  expect(codesLive(pairing, { ...at(0, 'boot-2'), wall: pairing.begun.wall + 25 * MINUTE })).toBe(false);
 });
 
 test('a code that was taken is remembered, and is not taken again after it was refused', () => {

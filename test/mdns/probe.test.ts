@@ -77,7 +77,7 @@ function run(link: Link, { waited = [] as number[], signal = new AbortController
       waited.push(delay);
     },
   };
-  const random = { token: () => '', uuid: () => '', fraction: () => 0.5 };
+  const random = { token: () => '', uuid: () => '', below: () => 0, fraction: () => 0.5 };
   return probe(link, OWN, { timers, random, signal });
 }
 

@@ -1,0 +1,121 @@
+import { backoffDelay } from '../core/backoff.ts';
+import type { LinkResult } from '../core/lan-service.ts';
+import { advance } from '../core/pairing.ts';
+import type { Link, LinkOutcome } from '../core/portal.ts';
+import type { PairingContext, PairingPortal } from './pairing-context.ts';
+import type { PairingProgress } from './pairing-progress.ts';
+import { within } from './within.ts';
+
+const BACKOFF = { base: 2000, cap: 30_000 };
+/** A person who opens a link waits no longer than this for the portal, in ms; with all around it, that is under 10 s. */
+const LONGEST_WAIT = 8000;
+/** Who opens a link so soon again means the same one: a second click, or a page that is sent twice; in ms. */
+const SAME_LINK = 5000;
+/** Whoever tries again sooner after the portal did not answer gets the same answer, in ms. */
+const SAME_FAILURE = 2000;
+
+/** How one pairing gets its links of the portal. */
+export class LinkRequests {
+  readonly #context: PairingContext;
+  readonly #progress: PairingProgress;
+  #underWay: Promise<LinkResult> | null = null;
+  /** The result that serves until then, on the boot clock in ms. */
+  #last: { readonly result: LinkResult; readonly until: number } | null = null;
+
+  constructor(context: PairingContext, progress: PairingProgress) {
+    this.#context = context;
+    this.#progress = progress;
+  }
+
+  /** Asks once. @param failures how often that has failed in a row. @returns whether the portal answered */
+  async ask(failures: number): Promise<boolean> {
+    const { signal, askedDelay } = this.#progress;
+    const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, this.#context.surroundings.random.fraction());
+    if (!(await this.#progress.pause(Math.max(backoff, askedDelay), signal))) return true;
+    return (await this.#request()).kind !== 'unreachable';
+  }
+
+  /**
+   * A fresh link for a person who opens the pairing: the portal's own may end long before the pairing does. All who come
+   * at the same time, or shortly after one another, get the same.
+   */
+  async open(): Promise<LinkResult> {
+    const { clock, timers } = this.#context.surroundings;
+    if (!this.#mayOpen) return { kind: 'over' };
+    if (this.#last !== null && clock.now().uptime < this.#last.until) return this.#last.result;
+    this.#underWay ??= this.#request().finally(() => {
+      this.#underWay = null;
+    });
+    let result: LinkResult = { kind: 'unreachable' };
+    const taken = this.#underWay.then((its) => {
+      result = its;
+    });
+    await within(taken, LONGEST_WAIT, timers);
+    return result;
+  }
+
+  /** A login came through the newest link, so that it can't serve once more. */
+  spend(): void {
+    this.#last = null;
+  }
+
+  get #mayOpen(): boolean {
+    const { stopping, timeLeft, pairing } = this.#progress;
+    return !stopping && timeLeft > 0 && (pairing.step.kind === 'asking' || pairing.step.kind === 'waiting');
+  }
+
+  async #request(): Promise<LinkResult> {
+    const progress = this.#progress;
+    const { signal } = progress;
+    const found = this.#context.portalOf(progress.pairing.portal);
+    if (found === undefined) {
+      await progress.move({ kind: 'failed', reason: 'misconfigured' });
+      return { kind: 'over' };
+    }
+    const outcome = await this.#outcome(found, signal);
+    if (signal.aborted) return { kind: 'over' };
+    progress.note(outcome.kind === 'unreachable' ? outcome : null);
+    switch (outcome.kind) {
+      case 'unreachable':
+        return this.#remember({ kind: 'unreachable' }, Math.max(SAME_FAILURE, outcome.retryAfter ?? 0));
+      case 'link':
+        if (!(await this.#take(outcome.link))) return { kind: 'over' };
+        return this.#remember({ kind: 'link', authorizeUrl: outcome.link.authorizeUrl }, SAME_LINK);
+      default:
+        progress.log('warn', 'pairing is not possible', { detail: outcome.detail });
+        await progress.move({
+          kind: 'failed',
+          reason: outcome.kind === 'rejected' ? 'portal_rejected' : 'foreign_origin',
+        });
+        return { kind: 'over' };
+    }
+  }
+
+  /** Where the portal will not have the redirect address, polling alone brings the code. */
+  async #outcome({ portal, redirectUrl }: PairingPortal, signal: AbortSignal): Promise<LinkOutcome> {
+    const address = redirectUrl(this.#progress.pairing.nonce);
+    const outcome = await portal.requestLink(address, signal);
+    if (outcome.kind !== 'rejected' || address === null || signal.aborted) return outcome;
+    this.#progress.log('info', 'portal refused the redirect address, polling only', { detail: outcome.detail });
+    return portal.requestLink(null, signal);
+  }
+
+  /**
+   * Writes a link down before anybody sees it: after a power cut it is the one that a person logs in through.
+   * @returns false where the pairing has moved on
+   */
+  async #take(link: Link): Promise<boolean> {
+    const before = this.#progress.pairing;
+    const next = advance(before, { kind: 'link', link });
+    if (next === before) return false;
+    await this.#progress.saveIfPossible(next);
+    if (this.#progress.pairing !== before) return false;
+    this.#progress.take(next);
+    return true;
+  }
+
+  #remember(result: LinkResult, ms: number): LinkResult {
+    this.#last = { result, until: this.#context.surroundings.clock.now().uptime + ms };
+    return result;
+  }
+}

@@ -1,0 +1,157 @@
+import { clockAtFault } from '../core/certificate-dates.ts';
+import { LONGEST_TIMER } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import { advance, type Pairing, type PairingEvent, timeLeft } from '../core/pairing.ts';
+import type { Unreachable } from '../core/portal.ts';
+import type { PairingContext } from './pairing-context.ts';
+
+/** Where a pairing stands while it is worked on: takes its steps, writes them down, and tells who watches. */
+export class PairingProgress {
+  readonly #context: PairingContext;
+  #pairing: Pairing;
+  /** The portal's last failure to answer, while it can't be reached. */
+  #trouble: Unreachable | null = null;
+  /** Ends the wait or the request under way whenever the pairing comes to another step. */
+  #step = new AbortController();
+  /** Ends the wait under way, and nothing else. */
+  #wait = new AbortController();
+  #writes: Promise<unknown> = Promise.resolve();
+  #stopping = false;
+  readonly #watchers = new Set<() => void>();
+
+  constructor(context: PairingContext, pairing: Pairing) {
+    this.#context = context;
+    this.#pairing = pairing;
+  }
+
+  get pairing(): Pairing {
+    return this.#pairing;
+  }
+
+  /** Aborted when the pairing comes to another step, or the hub stops. */
+  get signal(): AbortSignal {
+    return this.#step.signal;
+  }
+
+  /** The hub stops, and the pairing is to stay as it is. */
+  get stopping(): boolean {
+    return this.#stopping;
+  }
+
+  /** Milliseconds until the pairing expires. */
+  get timeLeft(): number {
+    return timeLeft(this.#pairing, this.#context.surroundings.clock.now());
+  }
+
+  /** Why there is no link or code just now, in words; null while the portal answers. */
+  get trouble(): string | null {
+    return this.#trouble === null ? null : this.#inWords(this.#trouble);
+  }
+
+  /** Milliseconds that the portal's last answer asked to wait. */
+  get askedDelay(): number {
+    return this.#trouble?.retryAfter ?? 0;
+  }
+
+  get #name(): string {
+    return this.#context.nameOf(this.#pairing.appliance);
+  }
+
+  stop(): void {
+    this.#stopping = true;
+    this.#step.abort();
+  }
+
+  /** The hub's clock was set: where the portal's certificate did not fit it, no wait goes on. */
+  clockSet(): void {
+    if (this.#trouble?.certificate === undefined) return;
+    this.#wait.abort();
+    this.#wait = new AbortController();
+  }
+
+  /** Calls `watcher` after every change, until the function it returns is called. */
+  watch(watcher: () => void): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  /** Takes a step without writing it down. */
+  take(next: Pairing): void {
+    const same = this.#pairing.step.kind === next.step.kind;
+    this.#pairing = next;
+    if (same) this.#tell();
+    else this.#changed();
+  }
+
+  /** Takes a step and writes it down. What can't be written now is found out anew after a restart. */
+  async move(event: PairingEvent): Promise<void> {
+    const next = advance(this.#pairing, event);
+    if (next === this.#pairing) return;
+    this.#pairing = next;
+    const { step } = next;
+    if (step.kind === 'ended' && step.result.kind === 'failed') {
+      this.log('info', 'pairing ended', { reason: step.result.reason });
+    }
+    await this.saveIfPossible(next);
+    this.#changed();
+  }
+
+  async saveIfPossible(pairing: Pairing): Promise<void> {
+    await this.save(pairing).catch((error: unknown) => {
+      this.log('error', 'store could not be written', { error: messageOf(error) });
+    });
+  }
+
+  /** Writes one after the other: sealing takes its time, and an older step must not come to lie over a newer one. */
+  save(pairing: Pairing): Promise<void> {
+    const write = this.#writes.then(() => this.#context.store.savePairing(pairing));
+    this.#writes = write.catch(() => undefined);
+    return write;
+  }
+
+  /**
+   * Waits on the boot clock, no longer than the pairing lasts.
+   * @param signal the {@link signal} of the step that the wait belongs to
+   * @returns whether the pairing is still where it was, and goes on
+   */
+  async pause(delay: number, signal: AbortSignal): Promise<boolean> {
+    const { clock, timers } = this.#context.surroundings;
+    const until = clock.now().uptime + Math.min(delay, this.timeLeft);
+    const ended = AbortSignal.any([signal, this.#wait.signal]);
+    for (let left = until - clock.now().uptime; left > 0 && !ended.aborted; left = until - clock.now().uptime) {
+      await timers.sleep(Math.min(left, LONGEST_TIMER), ended);
+    }
+    if (!signal.aborted && this.timeLeft <= 0) await this.move({ kind: 'deadline' });
+    return !signal.aborted && !this.#stopping;
+  }
+
+  /** Remembers whether the portal answers, and tells the log once when it stops doing so. */
+  note(trouble: Unreachable | null): void {
+    const before = this.#trouble;
+    this.#trouble = trouble;
+    if (before === null && trouble !== null) {
+      this.log('warn', 'portal out of reach while pairing', { detail: this.#inWords(trouble) });
+    }
+    if (before?.detail !== trouble?.detail) this.#tell();
+  }
+
+  log(level: 'info' | 'warn' | 'error', event: string, fields: Record<string, string | null | undefined> = {}): void {
+    this.#context.surroundings.log[level](event, { appliance: this.#name, ...fields });
+  }
+
+  #changed(): void {
+    this.#step.abort();
+    this.#step = new AbortController();
+    this.#tell();
+  }
+
+  #tell(): void {
+    for (const watcher of this.#watchers) watcher();
+  }
+
+  #inWords({ detail, certificate }: Unreachable): string {
+    const { surroundings, portalClock } = this.#context;
+    const fault = certificate && clockAtFault(certificate, surroundings.clock.now(), portalClock.confirmed);
+    return fault ?? detail;
+  }
+}
