@@ -98,8 +98,8 @@ describe('an appliance whose row makes no sense can prove nothing, and stops nob
     expect(await store.grants()).toEqual([{ grant, attempt: null }]);
     expect(store.recovered).toBeNull();
     expect(await store.changeAppliance(WALLBOX)).toBe(true);
-    expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
     expect(store.damagedAppliances.size).toBe(0);
+    expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
   });
 });
 
@@ -186,7 +186,9 @@ describe('a session', () => {
     await store.addAppliance(HEATER);
     await store.saveSession(sessionOf(HEATER, 'heater'));
     for (let i = 1; i <= MOST_SESSIONS + 3; i++) await store.saveSession(sessionOf(WALLBOX, `${i}`));
-    expect(await hashesOf(store)).toEqual(['hash-heater', 'hash-4', 'hash-5', 'hash-6', 'hash-7', 'hash-8']);
+    await store.saveSession(sessionOf(HEATER, 'another'));
+    const newest = ['hash-4', 'hash-5', 'hash-6', 'hash-7', 'hash-8'];
+    expect(await hashesOf(store)).toEqual(['hash-heater', ...newest, 'hash-another']);
   });
 
   test('ends with all of its appliance’s, with its grant, and with its appliance', async () => {

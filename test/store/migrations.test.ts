@@ -99,12 +99,15 @@ describe('a store of schema 1', () => {
     expect(versionOf(folder.path)).toBe(1);
   });
 
-  test('in which something is damaged is put together again all the same', async () => {
+  test.each([
+    ['pairings', { ...EXPECTED, pairings: [] }],
+    ['grants', { ...EXPECTED, grants: [], forgotten: 0 }],
+  ])('in which the %s are damaged is put together again all the same', async (table, expected) => {
     using folder = stateFolder();
     await writeSchema1(folder.path, OLD);
-    spoil(folder.path, 'pairings');
+    spoil(folder.path, table);
     using store = await openAsHub(folder.path);
-    expect(await contentOf(store)).toEqual({ ...EXPECTED, pairings: [] });
+    expect(await contentOf(store)).toEqual(expected);
     expect(store.recovered).toContain('was damaged');
   });
 
@@ -117,7 +120,7 @@ describe('a store of schema 1', () => {
     expect(await contentOf(store)).toMatchObject({ appliances: EXPECTED.appliances, grants: [{ grant: { doubt } }] });
   });
 
-  test('is served from memory where the disk has no room for the step, which is taken as soon as there is', async (ctx) => {
+  test('is served from memory where nothing can be written, and brought to the newest as soon as it can be', async (ctx) => {
     if (process.getuid?.() !== 0) ctx.skip('mounting a small disk needs root');
     using folder = stateFolder();
     const disk = join(folder.path, 'disk');
@@ -129,6 +132,13 @@ describe('a store of schema 1', () => {
     }
     try {
       await writeSchema1(disk, OLD);
+      execFileSync('mount', ['-o', 'remount,ro', disk]);
+      {
+        using store = await openAsHub(disk);
+        expect(store.unwritable).toMatch(/EROFS/);
+        expect(await contentOf(store)).toEqual(EXPECTED);
+      }
+      execFileSync('mount', ['-o', 'remount,rw', disk]);
       const filler = join(disk, 'filler');
       expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
       using store = await openAsHub(disk);

@@ -146,6 +146,7 @@ describe('a write of a grant names the generation it replaces', () => {
     expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { distrusted: null } });
     await store.distrust(WALLBOX.id, 3, at(9));
     await store.forgetGrant(WALLBOX.id, 3);
+    expect((await store.content()).grants.get(WALLBOX.id)).toMatchObject({ generation: 4, distrusted: null });
     await store.replaceGrant(next(5));
     expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { generation: 5, distrusted: null } });
   });
