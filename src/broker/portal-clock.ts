@@ -11,7 +11,7 @@ const WRONG = 300_000;
 export class PortalClock {
   readonly #surroundings: Pick<Surroundings, 'clock' | 'log'>;
   #confirmed: ConfirmedTime | null = null;
-  #whenConfirmed: () => void = () => undefined;
+  readonly #whenConfirmed: (() => void)[] = [];
 
   constructor(surroundings: Pick<Surroundings, 'clock' | 'log'>) {
     this.#surroundings = surroundings;
@@ -23,7 +23,7 @@ export class PortalClock {
 
   /** Calls `listener` once, when the true time becomes known. */
   whenConfirmed(listener: () => void): void {
-    this.#whenConfirmed = listener;
+    this.#whenConfirmed.push(listener);
   }
 
   /** @param portalTime ms since 1970, as an answer that has just come says; null where it does not */
@@ -45,6 +45,6 @@ export class PortalClock {
     const off = Math.round((at.wall - wall) / 1000);
     log.info('clock confirmed', { source, true_time: new Date(wall).toISOString(), hub_clock_ahead: off });
     if (Math.abs(at.wall - wall) > WRONG) log.warn('clock is wrong', { hub_clock_ahead: off });
-    this.#whenConfirmed();
+    for (const tell of this.#whenConfirmed) tell();
   }
 }

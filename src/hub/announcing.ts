@@ -10,7 +10,8 @@ export interface AnnouncingOptions {
   readonly instanceName: string;
   readonly id: string;
   readonly httpsPort: number;
-  readonly txt: Readonly<Record<string, string>>;
+  /** The TXT record's keys beside `txtvers` and `id`, as they are now. */
+  txt(): Readonly<Record<string, string>>;
   readonly timers: Timers;
   readonly random: Random;
   readonly log: Log;
@@ -41,7 +42,7 @@ export class Announcing implements AsyncDisposable {
     return this.#taken;
   }
 
-  /** Announces the hub at this address from now on, and nowhere else. */
+  /** Announces the hub, with what there is to say of it now, at this address from now on, and nowhere else. */
   moveTo(address: LanAddress | null): Promise<void> {
     this.#wanted = address?.loopback ? null : address;
     this.#cancelRetry();
@@ -56,7 +57,7 @@ export class Announcing implements AsyncDisposable {
   }
 
   async #follow(): Promise<void> {
-    const { log, timers, ...options } = this.#options;
+    const { log, timers, txt, ...options } = this.#options;
     const address = this.#wanted;
     try {
       if (address === null) {
@@ -64,10 +65,10 @@ export class Announcing implements AsyncDisposable {
         this.#announcement = null;
         await announcement?.[Symbol.asyncDispose]();
       } else if (this.#announcement !== null) {
-        await this.#announcement.update({ address });
+        await this.#announcement.update({ address, txt: txt() });
       } else {
         const onError = (error: unknown) => log.warn('announcing had an error', { error: messageOf(error) });
-        this.#announcement = await announce({ ...options, timers, address, onError });
+        this.#announcement = await announce({ ...options, txt: txt(), timers, address, onError });
         log.info('announced', { instance: this.#announcement.instanceName, address: address.address });
       }
       this.#taken = null;

@@ -53,6 +53,10 @@ const uuid = v.pipe(v.string(UUID), v.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a
 
 const BOOLEAN = 'true or false';
 const PATH = 'a path';
+const SECRET_FILE = "a path, or a systemd credential's name";
+const SCOPE = 'a text such as "Monitoring RemoteControl"';
+const PORTAL = 'the name of a table [portals.NAME]';
+const CLIENT_ID = 'a text of 1 to 100 of A-Z, a-z, 0-9 and "-._~"';
 const ADDRESS = '"auto", an IP address, or an interface\'s name';
 const REPLAY = '"soon" or "late"';
 const LIFETIME = 'a duration from "1m" to "24h"';
@@ -64,10 +68,21 @@ export const portalSchema = v.strictObject(
     base_url: origin,
     frontend_url: origin,
     client_id: uuid,
-    client_secret_file: text("a path, or a systemd credential's name"),
+    client_secret_file: text(SECRET_FILE),
     ca_file: v.optional(v.string(PATH), ''),
     replay: v.optional(v.picklist(['soon', 'late'], REPLAY), 'soon'),
     redirect: v.optional(redirect, 'auto'),
+  },
+  TABLE,
+);
+
+export const applianceSchema = v.strictObject(
+  {
+    scope: v.optional(v.string(SCOPE)),
+    portal: v.optional(text(PORTAL)),
+    client_id: v.optional(text(CLIENT_ID)),
+    secret_file: v.optional(text(SECRET_FILE)),
+    jwks_file: v.optional(text(PATH)),
   },
   TABLE,
 );
@@ -88,6 +103,8 @@ const lan = v.strictObject(
     address: v.optional(text(ADDRESS), 'auto'),
     listen: v.optional(listen, ['0.0.0.0', '::']),
     mdns: v.optional(v.boolean(BOOLEAN), true),
+    certificate_file: v.optional(text(PATH)),
+    key_file: v.optional(text("a path, or a systemd credential's name")),
   },
   TABLE,
 );
@@ -106,15 +123,17 @@ export const configurationSchema = v.strictObject({
   lan: v.optional(lan, {}),
   portals: v.optional(v.record(v.string(), portalSchema, TABLE), {}),
   pairing: v.optional(pairing, {}),
+  appliances: v.optional(v.record(v.string(), applianceSchema, TABLE), {}),
 });
 
 /** The keys that a section's table may have. */
 export function keysIn(section: string): object {
-  return { hub: hub.entries, lan: lan.entries, pairing: pairing.entries }[section] ?? portalSchema.entries;
+  const sections = { hub, lan, pairing, appliances: applianceSchema };
+  return Object.entries(sections).find(([name]) => name === section)?.[1].entries ?? portalSchema.entries;
 }
 
 /** Parts of the format that this version can't serve: better refused than read over. */
-export const NOT_YET: readonly string[] = ['appliances', 'notify', 'metrics', 'lan.certificate_file', 'lan.key_file'];
+export const NOT_YET: readonly string[] = ['notify', 'metrics'];
 
 function isPortalOrigin(value: string): boolean {
   const url = URL.parse(value);

@@ -9,8 +9,11 @@ import type { Replay } from '../core/refresh.ts';
 import type { Secret } from '../core/secret.ts';
 import { readBounded } from './bounded-file.ts';
 import { configurationSchema, keysIn, NOT_YET } from './configuration-schema.ts';
+import { type Declaration, readDeclarations } from './declarations.ts';
 import { overriding, type RawTable, withEnvironment } from './environment.ts';
+import { CertificateFault, type CertificateFiles, readOwnCertificate } from './own-certificate.ts';
 import { readSecret } from './secret-file.ts';
+import type { ShownLeaf } from './shown-leaf.ts';
 
 /** A portal, ready to be spoken to. */
 export interface PortalConfiguration {
@@ -39,9 +42,13 @@ export interface Configuration {
     readonly address: string;
     readonly listen: readonly string[];
     readonly mdns: boolean;
+    /** The user's own certificate, as it was when the configuration was read; null for the hub's own. */
+    readonly certificate: { readonly files: CertificateFiles; readonly leaf: ShownLeaf } | null;
   };
   /** The first is the default. */
   readonly portals: readonly PortalConfiguration[];
+  /** The appliances that are declared. */
+  readonly appliances: readonly Declaration[];
   readonly pairing: { readonly lifetime: number; readonly pollInterval: number; readonly onStart: boolean };
   /** systemd's `$CREDENTIALS_DIRECTORY`. */
   readonly credentials: string | undefined;
@@ -69,7 +76,7 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
   if (list !== undefined) throw invalid(list, 'found a list; allowed is a table');
   const parsed = v.safeParse(configurationSchema, raw);
   if (!parsed.success) throw invalid(...describe(parsed.issues[0]));
-  const { hub, lan, portals, pairing } = parsed.output;
+  const { hub, lan, portals, pairing, appliances } = parsed.output;
   if (lan.http_port === lan.https_port && lan.http_port !== 0)
     throw invalid('lan.http_port', `found ${lan.http_port}, which is lan.https_port too; allowed is another port`);
 
@@ -88,6 +95,9 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
       address: lan.address,
       listen: lan.listen,
       mdns: lan.mdns,
+      certificate: await ownCertificate(lan, directory, credentials).catch((error: CertificateFault) => {
+        throw invalid(`lan.${error.key}`, error.message);
+      }),
     },
     portals: await Promise.all(
       Object.entries(portals).map(async ([name, portal]) => ({
@@ -105,6 +115,12 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
         redirect: portal.redirect,
       })),
     ),
+    appliances: await readDeclarations(appliances, {
+      portals: Object.keys(portals),
+      directory,
+      credentials,
+      invalid,
+    }),
     pairing: { lifetime: pairing.lifetime, pollInterval: pairing.poll_interval, onStart: pairing.on_start },
     credentials,
   };
@@ -184,6 +200,20 @@ function defaultStateDirectory(env: NodeJS.ProcessEnv): string {
   return given ?? join(env['XDG_STATE_HOME'] || join(homedir(), '.local/state'), 'latchkey');
 }
 
+async function ownCertificate(
+  { certificate_file: certificate, key_file: key }: v.InferOutput<typeof configurationSchema>['lan'],
+  directory: string,
+  credentials: string | undefined,
+): Promise<Configuration['lan']['certificate']> {
+  if (certificate === undefined && key === undefined) return null;
+  if (key === undefined)
+    throw new CertificateFault('key_file', 'is missing, and is needed beside lan.certificate_file');
+  if (certificate === undefined)
+    throw new CertificateFault('certificate_file', 'is missing, and is needed beside lan.key_file');
+  const files = { certificate, key, directory, credentials };
+  return { files, leaf: await readOwnCertificate(files) };
+}
+
 async function readCa(file: string, directory: string): Promise<string[]> {
   if (file === '') return [];
   const path = resolve(directory, file);
@@ -202,15 +232,17 @@ function describe(issue: v.BaseIssue<unknown>): [key: string, what: string] {
   if (issue.received === 'undefined') return [key, 'is missing, and is needed'];
   return [
     key,
-    `found ${/\.client_(id|secret_file)$/.test(key) ? abbreviated(issue.input) : shown(issue)}; allowed is ${issue.message}`,
+    `found ${/\.(client_id|secret_file|client_secret_file)$/.test(key) ? abbreviated(issue.input) : shown(issue)}; allowed is ${issue.message}`,
   ];
 }
 
 /** The key of a list where a table belongs: valibot takes one for an object. */
 function listForTable(raw: RawTable): string | undefined {
-  const portals = Object.entries(raw['portals'] ?? {}).map(([name, value]) => [`portals.${name}`, value] as const);
+  const named = ['portals', 'appliances'].flatMap((section) =>
+    Object.entries(raw[section] ?? {}).map(([name, value]) => [`${section}.${name}`, value] as const),
+  );
   const sections = Object.entries(raw).filter(([key]) => key in configurationSchema.entries);
-  return [...sections, ...portals].find(([, value]) => Array.isArray(value))?.[0];
+  return [...sections, ...named].find(([, value]) => Array.isArray(value))?.[0];
 }
 
 /** What stood where a table belongs is not shown, and neither is a password in an address. */

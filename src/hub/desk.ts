@@ -1,4 +1,4 @@
-import type { Appliances, Credentials } from '../broker/appliances.ts';
+import { type Appliances, type Credentials, refuseDeclared } from '../broker/appliances.ts';
 import type { Grants } from '../broker/grants.ts';
 import type { HandOuts } from '../broker/hand-outs.ts';
 import type { Pairings } from '../broker/pairings.ts';
@@ -14,6 +14,7 @@ import type { SqliteStore } from '../store/sqlite-store.ts';
 import { backUp, restore } from './backups.ts';
 import type { Identity } from './identity.ts';
 import { followPairing } from './pairing-reports.ts';
+import type { Anchor } from './shown-leaf.ts';
 import { applianceStatus } from './status.ts';
 import { hubProblems, withStoreProblem } from './store-problems.ts';
 
@@ -22,6 +23,8 @@ export interface DeskContext {
   readonly surroundings: Surroundings;
   readonly started: Instant;
   readonly identity: Identity;
+  /** The certificate that appliances pin, as it is now. */
+  anchor(): Anchor;
   readonly appliances: Appliances;
   readonly grants: Grants;
   readonly pairings: Pairings;
@@ -37,42 +40,61 @@ export interface DeskContext {
   whereabouts(): Pick<HubStatus, 'name' | 'version' | 'address' | 'http_port' | 'https_port'>;
 }
 
+/** Registration is held open for so long at most, in seconds. */
+const LONGEST_OPEN = 86_400;
+/** An invite is good for so long at most, in seconds. */
+const LONGEST_INVITE = 30 * 86_400;
+
 /** Serves people at the hub: what the control socket and the installer's page offer. */
 export function openDesk(context: DeskContext): Administration {
-  const { appliances, grants, pairings, handOuts, identity, surroundings } = context;
+  const { appliances, grants, pairings, handOuts, identity, registrations, surroundings } = context;
   const { clock, log } = surroundings;
 
   const began = new Date(context.started.wall).toISOString().replace(/\.\d+Z$/, 'Z');
 
   function statusOf(appliance: Appliance): ApplianceStatus {
     const status = applianceStatus(appliance, grants, pairings, clock.now());
-    return withStoreProblem(status, context.store, began);
+    return withStoreProblem(status, appliance.id, context.store, began);
+  }
+
+  /** An endpoint's address on the home network. */
+  function endpoint(path: string): string {
+    const { address, https_port } = context.whereabouts();
+    const host = address === null ? `${identity.id}.local` : address.includes(':') ? `[${address}]` : address;
+    return `https://${host}:${https_port}${path}`;
   }
 
   function issued({ appliance, secret }: Credentials): IssuedCredentials {
-    const { address, https_port } = context.whereabouts();
-    const host = address === null ? `${identity.id}.local` : address.includes(':') ? `[${address}]` : address;
     return {
       name: appliance.name,
       clientId: appliance.clientId,
       clientSecret: secret,
-      tokenEndpoint: `https://${host}:${https_port}/oauth/token`,
-      caFingerprint: identity.fingerprint,
+      tokenEndpoint: endpoint('/oauth/token'),
+      caFingerprint: context.anchor().fingerprint,
     };
+  }
+
+  /** @throws Failure `not_allowed` where it waits to be approved */
+  function approved(appliance: Appliance): Appliance {
+    if (appliance.waitingSince === null) return appliance;
+    const { name } = appliance;
+    throw new Failure('not_allowed', `${name} is not approved yet: run "latchkey appliance approve ${name}" first`);
   }
 
   return {
     async status() {
-      const { id, fingerprint } = identity;
+      const { fingerprint } = context.anchor();
       const uptime = Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000);
       const problems = hubProblems(context.store, context.idTaken(), began);
       const wrong = problems.length === 0 ? {} : { problems };
+      const openFor = Math.ceil(registrations.openFor / 1000);
+      const open = openFor === 0 ? {} : { registration_open_for: openFor };
       return {
-        hub: { id, ...context.whereabouts(), ca_fingerprint: fingerprint, uptime, ...wrong },
+        hub: { id: identity.id, ...context.whereabouts(), ca_fingerprint: fingerprint, uptime, ...open, ...wrong },
         appliances: appliances.list().map(statusOf),
       };
     },
-    authority: () => ({ certificate: identity.authority.certificate, fingerprint: identity.fingerprint }),
+    authority: () => context.anchor(),
     async addAppliance(name, scope, portal) {
       const credentials = await appliances.add(name, scope, portal);
       log.info('appliance added', { appliance: name, portal: credentials.appliance.portal });
@@ -80,6 +102,7 @@ export function openDesk(context: DeskContext): Administration {
     },
     async removeAppliance(name) {
       const appliance = appliances.named(name);
+      refuseDeclared(appliance);
       await pairings.drop(appliance.id);
       await appliances.remove(appliance);
       grants.drop(appliance.id);
@@ -90,17 +113,32 @@ export function openDesk(context: DeskContext): Administration {
       log.info('secret rotated', { appliance: name });
       return issued(credentials);
     },
-    async approveAppliance() {
-      throw new Failure('not_allowed', 'not yet');
+    async approveAppliance(name) {
+      const appliance = await registrations.approve(appliances.named(name));
+      log.info('appliance approved', { appliance: name });
+      return statusOf(appliance);
     },
-    async invite() {
-      throw new Failure('not_allowed', 'not yet');
+    async invite(request) {
+      checkSeconds(request.ttl, 1, LONGEST_INVITE);
+      const { invite, token } = await registrations.invite(request);
+      log.info('invite made', { appliance: invite.name ?? undefined, expires_in: request.ttl });
+      return {
+        token,
+        name: invite.name,
+        scope: invite.scope,
+        expiresIn: request.ttl,
+        registrationEndpoint: endpoint('/oauth/register'),
+        caFingerprint: context.anchor().fingerprint,
+      };
     },
     async openRegistration(seconds) {
-      context.registrations.hold(seconds * 1000);
+      checkSeconds(seconds, 0, LONGEST_OPEN);
+      registrations.hold(seconds * 1000);
+      if (seconds > 0) log.warn('registration is open', { expires_in: seconds });
+      else log.info('registration is closed');
     },
     async pair(name) {
-      const run = await pairings.begin(appliances.named(name));
+      const run = await pairings.begin(approved(appliances.named(name)));
       log.info('pairing begun', { appliance: name });
       return run.pairing.id;
     },
@@ -145,4 +183,13 @@ export function openDesk(context: DeskContext): Administration {
       return { report, restart: context.restart };
     },
   };
+}
+
+/** @throws Failure `not_allowed` */
+function checkSeconds(seconds: number, least: number, most: number): void {
+  if (seconds >= least && seconds <= most) return;
+  throw new Failure(
+    'not_allowed',
+    `${seconds} s is not allowed: give ${least} to ${most} seconds (${most / 86_400} d)`,
+  );
 }

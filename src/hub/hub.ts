@@ -10,15 +10,12 @@ import { Scheduler } from '../broker/scheduler.ts';
 import { Sessions } from '../broker/sessions.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import type { Administration } from '../core/administration.ts';
-import { trueTime } from '../core/clock.ts';
-import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import { serveLan } from '../lan/server.ts';
 import { readLan, watchLan } from '../mdns/lan-watch.ts';
 import { openStore } from '../store/open-store.ts';
 import { jweSealing, KEY_BYTES } from '../store/sealing.ts';
 import { openStateDirectory, storeKey } from '../store/state-directory.ts';
-import { issueLeaf } from '../system/certificates.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
 import { ntpWatch } from '../system/ntp.ts';
 import { systemRandom } from '../system/random.ts';
@@ -30,7 +27,7 @@ import { openDesk } from './desk.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { hubNames, loadIdentity } from './identity.ts';
 import { lanService } from './lan-service.ts';
-import { watchLeafAge } from './leaf-age.ts';
+import { HubLeaf } from './leaf.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { connectPortals } from './portals.ts';
 import { spreadOf } from './spread.ts';
@@ -119,12 +116,26 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   for (const id of store.damagedAppliances) {
     log.error('appliance is damaged', { appliance: appliances.byId(id)?.name ?? id });
   }
+  const names = hubNames(identity.id);
+  const leaf = await HubLeaf.open({
+    surroundings,
+    scheduler,
+    portalClock,
+    identity,
+    names,
+    addresses: () => lan.current.addresses,
+    own: lanConfiguration.certificate,
+    onAnchor() {
+      if (lanConfiguration.mdns) void announcing.moveTo(lan.current.address);
+    },
+  });
   const handOuts = new HandOuts(grants, surroundings);
   const sessions = await Sessions.load(store, surroundings);
-  const registrations = await Registrations.load({ surroundings, store, appliances });
+  const registrations = await Registrations.load({ surroundings, store, appliances, scheduler });
   const service = lanService({
     surroundings,
     started,
+    caFingerprint: () => leaf.shown.anchor.fingerprint,
     appliances,
     grants,
     handOuts,
@@ -136,24 +147,16 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     ready: running.promise,
   });
 
-  const names = hubNames(identity.id);
-  const leafFor = (addresses: readonly string[]) =>
-    issueLeaf(identity.authority, {
-      names,
-      addresses: [...new Set(['127.0.0.1', '::1', ...addresses])],
-      now: trueTime(portalClock.confirmed, clock.now()) ?? clock.now().wall,
-    });
-  let leaf = await leafFor(lan.current.addresses);
   const lanServer = parts.use(
     await serveLan({
       service,
       hubName: name,
-      names,
+      names: () => leaf.names,
       listen: lanConfiguration.listen,
       httpPort: lanConfiguration.httpPort,
       httpsPort: lanConfiguration.httpsPort,
-      ca: identity.authority.certificate,
-      leaf,
+      ca: () => leaf.shown.anchor.certificate,
+      leaf: leaf.shown.pem,
       log,
       clock,
       timers,
@@ -161,26 +164,13 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   );
   ports.http = lanServer.httpPort;
   ports.https = lanServer.httpsPort;
-  async function renewLeaf(): Promise<void> {
-    try {
-      leaf = await leafFor(lan.current.addresses);
-      lanServer.renewLeaf(leaf);
-    } catch (error) {
-      log.error('certificate could not be issued', { error: messageOf(error) });
-    }
-  }
-  watchLeafAge({
-    scheduler,
-    clock,
-    confirmed: () => portalClock.confirmed,
-    notAfter: () => leaf.notAfter,
-    renew: renewLeaf,
-  });
+  leaf.serve(lanServer);
 
   const administration = openDesk({
     surroundings,
     started,
     identity,
+    anchor: () => leaf.shown.anchor,
     appliances,
     grants,
     pairings,
@@ -204,7 +194,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
       instanceName: name,
       id: identity.id,
       httpsPort: ports.https,
-      txt: { v: version(), http: String(ports.http), capk: identity.fingerprint },
+      txt: () => ({ v: version(), http: String(ports.http), capk: leaf.shown.anchor.fingerprint }),
       timers,
       random,
       log,
@@ -215,7 +205,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   async function followLan(): Promise<void> {
     const address = lan.current.address?.address ?? null;
     log.info('address changed', { address });
-    await renewLeaf();
+    await leaf.renew();
     if (lanConfiguration.mdns) await announcing.moveTo(lan.current.address);
   }
 

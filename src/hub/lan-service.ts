@@ -15,7 +15,8 @@ import { sha256 } from '../system/compare.ts';
 export interface LanServiceContext {
   readonly surroundings: Surroundings;
   readonly started: Instant;
-  readonly caFingerprint: string;
+  /** The pin of the certificate that appliances pin, as it is now. */
+  caFingerprint(): string;
   readonly appliances: Appliances;
   readonly grants: Grants;
   readonly handOuts: HandOuts;
@@ -39,7 +40,7 @@ export function lanService(context: LanServiceContext): LanService {
     trueTime: () => trueTime(portalClock.confirmed, clock.now()),
     startedAt: () => trueTime(portalClock.confirmed, context.started),
 
-    handOut: ({ id }, { scope, atLeast }) => handOuts.handOut(id, scope, atLeast),
+    handOut: ({ id }, { scope, ...wish }) => handOuts.handOut(id, scope, wish),
     async revoke({ id }, token) {
       if (!(await sessions.end(id, token))) await grants.distrust(id, token);
     },
@@ -52,7 +53,9 @@ export function lanService(context: LanServiceContext): LanService {
     openSession: ({ id }, deviceCode) => sessions.begin(id, sha256(deviceCode)),
     hasSession: ({ id }, refreshToken) => sessions.has(id, refreshToken),
 
-    caFingerprint: context.caFingerprint,
+    get caFingerprint() {
+      return context.caFingerprint();
+    },
     isInvite: (token) => registrations.isInvite(token),
     register: (introduction, token) => registrations.register(introduction, token),
 

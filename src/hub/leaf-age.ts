@@ -1,29 +1,37 @@
+import type { PortalClock } from '../broker/portal-clock.ts';
 import type { Scheduler } from '../broker/scheduler.ts';
-import { type Clock, type ConfirmedTime, trueTime } from '../core/clock.ts';
+import { type Clock, trueTime } from '../core/clock.ts';
 
 /** How often the age of the leaf is looked at, in ms. */
-const EVERY = 3_600_000;
-/** It is issued anew when it has less than this left, in ms. */
-const LEAST = 365 * 86_400_000;
+const EVERY = 60_000;
 
 /** What is needed to keep the leaf from ending. */
 export interface LeafAge {
   readonly scheduler: Pick<Scheduler, 'plan'>;
   readonly clock: Clock;
-  /** The true time, where something has told it: a leaf's age says nothing by a clock that may be wrong. */
-  readonly confirmed: () => ConfirmedTime | null;
+  /** Knows the true time, where something has told it: a leaf's age says nothing by a clock that may be wrong. */
+  readonly portalClock: Pick<PortalClock, 'confirmed' | 'whenConfirmed'>;
+  /** What shall be left of it at least, in ms. */
+  readonly least: number;
   /** When the leaf in use ends, in ms since 1970. */
   readonly notAfter: () => number;
-  readonly renew: () => Promise<void>;
+  /** Hears at every look that less is left, and how much, in ms: below 0 it has ended. */
+  readonly onShort: (left: number) => void;
 }
 
-/** Has the leaf issued anew in its last year, which only a hub comes to see that runs for long or was born with a wrong clock. */
-export function watchLeafAge({ scheduler, clock, confirmed, notAfter, renew }: LeafAge): void {
+/** Looks at the age of the leaf, from when the clock is confirmed: a hub may run for long, or be born with a wrong clock. */
+export function watchLeafAge({ scheduler, clock, portalClock, least, notAfter, onShort }: LeafAge): void {
   const look = () => {
-    const time = trueTime(confirmed(), clock.now());
-    if (time !== null && notAfter() - time < LEAST) void renew();
-    plan();
+    const time = trueTime(portalClock.confirmed, clock.now());
+    const left = time === null ? least : notAfter() - time;
+    if (left < least) onShort(left);
   };
-  const plan = () => scheduler.plan('the age of the leaf', clock.now().uptime + EVERY, look);
+  const plan = () =>
+    scheduler.plan('the age of the leaf', clock.now().uptime + EVERY, () => {
+      look();
+      plan();
+    });
+  portalClock.whenConfirmed(look);
+  look();
   plan();
 }

@@ -13,9 +13,24 @@ const LARGEST_SECRET = 65_536;
  * @throws Error in words that fit behind the key's name
  */
 export async function readSecret(file: string, directory: string, credentials: string | undefined): Promise<Secret> {
+  const { text, path } = await readGuarded(file, directory, credentials);
+  const value = text.replace(/\r?\n$/, '');
+  if (value === '' || value.includes('\n')) throw new Error(`${path} must hold the secret alone, on one line`);
+  return new Secret(value);
+}
+
+/**
+ * Reads a file that nobody else can read, or a systemd credential; of either, what it is called in messages.
+ * @throws Error in words that fit behind the key's name
+ */
+export async function readGuarded(
+  file: string,
+  directory: string,
+  credentials: string | undefined,
+): Promise<{ readonly text: string; readonly path: string }> {
   const credential = credentials === undefined || file.includes('/') ? null : join(credentials, file);
   const fromSystemd = credential === null ? null : await readBounded(credential, LARGEST_SECRET).catch(() => null);
-  if (fromSystemd !== null) return secretOf(fromSystemd, file);
+  if (fromSystemd !== null) return { text: fromSystemd, path: file };
   const path = resolve(directory, file);
   const found = await stat(path).catch(() => null);
   // Not by its name: who took the key for the secret itself has put that there.
@@ -28,11 +43,5 @@ export async function readSecret(file: string, directory: string, credentials: s
   const text = await readBounded(path, LARGEST_SECRET).catch((error: Error) => {
     throw new Error(`${path} can't be read (${error.message})`);
   });
-  return secretOf(text, path);
-}
-
-function secretOf(text: string, path: string): Secret {
-  const value = text.replace(/\r?\n$/, '');
-  if (value === '' || value.includes('\n')) throw new Error(`${path} must hold the secret alone, on one line`);
-  return new Secret(value);
+  return { text, path };
 }

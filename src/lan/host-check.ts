@@ -5,13 +5,28 @@ import { isIP } from 'node:net';
  * rebinding) and so have a browser at home send requests there; the name in `Host` gives it away. Addresses are
  * accepted, because behind NAT or a VPN the hub can't know all of its own.
  * @param host the `Host` header
- * @param names the hub's DNS names, in lower case
+ * @param names the hub's DNS names, in lower case; `*.` at the beginning of one stands for any label
  */
 export function isOwnHost(host: string | undefined, names: readonly string[]): boolean {
   if (host === undefined) return false;
   const name = /^(\[[0-9a-f:.]+\]|[^:]+)(:\d{1,5})?$/i.exec(host)?.[1]?.toLowerCase();
   if (name === undefined) return false;
-  return name.startsWith('[')
-    ? isIP(name.slice(1, -1)) === 6
-    : isIP(name) === 4 || names.includes(name.replace(/\.$/, ''));
+  return name.startsWith('[') ? isIP(name.slice(1, -1)) === 6 : isIP(name) === 4 || isAmong(name, names);
+}
+
+/**
+ * Whether a connection was meant for this hub: by the name in its TLS handshake (RFC 6066, 3), where it gave one. An
+ * address has no business there and says nothing.
+ * @param socket of a request; one without TLS has no such name
+ */
+export function isOwnServerName(socket: object, names: readonly string[]): boolean {
+  const name: unknown = 'servername' in socket ? socket.servername : undefined;
+  if (typeof name !== 'string' || name === '') return true;
+  return isIP(name) !== 0 || isAmong(name.toLowerCase(), names);
+}
+
+/** A name of the user's own certificate may begin with `*.`, which stands for one label (RFC 9525, 6.3). */
+function isAmong(name: string, names: readonly string[]): boolean {
+  const absolute = name.replace(/\.$/, '');
+  return names.includes(absolute) || names.includes(absolute.replace(/^[^.]+/, '*'));
 }

@@ -8,28 +8,23 @@ import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
 import { serveCallback } from './callback.ts';
-import { isOwnHost } from './host-check.ts';
+import { isOwnHost, isOwnServerName } from './host-check.ts';
 import { close, listen } from './listeners.ts';
 import { serveAuthorizationServer } from './oauth/authorization-server.ts';
 import { sendNotice } from './pages.ts';
 import { servePairPage } from './pair-page.ts';
-
-/** A certificate and its key, PEM. */
-interface LeafPem {
-  readonly certificate: string;
-  readonly key: string;
-}
+import { type LeafPem, SharedTls } from './tls.ts';
 
 export interface LanOptions {
   readonly service: LanService;
   readonly hubName: string;
-  /** The hub's DNS names, in lower case: requests for another name are refused. */
-  readonly names: readonly string[];
+  /** The hub's DNS names as they are now, in lower case: requests for another name are refused. */
+  names(): readonly string[];
   readonly listen: readonly string[];
   readonly httpPort: number;
   readonly httpsPort: number;
-  /** The CA's certificate, PEM. */
-  readonly ca: string;
+  /** The certificate that appliances pin, PEM, as it is now. */
+  ca(): string;
   readonly leaf: LeafPem;
   readonly log: Log;
   readonly clock: Clock;
@@ -41,8 +36,13 @@ export interface LanServer extends AsyncDisposable {
   /** The ports in use, where 0 was configured. */
   readonly httpPort: number;
   readonly httpsPort: number;
-  /** Serves new connections with another leaf; those that stand are left alone. */
+  /**
+   * Serves new connections with another leaf; those that stand are left alone.
+   * @throws Error where certificate and key are not fit for TLS
+   */
   renewLeaf(leaf: LeafPem): void;
+  /** Ends all TLS sessions that could be taken up again; connections that stand are left alone. */
+  rotateTicketKeys(): void;
 }
 
 /** Bounds for clients that are slow, or worse: ms, bytes. The two timeouts are looked at once an interval. */
@@ -53,7 +53,7 @@ const PATIENCE = {
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16 * 1024,
 };
-const TLS_PATIENCE = { ...PATIENCE, handshakeTimeout: 10_000, minVersion: 'TLSv1.2' } as const;
+const TLS_PATIENCE = { ...PATIENCE, handshakeTimeout: 10_000 };
 const MOST_CONNECTIONS = 1000;
 /** Requests of one connection that are worked on, or whose answers nobody reads, at a time. */
 const MOST_UNDER_WAY = 32;
@@ -66,13 +66,14 @@ const UNREADABLE = 'The request can not be read.';
 export async function serveLan(options: LanOptions): Promise<LanServer> {
   const { listen: addresses, leaf, timers } = options;
   const secure = await application(options, (app) => serveSecure(app, options));
-  const tls = { ...TLS_PATIENCE, cert: leaf.certificate, key: leaf.key };
+  const tls = new SharedTls(leaf);
   const https = await listen(
-    () => guarded(createSecureServer(tls, secure), timers),
+    () => guarded(createSecureServer({ ...TLS_PATIENCE, ...tls.options }, secure), timers),
     addresses,
     options.httpsPort,
     'lan.https_port',
   );
+  tls.lead(https.servers);
   try {
     const plain = await application(options, (app) => servePlain(app, options, https.port));
     const http = await listen(
@@ -84,9 +85,8 @@ export async function serveLan(options: LanOptions): Promise<LanServer> {
     return {
       httpPort: http.port,
       httpsPort: https.port,
-      renewLeaf({ certificate, key }) {
-        for (const server of https.servers) server.setSecureContext({ minVersion: 'TLSv1.2', cert: certificate, key });
-      },
+      renewLeaf: (renewed) => tls.renewLeaf(renewed),
+      rotateTicketKeys: () => tls.rotateTicketKeys(),
       async [Symbol.asyncDispose]() {
         await close([...http.servers, ...https.servers], timers);
       },
@@ -114,7 +114,7 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
     if (hosts.length > 1 || raw.url?.startsWith('/') !== true) {
       return reply.code(400).type('text/plain; charset=utf-8').send(UNREADABLE);
     }
-    if (isOwnHost(headers.host, names)) return;
+    if (isOwnHost(headers.host, names()) && isOwnServerName(raw.socket, names())) return;
     return reply
       .code(421)
       .type('text/plain; charset=utf-8')
@@ -139,7 +139,7 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
       text: 'Check the address.',
     });
   });
-  app.get('/ca.pem', async (_request, reply) => reply.type('application/x-pem-file').send(ca));
+  app.get('/ca.pem', async (_request, reply) => reply.type('application/x-pem-file').send(ca()));
   routes(app);
   await app.ready();
   return app.routing;

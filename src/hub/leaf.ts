@@ -1,0 +1,154 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { PortalClock } from '../broker/portal-clock.ts';
+import type { Scheduler } from '../broker/scheduler.ts';
+import type { Surroundings } from '../broker/surroundings.ts';
+import { trueTime } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import type { LanServer } from '../lan/server.ts';
+import { issueLeaf } from '../system/certificates.ts';
+import type { Identity } from './identity.ts';
+import { watchLeafAge } from './leaf-age.ts';
+import { type CertificateFiles, readOwnCertificate } from './own-certificate.ts';
+import type { ShownLeaf } from './shown-leaf.ts';
+
+/** What a {@link HubLeaf} is made from. */
+export interface LeafContext {
+  readonly surroundings: Pick<Surroundings, 'clock' | 'log'>;
+  readonly scheduler: Pick<Scheduler, 'plan'>;
+  readonly portalClock: PortalClock;
+  readonly identity: Identity;
+  /** The hub's own DNS names. */
+  readonly names: readonly string[];
+  /** The LAN addresses as they are now. */
+  addresses(): readonly string[];
+  /** Hears that the anchor is another one. */
+  onAnchor(): void;
+  /** The user's own certificate in place of one that the hub issues; null for none. */
+  readonly own: { readonly files: CertificateFiles; readonly leaf: ShownLeaf } | null;
+}
+
+type Server = Pick<LanServer, 'renewLeaf' | 'rotateTicketKeys'>;
+
+/** How often it is looked whether the user's own certificate was renewed, in ms. */
+const LOOK = 60_000;
+/** One that the hub issues is issued anew when it has less than this left, in ms. */
+const ISSUED_LEAST = 365 * 86_400_000;
+/** Of the user's own is told, once a day, when it has less than this left, in ms. */
+const OWN_LEAST = 14 * 86_400_000;
+const DAY = 86_400_000;
+/** How long the keys of TLS session tickets are in use, in ms. */
+const TICKET_KEYS_LIFE = DAY;
+
+/** The certificate that the hub shows on the home network: one that its own CA issued, or the user's own. */
+export class HubLeaf {
+  readonly #context: LeafContext;
+  #shown: ShownLeaf;
+  #server: Server | null = null;
+  /** What was wrong with the user's files when they were read last. */
+  #fault = '';
+  /** When the log was told that the user's certificate ends, on the boot clock. */
+  #warned = Number.NEGATIVE_INFINITY;
+
+  private constructor(context: LeafContext, shown: ShownLeaf) {
+    this.#context = context;
+    this.#shown = shown;
+  }
+
+  static async open(context: LeafContext): Promise<HubLeaf> {
+    return new HubLeaf(context, context.own?.leaf ?? (await issue(context)));
+  }
+
+  get shown(): ShownLeaf {
+    return this.#shown;
+  }
+
+  /** The DNS names that the hub answers to. */
+  get names(): readonly string[] {
+    return [...this.#context.names, ...this.#shown.names];
+  }
+
+  /** Has a server show what is good at the time, from now on. */
+  serve(server: Server): void {
+    const { scheduler, surroundings, portalClock, own } = this.#context;
+    const { clock } = surroundings;
+    this.#server = server;
+    const every = (ms: number, what: string, run: () => void) => {
+      const plan = () =>
+        scheduler.plan(what, clock.now().uptime + ms, () => {
+          run();
+          plan();
+        });
+      plan();
+    };
+    every(TICKET_KEYS_LIFE, 'the keys of TLS session tickets', () => server.rotateTicketKeys());
+    if (own !== null) every(LOOK, 'the files of the certificate', () => void this.#takeOver(own.files));
+    watchLeafAge({
+      scheduler,
+      clock,
+      portalClock,
+      least: own === null ? ISSUED_LEAST : OWN_LEAST,
+      notAfter: () => this.#shown.notAfter,
+      onShort: (left) => (own === null ? void this.renew() : this.#warn(left)),
+    });
+  }
+
+  /** Issues it anew, as for addresses that have changed. Of the user's own there is nothing to issue. */
+  async renew(): Promise<void> {
+    const { own, surroundings } = this.#context;
+    if (own !== null) return;
+    try {
+      this.#show(await issue(this.#context));
+    } catch (error) {
+      surroundings.log.error('certificate could not be issued', { error: messageOf(error) });
+    }
+  }
+
+  async #takeOver(files: CertificateFiles): Promise<void> {
+    const { log } = this.#context.surroundings;
+    try {
+      const found = await readOwnCertificate(files);
+      this.#fault = '';
+      if (isDeepStrictEqual(found, this.#shown)) return;
+      const before = this.#shown.anchor.fingerprint;
+      this.#show(found);
+      this.#warned = Number.NEGATIVE_INFINITY;
+      log.info('certificate renewed', { ends: new Date(found.notAfter).toISOString() });
+      const { fingerprint } = found.anchor;
+      if (fingerprint === before) return;
+      log.warn('certificate has another anchor: appliances must pin it', { fingerprint });
+      this.#context.onAnchor();
+    } catch (error) {
+      const fault = messageOf(error);
+      // Once for each: the files are read every minute.
+      if (fault !== this.#fault) log.warn('certificate on disk is no good, the old one stays', { error: fault });
+      this.#fault = fault;
+    }
+  }
+
+  #warn(left: number): void {
+    const { clock, log } = this.#context.surroundings;
+    const now = clock.now().uptime;
+    if (now - this.#warned < DAY) return;
+    this.#warned = now;
+    const ends = new Date(this.#shown.notAfter).toISOString();
+    if (left > 0) log.warn('certificate ends soon', { ends, days: Math.floor(left / DAY) });
+    else log.error('certificate has expired', { ends });
+  }
+
+  #show(shown: ShownLeaf): void {
+    this.#server?.renewLeaf(shown.pem);
+    this.#shown = shown;
+  }
+}
+
+async function issue({ identity, names, addresses, portalClock, surroundings }: LeafContext): Promise<ShownLeaf> {
+  const now = surroundings.clock.now();
+  const { authority, fingerprint } = identity;
+  const { certificate, key, notAfter } = await issueLeaf(authority, {
+    names,
+    addresses: [...new Set(['127.0.0.1', '::1', ...addresses()])],
+    now: trueTime(portalClock.confirmed, now) ?? now.wall,
+  });
+  const anchor = { certificate: authority.certificate, fingerprint };
+  return { pem: { certificate, key }, names, anchor, notAfter };
+}
