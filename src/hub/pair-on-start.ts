@@ -6,14 +6,15 @@ import type { Log } from '../core/log.ts';
 
 /**
  * Starts a pairing for every appliance that has neither a grant nor an open pairing, and puts the authorize URL into
- * the log: the way in for a hub that has no command line.
+ * the log: the way in for a hub that has no command line. One that waits to be approved gets none, and one that has a
+ * device flow of its own under way shows its link by itself.
  */
 export async function pairOnStart(appliances: Appliances, grants: Grants, pairings: Pairings, log: Log): Promise<void> {
   for (const appliance of appliances.list()) {
-    if (grants.get(appliance.id) !== undefined) continue;
-    const open = pairings.ofAppliance(appliance.id);
-    const isOpen = open !== undefined && open.pairing.step.kind !== 'ended';
-    const run = isOpen ? open : await pairings.begin(appliance).catch((error: unknown) => messageOf(error));
+    if (grants.get(appliance.id) !== undefined || appliance.waitingSince !== null) continue;
+    const last = pairings.ofAppliance(appliance.id);
+    if (last?.open && last.pairing.device !== null) continue;
+    const run = last?.open ? last : await pairings.begin(appliance).catch((error: unknown) => messageOf(error));
     if (typeof run === 'string') {
       log.warn('pairing could not be begun', { appliance: appliance.name, error: run });
       continue;

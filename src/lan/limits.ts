@@ -34,8 +34,17 @@ export class AddressLimit {
     this.#surroundings = surroundings;
   }
 
-  /** @param address of the peer, as the socket has it */
+  /** Counts that it happens. @param address of the peer, as the socket has it */
   take(address: string): Allowed {
+    return this.#allowed(address, 1);
+  }
+
+  /** Counts nothing: whether {@link take} would allow it. */
+  look(address: string): Allowed {
+    return this.#allowed(address, 0);
+  }
+
+  #allowed(address: string, count: 0 | 1): Allowed {
     const { clock } = this.#surroundings;
     const now = clock.now().uptime;
     const device = deviceOf(address);
@@ -45,7 +54,7 @@ export class AddressLimit {
       bucket.refused = 0;
     }
     if (bucket.left >= 1) {
-      bucket.left -= 1;
+      bucket.left -= count;
       return { ok: true };
     }
     this.#tell(bucket, device, now);

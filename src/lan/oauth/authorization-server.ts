@@ -28,7 +28,7 @@ export function serveAuthorizationServer(
   );
   serveMetadata(app);
   serveToken(app, service, gate);
-  serveDeviceAuthorization(app, service, gate, surroundings);
+  serveDeviceAuthorization(app, service, gate);
   serveRegistration(app, service, surroundings);
   serveRevocation(app, service, gate);
 }

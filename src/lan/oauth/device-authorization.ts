@@ -1,12 +1,50 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
-import type { LimitSurroundings } from '../limits.ts';
-import type { FormGate } from './form-endpoint.ts';
+import { noStore, sendError } from './errors.ts';
+import { type ClientRequest, type FormGate, serveForm } from './form-endpoint.ts';
+
+/** Seconds after which an appliance may ask again where the hub can't write its store. */
+const RETRY_UNWRITABLE = 60;
 
 /** The device authorization endpoint (RFC 8628, 3.1). */
-export function serveDeviceAuthorization(
-  _app: FastifyInstance,
-  _service: LanService,
-  _gate: FormGate,
-  _surroundings: LimitSurroundings,
-): void {}
+export function serveDeviceAuthorization(app: FastifyInstance, service: LanService, gate: FormGate): void {
+  serveForm(app, '/oauth/device_authorization', gate, (request) => authorization(service, request));
+}
+
+async function authorization(
+  service: LanService,
+  { appliance, form, request, reply }: ClientRequest,
+): Promise<FastifyReply> {
+  const outcome = await service.beginDeviceFlow(appliance, form.get('scope') ?? null).catch(unwritable);
+  if (outcome === null) {
+    reply.header('retry-after', RETRY_UNWRITABLE);
+    return sendError(reply, 'temporarily_unavailable', 'the hub can not write its store just now');
+  }
+  switch (outcome.kind) {
+    case 'begun': {
+      const { deviceCode, userCode, expiresIn, interval } = outcome.authorization;
+      const page = `https://${request.host}/pair`;
+      return noStore(reply).send({
+        device_code: deviceCode.reveal(),
+        user_code: userCode,
+        verification_uri: page,
+        verification_uri_complete: `${page}?user_code=${userCode}`,
+        expires_in: expiresIn,
+        interval,
+      });
+    }
+    case 'other_scope': {
+      const has = outcome.scope === null ? 'no scope: leave scope out' : `the scope ${outcome.scope}`;
+      return sendError(reply, 'invalid_scope', `${appliance.name} is registered with ${has}`);
+    }
+    case 'unavailable':
+      reply.header('retry-after', outcome.retryAfter);
+      return sendError(reply, 'temporarily_unavailable', 'too many pairings are begun', {}, 429);
+  }
+}
+
+function unwritable(error: unknown): null {
+  if (error instanceof Failure && error.code === 'store_unwritable') return null;
+  throw error;
+}

@@ -1,12 +1,26 @@
 import type { FastifyInstance } from 'fastify';
+import { ASSERTION_ALGORITHMS } from './client-assertion.ts';
+import { DEVICE_CODE_GRANT } from './schemas.ts';
+
+/** What the token endpoint gives tokens for. */
+export const GRANT_TYPES = ['client_credentials', 'refresh_token', DEVICE_CODE_GRANT] as const;
+
+/** How an appliance may say who it is, at every endpoint that asks. */
+const AUTHENTICATION = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const;
 
 /** RFC 8414. The issuer is the address that was asked: its Host has been checked by now. */
 export function serveMetadata(app: FastifyInstance): void {
-  app.get('/.well-known/oauth-authorization-server', async ({ host }) => ({
+  app.get('/.well-known/oauth-authorization-server', { exposeHeadRoute: true }, async ({ host }) => ({
     issuer: `https://${host}`,
     token_endpoint: `https://${host}/oauth/token`,
-    grant_types_supported: ['client_credentials'],
+    device_authorization_endpoint: `https://${host}/oauth/device_authorization`,
+    registration_endpoint: `https://${host}/oauth/register`,
+    revocation_endpoint: `https://${host}/oauth/revoke`,
+    grant_types_supported: GRANT_TYPES,
     response_types_supported: [],
-    token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+    token_endpoint_auth_methods_supported: AUTHENTICATION,
+    token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
+    revocation_endpoint_auth_methods_supported: AUTHENTICATION,
+    revocation_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
   }));
 }
