@@ -150,7 +150,7 @@ export class Appliances {
 
   /** @throws Failure `appliance_declared`, or as the store */
   async remove(appliance: Appliance): Promise<void> {
-    refuseDeclared(appliance, 'take it out there');
+    refuseDeclared(appliance);
     await this.#store.removeAppliance(appliance.id);
     this.#forget(appliance.id);
   }
@@ -205,7 +205,8 @@ export function existsAlready(name: string): Failure {
   );
 }
 
-function refuseDeclared({ origin, name }: Appliance, instead: string): void {
+/** @throws Failure `appliance_declared` where only the configuration can take an appliance away, or change it */
+export function refuseDeclared({ origin, name }: Appliance, instead = 'take it out there'): void {
   if (origin !== 'declared') return;
   throw new Failure(
     'appliance_declared',

@@ -211,9 +211,9 @@ export class Registrations {
   #planExpiry(least = 0): void {
     const { scheduler } = this.#context;
     const left = this.#waiting().map((each) => each.left);
-    if (left.length === 0) return scheduler.cancel(KEY);
     const next = Math.max(least, Math.min(3_600_000, ...left));
-    scheduler.plan(KEY, this.#now().uptime + next, () => void this.#removeExpired());
+    if (left.length === 0) scheduler.cancel(KEY);
+    else scheduler.plan(KEY, this.#now().uptime + next, () => void this.#removeExpired());
   }
 
   async #removeExpired(): Promise<void> {

@@ -49,5 +49,6 @@ export async function startTestPortal(
   const { clientId, clientSecret, baseUrl, frontendUrl } = emulator;
   log.info('emulator started', { base_url: baseUrl, frontend_url: frontendUrl });
   const portals = [emulatedPortal(emulator, { name: 'emulator', clientId, clientSecret })];
-  return { changed: { ...configuration, stateDirectory, portals }, emulator, user };
+  const appliances = configuration.appliances.map((declared) => ({ ...declared, portal: null }));
+  return { changed: { ...configuration, stateDirectory, portals, appliances }, emulator, user };
 }

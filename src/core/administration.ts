@@ -49,6 +49,8 @@ export interface ApplianceStatus {
   readonly authorize_url?: string;
   /** It has introduced itself, and can do nothing until an installer approves it; left out where it need not wait. */
   readonly waiting_for_approval?: { readonly since: string; readonly software_id: string | null };
+  /** Nobody can ask for its tokens: it is declared no longer, or its credentials were damaged; left out where it has some. */
+  readonly without_credentials?: true;
   /** The scope that the configuration asks for by now, where the grant was asked for another: it is to be paired again. */
   readonly wanted_scope?: string | null;
 }
@@ -133,7 +135,7 @@ export interface Administration {
   approveAppliance(name: string): Promise<ApplianceStatus>;
   /** Makes an initial access token. @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed` */
   invite(request: InviteRequest): Promise<IssuedInvite>;
-  /** Lets any appliance introduce itself for so many seconds; 0 ends that. */
+  /** Lets any appliance introduce itself for so many seconds; 0 ends that. @throws Failure `not_allowed` */
   openRegistration(seconds: number): Promise<void>;
   /** Starts a pairing. @returns its id, to follow it by. @throws Failure `not_allowed` where too many are open */
   pair(name: string): Promise<string>;

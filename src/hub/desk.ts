@@ -53,7 +53,9 @@ export function openDesk(context: DeskContext): Administration {
   const began = new Date(context.started.wall).toISOString().replace(/\.\d+Z$/, 'Z');
 
   function statusOf(appliance: Appliance): ApplianceStatus {
-    const status = applianceStatus(appliance, grants, pairings, clock.now());
+    const status = applianceStatus(appliance, grants, pairings, clock.now(), (userCode) =>
+      endpoint(`/pair?user_code=${userCode}`),
+    );
     return withStoreProblem(status, appliance.id, context.store, began);
   }
 
@@ -106,6 +108,7 @@ export function openDesk(context: DeskContext): Administration {
       await pairings.drop(appliance.id);
       await appliances.remove(appliance);
       grants.drop(appliance.id);
+      await context.sessions.endAll(appliance.id);
       log.info('appliance removed', { appliance: name });
     },
     async rotateSecret(name) {

@@ -1,4 +1,4 @@
-import { portalSchema } from './configuration-schema.ts';
+import { applianceSchema, portalSchema } from './configuration-schema.ts';
 
 /** A configuration as TOML gives it. */
 export type RawTable = Record<string, unknown>;
@@ -9,7 +9,8 @@ const NUMBERS: readonly string[] = ['lan.http_port', 'lan.https_port'];
 
 /**
  * Puts the environment's overrides into a configuration: `LATCHKEY_LAN_HTTPS_PORT` is `lan.https_port`,
- * `LATCHKEY_PORTALS_HOME_BASE_URL` is `portals.home.base_url`. Numbers, booleans and comma-separated lists are taken
+ * `LATCHKEY_PORTALS_HOME_BASE_URL` is `portals.home.base_url`, `LATCHKEY_APPLIANCES_HEAT_PUMP_SCOPE` is
+ * `appliances.heat-pump.scope`. Numbers, booleans and comma-separated lists are taken
  * where the key wants one.
  */
 export function withEnvironment(raw: RawTable, env: NodeJS.ProcessEnv): RawTable {
@@ -37,10 +38,18 @@ export function overriding(key: string, env: NodeJS.ProcessEnv): string | undefi
 function keyOf(variable: string): string[] | null {
   const name = variable.startsWith('LATCHKEY_') ? variable.slice('LATCHKEY_'.length).toLowerCase() : '';
   for (const section of SECTIONS) if (name.startsWith(`${section}_`)) return [section, name.slice(section.length + 1)];
-  if (!name.startsWith('portals_')) return null;
-  const rest = name.slice('portals_'.length);
-  const key = Object.keys(portalSchema.entries).find((candidate) => rest.endsWith(`_${candidate}`));
-  return key === undefined ? ['portals', rest] : ['portals', rest.slice(0, -key.length - 1), key];
+  if (name.startsWith('portals_')) return ['portals', ...namedKey(name.slice('portals_'.length), portalSchema.entries)];
+  if (!name.startsWith('appliances_')) return null;
+  const [appliance = '', ...key] = namedKey(name.slice('appliances_'.length), applianceSchema.entries);
+  // An appliance's name has no "_", and a variable's has no "-".
+  return ['appliances', appliance.replaceAll('_', '-'), ...key];
+}
+
+/** The name of a table and the key in it; the longest key where several would do. */
+function namedKey(rest: string, keys: object): string[] {
+  const fitting = Object.keys(keys).filter((candidate) => rest.endsWith(`_${candidate}`));
+  const [key] = fitting.sort((a, b) => b.length - a.length);
+  return key === undefined ? [rest] : [rest.slice(0, -key.length - 1), key];
 }
 
 function interpreted(path: string[], value: string): unknown {

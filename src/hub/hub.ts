@@ -23,6 +23,7 @@ import { version } from '../system/version.ts';
 import { Announcing } from './announcing.ts';
 import type { Configuration } from './configuration.ts';
 import { openControlSocket } from './control-socket.ts';
+import { declareAppliances, warnOfScopes } from './declared.ts';
 import { openDesk } from './desk.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { hubNames, loadIdentity } from './identity.ts';
@@ -84,6 +85,8 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   );
 
   const appliances = await Appliances.load(store, random, [...portals.names]);
+  const { appliances: declarations, file } = configuration;
+  const moved = await declareAppliances(declarations, { file, appliances, store, random, log });
   const scheduler = parts.use(new Scheduler({ clock, timers }));
   const portalClock = new PortalClock(surroundings);
   const grants = parts.use(
@@ -112,6 +115,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     }),
   );
   await grants.load();
+  warnOfScopes(appliances, grants, log);
   for (const id of store.damagedGrants) log.error('grant is damaged', { appliance: appliances.byId(id)?.name ?? id });
   for (const id of store.damagedAppliances) {
     log.error('appliance is damaged', { appliance: appliances.byId(id)?.name ?? id });
@@ -210,6 +214,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   }
 
   await pairings.load();
+  for (const id of moved) await pairings.end(id, 'cancelled');
   running.resolve();
   const housekeeping = parts.use(new Housekeeping(store, surroundings, () => restarting.resolve()));
   parts.use(

@@ -1,20 +1,25 @@
 import type { Appliances } from '../broker/appliances.ts';
 import type { Grants } from '../broker/grants.ts';
 import type { Pairings } from '../broker/pairings.ts';
+import { sameScope } from '../core/appliance.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
+import { wantsAnotherScope } from './status.ts';
 
 /**
- * Starts a pairing for every appliance that has neither a grant nor an open pairing, and puts the authorize URL into
- * the log: the way in for a hub that has no command line. One that waits to be approved gets none, and one that has a
+ * Starts a pairing for every appliance that has no open one, and no grant, or a grant for another scope than it is declared
+ * with by now, and puts the authorize URL into the log: the way in for a hub that has no command line. One that waits to be approved gets none, and one that has a
  * device flow of its own under way shows its link by itself.
  */
 export async function pairOnStart(appliances: Appliances, grants: Grants, pairings: Pairings, log: Log): Promise<void> {
   for (const appliance of appliances.list()) {
-    if (grants.get(appliance.id) !== undefined || appliance.waitingSince !== null) continue;
+    const grant = grants.get(appliance.id)?.grant;
+    const isPaired = grant !== undefined && !wantsAnotherScope(appliance, grant);
+    if (isPaired || appliance.waitingSince !== null) continue;
     const last = pairings.ofAppliance(appliance.id);
     if (last?.open && last.pairing.device !== null) continue;
-    const run = last?.open ? last : await pairings.begin(appliance).catch((error: unknown) => messageOf(error));
+    const goesOn = last?.open && sameScope(last.pairing.scope, appliance.scope);
+    const run = goesOn ? last : await pairings.begin(appliance).catch((error: unknown) => messageOf(error));
     if (typeof run === 'string') {
       log.warn('pairing could not be begun', { appliance: appliance.name, error: run });
       continue;

@@ -1,36 +1,72 @@
-import type { Grants, HeldGrant } from '../broker/grants.ts';
+import type { Grants } from '../broker/grants.ts';
+import type { HeldGrant } from '../broker/held-grant.ts';
 import type { Pairings } from '../broker/pairings.ts';
 import type { ApplianceState, ApplianceStatus } from '../core/administration.ts';
-import type { Appliance } from '../core/appliance.ts';
+import { type Appliance, sameScope } from '../core/appliance.ts';
 import type { Instant } from '../core/clock.ts';
+import type { Grant } from '../core/grant.ts';
+import type { Pairing } from '../core/pairing.ts';
 import type { Problem } from '../core/problem.ts';
 
-/** What `status` says of an appliance. */
+/**
+ * What `status` says of an appliance.
+ * @param pairPage the address of the hub's own page for a user code
+ */
 export function applianceStatus(
   appliance: Appliance,
   grants: Grants,
   pairings: Pairings,
   now: Instant,
+  pairPage: (userCode: string) => string,
 ): ApplianceStatus {
   const held = grants.get(appliance.id);
   const run = pairings.ofAppliance(appliance.id);
-  const step = run?.pairing.step;
-  const pairing = step !== undefined && step.kind !== 'ended';
-  const remaining = held === undefined ? null : grants.remaining(held);
-  const due = held === undefined ? null : grants.dueAt(held);
-  const problem = held === undefined ? null : problemOf(held, remaining, due, ago(now, now.uptime - grants.since), now);
+  const remaining = held === undefined ? null : grants.times.remaining(held);
+  const due = held === undefined ? null : grants.times.dueAt(held);
+  const started = ago(now, now.uptime - grants.times.since);
+  const problem = held === undefined ? null : problemOf(held, remaining, due, started, now);
   return {
     name: appliance.name,
     client_id: appliance.clientId,
-    state: held === undefined ? (pairing ? 'pairing' : 'unpaired') : stateOf(held, problem),
+    state: held === undefined ? (run?.open ? 'pairing' : 'unpaired') : stateOf(held, problem),
     scope: held === undefined ? appliance.scope : held.grant.scope,
     expires_in: remaining === null ? null : Math.floor(remaining / 1000),
     refresh_in: due === null ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
     last_refresh: held === undefined ? null : instant(held.grant.portalTime ?? held.grant.obtained.wall),
     problem: problem && { code: problem.code, message: problem.message, since: instant(problem.since.wall) },
     portal: appliance.portal,
-    ...(step?.kind === 'waiting' ? { authorize_url: step.link.authorizeUrl } : {}),
+    ...registrationOf(appliance),
+    ...(appliance.credentials.kind === 'none' ? { without_credentials: true } : {}),
+    ...(wantsAnotherScope(appliance, held?.grant) ? { wanted_scope: appliance.scope } : {}),
+    ...(run === undefined ? {} : loginOf(run.pairing, pairPage)),
   };
+}
+
+/** Where a person may log in. The portal's own link for a device flow is made when the hub's page is opened. */
+function loginOf(
+  { step, device }: Pairing,
+  pairPage: (userCode: string) => string,
+): Pick<ApplianceStatus, 'authorize_url'> {
+  if (device !== null && step.kind === 'asking') return { authorize_url: pairPage(device.userCode) };
+  if (step.kind !== 'waiting') return {};
+  return { authorize_url: device === null ? step.link.authorizeUrl : pairPage(device.userCode) };
+}
+
+/**
+ * Whether the configuration has another scope by now than a grant was asked for, so that only another pairing brings it. A
+ * grant from a time when that was not kept is judged by what was granted.
+ */
+export function wantsAnotherScope(
+  { origin, scope }: Pick<Appliance, 'origin' | 'scope'>,
+  grant: Pick<Grant, 'asked' | 'scope'> | undefined,
+): boolean {
+  if (grant === undefined || origin !== 'declared') return false;
+  return !sameScope(scope, grant.asked === undefined ? grant.scope : grant.asked);
+}
+
+function registrationOf({ waitingSince, softwareId }: Appliance): Pick<ApplianceStatus, 'waiting_for_approval'> {
+  if (waitingSince === null) return {};
+  return { waiting_for_approval: { since: instant(waitingSince.wall), software_id: softwareId } };
 }
 
 function stateOf({ health }: HeldGrant, problem: Problem | null): ApplianceState {
@@ -46,10 +82,18 @@ function problemOf(
   now: Instant,
 ): Problem | null {
   if (health.kind !== 'good') return health.problem;
+  if (grant.distrusted !== null) return refusedToken(grant.distrusted, due, now);
   if (remaining === null) return unknownAge(grant, due, started, now);
   // Past its time, and still without an answer; before that, an appliance that asks has it refreshed.
   if (remaining > 0 || due === null || due > now.uptime) return null;
   return { code: 'portal_unreachable', message: 'The portal has not answered yet', since: endOf(grant, now) };
+}
+
+/** Its appliance said so; whether the next one is better is up to the portal. */
+function refusedToken(since: Instant, due: number | null, now: Instant): Problem {
+  const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
+  const message = `The cloud refused the access token, the appliance says: the hub gets another one ${within === 0 ? 'now' : `in ${within} s`}`;
+  return { code: 'portal_rejected', message, since };
 }
 
 function unknownAge({ obtained }: HeldGrant['grant'], due: number | null, since: Instant, now: Instant): Problem {

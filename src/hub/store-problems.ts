@@ -24,13 +24,17 @@ export function hubProblems(
   return problems;
 }
 
-/** What an appliance's status becomes where the store has lost its grant, or can't be written. */
+/**
+ * What an appliance's status becomes where the store has lost its grant, or can't be written.
+ * @param appliance its id
+ */
 export function withStoreProblem(
   status: ApplianceStatus,
+  appliance: string,
   { unwritable, damagedGrants }: StoreStanding,
   since: string,
 ): ApplianceStatus {
-  if (status.state === 'unpaired' && damagedGrants.has(status.client_id)) {
+  if (status.state === 'unpaired' && damagedGrants.has(appliance)) {
     const message =
       "The hub's store was damaged where it held this grant, and there is no copy of it: a person must log in again";
     return { ...status, state: 'needs_pairing', problem: { code: 'refused', message, since } };

@@ -75,6 +75,7 @@ export async function moveIn(parts: AsyncDisposableStack, log: Log): Promise<Hou
     controlSocket: `${stateDirectory}/control.sock`,
     lan: { httpPort: 0, httpsPort: 0, address: '127.0.0.1', listen: ['127.0.0.1'], mdns: false, certificate: null },
     portals: [portal('home', 'auto'), portal('away', OUT_OF_REACH), portal('strict', 'auto')],
+    appliances: [],
     pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
     credentials: undefined,
   };

@@ -1,0 +1,138 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Appliances } from '../broker/appliances.ts';
+import type { Grants } from '../broker/grants.ts';
+import type { Appliance } from '../core/appliance.ts';
+import { Failure } from '../core/failure.ts';
+import type { Log } from '../core/log.ts';
+import type { Random } from '../core/random.ts';
+import type { Store } from '../core/store.ts';
+import type { Declaration } from './declarations.ts';
+import { wantsAnotherScope } from './status.ts';
+
+/** What declaring appliances takes. */
+interface DeclareContext {
+  /** The configuration's file, for messages. */
+  readonly file: string;
+  readonly appliances: Appliances;
+  readonly store: Pick<Store, 'generation' | 'forgetGrant'>;
+  readonly random: Pick<Random, 'uuid'>;
+  readonly log: Log;
+}
+
+/**
+ * Brings the appliances in line with the configuration, which is done at every start and before their grants are loaded.
+ * One of a declared name that was there before is taken over with its grant; one that is declared no longer stays with its
+ * grant, and nobody can ask for its tokens. A store that can't be written keeps nothing from being served.
+ * @returns the ids of those that went to another portal: a pairing that is open at the one before is to be ended
+ * @throws Failure `config_invalid` where a client_id is another appliance's
+ */
+export async function declareAppliances(
+  declarations: readonly Declaration[],
+  context: DeclareContext,
+): Promise<string[]> {
+  const { appliances, log } = context;
+  const names = new Set(declarations.map(({ name }) => name));
+  for (const declaration of declarations) refuseTaken(declaration, names, context);
+  const holders = new Map(declarations.map(({ clientId, name }) => [clientId, name]));
+  for (const appliance of appliances.list()) {
+    const { name, origin, clientId, id } = appliance;
+    // Two may change places: each gives up what is another's from now on before any takes it.
+    const freed = (holders.get(clientId) ?? name) === name ? appliance : { ...appliance, clientId: id };
+    const isGone = origin === 'declared' && !names.has(name);
+    await put(isGone ? { ...freed, origin: 'added', credentials: { kind: 'none' } } : freed, context);
+    if (isGone) {
+      log.warn('appliance is no longer declared, nobody can ask for its token', {
+        appliance: name,
+        what_to_do: `declare it again, or latchkey appliance remove ${name}, or rotate-secret ${name}`,
+      });
+    }
+  }
+  const moved: string[] = [];
+  for (const declaration of declarations) {
+    const id = await declare(declaration, context);
+    if (id !== null) moved.push(id);
+  }
+  return moved;
+}
+
+/** Says of which declared appliances the scope was changed since they were paired: their grants stay at work meanwhile. */
+export function warnOfScopes(appliances: Appliances, grants: Grants, log: Log): void {
+  for (const appliance of appliances.list()) {
+    const grant = grants.get(appliance.id)?.grant;
+    if (!wantsAnotherScope(appliance, grant)) continue;
+    const { name, scope } = appliance;
+    log.warn('scope was changed, pair again', { appliance: name, scope, what_to_do: `latchkey pair ${name}` });
+  }
+}
+
+/** @returns its id where it went to another portal */
+async function declare(declaration: Declaration, context: DeclareContext): Promise<string | null> {
+  const { appliances, random, log } = context;
+  const { name, clientId, scope, credentials } = declaration;
+  const portal = appliances.portal(declaration.portal);
+  const known = appliances.find(name);
+  const declared = { name, clientId, scope, portal, credentials, origin: 'declared', waitingSince: null } as const;
+  if (known === undefined) {
+    await put({ ...declared, id: random.uuid(), softwareId: null }, context);
+    log.info('appliance declared', { appliance: name, client_id: clientId });
+    return null;
+  }
+  // A portal that the configuration has no longer may be the same one under another name.
+  const moves = known.portal !== portal && appliances.hasPortal(known.portal);
+  if (moves) await forgetGrant(known, context);
+  await put({ ...known, ...declared }, context);
+  if (known.origin !== 'declared') log.info('appliance taken over by the configuration', { appliance: name });
+  if (moves) log.warn('appliance went to another portal, pair it again', { appliance: name, portal });
+  return moves ? known.id : null;
+}
+
+/** What a portal gave is nothing to show to another one. */
+async function forgetGrant({ id }: Appliance, { store }: DeclareContext): Promise<void> {
+  await unlessUnwritable(async () => {
+    await store.forgetGrant(id, await store.generation(id));
+  });
+}
+
+async function put(appliance: Appliance, { appliances, log }: DeclareContext): Promise<void> {
+  const known = appliances.byId(appliance.id);
+  if (isDeepStrictEqual(known, appliance)) return;
+  const written = await unlessUnwritable(async () => {
+    if (known !== undefined) await appliances.change(appliance.id, () => appliance);
+    else if (!(await appliances.admit(appliance))) {
+      throw new Failure(
+        'unexpected',
+        `${appliance.name} can't be declared: its name or client_id is in the store already`,
+      );
+    }
+  });
+  if (written) return;
+  log.warn('store can not be written, the declaration is served from memory', { appliance: appliance.name });
+  appliances.serveUnwritten(appliance);
+}
+
+/** @returns false where the store can't be written for now */
+async function unlessUnwritable(write: () => Promise<void>): Promise<boolean> {
+  try {
+    await write();
+    return true;
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'store_unwritable') return false;
+    throw error;
+  }
+}
+
+/** @throws Failure `config_invalid` */
+function refuseTaken(
+  { name, clientId }: Declaration,
+  declared: ReadonlySet<string>,
+  { appliances, file }: DeclareContext,
+): void {
+  const holder = appliances.byClientId(clientId);
+  if (holder === undefined || holder.name === name) return;
+  // One that is declared, or was, gives its client_id up.
+  if (declared.has(holder.name) || holder.origin === 'declared' || holder.credentials.kind === 'none') return;
+  throw new Failure(
+    'config_invalid',
+    `${file}: appliances.${name}.client_id: found ${JSON.stringify(clientId)}, which is the client_id of the appliance ${holder.name}; allowed is another`,
+  );
+}
