@@ -42,6 +42,12 @@ export class GrantNotices {
     }
   }
 
+  /** The cloud refuses the token at hand, its appliance says. */
+  distrusted({ grant }: Standing): void {
+    const appliance = this.#nameOf(grant.appliance);
+    this.#surroundings.log.warn('token refused by the cloud', { appliance, generation: grant.generation });
+  }
+
   unwritable({ grant }: Standing, error: unknown): void {
     const appliance = this.#nameOf(grant.appliance);
     this.#surroundings.log.error('store could not be written', { appliance, error: messageOf(error) });

@@ -1,67 +1,35 @@
-import type { Instant } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
-import { type Grant, remaining, succeed } from '../core/grant.ts';
-import type { TokenOutcome } from '../core/outcome.ts';
+import type { Grant } from '../core/grant.ts';
 import type { Portal } from '../core/portal.ts';
-import {
-  clockSet,
-  dueAt,
-  type Health,
-  promptedAt,
-  type Replay,
-  restIn,
-  type Setback,
-  type SetbackContext,
-  setBack,
-  standingAtStart,
-} from '../core/refresh.ts';
+import { clockSet, type Setback, type Standing, setBack, standingAtStart, withoutRest } from '../core/refresh.ts';
 import type { Store, StoredGrant } from '../core/store.ts';
-import { sha256 } from '../system/compare.ts';
+import { sameSecret, sha256 } from '../system/compare.ts';
 import { GrantNotices } from './grant-notices.ts';
+import { GrantTimes } from './grant-times.ts';
+import type { GrantHolder, Held, HeldGrant } from './held-grant.ts';
 import type { PortalClock } from './portal-clock.ts';
+import { RefreshAttempts } from './refresh-attempt.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Surroundings } from './surroundings.ts';
-import { Turns } from './turns.ts';
+import { type Places, Turns } from './turns.ts';
 
-/** A grant at work. */
-export interface HeldGrant {
-  readonly grant: Grant;
-  readonly health: Health;
-  /** The refresh under way: there is never more than one. It does not reject. */
-  readonly refreshing: Promise<void> | null;
-}
-
-interface Held {
-  grant: Grant;
-  health: Health;
-  refreshing: Promise<void> | null;
-  /** Writes what could not be written yet; until then the grant is served from memory and not refreshed. */
-  unsaved: (() => Promise<boolean>) | null;
-}
-
-/** What the grants need to know of an appliance. */
-export interface GrantHolder {
-  readonly name: string;
-  readonly portal: Portal;
-  readonly replay: Replay;
-}
-
-/** How many refreshes a portal is sent at once. */
-const MOST_AT_ONCE = 8;
+/**
+ * How many refreshes a portal is sent at once: docs/decisions/coming-back.md. Of those that an appliance waits for there
+ * may be as many as a portal a tenth of a second away needs to serve a thousand within the time that one waits.
+ */
+const PLACES: Places = { usual: 8, urgent: 32, most: 64, patience: 5000 };
 
 /** Keeps every appliance's grant fresh. */
 export class Grants implements AsyncDisposable {
   readonly #surroundings: Surroundings;
   readonly #store: Store;
   readonly #scheduler: Scheduler;
-  readonly #portalClock: PortalClock;
   readonly #holder: (appliance: string) => GrantHolder | undefined;
-  readonly #spread: (appliance: string) => number;
   readonly #notices: GrantNotices;
+  readonly #attempts: RefreshAttempts;
   readonly #held = new Map<string, Held>();
   readonly #turns = new WeakMap<Portal, Turns>();
-  /** When this run of the hub began, on the boot clock in ms. */
-  readonly since: number;
+  readonly times: GrantTimes;
   #stopping = false;
 
   /**
@@ -79,11 +47,15 @@ export class Grants implements AsyncDisposable {
     this.#surroundings = surroundings;
     this.#store = store;
     this.#scheduler = scheduler;
-    this.#portalClock = portalClock;
     this.#holder = holder;
-    this.#spread = spread;
     this.#notices = new GrantNotices(surroundings, (appliance) => holder(appliance)?.name);
-    this.since = surroundings.clock.now().uptime;
+    this.times = new GrantTimes(surroundings, portalClock, (appliance) => holder(appliance)?.replay, spread);
+    this.#attempts = new RefreshAttempts(surroundings, store, portalClock, this.times, this.#notices, {
+      keeps: (held) => this.#held.get(held.grant.appliance) === held,
+      reload: (held) => this.#reload(held),
+      apply: (held, outcome) => this.#apply(held, outcome),
+      settle: (held, standing) => this.#settle(held, standing),
+    });
     // The age of tokens from before this boot is known now.
     portalClock.whenConfirmed(() => this.#scheduleAll());
   }
@@ -109,7 +81,7 @@ export class Grants implements AsyncDisposable {
    * @param unsaved writes it, where that has failed so far
    */
   adopt(grant: Grant, unsaved: (() => Promise<boolean>) | null = null): void {
-    const held: Held = { grant, health: { kind: 'good' }, refreshing: null, unsaved };
+    const held: Held = { grant, health: { kind: 'good' }, refreshing: null, provoked: null, unsaved };
     this.#held.set(grant.appliance, held);
     this.#schedule(held);
     if (unsaved !== null) this.#apply(held, { kind: 'store_unwritable', detail: 'the new grant is only in memory' });
@@ -143,21 +115,23 @@ export class Grants implements AsyncDisposable {
 
   /**
    * The cloud refused the access token that the appliance holds. Where it is the one at hand, it is not handed out again,
-   * and a refresh starts.
+   * and a refresh starts; any other token changes nothing.
    */
-  async distrust(_appliance: string, _token: string): Promise<void> {}
-
-  /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
-  dueAt({ grant, health }: HeldGrant): number | null {
-    const context = this.#context(grant.appliance);
-    const timetable = { ...context, since: this.since, spread: this.#spread(grant.appliance) };
-    return rested(dueAt(grant, health, timetable), grant, context);
-  }
-
-  /** When an appliance that waits for a token may have it refreshed, on the boot clock in ms; null for never. */
-  promptedAt({ grant, health }: HeldGrant): number | null {
-    const context = this.#context(grant.appliance);
-    return rested(promptedAt(grant, health, context.now), grant, context);
+  async distrust(appliance: string, token: string): Promise<void> {
+    const held = this.#held.get(appliance);
+    if (held === undefined || held.grant.distrusted !== null) return;
+    if (!sameSecret(token, held.grant.accessToken.reveal())) return;
+    const distrusted = this.#surroundings.clock.now();
+    held.grant = { ...held.grant, distrusted };
+    held.health = withoutRest(held.health);
+    this.#notices.distrusted(held);
+    // False means that the grant itself is not written yet: the mark goes with it.
+    await this.#store
+      .distrust(appliance, held.grant.generation, distrusted)
+      .catch((error: unknown) => this.#notices.unwritable(held, error));
+    if (this.#held.get(appliance) !== held || held.grant.distrusted === null) return;
+    if (held.refreshing !== null || this.times.mayPrompt(held)) void this.#refresh(held, true);
+    else this.#schedule(held);
   }
 
   /** The hub's clock was set: what waited for that is tried again. */
@@ -167,26 +141,26 @@ export class Grants implements AsyncDisposable {
     this.#scheduleAll();
   }
 
-  /** Milliseconds that the token at hand lives; null where that can't be known yet. */
-  remaining(held: HeldGrant): number | null {
-    return remaining(held.grant, this.#surroundings.clock.now(), this.#portalClock.confirmed);
-  }
-
   /** Starts nothing more; resolves when the refreshes that were sent have ended, and what can be written is. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping = true;
     const held = [...this.#held.values()];
     await Promise.all(held.map((one) => one.refreshing));
     await Promise.all(
-      held.map((one) => one.unsaved?.().catch((error: unknown) => this.#notices.unwritable(one, error))),
+      held.map((one) => this.#saveLast(one).catch((error: unknown) => this.#notices.unwritable(one, error))),
     );
   }
 
+  async #saveLast({ unsaved, grant: { appliance, generation, distrusted } }: Held): Promise<void> {
+    await unsaved?.();
+    if (distrusted !== null) await this.#store.distrust(appliance, generation, distrusted);
+  }
+
   #takeUp({ grant, attempt }: StoredGrant): Held {
-    const context = this.#context(grant.appliance);
+    const context = this.times.context(grant.appliance);
     const cutShort = attempt?.token === sha256(grant.refreshToken.reveal()) ? attempt.at : null;
     const { doubt, refused, health } = standingAtStart(grant, cutShort, context);
-    const held: Held = { grant: { ...grant, doubt, refused }, health, refreshing: null, unsaved: null };
+    const held: Held = { grant: { ...grant, doubt, refused }, health, refreshing: null, provoked: null, unsaved: null };
     this.#held.set(grant.appliance, held);
     this.#notices.changed({ grant, health: { kind: 'good' } }, held);
     return held;
@@ -195,7 +169,7 @@ export class Grants implements AsyncDisposable {
   #schedule(held: Held): void {
     const { appliance } = held.grant;
     if (this.#stopping || this.#held.get(appliance) !== held) return;
-    const at = this.dueAt(held);
+    const at = this.times.dueAt(held);
     if (at === null) this.#scheduler.cancel(appliance);
     else this.#scheduler.plan(appliance, at, () => this.#refreshIfDue(held));
   }
@@ -204,18 +178,13 @@ export class Grants implements AsyncDisposable {
     for (const held of this.#held.values()) if (held.refreshing === null) this.#schedule(held);
   }
 
-  #isDue(held: Held): boolean {
-    const due = this.dueAt(held);
-    return due !== null && due <= this.#surroundings.clock.now().uptime;
-  }
-
   #refreshIfDue(held: Held): void {
-    if (this.#isDue(held)) void this.#refresh(held, false);
+    if (this.times.isDue(held)) void this.#refresh(held, false);
     else this.#schedule(held);
   }
 
   #turnsOf(portal: Portal): Turns {
-    const turns = this.#turns.get(portal) ?? new Turns(MOST_AT_ONCE);
+    const turns = this.#turns.get(portal) ?? new Turns(PLACES, this.#surroundings.timers);
     this.#turns.set(portal, turns);
     return turns;
   }
@@ -234,7 +203,7 @@ export class Grants implements AsyncDisposable {
       .take(appliance, prompted, async (stillPrompted) => {
         // Much may have happened before its turn came: an appliance removed, a token's age become known.
         if (this.#stopping || this.#held.get(appliance) !== held) return;
-        if (stillPrompted || this.#isDue(held)) await this.#attempt(held, holder);
+        if (stillPrompted || this.times.isDue(held)) await this.#attempts.run(held, holder);
       })
       .catch((error: unknown) => {
         this.#surroundings.log.error('refresh failed unexpectedly', { error: messageOf(error) });
@@ -247,110 +216,28 @@ export class Grants implements AsyncDisposable {
     return held.refreshing;
   }
 
-  async #attempt(held: Held, holder: GrantHolder): Promise<void> {
-    const { grant } = held;
-    if (!(await this.#writtenAhead(held))) return;
-    // A token's age counts from before the portal can have issued it: an answer may be long under way.
-    const sent = this.#surroundings.clock.now();
-    const outcome = await holder.portal.refresh(grant.refreshToken).catch((error: unknown): TokenOutcome => {
-      this.#surroundings.log.error('refresh failed unexpectedly', { error: messageOf(error) });
-      return { kind: 'ambiguous', detail: messageOf(error) };
-    });
-    if ('portalTime' in outcome) this.#portalClock.learn(outcome.portalTime);
-    if (this.#held.get(grant.appliance) !== held || held.grant !== grant) {
-      this.#surroundings.log.info('refresh came too late for its grant', { appliance: holder.name });
-      return;
-    }
-    await (outcome.kind === 'granted' ? this.#succeed(held, outcome, sent) : this.#fail(held, outcome));
-  }
-
-  /** Commits the attempt. A rotation is not started when its result could not be kept. */
-  async #writtenAhead(held: Held): Promise<boolean> {
-    const { clock } = this.#surroundings;
-    try {
-      if (held.unsaved !== null) {
-        if (!(await held.unsaved())) return this.#reload(held);
-        held.unsaved = null;
-        held.health = { kind: 'good' };
-        if ((this.dueAt(held) ?? 0) > clock.now().uptime) return false;
-      }
-      const attempt = { token: sha256(held.grant.refreshToken.reveal()), at: clock.now() };
-      return (await this.#store.beginAttempt(held.grant, attempt)) || this.#reload(held);
-    } catch (error) {
-      this.#apply(held, { kind: 'store_unwritable', detail: messageOf(error) });
-      return false;
-    }
-  }
-
-  async #succeed(held: Held, outcome: Extract<TokenOutcome, { kind: 'granted' }>, sent: Instant): Promise<void> {
-    const { tokens, portalTime } = outcome;
-    const { log } = this.#surroundings;
-    const successor = succeed(held.grant, tokens.refreshToken ?? held.grant.refreshToken, tokens, sent, portalTime);
-    try {
-      if (!(await this.#store.replaceGrant(successor))) {
-        await this.#reload(held);
-        return;
-      }
-    } catch (error) {
-      held.grant = successor;
-      held.unsaved = () => this.#store.replaceGrant(successor);
-      this.#apply(held, { kind: 'store_unwritable', detail: messageOf(error) });
-      return;
-    }
-    held.grant = successor;
-    held.health = { kind: 'good' };
-    const name = this.#holder(successor.appliance)?.name;
-    log.info('refreshed', { appliance: name, expires_in: tokens.lifetime / 1000, generation: successor.generation });
-  }
-
-  async #fail(held: Held, outcome: Setback): Promise<void> {
-    const before = held.grant;
-    const standing = setBack(before, held.health, outcome, this.#context(before.appliance));
-    const { doubt, refused } = standing;
-    // `invalid_grant` counts only if the token refused is still the one stored.
-    const current = await this.#store.endAttempt({ ...before, doubt, refused }).catch((error: unknown) => {
-      this.#notices.unwritable(held, error);
-      return true;
-    });
-    if (current) this.#settle(held, { ...before, doubt, refused }, standing.health);
-    else await this.#reload(held);
-  }
-
-  /** A setback that leaves nothing to write. */
   #apply(held: Held, outcome: Setback): void {
-    const { health } = setBack(held.grant, held.health, outcome, this.#context(held.grant.appliance));
-    this.#settle(held, held.grant, health);
+    const { doubt, refused } = held.grant;
+    const { health } = setBack(held.grant, held.health, outcome, this.times.context(held.grant.appliance));
+    this.#settle(held, { doubt, refused, health });
   }
 
-  #settle(held: Held, grant: Grant, health: Health): void {
+  #settle(held: Held, { doubt, refused, health }: Standing): void {
     const before = { grant: held.grant, health: held.health };
-    held.grant = grant;
-    held.health = health;
+    held.grant = { ...held.grant, doubt, refused };
+    held.health = held.grant.distrusted === null ? health : withoutRest(health);
     this.#notices.setBack(held, 'refresh did not succeed');
     this.#notices.changed(before, held);
     this.#schedule(held);
   }
 
   /** Another hub has written this grant: what is stored is newer than what this one holds. */
-  async #reload(held: Held): Promise<false> {
+  async #reload(held: Held): Promise<void> {
     const { appliance } = held.grant;
     const stored = await this.#store.grant(appliance);
-    if (this.#held.get(appliance) !== held) return false;
+    if (this.#held.get(appliance) !== held) return;
     this.#surroundings.log.warn('grant was changed by another hub', { appliance: this.#holder(appliance)?.name });
     if (stored === null) this.drop(appliance);
-    else this.#schedule(this.#takeUp(stored));
-    return false;
+    else this.#schedule(Object.assign(this.#takeUp(stored), { provoked: held.provoked }));
   }
-
-  #context(appliance: string): SetbackContext {
-    const { clock, random } = this.#surroundings;
-    const replay = this.#holder(appliance)?.replay ?? 'late';
-    return { now: clock.now(), confirmed: this.#portalClock.confirmed, replay, fraction: random.fraction() };
-  }
-}
-
-/** How long the token at hand lives, and with it the rest, may become known only after a time to try again was set. */
-function rested(at: number | null, grant: Grant, context: SetbackContext): number | null {
-  const rest = restIn(grant, context);
-  return at === null || rest === 0 ? at : Math.max(at, context.now.uptime + rest);
 }

@@ -1,7 +1,10 @@
 import { sameScope } from '../core/appliance.ts';
 import { leastLeft } from '../core/grant.ts';
-import type { HandOut } from '../core/hand-out.ts';
-import type { Grants, HeldGrant } from './grants.ts';
+import type { HandOut, WhyUnavailable } from '../core/hand-out.ts';
+import type { TokenWish } from '../core/lan-service.ts';
+import { canLastLonger } from '../core/schedule.ts';
+import type { Grants } from './grants.ts';
+import type { HeldGrant } from './held-grant.ts';
 import type { Surroundings } from './surroundings.ts';
 import { within } from './within.ts';
 
@@ -21,15 +24,16 @@ export class HandOuts {
   /**
    * @param appliance its id
    * @param scope what the appliance asks for; null where it does not say
-   * @param atLeast how long the token should last at least, in ms
    */
-  async handOut(appliance: string, scope: string | null, atLeast = 0): Promise<HandOut> {
+  async handOut(
+    appliance: string,
+    scope: string | null,
+    { atLeast = 0, patience = LONGEST_WAIT }: Partial<Omit<TokenWish, 'scope'>> = {},
+  ): Promise<HandOut> {
     const held = this.#grants.get(appliance);
     if (held === undefined || !this.#serves(held, scope)) return this.#whatIsThere(held, scope);
-    // What is left is told in whole seconds, so that less than one is nothing.
-    const least = Math.max(leastLeft(held.grant), atLeast, 1000);
-    if ((this.#grants.remaining(held) ?? 0) < least && (held.refreshing !== null || this.#mayRefresh(held))) {
-      await within(this.#grants.refresh(appliance), LONGEST_WAIT, this.#surroundings.timers);
+    if (this.#isWorthWaiting(held, atLeast)) {
+      await within(this.#grants.refresh(appliance), Math.min(patience, LONGEST_WAIT), this.#surroundings.timers);
     }
     return this.#whatIsThere(this.#grants.get(appliance), scope);
   }
@@ -38,21 +42,27 @@ export class HandOuts {
     return scope === null || sameScope(scope, grant.scope);
   }
 
-  /** A token that is too old is refreshed at once, but not against a backoff that runs: that would storm the portal. */
-  #mayRefresh(held: HeldGrant): boolean {
-    const at = this.#grants.promptedAt(held);
-    return at !== null && at <= this.#surroundings.clock.now().uptime;
+  #isWorthWaiting(held: HeldGrant, atLeast: number): boolean {
+    const left = this.#grants.times.remaining(held) ?? 0;
+    // What is left is told in whole seconds, so that less than one is nothing.
+    const tooLittle = left < Math.max(leastLeft(held.grant), 1000) || canLastLonger(held.grant, left, atLeast);
+    return tooLittle && (held.refreshing !== null || this.#grants.times.mayPrompt(held));
   }
 
   #whatIsThere(held: HeldGrant | undefined, wanted: string | null): HandOut {
     if (held === undefined) return { kind: 'not_paired' };
     if (!this.#serves(held, wanted)) return { kind: 'other_scope', scope: held.grant.scope };
     const { accessToken, scope } = held.grant;
-    const expiresIn = Math.floor((this.#grants.remaining(held) ?? 0) / 1000);
+    const expiresIn = Math.floor((this.#grants.times.remaining(held) ?? 0) / 1000);
     if (expiresIn >= 1) return { kind: 'token', accessToken, expiresIn, scope };
     if (held.health.kind === 'refused') return { kind: 'needs_pairing' };
-    const at = this.#grants.promptedAt(held) ?? 0;
+    const at = this.#grants.times.promptedAt(held) ?? 0;
     const wait = Math.ceil((at - this.#surroundings.clock.now().uptime) / 1000);
-    return { kind: 'unavailable', retryAfter: Math.max(1, wait) };
+    return { kind: 'unavailable', retryAfter: Math.max(1, wait), why: whyUnavailable(held) };
   }
+}
+
+function whyUnavailable({ grant, health }: HeldGrant): WhyUnavailable {
+  if (health.kind !== 'good') return 'out_of_reach';
+  return grant.distrusted === null ? 'no_answer_yet' : 'distrusted';
 }

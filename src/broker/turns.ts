@@ -1,21 +1,37 @@
+import type { Timers } from '../core/clock.ts';
+
 interface Waiting {
   readonly key: string;
   urgent: boolean;
   readonly begin: (urgent: boolean) => void;
 }
 
+/** How many may run at once. */
+export interface Places {
+  /** As long as nobody waits for the next one. Where so many hang, one more at a time finds out whether all would. */
+  readonly usual: number;
+  /** As long as somebody waits for the next one; those that hang not counted. */
+  readonly urgent: number;
+  /** Of all, those that hang too. */
+  readonly most: number;
+  /** One that has been running for so many ms hangs. */
+  readonly patience: number;
+}
+
 /**
- * Lets only so many things run at once; the others wait for their turn. What somebody waits for goes first, and within
- * that what has waited longest.
+ * Lets only so many things run at once; the others wait for their turn. What somebody waits for goes first, has more
+ * places, and is not held up by those that hang; within that, what has waited longest goes first.
  */
 export class Turns {
-  readonly #most: number;
+  readonly #places: Places;
+  readonly #timers: Timers;
+  readonly #waiting: Waiting[] = [];
   #running = 0;
-  #waiting: Waiting[] = [];
+  #hanging = 0;
 
-  /** @param most how many may run at once */
-  constructor(most: number) {
-    this.#most = most;
+  constructor(places: Places, timers: Timers) {
+    this.#places = places;
+    this.#timers = timers;
   }
 
   /**
@@ -24,25 +40,44 @@ export class Turns {
    */
   async take<Result>(key: string, urgent: boolean, work: (urgent: boolean) => Promise<Result>): Promise<Result> {
     let wanted = urgent;
-    if (this.#running < this.#most) this.#running += 1;
+    if (this.#hasPlace(urgent)) this.#running += 1;
     else wanted = await new Promise((begin) => this.#waiting.push({ key, urgent, begin }));
+    let hangs = false;
+    const disarm = this.#timers.after(this.#places.patience, () => {
+      hangs = true;
+      this.#hanging += 1;
+      this.#fill();
+    });
     try {
       return await work(wanted);
     } finally {
-      this.#next();
+      disarm();
+      this.#running -= 1;
+      if (hangs) this.#hanging -= 1;
+      this.#fill();
     }
   }
 
   /** Somebody waits for this one now. */
   hurry(key: string): void {
     for (const one of this.#waiting) if (one.key === key) one.urgent = true;
+    this.#fill();
   }
 
-  /** Whoever is next takes the place over, so that nobody comes in between. */
-  #next(): void {
-    const urgent = this.#waiting.findIndex((one) => one.urgent);
-    const [next] = this.#waiting.splice(Math.max(0, urgent), 1);
-    if (next === undefined) this.#running -= 1;
-    else next.begin(next.urgent);
+  #hasPlace(urgent: boolean): boolean {
+    const { usual, urgent: forUrgent, most } = this.#places;
+    const allowed = urgent ? forUrgent : Math.max(1, usual - this.#hanging);
+    return this.#running - this.#hanging < allowed && this.#running < most;
+  }
+
+  /** Whoever is next takes a free place over at once, so that nobody comes in between. */
+  #fill(): void {
+    for (;;) {
+      const next = this.#waiting.find((one) => one.urgent) ?? this.#waiting[0];
+      if (next === undefined || !this.#hasPlace(next.urgent)) return;
+      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      this.#running += 1;
+      next.begin(next.urgent);
+    }
   }
 }

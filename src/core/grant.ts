@@ -63,10 +63,17 @@ export function succeed(
     portalTime,
     doubt: null,
     refused: null,
-    // A portal may give the very same token again, and then it is no better than before.
-    distrusted: previous.accessToken?.reveal() === tokens.accessToken.reveal() ? (previous.distrusted ?? null) : null,
+    distrusted: distrustOf(tokens.accessToken, previous),
     ...(previous.asked === undefined ? {} : { asked: previous.asked }),
   };
+}
+
+/** Whether an access token is distrusted: a portal may give the very same one again, and then it is no better than before. */
+export function distrustOf(
+  accessToken: Secret,
+  previous: Partial<Pick<Grant, 'accessToken' | 'distrusted'>>,
+): Instant | null {
+  return previous.accessToken?.reveal() === accessToken.reveal() ? (previous.distrusted ?? null) : null;
 }
 
 /**

@@ -4,7 +4,7 @@ import type { ConfirmedTime, Instant } from './clock.ts';
 import { type Doubt, type Grant, leastLeft, remaining } from './grant.ts';
 import type { TokenOutcome } from './outcome.ts';
 import type { Problem, ProblemCode } from './problem.ts';
-import { promptedDue, regularDue, type Timetable } from './schedule.ts';
+import { distrustedDue, promptedDue, regularDue, type Timetable } from './schedule.ts';
 
 /** How a grant's refreshes go. `retryAt` is on the boot clock, in ms. */
 export type Health =
@@ -19,6 +19,8 @@ export type Health =
       readonly promptedAt?: number;
       /** The portal's certificate does not fit the hub's clock: once that is set, it is tried again at once. */
       readonly waitsForClock?: true;
+      /** What the two times would be if the old refresh token need not rest. */
+      readonly unrested?: { readonly retryAt: number; readonly promptedAt: number };
       readonly rejections?: Rejections;
     }
   /** A person must log in again. `retryAt` is null where the portal said so itself. */
@@ -66,6 +68,8 @@ interface Delays {
   readonly prompted: number;
   /** The portal's certificate does not fit the hub's clock. */
   readonly forClock?: true;
+  /** Where these are a rest: what they would be without it. */
+  readonly unrested?: Pick<Delays, 'own' | 'prompted'>;
 }
 
 const HOUR = 3_600_000;
@@ -80,12 +84,15 @@ const MISCONFIGURED: Backoff = { base: 60_000, cap: HOUR };
 
 /** When a grant is to be refreshed, on the boot clock in ms; null for never, unless a person asks. */
 export function dueAt(grant: Grant, health: Health, timetable: Timetable): number | null {
-  return health.kind === 'good' ? regularDue(grant, timetable) : health.retryAt;
+  if (health.kind !== 'good') return health.retryAt;
+  return grant.distrusted === null ? regularDue(grant, timetable) : distrustedDue(timetable);
 }
 
 /** The earliest time, on the boot clock in ms, at which an appliance that waits for a token may have it refreshed. */
-export function promptedAt(grant: Grant, health: Health, now: Instant): number | null {
-  if (health.kind === 'good') return promptedDue(grant, now);
+export function promptedAt(grant: Grant, health: Health, timing: Pick<Timetable, 'now' | 'provoked'>): number | null {
+  if (health.kind === 'good') {
+    return grant.distrusted === null ? promptedDue(grant, timing.now) : distrustedDue(timing);
+  }
   return health.kind === 'failing' ? (health.promptedAt ?? health.retryAt) : health.retryAt;
 }
 
@@ -94,6 +101,16 @@ export function clockSet(health: Health, now: Instant, fraction: number): Health
   if (health.kind !== 'failing' || health.waitsForClock === undefined) return health;
   const retryAt = Math.min(health.retryAt, now.uptime + 3000 * fraction);
   return { ...health, retryAt, promptedAt: retryAt };
+}
+
+/**
+ * The token at hand is worth nothing any more: so nothing is lost by another use of the old refresh token, and it need
+ * not rest any longer.
+ */
+export function withoutRest(health: Health): Health {
+  if (health.kind !== 'failing' || health.unrested === undefined) return health;
+  const { unrested, ...others } = health;
+  return { ...others, ...unrested };
 }
 
 /**
@@ -113,6 +130,7 @@ export function setBack(grant: Grant, health: Health, outcome: Setback, context:
       retryAt: at(delays.own),
       promptedAt: at(delays.prompted),
       ...(delays.forClock && { waitsForClock: true as const }),
+      ...(rest > 0 && { unrested: timesOf(delays.unrested ?? delays, now) }),
       ...(rejections === null ? {} : { rejections }),
     };
     if (health.kind === 'refused' && rejections !== null) {
@@ -167,8 +185,11 @@ export function standingAtStart(grant: Grant, attempt: Instant | null, context: 
     return setBack({ ...grant, doubt }, { kind: 'good' }, cutShort, context);
   }
   if (grant.doubt === null) return { doubt: null, refused: null, health: { kind: 'good' } };
-  const { own, prompted } = replayDelays(grant, grant.doubt, 1, context);
-  const times = { retryAt: context.now.uptime + own, promptedAt: context.now.uptime + prompted };
+  const delays = replayDelays(grant, grant.doubt, 1, context);
+  const times = {
+    ...timesOf(delays, context.now),
+    ...(delays.unrested && { unrested: timesOf(delays.unrested, context.now) }),
+  };
   const known = doubted(grant.doubt, 'before the hub was started');
   return { doubt: grant.doubt, refused: null, health: { kind: 'failing', problem: known, failures: 1, ...times } };
 }
@@ -193,11 +214,15 @@ function replayDelays(grant: Grant, doubt: Doubt, failures: number, context: Set
   const { replay, fraction } = context;
   if (replay === 'soon' && doubt.sends === 1) return both(1000 + 2000 * fraction);
   const rest = restIn({ ...grant, doubt }, context);
-  if (rest > 0) return both(rest);
-  return {
+  const backedOff = {
     own: backoffDelay(ownBackoff(grant.lifetime), failures, fraction),
     prompted: backoffDelay(promptedBackoff(grant.lifetime), failures, fraction),
   };
+  return rest > 0 ? { ...both(rest), unrested: backedOff } : backedOff;
+}
+
+function timesOf({ own, prompted }: Pick<Delays, 'own' | 'prompted'>, now: Instant) {
+  return { retryAt: now.uptime + own, promptedAt: now.uptime + prompted };
 }
 
 function both(delay: number): Delays {

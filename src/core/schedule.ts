@@ -8,10 +8,17 @@ const KEPT_EVERY = 30_000;
 /** No grant is refreshed sooner after the last time, whoever asks but a person, in ms. */
 const SHORTEST_REST = 2000;
 
+/** A token that the cloud refused is replaced no sooner after the last one for which that was the reason, in ms. */
+const DISTRUSTED_REST = 60_000;
+/** A token of this age is not exchanged for one that lasts longer, in ms; of short-lived ones, of a tenth of their life. */
+const NEW_ENOUGH = 60_000;
+
 /** What the time of the next refresh is judged by. */
 export interface Timetable {
   readonly now: Instant;
   readonly confirmed: ConfirmedTime | null;
+  /** When the last refresh was begun because the cloud had refused the token at hand, on the boot clock in ms. */
+  readonly provoked: number | null;
   /** When this run of the hub began, on the boot clock in ms. */
   readonly since: number;
   /** From 0 to 1, the same for this grant always: it keeps a fleet of hubs from refreshing in step. */
@@ -32,6 +39,25 @@ export function regularDue(grant: Grant, { now, confirmed, since, spread }: Time
 /** The earliest time, on the boot clock in ms, at which an appliance that waits may have a good grant refreshed. */
 export function promptedDue({ obtained }: Grant, now: Instant): number {
   return obtained.boot === now.boot ? obtained.uptime + SHORTEST_REST : now.uptime;
+}
+
+/**
+ * When a distrusted token is to be replaced, on the boot clock in ms: at once, but an appliance that finds fault with
+ * every token does not storm the portal.
+ */
+export function distrustedDue({ now, provoked }: Pick<Timetable, 'now' | 'provoked'>): number {
+  return provoked === null ? now.uptime : provoked + DISTRUSTED_REST;
+}
+
+/**
+ * Whether a refresh gives an appliance a token that lasts as long as it wishes. One that has just been refreshed is as
+ * good as they come: an appliance that asks for more, again and again, does not storm the portal.
+ * @param left what is left of the token at hand, in ms
+ * @param atLeast how long the token should last at least, in ms
+ */
+export function canLastLonger({ lifetime }: Grant, left: number, atLeast: number): boolean {
+  const age = lifetime - left;
+  return left < atLeast && atLeast <= lifetime && age > Math.min(NEW_ENOUGH, lifetime / 10);
 }
 
 function interval(lifetime: number, spread: number): number {

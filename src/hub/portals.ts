@@ -1,4 +1,4 @@
-import type { GrantHolder } from '../broker/grants.ts';
+import type { GrantHolder } from '../broker/held-grant.ts';
 import type { PairingPortal } from '../broker/pairing-context.ts';
 import { HttpPortal } from '../portal/http-portal.ts';
 import type { PortalConfiguration } from './configuration.ts';

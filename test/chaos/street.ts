@@ -96,7 +96,7 @@ export class Street implements AsyncDisposable {
   get stale(): StreetGrant[] {
     return this.grants.filter(({ id, hub }) => {
       const held = hub.parts?.grants.get(id);
-      return held === undefined || held.health.kind !== 'good' || (hub.parts?.grants.remaining(held) ?? 0) <= 0;
+      return held === undefined || held.health.kind !== 'good' || (hub.parts?.grants.times.remaining(held) ?? 0) <= 0;
     });
   }
 

@@ -1,27 +1,35 @@
 import type { FastifyReply } from 'fastify';
 
 /**
- * The errors of RFC 6749 section 5.2 that the hub gives, `temporarily_unavailable` of its section 4.1.2.1,
- * `invalid_client_metadata` of RFC 7591 section 3.2.2 and `invalid_token` of RFC 6750 section 3.1.
+ * The errors of RFC 6749 section 5.2 that the hub gives, `temporarily_unavailable` of its section 4.1.2.1, those of RFC 8628
+ * section 3.5, `invalid_client_metadata` of RFC 7591 section 3.2.2 and `invalid_token` of RFC 6750 section 3.1.
  */
 export type OAuthErrorCode =
+  | 'access_denied'
+  | 'authorization_pending'
+  | 'expired_token'
   | 'invalid_client'
   | 'invalid_client_metadata'
   | 'invalid_grant'
   | 'invalid_request'
   | 'invalid_scope'
   | 'invalid_token'
+  | 'slow_down'
   | 'temporarily_unavailable'
   | 'unauthorized_client'
   | 'unsupported_grant_type';
 
 const STATUS: Readonly<Record<OAuthErrorCode, number>> = {
+  access_denied: 400,
+  authorization_pending: 400,
+  expired_token: 400,
   invalid_client: 401,
   invalid_client_metadata: 400,
   invalid_grant: 400,
   invalid_request: 400,
   invalid_scope: 400,
   invalid_token: 401,
+  slow_down: 400,
   temporarily_unavailable: 503,
   unauthorized_client: 400,
   unsupported_grant_type: 400,

@@ -1,6 +1,18 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
-import type { FormGate } from './form-endpoint.ts';
+import { noStore, sendError } from './errors.ts';
+import { type FormGate, serveForm } from './form-endpoint.ts';
+import { RevocationForm, readForm } from './schemas.ts';
 
-/** The revocation endpoint (RFC 7009). */
-export function serveRevocation(_app: FastifyInstance, _service: LanService, _gate: FormGate): void {}
+/**
+ * The revocation endpoint (RFC 7009): an appliance says that the cloud refuses its token, or that it needs its refresh token
+ * no longer. Whatever else it sends has been revoked as far as anybody can tell (2.2), so that the answer is the same.
+ */
+export function serveRevocation(app: FastifyInstance, service: LanService, gate: FormGate): void {
+  serveForm(app, '/oauth/revoke', gate, async ({ appliance, form, reply }) => {
+    const read = readForm(RevocationForm, form);
+    if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
+    await service.revoke(appliance, read.form.token);
+    return noStore(reply).code(200).send();
+  });
+}

@@ -1,49 +1,69 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { HandOut } from '../../core/hand-out.ts';
-import type { LanService } from '../../core/lan-service.ts';
-import { noStore, sendError } from './errors.ts';
+import type { LanService, TokenWish } from '../../core/lan-service.ts';
+import { sendError } from './errors.ts';
 import { type ClientRequest, type FormGate, serveForm } from './form-endpoint.ts';
+import { GRANT_TYPES } from './metadata.ts';
+import { DEVICE_CODE_GRANT, readForm, TokenForm } from './schemas.ts';
+import { sendDeviceFailure, sendHandOut } from './token-answers.ts';
+
+/** Whoever asks is answered within this, in ms, from when the request came. */
+const LONGEST_ANSWER = 10_000;
 
 /** The token endpoint (RFC 6749, 3.2). */
 export function serveToken(app: FastifyInstance, service: LanService, gate: FormGate): void {
   serveForm(app, '/oauth/token', gate, (request) => token(service, request));
 }
 
-async function token(service: LanService, { appliance, form, request, reply }: ClientRequest): Promise<FastifyReply> {
+async function token(service: LanService, request: ClientRequest): Promise<FastifyReply> {
+  const { appliance, form, reply } = request;
   const grantType = form.get('grant_type');
   if (grantType === undefined) return sendError(reply, 'invalid_request', 'grant_type is missing');
-  if (grantType !== 'client_credentials') {
-    return sendError(reply, 'unsupported_grant_type', 'the hub knows grant_type client_credentials');
+  if (!GRANT_TYPES.some((known) => known === grantType)) {
+    return sendError(reply, 'unsupported_grant_type', `the hub knows grant_type ${GRANT_TYPES.join(', ')}`);
   }
-  const handOut = await service.handOut(appliance, { scope: form.get('scope') ?? null, atLeast: 0 });
-  return answer(reply, handOut, appliance.name, `https://${request.host}/`);
+  const read = readForm(TokenForm, form);
+  if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
+  const asked = read.form;
+  // Who the appliance is may have taken its time to find out.
+  const patience = Math.max(0, LONGEST_ANSWER - reply.elapsedTime);
+  const wish = { scope: asked.scope ?? null, atLeast: (asked.min_ttl ?? 0) * 1000, patience };
+  switch (asked.grant_type) {
+    case 'client_credentials':
+      return sendHandOut(request, await service.handOut(appliance, wish));
+    case 'refresh_token':
+      if (!service.hasSession(appliance, asked.refresh_token)) {
+        return sendError(reply, 'invalid_grant', `${appliance.name} has no such refresh_token, or no longer`);
+      }
+      return sendHandOut(request, await service.handOut(appliance, wish));
+    case DEVICE_CODE_GRANT:
+      return redeem(service, request, asked.device_code, wish);
+  }
 }
 
-function answer(reply: FastifyReply, handOut: HandOut, name: string, page: string): FastifyReply {
-  switch (handOut.kind) {
-    case 'token': {
-      const { accessToken, expiresIn, scope } = handOut;
-      return noStore(reply).send({
-        access_token: accessToken.reveal(),
-        token_type: 'Bearer',
-        expires_in: expiresIn,
-        ...(scope === null ? {} : { scope }),
-      });
+/** A poll of the device flow (RFC 8628, 3.4 and 3.5). */
+async function redeem(
+  service: LanService,
+  request: ClientRequest,
+  deviceCode: string,
+  wish: TokenWish,
+): Promise<FastifyReply> {
+  const { appliance, reply } = request;
+  const poll = service.pollDeviceFlow(appliance, deviceCode);
+  switch (poll.kind) {
+    case 'pending':
+      return sendError(reply, 'authorization_pending', 'nobody has logged in yet');
+    case 'slow_down':
+      return sendError(reply, 'slow_down', 'wait five seconds longer between two requests');
+    case 'unknown':
+      return sendError(reply, 'invalid_grant', `${appliance.name} was given no such device_code`);
+    case 'failed':
+      return sendDeviceFailure(request, poll.reason);
+    case 'paired': {
+      const handOut = await service.handOut(appliance, wish);
+      if (handOut.kind !== 'token') return sendHandOut(request, handOut);
+      const refreshToken = await service.openSession(appliance, deviceCode);
+      // What is left of the token is told as it is now: to write the session down may have taken its time.
+      return sendHandOut(request, await service.handOut(appliance, { ...wish, atLeast: 0 }), refreshToken);
     }
-    case 'not_paired':
-      return sendError(reply, 'invalid_grant', `${name} is not paired with the portal`, { error_uri: page });
-    case 'needs_pairing':
-      return sendError(reply, 'invalid_grant', `${name} must be paired again`, { error_uri: page });
-    case 'other_scope': {
-      const has = handOut.scope === null ? 'no scope: leave scope out' : `scope ${handOut.scope}`;
-      return sendError(reply, 'invalid_scope', `the grant of ${name} has ${has}`);
-    }
-    case 'unavailable':
-      reply.header('retry-after', handOut.retryAfter);
-      return sendError(
-        reply,
-        'temporarily_unavailable',
-        'the portal is out of reach, and the token at hand has run out',
-      );
   }
 }

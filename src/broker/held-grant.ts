@@ -1,0 +1,30 @@
+import type { Grant } from '../core/grant.ts';
+import type { Portal } from '../core/portal.ts';
+import type { Health, Replay } from '../core/refresh.ts';
+
+/** A grant at work. */
+export interface HeldGrant {
+  readonly grant: Grant;
+  readonly health: Health;
+  /** The refresh under way: there is never more than one. It does not reject. */
+  readonly refreshing: Promise<void> | null;
+  /** When the last refresh was begun because the cloud had refused the token at hand, on the boot clock in ms. */
+  readonly provoked: number | null;
+}
+
+/** The same, for who keeps it. */
+export interface Held {
+  grant: Grant;
+  health: Health;
+  refreshing: Promise<void> | null;
+  provoked: number | null;
+  /** Writes what could not be written yet; until then the grant is served from memory and not refreshed. */
+  unsaved: (() => Promise<boolean>) | null;
+}
+
+/** What the grants need to know of an appliance. */
+export interface GrantHolder {
+  readonly name: string;
+  readonly portal: Portal;
+  readonly replay: Replay;
+}

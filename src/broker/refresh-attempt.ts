@@ -1,0 +1,136 @@
+import type { Instant } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import { distrustOf, type Grant, succeed } from '../core/grant.ts';
+import type { TokenOutcome } from '../core/outcome.ts';
+import { type Setback, type Standing, setBack } from '../core/refresh.ts';
+import type { Store } from '../core/store.ts';
+import { sha256 } from '../system/compare.ts';
+import type { GrantNotices } from './grant-notices.ts';
+import type { GrantTimes } from './grant-times.ts';
+import type { GrantHolder, Held } from './held-grant.ts';
+import type { PortalClock } from './portal-clock.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** What an attempt asks of whoever keeps the grants. */
+export interface GrantKeeper {
+  /** Whether this is still the grant of its appliance, which may have been paired anew, or removed. */
+  keeps(held: Held): boolean;
+  /** Takes what is stored in its place: another hub has written it. */
+  reload(held: Held): Promise<void>;
+  /** A setback that leaves nothing to write. */
+  apply(held: Held, outcome: Setback): void;
+  settle(held: Held, standing: Standing): void;
+}
+
+/** One attempt to refresh: written ahead, sent once, and its outcome committed before anybody sees it. */
+export class RefreshAttempts {
+  readonly #surroundings: Pick<Surroundings, 'clock' | 'log'>;
+  readonly #store: Store;
+  readonly #portalClock: PortalClock;
+  readonly #times: GrantTimes;
+  readonly #notices: GrantNotices;
+  readonly #keeper: GrantKeeper;
+
+  constructor(
+    surroundings: Pick<Surroundings, 'clock' | 'log'>,
+    store: Store,
+    portalClock: PortalClock,
+    times: GrantTimes,
+    notices: GrantNotices,
+    keeper: GrantKeeper,
+  ) {
+    this.#surroundings = surroundings;
+    this.#store = store;
+    this.#portalClock = portalClock;
+    this.#times = times;
+    this.#notices = notices;
+    this.#keeper = keeper;
+  }
+
+  async run(held: Held, { name, portal }: GrantHolder): Promise<void> {
+    const { clock, log } = this.#surroundings;
+    const { generation, refreshToken } = held.grant;
+    if (!(await this.#writtenAhead(held))) return;
+    // A token's age counts from before the portal can have issued it: an answer may be long under way.
+    const sent = clock.now();
+    if (held.grant.distrusted !== null) held.provoked = sent.uptime;
+    const outcome = await portal.refresh(refreshToken).catch((error: unknown): TokenOutcome => {
+      log.error('refresh failed unexpectedly', { error: messageOf(error) });
+      return { kind: 'ambiguous', detail: messageOf(error) };
+    });
+    if ('portalTime' in outcome) this.#portalClock.learn(outcome.portalTime);
+    // The generation, and not the grant: its token may have been distrusted while the answer was under way.
+    if (!this.#keeper.keeps(held) || held.grant.generation !== generation) {
+      log.info('refresh came too late for its grant', { appliance: name });
+      return;
+    }
+    await (outcome.kind === 'granted' ? this.#succeed(held, name, outcome, sent) : this.#fail(held, outcome));
+  }
+
+  /** Commits the attempt. A rotation is not started when its result could not be kept. */
+  async #writtenAhead(held: Held): Promise<boolean> {
+    const { clock } = this.#surroundings;
+    try {
+      if (held.unsaved !== null && !(await held.unsaved())) {
+        await this.#keeper.reload(held);
+        return false;
+      }
+      const { appliance, generation, distrusted } = held.grant;
+      // The mark may be in memory alone, because it could not be written, or its grant could not.
+      if (distrusted !== null) await this.#store.distrust(appliance, generation, distrusted);
+      if (held.unsaved !== null) {
+        held.unsaved = null;
+        held.health = { kind: 'good' };
+        if ((this.#times.dueAt(held) ?? 0) > clock.now().uptime) return false;
+      }
+      const attempt = { token: sha256(held.grant.refreshToken.reveal()), at: clock.now() };
+      if (await this.#store.beginAttempt(held.grant, attempt)) return true;
+      await this.#keeper.reload(held);
+    } catch (error) {
+      this.#keeper.apply(held, { kind: 'store_unwritable', detail: messageOf(error) });
+    }
+    return false;
+  }
+
+  async #succeed(
+    held: Held,
+    appliance: string,
+    { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
+    sent: Instant,
+  ): Promise<void> {
+    const successor = succeed(held.grant, tokens.refreshToken ?? held.grant.refreshToken, tokens, sent, portalTime);
+    try {
+      if (!(await this.#store.replaceGrant(successor))) {
+        await this.#keeper.reload(held);
+        return;
+      }
+    } catch (error) {
+      take(held, successor);
+      held.unsaved = () => this.#store.replaceGrant(held.grant);
+      this.#keeper.apply(held, { kind: 'store_unwritable', detail: messageOf(error) });
+      return;
+    }
+    take(held, successor);
+    held.health = { kind: 'good' };
+    const { generation } = successor;
+    this.#surroundings.log.info('refreshed', { appliance, expires_in: tokens.lifetime / 1000, generation });
+  }
+
+  async #fail(held: Held, outcome: Setback): Promise<void> {
+    const { appliance, generation } = held.grant;
+    const standing = setBack(held.grant, held.health, outcome, this.#times.context(appliance));
+    const { doubt, refused } = standing;
+    // `invalid_grant` counts only if the token refused is still the one stored.
+    const current = await this.#store.endAttempt({ appliance, generation, doubt, refused }).catch((error: unknown) => {
+      this.#notices.unwritable(held, error);
+      return true;
+    });
+    if (current) this.#keeper.settle(held, standing);
+    else await this.#keeper.reload(held);
+  }
+}
+
+/** The token at hand may have been distrusted while a successor with the very same one was being written. */
+function take(held: Held, successor: Grant): void {
+  held.grant = { ...successor, distrusted: distrustOf(successor.accessToken, held.grant) };
+}

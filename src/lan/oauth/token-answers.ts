@@ -1,0 +1,65 @@
+import type { FastifyReply } from 'fastify';
+import type { HandOut, WhyUnavailable } from '../../core/hand-out.ts';
+import type { FailureReason } from '../../core/pairing.ts';
+import type { Secret } from '../../core/secret.ts';
+import { noStore, type OAuthErrorCode, sendError } from './errors.ts';
+import type { ClientRequest } from './form-endpoint.ts';
+
+const UNAVAILABLE: Readonly<Record<WhyUnavailable, string>> = {
+  out_of_reach: 'the portal is out of reach, and the token at hand has run out',
+  no_answer_yet: 'the portal has not answered yet, and the token at hand has run out',
+  distrusted: 'the cloud refused the token at hand, and there is no other yet',
+};
+
+/**
+ * Answers with the token, or says why there is none (RFC 6749, 5).
+ * @param refreshToken one of the hub's own
+ */
+export function sendHandOut(
+  { appliance: { name }, request, reply }: ClientRequest,
+  handOut: HandOut,
+  refreshToken?: Secret,
+): FastifyReply {
+  const page = { error_uri: `https://${request.host}/` };
+  switch (handOut.kind) {
+    case 'token': {
+      const { accessToken, expiresIn, scope } = handOut;
+      return noStore(reply).send({
+        access_token: accessToken.reveal(),
+        token_type: 'Bearer',
+        expires_in: expiresIn,
+        ...(refreshToken === undefined ? {} : { refresh_token: refreshToken.reveal() }),
+        ...(scope === null ? {} : { scope }),
+      });
+    }
+    case 'not_paired':
+      return sendError(reply, 'invalid_grant', `${name} is not paired with the portal`, page);
+    case 'needs_pairing':
+      return sendError(reply, 'invalid_grant', `${name} must be paired again`, page);
+    case 'other_scope': {
+      const has = handOut.scope === null ? 'no scope: leave scope out' : `scope ${handOut.scope}`;
+      return sendError(reply, 'invalid_scope', `the grant of ${name} has ${has}`);
+    }
+    case 'unavailable':
+      reply.header('retry-after', handOut.retryAfter);
+      return sendError(reply, 'temporarily_unavailable', UNAVAILABLE[handOut.why]);
+  }
+}
+
+/** How a pairing that came to nothing is told to the appliance that began it (RFC 8628, 3.5). */
+const DEVICE_FAILURES: Readonly<Record<FailureReason, readonly [error: OAuthErrorCode, description: string]>> = {
+  refused_by_user: ['access_denied', 'the person who was asked refused'],
+  portal_rejected: ['access_denied', 'the portal rejects the request of the hub: its log tells more'],
+  foreign_origin: ['access_denied', 'the portal named an address that is not its own: the log of the hub tells more'],
+  misconfigured: ['access_denied', 'the portal does not accept the credentials of the hub: its log tells more'],
+  expired: ['expired_token', 'nobody logged in in time: begin again'],
+  replaced: ['expired_token', 'another pairing was begun in the place of this one: begin again'],
+  cancelled: ['expired_token', 'the pairing was called off at the hub: begin again'],
+  code_refused: ['expired_token', 'the portal did not accept what the login brought: begin again'],
+  answer_lost: ['expired_token', 'the answer of the portal was lost: begin again'],
+};
+
+/** Answers the poll of a device flow that has failed. */
+export function sendDeviceFailure({ reply }: ClientRequest, reason: FailureReason): FastifyReply {
+  return sendError(reply, ...DEVICE_FAILURES[reason]);
+}
