@@ -3,11 +3,15 @@ import type { Appliance, ClientCredentials } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { Invite } from '../core/registration.ts';
 import type { Session } from '../core/session.ts';
+import { readPublicKeys } from '../system/public-keys.ts';
 import { applianceName, clientId, instant, jsonOrNull, origin, parseJson, publicKeys, scope } from './schemas.ts';
 
 const text = v.string();
 const optional = v.nullable(v.string());
-const keySet = v.object({ keys: publicKeys });
+const keySet = v.pipe(
+  v.object({ keys: publicKeys }),
+  v.check((set) => readPublicKeys(set).kind === 'keys'),
+);
 
 /** A row of `appliances`; one of schema 1 has the first five columns. */
 export const applianceRow = v.pipe(

@@ -74,6 +74,7 @@ describe('an appliance whose row makes no sense can prove nothing, and stops nob
     ['no key at all', `jwks = '{"keys":[]}'`],
     ['a private key', `jwks = '{"keys":[{"kty":"EC","d":"secret"}]}'`],
     ['a symmetric key', `jwks = '{"keys":[{"kty":"oct"}]}'`],
+    ['a key that is none', `jwks = '{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AAAA"}]}'`],
     ['a moment that is none', "waiting = 'once'"],
     ['an origin that there is not', "origin = 'found'"],
     ['a client_id that can be none', "client_id = 'a b'"],

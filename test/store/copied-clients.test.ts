@@ -81,6 +81,7 @@ test('a copy of a Latchkey that knew less is read: its appliances are known by t
 test.each([
   ['a client_id that can be none', { clientId: 'a b' }],
   ['a private key', { keys: [{ kty: 'EC', d: 'secret' }] }],
+  ['a symmetric key', { keys: [{ kty: 'oct', x: 'secret' }] }],
   ['no key', { keys: [] }],
   ['an origin that there is not', { origin: 'found' }],
 ])('a copy with %s is refused', (_, changes) => {
