@@ -10,9 +10,6 @@ export type Authenticate = (
   form: ReadonlyMap<string, string>,
 ) => Promise<ClientAuthentication>;
 
-/** The authentication methods, as the metadata name them (RFC 8414, 2). */
-export const AUTHENTICATION_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const;
-
 /**
  * Authenticates appliances by HTTP Basic (`client_secret_basic`), by a secret in the form (`client_secret_post`) or by a
  * signed assertion (`private_key_jwt`).

@@ -1,0 +1,354 @@
+import { createHmac, createPublicKey, type JsonWebKey } from 'node:crypto';
+import { base64url, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import { Agent, request } from 'undici';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { PublicKey } from '../../src/core/appliance.ts';
+import { sha256 } from '../../src/system/compare.ts';
+import { HUB_NAME, LanSide } from '../support/lan-side.ts';
+
+const TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
+const ID = 'boiler';
+const ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] as const;
+
+type Pair = Awaited<ReturnType<typeof generateKeyPair>>;
+
+let pair: Pair;
+let other: Pair;
+let rsa: Pair;
+let jwk: PublicKey;
+let side: LanSide;
+let agent: Agent;
+let issuer: string;
+let number = 0;
+
+beforeAll(async () => {
+  [pair, other, rsa] = await Promise.all([
+    generateKeyPair('ES256'),
+    generateKeyPair('ES256'),
+    generateKeyPair('RS256'),
+  ]);
+  jwk = { ...(await exportJWK(pair.publicKey)) };
+});
+
+beforeEach(async () => {
+  side = await LanSide.start();
+  side.home.add(ID, { kind: 'keys', keys: [jwk] });
+  agent = new Agent({ connect: { ca: side.ca } });
+  issuer = `https://127.0.0.1:${side.server.httpsPort}`;
+});
+
+afterEach(async () => {
+  await agent.destroy();
+  await side[Symbol.asyncDispose]();
+});
+
+/** By the hub's true time, in s. */
+function now(): number {
+  return (side.home.now ?? 0) / 1000;
+}
+
+/** Good claims with these changes; undefined leaves one out. */
+function claims(changes: Record<string, unknown> = {}): JWTPayload {
+  const all = { iss: ID, sub: ID, aud: issuer, iat: now(), exp: now() + 60, jti: `jti-${number++}`, ...changes };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+}
+
+function sign(payload: JWTPayload = claims(), key = pair.privateKey, header: object = {}): Promise<string> {
+  return new SignJWT(payload).setProtectedHeader({ alg: 'ES256', ...header }).sign(key);
+}
+
+interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly error: unknown;
+  readonly description: string;
+}
+
+async function ask(form: Record<string, string>, headers: Record<string, string> = {}): Promise<Reply> {
+  const answer = await request(`${issuer}/oauth/token`, {
+    method: 'POST',
+    dispatcher: agent,
+    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    body: new URLSearchParams({ grant_type: 'client_credentials', ...form }).toString(),
+  });
+  const body = (await answer.body.json()) as Record<string, unknown>;
+  expect(answer.headers['cache-control']).toBe('no-store');
+  return {
+    status: answer.statusCode,
+    headers: answer.headers,
+    error: body['error'],
+    description: String(body['error_description'] ?? ''),
+  };
+}
+
+function assert(assertion: string, more: Record<string, string> = {}): Promise<Reply> {
+  return ask({ client_assertion_type: TYPE, client_assertion: assertion, ...more });
+}
+
+function expectRefused(reply: Reply, says = /./): void {
+  expect(reply).toMatchObject({ status: 401, error: 'invalid_client' });
+  expect(reply.description).toMatch(says);
+  expect(reply.headers).not.toHaveProperty('www-authenticate');
+}
+
+describe('a signed assertion authenticates', () => {
+  it.for(ALGORITHMS)('by %s', async (alg) => {
+    const keys = await generateKeyPair(alg);
+    side.home.add('mixer', { kind: 'keys', keys: [{ ...(await exportJWK(keys.publicKey)) }] });
+    const assertion = await new SignJWT(claims({ iss: 'mixer', sub: 'mixer' }))
+      .setProtectedHeader({ alg })
+      .sign(keys.privateKey);
+    expect(await assert(assertion)).toMatchObject({ status: 200 });
+  });
+
+  it('meant for the issuer, the token endpoint, or one of several', async () => {
+    for (const aud of [issuer, `${issuer}/oauth/token`, ['https://other.example', issuer]]) {
+      expect(await assert(await sign(claims({ aud })))).toMatchObject({ status: 200 });
+    }
+  });
+
+  it('meant for the hub by the name that was asked', async () => {
+    const host = `${HUB_NAME}:1234`;
+    const assertion = await sign(claims({ aud: `https://${host}` }));
+    const form = { client_assertion_type: TYPE, client_assertion: assertion };
+    expect(await ask(form, { host })).toMatchObject({ status: 200 });
+  });
+
+  it('beside its own client_id, with a kid or with several keys and none, with a fraction of a second', async () => {
+    expect(await assert(await sign(), { client_id: ID })).toMatchObject({ status: 200 });
+    const second = { ...(await exportJWK(other.publicKey)) };
+    side.home.add(ID, { kind: 'keys', keys: [jwk, second] });
+    for (const key of [pair.privateKey, other.privateKey]) {
+      expect(await assert(await sign(claims(), key))).toMatchObject({ status: 200 });
+    }
+    side.home.add(ID, {
+      kind: 'keys',
+      keys: [
+        { ...jwk, kid: 'a' },
+        { ...second, kid: 'b' },
+      ],
+    });
+    expect(await assert(await sign(claims(), other.privateKey, { kid: 'b' }))).toMatchObject({ status: 200 });
+    expectRefused(await assert(await sign(claims(), other.privateKey, { kid: 'a' })), /key/);
+    expect(await assert(await sign(claims({ iat: now() + 0.25, exp: now() + 59.5 })))).toMatchObject({ status: 200 });
+  });
+
+  it('of a clock that is off by half a minute either way', async () => {
+    for (const off of [-29, 29]) {
+      const times = { iat: now() + off, nbf: now() + off, exp: now() + off + 60 };
+      expect(await assert(await sign(claims(times)))).toMatchObject({ status: 200 });
+    }
+  });
+
+  it('without an iat, which nobody must give', async () => {
+    expect(await assert(await sign(claims({ iat: undefined })))).toMatchObject({ status: 200 });
+    expect(await assert(await sign(claims({ iat: undefined, exp: now() + 89 })))).toMatchObject({ status: 200 });
+  });
+});
+
+describe('an assertion is refused', () => {
+  it.for<[string, () => Record<string, unknown>, RegExp]>([
+    ['that has expired', () => ({ iat: now() - 91, exp: now() - 31 }), /expired/],
+    ['without an exp', () => ({ exp: undefined }), /exp/],
+    ['that lives for more than a minute', () => ({ exp: now() + 61 }), /60 s/],
+    ['that lives for more than a minute, without an iat', () => ({ iat: undefined, exp: now() + 91 }), /60 s/],
+    ['that lives for ever', () => ({ exp: 9e15 }), /60 s/],
+    ['from the future', () => ({ iat: now() + 31, exp: now() + 80 }), /31 s ahead/],
+    ['not good yet', () => ({ nbf: now() + 31 }), /not good yet/],
+    ['without a jti', () => ({ jti: undefined }), /jti/],
+    ['with an empty jti', () => ({ jti: '' }), /jti/],
+    ['whose jti is a number', () => ({ jti: 7 }), /jti/],
+    ['without an audience', () => ({ aud: undefined }), /aud/],
+    ['for somebody else', () => ({ aud: 'https://portal.example' }), /aud .* must be one of https:/],
+    ['for no one', () => ({ aud: [] }), /aud/],
+    ['from another issuer', () => ({ iss: 'somebody' }), /iss/],
+    ['without an issuer', () => ({ iss: undefined }), /iss/],
+    ['of an appliance that nobody knows', () => ({ iss: 'ghost', sub: 'ghost' }), /not signed with the key/],
+    ['without a subject', () => ({ sub: undefined }), /no signed JWT/],
+    ['whose exp is a text', () => ({ exp: '2999' }), /exp/],
+    ['whose iat is a text', () => ({ iat: 'now' }), /iat/],
+  ])('%s', async ([, changes, says]) => {
+    expectRefused(await assert(await sign(claims(changes()))), says);
+  });
+
+  it('signed with another key, in the same words as of an unknown appliance and one with a secret', async () => {
+    side.home.add('lamp', { kind: 'secret', hash: sha256('the-secret') });
+    const replies = [
+      await assert(await sign(claims(), other.privateKey)),
+      await assert(await sign(claims({ iss: 'ghost', sub: 'ghost' }))),
+      await assert(await sign(claims({ iss: 'lamp', sub: 'lamp' }))),
+    ];
+    for (const reply of replies) expectRefused(reply);
+    expect(new Set(replies.map(({ description }) => description)).size).toBe(1);
+  });
+
+  it('whose claims were changed after it was signed', async () => {
+    const [header, , signature] = (await sign()).split('.');
+    const changed = base64url.encode(JSON.stringify(claims({ exp: now() + 50 })));
+    expectRefused(await assert(`${header}.${changed}.${signature}`), /not signed with the key/);
+  });
+
+  it('with no signature at all (alg none)', async () => {
+    const none = [{ alg: 'none' }, { alg: 'None' }, { alg: 'NONE' }].map((header) =>
+      base64url.encode(JSON.stringify(header)),
+    );
+    for (const header of none) {
+      expectRefused(await assert(`${header}.${base64url.encode(JSON.stringify(claims()))}.`), /sign the/);
+    }
+  });
+
+  it('with an HMAC made with a public key', async () => {
+    const rsaJwk = { ...(await exportJWK(rsa.publicKey)) };
+    side.home.add('pump', { kind: 'keys', keys: [rsaJwk] });
+    const publicKey = createPublicKey({ key: rsaJwk as JsonWebKey, format: 'jwk' });
+    const body = `${base64url.encode(JSON.stringify({ alg: 'HS256' }))}.${base64url.encode(
+      JSON.stringify(claims({ iss: 'pump', sub: 'pump' })),
+    )}`;
+    for (const secret of [publicKey.export({ type: 'spki', format: 'pem' }), JSON.stringify(rsaJwk)]) {
+      const mac = createHmac('sha256', secret).update(body).digest('base64url');
+      expectRefused(await assert(`${body}.${mac}`), /sign the client_assertion with ES256/);
+    }
+  });
+
+  it.for(['RS512', 'ES384'])('with %s, which is not offered, though the key would do', async (alg) => {
+    const keys = await generateKeyPair(alg);
+    side.home.add('pump', { kind: 'keys', keys: [{ ...(await exportJWK(keys.publicKey)) }] });
+    const assertion = await new SignJWT(claims({ iss: 'pump', sub: 'pump' }))
+      .setProtectedHeader({ alg })
+      .sign(keys.privateKey);
+    expectRefused(await assert(assertion), /sign the/);
+  });
+
+  it('with a header that asks for what the hub does not know', async () => {
+    const header = { alg: 'ES256', crit: ['exp'], exp: 1 };
+    const assertion = await new SignJWT(claims())
+      .setProtectedHeader(header)
+      .sign(pair.privateKey, { crit: { exp: true } });
+    expectRefused(await assert(assertion));
+  });
+
+  it('that is none', async () => {
+    const list = ['eyJhbGciOiJFUzI1NiJ9.W10.AA', '{"alg":"ES256"}', 'e30.e30.', `${'x'.repeat(9000)}.e30.e30`];
+    for (const assertion of ['x', 'a.b.c', '..', ...list]) {
+      side.home.uptime += 6000;
+      expectRefused(await assert(assertion), /no signed JWT/);
+    }
+  });
+
+  it('of another type', async () => {
+    const form = { client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:saml2-bearer' };
+    expectRefused(await ask({ ...form, client_assertion: await sign() }), /client_assertion_type/);
+  });
+});
+
+describe('an assertion is good for one request', () => {
+  it('and not for a second, until nobody would take it anyway', async () => {
+    const assertion = await sign();
+    expect(await assert(assertion)).toMatchObject({ status: 200 });
+    expectRefused(await assert(assertion), /used before/);
+    side.home.now = (side.home.now ?? 0) + 89_000;
+    expectRefused(await assert(assertion), /used before/);
+    side.home.now += 2000;
+    expectRefused(await assert(assertion), /expired/);
+  });
+
+  it('of twenty at once one is', async () => {
+    const assertion = await sign();
+    const replies = await Promise.all(Array.from({ length: 20 }, () => assert(assertion)));
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+  });
+
+  it('but another appliance may have the same jti', async () => {
+    side.home.add('mixer', { kind: 'keys', keys: [jwk] });
+    for (const sub of [ID, 'mixer']) {
+      expect(await assert(await sign(claims({ iss: sub, sub, jti: 'same' })))).toMatchObject({ status: 200 });
+    }
+  });
+
+  it('not again after a restart: one from before it is to be made anew', async () => {
+    side.home.started = side.home.now;
+    const old = await assert(await sign(claims({ iat: now() - 2, exp: now() + 50 })));
+    expect(old).toMatchObject({ status: 503, error: 'temporarily_unavailable' });
+    expect(old.headers['retry-after']).toBe('2');
+    expect(old.description).toContain('sign a new one');
+    const unsaid = await assert(await sign(claims({ iat: undefined, exp: now() + 50 })));
+    expect(unsaid).toMatchObject({ status: 503, headers: { 'retry-after': '10' } });
+    expect(await assert(await sign())).toMatchObject({ status: 200 });
+  });
+
+  it('an appliance that sends more than can be remembered waits, and nobody else does', async () => {
+    side.home.add('mixer', { kind: 'keys', keys: [jwk] });
+    const replies: Reply[] = [];
+    for (let batch = 0; batch < 22; batch++) {
+      replies.push(...(await Promise.all(Array.from({ length: 50 }, async () => assert(await sign())))));
+    }
+    const full = replies.filter(({ status }) => status !== 200);
+    expect(full).toHaveLength(100);
+    expect(full[0]).toMatchObject({ status: 503, error: 'temporarily_unavailable' });
+    expect(Number(full[0]?.headers['retry-after'])).toBeGreaterThan(0);
+    expect(await assert(await sign(claims({ iss: 'mixer', sub: 'mixer' })))).toMatchObject({ status: 200 });
+    side.home.now = (side.home.now ?? 0) + 91_000;
+    expect(await assert(await sign())).toMatchObject({ status: 200 });
+  });
+});
+
+describe('without a clock', () => {
+  it('nobody can say whether an assertion is good: 503', async () => {
+    const assertion = await sign();
+    side.home.now = null;
+    const reply = await assert(assertion);
+    expect(reply).toMatchObject({ status: 503, error: 'temporarily_unavailable', headers: { 'retry-after': '30' } });
+  });
+
+  it('secrets are as good as ever', async () => {
+    side.home.now = null;
+    side.home.add('lamp', { kind: 'secret', hash: sha256('the-secret') });
+    expect(await ask({ client_id: 'lamp', client_secret: 'the-secret' })).toMatchObject({ status: 200 });
+  });
+});
+
+describe('one way of authenticating', () => {
+  it.for(['header and secret', 'header and assertion', 'secret and assertion', 'all three', 'bearer and assertion'])(
+    '%s at once is 400 invalid_request',
+    async (what) => {
+      side.home.add('lamp', { kind: 'secret', hash: sha256('the-secret') });
+      const assertion = { client_assertion_type: TYPE, client_assertion: await sign() };
+      const header = { authorization: `Basic ${btoa('lamp:the-secret')}` };
+      const secret = { client_id: 'lamp', client_secret: 'the-secret' };
+      const replies = {
+        'header and secret': () => ask(secret, header),
+        'header and assertion': () => ask(assertion, header),
+        'secret and assertion': () => ask({ ...assertion, client_secret: 'x' }),
+        'all three': () => ask({ ...secret, ...assertion }, header),
+        'bearer and assertion': () => ask(assertion, { authorization: 'Bearer x' }),
+      };
+      const reply = await replies[what as keyof typeof replies]();
+      expect(reply).toMatchObject({ status: 400, error: 'invalid_request' });
+    },
+  );
+
+  it('half an assertion, or one that is not the client_id’s, is 400', async () => {
+    const assertion = await sign();
+    for (const form of [
+      { client_assertion: assertion },
+      { client_assertion_type: TYPE },
+      { client_assertion: assertion, client_assertion_type: TYPE, client_id: 'lamp' },
+    ] as Record<string, string>[])
+      expect(await ask(form)).toMatchObject({ status: 400, error: 'invalid_request' });
+  });
+
+  it('an appliance with keys has no secret, not even one that it could guess', async () => {
+    for (const secret of ['', JSON.stringify(jwk), 'undefined', 'null']) {
+      expect(await ask({ client_id: ID, client_secret: secret })).toMatchObject({
+        status: 401,
+        error: 'invalid_client',
+      });
+    }
+  });
+
+  it('an appliance without credentials gets nowhere', async () => {
+    side.home.add('old', { kind: 'none' });
+    expect(await ask({ client_id: 'old', client_secret: 'x' })).toMatchObject({ status: 401 });
+    expectRefused(await assert(await sign(claims({ iss: 'old', sub: 'old' }))));
+  });
+});

@@ -1,0 +1,105 @@
+import type { Appliance, ClientCredentials } from '../../src/core/appliance.ts';
+import type { LanService } from '../../src/core/lan-service.ts';
+import type { LogFields } from '../../src/core/log.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { type LanServer, serveLan } from '../../src/lan/server.ts';
+import { createAuthority, issueLeaf, type Leaf } from '../../src/system/certificates.ts';
+import { systemTimers } from '../../src/system/clock.ts';
+
+/** The name of this hub, beside `localhost`. */
+export const HUB_NAME = 'latchkey-test.local';
+
+/** The home network's side of a hub alone, over real sockets: whoever authenticates gets a token. */
+export class LanSide implements AsyncDisposable {
+  readonly server: LanServer;
+  readonly ca: string;
+  readonly #issue: () => Promise<Leaf>;
+  readonly #home: StubHome;
+
+  private constructor(server: LanServer, ca: string, issue: () => Promise<Leaf>, home: StubHome) {
+    this.server = server;
+    this.ca = ca;
+    this.#issue = issue;
+    this.#home = home;
+  }
+
+  /** @param listen addresses of this machine */
+  static async start(listen: readonly string[] = ['127.0.0.1']): Promise<LanSide> {
+    const authority = await createAuthority();
+    const names = [HUB_NAME, 'localhost'];
+    const issue = () => issueLeaf(authority, { names, addresses: ['127.0.0.1', '::1'], now: Date.now() });
+    const leaf = await issue();
+    const home = new StubHome();
+    const server = await serveLan({
+      service: home.service,
+      hubName: 'Test hub',
+      names: () => names,
+      listen,
+      httpPort: 0,
+      httpsPort: 0,
+      ca: () => authority.certificate,
+      leaf,
+      log: home.log,
+      clock: { now: () => ({ boot: 'one', uptime: home.uptime, wall: 0 }) },
+      timers: systemTimers,
+    });
+    return new LanSide(server, authority.certificate, issue, home);
+  }
+
+  /** What stands behind the network's side, to be changed as a test likes. */
+  get home(): StubHome {
+    return this.#home;
+  }
+
+  async renewLeaf(): Promise<Leaf> {
+    const leaf = await this.#issue();
+    this.server.renewLeaf(leaf);
+    return leaf;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.server[Symbol.asyncDispose]();
+  }
+}
+
+/** A home without a portal. */
+class StubHome {
+  readonly #appliances = new Map<string, Appliance>();
+  /** By the true time, in ms; null while the clock is not confirmed. */
+  now: number | null = Date.UTC(2027, 4, 6, 7, 8, 9);
+  started: number | null = Date.UTC(2027, 4, 6, 6);
+  /** On the boot clock, in ms. */
+  uptime = 1_000_000;
+  readonly events: { readonly level: string; readonly event: string; readonly fields: LogFields }[] = [];
+
+  add(clientId: string, credentials: ClientCredentials): Appliance {
+    const appliance: Appliance = {
+      id: `id-of-${clientId}`,
+      clientId,
+      name: clientId.slice(0, 20),
+      scope: null,
+      portal: 'home',
+      credentials,
+      origin: 'added',
+      waitingSince: null,
+      softwareId: null,
+    };
+    this.#appliances.set(clientId, appliance);
+    return appliance;
+  }
+
+  readonly log = {
+    debug: (event: string, fields: LogFields = {}) => void this.events.push({ level: 'debug', event, fields }),
+    info: (event: string, fields: LogFields = {}) => void this.events.push({ level: 'info', event, fields }),
+    warn: (event: string, fields: LogFields = {}) => void this.events.push({ level: 'warn', event, fields }),
+    error: (event: string, fields: LogFields = {}) => void this.events.push({ level: 'error', event, fields }),
+  };
+
+  /** No more of it than is asked for here. */
+  readonly service = {
+    client: (clientId) => this.#appliances.get(clientId),
+    trueTime: () => this.now,
+    startedAt: () => this.started,
+    handOut: async () => ({ kind: 'token', accessToken: new Secret('a-token'), expiresIn: 600, scope: null }),
+  } satisfies Partial<LanService> as Partial<LanService> as LanService;
+}
