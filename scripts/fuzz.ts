@@ -1,15 +1,15 @@
-// Fuzzes a portal emulator of its own with requests that are nearly right, and sums up what came of it.
+// Fuzzes a portal emulator or a hub of its own with requests that are nearly right, and sums up what came of it.
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { startFuzzed } from './fuzz.d/emulator.ts';
-import { fill } from './fuzz.d/fill.ts';
 import { type Findings, statusLine } from './fuzz.d/findings.ts';
 import { grows, growth, judgesMemory } from './fuzz.d/growth.ts';
-import { fuzz, memoryText, only } from './fuzz.d/run.ts';
+import { memoryText } from './fuzz.d/run.ts';
+import type { Subject } from './fuzz.d/subject.ts';
 
 /** A run this long must have reached every endpoint. */
 const ALL_REACHED = 20_000;
 
-const { requests, seed, number } = options();
+const { target, requests, seed, number } = options();
 let stopped = false;
 process.on('SIGINT', () => {
   // Who asks twice does not want the summary either.
@@ -18,34 +18,44 @@ process.on('SIGINT', () => {
 });
 process.once('SIGTERM', () => process.exit(143));
 
-const emulator = await startFuzzed();
-const { target } = emulator;
-if (number !== null) {
-  console.log(await only(target, seed, number));
-} else {
-  console.log(`seed ${seed}, ${requests} requests`);
-  const began = performance.now();
-  if (judgesMemory(requests)) {
-    await fill(target);
-    console.log(`filled what is remembered: ${memoryText(await emulator.memory())}`);
+const subject = await start();
+try {
+  if (number !== null) {
+    console.log(await subject.only(seed, number));
+  } else {
+    console.log(`seed ${seed}, ${requests} requests`);
+    const began = performance.now();
+    const filled = judgesMemory(requests) ? await subject.fill() : null;
+    if (filled !== null) console.log(`filled what is remembered: ${filled}`);
+    const findings = await subject.fuzz({ requests, seed, said: console.log, stopped: () => stopped });
+    judge(findings);
+    summarize(findings, (performance.now() - began) / 1000);
+    process.exitCode = findings.problems.length > 0 ? 1 : stopped ? 130 : 0;
   }
-  const { memory } = emulator;
-  const findings = await fuzz(target, { requests, seed, memory, said: console.log, stopped: () => stopped });
-  judge(findings);
-  summarize(findings, (performance.now() - began) / 1000);
-  process.exitCode = findings.problems.length > 0 ? 1 : stopped ? 130 : 0;
+} finally {
+  await subject.stop();
 }
-emulator.kill();
+
+async function start(): Promise<Subject> {
+  if (target === 'emulator') return await (await import('./fuzz.d/emulator-subject.ts')).emulatorSubject();
+  // The build, which does not change while the run goes on.
+  process.env['LATCHKEY_TEST_MAIN'] ??= join(import.meta.dirname, '../dist/main.js');
+  return await (await import('./fuzz.d/hub/subject.ts')).hubSubject();
+}
 
 function options() {
   const wrong = (what: string): never => {
-    console.error(`scripts/fuzz: ${what}; allowed are --requests N, --seed S and --only N, whole numbers`);
+    console.error(
+      `scripts/fuzz: ${what}; allowed are --target emulator or hub, and --requests N, --seed S and --only N, whole numbers`,
+    );
     process.exit(2);
   };
   try {
-    const named = { requests: { type: 'string' }, seed: { type: 'string' }, only: { type: 'string' } } as const;
-    const { values } = parseArgs({ options: named });
-    const whole = (name: keyof typeof named, lowest: number, highest: number) => {
+    const numbers = { requests: { type: 'string' }, seed: { type: 'string' }, only: { type: 'string' } } as const;
+    const { values } = parseArgs({ options: { target: { type: 'string' }, ...numbers } });
+    const { target = 'emulator' } = values;
+    if (target !== 'emulator' && target !== 'hub') return wrong(`--target: found ${JSON.stringify(target)}`);
+    const whole = (name: keyof typeof numbers, lowest: number, highest: number) => {
       const text = values[name];
       if (text === undefined) return null;
       const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
@@ -54,6 +64,7 @@ function options() {
         : wrong(`--${name}: found ${JSON.stringify(text)}, allowed is ${lowest} to ${highest}`);
     };
     return {
+      target,
       requests: whole('requests', 1, 1e9) ?? 1_000_000,
       seed: whole('seed', 0, 2 ** 31 - 1) ?? Math.floor(Math.random() * 2 ** 31),
       number: whole('only', 0, 1e9),
@@ -66,9 +77,9 @@ function options() {
 /** What only shows at the end of a run. */
 function judge(findings: Findings): void {
   const { operations, sent } = findings;
-  const ended = emulator.ended();
-  if (ended !== null) findings.problem('the emulator ended', `${ended}\n${emulator.complaints()}`);
-  else if (emulator.complaints() !== '') findings.problem('the emulator complains', emulator.complaints());
+  const ended = subject.ended();
+  if (ended !== null) findings.problem(`the ${subject.name} ended`, `${ended}\n${subject.complaints()}`);
+  else if (subject.complaints() !== '') findings.problem(`the ${subject.name} complains`, subject.complaints());
   if (sent >= ALL_REACHED) {
     for (const { name, good, unsent } of operations.all) {
       if (good === 0) findings.problem(`${name} never gave a good answer`, `seed ${seed}`);

@@ -21,7 +21,7 @@ export interface Facts {
 const KNOWN = 8;
 
 /** The newest values of a kind; there are always {@link KNOWN} of them. */
-class Pool {
+export class Pool {
   readonly values: string[];
   #next = 0;
 

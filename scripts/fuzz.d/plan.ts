@@ -10,6 +10,8 @@ export interface Plan {
   readonly path: string;
   readonly heads: readonly string[];
   readonly body?: string;
+  /** It says who sends it in a way that nobody may believe: no good answer is right. */
+  readonly forged?: boolean;
 }
 
 /** What one request is to be; a good one has nothing wrong in it, so that what lies behind the checks is reached. */

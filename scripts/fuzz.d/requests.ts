@@ -22,6 +22,8 @@ export interface FuzzRequest {
    * `left`: it stays open, and nothing more is sent or read.
    */
   readonly given: 'up' | 'reset' | 'left';
+  /** As its plan has it. */
+  readonly forged?: boolean;
 }
 
 /** The request with this number. */
@@ -66,7 +68,8 @@ function sound(dice: Dice, planner: Planner): FuzzRequest {
   const old = dice.chance(0.01);
   const pipelined = pieces === 1 && connection === '' && method !== 'CONNECT' && !old;
   const version = old ? '1.0' : '1.1';
-  const request = { ...USED, origin: planned.origin, method, path, pieces, pipelined, sound: method !== 'CONNECT' };
+  const { origin, forged = false } = planned;
+  const request = { ...USED, origin, method, path, pieces, pipelined, sound: method !== 'CONNECT', forged };
   const host = dice.chance(0.02) ? dice.of(HOSTS, '') : '127.0.0.1';
   if (body !== '' && dice.chance(0.05)) {
     const bytes = written(method, path, [...heads, 'Transfer-Encoding: chunked'], chunked(dice, body), host, version);
@@ -87,7 +90,8 @@ function broken(dice: Dice, planner: Planner): FuzzRequest {
   if (dice.chance(0.03)) bytes = dice.of(NO_HTTP, '') + soup(dice, 200);
   for (let i = dice.below(4); i > 0; i -= 1) bytes = mutated(dice, bytes);
   const pieces = dice.chance(0.03) ? 2 + dice.below(4) : 1;
-  return { origin: planned.origin, method, path, bytes, sound: false, pipelined: false, pieces, given: 'up' };
+  const { origin, forged = false } = planned;
+  return { origin, method, path, bytes, sound: false, pipelined: false, pieces, given: 'up', forged };
 }
 
 function methodOf(dice: Dice, planned: Plan): string {

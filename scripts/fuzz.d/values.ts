@@ -2,7 +2,8 @@
 import { createHmac } from 'node:crypto';
 import type { Dice } from './dice.ts';
 import type { Facts } from './facts.ts';
-import { latin1, mutated, SPECIAL, soup } from './mutations.ts';
+import { formOf } from './form.ts';
+import { mutated, SPECIAL, soup } from './mutations.ts';
 
 /** Picks the values of one request. */
 export class Values {
@@ -80,14 +81,7 @@ export class Values {
   }
 
   form(members: Readonly<Record<string, string>>): string {
-    const { dice } = this;
-    const pairs = Object.entries(members).map(([name, text]) => `${name}=${encodeURIComponent(latin1(text))}`);
-    if (this.good) return pairs.join('&');
-    if (dice.chance(0.1)) pairs.push(dice.of(pairs, ''));
-    if (dice.chance(0.1)) pairs.splice(dice.below(pairs.length), 1);
-    if (dice.chance(0.02)) pairs.push(...Array.from({ length: 900 }, (_, index) => `a${index}=1`));
-    const text = pairs.join(dice.chance(0.02) ? ';' : '&');
-    return dice.chance(0.25) ? mutated(dice, text) : text;
+    return formOf(this.dice, members, this.good);
   }
 
   /** An entry of a path or a query: the good one, or something strange. */

@@ -109,13 +109,16 @@ test.each([
   ['--seed', '-1'],
   ['--seed', 'x'],
   ['--only', ''],
+  ['--target', 'portal'],
   ['--nonsense', '1'],
   ['10', '20'],
 ])('scripts/fuzz says in one line what is wrong with %s %s', async (name, value) => {
   const { status, stdout, stderr } = await run([name, value]);
   expect(status).toBe(2);
   expect(stdout).toBe('');
-  expect(stderr).toMatch(/^scripts\/fuzz: .*allowed are --requests N, --seed S and --only N, whole numbers\n$/);
+  expect(stderr).toMatch(
+    /^scripts\/fuzz: .*allowed are --target emulator or hub, and --requests N, --seed S and --only N, whole numbers\n$/,
+  );
 });
 
 test('Ctrl-C ends it with the summary so far', async () => {

@@ -120,6 +120,13 @@ export class HubProcess implements AsyncDisposable {
     return this.#child?.pid ?? -1;
   }
 
+  /** How the daemon ended by itself; null while it runs, and where it was never started or was told to end. */
+  get ended(): string | null {
+    const child = this.#child;
+    if (child === null || (child.exitCode === null && child.signalCode === null)) return null;
+    return child.signalCode ?? `status ${child.exitCode}`;
+  }
+
   /** The file that the daemon's log goes to; with every launch another one. */
   get log(): string {
     return this.#log;

@@ -1,0 +1,180 @@
+// What good appliances do: before, between and after the requests of the fuzz each must be served, and rightly.
+import { rememberSecrets } from '../../../test/support/logs.ts';
+import { postForm, postJson, type Told, userOf } from './client.ts';
+import type { Credentials, HubFacts } from './facts.ts';
+import { type FuzzedHome, logIn, USERS } from './home.ts';
+
+const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
+
+/** What a part of a run begins with. */
+export interface HubBeginning {
+  readonly facts: HubFacts;
+  /** The victim's and the portal's, which must not be in any answer. */
+  readonly secrets: readonly string[];
+}
+
+/** The attacker's own appliances, each with what it was given, and secrets that must stay where they are. */
+export async function beginHub(home: FuzzedHome, waiting: Credentials): Promise<HubBeginning> {
+  const { hub, own, doubter, victim, declared, emulator } = home;
+  const token = await tokenOf(home, own);
+  const begun = await expected(postForm(home, '/oauth/device_authorization', form(own)), 200, 429);
+  const session = await paired(home, await registered(home, await invite(home)));
+  const invites: string[] = [];
+  for (let i = 0; i < 4; i += 1) invites.push(await invite(home));
+  const held = await tokenOf(home, victim);
+  return {
+    facts: {
+      own,
+      doubter,
+      keyed: home.keyed,
+      waiting,
+      victimId: victim.id,
+      invites,
+      accessTokens: [token, await tokenAtHand(home, doubter)],
+      refreshTokens: [session.refreshToken],
+      deviceCodes: [text(begun, 'device_code') || 'none', session.deviceCode],
+      userCodes: [text(begun, 'user_code') || 'none'],
+      nonces: [session.nonce],
+      registered: [`${session.client.id} ${session.client.secret}`],
+      assertions: [await usedAssertion(home)],
+      now: () => Math.floor(Date.now() / 1000),
+      sign: home.sign,
+    },
+    secrets: [
+      victim.secret,
+      declared.secret,
+      held,
+      emulator.clientSecret,
+      ...emulator.secretsIssued('refresh_token').slice(-50),
+      'PRIVATE KEY',
+      hub.directory,
+    ],
+  };
+}
+
+/** @throws Error where an honest appliance is not served as it must be */
+export async function goodHubFlow(home: FuzzedHome, waiting: Credentials): Promise<void> {
+  const { victim, own, doubter, declared } = home;
+  await owned(home, victim, USERS.victim);
+  await owned(home, own, USERS.attacker);
+  await expected(postForm(home, '/oauth/token', grant(declared)), 400, 'invalid_grant');
+  await expected(postForm(home, '/oauth/token', grant(waiting)), 400, 'unauthorized_client');
+  await doubted(home, doubter);
+  const client = await registered(home, await invite(home));
+  const { refreshToken } = await paired(home, client);
+  const again = { ...form(client), grant_type: 'refresh_token', refresh_token: refreshToken };
+  const user = await userOf(home, text(await expected(postForm(home, '/oauth/token', again), 200), 'access_token'));
+  if (user !== USERS.attacker) throw new Error(`the refresh token of the device flow gave a token of ${user}`);
+  await expected(postForm(home, '/oauth/revoke', { ...form(client), token: refreshToken }), 200);
+  await expected(postForm(home, '/oauth/token', again), 400, 'invalid_grant');
+}
+
+/** Takes away what registered itself, so that the home stays as large as it is. */
+export async function tidy(home: FuzzedHome): Promise<void> {
+  const { hub } = home;
+  for (const { name } of (await hub.status()).appliances) {
+    if (!FIXED.includes(name)) await hub.json('appliance', 'remove', name);
+  }
+}
+
+const FIXED = ['victim', 'own', 'doubter', 'declared', 'keyed', 'waiting'];
+
+/** Introduces an appliance that nobody approves. */
+export async function introduceWaiting(home: FuzzedHome): Promise<Credentials> {
+  await home.hub.json('registration', 'open', '--for', '1m');
+  const told = await expected(postJson(home, '/oauth/register', { client_name: 'waiting' }, ''), 201);
+  await home.hub.json('registration', 'close');
+  return { id: text(told, 'client_id'), secret: text(told, 'client_secret') };
+}
+
+async function invite({ hub }: FuzzedHome): Promise<string> {
+  const { token } = await hub.json<{ token: string }>('invite', '--scope', 'Monitoring');
+  rememberSecrets([token]);
+  return token;
+}
+
+async function registered(home: FuzzedHome, token: string): Promise<Credentials> {
+  const told = await expected(postJson(home, '/oauth/register', { client_name: 'Heat pump' }, token), 201);
+  return { id: text(told, 'client_id'), secret: text(told, 'client_secret') };
+}
+
+/** A device flow to its end. */
+async function paired(home: FuzzedHome, client: Credentials) {
+  const begun = await expected(postForm(home, '/oauth/device_authorization', form(client)), 200);
+  const deviceCode = text(begun, 'device_code');
+  const opened = await postForm(home, '/pair', { user_code: text(begun, 'user_code') });
+  if (opened.location === null) throw new Error(`/pair answered ${opened.status} without a location`);
+  const callback = await logIn(home.emulator, new URL(opened.location), USERS.attacker);
+  const exchange = { ...form(client), grant_type: DEVICE_CODE, device_code: deviceCode };
+  const told = await expected(postForm(home, '/oauth/token', exchange), 200);
+  const nonce = new URL(callback).pathname.split('/').at(-1) ?? '';
+  return { client, deviceCode, nonce, refreshToken: text(told, 'refresh_token') };
+}
+
+/** The cloud refused its token: it gets another one, or is told when. */
+async function doubted(home: FuzzedHome, client: Credentials): Promise<void> {
+  const first = await postForm(home, '/oauth/token', grant(client));
+  if (first.status === 503) return honest(first);
+  await expected(postForm(home, '/oauth/revoke', { ...form(client), token: text(first, 'access_token') }), 200);
+  const next = await postForm(home, '/oauth/token', grant(client));
+  if (next.status === 503) return honest(next);
+  if (next.status !== 200) throw new Error(`after a revocation: ${JSON.stringify(next)}`);
+  if (next.body['access_token'] === first.body['access_token']) throw new Error('a revoked token was handed out');
+}
+
+function honest({ retryAfter }: Told): void {
+  if (!(retryAfter !== null && retryAfter > 0 && retryAfter <= 120))
+    throw new Error(`503 with Retry-After ${retryAfter}`);
+}
+
+async function usedAssertion(home: FuzzedHome): Promise<string> {
+  const now = Math.floor(Date.now() / 1000);
+  const { id } = home.keyed;
+  const claims = { iss: id, sub: id, aud: `https://127.0.0.1:${home.ports.httpsPort}`, jti: crypto.randomUUID() };
+  const assertion = home.sign({ alg: 'EdDSA' }, { ...claims, iat: now, exp: now + 45 });
+  const members = {
+    grant_type: 'client_credentials',
+    client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+    client_assertion: assertion,
+  };
+  const told = await postForm(home, '/oauth/token', members);
+  if (told.status === 503) honest(told);
+  else if (told.status !== 200) throw new Error(`an assertion was answered ${JSON.stringify(told)}`);
+  return assertion;
+}
+
+async function owned(home: FuzzedHome, client: Credentials, owner: string): Promise<void> {
+  const user = await userOf(home, await tokenOf(home, client));
+  if (user !== owner) throw new Error(`${client.id} got a token of ${user}, not of ${owner}`);
+}
+
+async function tokenOf(home: FuzzedHome, client: Credentials): Promise<string> {
+  return text(await expected(postForm(home, '/oauth/token', grant(client)), 200), 'access_token');
+}
+
+async function tokenAtHand(home: FuzzedHome, client: Credentials): Promise<string> {
+  return text(await postForm(home, '/oauth/token', grant(client)), 'access_token') || 'none';
+}
+
+function form({ id, secret }: Credentials): Record<string, string> {
+  return { client_id: id, client_secret: secret };
+}
+
+function grant(client: Credentials): Record<string, string> {
+  return { ...form(client), grant_type: 'client_credentials' };
+}
+
+/** @param error of the answer; or another status that is right too */
+async function expected(told: Promise<Told>, status: number, error?: string | number): Promise<Told> {
+  const found = await told;
+  const fits = typeof error === 'number' ? [status, error].includes(found.status) : found.status === status;
+  if (fits && (typeof error !== 'string' || found.body['error'] === error)) return found;
+  throw new Error(
+    `expected ${status} ${error ?? ''}, found ${found.status} ${found.body['error'] ?? ''}: ${found.body['error_description'] ?? ''}`,
+  );
+}
+
+function text({ body }: Told, name: string): string {
+  const value = body[name];
+  return typeof value === 'string' ? value : '';
+}

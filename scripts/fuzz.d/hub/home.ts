@@ -1,0 +1,151 @@
+// The home that is fuzzed: a hub in a process of its own, an emulator as its portal, and appliances of each kind.
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { Agent, request } from 'undici';
+import { type Emulator, startEmulator } from '../../../src/emulator/index.ts';
+import { HubProcess } from '../../../test/support/hub-process.ts';
+import { rememberSecrets } from '../../../test/support/logs.ts';
+import type { Memory } from '../findings.ts';
+import type { HubPorts } from './dial.ts';
+import type { Credentials, HubFacts } from './facts.ts';
+
+/** Whoever pairs an appliance of the attacker's, and of the victim's. */
+export const USERS = { attacker: 'attacker', victim: 'victim' } as const;
+
+/** Requests that the hub sent to the portal, by the emulator's names of endpoints. */
+export type PortalRequests = Readonly<Record<string, number>>;
+
+/** A home that runs until it is disposed of. */
+export interface FuzzedHome extends AsyncDisposable {
+  readonly hub: HubProcess;
+  readonly emulator: Emulator;
+  readonly ports: HubPorts;
+  readonly victim: Credentials;
+  readonly own: Credentials;
+  readonly doubter: Credentials;
+  readonly keyed: HubFacts['keyed'];
+  readonly declared: Credentials;
+  readonly sign: HubFacts['sign'];
+  /** Trusts the hub's CA and nothing else. */
+  readonly agent: Agent;
+  memory(): Promise<Memory>;
+  portalRequests(): PortalRequests;
+}
+
+/** @param probed whether the heap is measured too, which needs the built program */
+export async function startHome(probed: boolean): Promise<FuzzedHome> {
+  const started = new AsyncDisposableStack();
+  try {
+    const counts: Record<string, number> = {};
+    const received = ({ endpoint }: { readonly endpoint: string }) => {
+      counts[endpoint] = (counts[endpoint] ?? 0) + 1;
+    };
+    const users = Object.values(USERS).map((name) => ({ name, password: `${name}-password` }));
+    const emulator = started.use(await startEmulator({ users, intercept: { received } }));
+    const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+    const declared = { id: 'declared-meter', secret: 'declared-meter-secret-0123456789abcdef' };
+    const hub = await prepare(emulator, declared, publicKey, probed);
+    started.use(hub);
+    await hub.launch();
+    const ca = (await hub.cli('ca')).stdout;
+    const agent = new Agent({ connect: { ca } });
+    started.defer(() => agent.destroy());
+    const add = async (name: string, user: string): Promise<Credentials> => {
+      const { client_id, client_secret } = await hub.addAppliance(name, '--scope', 'Monitoring');
+      await pair(hub, emulator, name, user);
+      return { id: client_id, secret: client_secret };
+    };
+    const victim = await add('victim', USERS.victim);
+    const own = await add('own', USERS.attacker);
+    const doubter = await add('doubter', USERS.attacker);
+    await pair(hub, emulator, 'keyed', USERS.attacker);
+    rememberSecrets([declared.secret]);
+    const resources = started.move();
+    return {
+      hub,
+      emulator,
+      ports: { httpPort: hub.httpPort, httpsPort: hub.httpsPort, ca },
+      victim,
+      own,
+      doubter,
+      keyed: { id: 'keyed-meter', publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString() },
+      declared,
+      agent,
+      sign: (header, claims) => signed(privateKey, header, claims),
+      memory: () => memory(hub, probed),
+      portalRequests: () => ({ ...counts }),
+      [Symbol.asyncDispose]: () => resources.disposeAsync(),
+    };
+  } catch (error) {
+    await started.disposeAsync();
+    throw error;
+  }
+}
+
+async function prepare(
+  emulator: Emulator,
+  declared: Credentials,
+  publicKey: KeyObject,
+  probed: boolean,
+): Promise<HubProcess> {
+  const toml = [
+    '[appliances.declared]',
+    `client_id = "${declared.id}"`,
+    'secret_file = "declared.secret"',
+    '[appliances.keyed]',
+    'client_id = "keyed-meter"',
+    'jwks_file = "keyed.jwks"',
+    'scope = "Monitoring"',
+  ];
+  const probe = `--expose-gc --import ${join(import.meta.dirname, 'heap-probe.ts')}`;
+  const hub = await HubProcess.prepare({
+    emulator,
+    toml: toml.join('\n'),
+    lan: 'mdns = false',
+    env: probed ? { NODE_OPTIONS: probe, FUZZ_HEAP_SOCKET: HEAP_SOCKET } : {},
+  });
+  writeFileSync(join(hub.directory, 'declared.secret'), declared.secret, { mode: 0o600 });
+  const jwks = { keys: [publicKey.export({ format: 'jwk' })] };
+  writeFileSync(join(hub.directory, 'keyed.jwks'), JSON.stringify(jwks), { mode: 0o600 });
+  return hub;
+}
+
+/** In the abstract namespace of Linux: it leaves no file. */
+const HEAP_SOCKET = `latchkey-fuzz-heap.${process.pid}`;
+
+/** Logs a user in and brings the code to the hub, as a browser would. */
+export async function pair(hub: HubProcess, emulator: Emulator, name: string, user: string): Promise<void> {
+  await logIn(emulator, await hub.beginPairing(name), user);
+}
+
+/**
+ * Goes through the portal's login that a link leads to.
+ * @returns where the browser brought the code
+ * @throws Error where the appliance is not connected then
+ */
+export async function logIn(emulator: Emulator, link: URL, user: string): Promise<string> {
+  const { location } = await emulator.login({ state: link.searchParams.get('state') ?? '', user });
+  const answer = await request(location);
+  const page = await answer.body.text();
+  if (!page.includes('is connected')) throw new Error(`the callback answered ${answer.statusCode}: ${page}`);
+  return location;
+}
+
+function signed(key: KeyObject, header: object, claims: object): string {
+  const [head, payload] = [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'));
+  return `${head}.${payload}.${sign(null, Buffer.from(`${head}.${payload}`), key).toString('base64url')}`;
+}
+
+async function memory(hub: HubProcess, probed: boolean): Promise<Memory> {
+  const status = readFileSync(`/proc/${hub.pid}/status`, 'utf8');
+  const resident = Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+  return { resident, heap: probed ? (await heapOf()) / 2 ** 20 : null };
+}
+
+async function heapOf(): Promise<number> {
+  let said = '';
+  for await (const piece of connect(`\0${HEAP_SOCKET}`)) said += String(piece);
+  return Number(said);
+}
