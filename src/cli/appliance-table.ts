@@ -31,7 +31,7 @@ export function showAppliances(appliances: readonly ApplianceStatus[]): void {
 function row(appliance: ApplianceStatus, now: number): string[] {
   return [
     printable(appliance.name),
-    styleText(COLOURS[appliance.state] ?? 'reset', appliance.state, { stream: process.stdout }),
+    stateCell(appliance),
     printable(appliance.scope ?? '–'),
     inTime(appliance.expires_in),
     inTime(appliance.refresh_in),
@@ -40,8 +40,32 @@ function row(appliance: ApplianceStatus, now: number): string[] {
   ];
 }
 
-function remark({ name, state, problem, authorize_url }: ApplianceStatus, now: number): string[] {
+/** One that waits for approval is `unpaired` by the contract; a person is told what it waits for. */
+function stateCell({ state, waiting_for_approval: waiting }: ApplianceStatus): string {
+  if (waiting !== undefined) return styleText('magenta', 'waits for approval', { stream: process.stdout });
+  return styleText(COLOURS[state] ?? 'reset', state, { stream: process.stdout });
+}
+
+function remark(appliance: ApplianceStatus, now: number): string[] {
+  const { name, state, problem, authorize_url, waiting_for_approval: waiting } = appliance;
+  if (waiting !== undefined) {
+    const software = waiting.software_id === null ? '' : `, says its software is ${printable(waiting.software_id)}`;
+    return [
+      `${name}: introduced itself ${ago(waiting.since, now)} as client_id ${printable(appliance.client_id)}${software}; if it is yours: latchkey appliance approve ${name}, else: latchkey appliance remove ${name}`,
+    ];
+  }
   const lines: string[] = [];
+  if (appliance.without_credentials === true) {
+    lines.push(
+      `${name}: nobody can ask for its token, as it is declared no longer or its credentials were damaged: latchkey appliance rotate-secret ${name}, or latchkey appliance remove ${name}`,
+    );
+  }
+  if (appliance.wanted_scope !== undefined) {
+    const scope = appliance.wanted_scope === null ? 'no scope' : `the scope ${printable(appliance.wanted_scope)}`;
+    lines.push(
+      `${name}: it is configured with ${scope} by now, and works with that of its grant until: latchkey pair ${name}`,
+    );
+  }
   if (problem !== null) {
     const what = printable(problem.message);
     lines.push(`${name}: ${what}. Noticed ${ago(problem.since, now)}; ${whatToDo(problem.code, name)}`);

@@ -6,9 +6,12 @@ import { backupCommand } from './backup.ts';
 import { caCommand } from './ca.ts';
 import { demoCommand } from './demo.ts';
 import { emulatorCommand } from './emulator.ts';
+import { helpCommand, refuseUnknown } from './help.ts';
+import { inviteCommand } from './invite.ts';
 import { fail, guardOutput, printable } from './output.ts';
 import { pairCommand } from './pair.ts';
 import { refreshCommand } from './refresh.ts';
+import { registrationCommand } from './registration.ts';
 import { restoreCommand } from './restore.ts';
 import { serveCommand } from './serve.ts';
 import { statusCommand } from './status.ts';
@@ -37,12 +40,14 @@ function createProgram(): Command {
     .version(version(), '--version', 'show the version')
     .option('--config <file>', 'the configuration (default: $LATCHKEY_CONFIG, else /etc/latchkey/latchkey.toml)')
     .helpOption('--help', 'show this help')
-    .helpCommand('help [command]', 'show the help of a command');
+    .helpCommand(false);
   const commands = [
     serveCommand(),
     demoCommand(),
     emulatorCommand(),
     applianceCommand(),
+    inviteCommand(),
+    registrationCommand(),
     pairCommand(),
     unpairCommand(),
     statusCommand(),
@@ -51,6 +56,7 @@ function createProgram(): Command {
     caCommand(),
     backupCommand(),
     restoreCommand(),
+    helpCommand(),
   ];
   for (const command of commands) program.addCommand(command);
   settle(program);
@@ -65,6 +71,7 @@ function settle(command: Command): void {
     .configureOutput({ outputError: (text, write) => write(typed(text).replace(/^error: /, 'latchkey: ')) })
     .helpOption('--help', 'show this help')
     .showHelpAfterError(`(see "${path(command)} --help")`);
+  if (command.commands.length > 0) refuseUnknown(command);
   for (const child of command.commands) settle(child);
 }
 

@@ -33,6 +33,9 @@ function showHub(hub: HubStatus): void {
     ['CA fingerprint', hub.ca_fingerprint],
     ['running for', formatDuration(hub.uptime)],
   ];
+  if (hub.registration_open_for !== undefined) {
+    rows.push(['registration', `open to any appliance for another ${formatDuration(hub.registration_open_for)}`]);
+  }
   print(alignColumns(rows));
   for (const { message } of hub.problems ?? []) print(`\n${printable(message)}`);
 }

@@ -1,9 +1,16 @@
 import { Client, type Dispatcher } from 'undici';
-import type { ApplianceStatus, Backup, HubStatus, PairingReport, RestoreReport } from '../core/administration.ts';
+import type {
+  ApplianceStatus,
+  Backup,
+  HubStatus,
+  InviteRequest,
+  PairingReport,
+  RestoreReport,
+} from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
 import { parseAnswer, parseFailure, parseReports } from './answers.ts';
 import { findHub } from './find-hub.ts';
-import type { AuthorityAnswer, CredentialsAnswer, PairingStarted, TokenAnswer } from './messages.ts';
+import type { AuthorityAnswer, CredentialsAnswer, InviteAnswer, PairingStarted, TokenAnswer } from './messages.ts';
 
 /** The running hub, as the command line speaks to it. Every call rejects with the hub's own Failure where it refuses. */
 export interface ControlClient extends AsyncDisposable {
@@ -12,6 +19,10 @@ export interface ControlClient extends AsyncDisposable {
   addAppliance(name: string, scope: string | null, portal: string | null): Promise<CredentialsAnswer>;
   removeAppliance(name: string): Promise<void>;
   rotateSecret(name: string): Promise<CredentialsAnswer>;
+  approveAppliance(name: string): Promise<ApplianceStatus>;
+  invite(request: InviteRequest): Promise<InviteAnswer>;
+  /** Holds registration open for so many seconds; 0 closes it. */
+  openRegistration(seconds: number): Promise<void>;
   /** Starts a pairing. @returns its id */
   pair(name: string): Promise<string>;
   /**
@@ -61,6 +72,9 @@ export async function connectControl(paths: readonly string[]): Promise<ControlC
     addAppliance: (name, scope, portal) => call('POST', '/v1/appliances', { name, scope, portal }),
     removeAppliance: (name) => call('DELETE', appliance(name)),
     rotateSecret: (name) => call('POST', `${appliance(name)}/secret`),
+    approveAppliance: (name) => call('POST', `${appliance(name)}/approval`),
+    invite: (request) => call('POST', '/v1/invites', request),
+    openRegistration: (seconds) => call('PUT', '/v1/registration', { open_for: seconds }),
     pair: async (name) => (await call<PairingStarted>('POST', `${appliance(name)}/pairings`)).pairing,
     unpair: (name) => call('DELETE', `${appliance(name)}/grant`),
     token: (name) => call('GET', `${appliance(name)}/token`),

@@ -10,6 +10,17 @@ export const addRequest = v.strictObject({
   portal: v.optional(v.nullable(v.string()), null),
 });
 
+/** `POST /v1/invites`; `ttl` in seconds. */
+export const inviteRequest = v.strictObject({
+  name: v.optional(v.nullable(v.string()), null),
+  scope: v.optional(v.nullable(v.string()), null),
+  portal: v.optional(v.nullable(v.string()), null),
+  ttl: v.pipe(v.number(), v.integer('whole seconds')),
+});
+
+/** `PUT /v1/registration`: held open for so many seconds; 0 closes it. */
+export const registrationRequest = v.strictObject({ open_for: v.pipe(v.number(), v.integer('whole seconds')) });
+
 /** `POST /v1/backup`; the answer is a `Backup`. */
 export const backupRequest = v.strictObject({ passphrase: v.string() });
 
@@ -22,6 +33,17 @@ export interface CredentialsAnswer {
   readonly client_id: string;
   readonly client_secret: string;
   readonly token_endpoint: string;
+  readonly ca_fingerprint: string;
+}
+
+/** The answer to `POST /v1/invites`, as `latchkey invite --json` prints it. */
+export interface InviteAnswer {
+  readonly token: string;
+  readonly name: string | null;
+  readonly scope: string | null;
+  /** Seconds. */
+  readonly expires_in: number;
+  readonly registration_endpoint: string;
   readonly ca_fingerprint: string;
 }
 

@@ -7,7 +7,10 @@ import {
   addRequest,
   backupRequest,
   type CredentialsAnswer,
+  type InviteAnswer,
+  inviteRequest,
   type PairingStarted,
+  registrationRequest,
   restoreRequest,
   type TokenAnswer,
 } from './messages.ts';
@@ -39,6 +42,23 @@ export function serveAdministration(app: FastifyInstance, administration: Admini
   app.post<Named>('/v1/appliances/:name/secret', async ({ params }) =>
     credentials(await administration.rotateSecret(params.name)),
   );
+  app.post<Named>('/v1/appliances/:name/approval', ({ params }) => administration.approveAppliance(params.name));
+  app.post('/v1/invites', async ({ body }, reply) => {
+    const issued = await administration.invite(parse(inviteRequest, body));
+    const answer: InviteAnswer = {
+      token: issued.token.reveal(),
+      name: issued.name,
+      scope: issued.scope,
+      expires_in: issued.expiresIn,
+      registration_endpoint: issued.registrationEndpoint,
+      ca_fingerprint: issued.caFingerprint,
+    };
+    return reply.code(201).send(answer);
+  });
+  app.put('/v1/registration', async ({ body }, reply) => {
+    await administration.openRegistration(parse(registrationRequest, body).open_for);
+    return reply.code(204).send();
+  });
   app.post<Named>('/v1/appliances/:name/pairings', async ({ params }, reply) => {
     const started: PairingStarted = { pairing: await administration.pair(params.name) };
     return reply.code(201).send(started);

@@ -3,7 +3,9 @@ import type {
   ApplianceStatus,
   Backup,
   HubStatus,
+  InviteRequest,
   IssuedCredentials,
+  IssuedInvite,
   PairingReport,
 } from '../../src/core/administration.ts';
 import { checkName, checkScope } from '../../src/core/appliance.ts';
@@ -54,7 +56,8 @@ export class Household implements Administration {
   readonly issued: string[] = [];
   readonly passphrases: string[] = [];
   restarts = 0;
-  readonly hub: HubStatus = {
+  readonly invites: InviteRequest[] = [];
+  hub: HubStatus = {
     id: 'latchkey-1a2b3c',
     name: 'Cellar hub',
     version: '0.1.0',
@@ -114,6 +117,36 @@ export class Household implements Administration {
   async rotateSecret(name: string): Promise<IssuedCredentials> {
     this.#find(name);
     return this.#credentials(name);
+  }
+
+  async approveAppliance(name: string): Promise<ApplianceStatus> {
+    const { waiting_for_approval: waiting, ...approved } = this.#find(name);
+    if (waiting === undefined) throw new Failure('not_allowed', `${name} waits for no approval`);
+    this.appliances.set(name, approved);
+    return approved;
+  }
+
+  async invite(request: InviteRequest): Promise<IssuedInvite> {
+    const { name, scope, portal, ttl } = request;
+    if (name !== null && this.appliances.has(checkName(name))) throw new Failure('appliance_exists', `${name} exists`);
+    if (portal !== null && portal !== 'home') throw new Failure('portal_unknown', `there is no portal ${portal}`);
+    const token = `iat-${crypto.randomUUID()}`;
+    rememberSecrets([token]);
+    this.issued.push(token);
+    this.invites.push(request);
+    return {
+      token: new Secret(token),
+      name,
+      scope: checkScope(scope),
+      expiresIn: ttl,
+      registrationEndpoint: 'https://192.168.1.7:8443/oauth/register',
+      caFingerprint: this.hub.ca_fingerprint,
+    };
+  }
+
+  async openRegistration(seconds: number): Promise<void> {
+    const { registration_open_for: _, ...closed } = this.hub;
+    this.hub = seconds === 0 ? closed : { ...closed, registration_open_for: seconds };
   }
 
   async pair(name: string): Promise<string> {
