@@ -3,14 +3,10 @@ import { checkScope } from '../../core/appliance.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Introduction } from '../../core/registration.ts';
 import { readPublicKeys } from '../../system/public-keys.ts';
-import { DEVICE_CODE_GRANT } from './schemas.ts';
-
-/** What every appliance may ask for, with what grants it. */
-export const GRANT_TYPES: readonly string[] = ['client_credentials', 'refresh_token', DEVICE_CODE_GRANT];
+import { AUTHENTICATION, GRANT_TYPES } from './metadata.ts';
 
 /** How an appliance proves who it is (RFC 7591, 2), as far as the hub knows ways. */
-const AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const;
-type AuthMethod = (typeof AUTH_METHODS)[number];
+type AuthMethod = (typeof AUTHENTICATION)[number];
 
 const SECRET_METHODS = 'client_secret_basic or client_secret_post, and the hub issues a secret';
 
@@ -24,7 +20,7 @@ export const ClientMetadata = v.object({
   client_name: text('What people call the appliance; it becomes its NAME on the hub'),
   scope: text('Space-separated names; the scope that its grant is to be asked for'),
   software_id: text('What it says of its own software: 1 to 200 printable characters, for the installer to see'),
-  token_endpoint_auth_method: text(`${AUTH_METHODS.join(', ')}; default: private_key_jwt where there are jwks`),
+  token_endpoint_auth_method: text(`${AUTHENTICATION.join(', ')}; default: private_key_jwt where there are jwks`),
   grant_types: v.nullish(v.array(v.string())),
   jwks: v.nullish(v.record(v.string(), v.unknown())),
   jwks_uri: v.nullish(v.unknown()),
@@ -46,7 +42,7 @@ export function readMetadata(body: unknown): MetadataRead {
   if (!parsed.success) return invalid(wrongType(parsed.issues[0]));
   const metadata = parsed.output;
   const grantTypes = metadata.grant_types ?? [];
-  if (grantTypes.length > 0 && !grantTypes.some((type) => GRANT_TYPES.includes(type))) {
+  if (grantTypes.length > 0 && !GRANT_TYPES.some((type) => grantTypes.includes(type))) {
     return invalid(`grant_types: the hub grants none of these; leave it out, or name one of ${GRANT_TYPES.join(', ')}`);
   }
   const softwareId = metadata.software_id || null;
@@ -79,14 +75,14 @@ function authenticationOf({
     return invalid('jwks_uri: the hub fetches no keys from elsewhere; send them in jwks');
   }
   const hasKeys = jwks !== undefined && jwks !== null;
-  const method = AUTH_METHODS.find((one) => one === (asked ?? (hasKeys ? 'private_key_jwt' : 'client_secret_basic')));
+  const method = AUTHENTICATION.find((one) => one === (asked ?? (hasKeys ? 'private_key_jwt' : 'client_secret_basic')));
   if (method === undefined) {
     const name = 'token_endpoint_auth_method';
     return asked === 'none'
       ? invalid(
           `${name}: an appliance must prove who it is; ask for ${SECRET_METHODS}, or for private_key_jwt with jwks`,
         )
-      : invalid(`${name}: the hub does not know this one; leave it out, or name one of ${AUTH_METHODS.join(', ')}`);
+      : invalid(`${name}: the hub does not know this one; leave it out, or name one of ${AUTHENTICATION.join(', ')}`);
   }
   if (method !== 'private_key_jwt') {
     return hasKeys

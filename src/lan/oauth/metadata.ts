@@ -6,7 +6,7 @@ import { DEVICE_CODE_GRANT } from './schemas.ts';
 export const GRANT_TYPES = ['client_credentials', 'refresh_token', DEVICE_CODE_GRANT] as const;
 
 /** How an appliance may say who it is, at every endpoint that asks. */
-const AUTHENTICATION = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const;
+export const AUTHENTICATION = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const;
 
 /** RFC 8414. The issuer is the address that was asked: its Host has been checked by now. */
 export function serveMetadata(app: FastifyInstance): void {

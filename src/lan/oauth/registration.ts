@@ -2,8 +2,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import { AddressLimit, type LimitSurroundings } from '../limits.ts';
-import { GRANT_TYPES, readMetadata } from './client-metadata.ts';
+import { readMetadata } from './client-metadata.ts';
 import { noStore, sendError } from './errors.ts';
+import { GRANT_TYPES } from './metadata.ts';
 
 /** RFC 7591, 3.1. */
 const JSON_TYPE = 'application/json';
