@@ -1,0 +1,262 @@
+import { describe, expect, test } from 'vitest';
+import { Home } from './home.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+/** A home with a grant, and the token that its appliance holds. */
+async function paired(home: Home) {
+  const id = await home.paired();
+  const token = await home.token(id);
+  return { id, token };
+}
+
+describe('a token that the cloud refused', () => {
+  test('is replaced at once, and who asks meanwhile waits for that, however often it is said and asked', async () => {
+    await using home = await Home.start();
+    const { id, token } = await paired(home);
+    const { grants, handOuts } = home.run;
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('token', { kind: 'wait', until: answer.promise });
+    const said = Array.from({ length: 50 }, () => grants.distrust(id, token));
+    const asked = Array.from({ length: 50 }, () => handOuts.handOut(id, null));
+    await Promise.all(said);
+    asked.push(...Array.from({ length: 50 }, () => handOuts.handOut(id, null)));
+    answer.resolve();
+    const given = await Promise.all(asked);
+    const tokens = new Set(given.map((one) => (one.kind === 'token' ? one.accessToken.reveal() : one.kind)));
+    expect(tokens.size).toBe(1);
+    expect(tokens).not.toContain(token);
+    expect(home.refreshes).toBe(1);
+    expect(await home.whoami(await home.token(id))).toBe(200);
+    // The one before is nothing that the hub holds any more.
+    await grants.distrust(id, token);
+    await home.time.pass(MINUTE);
+    expect(home.refreshes).toBe(1);
+  });
+
+  test.each(['', 'nonsense', 'of another appliance', 'the refresh token'])(
+    'must be the one at hand: of another one (%s) nothing is believed',
+    async (which) => {
+      await using home = await Home.start();
+      const { id, token } = await paired(home);
+      const others = await home.token(await home.paired('heater'));
+      const refreshToken = home.run.grants.get(id)?.grant.refreshToken.reveal() ?? '';
+      const sent = { 'of another appliance': others, 'the refresh token': refreshToken }[which] ?? which;
+      await home.run.grants.distrust(id, sent);
+      await home.run.grants.distrust('nobody', token);
+      await home.time.pass(MINUTE);
+      expect(await home.token(id)).toBe(token);
+      expect(home.refreshes).toBe(0);
+    },
+  );
+
+  test('is not handed out again while the portal is out of reach, restarts or not', async () => {
+    await using home = await Home.start();
+    const { id, token } = await paired(home);
+    await home.portal.unplug();
+    await home.run.grants.distrust(id, token);
+    expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'unavailable', why: 'out_of_reach' });
+    await home.crash();
+    await home.start();
+    expect(await home.token(id)).toBe('unavailable');
+    await home.stop();
+    home.time.reboot(home.time.wall);
+    await home.start();
+    expect(await home.token(id)).toBe('unavailable');
+    await home.portal.plug();
+    await home.time.pass(MINUTE);
+    expect(home.refreshes).toBe(1);
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  });
+
+  test('is replaced once a minute, whatever the appliance says of each', async () => {
+    await using home = await Home.start();
+    const { id, token } = await paired(home);
+    const { grants, handOuts } = home.run;
+    await grants.distrust(id, token);
+    let last = await home.token(id);
+    expect(home.refreshes).toBe(1);
+    for (let minute = 1; minute < 5; minute += 1) {
+      await home.time.pass(SECOND);
+      await grants.distrust(id, last);
+      const none = await handOuts.handOut(id, null);
+      expect(none).toMatchObject({ kind: 'unavailable', why: 'distrusted' });
+      expect(none.kind === 'unavailable' && none.retryAfter).toBe(59);
+      for (let s = 0; s < 59; s += 1) {
+        expect(await home.token(id)).toBe('unavailable');
+        expect(home.refreshes).toBe(minute);
+        await home.time.pass(SECOND);
+      }
+      // Nobody has to ask.
+      expect(home.refreshes).toBe(minute + 1);
+      const next = await home.token(id);
+      expect(next).not.toBe(last);
+      last = next;
+    }
+    expect(await home.whoami(last)).toBe(200);
+    expect(home.emulator.observations).toMatchObject({ overlappingRefreshes: 0, refreshTokensRepeated: 0 });
+  });
+
+  test('leaves its grant with its usual times once there is another', async () => {
+    await using home = await Home.start();
+    const { id, token } = await paired(home);
+    await home.time.pass(10 * MINUTE);
+    await home.run.grants.distrust(id, token);
+    await home.time.settle();
+    expect(home.refreshes).toBe(1);
+    await home.time.pass(47 * MINUTE);
+    expect(home.refreshes).toBe(1);
+    await home.time.pass(2 * MINUTE);
+    expect(home.refreshes).toBe(2);
+  });
+
+  test('stays so where the portal gives the very same one again, and is asked about once a minute', async () => {
+    await using home = await Home.start();
+    const { id, token } = await paired(home);
+    const same = (body: string) => JSON.stringify({ ...JSON.parse(body), access_token: token });
+    home.portal.fail('token', { kind: 'alter', with: same }, { kind: 'alter', with: same });
+    await home.run.grants.distrust(id, token);
+    expect(await home.token(id)).toBe('unavailable');
+    expect(await home.run.store.grant(id)).toMatchObject({
+      grant: { generation: 2, distrusted: { boot: 'boot-1' } },
+    });
+    await home.time.pass(MINUTE + SECOND);
+    expect(home.refreshes).toBe(2);
+    expect(await home.token(id)).toBe('unavailable');
+    await home.time.pass(MINUTE);
+    expect(home.refreshes).toBe(3);
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  });
+});
+
+describe('a refresh that is under way when its token is refused', () => {
+  async function withAnswerUnderWay(home: Home, id: string) {
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('token', { kind: 'wait', until: answer.promise });
+    const refreshing = home.run.grants.refresh(id);
+    await expect.poll(() => home.emulator.grants()[0]?.generation).toBe(2);
+    return { answer, refreshing };
+  }
+
+  test('brings the next one: its result is kept, and no other refresh is sent', async () => {
+    await using home = await Home.start();
+    const { id, token } = await paired(home);
+    const { answer, refreshing } = await withAnswerUnderWay(home, id);
+    await home.run.grants.distrust(id, token);
+    const asked = home.token(id);
+    answer.resolve();
+    await refreshing;
+    const next = await asked;
+    expect(next).not.toBe(token);
+    expect(await home.whoami(next)).toBe(200);
+    expect(await home.run.store.grant(id)).toMatchObject({ grant: { generation: 2, distrusted: null } });
+    await home.time.pass(2 * MINUTE);
+    expect(home.refreshes).toBe(1);
+  });
+
+  test('and is put off does not make it good again', async () => {
+    await using home = await Home.start();
+    const { id, token } = await paired(home);
+    const answer = Promise.withResolvers<void>();
+    home.held.set('endAttempt', answer.promise);
+    home.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '120' } });
+    const refreshing = home.run.grants.refresh(id);
+    await expect.poll(() => home.refreshes).toBe(1);
+    await home.run.grants.distrust(id, token);
+    answer.resolve();
+    await refreshing;
+    expect(await home.token(id)).toBe('unavailable');
+    expect(await home.run.store.grant(id)).toMatchObject({ grant: { distrusted: { boot: 'boot-1' } } });
+    // The portal asked to be left alone for two minutes.
+    expect(home.refreshes).toBe(1);
+    await home.time.pass(3 * MINUTE);
+    expect(home.refreshes).toBe(2);
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  });
+
+  test('and whose successor is being written keeps it', async () => {
+    await using home = await Home.start();
+    const { id, token } = await paired(home);
+    const disk = Promise.withResolvers<void>();
+    home.held.set('replaceGrant', disk.promise);
+    const refreshing = home.run.grants.refresh(id);
+    await expect.poll(() => home.emulator.grants()[0]?.generation).toBe(2);
+    await home.run.grants.distrust(id, token);
+    disk.resolve();
+    await refreshing;
+    expect(await home.whoami(await home.token(id))).toBe(200);
+    expect(home.refreshes).toBe(1);
+  });
+});
+
+test.each(['soon', 'late'] as const)(
+  'in doubt (%s) the old refresh token need not rest for a token that is worth nothing',
+  async (replay) => {
+    await using home = await Home.start({ replay });
+    const { id, token } = await paired(home);
+    home.portal.fail('token', { kind: 'drop' });
+    if (replay === 'soon') home.portal.fail('token', { kind: 'drop' });
+    await home.time.pass(50 * MINUTE);
+    const before = home.refreshes;
+    expect(before).toBe(replay === 'soon' ? 2 : 1);
+    expect(await home.token(id)).toBe(token);
+    await home.run.grants.distrust(id, token);
+    expect(await home.whoami(await home.token(id))).toBe(200);
+    expect(home.refreshes).toBe(before + 1);
+    expect(home.run.grants.get(id)?.health).toEqual({ kind: 'good' });
+  },
+);
+
+test('after a final refusal it is not handed out either: a person is needed at once', async () => {
+  await using home = await Home.start();
+  const { id, token } = await paired(home);
+  home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
+  await home.run.grants.refresh(id);
+  expect(await home.token(id)).toBe(token);
+  await home.run.grants.distrust(id, token);
+  expect(await home.token(id)).toBe('needs_pairing');
+  expect(home.refreshes).toBe(1);
+  await home.pairAgain('wallbox');
+  expect(await home.whoami(await home.token(id))).toBe(200);
+});
+
+describe('while the store can not be written', () => {
+  test('it is known all the same, that is told in the log, and it is written down with the next attempt', async () => {
+    await using home = await Home.start();
+    const { id, token } = await paired(home);
+    for (const name of ['distrust', 'beginAttempt'] as const) home.unwritable.add(name);
+    await home.run.grants.distrust(id, token);
+    expect(await home.token(id)).toBe('unavailable');
+    expect(home.events.map(({ event }) => event)).toEqual(
+      expect.arrayContaining(['token refused by the cloud', 'store could not be written']),
+    );
+    expect(home.refreshes).toBe(0);
+    home.unwritable.clear();
+    home.portal.fail('token', { kind: 'answer', status: 503 });
+    await home.time.pass(3 * SECOND);
+    expect(home.refreshes).toBeGreaterThanOrEqual(1);
+    expect(await home.run.store.grant(id)).not.toMatchObject({ grant: { generation: 1, distrusted: null } });
+    await home.time.pass(MINUTE);
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  });
+
+  test('a token of a grant that is only in memory is not handed out again, and that is saved with it', async () => {
+    await using home = await Home.start();
+    const { id } = await paired(home);
+    home.unwritable.add('replaceGrant');
+    await home.run.grants.refresh(id);
+    const token = await home.token(id);
+    await home.run.grants.distrust(id, token);
+    expect(await home.token(id)).toBe('unavailable');
+    home.unwritable.clear();
+    await home.portal.unplug();
+    await home.stop();
+    await home.start();
+    expect(home.run.grants.get(id)?.grant).toMatchObject({ generation: 2 });
+    expect(await home.token(id)).toBe('unavailable');
+    await home.portal.plug();
+    await home.time.pass(MINUTE);
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  });
+});
