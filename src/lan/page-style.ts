@@ -18,9 +18,9 @@ code { display: inline-block; padding: .5rem .9rem; border: 1px solid var(--line
 a { display: inline-block; padding: .6rem 1.2rem; color: var(--link); }
 :focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
 .quiet { font-size: 1rem; color: var(--quiet); } .problem { color: var(--bad); font-weight: 600; }
-.code { margin: 1.5rem 0 .5rem; font: 700 2.25rem/1.2 ui-monospace, monospace; letter-spacing: .06em; white-space: nowrap; }
-ul { margin: .75rem 0; padding: 0; list-style: none; } li { font-weight: 600; overflow-wrap: anywhere; }
-form { margin: 1.75rem 0 0; } label { display: block; margin-bottom: .4rem; text-align: left; font-weight: 600; }
+.code { padding: .75rem 0; border: 1px solid var(--line); border-radius: .75rem; background: var(--page); white-space: nowrap;
+  font: 700 min(2.25rem, 10vw)/1.2 ui-monospace, monospace; letter-spacing: .06em; }
+p + .code, .code + p { margin-top: .75rem; } form { margin-top: 1.5rem; } form + p { margin-top: .75rem; } label { display: block; margin-bottom: .4rem; text-align: left; font-weight: 600; }
 input, button { box-sizing: border-box; width: 100%; min-height: 3.5rem; border-radius: .75rem; }
 input { padding: .5rem 1rem; border: 2px solid var(--quiet); background: var(--page); color: inherit; text-align: center;
   text-transform: uppercase; font: 600 1.75rem/1.2 ui-monospace, monospace; letter-spacing: .06em; }

@@ -18,10 +18,10 @@ export function codePage(wrong: string | null): Page {
     heading: 'Connect an appliance',
     mood: null,
     form: true,
-    body: html`!${problem === '' ? '<p>Type the code that the appliance shows.</p>' : problem}
+    body: html`!${problem === '' ? '<p>Type the code that the appliance shows: eight letters.</p>' : problem}
 <form method="get" action="/pair">
 <label for="user_code">Code</label>
-<input id="user_code" name="user_code" value="${(wrong ?? '').slice(0, LONGEST_SHOWN)}" placeholder="XXXX-XXXX" required autofocus
+<input id="user_code" name="user_code" value="${(wrong ?? '').slice(0, LONGEST_SHOWN)}" required autofocus
  inputmode="text" autocapitalize="characters" autocomplete="off" autocorrect="off" spellcheck="false" maxlength="32" !${state}>
 <button>Continue</button>
 </form>`,
@@ -41,12 +41,12 @@ export function confirmPage(pairing: Pairing, appliance: string): Page {
     mood: null,
     form: true,
     body: html`!${before}
-<p>The appliance shows this code:</p>
+<p>!${wanted(pairing.scope)}</p>
+<p>Go on only if the appliance shows this code:</p>
 <p class="code">${userCode}</p>
-<p class="quiet">Does it show another one, or is it not yours? Then close this page.</p>
-!${wanted(appliance, pairing.scope)}
+<p class="quiet">Another code, or not your appliance? Then close this page.</p>
 !${postForm(userCode, 'Continue')}
-<p class="quiet">The portal asks you to log in next.</p>`,
+<p class="quiet">You log in at the portal next.</p>`,
   };
 }
 
@@ -92,10 +92,11 @@ export function tooMany(seconds: number): Notice {
   };
 }
 
-function wanted(appliance: string, scope: string | null): string {
-  if (scope === null) return html`<p>The portal decides what ${appliance} may do.</p>`;
-  const names = scope.split(' ').map((name) => html`<li>${name}</li>`);
-  return html`<p>${appliance} asks for access to:</p><ul>!${names}</ul>`;
+function wanted(scope: string | null): string {
+  if (scope === null) return 'What it may do is for the portal to say.';
+  const names = scope.split(' ').map((name) => html`<b>${name}</b>`);
+  const last = names.pop() ?? '';
+  return `It asks for access to ${names.length === 0 ? last : `${names.join(', ')} and ${last}`}.`;
 }
 
 function postForm(userCode: string, button: string): string {

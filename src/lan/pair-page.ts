@@ -9,6 +9,9 @@ import { pairingNotice } from './pairing-notices.ts';
 /** One device may try so many codes that nobody was given. */
 const UNKNOWN_CODES = { most: 10, every: 6000 };
 
+/** Seconds after which the portal may be there again. */
+const RETRY_UNREACHABLE = 5;
+
 const FORM = 'application/x-www-form-urlencoded';
 
 /**
@@ -67,6 +70,7 @@ export function servePairPage(
       case 'link':
         return reply.header('cache-control', 'no-store').redirect(link.authorizeUrl, 303);
       case 'unreachable':
+        reply.header('retry-after', RETRY_UNREACHABLE);
         return sendPage(reply, 503, hubName, unreachablePage(userCode));
       case 'over':
         return reply.redirect(`/pair?user_code=${encodeURIComponent(userCode)}`, 303);

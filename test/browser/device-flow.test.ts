@@ -1,0 +1,264 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+import { basic, FORM, HubClient, jsonOf } from '../lan/wire.ts';
+import {
+  type Browser,
+  DESKTOP,
+  flaws,
+  PHONE,
+  SMALL_PHONE,
+  startBrowser,
+  type Visit,
+  whyNoBrowser,
+} from '../support/browser.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+const CLIENT = { id: '7d0f4c9e-2f6b-4f0e-9a53-0c5b8a5c2f77', secret: 'a-secret-for-the-device', name: 'Latchkey' };
+/** Who opens the link again sooner than this gets the same one, in ms. */
+const SAME_LINK = 5000;
+
+const missing = await whyNoBrowser();
+let browser: Browser;
+beforeAll(async () => {
+  if (missing === null) browser = await startBrowser();
+});
+afterAll(() => browser?.[Symbol.asyncDispose]());
+beforeEach((ctx: TestContext) => {
+  if (missing !== null) ctx.skip(missing);
+});
+
+describe('a person with the code of an appliance', () => {
+  it('opens the link on its screen, goes on to the portal, and is told that the appliance is connected', async () => {
+    await using home = await start();
+    await using visit = await trusting(PHONE);
+    const { page } = visit;
+    const { link, userCode } = await home.begin('wallbox');
+    await page.goto(link);
+    await seen(visit, 'device-confirm', 'Connect wallbox?');
+    await page.getByText(userCode).waitFor();
+    await page.getByText('RemoteControl').waitFor();
+    expect(home.configs()).toBe(0);
+    await page.getByRole('button', { name: 'Continue' }).tap();
+    await page.getByText('asks for access to your account').waitFor();
+    await logIn(visit);
+    await seen(visit, 'device-connected', 'wallbox is connected');
+    expect(new URL(page.url()).protocol).toBe('http:');
+    expect(await home.hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
+
+    await page.goto(link);
+    await seen(visit, 'device-connected-again', 'wallbox is connected');
+    expect(home.configs()).toBe(1);
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it('types the code, after a mistake, without scripts', async () => {
+    await using home = await start();
+    await using visit = await trusting({ ...PHONE, javaScriptEnabled: false });
+    const { page } = visit;
+    const { userCode } = await home.begin('wallbox');
+    await page.goto(`${home.origin}/pair`);
+    await visit.picture('device-type');
+    expect(await page.getByLabel('Code').evaluate((field) => field === document.activeElement)).toBe(true);
+    await page.keyboard.type('bbbb bbbb');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').waitFor();
+    await visit.picture('device-wrong');
+    await page.getByLabel('Code').fill(` ${userCode.toLowerCase().replace('-', ' ')} `);
+    await page.getByRole('button', { name: 'Continue' }).tap();
+    await page.getByText('Connect wallbox?').waitFor();
+    await page.getByRole('button', { name: 'Continue' }).tap();
+    await logIn(visit);
+    await page.getByText('wallbox is connected').waitFor();
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it('goes through a portal that asks for nothing more: all its redirects follow from the button', async () => {
+    await using home = await start({ autoLogin: true });
+    await using visit = await trusting(PHONE);
+    const { link } = await home.begin('wallbox');
+    await visit.page.goto(link);
+    await visit.page.getByRole('button', { name: 'Continue' }).tap();
+    await visit.page.getByText('wallbox is connected').waitFor();
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it('comes back when the portal’s own link has run out, and gets a fresh one from the same page', async () => {
+    await using home = await start({ stateLifetime: 1 });
+    await using visit = await trusting(PHONE);
+    const { page } = visit;
+    const { link } = await home.begin('wallbox');
+    await page.goto(link);
+    await page.getByRole('button', { name: 'Continue' }).tap();
+    await page.getByText('asks for access to your account').waitFor();
+    await sleep(SAME_LINK + 500);
+    await logIn(visit);
+    await page.getByText('This link has expired').waitFor();
+    home.emulator.change({ stateLifetime: 600 });
+    await page.goto(link);
+    await page.getByRole('button', { name: 'Continue' }).tap();
+    await logIn(visit);
+    await page.getByText('wallbox is connected').waitFor();
+    expect(home.configs()).toBe(2);
+    expect(home.emulator.observations).toMatchObject({ codesRepeated: 0 });
+  });
+
+  it('shares the link with another phone: the first login counts, and both see the result', async () => {
+    await using home = await start();
+    await using one = await trusting(PHONE);
+    await using other = await trusting(SMALL_PHONE);
+    const { link } = await home.begin('wallbox');
+    for (const { page } of [one, other]) {
+      await page.goto(link);
+      await page.getByRole('button', { name: 'Continue' }).tap();
+      await page.getByText('asks for access to your account').waitFor();
+      await sleep(SAME_LINK + 500);
+    }
+    await logIn(one);
+    await one.page.getByText('wallbox is connected').waitFor();
+    await logIn(other);
+    await other.page.getByText('wallbox is connected').waitFor();
+    await other.page.goto(link);
+    await other.page.getByText('wallbox is connected').waitFor();
+    expect(home.emulator.observations).toMatchObject({ codesRepeated: 0 });
+    expect(home.emulator.requests.filter(({ endpoint }) => endpoint === 'token')).toHaveLength(1);
+  });
+
+  it('refuses at the portal, and is told to start again on the appliance', async () => {
+    await using home = await start();
+    await using visit = await trusting(PHONE);
+    const { page } = visit;
+    const { link } = await home.begin('wallbox');
+    await page.goto(link);
+    await page.getByRole('button', { name: 'Continue' }).tap();
+    await page.getByRole('button', { name: 'Refuse' }).tap();
+    await seen(visit, 'device-refused', 'wallbox is not connected');
+    await page.goto(link);
+    await seen(visit, 'device-refused-again', 'wallbox is not connected');
+    await page.getByText('start the pairing once more on the appliance').waitFor();
+    expect(await page.getByText('latchkey pair').count()).toBe(0);
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it('is told that the portal is out of reach, and tries again', async () => {
+    await using home = await start();
+    await using visit = await trusting(PHONE);
+    const { page } = visit;
+    const { link } = await home.begin('wallbox');
+    const fault = home.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
+    await page.goto(link);
+    await page.getByRole('button', { name: 'Continue' }).tap();
+    await seen(visit, 'device-unreachable', 'The portal is out of reach');
+    home.emulator.removeFault(fault.id);
+    await eventually(async () => {
+      const again = page.getByRole('button', { name: 'Try again' });
+      if ((await again.count()) > 0) await again.tap();
+      return (await page.getByText('asks for access to your account').count()) > 0;
+    });
+    await logIn(visit);
+    await page.getByText('wallbox is connected').waitFor();
+  });
+
+  it('is not sent on by another site’s form', async () => {
+    await using home = await start();
+    await using visit = await trusting(DESKTOP);
+    const { userCode } = await home.begin('wallbox');
+    const lure = `<form method="post" action="${home.origin}/pair"><input name="user_code" value="${userCode}"><button>Win</button></form>`;
+    const site = createServer((_request, response) => response.setHeader('content-type', 'text/html').end(lure));
+    await once(site.listen(0, '127.0.0.1'), 'listening');
+    home.resources.defer(() => void site.close());
+    await visit.page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`);
+    await visit.page.getByRole('button', { name: 'Win' }).click();
+    await seen(visit, 'device-foreign', 'This came from another site');
+    expect(home.configs()).toBe(0);
+  });
+});
+
+describe('the pages are legible', () => {
+  it.each([
+    ['on a desktop', DESKTOP],
+    ['on a desktop in the dark', { ...DESKTOP, colorScheme: 'dark' as const }],
+    ['on a phone', PHONE],
+    ['on a phone in the dark', { ...PHONE, colorScheme: 'dark' as const }],
+    ['on a small phone', SMALL_PHONE],
+  ])('%s', async (title, options) => {
+    await using home = await start();
+    const name = 'a-heat-pump-with-a-name-that-goes-on-and-on-to-the-end-of-it';
+    await using visit = await trusting(options);
+    const { page } = visit;
+    const { link } = await home.begin(name);
+    await page.goto(`${home.origin}/pair`);
+    await seen(visit, `${title}-type`, 'Type the code that the appliance shows');
+    await page.goto(`${home.origin}/pair?user_code=BBBB-BBBB`);
+    await seen(visit, `${title}-wrong`, 'No appliance waits with this code');
+    await page.goto(link);
+    await seen(visit, `${title}-confirm`, `Connect ${name}?`);
+    const fault = home.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await seen(visit, `${title}-unreachable`, 'The portal is out of reach');
+    home.emulator.removeFault(fault.id);
+    expect(visit.complaints).toEqual([]);
+  });
+});
+
+interface Home extends AsyncDisposable {
+  readonly emulator: Emulator;
+  readonly hub: HubProcess;
+  /** What goes with the home. */
+  readonly resources: AsyncDisposableStack;
+  /** The hub's HTTPS origin. */
+  readonly origin: string;
+  /** How often the portal was asked for a link. */
+  configs(): number;
+  /** Adds an appliance, which starts its own pairing. */
+  begin(name: string): Promise<{ readonly link: string; readonly userCode: string }>;
+}
+
+async function start(options: EmulatorOptions = {}): Promise<Home> {
+  await using starting = new AsyncDisposableStack();
+  const emulator = starting.use(await startEmulator({ clients: [CLIENT], ...options }));
+  const hub = starting.use(await HubProcess.start({ emulator }));
+  const client = starting.use(await HubClient.of(hub));
+  const resources = starting.move();
+  return {
+    emulator,
+    hub,
+    resources,
+    origin: `https://127.0.0.1:${hub.httpsPort}`,
+    configs: () => emulator.requests.filter(({ endpoint }) => endpoint === 'config').length,
+    async begin(name) {
+      const credentials: CredentialsAnswer = await hub.addAppliance(name, '--scope', 'Monitoring RemoteControl');
+      const headers = { 'content-type': FORM, authorization: basic(credentials) };
+      const answer = jsonOf(await client.https('/oauth/device_authorization', { method: 'POST', headers, body: '' }));
+      rememberSecrets([String(answer['device_code'])]);
+      return { link: String(answer['verification_uri_complete']), userCode: String(answer['user_code']) };
+    },
+    async [Symbol.asyncDispose]() {
+      rememberSecrets([CLIENT.secret, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
+      await resources.disposeAsync();
+    },
+  };
+}
+
+/** A person who has clicked away the browser's warning of the hub's certificate. */
+function trusting(options: typeof PHONE): Promise<Visit> {
+  return browser.visit({ ...options, ignoreHTTPSErrors: true });
+}
+
+/** Waits for a text, keeps a picture of the page, and finds no flaw in it. */
+async function seen(visit: Visit, name: string, text: string): Promise<void> {
+  await visit.page.getByText(text).first().waitFor();
+  await visit.picture(name);
+  expect(await flaws(visit.page), name).toEqual([]);
+}
+
+async function logIn({ page }: Visit): Promise<void> {
+  await page.getByLabel('User name').fill('demo');
+  await page.getByLabel('Password').fill('demo');
+  await page.getByRole('button', { name: 'Log in' }).click();
+}
