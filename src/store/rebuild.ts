@@ -58,7 +58,7 @@ export function rebuild({ left, copy }: Sources): Rebuilt {
       seen.add(row.id);
       insert('pairings', row);
     }
-    for (const row of chosenSessions({ left, copy })) if (names.has(row.appliance)) insert('sessions', row);
+    for (const row of chosenSessions({ left, copy }, names)) insert('sessions', row);
     // One of the copy may have been used since.
     for (const row of left?.invites ?? []) insert('invites', row);
   })();
@@ -145,7 +145,7 @@ function legible(source: Salvage | null | undefined, rows: readonly ApplianceRow
 }
 
 /** In their order: those that only the copy has are the older ones. With its grant, an appliance's sessions were forgotten. */
-function chosenSessions({ left, copy }: Sources): Omit<SessionRow, 'number'>[] {
+function chosenSessions({ left, copy }: Sources, known: ReadonlyMap<string, string>): Omit<SessionRow, 'number'>[] {
   const forgotten = ({ appliance }: SessionRow) => left?.grants.get(appliance)?.tokens === null;
   const copied = isSound(left) ? [] : (copy?.salvage.sessions.filter((row) => !forgotten(row)) ?? []);
   const own = left?.sessions ?? [];
@@ -153,7 +153,7 @@ function chosenSessions({ left, copy }: Sources): Omit<SessionRow, 'number'>[] {
   const taken = new Set<string>();
   for (const { number: _, ...row } of [...own.toReversed(), ...copied.toReversed()]) {
     const marks = [`hash ${row.hash}`, `device ${row.device}`];
-    if (marks.some((mark) => taken.has(mark))) continue;
+    if (!known.has(row.appliance) || marks.some((mark) => taken.has(mark))) continue;
     chosen.unshift(row);
     for (const mark of marks) taken.add(mark);
   }

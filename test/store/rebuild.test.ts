@@ -82,6 +82,14 @@ describe('a store that is put together again', () => {
     expect(await readAll(folder.path)).toEqual({ ...found, recovered: null });
   });
 
+  test('has the session of the copy where its own belongs to nobody', async () => {
+    using folder = await copied();
+    sql(folder.path, "PRAGMA foreign_keys = OFF; UPDATE sessions SET appliance = 'nobody' WHERE hash = 'hash-two'");
+    expect((await readAll(folder.path)).sessions.map(({ hash }) => hash).toSorted()).toEqual(
+      [...SESSIONS, sessionOf(WALLBOX, 'since')].map(({ hash }) => hash).toSorted(),
+    );
+  });
+
   test('does not bring back the sessions of an appliance whose grant was forgotten since', async () => {
     using folder = await copied();
     {
