@@ -74,7 +74,7 @@ test('two that are added under one name at the same time are one', async () => {
 test('what can not be written is not there', async () => {
   await using home = await Home.start();
   const { appliance, secret } = await home.add('wallbox');
-  for (const write of ['addAppliance', 'replaceSecret', 'removeAppliance'] as const) home.unwritable.add(write);
+  for (const write of ['addAppliance', 'changeAppliance', 'removeAppliance'] as const) home.unwritable.add(write);
   await expect(home.run.appliances.add('heater', null, null)).rejects.toMatchObject({ code: 'store_unwritable' });
   await expect(home.run.appliances.rotateSecret(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
   await expect(home.run.appliances.remove(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
