@@ -27,7 +27,7 @@ export class LanSide implements AsyncDisposable {
   static async start(listen: readonly string[] = ['127.0.0.1']): Promise<LanSide> {
     const authority = await createAuthority();
     const names = [HUB_NAME, 'localhost'];
-    const issue = () => issueLeaf(authority, { names, addresses: ['127.0.0.1', '::1'], now: Date.now() });
+    const issue = () => issueLeaf(authority, { names, addresses: ['127.0.0.1', '127.0.0.2'], now: Date.now() });
     const leaf = await issue();
     const home = new StubHome();
     const server = await serveLan({

@@ -1,0 +1,196 @@
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { connect as connectPlain } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { HUB_NAME, LanSide } from '../support/lan-side.ts';
+
+const VERSIONS = ['TLSv1.2', 'TLSv1.3'] as const;
+
+let side: LanSide;
+
+beforeEach(async () => {
+  side = await LanSide.start(['127.0.0.1', '127.0.0.2']);
+});
+
+afterEach(() => side[Symbol.asyncDispose]());
+
+async function open(options: ConnectionOptions = {}): Promise<TLSSocket> {
+  const socket = connect({ host: '127.0.0.1', port: side.server.httpsPort, ca: side.ca, ...options });
+  await once(socket, 'secureConnect');
+  return socket;
+}
+
+/** Asks on a connection that stays, and gives the status. */
+async function status(socket: TLSSocket, host = 'localhost'): Promise<number> {
+  socket.write(`GET /ca.pem HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
+  let text = '';
+  while (!text.includes('\r\n\r\n') || (text.includes(' 200 ') && !text.includes('-----END')))
+    [text] = [text + String((await once(socket, 'data'))[0])];
+  return Number(/^HTTP\/1.1 (\d{3}) /.exec(text)?.[1]);
+}
+
+/** Says something, as servers give their tickets with their first answer, and hangs up. */
+async function session(options: ConnectionOptions): Promise<Buffer> {
+  const socket = await open(options);
+  let latest: Buffer | undefined = socket.getSession();
+  socket.on('session', (given: Buffer) => {
+    latest = given;
+  });
+  await status(socket);
+  await sleep(20);
+  socket.destroy();
+  if (latest === undefined) throw new Error('the server gave no session');
+  return latest;
+}
+
+async function isReused(options: ConnectionOptions): Promise<boolean> {
+  const socket = await open(options);
+  const reused = socket.isSessionReused();
+  expect(await status(socket)).toBe(200);
+  socket.destroy();
+  return reused;
+}
+
+async function serial(options: ConnectionOptions = {}): Promise<string> {
+  const socket = await open(options);
+  const { raw } = socket.getPeerCertificate();
+  socket.destroy();
+  return new X509Certificate(raw).serialNumber;
+}
+
+describe.for(VERSIONS)('a device that comes back over %s', (version) => {
+  const only: ConnectionOptions = { minVersion: version, maxVersion: version };
+
+  it('need not shake hands again, wherever it comes', async () => {
+    const given = await session(only);
+    expect(await isReused(only)).toBe(false);
+    expect(await isReused({ ...only, session: given })).toBe(true);
+    // By the name: Node's client does not take a session from one address to another.
+    const named = { ...only, servername: 'localhost' };
+    expect(await isReused({ ...named, host: '127.0.0.2', session: await session(named) })).toBe(true);
+  });
+
+  it('nor after the leaf was renewed', async () => {
+    const given = await session(only);
+    await side.renewLeaf();
+    expect(await isReused({ ...only, session: given })).toBe(true);
+    expect(await isReused({ ...only, session: await session(only) })).toBe(true);
+  });
+
+  it('but after the keys of the tickets were replaced it must', async () => {
+    const given = await session(only);
+    side.server.rotateTicketKeys();
+    expect(await isReused({ ...only, session: given })).toBe(false);
+    expect(await isReused({ ...only, session: await session(only) })).toBe(true);
+  });
+});
+
+describe('a new leaf', () => {
+  it('is shown to those who come, and those who are there stay', async () => {
+    const standing = await open();
+    expect(await status(standing)).toBe(200);
+    const before = await serial();
+    const { certificate } = await side.renewLeaf();
+    expect(await serial()).toBe(new X509Certificate(certificate).serialNumber);
+    expect(await serial({ host: '127.0.0.2' })).not.toBe(before);
+    expect(await status(standing)).toBe(200);
+    expect(standing.closed).toBe(false);
+    standing.destroy();
+  });
+
+  it('that is no good changes nothing', async () => {
+    const before = await serial();
+    const other = await LanSide.start();
+    const { key } = await other.renewLeaf();
+    await other[Symbol.asyncDispose]();
+    expect(() => side.server.renewLeaf({ certificate: side.ca, key })).toThrow(/key values mismatch/);
+    expect(await serial()).toBe(before);
+    side.server.rotateTicketKeys();
+    expect(await serial()).toBe(before);
+  });
+
+  it('is served as strictly as the first one', async () => {
+    await side.renewLeaf();
+    const old = { maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' } as const;
+    await expect(open(old)).rejects.toThrow(/protocol version/);
+    await expect(open({ maxVersion: 'TLSv1.2', ciphers: 'ECDHE-ECDSA-AES128-SHA' })).rejects.toThrow(
+      /handshake failure/,
+    );
+  });
+});
+
+describe('the name in a handshake', () => {
+  it.for(['localhost', HUB_NAME, HUB_NAME.toUpperCase()])('%s is the hub’s', async (servername) => {
+    const socket = await open({ servername, checkServerIdentity: () => undefined });
+    expect(await status(socket)).toBe(200);
+    socket.destroy();
+  });
+
+  it.for(['rebind.example', 'localhost.example', 'other.local', '*'])(
+    '%s is not: 421, though the Host is right',
+    async (servername) => {
+      const socket = await open({ servername, checkServerIdentity: () => undefined });
+      expect(await status(socket)).toBe(421);
+      expect(await status(socket, '127.0.0.1')).toBe(421);
+      socket.destroy();
+    },
+  );
+
+  it('is not needed, and an address in its place means nothing', async () => {
+    for (const servername of ['', '10.0.0.7']) {
+      const socket = await open({ servername, checkServerIdentity: () => undefined });
+      expect(await status(socket, '127.0.0.1')).toBe(200);
+      socket.destroy();
+    }
+  });
+});
+
+describe('what is asked for over TLS 1.2', () => {
+  const only = { maxVersion: 'TLSv1.2', minVersion: 'TLSv1.2' } as const;
+
+  it.for([
+    'ECDHE-ECDSA-AES128-GCM-SHA256',
+    'ECDHE-ECDSA-AES256-GCM-SHA384',
+    'ECDHE-ECDSA-CHACHA20-POLY1305',
+    'ECDHE-ECDSA-AES128-CCM',
+  ])('%s is spoken', async (ciphers) => {
+    const socket = await open({ ...only, ciphers });
+    expect(socket.getCipher().name).toBe(ciphers);
+    socket.destroy();
+  });
+
+  it.for(['ECDHE-ECDSA-AES128-SHA256', 'ECDHE-ECDSA-AES256-SHA', 'AES128-GCM-SHA256', 'DHE-RSA-AES128-GCM-SHA256'])(
+    '%s is not',
+    async (ciphers) => {
+      await expect(open({ ...only, ciphers })).rejects.toThrow(/handshake failure/);
+    },
+  );
+
+  it('the hub chooses among what a device offers', async () => {
+    const socket = await open({ ...only, ciphers: 'ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256' });
+    expect(socket.getCipher().name).toBe('ECDHE-ECDSA-AES128-GCM-SHA256');
+    socket.destroy();
+  });
+
+  it('renegotiation is refused', async () => {
+    const socket = await open(only);
+    socket.on('error', () => undefined);
+    const outcome = await new Promise<Error | null>((resolve) => {
+      socket.once('close', () => resolve(new Error('closed')));
+      socket.renegotiate({}, (error) => resolve(error));
+    });
+    expect(outcome).toBeInstanceOf(Error);
+    socket.destroy();
+  });
+});
+
+describe('who does not speak TLS', () => {
+  it.for(['GET / HTTP/1.1\r\nhost: localhost\r\n\r\n', 'SSH-2.0-x\r\n'])('%j is not kept waiting', async (bytes) => {
+    const socket = connectPlain({ host: '127.0.0.1', port: side.server.httpsPort });
+    socket.on('error', () => undefined);
+    socket.resume().write(bytes, 'latin1');
+    await once(socket, 'close');
+  });
+});
