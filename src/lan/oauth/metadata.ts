@@ -17,7 +17,8 @@ export function serveMetadata(app: FastifyInstance): void {
     registration_endpoint: `https://${host}/oauth/register`,
     revocation_endpoint: `https://${host}/oauth/revoke`,
     grant_types_supported: GRANT_TYPES,
-    response_types_supported: [],
+    // Required, and not to be empty (RFC 8414, 2 and 3.2); there is no authorization endpoint to answer any.
+    response_types_supported: ['none'],
     token_endpoint_auth_methods_supported: AUTHENTICATION,
     token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
     revocation_endpoint_auth_methods_supported: AUTHENTICATION,

@@ -13,6 +13,7 @@ export function serveRevocation(app: FastifyInstance, service: LanService, gate:
     const read = readForm(RevocationForm, form);
     if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
     await service.revoke(appliance, read.form.token);
-    return noStore(reply).code(200).send();
+    // RFC 7009, 2.2: nobody reads the body; but some clients take nothing but JSON, and JSON is never empty.
+    return noStore(reply).send({});
   });
 }

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { LanService, TokenWish } from '../../core/lan-service.ts';
+import { Secret } from '../../core/secret.ts';
 import { sendError } from './errors.ts';
 import { type ClientRequest, type FormGate, serveForm } from './form-endpoint.ts';
 import { GRANT_TYPES } from './metadata.ts';
@@ -34,7 +35,8 @@ async function token(service: LanService, request: ClientRequest): Promise<Fasti
       if (!service.hasSession(appliance, asked.refresh_token)) {
         return sendError(reply, 'invalid_grant', `${appliance.name} has no such refresh_token, or no longer`);
       }
-      return sendHandOut(request, await service.handOut(appliance, wish));
+      // Said again though it stays the same: some clients take an answer without one for the end of it.
+      return sendHandOut(request, await service.handOut(appliance, wish), new Secret(asked.refresh_token));
     case DEVICE_CODE_GRANT:
       return redeem(service, request, asked.device_code, wish);
   }
