@@ -1,10 +1,16 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openApiDocument } from '../src/emulator/openapi/document.ts';
+import { openApiDocument as emulatorDocument } from '../src/emulator/openapi/document.ts';
+import { openApiDocument as hubDocument } from '../src/lan/openapi/document.ts';
 import { version } from '../src/system/version.ts';
 
-/** Stands for any: a running emulator puts its own. */
-const origins = { base: 'http://127.0.0.1:8080', frontend: 'http://127.0.0.1:8081' };
+/** Stand for any: a running emulator or hub puts its own. */
+const emulator = { base: 'http://127.0.0.1:8080', frontend: 'http://127.0.0.1:8081' };
+const hub = { http: 'http://192.168.1.10:8480', https: 'https://192.168.1.10:8443' };
 
-const file = join(import.meta.dirname, '../docs/openapi-emulator.json');
-writeFileSync(file, `${JSON.stringify(openApiDocument(origins, version()), null, 2)}\n`);
+function write(name: string, document: unknown): void {
+  writeFileSync(join(import.meta.dirname, '../docs', name), `${JSON.stringify(document, null, 2)}\n`);
+}
+
+write('openapi-emulator.json', emulatorDocument(emulator, version()));
+write('openapi-hub.json', hubDocument(hub, version()));

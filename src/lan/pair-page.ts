@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { LanService, UserCodeResult } from '../core/lan-service.ts';
 import { FormError, parseForm } from '../system/form.ts';
 import { AddressLimit, type LimitSurroundings } from './limits.ts';
+import { readForm, UserCodeForm } from './oauth/schemas.ts';
 import { sendNotice, sendPage } from './pages.ts';
 import { codePage, confirmPage, FOREIGN, NOT_A_FORM, tooMany, UNREADABLE, unreachablePage } from './pair-documents.ts';
 import { pairingNotice } from './pairing-notices.ts';
@@ -81,7 +82,8 @@ export function servePairPage(
 /** The user code of a query or a form; undefined where there is none. */
 function codeOf(encoded: string): string | undefined | FormError {
   try {
-    return parseForm(encoded).get('user_code');
+    const read = readForm(UserCodeForm, parseForm(encoded));
+    return read.kind === 'read' ? read.form.user_code : undefined;
   } catch (error) {
     if (error instanceof FormError) return error;
     throw error;

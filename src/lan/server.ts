@@ -11,6 +11,7 @@ import { serveCallback } from './callback.ts';
 import { isOwnHost, isOwnServerName } from './host-check.ts';
 import { close, listen } from './listeners.ts';
 import { serveAuthorizationServer } from './oauth/authorization-server.ts';
+import { serveOpenApi } from './openapi/serve.ts';
 import { sendNotice } from './pages.ts';
 import { servePairPage } from './pair-page.ts';
 import { type LeafPem, SharedTls } from './tls.ts';
@@ -65,7 +66,8 @@ const UNREADABLE = 'The request can not be read.';
 /** @throws Failure `port_unavailable` */
 export async function serveLan(options: LanOptions): Promise<LanServer> {
   const { listen: addresses, leaf, timers } = options;
-  const secure = await application(options, (app) => serveSecure(app, options));
+  let httpPort = options.httpPort;
+  const secure = await application(options, (app) => serveSecure(app, options, () => httpPort));
   const tls = new SharedTls(leaf);
   const https = await listen(
     () => guarded(createSecureServer({ ...TLS_PATIENCE, ...tls.options }, secure), timers),
@@ -82,6 +84,7 @@ export async function serveLan(options: LanOptions): Promise<LanServer> {
       options.httpPort,
       'lan.http_port',
     );
+    httpPort = http.port;
     return {
       httpPort: http.port,
       httpsPort: https.port,
@@ -157,9 +160,14 @@ function servePlain(app: FastifyInstance, { service, hubName }: LanOptions, http
   );
 }
 
-function serveSecure(app: FastifyInstance, { service, hubName, ...surroundings }: LanOptions): void {
+function serveSecure(
+  app: FastifyInstance,
+  { service, hubName, ...surroundings }: LanOptions,
+  httpPort: () => number,
+): void {
   serveAuthorizationServer(app, service, surroundings);
   servePairPage(app, service, hubName, surroundings);
+  serveOpenApi(app, httpPort);
   app.get('/', async (_request, reply) =>
     sendNotice(reply, 200, hubName, {
       mood: 'neutral',

@@ -73,7 +73,7 @@ export async function goodHubFlow(home: FuzzedHome, waiting: Credentials): Promi
 export async function tidy(home: FuzzedHome): Promise<void> {
   const { hub } = home;
   for (const { name } of (await hub.status()).appliances) {
-    if (!FIXED.includes(name)) await hub.json('appliance', 'remove', name);
+    if (!FIXED.includes(name)) await hub.cli('appliance', 'remove', name);
   }
 }
 
@@ -81,9 +81,9 @@ const FIXED = ['victim', 'own', 'doubter', 'declared', 'keyed', 'waiting'];
 
 /** Introduces an appliance that nobody approves. */
 export async function introduceWaiting(home: FuzzedHome): Promise<Credentials> {
-  await home.hub.json('registration', 'open', '--for', '1m');
+  await home.hub.cli('registration', 'open', '--for', '1m');
   const told = await expected(postJson(home, '/oauth/register', { client_name: 'waiting' }, ''), 201);
-  await home.hub.json('registration', 'close');
+  await home.hub.cli('registration', 'close');
   return { id: text(told, 'client_id'), secret: text(told, 'client_secret') };
 }
 

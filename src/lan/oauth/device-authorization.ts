@@ -3,6 +3,7 @@ import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import { noStore, sendError } from './errors.ts';
 import { type ClientRequest, type FormGate, serveForm } from './form-endpoint.ts';
+import { DeviceAuthorizationForm, readForm } from './schemas.ts';
 
 /** Seconds after which an appliance may ask again where the hub can't write its store. */
 const RETRY_UNWRITABLE = 60;
@@ -16,7 +17,9 @@ async function authorization(
   service: LanService,
   { appliance, form, request, reply }: ClientRequest,
 ): Promise<FastifyReply> {
-  const outcome = await service.beginDeviceFlow(appliance, form.get('scope') ?? null).catch(unwritable);
+  const read = readForm(DeviceAuthorizationForm, form);
+  if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
+  const outcome = await service.beginDeviceFlow(appliance, read.form.scope ?? null).catch(unwritable);
   if (outcome === null) {
     reply.header('retry-after', RETRY_UNWRITABLE);
     return sendError(reply, 'temporarily_unavailable', 'the hub can not write its store just now');

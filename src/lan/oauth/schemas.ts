@@ -59,6 +59,11 @@ export const RevocationForm = v.object({
   token_type_hint: v.optional(text('access_token or refresh_token; the hub looks at both')),
 });
 
+/** What the verification page sends, or a link to it holds (RFC 8628, 3.3). */
+export const UserCodeForm = v.object({
+  user_code: v.optional(text('That of the device authorization, however it was typed; the page asks for it otherwise')),
+});
+
 /** A form's members, or what is wrong with it in the words of an `error_description` (RFC 6749, 5.2). */
 export type FormRead<Form> =
   | { readonly kind: 'read'; readonly form: Form }
