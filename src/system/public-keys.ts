@@ -20,7 +20,7 @@ const TYPES: Readonly<Record<string, { readonly members: readonly string[]; read
   {
     EC: { members: ['crv', 'x', 'y'], algorithms: ['ES256'] },
     OKP: { members: ['crv', 'x'], algorithms: ['EdDSA', 'Ed25519'] },
-    RSA: { members: ['n', 'e'], algorithms: ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] },
+    RSA: { members: ['n', 'e'], algorithms: ['RS256', 'PS256'] },
   };
 const CURVES: Readonly<Record<string, string>> = { EC: 'P-256', OKP: 'Ed25519' };
 /** RFC 7518, 6.2.2, 6.3.2 and 6.4.1. */

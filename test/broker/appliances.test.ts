@@ -1,51 +1,48 @@
 import { expect, test } from 'vitest';
+import type { Appliance } from '../../src/core/appliance.ts';
+import { sha256 } from '../../src/system/compare.ts';
 import { Home } from './home.ts';
 
-test('an appliance that is added may authenticate with the secret that was shown once, also after a restart', async () => {
+/** What the hub knows of an appliance's secret. */
+function secretOf(appliance: Appliance | undefined): string {
+  return appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : 'none';
+}
+
+test('an appliance that is added is known by the hash of the secret that was shown once, also after a restart', async () => {
   await using home = await Home.start();
   const { appliance, secret } = await home.add('wallbox', ' RemoteControl  Monitoring ');
-  expect(appliance).toMatchObject({ name: 'wallbox', scope: 'RemoteControl Monitoring', portal: 'home' });
+  expect(appliance).toMatchObject({
+    name: 'wallbox',
+    clientId: appliance.id,
+    scope: 'RemoteControl Monitoring',
+    portal: 'home',
+    origin: 'added',
+    waitingSince: null,
+  });
   expect(secret.reveal()).toHaveLength(43);
-  expect(home.run.appliances.authenticate(appliance.id, secret.reveal())).toEqual(appliance);
+  expect(secretOf(home.run.appliances.byClientId(appliance.clientId))).toBe(sha256(secret.reveal()));
   await home.stop();
   const { appliances } = await home.start();
-  expect(appliances.authenticate(appliance.id, secret.reveal())).toEqual(appliance);
+  expect(appliances.byClientId(appliance.clientId)).toEqual(appliance);
   expect(JSON.stringify(appliances.list())).not.toContain(secret.reveal());
 });
 
-test('nobody authenticates with another secret, another id, the hash, or nothing', async () => {
-  await using home = await Home.start();
-  const wallbox = await home.add('wallbox');
-  const heater = await home.add('heater');
-  const { appliances } = home.run;
-  expect(appliances.authenticate(wallbox.appliance.id, heater.secret.reveal())).toBeNull();
-  expect(appliances.authenticate('nobody', wallbox.secret.reveal())).toBeNull();
-  expect(appliances.authenticate(wallbox.appliance.id, wallbox.appliance.secretHash)).toBeNull();
-  expect(appliances.authenticate(wallbox.appliance.id, '')).toBeNull();
-  expect(appliances.authenticate('', '')).toBeNull();
-  expect(appliances.authenticate('__proto__', '')).toBeNull();
-});
-
-test('a secret that was rotated is good, and the one before is not', async () => {
+test('a secret that was rotated takes the place of the one before, also after a restart', async () => {
   await using home = await Home.start();
   const { appliance, secret } = await home.add('wallbox');
   const rotated = await home.run.appliances.rotateSecret(appliance);
-  const check = () => {
-    const { appliances } = home.run;
-    expect(appliances.authenticate(appliance.id, secret.reveal())).toBeNull();
-    expect(appliances.authenticate(appliance.id, rotated.secret.reveal())).toMatchObject({ name: 'wallbox' });
-  };
-  check();
+  expect(rotated.secret.reveal()).not.toBe(secret.reveal());
+  expect(secretOf(home.run.appliances.byClientId(appliance.clientId))).toBe(sha256(rotated.secret.reveal()));
   await home.stop();
-  await home.start();
-  check();
+  const { appliances } = await home.start();
+  expect(secretOf(appliances.byClientId(appliance.clientId))).toBe(sha256(rotated.secret.reveal()));
 });
 
 test('an appliance that is removed is gone, and its name is free for another', async () => {
   await using home = await Home.start();
-  const { appliance, secret } = await home.add('wallbox');
+  const { appliance } = await home.add('wallbox');
   await home.run.appliances.remove(appliance);
-  expect(home.run.appliances.authenticate(appliance.id, secret.reveal())).toBeNull();
+  expect(home.run.appliances.byClientId(appliance.clientId)).toBeUndefined();
   expect(() => home.run.appliances.named('wallbox')).toThrow(expect.objectContaining({ code: 'appliance_unknown' }));
   await expect(home.run.appliances.rotateSecret(appliance)).rejects.toMatchObject({ code: 'appliance_unknown' });
   const again = await home.add('wallbox');
@@ -71,15 +68,53 @@ test('two that are added under one name at the same time are one', async () => {
   expect(home.run.appliances.list()).toHaveLength(1);
 });
 
+test('changes that are made at the same time are all made', async () => {
+  await using home = await Home.start();
+  const { appliance } = await home.add('wallbox');
+  const { appliances } = home.run;
+  const [rotated] = await Promise.all([
+    appliances.rotateSecret(appliance),
+    appliances.change(appliance.id, (current) => ({ ...current, softwareId: 'charger/2' })),
+  ]);
+  const now = appliances.byId(appliance.id);
+  expect(now).toMatchObject({ softwareId: 'charger/2' });
+  expect(secretOf(now)).toBe(sha256(rotated.secret.reveal()));
+});
+
+test('one that took another client_id is known by that, and by the one before no more', async () => {
+  await using home = await Home.start();
+  const { appliance } = await home.add('wallbox');
+  const { appliances } = home.run;
+  await appliances.change(appliance.id, (current) => ({ ...current, clientId: 'wallbox-1' }));
+  expect(appliances.byClientId('wallbox-1')?.id).toBe(appliance.id);
+  expect(appliances.byClientId(appliance.id)).toBeUndefined();
+});
+
+test('only the configuration takes a declared one away, or changes its secret', async () => {
+  await using home = await Home.start();
+  const { appliance } = await home.add('wallbox');
+  const { appliances } = home.run;
+  const declared = await appliances.change(appliance.id, (current) => ({ ...current, origin: 'declared' }));
+  const refusal = { code: 'appliance_declared', message: expect.stringContaining('[appliances.wallbox]') };
+  await expect(appliances.remove(declared)).rejects.toMatchObject(refusal);
+  await expect(appliances.rotateSecret(declared)).rejects.toMatchObject(refusal);
+  expect(appliances.list()).toEqual([declared]);
+});
+
+test('one that waits for nothing can not be approved', async () => {
+  await using home = await Home.start();
+  const { appliance } = await home.add('wallbox');
+  await expect(home.run.appliances.approve(appliance)).rejects.toMatchObject({ code: 'not_allowed' });
+});
+
 test('what can not be written is not there', async () => {
   await using home = await Home.start();
-  const { appliance, secret } = await home.add('wallbox');
+  const { appliance } = await home.add('wallbox');
   for (const write of ['addAppliance', 'changeAppliance', 'removeAppliance'] as const) home.unwritable.add(write);
   await expect(home.run.appliances.add('heater', null, null)).rejects.toMatchObject({ code: 'store_unwritable' });
   await expect(home.run.appliances.rotateSecret(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
   await expect(home.run.appliances.remove(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
   expect(home.run.appliances.list()).toEqual([appliance]);
-  expect(home.run.appliances.authenticate(appliance.id, secret.reveal())).toEqual(appliance);
 });
 
 test('they are listed by name', async () => {

@@ -5,6 +5,7 @@ import { HandOuts } from '../../src/broker/hand-outs.ts';
 import type { PairingRun } from '../../src/broker/pairing-run.ts';
 import { Pairings } from '../../src/broker/pairings.ts';
 import { PortalClock } from '../../src/broker/portal-clock.ts';
+import { Registrations } from '../../src/broker/registrations.ts';
 import { Scheduler } from '../../src/broker/scheduler.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { LogFields } from '../../src/core/log.ts';
@@ -42,6 +43,7 @@ export interface Run {
   readonly grants: Grants;
   readonly handOuts: HandOuts;
   readonly pairings: Pairings;
+  readonly registrations: Registrations;
 }
 
 /** A home: the parts of a hub in virtual time, on a real store, with a way to a real emulator. */
@@ -151,7 +153,9 @@ export class Home implements AsyncDisposable {
     });
     await grants.load();
     await pairings.load();
-    this.#run = { store, appliances, scheduler, grants, pairings, handOuts: new HandOuts(grants, surroundings) };
+    const registrations = await Registrations.load({ surroundings, store: port, appliances, scheduler });
+    const handOuts = new HandOuts(grants, surroundings);
+    this.#run = { store, appliances, scheduler, grants, pairings, registrations, handOuts };
     return this.#run;
   }
 
