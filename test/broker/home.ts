@@ -1,5 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { Appliances, type Credentials } from '../../src/broker/appliances.ts';
+import { DeviceFlows } from '../../src/broker/device-flows.ts';
 import { Grants } from '../../src/broker/grants.ts';
 import { HandOuts } from '../../src/broker/hand-outs.ts';
 import type { PairingRun } from '../../src/broker/pairing-run.ts';
@@ -43,6 +44,7 @@ export interface Run {
   readonly grants: Grants;
   readonly handOuts: HandOuts;
   readonly pairings: Pairings;
+  readonly deviceFlows: DeviceFlows;
   readonly registrations: Registrations;
 }
 
@@ -153,9 +155,10 @@ export class Home implements AsyncDisposable {
     });
     await grants.load();
     await pairings.load();
+    const deviceFlows = new DeviceFlows(pairings, surroundings);
     const registrations = await Registrations.load({ surroundings, store: port, appliances, scheduler });
     const handOuts = new HandOuts(grants, surroundings);
-    this.#run = { store, appliances, scheduler, grants, pairings, registrations, handOuts };
+    this.#run = { store, appliances, scheduler, grants, pairings, deviceFlows, registrations, handOuts };
     return this.#run;
   }
 

@@ -1,0 +1,541 @@
+import { describe, expect, test } from 'vitest';
+import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { Home, type HomeOptions, resultOf } from './home.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+/** Who opens a link again sooner gets the same one. */
+const SAME_LINK = 5 * SECOND;
+const REDIRECT: HomeOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
+
+/** A home with an appliance that has begun a device flow. */
+async function begun(options: HomeOptions = {}) {
+  const home = await Home.start(options);
+  const { appliance } = await home.add('wallbox');
+  return { home, appliance, id: appliance.id, flow: await begin(home) };
+}
+
+async function begin(home: Home, name = 'wallbox', scope: string | null = null): Promise<DeviceAuthorization> {
+  const outcome = await home.run.deviceFlows.begin(home.run.appliances.named(name), scope);
+  if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
+  await home.time.settle();
+  rememberSecrets([outcome.authorization.deviceCode.reveal()]);
+  return outcome.authorization;
+}
+
+/** A person opens the page and goes on; gives the portal's state. */
+async function open(home: Home, { userCode }: DeviceAuthorization): Promise<string> {
+  const result = await home.run.deviceFlows.openLink(userCode);
+  if (result.kind !== 'link') throw new Error(`not opened: ${result.kind}`);
+  return new URL(result.authorizeUrl).searchParams.get('state') ?? '';
+}
+
+/** Opens it so long after the last time that the link is another one. */
+async function openAfresh(home: Home, flow: DeviceAuthorization): Promise<string> {
+  await home.time.pass(SAME_LINK);
+  return open(home, flow);
+}
+
+async function login(home: Home, state: string, deny = false): Promise<URL> {
+  return new URL((await home.emulator.login({ state, user: 'demo', deny })).location);
+}
+
+/** Brings to the hub what the portal's redirect carries. */
+async function follow(home: Home, location: URL) {
+  const nonce = location.pathname.split('/').at(-1) ?? '';
+  const code = location.searchParams.get('code');
+  const error = location.searchParams.get('error');
+  if (code !== null) return home.run.pairings.receive(nonce, { kind: 'code', code: new Secret(code) });
+  return home.run.pairings.receive(nonce, error === null ? { kind: 'nothing' } : { kind: 'error', error });
+}
+
+function poll(home: Home, id: string, { deviceCode }: DeviceAuthorization): string {
+  const result = home.run.deviceFlows.poll(id, deviceCode.reveal());
+  return result.kind === 'failed' ? result.reason : result.kind;
+}
+
+const configs = (home: Home) => home.portal.requests('config').length;
+/** The states that were polled since then, each once. */
+const polled = (home: Home, since: number) =>
+  new Set(
+    home.portal
+      .requests('code')
+      .slice(since)
+      .map(({ query }) => query.get('state')),
+  );
+
+describe('a device flow', () => {
+  test('is paired when its person has opened the link and logged in', async () => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    expect(flow).toMatchObject({ expiresIn: 900, interval: 5 });
+    expect(flow.deviceCode.reveal()).toMatch(/^[\w-]{43}$/);
+    expect(poll(home, id, flow)).toBe('pending');
+    await login(home, await open(home, flow));
+    await home.time.pass(10 * SECOND);
+    expect(poll(home, id, flow)).toBe('paired');
+    expect(await home.whoami(await home.token(id))).toBe(200);
+    expect(home.portal.requests('token')[0]?.form.get('scope')).toBe('Monitoring');
+  });
+
+  test('asks the portal for nothing before somebody opens it', async () => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    for (let minute = 0; minute < 14; minute++) {
+      await home.time.pass(MINUTE);
+      expect(poll(home, id, flow)).toBe('pending');
+    }
+    expect(home.portal.seen).toEqual([]);
+    await home.time.pass(MINUTE);
+    expect(poll(home, id, flow)).toBe('expired');
+    expect(await home.run.deviceFlows.openLink(flow.userCode)).toEqual({ kind: 'over' });
+    expect(home.portal.seen).toEqual([]);
+  });
+
+  test('leaves the grant of an active appliance at work', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    const token = await home.token(id);
+    const flow = await begin(home);
+    expect(poll(home, id, flow)).toBe('pending');
+    expect(await home.token(id)).toBe(token);
+    await login(home, await open(home, flow));
+    await home.time.pass(10 * SECOND);
+    expect(poll(home, id, flow)).toBe('paired');
+    expect(await home.token(id)).not.toBe(token);
+  });
+
+  test('ends when its person refuses', async () => {
+    const { home, id, flow } = await begun(REDIRECT);
+    await using _ = home;
+    await follow(home, await login(home, await open(home, flow), true));
+    expect(poll(home, id, flow)).toBe('refused_by_user');
+    expect(await home.run.deviceFlows.openLink(flow.userCode)).toEqual({ kind: 'over' });
+  });
+
+  test('ends when the portal will not have it', async () => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    home.portal.fail('config', { kind: 'answer', status: 403 });
+    expect(await home.run.deviceFlows.openLink(flow.userCode)).toEqual({ kind: 'over' });
+    expect(poll(home, id, flow)).toBe('portal_rejected');
+  });
+
+  test('ends when its portal is no longer configured', async () => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    home.configured = false;
+    expect(await home.run.deviceFlows.openLink(flow.userCode)).toEqual({ kind: 'over' });
+    expect(poll(home, id, flow)).toBe('misconfigured');
+  });
+
+  test('is replaced by another of its appliance, and by a pairing that an installer starts', async () => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    const second = await begin(home);
+    expect([poll(home, id, flow), poll(home, id, second)]).toEqual(['replaced', 'pending']);
+    const run = await home.begin('wallbox');
+    expect([poll(home, id, flow), poll(home, id, second)]).toEqual(['replaced', 'replaced']);
+    expect(resultOf(run.pairing.step)).toBe('waiting');
+    expect(home.run.deviceFlows.byUserCode(second.userCode)?.step).toMatchObject({ result: { reason: 'replaced' } });
+    const third = await begin(home);
+    expect(resultOf(run.pairing.step)).toBe('replaced');
+    expect(poll(home, id, third)).toBe('pending');
+  });
+
+  test('is not begun for another scope than the appliance’s own', async () => {
+    await using home = await Home.start();
+    await home.add('wallbox', 'Monitoring RemoteControl');
+    await home.add('meter', null);
+    const { deviceFlows, appliances } = home.run;
+    const kind = async (name: string, scope: string | null) =>
+      deviceFlows.begin(appliances.named(name), scope).then((outcome) => outcome);
+    expect(await kind('wallbox', 'Monitoring')).toEqual({ kind: 'other_scope', scope: 'Monitoring RemoteControl' });
+    expect(await kind('meter', 'Monitoring')).toEqual({ kind: 'other_scope', scope: null });
+    expect(await kind('wallbox', 'RemoteControl Monitoring')).toMatchObject({ kind: 'begun' });
+    expect(await kind('wallbox', null)).toMatchObject({ kind: 'begun' });
+    expect(await kind('meter', null)).toMatchObject({ kind: 'begun' });
+  });
+
+  test('can not be begun in a loop: five at once, then one every ten seconds; other appliances are not held up', async () => {
+    await using home = await Home.start();
+    const { appliance } = await home.add('wallbox');
+    const { appliance: other } = await home.add('meter');
+    const { deviceFlows } = home.run;
+    for (let count = 0; count < 5; count++) {
+      expect(await deviceFlows.begin(appliance, null)).toMatchObject({ kind: 'begun' });
+    }
+    expect(await deviceFlows.begin(appliance, null)).toEqual({ kind: 'unavailable', retryAfter: 10 });
+    expect(await deviceFlows.begin(other, null)).toMatchObject({ kind: 'begun' });
+    await home.time.pass(7 * SECOND);
+    expect(await deviceFlows.begin(appliance, null)).toEqual({ kind: 'unavailable', retryAfter: 3 });
+    await home.time.pass(3 * SECOND);
+    expect(await deviceFlows.begin(appliance, null)).toMatchObject({ kind: 'begun' });
+    expect(home.portal.seen).toEqual([]);
+  });
+
+  test('is not begun where a hundred pairings are open', async () => {
+    await using home = await Home.start();
+    const names = Array.from({ length: 101 }, (_, number) => `appliance-${number}`);
+    for (const name of names) await home.add(name);
+    for (const name of names.slice(1)) await begin(home, name);
+    const refused = await home.run.deviceFlows.begin(home.run.appliances.named('appliance-0'), null);
+    expect(refused).toEqual({ kind: 'unavailable', retryAfter: 60 });
+    expect(await home.run.deviceFlows.begin(home.run.appliances.named('appliance-1'), null)).toMatchObject({
+      kind: 'begun',
+    });
+  });
+
+  test('that can not be written down is not begun, and replaces none', async () => {
+    const { home, appliance, id, flow } = await begun();
+    await using _ = home;
+    home.unwritable.add('savePairing');
+    await expect(home.run.deviceFlows.begin(appliance, null)).rejects.toMatchObject({ code: 'store_unwritable' });
+    home.unwritable.clear();
+    expect(poll(home, id, flow)).toBe('pending');
+  });
+});
+
+describe('polling', () => {
+  test('every five seconds is right, and sooner asks for five seconds more each time', async () => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    const pollAfter = async (seconds: number) => {
+      await home.time.pass(seconds * SECOND);
+      return poll(home, id, flow);
+    };
+    expect(await pollAfter(0)).toBe('pending');
+    expect(await pollAfter(5)).toBe('pending');
+    expect(await pollAfter(4)).toBe('slow_down');
+    expect(await pollAfter(9)).toBe('slow_down');
+    expect(await pollAfter(15)).toBe('pending');
+    expect(await pollAfter(14)).toBe('slow_down');
+    expect(await pollAfter(20)).toBe('pending');
+    await login(home, await open(home, flow));
+    await home.time.pass(10 * SECOND);
+    expect([poll(home, id, flow), poll(home, id, flow)]).toEqual(['paired', 'paired']);
+  });
+
+  test('a poll may be early by what a line and two clocks make of it', async () => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    poll(home, id, flow);
+    await home.time.pass(4600);
+    expect(poll(home, id, flow)).toBe('pending');
+  });
+
+  test('one flow’s haste is not another’s', async () => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    poll(home, id, flow);
+    expect(poll(home, id, flow)).toBe('slow_down');
+    const second = await begin(home);
+    expect(poll(home, id, second)).toBe('pending');
+  });
+
+  test('with a code of another appliance, or one never given, leads nowhere', async () => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    const { appliance: other } = await home.add('meter');
+    expect(poll(home, other.id, flow)).toBe('unknown');
+    for (const deviceCode of ['', 'x', flow.userCode, `${flow.deviceCode.reveal()}x`]) {
+      expect(home.run.deviceFlows.poll(id, deviceCode)).toEqual({ kind: 'unknown' });
+    }
+    expect(poll(home, id, flow)).toBe('pending');
+  });
+
+  test('tells a result again, for an answer that was lost, until ten minutes after the pairing’s time', async () => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    await login(home, await open(home, flow));
+    await home.time.pass(24 * MINUTE);
+    expect(poll(home, id, flow)).toBe('paired');
+    expect(home.run.deviceFlows.byUserCode(flow.userCode)).not.toBeNull();
+    await home.time.pass(MINUTE);
+    expect(poll(home, id, flow)).toBe('expired');
+    expect(home.run.deviceFlows.byUserCode(flow.userCode)).toBeNull();
+  });
+});
+
+describe('a user code', () => {
+  test('is found however it is typed, and only it', async () => {
+    const { home, flow } = await begun();
+    await using _ = home;
+    const { deviceFlows } = home.run;
+    const found = (typed: string) => deviceFlows.byUserCode(typed)?.device?.userCode;
+    const bare = flow.userCode.replace('-', '');
+    for (const typed of [flow.userCode, bare, bare.toLowerCase(), ` ${bare.slice(0, 2)} ${bare.slice(2)} `]) {
+      expect(found(typed)).toBe(flow.userCode);
+    }
+    const other = bare.startsWith('B') ? 'C' : 'B';
+    for (const typed of ['', other + bare.slice(1), bare.slice(1), `${bare}B`]) expect(found(typed)).toBeUndefined();
+  });
+});
+
+describe('opening the link', () => {
+  test('makes a fresh one each time, so that the portal’s own may be short-lived', async () => {
+    const { home, id, flow } = await begun({ emulator: { stateLifetime: 60 } });
+    await using _ = home;
+    const first = await open(home, flow);
+    await home.time.pass(10 * MINUTE);
+    await expect(login(home, first)).rejects.toThrow();
+    const second = await open(home, flow);
+    expect(second).not.toBe(first);
+    await login(home, second);
+    await home.time.pass(10 * SECOND);
+    expect(poll(home, id, flow)).toBe('paired');
+  });
+
+  test('twice at the same time, or shortly after one another, comes to one request', async () => {
+    const { home, flow } = await begun();
+    await using _ = home;
+    const states = await Promise.all([1, 2, 3].map(() => open(home, flow)));
+    await home.time.pass(SAME_LINK - 1);
+    states.push(await open(home, flow));
+    expect(new Set(states).size).toBe(1);
+    expect(configs(home)).toBe(1);
+    await home.time.pass(1);
+    expect(await open(home, flow)).not.toBe(states[0]);
+    expect(configs(home)).toBe(2);
+  });
+
+  test('in a loop does not storm the portal', async () => {
+    const { home, flow } = await begun();
+    await using _ = home;
+    for (let tries = 0; tries < 120; tries++) {
+      await open(home, flow);
+      await home.time.pass(500);
+    }
+    expect(configs(home)).toBeLessThanOrEqual(12);
+  });
+
+  test.each(['drop', 'answer'] as const)(
+    'says when the portal is out of reach (%s), and a later try helps',
+    async (kind) => {
+      const { home, id, flow } = await begun();
+      await using _ = home;
+      home.portal.fail('config', kind === 'drop' ? { kind } : { kind, status: 503, headers: { 'retry-after': '3' } });
+      expect(await home.run.deviceFlows.openLink(flow.userCode)).toEqual({ kind: 'unreachable' });
+      expect(await home.run.deviceFlows.openLink(flow.userCode)).toEqual({ kind: 'unreachable' });
+      expect(configs(home)).toBe(1);
+      expect(poll(home, id, flow)).toBe('pending');
+      await home.time.pass(3 * SECOND);
+      await login(home, await open(home, flow));
+      await home.time.pass(10 * SECOND);
+      expect(poll(home, id, flow)).toBe('paired');
+    },
+  );
+
+  test('waits no ten seconds for a portal that hangs, and gives what came meanwhile at the next try', async () => {
+    const { home, flow } = await begun();
+    await using _ = home;
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('config', { kind: 'wait', until: answer.promise });
+    const opening = home.run.deviceFlows.openLink(flow.userCode);
+    await expect.poll(() => configs(home)).toBe(1);
+    home.time.skip(9 * SECOND);
+    expect(await opening).toEqual({ kind: 'unreachable' });
+    const again = open(home, flow);
+    answer.resolve();
+    await again;
+    expect(configs(home)).toBe(1);
+  });
+
+  test('brings the code to the same place every time, where the portal takes a redirect address', async () => {
+    const { home, flow } = await begun(REDIRECT);
+    await using _ = home;
+    await open(home, flow);
+    await openAfresh(home, flow);
+    const addresses = home.portal.requests('config').map(({ query }) => query.get('redirect_url'));
+    expect(addresses).toHaveLength(2);
+    expect(new Set(addresses).size).toBe(1);
+  });
+});
+
+describe('of the links of one pairing', () => {
+  test('the newest three are polled, 5 to 10 s apart', async () => {
+    const { home, flow } = await begun();
+    await using _ = home;
+    const states: string[] = [await open(home, flow)];
+    for (let count = 0; count < 4; count++) states.push(await openAfresh(home, flow));
+    const before = home.portal.requests('code').length;
+    await home.time.pass(MINUTE);
+    expect(polled(home, before)).toEqual(new Set(states.slice(2)));
+    for (const state of states.slice(2)) {
+      const times = home.emulator.polls(state).map(({ at }) => at);
+      const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+      expect(Math.min(...gaps)).toBeGreaterThanOrEqual(5 * SECOND);
+      expect(Math.max(...gaps)).toBeLessThanOrEqual(10 * SECOND);
+    }
+  });
+
+  test('the polls go on while the link is opened again and again', async () => {
+    const { home, flow } = await begun({ fraction: 0.999 });
+    await using _ = home;
+    for (let count = 0; count < 7; count++) await openAfresh(home, flow);
+    // 30 s with 7.5 s between two polls, of up to three links.
+    expect(home.portal.requests('code').length).toBeGreaterThanOrEqual(8);
+  });
+
+  test.each([0, 1, 2])('any may bring the code (number %d), and polling stops for all', async (number) => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    const states = [await open(home, flow), await openAfresh(home, flow), await openAfresh(home, flow)];
+    await login(home, states[number] ?? '');
+    await home.time.pass(10 * SECOND);
+    expect(poll(home, id, flow)).toBe('paired');
+    expect(home.exchanges).toBe(1);
+    const polls = home.portal.requests('code').length;
+    await home.time.pass(5 * MINUTE);
+    expect(home.portal.requests('code')).toHaveLength(polls);
+  });
+
+  test('the first code wins where two people log in at the same time, and the other is not exchanged', async () => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    const states = [await open(home, flow), await openAfresh(home, flow)];
+    for (const state of states) await login(home, state);
+    await home.time.pass(20 * SECOND);
+    expect(poll(home, id, flow)).toBe('paired');
+    expect(home.exchanges).toBe(1);
+    expect(home.emulator.observations.codesRepeated).toBe(0);
+  });
+
+  test('a code is exchanged at the token URL of its own link, one that came by redirect at the newest’s', async () => {
+    const { home, appliance, id } = await begun(REDIRECT);
+    await using _ = home;
+    const { run } = home;
+    const at = async (through: 'earlier' | 'redirect') => {
+      await home.time.pass(10 * SECOND);
+      const flow = await begin(home);
+      await open(home, flow);
+      home.portal.fail('config', { kind: 'alter', with: (body) => body.replace(/(sso\\?\/token)/, '$1?newest') });
+      await openAfresh(home, flow);
+      const pairing = run.pairings.ofAppliance(appliance.id);
+      const step = pairing?.pairing.step;
+      if (step?.kind !== 'waiting') throw new Error('nobody can log in');
+      const link = through === 'redirect' ? step.link : step.earlier?.[0];
+      const location = await login(home, new URL(link?.authorizeUrl ?? '').searchParams.get('state') ?? '');
+      if (through === 'redirect') await follow(home, location);
+      else await home.time.pass(10 * SECOND);
+      expect(poll(home, id, flow)).toBe('paired');
+      return home.portal.requests('token').at(-1)?.query.has('newest');
+    };
+    expect(await at('earlier')).toBe(false);
+    expect(await at('redirect')).toBe(true);
+  });
+
+  test('all stay good after a code that the portal refused, and the next opening makes a fresh one at once', async () => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    const states = [await open(home, flow), await openAfresh(home, flow)];
+    home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
+    await login(home, states[1] ?? '');
+    await home.time.pass(8 * SECOND);
+    expect(home.exchanges).toBe(1);
+    expect(poll(home, id, flow)).toBe('pending');
+    expect(await open(home, flow)).not.toBe(states[1]);
+    await login(home, states[0] ?? '');
+    await home.time.pass(10 * SECOND);
+    expect(poll(home, id, flow)).toBe('paired');
+    expect(home.emulator.observations.codesRepeated).toBe(0);
+  });
+
+  test('none is good after an answer was lost: nothing is polled until the next opening makes a fresh one', async () => {
+    const { home, id, flow } = await begun({ ...REDIRECT, emulator: { codeUrlAfterExchange: 'served' } });
+    await using _ = home;
+    const states = [await open(home, flow), await openAfresh(home, flow)];
+    home.portal.fail('token', { kind: 'commit then drop' });
+    await follow(home, await login(home, states[1] ?? ''));
+    expect(poll(home, id, flow)).toBe('pending');
+    const before = home.portal.seen.length;
+    await home.time.pass(MINUTE);
+    expect(home.portal.seen).toHaveLength(before);
+    const fresh = await open(home, flow);
+    expect(states).not.toContain(fresh);
+    await login(home, fresh);
+    await home.time.pass(10 * SECOND);
+    expect(poll(home, id, flow)).toBe('paired');
+    expect(home.emulator.observations.codesRepeated).toBe(0);
+  });
+
+  test('one that the portal has something against does not slow the polling of the others', async () => {
+    const { home, id, flow } = await begun({ fraction: 0.999 });
+    await using _ = home;
+    const states = [await open(home, flow), await openAfresh(home, flow)];
+    const gone = { kind: 'answer', status: 410 } as const;
+    // Two polls a round; which comes first does not matter, as long as one is answered.
+    for (let round = 0; round < 8; round++) {
+      home.portal.fail('code', gone);
+      await home.time.pass(7 * SECOND);
+    }
+    const times = home.emulator.polls(states[1] ?? '').length + home.emulator.polls(states[0] ?? '').length;
+    expect(times).toBeGreaterThanOrEqual(6);
+    expect(home.events.filter(({ event }) => event === 'portal out of reach while pairing')).toEqual([]);
+    await login(home, states[1] ?? '');
+    await home.time.pass(10 * SECOND);
+    expect(poll(home, id, flow)).toBe('paired');
+  });
+});
+
+describe('a restart', () => {
+  test.each(['stop', 'crash'] as const)(
+    '(%s) before anybody opened the link: it goes on, and its codes are good',
+    async (end) => {
+      const { home, id, flow } = await begun();
+      await using _ = home;
+      await home[end]();
+      await home.start();
+      await home.time.pass(MINUTE);
+      expect(home.portal.seen).toEqual([]);
+      expect(poll(home, id, flow)).toBe('pending');
+      await login(home, await open(home, flow));
+      await home.time.pass(10 * SECOND);
+      expect(poll(home, id, flow)).toBe('paired');
+    },
+  );
+
+  test.each(['stop', 'crash'] as const)('(%s) with links out: all of them are still good', async (end) => {
+    const { home, id, flow } = await begun(REDIRECT);
+    await using _ = home;
+    const states = [await open(home, flow), await openAfresh(home, flow), await openAfresh(home, flow)];
+    await home[end]();
+    await home.start();
+    await login(home, states[0] ?? '');
+    await home.time.pass(10 * SECOND);
+    expect(poll(home, id, flow)).toBe('paired');
+    expect(configs(home)).toBe(3);
+  });
+
+  test('after the end remembers the result', async () => {
+    const { home, id, flow } = await begun(REDIRECT);
+    await using _ = home;
+    await follow(home, await login(home, await open(home, flow)));
+    await home.stop();
+    await home.start();
+    expect(poll(home, id, flow)).toBe('paired');
+    expect(home.run.deviceFlows.byUserCode(flow.userCode)?.step).toMatchObject({ result: { kind: 'paired' } });
+  });
+
+  test('in another boot ends one whose time is over', async () => {
+    const { home, id, flow } = await begun();
+    await using _ = home;
+    await home.stop();
+    home.time.reboot(home.time.wall + 20 * MINUTE);
+    await home.start();
+    await home.time.pass(SECOND);
+    expect(poll(home, id, flow)).toBe('expired');
+  });
+});
+
+test('no log names a user code', async () => {
+  const { home, flow } = await begun(REDIRECT);
+  await using _ = home;
+  await follow(home, await login(home, await open(home, flow), true));
+  const told = JSON.stringify(home.events);
+  expect(told).toContain('pairing begun by its appliance');
+  expect(told).not.toContain(flow.userCode);
+  expect(told).not.toContain(flow.deviceCode.reveal());
+});
