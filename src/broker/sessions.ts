@@ -8,6 +8,7 @@ import type { Surroundings } from './surroundings.ts';
 /** Bytes of a refresh token of the hub's own. */
 const TOKEN_BYTES = 32;
 
+type SessionStore = Pick<Store, 'sessions' | 'saveSession' | 'endSession'>;
 type SessionSurroundings = Pick<Surroundings, 'clock' | 'random' | 'log'>;
 
 /**
@@ -15,7 +16,7 @@ type SessionSurroundings = Pick<Surroundings, 'clock' | 'random' | 'log'>;
  * alone; a refresh token that is not known any more after a restart costs its appliance another device flow.
  */
 export class Sessions {
-  readonly #store: Store;
+  readonly #store: SessionStore;
   readonly #surroundings: SessionSurroundings;
   #byHash = new Map<string, Session>();
   /** Not written yet, the oldest first. */
@@ -23,12 +24,12 @@ export class Sessions {
   /** The hashes of those that have ended, and are still in the store. */
   readonly #ended = new Set<string>();
 
-  private constructor(store: Store, surroundings: SessionSurroundings) {
+  private constructor(store: SessionStore, surroundings: SessionSurroundings) {
     this.#store = store;
     this.#surroundings = surroundings;
   }
 
-  static async load(store: Store, surroundings: SessionSurroundings): Promise<Sessions> {
+  static async load(store: SessionStore, surroundings: SessionSurroundings): Promise<Sessions> {
     const sessions = new Sessions(store, surroundings);
     await sessions.#read();
     return sessions;

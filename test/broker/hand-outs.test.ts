@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Home } from './home.ts';
 
 const MINUTE = 60_000;
@@ -167,4 +167,77 @@ test('of tokens that live a few seconds one is handed out whenever the portal an
     home.time.suspend(97);
     expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'token' });
   }
+});
+
+describe('an appliance that wants a token to last', () => {
+  const left = async (home: Home, id: string, atLeast: number) => {
+    const handOut = await home.run.handOuts.handOut(id, null, { atLeast });
+    return handOut.kind === 'token' ? handOut.expiresIn : handOut.kind;
+  };
+
+  test('gets the one at hand while that is enough, and another one when it is not', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    await home.time.pass(30 * MINUTE);
+    expect(await left(home, id, 20 * MINUTE)).toBeLessThanOrEqual(1800);
+    expect(home.refreshes).toBe(0);
+    expect(await left(home, id, 31 * MINUTE)).toBe(3600);
+    expect(home.refreshes).toBe(1);
+  });
+
+  test('gets what there is, honestly, where no token lasts so long, or the portal is out of reach', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    await home.run.grants.refresh(id);
+    await home.time.pass(30 * MINUTE);
+    expect(await left(home, id, 61 * MINUTE)).toBe(1800);
+    expect(home.refreshes).toBe(1);
+    await home.portal.unplug();
+    expect(await left(home, id, 40 * MINUTE)).toBe(1800);
+    expect(await left(home, id, 40 * MINUTE)).toBe(1800);
+    expect(home.run.grants.get(id)?.health).toMatchObject({ failures: 1 });
+  });
+
+  test('in a loop costs the portal one refresh a minute at most', async () => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    await home.run.grants.refresh(id);
+    for (let s = 0; s < 600; s += 1) {
+      await home.time.pass(1000);
+      expect(await left(home, id, 60 * MINUTE)).toBeGreaterThan(3500);
+    }
+    expect(home.refreshes).toBeLessThanOrEqual(10);
+    expect(home.refreshes).toBeGreaterThanOrEqual(9);
+  });
+});
+
+test('who will wait less is answered sooner', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  const answer = Promise.withResolvers<void>();
+  home.portal.fail('token', { kind: 'wait', until: answer.promise });
+  home.time.suspend(61 * MINUTE);
+  const asked = home.run.handOuts.handOut(id, null, { patience: 2000 });
+  await expect.poll(() => home.refreshes).toBe(1);
+  home.time.skip(2000);
+  expect(await asked).toMatchObject({ kind: 'unavailable', why: 'no_answer_yet', retryAfter: 1 });
+  answer.resolve();
+});
+
+test('of more that wait than the portal is sent at once, each is answered within ten seconds, and refreshed once', async () => {
+  await using home = await Home.start();
+  const ids: string[] = [];
+  for (let i = 0; i < 40; i += 1) ids.push(await home.paired(`appliance-${i}`));
+  const answer = Promise.withResolvers<void>();
+  home.portal.fail('token', ...Array(40).fill({ kind: 'wait', until: answer.promise } as const));
+  home.time.suspend(61 * MINUTE);
+  const asked = Promise.all(ids.map((id) => home.run.handOuts.handOut(id, null)));
+  await expect.poll(() => home.refreshes).toBe(32);
+  home.time.skip(10_000);
+  for (const one of await asked) expect(one).toMatchObject({ kind: 'unavailable', retryAfter: 1 });
+  answer.resolve();
+  await home.time.settle();
+  for (const id of ids) expect(await home.whoami(await home.token(id))).toBe(200);
+  expect(home.refreshes).toBe(40);
+  expect(home.emulator.observations).toMatchObject({ overlappingRefreshes: 0, refreshTokensRepeated: 0 });
 });

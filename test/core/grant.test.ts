@@ -56,3 +56,15 @@ test('a successor takes the next generation, and no doubt or refusal goes over t
     'Monitoring',
   );
 });
+
+test('of a token that the cloud refused nothing is left, and the very same one is no better for being new', () => {
+  const distrusted = at(MINUTE);
+  const grant = grantOf({ distrusted });
+  expect(remaining(grant, at(MINUTE), null)).toBe(0);
+  expect(remaining(grant, at(MINUTE, 'boot-2'), null)).toBe(0);
+  const tokens = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: HOUR };
+  expect(succeed(grant, grant.refreshToken, tokens, at(HOUR), null).distrusted).toBeNull();
+  const same = { ...tokens, accessToken: new Secret(grant.accessToken.reveal()) };
+  expect(succeed(grant, grant.refreshToken, same, at(HOUR), null).distrusted).toEqual(distrusted);
+  expect(succeed(grantOf(), grant.refreshToken, same, at(HOUR), null).distrusted).toBeNull();
+});

@@ -5,11 +5,13 @@ import { type Grant, remaining } from '../../src/core/grant.ts';
 import {
   dueAt,
   type Health,
+  promptedAt,
   type Replay,
   restIn,
   type Setback,
   setBack,
   standingAtStart,
+  withoutRest,
 } from '../../src/core/refresh.ts';
 import { at, DAY, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
 
@@ -33,7 +35,13 @@ const outcomes = {
 } as const satisfies Record<string, Setback>;
 
 /** A timetable of a hub that was running all the time. */
-const timetable = (now: Instant, spread: number, since = 0) => ({ now, confirmed: null, since, spread });
+const timetable = (now: Instant, spread: number, since = 0) => ({
+  now,
+  confirmed: null,
+  since,
+  spread,
+  provoked: null,
+});
 
 /** What `setBack` leaves, as the next `setBack` finds it. */
 function after(grant: Grant, standing: ReturnType<typeof setBack>): Grant {
@@ -374,5 +382,40 @@ describe('at start', () => {
       const standing = standingAtStart(grantOf({ refused }), attempt, context(now));
       expect(standing).toMatchObject({ refused, health: { kind: 'refused', retryAt: null } });
     }
+  });
+});
+
+describe('a token that the cloud refused', () => {
+  const grant = grantOf({ distrusted: at(30 * MINUTE) });
+  const now = at(30 * MINUTE);
+
+  test('is due at once, and for an appliance that waits as well; a minute after the last one that was refused', () => {
+    expect(dueAt(grant, good, timetable(now, 0.5))).toBe(now.uptime);
+    expect(promptedAt(grant, good, { now, provoked: null })).toBe(now.uptime);
+    expect(dueAt(grant, good, { ...timetable(now, 0.5), provoked: now.uptime - SECOND })).toBe(
+      now.uptime + 59 * SECOND,
+    );
+    expect(promptedAt(grant, good, { now, provoked: now.uptime - SECOND })).toBe(now.uptime + 59 * SECOND);
+  });
+
+  test.each(['soon', 'late'] as const)('lets the old refresh token rest no more (replay %s)', (replay) => {
+    const doubt = { lostAt: at(29 * MINUTE), sends: 1 };
+    const before = setBack(grantOf({ doubt }), good, outcomes.ambiguous, context(now, { replay }));
+    expect(before.health).toMatchObject({ retryAt: replay === 'soon' ? HOUR - MINUTE : HOUR + SECOND });
+    const times = { retryAt: now.uptime + SECOND, promptedAt: now.uptime + SECOND };
+    expect(withoutRest(before.health)).toMatchObject(times);
+    expect(withoutRest(before.health)).not.toHaveProperty('unrested');
+    const after = setBack(grantOf({ ...grant, doubt }), good, outcomes.ambiguous, context(now, { replay }));
+    expect(after.health).toMatchObject(times);
+    const started = standingAtStart(grantOf({ doubt: { ...doubt, sends: 2 } }), null, context(now, { replay }));
+    expect(withoutRest(started.health)).toMatchObject(times);
+  });
+
+  test('is left alone as long as the portal asked for, in doubt or not', () => {
+    const doubt = { lostAt: at(29 * MINUTE), sends: 2 };
+    const outcome = { ...outcomes.deferred, retryAfter: 5 * MINUTE };
+    const { health } = setBack(grantOf({ doubt }), good, outcome, context(now, { fraction: 0 }));
+    expect(withoutRest(health)).toMatchObject({ retryAt: now.uptime + 5 * MINUTE });
+    expect(withoutRest(good)).toEqual(good);
   });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { promptedDue, regularDue } from '../../src/core/schedule.ts';
+import { canLastLonger, distrustedDue, promptedDue, regularDue } from '../../src/core/schedule.ts';
 import { at, DAY, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
 
-const running = { confirmed: null, since: 0 };
+const running = { confirmed: null, since: 0, provoked: null };
 
 describe('a token of a run that goes on', () => {
   test('is refreshed between 75 and 85 % of its life', () => {
@@ -26,31 +26,58 @@ describe('after a start of the hub', () => {
   const now = at(since, 'boot-2');
 
   test('tokens of unknown age come due at any time of half a lifetime, as their spread says', () => {
-    const due = (spread: number) => regularDue(grantOf(), { now, confirmed: null, since, spread });
+    const due = (spread: number) => regularDue(grantOf(), { now, confirmed: null, since, spread, provoked: null });
     expect([0, 0.5, 1].map(due)).toEqual([since, since + 15 * MINUTE, since + 30 * MINUTE]);
     expect(promptedDue(grantOf(), now)).toBe(now.uptime);
   });
 
   test('a token whose age has become known keeps its usual time', () => {
     const confirmed = { wall: (grantOf().portalTime ?? 0) + 10 * MINUTE, at: now };
-    const due = regularDue(grantOf(), { now, confirmed, since, spread: 0 });
+    const due = regularDue(grantOf(), { now, confirmed, since, spread: 0, provoked: null });
     expect(due).toBe(since + 35 * MINUTE - SECOND);
   });
 
   test('what came due meanwhile is spread as well, in another boot as in the same one', () => {
     const confirmed = { wall: (grantOf().portalTime ?? 0) + DAY, at: now };
-    expect(regularDue(grantOf(), { now, confirmed, since, spread: 0.5 })).toBe(since + 15 * MINUTE);
-    const late = { now: at(9 * HOUR), confirmed: null, since: 9 * HOUR, spread: 0.5 };
+    expect(regularDue(grantOf(), { now, confirmed, since, spread: 0.5, provoked: null })).toBe(since + 15 * MINUTE);
+    const late = { now: at(9 * HOUR), confirmed: null, since: 9 * HOUR, spread: 0.5, provoked: null };
     expect(regularDue(grantOf(), late)).toBe(9 * HOUR + 15 * MINUTE);
   });
 
   test('a thousand hubs never make more than twice the usual requests, and all are done within a lifetime', () => {
     const dues = Array.from({ length: 1000 }, (_, hub) =>
-      regularDue(grantOf(), { now, confirmed: null, since, spread: hub / 1000 }),
+      regularDue(grantOf(), { now, confirmed: null, since, spread: hub / 1000, provoked: null }),
     );
     const within = (from: number) => dues.filter((due) => due >= from && due < from + 5 * MINUTE).length;
     const usual = (1000 * 5 * MINUTE) / (0.8 * HOUR);
     expect(Math.max(...dues)).toBeLessThanOrEqual(since + HOUR);
     for (let from = since; from < since + HOUR; from += MINUTE) expect(within(from)).toBeLessThanOrEqual(2 * usual);
+  });
+});
+
+describe('a token that the cloud refused', () => {
+  test('is replaced at once, and then no sooner than a minute after the last one that was', () => {
+    expect(distrustedDue({ now: at(HOUR), provoked: null })).toBe(HOUR);
+    expect(distrustedDue({ now: at(HOUR), provoked: HOUR - SECOND })).toBe(HOUR + 59 * SECOND);
+  });
+});
+
+describe('a token that should last longer', () => {
+  const cases: [string, number, number, boolean][] = [
+    ['as long as it does', 30 * MINUTE, 30 * MINUTE, false],
+    ['a little longer', 30 * MINUTE, 30 * MINUTE + 1, true],
+    ['a whole life', 30 * MINUTE, HOUR, true],
+    ['longer than any', 30 * MINUTE, HOUR + 1, false],
+    ['a whole life, and it is new', HOUR - MINUTE, HOUR, false],
+    ['a whole life, and it was new a moment ago', HOUR - MINUTE - 1, HOUR, true],
+  ];
+  test.each(cases)('%s', (_, left, atLeast, helps) => {
+    expect(canLastLonger(grantOf(), left, atLeast)).toBe(helps);
+  });
+
+  test('is new for a tenth of its life, where that is less than a minute', () => {
+    const short = grantOf({ lifetime: 60 * SECOND });
+    expect(canLastLonger(short, 54 * SECOND, MINUTE)).toBe(false);
+    expect(canLastLonger(short, 54 * SECOND - 1, MINUTE)).toBe(true);
   });
 });
