@@ -34,7 +34,7 @@ const USABLE = 'send public keys of P-256, Ed25519, or RSA with 2048 to 4096 bit
  */
 export function readPublicKeys(value: unknown): KeysRead {
   const keys = isObject(value) ? value['keys'] : undefined;
-  if (!Array.isArray(keys)) return unusable('is no JWK Set: send {"keys":[…]} (RFC 7517, 5)');
+  if (!Array.isArray(keys)) return unusable('is no JWK Set: send {"keys":[...]} (RFC 7517, 5)');
   if (keys.length === 0) return unusable(`holds no key: ${USABLE}`);
   if (keys.length > MOST_KEYS) return unusable(`holds ${keys.length} keys: send at most ${MOST_KEYS}`);
   const read: PublicKey[] = [];

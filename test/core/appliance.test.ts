@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkName, checkScope, sameScope } from '../../src/core/appliance.ts';
+import { checkClientId, checkName, checkScope, sameScope } from '../../src/core/appliance.ts';
 
 test.each(['a', '7', 'wallbox', 'heat-pump-2', 'a-', '0-0', 'x'.repeat(63)])('%s can be an appliance name', (name) => {
   expect(checkName(name)).toBe(name);
@@ -53,4 +53,17 @@ test('two scopes are the same whatever their order and repetitions, and differen
 test('a scope has at most 1000 characters', () => {
   expect(checkScope('a'.repeat(1000))).toHaveLength(1000);
   expect(() => checkScope('a'.repeat(1001))).toThrow(/1001 characters/);
+});
+
+test.each(['wallbox', '0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90', 'A.b_c~d-e', 'x'.repeat(100)])(
+  '%s can be a client_id',
+  (clientId) => {
+    expect(checkClientId(clientId)).toBe(clientId);
+  },
+);
+
+test.each(['', 'a b', 'a:b', 'a/b', 'ä', 'a\n', '"', 'x'.repeat(101)])('%j can not be a client_id', (clientId) => {
+  expect(() => checkClientId(clientId)).toThrow(
+    expect.objectContaining({ code: 'name_invalid', message: expect.stringMatching(/^.{1,200}use 1 to 100 of/) }),
+  );
 });

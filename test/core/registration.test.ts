@@ -1,0 +1,55 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { checkName } from '../../src/core/appliance.ts';
+import { nameFor } from '../../src/core/registration.ts';
+
+const free = () => false;
+
+test.each([
+  ['Wallbox', 'wallbox'],
+  ['Heat Pump (cellar)', 'heat-pump-cellar'],
+  ['Wärmepumpe', 'warmepumpe'],
+  ['ﬁlter №5', 'filter-no5'],
+  ['  --x--  ', 'x'],
+  ['a\r\nX-Injected: 1', 'a-x-injected-1'],
+  ['../../etc/passwd', 'etc-passwd'],
+  ['"; rm -rf /', 'rm-rf'],
+  ['\u001b[31mred', '31mred'],
+  ['\u202egnirts', 'gnirts'],
+  ['💡', 'appliance'],
+  ['洗濯機', 'appliance'],
+  ['\u0000', 'appliance'],
+  ['', 'appliance'],
+  [null, 'appliance'],
+  ['x'.repeat(10_000), 'x'.repeat(63)],
+  [`${'x'.repeat(62)} y`, 'x'.repeat(62)],
+  ['__proto__', 'proto'],
+])('the client_name %j becomes %s', (clientName, name) => {
+  expect(nameFor(clientName, free)).toBe(name);
+});
+
+test('a name that is taken gets the first free number', () => {
+  const taken = new Set(['wallbox', 'wallbox-2', 'wallbox-4']);
+  expect(nameFor('Wallbox', (name) => taken.has(name))).toBe('wallbox-3');
+  const long = 'x'.repeat(63);
+  expect(nameFor(long, (name) => name === long)).toBe(`${'x'.repeat(61)}-2`);
+});
+
+test('whatever an appliance calls itself, its name can be one, and is free', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'binary', maxLength: 2000 }),
+      fc.integer({ min: 0, max: 30 }),
+      (clientName, count) => {
+        const taken = new Set<string>();
+        for (let number = 0; number <= count; number++) {
+          const name = nameFor(clientName, (candidate) => taken.has(candidate));
+          expect(checkName(name)).toBe(name);
+          expect(taken.has(name)).toBe(false);
+          taken.add(name);
+        }
+      },
+    ),
+    { numRuns: 200 },
+  );
+});

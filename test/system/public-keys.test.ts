@@ -1,0 +1,104 @@
+import { generateKeyPairSync, type JsonWebKey } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { readPublicKeys } from '../../src/system/public-keys.ts';
+
+interface Pair {
+  readonly publicKey: JsonWebKey;
+  readonly privateKey: JsonWebKey;
+}
+
+const encoding = { publicKeyEncoding: { format: 'jwk' }, privateKeyEncoding: { format: 'jwk' } } as const;
+const ec = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve, ...encoding }) as unknown as Pair;
+const rsa = (modulusLength: number, publicExponent = 65_537) =>
+  generateKeyPairSync('rsa', { modulusLength, publicExponent, ...encoding }) as unknown as Pair;
+
+const p256 = ec('P-256');
+const ed25519 = generateKeyPairSync('ed25519', encoding) as unknown as Pair;
+const rsa2048 = rsa(2048);
+
+const why = (value: unknown) => {
+  const read = readPublicKeys(value);
+  return read.kind === 'unusable' ? read.why : 'usable';
+};
+const whyKey = (key: unknown) => why({ keys: [key] });
+
+describe('a JWK Set', () => {
+  it.for([
+    ['P-256', p256.publicKey],
+    ['Ed25519', ed25519.publicKey],
+    ['RSA', rsa2048.publicKey],
+  ] as const)('of a public %s key is taken as it is', ([, key]) => {
+    expect(readPublicKeys({ keys: [key] })).toEqual({ kind: 'keys', keys: [key] });
+  });
+
+  it('keeps of a key what makes it, its alg and its kid, and nothing else', () => {
+    const key = { ...p256.publicKey, alg: 'ES256', kid: 'one', use: 'sig', key_ops: ['verify'], x5c: ['…'], more: {} };
+    const kept = { ...p256.publicKey, alg: 'ES256', kid: 'one' };
+    expect(readPublicKeys({ keys: [key], more: 1 })).toEqual({ kind: 'keys', keys: [kept] });
+  });
+
+  it('may hold five keys', () => {
+    const five = [p256, ed25519, rsa2048, p256, ed25519].map(({ publicKey }) => publicKey);
+    expect(readPublicKeys({ keys: five })).toMatchObject({ kind: 'keys' });
+    expect(why({ keys: [...five, p256.publicKey] })).toMatch(/6 keys: send at most 5/);
+  });
+
+  it.for([null, undefined, 7, '{"keys":[]}', [], [p256.publicKey], p256.publicKey, { keys: {} }, { keys: null }])(
+    'is not %j',
+    (value) => {
+      expect(why(value)).toMatch(/is no JWK Set: send \{"keys":\[\.\.\.\]\}/);
+    },
+  );
+
+  it.for<[what: string, key: unknown, says: RegExp]>([
+    ['a private P-256 key', p256.privateKey, /key 1 holds the private key/],
+    ['a private Ed25519 key', ed25519.privateKey, /holds the private key/],
+    ['a private RSA key', rsa2048.privateKey, /holds the private key/],
+    ['a part of a private key', { ...rsa2048.publicKey, dp: 'AQAB' }, /holds the private key/],
+    ['a symmetric key', { kty: 'oct', k: 'c2VjcmV0' }, /symmetric key/],
+    ['a key of an unknown type', { kty: 'AKP', pub: 'x' }, /of a type that the hub can't use/],
+    ['a key whose type is a list', { ...p256.publicKey, kty: ['EC'] }, /of a type/],
+    ['a key whose type is in the prototype', { kty: 'constructor' }, /of a type/],
+    ['a key without a type', {}, /of a type/],
+    ['no key', null, /no JSON object/],
+    ['a list', [], /no JSON object/],
+    ['a P-384 key', ec('P-384').publicKey, /on a curve/],
+    ['an X25519 key', generateKeyPairSync('x25519', encoding).publicKey, /on a curve/],
+    ['a point that is on no curve', { ...p256.publicKey, y: p256.publicKey.x }, /no public key/],
+    ['a point without y', { kty: 'EC', crv: 'P-256', x: p256.publicKey.x }, /no public key/],
+    ['a number for a coordinate', { ...p256.publicKey, x: 7 }, /no public key/],
+    ['a short Ed25519 key', { ...ed25519.publicKey, x: 'AAAA' }, /no public key/],
+    ['an RSA key without n', { kty: 'RSA', e: 'AQAB' }, /no public key/],
+    ['an RSA key of 1024 bits', rsa(1024).publicKey, /1024 bits.*2048 to 4096/],
+    [
+      'an RSA key of 8192 bits',
+      { kty: 'RSA', e: 'AQAB', n: Buffer.alloc(1024, 0xff).toString('base64url') },
+      /8192 bits/,
+    ],
+    ['the exponent 1', { ...rsa2048.publicKey, e: 'AQ' }, /public exponent/],
+    ['an even exponent', { ...rsa2048.publicKey, e: 'AQAA' }, /public exponent/],
+    [
+      'an exponent of 1024 bits',
+      { ...rsa2048.publicKey, e: Buffer.alloc(128, 0xff).toString('base64url') },
+      /exponent/,
+    ],
+    ['a key for encryption', { ...p256.publicKey, use: 'enc' }, /its use must be sig/],
+    ['a key for signing', { ...p256.publicKey, key_ops: ['sign'] }, /its key_ops must be \["verify"\]/],
+    ['a P-256 key for RS256', { ...p256.publicKey, alg: 'RS256' }, /alg.*must be ES256/],
+    ['a key for none', { ...p256.publicKey, alg: 'none' }, /alg.*must be ES256/],
+    ['an RSA key for HS256', { ...rsa2048.publicKey, alg: 'HS256' }, /alg.*must be RS256 or PS256/],
+    ['a kid of 10,000 characters', { ...p256.publicKey, kid: 'k'.repeat(10_000) }, /kid.*at most 200/],
+    ['a kid that is a number', { ...p256.publicKey, kid: 7 }, /kid/],
+  ])('with %s is refused, and says why', ([, key, says]) => {
+    expect(whyKey(key)).toMatch(says);
+    expect(whyKey(key).length).toBeLessThan(200);
+  });
+
+  it('says of several which one is wrong, and nothing of what it holds', () => {
+    const { d, x } = p256.privateKey;
+    const said = why({ keys: [p256.publicKey, p256.privateKey] });
+    expect(said).toMatch(/^key 2 /);
+    expect(said).not.toContain(String(d));
+    expect(said).not.toContain(String(x));
+  });
+});
