@@ -21,9 +21,14 @@ export function postForm({ agent, ports }: FuzzedHome, path: string, form: Recor
   });
 }
 
-/** Sends JSON, with a bearer token. */
-export function postJson({ agent, ports }: FuzzedHome, path: string, json: unknown, bearer: string): Promise<Told> {
-  const headers = { authorization: `Bearer ${bearer}` };
+/** Sends JSON, with a bearer token or without one. */
+export function postJson(
+  { agent, ports }: FuzzedHome,
+  path: string,
+  json: unknown,
+  bearer: string | null,
+): Promise<Told> {
+  const headers: Record<string, string> = bearer === null ? {} : { authorization: `Bearer ${bearer}` };
   const body = JSON.stringify(json);
   return ask(`https://127.0.0.1:${ports.httpsPort}${path}`, agent, { type: 'application/json', body, headers });
 }

@@ -20,7 +20,7 @@ export async function beginHub(home: FuzzedHome, waiting: Credentials): Promise<
   const begun = await expected(postForm(home, '/oauth/device_authorization', form(own)), 200, 429);
   const session = await paired(home, await registered(home, await invite(home)));
   const invites: string[] = [];
-  for (let i = 0; i < 4; i += 1) invites.push(await invite(home));
+  for (let i = 0; i < 8; i += 1) invites.push(await invite(home));
   const held = await tokenOf(home, victim);
   return {
     facts: {
@@ -71,9 +71,9 @@ export async function goodHubFlow(home: FuzzedHome, waiting: Credentials): Promi
 
 /** Takes away what registered itself, so that the home stays as large as it is. */
 export async function tidy(home: FuzzedHome): Promise<void> {
-  const { hub } = home;
-  for (const { name } of (await hub.status()).appliances) {
-    if (!FIXED.includes(name)) await hub.cli('appliance', 'remove', name);
+  const { control } = home;
+  for (const { name } of (await control.status()).appliances) {
+    if (!FIXED.includes(name)) await control.removeAppliance(name);
   }
 }
 
@@ -81,14 +81,14 @@ const FIXED = ['victim', 'own', 'doubter', 'declared', 'keyed', 'waiting'];
 
 /** Introduces an appliance that nobody approves. */
 export async function introduceWaiting(home: FuzzedHome): Promise<Credentials> {
-  await home.hub.cli('registration', 'open', '--for', '1m');
-  const told = await expected(postJson(home, '/oauth/register', { client_name: 'waiting' }, ''), 201);
-  await home.hub.cli('registration', 'close');
+  await home.control.openRegistration(60);
+  const told = await expected(postJson(home, '/oauth/register', { client_name: 'waiting' }, null), 201);
+  await home.control.openRegistration(0);
   return { id: text(told, 'client_id'), secret: text(told, 'client_secret') };
 }
 
-async function invite({ hub }: FuzzedHome): Promise<string> {
-  const { token } = await hub.json<{ token: string }>('invite', '--scope', 'Monitoring');
+async function invite({ control }: FuzzedHome): Promise<string> {
+  const { token } = await control.invite({ name: null, scope: 'Monitoring', portal: null, ttl: 3600 });
   rememberSecrets([token]);
   return token;
 }

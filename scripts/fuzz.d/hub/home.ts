@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
+import { type ControlClient, connectControl } from '../../../src/control/client.ts';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.ts';
 import { HubProcess } from '../../../test/support/hub-process.ts';
 import { rememberSecrets } from '../../../test/support/logs.ts';
@@ -28,6 +29,8 @@ export interface FuzzedHome extends AsyncDisposable {
   readonly keyed: HubFacts['keyed'];
   readonly declared: Credentials;
   readonly sign: HubFacts['sign'];
+  /** The hub, as its command line speaks to it. */
+  readonly control: ControlClient;
   /** Trusts the hub's CA and nothing else. */
   readonly agent: Agent;
   memory(): Promise<Memory>;
@@ -52,6 +55,7 @@ export async function startHome(probed: boolean): Promise<FuzzedHome> {
     const ca = (await hub.cli('ca')).stdout;
     const agent = new Agent({ connect: { ca } });
     started.defer(() => agent.destroy());
+    const control = started.use(await connectControl([join(hub.directory, 'state/control.sock')]));
     const add = async (name: string, user: string): Promise<Credentials> => {
       const { client_id, client_secret } = await hub.addAppliance(name, '--scope', 'Monitoring');
       await pair(hub, emulator, name, user);
@@ -72,6 +76,7 @@ export async function startHome(probed: boolean): Promise<FuzzedHome> {
       doubter,
       keyed: { id: 'keyed-meter', publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString() },
       declared,
+      control,
       agent,
       sign: (header, claims) => signed(privateKey, header, claims),
       memory: () => memory(hub, probed),

@@ -49,17 +49,18 @@ export function wrongOf(
   } else if (status >= 500) wrong.push(`answered ${status}`);
   if (secrets.some((secret) => text.includes(secret))) wrong.push('tells a secret');
   if (head.includes('\nX-Header') || head.includes('\nX: y')) wrong.push('has a header that the request put there');
-  if (!operation.startsWith('POST /oauth/')) return wrong;
+  // What is no HTTP may be answered before anybody knows what it was for.
+  if (!operation.startsWith('POST /oauth/') || !request.sound || OF_HTTP.includes(status)) return wrong;
   if (request.forged === true && status < 400) wrong.push(`took what was forged: ${status}`);
-  if (OF_HTTP.includes(status)) return wrong;
-  if (request.origin === 'http') return status === 404 ? wrong : [...wrong, `exists without TLS: ${status}`];
-  // A request that is no HTTP is answered before anybody knows what it was for.
-  if (!request.sound && status === 400 && /^content-type: text\/plain/im.test(head)) return wrong;
+  if (request.origin === 'http') {
+    const says = /^content-type: application\/json/im.test(head) || status < 400;
+    return says ? [...wrong, `exists without TLS: ${status}`] : wrong;
+  }
   if (!/^cache-control: no-store$/im.test(head)) wrong.push(`may be kept by who passes it on: ${status}`);
   if (status < 400) return wrong;
   const problem = errorIn(chunked(head) ? body.replaceAll(/^[\da-f]+\r\n|\r\n(0\r\n\r\n)?$/gi, '') : body);
   if (problem !== null) wrong.push(`answered ${status} with ${problem}`);
-  if ((status === 401) !== (header('www-authenticate') !== undefined)) wrong.push(`has a challenge or none: ${status}`);
+  if (status !== 401 && header('www-authenticate') !== undefined) wrong.push(`has a challenge: ${status}`);
   return wrong;
 }
 

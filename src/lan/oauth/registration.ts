@@ -44,13 +44,13 @@ export function serveRegistration(app: FastifyInstance, service: LanService, sur
 async function register(
   service: LanService,
   limit: AddressLimit,
-  { headers: { authorization }, ip }: FastifyRequest,
+  { headers: { authorization }, socket }: FastifyRequest,
   reply: FastifyReply,
   { introduction, method }: Extract<ReturnType<typeof readMetadata>, { kind: 'read' }>,
 ): Promise<FastifyReply> {
   const token = authorization === undefined ? null : (BEARER.exec(authorization.trim())?.[1] ?? '');
   const isInvited = token !== null && service.isInvite(token);
-  const allowed = isInvited ? { ok: true as const } : limit.take(ip);
+  const allowed = isInvited ? { ok: true as const } : limit.take(socket.remoteAddress ?? '');
   if (!allowed.ok) {
     return comeBack(reply, 429, allowed.retryAfter, 'too many registrations from this address: wait, and try again');
   }
