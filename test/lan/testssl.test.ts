@@ -1,0 +1,56 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+const run = promisify(execFile);
+
+const TESTSSL = '/usr/bin/testssl';
+
+interface Finding {
+  readonly id: string;
+  readonly severity: string;
+  readonly finding: string;
+}
+
+/** What a private CA on a home network brings with it, and why that is meant so. */
+const MEANT: Readonly<Record<string, string>> = {
+  cert_chain_of_trust: 'the CA is the hub’s own: appliances pin it, and no browser knows it',
+  cert_validityPeriod: 'appliances have no clock to speak of: a leaf is good from 2000, and renewed in its last year',
+  cert_revocation: 'nobody serves CRLs on a home network; a hub that was lost is replaced, and its pin with it',
+};
+
+/** Low or less; WARN is what the scanner could not look at, as this machine lacks something. */
+const HARMLESS = ['OK', 'INFO', 'LOW', 'WARN'];
+
+/** Protocols, ciphers, forward secrecy, what the server says first, and all known attacks. Nothing is asked of any other host. */
+const SCAN = ['--protocols', '--std', '--fs', '--server-defaults', '--vulnerable'];
+const QUIETLY = ['--quiet', '--color', '0', '--warnings', 'off', '--nodns', 'none', '--sneaky'];
+
+async function scan(port: number): Promise<readonly Finding[]> {
+  using folder = stateFolder();
+  const file = join(folder.path, 'findings.json');
+  const target = ['--ip', '127.0.0.1', '--jsonfile', file, `https://127.0.0.1:${port}`];
+  // It ends with a status of its own for whatever it finds.
+  await run(TESTSSL, [...QUIETLY, ...SCAN, ...target], { timeout: 150_000, cwd: folder.path }).catch(() => null);
+  return JSON.parse(readFileSync(file, 'utf8')) as Finding[];
+}
+
+describe.skipIf(!existsSync(TESTSSL))('testssl.sh', () => {
+  it('finds nothing above "low" but what a private CA brings', { timeout: 160_000 }, async () => {
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.start({ emulator });
+    const findings = await scan(hub.httpsPort);
+    const found = Object.fromEntries(findings.map(({ id, finding }) => [id, finding]));
+    // It has looked, and not given up half-way.
+    expect(found).toMatchObject({ TLS1: 'not offered', TLS1_1: 'not offered', TLS1_2: 'offered' });
+    expect(found).toHaveProperty('heartbleed');
+    expect(found).toHaveProperty('LUCKY13');
+    const bad = findings.filter(({ id, severity }) => !HARMLESS.includes(severity) && !(id in MEANT));
+    expect(bad).toEqual([]);
+  });
+});
