@@ -1,29 +1,48 @@
 import { json } from 'node:stream/consumers';
 
-/** What an appliance is given when it is set up, and what it is to do. */
+/** What a client is asked to do. */
+export type Capability =
+  | 'discovery'
+  | 'client_secret_basic'
+  | 'client_secret_post'
+  | 'private_key_jwt'
+  | 'device_flow'
+  | 'refresh_token'
+  | 'registration'
+  | 'revocation';
+
+/** What an appliance is given when it is set up, and what the capability at hand needs beside. */
 export interface Given {
   /** The hub's HTTPS origin. */
-  readonly hub: string;
+  readonly issuer: string;
   readonly client_id: string;
   readonly client_secret: string;
-  /** Where the cloud API is. */
-  readonly api: string;
-  readonly authentication: 'basic' | 'post';
   readonly scope: string;
+  /** For `private_key_jwt`: the private key, a JWK of P-256. */
+  readonly key: JsonWebKey;
+  readonly refresh_token: string;
+  /** The token that the cloud refused. */
+  readonly access_token: string;
+  /** For the registration: what the appliance says of itself (RFC 7591, 2). */
+  readonly metadata: { readonly client_name: string; readonly scope: string };
+  /** Of `latchkey invite`; null while registration is open. */
+  readonly initial_access_token: string | null;
 }
 
-/** A token response, as far as the clients show it. */
-interface Token {
-  readonly access_token: unknown;
-  readonly expires_in: unknown;
-  readonly scope: unknown;
+/** What a client can do: each gives what the hub said to it. */
+export type Abilities = Partial<Record<Capability, (given: Given) => Promise<unknown>>>;
+
+/**
+ * Runs one client as a program: its argument names the capability, what it is given comes on stdin, and what the hub said
+ * goes to stdout, as the last line of JSON.
+ */
+export async function converse(abilities: Abilities): Promise<void> {
+  const ability = abilities[process.argv[2] as Capability];
+  if (ability === undefined) throw new Error(`the library has no ${process.argv[2]}`);
+  say(await ability((await json(process.stdin)) as Given));
 }
 
-/** Runs one client as a program: what it is given comes on stdin, and what its token was good for goes to stdout. */
-export async function converse(getToken: (given: Given) => Promise<Token>): Promise<void> {
-  const given = (await json(process.stdin)) as Given;
-  const { access_token, expires_in, scope } = await getToken(given);
-  const answer = await fetch(`${given.api}/api/whoami`, { headers: { authorization: `Bearer ${access_token}` } });
-  const { user } = (await answer.json()) as { user: unknown };
-  process.stdout.write(JSON.stringify({ expires_in, scope, user }));
+/** Says something on the way: what a person has to be shown. */
+export function say(what: unknown): void {
+  process.stdout.write(`${JSON.stringify(what ?? {})}\n`);
 }

@@ -1,12 +1,24 @@
 import { ClientCredentials } from 'simple-oauth2';
-import { converse } from './conversation.ts';
+import { converse, type Given } from './conversation.ts';
 
-await converse(async ({ hub, client_id, client_secret, authentication, scope }) => {
-  const client = new ClientCredentials({
+/** The library knows no metadata: the addresses are set up in it. */
+function client({ issuer, client_id, client_secret }: Given, authorizationMethod: 'header' | 'body' = 'header') {
+  return new ClientCredentials({
     client: { id: client_id, secret: client_secret },
-    auth: { tokenHost: hub, tokenPath: '/oauth/token' },
-    options: { authorizationMethod: authentication === 'basic' ? 'header' : 'body' },
+    auth: { tokenHost: issuer, tokenPath: '/oauth/token', revokePath: '/oauth/revoke' },
+    options: { authorizationMethod },
   });
-  const { token } = await client.getToken({ scope });
-  return { access_token: token['access_token'], expires_in: token['expires_in'], scope: token['scope'] };
+}
+
+await converse({
+  client_secret_basic: async (given) => (await client(given).getToken({ scope: given.scope })).token,
+  client_secret_post: async (given) => (await client(given, 'body').getToken({ scope: given.scope })).token,
+  async refresh_token(given) {
+    const { access_token, refresh_token } = given;
+    const old = client(given).createToken({ access_token, refresh_token, expires_in: 0 });
+    return (await old.refresh()).token;
+  },
+  async revocation(given) {
+    await client(given).createToken({ access_token: given.access_token }).revoke('access_token');
+  },
 });

@@ -1,5 +1,5 @@
-// Client credentials grant with golang.org/x/oauth2/clientcredentials as it is. Reads {hub, client_id, client_secret,
-// api, authentication, scope} from stdin and writes {expires_in, scope, user}. The CA comes by SSL_CERT_FILE.
+// golang.org/x/oauth2 as it is: the argument names the capability, what it is given comes on stdin as JSON, and what the hub
+// said goes to stdout as JSON. The CA comes by SSL_CERT_FILE.
 package main
 
 import (
@@ -17,44 +17,54 @@ import (
 
 func main() {
 	var given struct {
-		Hub            string `json:"hub"`
-		ClientID       string `json:"client_id"`
-		ClientSecret   string `json:"client_secret"`
-		API            string `json:"api"`
-		Authentication string `json:"authentication"`
-		Scope          string `json:"scope"`
+		Issuer       string `json:"issuer"`
+		ClientID     string `json:"client_id"`
+		ClientSecret string `json:"client_secret"`
+		Scope        string `json:"scope"`
+		RefreshToken string `json:"refresh_token"`
 	}
 	if err := json.NewDecoder(os.Stdin).Decode(&given); err != nil {
 		log.Fatal(err)
 	}
-	style := oauth2.AuthStyleAutoDetect // tries HTTP Basic first
-	if given.Authentication == "post" {
-		style = oauth2.AuthStyleInParams
+	// The library knows no metadata: the addresses are set up in it.
+	tokenURL := given.Issuer + "/oauth/token"
+	ctx := context.Background()
+	secret := func(style oauth2.AuthStyle) oauth2.TokenSource {
+		config := clientcredentials.Config{
+			ClientID:     given.ClientID,
+			ClientSecret: given.ClientSecret,
+			TokenURL:     tokenURL,
+			Scopes:       strings.Fields(given.Scope),
+			AuthStyle:    style,
+		}
+		return config.TokenSource(ctx)
 	}
-	config := clientcredentials.Config{
-		ClientID:     given.ClientID,
-		ClientSecret: given.ClientSecret,
-		TokenURL:     given.Hub + "/oauth/token",
-		Scopes:       strings.Fields(given.Scope),
-		AuthStyle:    style,
+
+	var source oauth2.TokenSource
+	switch os.Args[1] {
+	case "client_secret_basic":
+		source = secret(oauth2.AuthStyleAutoDetect) // tries HTTP Basic first
+	case "client_secret_post":
+		source = secret(oauth2.AuthStyleInParams)
+	case "refresh_token":
+		config := oauth2.Config{
+			ClientID:     given.ClientID,
+			ClientSecret: given.ClientSecret,
+			Endpoint:     oauth2.Endpoint{TokenURL: tokenURL},
+		}
+		source = config.TokenSource(ctx, &oauth2.Token{RefreshToken: given.RefreshToken})
+	default:
+		log.Fatalf("the library has no %s", os.Args[1])
 	}
-	token, err := config.Token(context.Background())
+	token, err := source.Token()
 	if err != nil {
-		log.Fatal(err)
-	}
-	response, err := oauth2.NewClient(context.Background(), oauth2.StaticTokenSource(token)).Get(given.API + "/api/whoami")
-	if err != nil {
-		log.Fatal(err)
-	}
-	var answer struct {
-		User string `json:"user"`
-	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 		log.Fatal(err)
 	}
 	json.NewEncoder(os.Stdout).Encode(map[string]interface{}{
-		"expires_in": math.Round(time.Until(token.Expiry).Seconds()),
-		"scope":      token.Extra("scope"),
-		"user":       answer.User,
+		"access_token":  token.AccessToken,
+		"refresh_token": token.RefreshToken,
+		"token_type":    token.TokenType,
+		"expires_in":    math.Round(time.Until(token.Expiry).Seconds()),
+		"scope":         token.Extra("scope"),
 	})
 }

@@ -1,0 +1,227 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createAuthority } from '../../src/system/certificates.ts';
+import { example } from '../emulator/examples/guide.ts';
+import { root } from '../project/checkout.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { missing } from './clients/programs.ts';
+import { Workbench } from './clients/workbench.ts';
+
+const PAGE = 'docs/appliances.md';
+const GO = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: join(tmpdir(), 'go-build-cache') };
+const CC = ['-std=c11', '-D_DEFAULT_SOURCE', '-Wall', '-Wextra', '-Werror', '-o', 'example', 'example.c'];
+const GREETED = { status: 0, stdout: expect.stringContaining('"user":"demo"') };
+const BUILT = { status: 0, stdout: '', stderr: '' };
+
+const noPython = missing('requests-oauthlib').length > 0;
+const noAuthlib = missing('Authlib').length > 0;
+const noGo = missing('golang.org/x/oauth2').length > 0;
+const noJq = !existsSync('/usr/bin/jq');
+const without = (...headers: string[]) =>
+  !existsSync('/usr/bin/cc') || headers.some((header) => globSync(`/usr/include/{*/,}${header}`).length === 0);
+
+let bench: Workbench;
+let otherCa: string;
+beforeAll(async () => {
+  bench = await Workbench.set();
+  otherCa = (await createAuthority()).certificate;
+});
+afterAll(() => bench?.[Symbol.asyncDispose]());
+
+test('the page turns verification off nowhere', () => {
+  expect(readFileSync(join(root, PAGE), 'utf8')).not.toMatch(
+    /verify ?= ?False|--insecure|curl [^\n]*-\w*k\b|rejectUnauthorized|InsecureSkipVerify|VERIFYPEER|VERIFYHOST|VERIFY_NONE|NODE_TLS/,
+  );
+});
+
+describe.concurrent('Trust it', () => {
+  test.for([
+    ['sh', false],
+    ['python', noPython],
+  ] as const)('%s: leaves the CA that has the pin, and no other', async ([language, lacking], { skip }) => {
+    skip(lacking, 'without its packages');
+    using place = bench.place(null);
+    const script = example('Trust it', language, PAGE);
+    const start = (env: NodeJS.ProcessEnv = {}) => place[language](script, env);
+    const file = place.write('latchkey-ca.pem', '');
+    expect(await start({ PIN: 'bm90IHRoZSBwaW4gb2YgdGhpcyBodWIncyBDQQ' })).toMatchObject({ status: 1 });
+    expect(readFileSync(file, 'utf8')).toBe('');
+    await using impostor = createServer((_request, response) => response.end(`${bench.wire.ca}${otherCa}`));
+    await new Promise((resolve) => impostor.listen(0, '127.0.0.1', () => resolve(null)));
+    const { port } = impostor.address() as { port: number };
+    for (const env of [{ HUB_HTTP: `http://127.0.0.1:${port}` }, {}]) {
+      expect(await start(env)).toEqual({ status: 0, stdout: '', stderr: '' });
+      expect(readFileSync(file, 'utf8').trim()).toBe(bench.wire.ca.trim());
+    }
+  });
+});
+
+describe.concurrent('A token for a secret', () => {
+  const at = (language: string) => example('A token for a secret', language, PAGE);
+
+  test('curl', async () => {
+    using place = bench.place();
+    const heater = await bench.added('heater');
+    const { stdout } = await place.sh(at('sh'), heater);
+    expect(await bench.userOf(JSON.parse(stdout).access_token)).toBe('demo');
+    place.write('latchkey-ca.pem', otherCa);
+    expect(await place.sh(at('sh'), heater)).toMatchObject({ status: 60, stdout: '' });
+  });
+
+  test.skipIf(noPython)('Python', async () => {
+    using place = bench.place();
+    const cooler = await bench.added('cooler');
+    expect(await place.python(at('python'), cooler)).toMatchObject(GREETED);
+    place.write('latchkey-ca.pem', otherCa);
+    const refused = { status: 1, stdout: '', stderr: expect.stringContaining('CERTIFICATE_VERIFY_FAILED') };
+    expect(await place.python(at('python'), cooler)).toEqual(refused);
+  });
+
+  test('Node', async () => {
+    using place = bench.place(null);
+    const dryer = await bench.added('dryer');
+    expect(await place.js(at('js'), dryer)).toMatchObject(GREETED);
+    const refused = { status: 1, stdout: '', stderr: expect.stringContaining('This is not our hub') };
+    expect(await place.js(at('js'), { ...dryer, PIN: 'wrong' })).toEqual(refused);
+  });
+
+  test.skipIf(noGo)('Go', { timeout: 120_000 }, async () => {
+    using place = bench.place(null);
+    place.write('example.go', at('go'));
+    expect(await place.run('go', ['build', '-o', 'example', 'example.go'], GO)).toEqual(BUILT);
+    const washer = await bench.added('washer');
+    expect(await place.run('./example', [], washer)).toMatchObject(GREETED);
+    const refused = { status: 1, stdout: '', stderr: expect.stringContaining('This is not our hub') };
+    expect(await place.run('./example', [], { ...washer, PIN: 'wrong' })).toEqual(refused);
+  });
+});
+
+describe.concurrent('Pairing by itself', () => {
+  const at = (language: string) => example('Pairing by itself', language, PAGE);
+
+  test.skipIf(noPython)('Python', async () => {
+    using place = bench.place();
+    expect(await place.python(at('python'), await bench.added('pump', false))).toMatchObject(GREETED);
+  });
+
+  test('Node', async () => {
+    using place = bench.place();
+    const [before] = example('A token for a secret', 'js', PAGE).split('const { access_token }');
+    const script = `${before}${at('js')}\nconsole.log(access_token);`;
+    const { stdout } = await place.js(script, await bench.added('inverter', false));
+    expect(await bench.userOf(stdout.trim())).toBe('demo');
+  });
+
+  test.skipIf(noJq)('curl', async () => {
+    using place = bench.place();
+    const { stdout } = await place.sh(at('sh'), await bench.added('car', false));
+    expect(await bench.userOf(JSON.parse(stdout).access_token)).toBe('demo');
+  });
+});
+
+describe.concurrent('Introducing itself', () => {
+  const at = (language: string) => example('Introducing itself', language, PAGE);
+
+  test('curl', async () => {
+    using place = bench.place();
+    const { stdout } = await place.sh(at('sh'), { INVITE: await bench.invite('boiler') });
+    const said = JSON.parse(stdout) as Record<string, string>;
+    rememberSecrets([said['client_secret'] ?? '']);
+    expect(said).toMatchObject({ client_name: 'boiler', ca_fingerprint: bench.pin });
+    expect(await bench.hub.appliance('boiler')).toMatchObject({ client_id: said['client_id'], state: 'unpaired' });
+  });
+
+  test('Node, from the pin and the invite to the token', async () => {
+    using place = bench.place(null);
+    const script = `${at('js')}\nconsole.log(JSON.stringify({ client_secret, client_id, access_token, expires_in }));`;
+    const { status, stdout, stderr } = await place.js(script, { INVITE: await bench.invite('wallbox') });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const said = JSON.parse(stdout) as Record<string, string>;
+    rememberSecrets([said['client_secret'] ?? '']);
+    expect(await bench.userOf(said['access_token'])).toBe('demo');
+    expect(await bench.hub.appliance('wallbox')).toMatchObject({ client_id: said['client_id'], state: 'active' });
+  });
+});
+
+describe.concurrent('A key instead of a secret', () => {
+  const at = (language: string) => example('A key instead of a secret', language, PAGE);
+
+  test('Node', async () => {
+    using place = bench.place();
+    const { pem, env } = await bench.keyed('solar');
+    place.write('key.pem', pem);
+    const { status, stdout, stderr } = await place.js(`${at('js')}\nconsole.log(access_token);`, env);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(await bench.userOf(stdout.trim())).toBe('demo');
+  });
+
+  test.skipIf(noAuthlib)('Python', async () => {
+    using place = bench.place();
+    const { pem, env } = await bench.keyed('battery');
+    place.write('key.pem', pem);
+    expect(await place.python(at('python'), env)).toMatchObject(GREETED);
+  });
+});
+
+describe.concurrent('Small devices', () => {
+  test.skipIf(without('curl/curl.h', 'cjson/cJSON.h'))('C with libcurl pairs itself, once', async () => {
+    using place = bench.place();
+    place.write('example.c', example('Small devices', 'c', PAGE));
+    expect(await place.run('/usr/bin/cc', [...CC, '-lcurl', '-lcjson'])).toEqual(BUILT);
+    const lamp = await bench.added('lamp', false);
+    for (const time of ['first', 'second']) {
+      const { stdout, ...ended } = await place.run('./example', [], lamp);
+      expect({ time, ...ended }).toEqual({ time, status: 0, stderr: '' });
+      expect(await bench.userOf(stdout.trim())).toBe('demo');
+    }
+    place.write('latchkey-ca.pem', otherCa);
+    expect(await place.run('./example', [], lamp)).toMatchObject({ status: 1, stderr: expect.stringMatching(/SSL/) });
+  });
+
+  test.skipIf(without('mbedtls/ssl.h'))('C with mbedTLS', async () => {
+    using place = bench.place(null);
+    place.write('example.c', example('Smaller still', 'c', PAGE));
+    expect(await place.run('/usr/bin/cc', [...CC, '-lmbedtls', '-lmbedx509', '-lmbedcrypto'])).toEqual(BUILT);
+    const address = { HUB_ADDRESS: '127.0.0.1', HUB_PORT: String(bench.hub.httpsPort) };
+    const name = `${(await bench.hub.status()).hub.id}.local`;
+    const sensor = { ...(await bench.added('sensor')), ...address, HUB_NAME: name };
+    place.write('ca.pem', bench.wire.ca);
+    const { stdout } = await place.run('./example', [], sensor);
+    expect(await bench.userOf(JSON.parse(stdout).access_token)).toBe('demo');
+    const refused = { status: 1, stdout: '', stderr: expect.stringContaining('no handshake') };
+    expect(await place.run('./example', [], { ...sensor, HUB_NAME: 'other.local' })).toEqual(refused);
+    for (const ca of [otherCa, bench.wire.ca + otherCa]) {
+      place.write('ca.pem', ca);
+      expect(await place.run('./example', [], sensor)).toMatchObject({ status: 2, stdout: '' });
+    }
+  });
+});
+
+describe('When the cloud says 401', () => {
+  const at = (language: string) => example('When the cloud says 401', language, PAGE);
+
+  test.skipIf(noPython)('Python gets a token that is good', async () => {
+    using place = bench.place();
+    const fridge = await bench.added('fridge');
+    for (const { id } of bench.emulator.grants()) bench.emulator.revoke(id, 'access_tokens');
+    const { status, stdout } = await place.python(at('python'), fridge);
+    expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringMatching(/^200 .*"user":"demo"/) });
+  });
+
+  test('curl', async () => {
+    using place = bench.place();
+    const oven = await bench.added('oven');
+    const token = async () => {
+      const { stdout } = await place.sh(example('A token for a secret', 'sh', PAGE), oven);
+      return String(JSON.parse(stdout).access_token);
+    };
+    const refused = await token();
+    expect(await place.sh(at('sh'), { ...oven, REFUSED: refused })).toMatchObject({ status: 0, stderr: '' });
+    const fresh = await token();
+    expect(fresh).not.toBe(refused);
+    expect(await bench.userOf(fresh)).toBe('demo');
+  });
+});

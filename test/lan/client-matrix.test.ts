@@ -1,0 +1,189 @@
+import { readFileSync } from 'node:fs';
+import { mkdtempDisposable } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { root } from '../project/checkout.ts';
+import { whyNoBrowser } from '../support/browser.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import type { Capability, Given } from './clients/conversation.ts';
+import { asTable, type ClientName, MATRIX } from './clients/matrix.ts';
+import { logIn, logInByBrowser, type Shown } from './clients/person.ts';
+import { ClientPrograms, missing } from './clients/programs.ts';
+import { HubClient, jsonOf } from './wire.ts';
+
+const SCOPE = 'Monitoring RemoteControl';
+const CLIENTS = Object.keys(MATRIX) as ClientName[];
+/** The client whose device flow a person ends in a real browser; the others' are ended without one. */
+const SEEN_IN_BROWSER: ClientName = 'openid-client';
+
+type Answer = Record<string, unknown>;
+interface Credentials extends Pick<Given, 'client_id' | 'client_secret'> {}
+
+const parts = new AsyncDisposableStack();
+const done = new Map<ClientName, Capability[]>();
+const noBrowser = await whyNoBrowser();
+let emulator: Emulator;
+let hub: HubProcess;
+let wire: HubClient;
+let issuer: string;
+let programs: ClientPrograms;
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator());
+  hub = parts.use(await HubProcess.start({ emulator }));
+  wire = parts.use(await HubClient.of(hub));
+  issuer = `https://127.0.0.1:${hub.httpsPort}`;
+  const folder = parts.use(await mkdtempDisposable(join(tmpdir(), 'latchkey-clients-')));
+  programs = await ClientPrograms.build(folder.path, wire.ca);
+  const { status, stderr } = await hub.cli('registration', 'open', '--for', '10m');
+  expect(status, stderr).toBe(0);
+}, 180_000);
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await parts.disposeAsync();
+});
+
+describe('given the address of the hub and its CA, and nothing else of ours', () => {
+  for (const client of CLIENTS) {
+    it.skipIf(missing(client).length > 0).concurrent(
+      `${client} does all that its library has`,
+      { timeout: 120_000 },
+      async () => {
+        const can: readonly Capability[] = MATRIX[client];
+        const does = async (capability: Capability, given: Partial<Given>, shown?: (what: Shown) => Promise<void>) => {
+          const answer = await programs.perform(client, capability, { issuer, scope: SCOPE, ...given }, shown);
+          keep(client, capability);
+          return answer;
+        };
+        const name = client
+          .replaceAll(/[^a-z0-9]+/gi, '-')
+          .toLowerCase()
+          .replace(/^-/, '');
+        const me = can.includes('registration')
+          ? await registersByInvite(does, name)
+          : await hub.addAppliance(name, '--scope', SCOPE);
+        if (can.includes('registration')) await registersWhileOpen(client, does, `${name}-2`);
+        if (can.includes('discovery')) {
+          expect(await does('discovery', me)).toMatchObject({ issuer, token_endpoint: `${issuer}/oauth/token` });
+        }
+
+        const flow = await pairsByDeviceFlow(can.includes('device_flow') ? does : asCurl, client, me);
+        for (const method of ['client_secret_basic', 'client_secret_post'] as const) {
+          await expectGood(await does(method, me));
+        }
+        const { access_token, refresh_token } = flow;
+        if (can.includes('refresh_token')) {
+          const refreshed = await does('refresh_token', { ...me, access_token, refresh_token });
+          await expectGood(refreshed);
+          // It does not rotate; libraries that forget the old one are told it again.
+          expect(refreshed['refresh_token']).toBe(refresh_token);
+        }
+        if (can.includes('revocation')) await revokesWhatTheCloudRefused(does, me, access_token);
+        if (can.includes('private_key_jwt')) await authenticatesByKey(does, `${name}-key`);
+      },
+    );
+  }
+
+  it.for(CLIENTS)('%s refuses a hub whose CA it was not given', async (client, { skip }) => {
+    skip(missing(client).length > 0, `without ${missing(client).join(', ')}`);
+    const given = { issuer, scope: SCOPE, client_id: 'heater', client_secret: 'a-secret-that-must-not-be-sent' };
+    const asked = programs.perform(client, 'client_secret_basic', given, undefined, false);
+    await expect(asked).rejects.toThrow(/certificate|_CERT/i);
+  });
+});
+
+describe('the matrix of clients', () => {
+  it.for(CLIENTS)('claims of %s what was seen, and nothing else', (client, { skip }) => {
+    skip(missing(client).length > 0, `without ${missing(client).join(', ')}`);
+    expect(done.get(client)?.toSorted()).toEqual([...MATRIX[client]].sort());
+  });
+
+  it('is the table of the page for the developers of appliances', () => {
+    expect(readFileSync(join(root, 'docs/appliances.md'), 'utf8')).toContain(`\n${asTable(MATRIX)}\n`);
+  });
+});
+
+type Does = (capability: Capability, given: Partial<Given>, shown?: (what: Shown) => Promise<void>) => Promise<Answer>;
+
+/** What a client's library has not, curl does in its place: it counts for no cell. */
+const asCurl: Does = (capability, given, shown) =>
+  programs.perform('curl', capability, { issuer, scope: SCOPE, ...given }, shown);
+
+function keep(client: ClientName, capability: Capability): void {
+  const before = done.get(client) ?? [];
+  if (!before.includes(capability)) done.set(client, [...before, capability]);
+}
+
+async function invite(name: string): Promise<string> {
+  const { token } = await hub.json<{ token: string }>('invite', '--for', name, '--scope', SCOPE);
+  rememberSecrets([token]);
+  return token;
+}
+
+function credentialsOf({ client_id, client_secret }: Answer): Credentials {
+  rememberSecrets([String(client_secret)]);
+  return { client_id: String(client_id), client_secret: String(client_secret) };
+}
+
+async function registersByInvite(does: Does, name: string): Promise<Credentials> {
+  const metadata = { client_name: name, scope: SCOPE };
+  const me = credentialsOf(await does('registration', { metadata, initial_access_token: await invite(name) }));
+  expect(await hub.appliance(name)).toMatchObject({ client_id: me.client_id, state: 'unpaired', scope: SCOPE });
+  return me;
+}
+
+async function registersWhileOpen(client: ClientName, does: Does, name: string): Promise<void> {
+  const metadata = { client_name: name, scope: SCOPE };
+  const me = credentialsOf(await does('registration', { metadata, initial_access_token: null }));
+  const token = () => programs.perform(client, 'client_secret_basic', { issuer, scope: SCOPE, ...me });
+  await expect(token()).rejects.toThrow(/unauthorized_client/);
+  const { status, stderr } = await hub.cli('appliance', 'approve', name);
+  expect(status, stderr).toBe(0);
+  await expect(token()).rejects.toThrow(/invalid_grant/);
+}
+
+async function pairsByDeviceFlow(does: Does, client: ClientName, me: Credentials) {
+  const answer = await does('device_flow', me, (what) =>
+    client === SEEN_IN_BROWSER && noBrowser === null ? logInByBrowser(what) : logIn(what, emulator, wire.ca),
+  );
+  await expectGood(answer);
+  expect(answer['refresh_token']).toEqual(expect.any(String));
+  rememberSecrets([String(answer['refresh_token'])]);
+  return { access_token: String(answer['access_token']), refresh_token: String(answer['refresh_token']) };
+}
+
+async function revokesWhatTheCloudRefused(does: Does, me: Credentials, access_token: string): Promise<void> {
+  await does('revocation', { ...me, access_token });
+  const fresh = await does('client_secret_basic', me);
+  await expectGood(fresh);
+  expect(fresh['access_token']).not.toBe(access_token);
+}
+
+async function authenticatesByKey(does: Does, name: string): Promise<void> {
+  const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
+  const [key, jwk] = [
+    await crypto.subtle.exportKey('jwk', pair.privateKey),
+    await crypto.subtle.exportKey('jwk', pair.publicKey),
+  ];
+  const registered = await wire.https('/oauth/register', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${await invite(name)}` },
+    body: JSON.stringify({ client_name: name, scope: SCOPE, jwks: { keys: [jwk] } }),
+  });
+  expect(registered.status, registered.text).toBe(201);
+  const { client_id } = jsonOf(registered);
+  await hub.pair(name, emulator);
+  await expectGood(await does('private_key_jwt', { client_id: String(client_id), key }));
+}
+
+/** A token that the cloud takes, of the appliance's scope, with what is left of it told. */
+async function expectGood({ access_token, expires_in, scope }: Answer): Promise<void> {
+  expect(scope).toBe(SCOPE);
+  expect(expires_in).toSatisfy((seconds: number) => seconds > 3000 && seconds <= 3600);
+  const headers = { authorization: `Bearer ${access_token}` };
+  expect(await (await fetch(`${emulator.baseUrl}/api/whoami`, { headers })).json()).toMatchObject({ user: 'demo' });
+}

@@ -1,0 +1,44 @@
+import { OAuth2Client, type OAuth2Token } from '@badgateway/oauth2-client';
+import { converse, type Given } from './conversation.ts';
+
+type Method = 'client_secret_basic' | 'client_secret_post';
+
+function client({ issuer, client_id, client_secret }: Given, authenticationMethod?: Method): OAuth2Client {
+  return new OAuth2Client({
+    server: issuer,
+    clientId: client_id,
+    clientSecret: client_secret,
+    ...(authenticationMethod === undefined ? {} : { authenticationMethod }),
+  });
+}
+
+function answerOf({ accessToken, refreshToken, expiresAt, scope }: OAuth2Token) {
+  return {
+    access_token: accessToken,
+    refresh_token: refreshToken,
+    expires_in: expiresAt === null ? null : Math.round((expiresAt - Date.now()) / 1000),
+    ...(scope === undefined ? {} : { scope: scope.join(' ') }),
+  };
+}
+
+await converse({
+  async discovery(given) {
+    const hub = client(given);
+    return {
+      issuer: given.issuer,
+      token_endpoint: await hub.getEndpoint('tokenEndpoint'),
+      revocation_endpoint: await hub.getEndpoint('revocationEndpoint'),
+    };
+  },
+  client_secret_basic: async (given) =>
+    answerOf(await client(given, 'client_secret_basic').clientCredentials({ scope: given.scope.split(' ') })),
+  client_secret_post: async (given) =>
+    answerOf(await client(given, 'client_secret_post').clientCredentials({ scope: given.scope.split(' ') })),
+  async refresh_token(given) {
+    const { access_token, refresh_token } = given;
+    return answerOf(
+      await client(given).refreshToken({ accessToken: access_token, refreshToken: refresh_token, expiresAt: 0 }),
+    );
+  },
+  revocation: (given) => client(given).revoke({ accessToken: given.access_token, refreshToken: null, expiresAt: null }),
+});
