@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { LanService, UserCodeResult } from '../core/lan-service.ts';
 import { FormError, parseForm } from '../system/form.ts';
 import { AddressLimit, type LimitSurroundings } from './limits.ts';
+import { FORM } from './oauth/form-endpoint.ts';
 import { readForm, UserCodeForm } from './oauth/schemas.ts';
 import { sendNotice, sendPage } from './pages.ts';
 import { codePage, confirmPage, FOREIGN, NOT_A_FORM, tooMany, UNREADABLE, unreachablePage } from './pair-documents.ts';
@@ -12,8 +13,6 @@ const UNKNOWN_CODES = { most: 10, every: 6000 };
 
 /** Seconds after which the portal may be there again. */
 const RETRY_UNREACHABLE = 5;
-
-const FORM = 'application/x-www-form-urlencoded';
 
 /**
  * The verification page of the device flow (RFC 8628, 3.3): takes the user code, names the appliance that it was given

@@ -19,7 +19,7 @@ export function pairingNotice({ step, setback, device }: Pairing, appliance: str
       text: `${REFUSED} Open the pairing link once more and log in again.`,
     };
   }
-  if (setback === 'answer_lost') {
+  if (setback === 'answer_lost' && step.kind === 'asking') {
     const next =
       device === null
         ? 'The hub makes a fresh link: open that one and log in once more.'

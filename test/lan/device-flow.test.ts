@@ -1,0 +1,351 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { logFolder, rememberSecrets } from '../support/logs.ts';
+import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
+
+const SCOPE = 'Monitoring RemoteControl';
+const HUB_NAME = `<b>Cellar</b> & "attic' hub`;
+
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+let client: HubClient;
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator());
+  hub = parts.use(await HubProcess.start({ emulator, env: { LATCHKEY_HUB_NAME: HUB_NAME } }));
+  client = parts.use(await HubClient.of(hub));
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await parts.disposeAsync();
+});
+
+function post(path: string, body: string, headers: Record<string, string> = {}, to = client): Promise<Answer> {
+  return to.https(path, { method: 'POST', headers: { 'content-type': FORM, ...headers }, body });
+}
+
+function authorize(credentials: CredentialsAnswer, form = '', to = client): Promise<Answer> {
+  return post('/oauth/device_authorization', form, { authorization: basic(credentials) }, to);
+}
+
+interface Flow {
+  readonly credentials: CredentialsAnswer;
+  readonly name: string;
+  readonly userCode: string;
+  readonly deviceCode: string;
+  /** The path and query of `verification_uri_complete`. */
+  readonly path: string;
+}
+
+let appliances = 0;
+
+/** A device flow of an appliance of its own. */
+async function begin(on = { hub, client }, scope = SCOPE): Promise<Flow> {
+  const name = `appliance-${++appliances}`;
+  const credentials = await on.hub.addAppliance(name, '--scope', scope);
+  const answer = await authorize(credentials, '', on.client);
+  expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 });
+  const { user_code, device_code, verification_uri_complete } = jsonOf(answer);
+  rememberSecrets([String(device_code)]);
+  const { pathname, search } = new URL(String(verification_uri_complete));
+  return { credentials, name, userCode: String(user_code), deviceCode: String(device_code), path: pathname + search };
+}
+
+/** Goes on from the page to the portal; gives the portal's state. */
+async function goOn(userCode: string, to = client): Promise<string> {
+  const answer = await post('/pair', new URLSearchParams({ user_code: userCode }).toString(), {}, to);
+  expect({ status: answer.status, text: answer.text }).toEqual({ status: 303, text: '' });
+  expect(answer.headers['cache-control']).toBe('no-store');
+  const location = new URL(String(answer.headers['location']));
+  expect(location.origin).toBe(emulator.frontendUrl);
+  return location.searchParams.get('state') ?? '';
+}
+
+/** Logs in at the portal and brings the hub what its redirect carries. */
+async function logIn(state: string, deny = false): Promise<Answer> {
+  const { location } = await emulator.login({ state, user: 'demo', deny });
+  const { pathname, search } = new URL(location);
+  return client.http(pathname + search);
+}
+
+function expectPage(answer: Answer, status: number, text: string): void {
+  expect({ status: answer.status, text: answer.text }).toEqual({ status, text: expect.stringContaining(text) });
+  expect(answer.headers).toMatchObject({
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  });
+  const policy = answer.headers['content-security-policy'];
+  for (const part of ["default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'"])
+    expect(policy).toContain(part);
+  expect(policy).not.toMatch(/script-src|\*|unsafe/);
+  expect(['no-referrer', 'same-origin']).toContain(answer.headers['referrer-policy']);
+  expect(answer.text).not.toContain('<b>Cellar');
+}
+
+const configs = () => emulator.requests.filter(({ endpoint }) => endpoint === 'config').length;
+
+describe('the device authorization endpoint', () => {
+  it('answers with two codes and the page for a person, at the address that was asked', async () => {
+    const credentials = await hub.addAppliance('heater', '--scope', SCOPE);
+    const answer = await authorize(credentials);
+    const page = `https://127.0.0.1:${hub.httpsPort}/pair`;
+    const { user_code } = jsonOf(answer);
+    expect(user_code).toMatch(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/);
+    expect({ status: answer.status, ...jsonOf(answer) }).toEqual({
+      status: 200,
+      device_code: expect.stringMatching(/^[\w-]{43}$/),
+      user_code,
+      verification_uri: page,
+      verification_uri_complete: `${page}?user_code=${user_code}`,
+      expires_in: expect.any(Number),
+      interval: 5,
+    });
+    expect(jsonOf(answer)['expires_in']).toBeGreaterThan(880);
+    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': /^application\/json/ });
+    rememberSecrets([String(jsonOf(answer)['device_code'])]);
+    const byName = await post('/oauth/device_authorization', '', {
+      authorization: basic(credentials),
+      host: `localhost:${hub.httpsPort}`,
+    });
+    expect(jsonOf(byName)['verification_uri']).toBe(`https://localhost:${hub.httpsPort}/pair`);
+    rememberSecrets([String(jsonOf(byName)['device_code'])]);
+  });
+
+  it('is named in the metadata', async () => {
+    const metadata = jsonOf(await client.https('/.well-known/oauth-authorization-server'));
+    expect(metadata['device_authorization_endpoint']).toBe(
+      `https://127.0.0.1:${hub.httpsPort}/oauth/device_authorization`,
+    );
+  });
+
+  it('takes the appliance’s own scope in any order, and names it to who asks for another', async () => {
+    const { credentials } = await begin();
+    expect((await authorize(credentials, 'scope=RemoteControl+Monitoring')).status).toBe(200);
+    const narrower = await authorize(credentials, 'scope=Monitoring');
+    expect({ status: narrower.status, ...jsonOf(narrower) }).toMatchObject({ status: 400, error: 'invalid_scope' });
+    expect(jsonOf(narrower)['error_description']).toContain(SCOPE);
+    const { credentials: bare } = await begin(undefined, '');
+    const wider = await authorize(bare, 'scope=Monitoring');
+    expect(jsonOf(wider)).toMatchObject({
+      error: 'invalid_scope',
+      error_description: expect.stringContaining('leave scope out'),
+    });
+  });
+
+  it('wants client authentication, a form and POST', async () => {
+    const { credentials } = await begin();
+    const refused = await post('/oauth/device_authorization', '', {
+      authorization: basic({ ...credentials, client_secret: 'another' }),
+    });
+    expect({ status: refused.status, ...jsonOf(refused) }).toMatchObject({ status: 401, error: 'invalid_client' });
+    const json = await client.https('/oauth/device_authorization', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: basic(credentials) },
+      body: '{}',
+    });
+    expect({ status: json.status, ...jsonOf(json) }).toMatchObject({ status: 400, error: 'invalid_request' });
+    const twice = await authorize(credentials, 'scope=a&scope=a');
+    expect({ status: twice.status, ...jsonOf(twice) }).toMatchObject({ status: 400, error: 'invalid_request' });
+    const get = await client.https('/oauth/device_authorization');
+    expect({ status: get.status, allow: get.headers['allow'] }).toEqual({ status: 405, allow: 'POST' });
+    expect((await client.http('/oauth/device_authorization', { method: 'POST' })).status).toBe(404);
+  });
+
+  it('slows an appliance in a loop down, and bothers the portal with none of it', async () => {
+    const before = configs();
+    const { credentials } = await begin();
+    const answers: Answer[] = [];
+    for (let tries = 0; tries < 8; tries++) answers.push(await authorize(credentials));
+    for (const answer of answers) {
+      if (answer.status === 200) rememberSecrets([String(jsonOf(answer)['device_code'])]);
+    }
+    const last = answers.at(-1) ?? answers[0];
+    if (last === undefined) throw new Error('no answer');
+    expect({ status: last.status, ...jsonOf(last) }).toMatchObject({ status: 429, error: 'temporarily_unavailable' });
+    expect(Number(last.headers['retry-after'])).toBeGreaterThan(0);
+    expect(Number(last.headers['retry-after'])).toBeLessThanOrEqual(10);
+    expect(configs()).toBe(before);
+  });
+});
+
+describe('the page', () => {
+  it('asks for a code where there is none', async () => {
+    const answer = await client.https('/pair');
+    expectPage(answer, 200, 'Type the code');
+    const field = /<input id="user_code"[^>]*>/.exec(answer.text)?.[0] ?? '';
+    for (const attribute of [
+      'autofocus',
+      'inputmode="text"',
+      'autocapitalize="characters"',
+      'autocomplete="off"',
+      'spellcheck="false"',
+    ]) {
+      expect(field).toContain(attribute);
+    }
+    expect(answer.text).toContain('<label for="user_code">');
+    expect((await client.http('/pair')).status).toBe(404);
+    const put = await client.https('/pair', { method: 'PUT' });
+    expect({ status: put.status, allow: put.headers['allow'] }).toEqual({ status: 405, allow: 'GET, POST' });
+  });
+
+  it('names the appliance, its scope and the code, and touches nothing before its button is used', async () => {
+    const before = configs();
+    const { path, name, userCode, deviceCode } = await begin();
+    for (const typed of [path, `/pair?user_code=${userCode.toLowerCase().replace('-', '+')}`]) {
+      const answer = await client.https(typed);
+      expectPage(answer, 200, `Connect ${name}?`);
+      expect(answer.text).toContain('<b>Monitoring</b> and <b>RemoteControl</b>');
+      expect(answer.text).toContain(`<p class="code">${userCode}</p>`);
+      expect(answer.text).not.toContain(deviceCode);
+      expect(answer.headers['content-security-policy']).not.toContain('form-action');
+    }
+    expect(configs()).toBe(before);
+    expect(await hub.appliance(name)).toMatchObject({
+      state: 'pairing',
+      authorize_url: `https://127.0.0.1:${hub.httpsPort}${path}`,
+    });
+  });
+
+  it('goes on to the portal, and shows how it ended', async () => {
+    const { path, name, userCode, credentials } = await begin();
+    const page = `https://127.0.0.1:${hub.httpsPort}${path}`;
+    const state = await goOn(userCode);
+    expect(await hub.appliance(name)).toMatchObject({ state: 'pairing', authorize_url: page });
+    expectPage(await logIn(state), 200, `${name} is connected`);
+    expectPage(await client.https(path), 200, `${name} is connected`);
+    const again = await post('/pair', `user_code=${userCode}`);
+    expect({ status: again.status, location: again.headers['location'] }).toEqual({ status: 303, location: path });
+    const appliance = await hub.appliance(name);
+    expect(appliance).toMatchObject({ state: 'active', scope: SCOPE });
+    expect(appliance).not.toHaveProperty('authorize_url');
+    expect((await hub.requestToken(credentials)).status).toBe(200);
+  });
+
+  it('says that access was refused, and to start again on the appliance', async () => {
+    const { path, name, userCode } = await begin();
+    expectPage(await logIn(await goOn(userCode), true), 200, `${name} is not connected`);
+    const answer = await client.https(path);
+    expectPage(answer, 200, 'start the pairing once more on the appliance');
+    expect(answer.text).not.toContain('latchkey pair');
+  });
+
+  it('says that another pairing took its place', async () => {
+    const { path, name, credentials } = await begin();
+    const second = jsonOf(await authorize(credentials));
+    rememberSecrets([String(second['device_code'])]);
+    expectPage(await client.https(path), 200, 'A newer pairing was started in its place');
+    await hub.beginPairing(name);
+    expectPage(await client.https(`/pair?user_code=${second['user_code']}`), 200, 'A newer pairing was started');
+  });
+
+  it('refuses what another site sends, and what is no form', async () => {
+    const before = configs();
+    const { userCode } = await begin();
+    const body = `user_code=${userCode}`;
+    for (const origin of ['https://evil.example', 'null', `http://127.0.0.1:${hub.httpsPort}`, 'https://127.0.0.1']) {
+      expectPage(await post('/pair', body, { origin }), 403, 'another site');
+    }
+    expectPage(await post('/pair', body, { 'sec-fetch-site': 'cross-site' }), 403, 'another site');
+    expectPage(await post('/pair', '{}', { 'content-type': 'application/json' }), 415, 'not a form');
+    expect((await post('/pair', body, { 'content-type': 'text/plain' })).status).toBe(415);
+    expect((await post('/pair', `${body}&more=${'x'.repeat(20_000)}`)).status).toBe(413);
+    expectPage(await post('/pair', `${body}&${body}`), 400, 'not right');
+    expectPage(await client.https(`/pair?${body}&${body}`), 400, 'not right');
+    expect((await post('/pair', '')).headers['location']).toBe('/pair');
+    expect(configs()).toBe(before);
+    const own = { origin: `https://127.0.0.1:${hub.httpsPort}`, 'sec-fetch-site': 'same-origin' };
+    expect((await post('/pair', body, own)).status).toBe(303);
+  });
+
+  it('says that the portal is out of reach, and the code stays good', async () => {
+    const { userCode, name } = await begin();
+    const away = emulator.addFault({ kind: 'status', status: 502, endpoint: 'config', times: null });
+    const answer = await post('/pair', `user_code=${userCode}`);
+    expectPage(answer, 503, 'The portal is out of reach');
+    expect(answer.headers['retry-after']).toBe('5');
+    expect(answer.text).toContain(`value="${userCode}"`);
+    await emulator.removeFault(away.id);
+    const state = await eventually(async () => {
+      const again = await post('/pair', `user_code=${userCode}`);
+      return again.status === 303 && new URL(String(again.headers['location'])).searchParams.get('state');
+    });
+    expectPage(await logIn(state), 200, `${name} is connected`);
+  });
+
+  it('works with an appliance and a person on two sides of a restart', async () => {
+    await using other = await HubProcess.start({ emulator });
+    await using its = await HubClient.of(other);
+    const { path, name, userCode, credentials } = await begin({ hub: other, client: its });
+    const state = await goOn(userCode, its);
+    await other.kill();
+    await other.launch();
+    expectPage(await its.https(path), 200, `Connect ${name}?`);
+    const { location } = await emulator.login({ state, user: 'demo' });
+    const { pathname, search } = new URL(location);
+    expectPage(await its.http(pathname + search), 200, `${name} is connected`);
+    expectPage(await its.https(path), 200, `${name} is connected`);
+    expect((await other.requestToken(credentials)).status).toBe(200);
+  });
+});
+
+describe('who guesses codes', () => {
+  it('is no longer listened to after ten, is told when to come back, and the log is told once', async () => {
+    await using other = await HubProcess.start({ emulator });
+    await using its = await HubClient.of(other);
+    const { path, name, credentials } = await begin({ hub: other, client: its });
+    const before = configs();
+    const wrong = (number: number) => {
+      const letters = 'BCDFGHJKLMNPQRSTVWXZ';
+      return `BBBBBB${letters[Math.floor(number / 20) % 20]}${letters[number % 20]}`;
+    };
+    const statuses: number[] = [];
+    for (let tries = 0; tries < 200; tries++) {
+      const answer =
+        tries % 2 === 0
+          ? await its.https(`/pair?user_code=${wrong(tries)}`)
+          : await post('/pair', `user_code=${wrong(tries)}`, {}, its);
+      statuses.push(answer.status);
+      if (answer.status === 429) expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+    }
+    expect(statuses.slice(0, 10)).toEqual(Array(10).fill(404));
+    const looked = statuses.filter((status) => status === 404).length;
+    expect(looked).toBeLessThanOrEqual(14);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(200 - looked);
+    // Not even the right one is looked at; the page itself, appliances and installers are served.
+    expectPage(await its.https(path), 429, 'Too many wrong codes');
+    expectPage(await its.https('/pair'), 200, 'Type the code');
+    expect((await authorize(credentials, '', its)).status).toBe(200);
+    expect(await other.appliance(name)).toMatchObject({ state: 'pairing' });
+    expect(configs()).toBe(before);
+    const told = readFileSync(other.log, 'utf8').match(/too many unknown user codes/g);
+    expect(told).toHaveLength(1);
+    const next = await eventually(async () => {
+      const { authorize_url } = await other.appliance(name);
+      const { pathname, search } = new URL(authorize_url ?? '');
+      const answer = await its.https(pathname + search);
+      return answer.status === 200 && answer;
+    }, 30);
+    expectPage(next, 200, `Connect ${name}?`);
+  });
+
+  it('is shown what was typed without any of it becoming markup', async () => {
+    const answer = await client.https(`/pair?user_code=${encodeURIComponent('"><script>x')}`);
+    expectPage(answer, 404, 'No appliance waits with this code');
+    expect(answer.text).not.toContain('<script');
+    expect(answer.text).toContain('aria-invalid="true"');
+  });
+});
+
+it('no log of a hub holds a code', () => {
+  const logs = readdirSync(logFolder()).filter((file) => file.startsWith('hub.'));
+  const told = logs.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('\n');
+  expect(told).toContain('pairing begun by its appliance');
+  expect(told).not.toMatch(/user_code|device_code|[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}/);
+});
