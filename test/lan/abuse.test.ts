@@ -1,0 +1,151 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { basic, FORM } from './wire.ts';
+
+const ATTACKER = '127.0.0.2';
+const APPLIANCE = '127.0.0.3';
+const BODY = 'grant_type=client_credentials';
+
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+let ca: string;
+let heater: CredentialsAnswer;
+let pump: CredentialsAnswer;
+/** How often the portal was asked. */
+let asked = 0;
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator({ intercept: { answering: () => void asked++ } }));
+  hub = parts.use(await HubProcess.start({ emulator }));
+  ca = (await hub.cli('ca')).stdout;
+  heater = await hub.addAppliance('heater');
+  pump = await hub.addAppliance('pump');
+  await hub.pair('heater', emulator);
+  await hub.pair('pump', emulator);
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await parts.disposeAsync();
+});
+
+interface Reply {
+  readonly status: number;
+  readonly retryAfter: number;
+  readonly error: string | undefined;
+  /** In ms. */
+  readonly took: number;
+}
+
+/** A device with an address of its own. */
+class Device implements AsyncDisposable {
+  readonly #agent: Agent;
+
+  constructor(localAddress: string) {
+    this.#agent = new Agent({ connect: { ca }, localAddress, connections: 8 });
+  }
+
+  async ask(credentials: Pick<CredentialsAnswer, 'client_id' | 'client_secret'>): Promise<Reply> {
+    return this.post('/oauth/token', BODY, { authorization: basic(credentials) });
+  }
+
+  async post(path: string, body: string, headers: Record<string, string> = {}): Promise<Reply> {
+    const begun = performance.now();
+    const answer = await request(`https://127.0.0.1:${hub.httpsPort}${path}`, {
+      method: 'POST',
+      dispatcher: this.#agent,
+      headers: { 'content-type': FORM, ...headers },
+      body,
+    });
+    const text = await answer.body.text();
+    return {
+      status: answer.statusCode,
+      retryAfter: Number(answer.headers['retry-after']),
+      error: text.startsWith('{') ? (JSON.parse(text) as { error?: string }).error : undefined,
+      took: performance.now() - begun,
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#agent.destroy();
+  }
+}
+
+/** So many tries a second, for so many seconds; none waits for the one before it. */
+async function hammer(seconds: number, perSecond: number, once: (index: number) => Promise<Reply>): Promise<Reply[]> {
+  const tries: Promise<Reply>[] = [];
+  const begun = performance.now();
+  for (let index = 0; index < seconds * perSecond; index++) {
+    const due = begun + (index * 1000) / perSecond;
+    if (due > performance.now()) await sleep(due - performance.now());
+    tries.push(once(index));
+  }
+  return Promise.all(tries);
+}
+
+function linesOf(event: string): Record<string, unknown>[] {
+  const lines = readFileSync(hub.log, 'utf8').split('\n');
+  return lines.filter((line) => line.includes(`"${event}"`)).map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+describe('secrets that are guessed at 200 a second', () => {
+  it('come to nothing, and nobody else notices', async () => {
+    await using attacker = new Device(ATTACKER);
+    await using appliance = new Device(APPLIANCE);
+    const before = asked;
+    const tries = hammer(4, 200, (index) => attacker.ask({ ...heater, client_secret: `guess-${index}` }));
+    const served = hammer(4, 10, (index) => appliance.ask(index % 2 === 0 ? heater : pump));
+    const beside = hammer(4, 5, () => attacker.ask(heater));
+    const replies = await tries;
+    const [let_in, slowed] = [401, 429].map((status) => replies.filter((reply) => reply.status === status));
+    expect(replies).toHaveLength(800);
+    expect((let_in?.length ?? 0) + (slowed?.length ?? 0)).toBe(800);
+    expect(let_in?.length).toBeLessThanOrEqual(12);
+    expect(slowed?.[0]).toMatchObject({ error: 'invalid_client' });
+    for (const { retryAfter } of slowed ?? []) expect(retryAfter).toSatisfy((s: number) => s >= 1 && s <= 6);
+    // The right secret passes from every address, also from the one that everybody is angry with.
+    for (const reply of [...(await served), ...(await beside)]) expect(reply.status).toBe(200);
+    expect(asked).toBe(before);
+    expect(linesOf('too many failed authentications')).toEqual([
+      expect.objectContaining({ level: 'warn', address: ATTACKER, count: 11 }),
+    ]);
+  });
+
+  it('from elsewhere have an allowance of their own', async () => {
+    await using other = new Device('127.0.0.4');
+    for (let index = 0; index < 10; index++) {
+      expect((await other.ask({ ...heater, client_secret: 'wrong' })).status).toBe(401);
+    }
+    expect((await other.ask({ ...heater, client_secret: 'wrong' })).status).toBe(429);
+    expect((await other.ask(heater)).status).toBe(200);
+  });
+
+  it('at one endpoint count at every other', async () => {
+    await using other = new Device('127.0.0.4');
+    const wrong = { authorization: basic({ ...heater, client_secret: 'wrong' }) };
+    for (const path of ['/oauth/device_authorization', '/oauth/revoke']) {
+      expect((await other.post(path, 'token=x', wrong)).status, path).toBe(429);
+    }
+  });
+
+  it('never get into the log, and neither do the right ones', () => {
+    const log = readFileSync(hub.log, 'utf8');
+    for (const secret of ['guess-', heater.client_secret, pump.client_secret]) expect(log).not.toContain(secret);
+  });
+});
+
+describe('an unknown client_id', () => {
+  it('is answered as a wrong secret is, word by word', async () => {
+    await using device = new Device('127.0.0.5');
+    const wrong = await device.ask({ ...heater, client_secret: 'wrong' });
+    const unknown = await device.ask({ client_id: crypto.randomUUID(), client_secret: 'wrong' });
+    expect({ ...wrong, took: 0 }).toEqual({ ...unknown, took: 0 });
+  });
+});
