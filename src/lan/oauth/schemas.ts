@@ -13,15 +13,18 @@ const clientMembers = {
   client_assertion: v.optional(text('private_key_jwt: a JWT signed with a key that the appliance was registered with')),
 };
 
+const MIN_TTL = 'give a whole number of seconds from 1 to 86400';
+
 const tokenMembers = {
   ...clientMembers,
   scope: v.optional(text("Space-separated names; the grant's own, as the hub can't narrow a portal's token")),
   min_ttl: v.optional(
     v.pipe(
       v.string(),
-      v.regex(/^\d{1,9}$/, 'give a whole number of seconds'),
-      v.description("The hub's own: how many seconds the token should last at least"),
+      v.regex(/^[1-9]\d{0,4}$/, MIN_TTL),
+      v.description("The hub's own: how many seconds the token should last at least, 1 to 86400"),
       v.transform(Number),
+      v.maxValue(86_400, MIN_TTL),
     ),
   ),
 };

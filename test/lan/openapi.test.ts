@@ -1,0 +1,72 @@
+import diagnostics from 'node:diagnostics_channel';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { Agent, request } from 'undici';
+import { expect, test } from 'vitest';
+import { openApiDocument, operations } from '../../src/lan/openapi/document.ts';
+import { version } from '../../src/system/version.ts';
+import { root } from '../project/checkout.ts';
+import { LanSide } from '../support/lan-side.ts';
+
+/** The home network's side, and the routes that its two ports got: the secure one is made first. */
+async function startWithRoutes(): Promise<{ lan: LanSide; routes: { https: Set<string>; http: Set<string> } }> {
+  const made: Set<string>[] = [];
+  const watch = (message: unknown) => {
+    const { fastify: app } = message as { fastify: FastifyInstance };
+    const routes = new Set<string>();
+    made.push(routes);
+    app.addHook('onRoute', ({ url }) => {
+      routes.add(url.replaceAll(/:(\w+)/g, '{$1}'));
+    });
+  };
+  diagnostics.subscribe('fastify.initialization', watch);
+  const lan = await LanSide.start();
+  diagnostics.unsubscribe('fastify.initialization', watch);
+  const [https = new Set<string>(), http = new Set<string>()] = made;
+  return { lan, routes: { https, http } };
+}
+
+test('docs/openapi-hub.json is what the schemas give now (else: scripts/openapi)', () => {
+  const origins = { http: 'http://192.168.1.10:8480', https: 'https://192.168.1.10:8443' };
+  const written: unknown = JSON.parse(readFileSync(join(root, 'docs/openapi-hub.json'), 'utf8'));
+  expect(openApiDocument(origins, version())).toEqual(written);
+});
+
+test('every route of both ports is described, and nothing else', async () => {
+  const { lan, routes } = await startWithRoutes();
+  await using _ = lan;
+  const dispatcher = new Agent({ connect: { ca: lan.ca } });
+  await using __ = { [Symbol.asyncDispose]: () => dispatcher.destroy() };
+  for (const port of ['https', 'http'] as const) {
+    const described = operations.filter(({ ports }) => ports.includes(port));
+    expect([...routes[port]].sort(), port).toEqual([...new Set(described.map(({ path }) => path))].sort());
+    const origin =
+      port === 'https' ? `https://127.0.0.1:${lan.server.httpsPort}` : `http://127.0.0.1:${lan.server.httpPort}`;
+    for (const { path } of described) {
+      const { statusCode, headers, body } = await request(origin + path.replaceAll(/[{}]/g, ''), {
+        method: 'OPTIONS',
+        dispatcher,
+      });
+      await body.dump();
+      const allowed = String(headers['allow'] ?? '')
+        .split(', ')
+        .sort();
+      const methods = described.filter((one) => one.path === path).map(({ method }) => method.toUpperCase());
+      expect([statusCode, allowed], `${port} ${path}`).toEqual([405, methods.sort()]);
+    }
+  }
+});
+
+test('a running hub gives its description, with the addresses that it was asked by', async () => {
+  await using lan = await LanSide.start();
+  const dispatcher = new Agent({ connect: { ca: lan.ca } });
+  await using _ = { [Symbol.asyncDispose]: () => dispatcher.destroy() };
+  const { httpsPort, httpPort } = lan.server;
+  const { headers, body } = await request(`https://localhost:${httpsPort}/openapi.json`, { dispatcher });
+  expect(headers['content-type']).toMatch(/^application\/json/);
+  const document = (await body.json()) as { paths: Record<string, { servers?: unknown }> };
+  const origins = { http: `http://localhost:${httpPort}`, https: `https://localhost:${httpsPort}` };
+  expect(document).toEqual(openApiDocument(origins, version()));
+  expect(document.paths['/callback/{nonce}']?.servers).toEqual([{ url: origins.http }]);
+});
