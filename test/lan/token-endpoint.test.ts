@@ -4,7 +4,8 @@ import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
+import { expectError, expectNoStore } from './oauth-error.ts';
+import { basic, FORM, HubClient, jsonOf } from './wire.ts';
 
 const SCOPE = 'Monitoring RemoteControl';
 const GRANT = { grant_type: 'client_credentials' };
@@ -35,22 +36,6 @@ afterAll(async () => {
   rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
   await parts.disposeAsync();
 });
-
-/** What RFC 6749, 5.2 and DESIGN.md ask of every error. */
-function expectError(answer: Answer, status: number, error: string): Record<string, unknown> {
-  expect({ status: answer.status, ...jsonOf(answer) }).toMatchObject({ status, error });
-  expectNoStore(answer);
-  expect(answer.headers['content-type']).toMatch(/^application\/json/);
-  expect(answer.headers['www-authenticate'] !== undefined).toBe(status === 401);
-  const body = jsonOf(answer);
-  expect(body['error_description']).toMatch(/^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/);
-  expect(body).not.toHaveProperty('access_token');
-  return body;
-}
-
-function expectNoStore(answer: Answer): void {
-  expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
-}
 
 describe('a token', () => {
   it.for(['basic', 'post'])('is given to an appliance that authenticates by client_secret_%s', async (method) => {
@@ -98,6 +83,14 @@ describe('a token', () => {
     expect(expectError(answer, 400, 'invalid_scope')['error_description']).toContain('no scope');
   });
 
+  it('may be asked to last: what is there says honestly how long it does', async () => {
+    for (const min_ttl of ['1', '3600', '86400']) {
+      const answer = await client.token({ ...GRANT, min_ttl }, { authorization: basic(heater) });
+      expect(answer.status).toBe(200);
+      expect(jsonOf(answer)['expires_in']).toSatisfy((s: number) => s > 3000 && s <= 3600);
+    }
+  });
+
   it('is refused before the appliance is paired, with the page where that can be seen', async () => {
     const body = expectError(await client.token(GRANT, { authorization: basic(fan) }), 400, 'invalid_grant');
     expect(body['error_uri']).toBe(`https://127.0.0.1:${hub.httpsPort}/`);
@@ -106,6 +99,12 @@ describe('a token', () => {
 });
 
 describe('who is not authenticated gets 401 invalid_client', () => {
+  let strangers = 1;
+  /** A device that has not failed before: one that has too often is slowed down. */
+  const stranger = () => {
+    strangers += 1;
+    return parts.use(client.from(`127.0.0.${strangers}`));
+  };
   const cases: [string, () => [form: Record<string, string>, authorization?: string]][] = [
     ['a wrong secret in the header', () => [GRANT, basic({ ...heater, client_secret: 'wrong' })]],
     ['another appliance’s secret', () => [GRANT, basic({ ...heater, client_secret: meter.client_secret })]],
@@ -126,7 +125,7 @@ describe('who is not authenticated gets 401 invalid_client', () => {
   it.for(cases)('%s', async ([, make]) => {
     const [form, authorization] = make();
     const headers = authorization === undefined ? {} : { authorization: Buffer.from(authorization).toString('latin1') };
-    const answer = await client.token(form, headers);
+    const answer = await stranger().token(form, headers);
     expectError(answer, 401, 'invalid_client');
     expect(answer.headers['www-authenticate']).toMatch(/^Basic realm="/);
     expect(answer.headers).not.toHaveProperty('x-injected');
@@ -138,7 +137,7 @@ describe('who is not authenticated gets 401 invalid_client', () => {
     const fresh = await hub.json<CredentialsAnswer>('appliance', 'rotate-secret', 'pump');
     rememberSecrets([fresh.client_secret]);
     expect(fresh).toMatchObject({ client_id: old.client_id, token_endpoint: old.token_endpoint });
-    expectError(await client.token(GRANT, { authorization: basic(old) }), 401, 'invalid_client');
+    expectError(await stranger().token(GRANT, { authorization: basic(old) }), 401, 'invalid_client');
     expectError(await client.token(GRANT, { authorization: basic(fresh) }), 400, 'invalid_grant');
   });
 
@@ -147,7 +146,7 @@ describe('who is not authenticated gets 401 invalid_client', () => {
     await hub.pair('lamp', emulator);
     expect((await client.token(GRANT, { authorization: basic(lamp) })).status).toBe(200);
     expect(await hub.cli('appliance', 'remove', 'lamp')).toMatchObject({ status: 0 });
-    expectError(await client.token(GRANT, { authorization: basic(lamp) }), 401, 'invalid_client');
+    expectError(await stranger().token(GRANT, { authorization: basic(lamp) }), 401, 'invalid_client');
   });
 });
 
@@ -157,6 +156,20 @@ describe('a request that breaks the rules', () => {
     ['an empty grant type', 'grant_type=', 'invalid_request'],
     ['an unknown grant type', 'grant_type=authorization_code&code=x', 'unsupported_grant_type'],
     ['a repeated grant type', 'grant_type=client_credentials&grant_type=client_credentials', 'invalid_request'],
+    ['a min_ttl that is none', 'grant_type=client_credentials&min_ttl=soon', 'invalid_request'],
+    ['no seconds', 'grant_type=client_credentials&min_ttl=0', 'invalid_request'],
+    ['half a second', 'grant_type=client_credentials&min_ttl=0.5', 'invalid_request'],
+    ['more than a day', 'grant_type=client_credentials&min_ttl=86401', 'invalid_request'],
+    ['a year of 366 days', 'grant_type=client_credentials&min_ttl=31622400', 'invalid_request'],
+    ['a grant type that every object has', 'grant_type=constructor', 'unsupported_grant_type'],
+    ['no refresh token', 'grant_type=refresh_token', 'invalid_request'],
+    ['an unknown refresh token', 'grant_type=refresh_token&refresh_token=x', 'invalid_grant'],
+    ['no device code', 'grant_type=urn:ietf:params:oauth:grant-type:device_code', 'invalid_request'],
+    [
+      'an unknown device code',
+      'grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code=x',
+      'invalid_grant',
+    ],
     ['a repeated unknown parameter', 'grant_type=client_credentials&a=1&a=2', 'invalid_request'],
     ['a scope that injects a header', 'grant_type=client_credentials&scope=a%0d%0ax-injected:%201', 'invalid_scope'],
     ['another client_id in the form', 'grant_type=client_credentials&client_id=somebody', 'invalid_request'],
@@ -225,6 +238,25 @@ describe('a request that breaks the rules', () => {
 });
 
 describe('the metadata (RFC 8414)', () => {
+  const METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'];
+  const ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'];
+
+  it('names only what is there', async () => {
+    const path = '/.well-known/oauth-authorization-server';
+    const metadata = jsonOf(await client.https(path));
+    for (const [name, value] of Object.entries(metadata)) {
+      if (!name.endsWith('_endpoint')) continue;
+      const answer = await client.https(new URL(String(value)).pathname, { method: 'GET' });
+      expect(answer, name).toMatchObject({ status: 405, headers: { allow: 'POST' } });
+    }
+    for (const grant_type of metadata['grant_types_supported'] as string[]) {
+      const answer = await client.token({ grant_type }, { authorization: basic(heater) });
+      if (grant_type === 'client_credentials') expect(answer.status).toBe(200);
+      else expectError(answer, 400, 'invalid_request');
+    }
+    expect(await client.https(path, { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
+  });
+
   it('names the issuer and the endpoint as they were asked for', async () => {
     const { id } = (await hub.status()).hub;
     for (const host of [`127.0.0.1:${hub.httpsPort}`, `${id}.local:${hub.httpsPort}`, '[fd00::7]:1', 'localhost']) {
@@ -232,9 +264,15 @@ describe('the metadata (RFC 8414)', () => {
       expect(jsonOf(answer), host).toEqual({
         issuer: `https://${host}`,
         token_endpoint: `https://${host}/oauth/token`,
-        grant_types_supported: ['client_credentials'],
-        response_types_supported: [],
-        token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+        device_authorization_endpoint: `https://${host}/oauth/device_authorization`,
+        registration_endpoint: `https://${host}/oauth/register`,
+        revocation_endpoint: `https://${host}/oauth/revoke`,
+        grant_types_supported: ['client_credentials', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+        response_types_supported: ['none'],
+        token_endpoint_auth_methods_supported: METHODS,
+        token_endpoint_auth_signing_alg_values_supported: ALGORITHMS,
+        revocation_endpoint_auth_methods_supported: METHODS,
+        revocation_endpoint_auth_signing_alg_values_supported: ALGORITHMS,
       });
     }
   });

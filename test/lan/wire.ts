@@ -25,14 +25,19 @@ export class HubClient implements AsyncDisposable {
   readonly #hub: HubProcess;
   readonly #agent: Agent;
 
-  private constructor(hub: HubProcess, ca: string) {
+  private constructor(hub: HubProcess, ca: string, localAddress?: string) {
     this.#hub = hub;
     this.ca = ca;
-    this.#agent = new Agent({ connect: { ca } });
+    this.#agent = new Agent({ connect: { ca }, ...(localAddress === undefined ? {} : { localAddress }) });
   }
 
   static async of(hub: HubProcess): Promise<HubClient> {
     return new HubClient(hub, (await hub.cli('ca')).stdout);
+  }
+
+  /** Another device: its secure connections come from this address of 127.0.0.0/8. */
+  from(localAddress: string): HubClient {
+    return new HubClient(this.#hub, this.ca, localAddress);
   }
 
   http(path: string, question: Question = {}): Promise<Answer> {

@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { expectError, expectNoStore } from './oauth-error.ts';
+import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
+
+const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
+/** Of an access token, in seconds. */
+const LIFETIME = 4;
+
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+let client: HubClient;
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator({ tokenLifetime: LIFETIME }));
+  hub = parts.use(await HubProcess.start({ emulator }));
+  client = parts.use(await HubClient.of(hub));
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await parts.disposeAsync();
+});
+
+/** An appliance that has begun to pair itself. */
+async function begun(name: string) {
+  const appliance = await hub.addAppliance(name, '--scope', 'Monitoring');
+  return { appliance, ...(await begin(appliance)) };
+}
+
+async function begin(appliance: CredentialsAnswer) {
+  const answer = await client.https('/oauth/device_authorization', {
+    method: 'POST',
+    headers: { authorization: basic(appliance), 'content-type': FORM },
+    body: '',
+  });
+  const { device_code, user_code } = jsonOf(answer);
+  rememberSecrets([String(device_code)]);
+  const poll = (form: Record<string, string> = {}, by = appliance) =>
+    client.token({ grant_type: DEVICE_CODE, device_code: String(device_code), ...form }, { authorization: basic(by) });
+  return { poll, userCode: String(user_code) };
+}
+
+/** Somebody takes the user code to the hub's page, and logs in at the portal or refuses. */
+async function logIn(userCode: string, deny = false): Promise<void> {
+  const { headers } = await client.https('/pair', {
+    method: 'POST',
+    headers: { 'content-type': FORM },
+    body: new URLSearchParams({ user_code: userCode }).toString(),
+  });
+  const state = new URL(String(headers['location'])).searchParams.get('state') ?? '';
+  const { location } = await emulator.login({ state, user: 'demo', deny });
+  await client.http(new URL(location).pathname + new URL(location).search);
+}
+
+/** What the flow has ended with. */
+function over(poll: () => Promise<Answer>): Promise<Answer> {
+  return eventually(async () => {
+    const answer = await poll();
+    return !['authorization_pending', 'slow_down'].includes(String(jsonOf(answer)['error'])) && answer;
+  });
+}
+
+/** An appliance that has paired itself, and its refresh token. */
+async function pairedByItself(name: string) {
+  const { appliance, poll, userCode } = await begun(name);
+  await logIn(userCode);
+  const { refresh_token } = jsonOf(await over(poll));
+  rememberSecrets([String(refresh_token)]);
+  const refresh = (form: Record<string, string> = {}, by = appliance) =>
+    client.token(
+      { grant_type: 'refresh_token', refresh_token: String(refresh_token), ...form },
+      { authorization: basic(by) },
+    );
+  return { appliance, poll, refresh, refreshToken: String(refresh_token) };
+}
+
+describe('a device code', () => {
+  it('brings a token and a refresh token of the hub’s own, when somebody has logged in and not before', async () => {
+    const { appliance, poll, userCode } = await begun('oven');
+    expectError(await poll(), 400, 'authorization_pending');
+    expectError(await poll(), 400, 'slow_down');
+    await logIn(userCode);
+    const answer = await over(poll);
+    expect(answer.status).toBe(200);
+    expectNoStore(answer);
+    expect(jsonOf(answer)).toEqual({
+      access_token: expect.any(String),
+      token_type: 'Bearer',
+      expires_in: expect.any(Number),
+      refresh_token: expect.stringMatching(/^[\w-]{43}$/),
+      scope: 'Monitoring',
+    });
+    expect(emulator.secretsIssued('refresh_token')).not.toContain(jsonOf(answer)['refresh_token']);
+    expectError(await poll({ scope: 'Everything' }), 400, 'invalid_scope');
+    expectError(await poll({ min_ttl: 'x' }), 400, 'invalid_request');
+    const other = await hub.addAppliance('other');
+    expectError(await poll({}, other), 400, 'invalid_grant');
+    // An answer may be lost on the way: the next one has a refresh token that works, and the first works no more.
+    const again = jsonOf(await poll())['refresh_token'];
+    expect(again).not.toBe(jsonOf(answer)['refresh_token']);
+    const used = (refresh_token: unknown) =>
+      client.token(
+        { grant_type: 'refresh_token', refresh_token: String(refresh_token) },
+        { authorization: basic(appliance) },
+      );
+    expect((await used(again)).status).toBe(200);
+    expectError(await used(jsonOf(answer)['refresh_token']), 400, 'invalid_grant');
+    rememberSecrets([String(again), String(jsonOf(answer)['refresh_token'])]);
+  });
+
+  it('is denied where the person refused', async () => {
+    const { poll, userCode } = await begun('fan');
+    await logIn(userCode, true);
+    expectError(await over(poll), 400, 'access_denied');
+  });
+
+  it('is expired where another pairing took its place, or it was called off', async () => {
+    const first = await begun('pump');
+    const second = await begin(first.appliance);
+    expectError(await over(first.poll), 400, 'expired_token');
+    expect(await hub.cli('unpair', 'pump')).toMatchObject({ status: 0 });
+    expectError(await over(second.poll), 400, 'expired_token');
+  });
+
+  it('is not used up by an answer without a token', async () => {
+    const { poll, userCode } = await begun('lamp');
+    await logIn(userCode);
+    await eventually(async () => (await hub.appliance('lamp')).state === 'active');
+    const fault = emulator.addFault({ kind: 'status', endpoint: 'token', status: 503, times: null });
+    const none = await eventually(async () => {
+      const answer = await poll();
+      return answer.status === 503 && answer;
+    });
+    expectError(none, 503, 'temporarily_unavailable');
+    expect(Number(none.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    await emulator.removeFault(fault.id);
+    const answer = await eventually(async () => {
+      const later = await poll();
+      return later.status === 200 && later;
+    });
+    expect(jsonOf(answer)).toHaveProperty('refresh_token');
+    rememberSecrets([String(jsonOf(answer)['refresh_token'])]);
+  });
+});
+
+describe('a refresh token of the hub’s own', () => {
+  it('brings tokens again and again, stays the same, and outlives a crash of the hub', async () => {
+    const { refresh, refreshToken } = await pairedByItself('heater');
+    const tokens = new Set<unknown>();
+    for (let round = 0; round < 2; round += 1) {
+      const answer = await refresh();
+      expect(answer.status).toBe(200);
+      expectNoStore(answer);
+      expect(jsonOf(answer)).toEqual({
+        access_token: expect.any(String),
+        token_type: 'Bearer',
+        expires_in: expect.any(Number),
+        refresh_token: refreshToken,
+        scope: 'Monitoring',
+      });
+      tokens.add(jsonOf(answer)['access_token']);
+      await hub.kill();
+      await hub.launch();
+    }
+    expect((await refresh({ scope: 'Monitoring', min_ttl: '2' })).status).toBe(200);
+    expect(tokens.size).toBeGreaterThanOrEqual(1);
+    expectError(await refresh({ scope: 'RemoteControl' }), 400, 'invalid_scope');
+  });
+
+  it('is good for the appliance that was given it, and to the letter', async () => {
+    const { refresh, refreshToken } = await pairedByItself('dryer');
+    const other = await pairedByItself('washer');
+    expectError(await refresh({}, other.appliance), 400, 'invalid_grant');
+    expectError(await refresh({ refresh_token: refreshToken.slice(1) }), 400, 'invalid_grant');
+    expectError(await refresh({ refresh_token: `${refreshToken} ` }), 400, 'invalid_grant');
+    for (const secret of emulator.secretsIssued('refresh_token').slice(-1)) {
+      expectError(await refresh({ refresh_token: secret }), 400, 'invalid_grant');
+    }
+    expect((await refresh()).status).toBe(200);
+  });
+
+  it('ends when a person forgets the grant', async () => {
+    const { poll, refresh } = await pairedByItself('boiler');
+    expect((await refresh()).status).toBe(200);
+    expect(await hub.cli('unpair', 'boiler')).toMatchObject({ status: 0 });
+    expectError(await refresh(), 400, 'invalid_grant');
+    expectError(await poll(), 400, 'invalid_grant');
+    await hub.pair('boiler', emulator);
+    expectError(await refresh(), 400, 'invalid_grant');
+  });
+});

@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { refreshSends } from '../reliability/fleet.ts';
+import { whoami } from '../reliability/load.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { expectError } from './oauth-error.ts';
+import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
+
+const GRANT = { grant_type: 'client_credentials' };
+
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+let client: HubClient;
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator());
+  hub = parts.use(await HubProcess.start({ emulator }));
+  client = parts.use(await HubClient.of(hub));
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await parts.disposeAsync();
+});
+
+async function paired(name: string): Promise<CredentialsAnswer> {
+  const appliance = await hub.addAppliance(name);
+  await hub.pair(name, emulator);
+  return appliance;
+}
+
+function revoke(by: CredentialsAnswer | null, form: Record<string, string>): Promise<Answer> {
+  return client.https('/oauth/revoke', {
+    method: 'POST',
+    headers: { 'content-type': FORM, ...(by === null ? {} : { authorization: basic(by) }) },
+    body: new URLSearchParams(form).toString(),
+  });
+}
+
+const ask = (by: CredentialsAnswer) => client.token(GRANT, { authorization: basic(by) });
+const tokenOf = async (by: CredentialsAnswer) => String(jsonOf(await ask(by))['access_token']);
+const refreshes = () => refreshSends(emulator).length;
+
+function expectTaken(answer: Answer): void {
+  expect(answer).toMatchObject({ status: 200, text: '{}', headers: { 'cache-control': 'no-store' } });
+}
+
+describe('a token that the cloud refuses', () => {
+  it('is replaced by one that it takes, with one refresh, however many ask at once', async () => {
+    const heater = await paired('heater');
+    const meter = await paired('meter');
+    const before = await tokenOf(heater);
+    const others = await tokenOf(meter);
+    const grant = emulator.grants()[0]?.id ?? '';
+    expect(emulator.revoke(grant, 'access_tokens')).toBe(true);
+    expect(await whoami(emulator, before)).toBe(401);
+    const at = refreshes();
+
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, async () => {
+        expectTaken(await revoke(heater, { token: before }));
+        return ask(heater);
+      }),
+    );
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    const tokens = new Set(answers.map((answer) => String(jsonOf(answer)['access_token'])));
+    expect(tokens.size).toBe(1);
+    for (const token of tokens) expect(await whoami(emulator, token)).toBe(200);
+    expect(refreshes()).toBe(at + 1);
+    expect(await hub.appliance('heater')).toMatchObject({ state: 'active', problem: null });
+    // The other one's is as it was.
+    expect(await tokenOf(meter)).toBe(others);
+  });
+
+  it('so soon again is not handed out, and the portal has a minute’s rest; a person does not wait', async () => {
+    const oven = await paired('oven');
+    expectTaken(await revoke(oven, { token: await tokenOf(oven) }));
+    const second = await tokenOf(oven);
+    const at = refreshes();
+    expectTaken(await revoke(oven, { token: second, token_type_hint: 'access_token' }));
+    const none = await ask(oven);
+    expect(expectError(none, 503, 'temporarily_unavailable')['error_description']).toContain('refused');
+    expect(Number(none.headers['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 60);
+    const status = await hub.appliance('oven');
+    expect(status).toMatchObject({ state: 'retrying', expires_in: 0, problem: { code: 'portal_rejected' } });
+    expect(status.problem?.message).toMatch(/^The cloud refused .* in \d+ s$/);
+    expect(status.refresh_in).toSatisfy((s: number) => s >= 1 && s <= 60);
+    expect(refreshes()).toBe(at);
+    expect(await hub.cli('refresh', 'oven')).toMatchObject({ status: 0 });
+    expect(await whoami(emulator, await tokenOf(oven))).toBe(200);
+    expect(refreshes()).toBe(at + 1);
+  });
+
+  it('is not handed out after a crash either', async () => {
+    const pump = await paired('pump');
+    const token = await tokenOf(pump);
+    const fault = emulator.addFault({ kind: 'status', endpoint: 'token', status: 503, times: null });
+    expectTaken(await revoke(pump, { token }));
+    expectError(await ask(pump), 503, 'temporarily_unavailable');
+    await hub.kill();
+    await hub.launch();
+    expectError(await ask(pump), 503, 'temporarily_unavailable');
+    expect(await hub.appliance('pump')).toMatchObject({ state: 'retrying', expires_in: 0 });
+    await emulator.removeFault(fault.id);
+    expect(await hub.cli('refresh', 'pump')).toMatchObject({ status: 0 });
+    expect(await whoami(emulator, await tokenOf(pump))).toBe(200);
+  });
+});
+
+describe('whatever else is revoked', () => {
+  it('the answer is the same, and nothing happens', async () => {
+    const lamp = await paired('lamp');
+    const fan = await hub.addAppliance('fan');
+    const token = await tokenOf(lamp);
+    const others = await tokenOf(await paired('dryer'));
+    const at = refreshes();
+    for (const form of [
+      { token: 'nobody gave this' },
+      { token: others },
+      { token: others, token_type_hint: 'refresh_token' },
+      { token: 'x', token_type_hint: 'of a kind that nobody knows' },
+      { token: 'x'.repeat(10_000) },
+    ]) {
+      expectTaken(await revoke(lamp, form));
+      expectTaken(await revoke(fan, form));
+    }
+    expectTaken(await revoke(fan, { token }));
+    expect(await tokenOf(lamp)).toBe(token);
+    expect(refreshes()).toBe(at);
+  });
+
+  it('it must be said who says so, and of what', async () => {
+    const kettle = await paired('kettle');
+    const token = await tokenOf(kettle);
+    expectError(await revoke(null, { token }), 401, 'invalid_client');
+    expectError(await revoke({ ...kettle, client_secret: 'wrong' }, { token }), 401, 'invalid_client');
+    expect(expectError(await revoke(kettle, {}), 400, 'invalid_request')['error_description']).toContain('token');
+    expectError(await revoke(kettle, { token: '' }), 400, 'invalid_request');
+    expect(await client.https('/oauth/revoke')).toMatchObject({ status: 405, headers: { allow: 'POST' } });
+    expect(await tokenOf(kettle)).toBe(token);
+  });
+});
