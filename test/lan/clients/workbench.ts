@@ -11,17 +11,17 @@ import { HubClient, jsonOf } from '../wire.ts';
 import { logIn } from './person.ts';
 
 /** How a program ended; `stdout` without the lines that asked a person to open something. */
-export interface Ran {
+interface Ran {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
 /** Runs a program; `env` is beside the addresses and the pin, which all are told. */
-export type Run = (command: string, args: readonly string[], env?: NodeJS.ProcessEnv) => Promise<Ran>;
+type Run = (command: string, args: readonly string[], env?: NodeJS.ProcessEnv) => Promise<Ran>;
 
 /** A folder of a test's own, with `latchkey-ca.pem` in it. */
-export interface Place extends Disposable {
+interface Place extends Disposable {
   readonly run: Run;
   /** A script of the shell, of Python, of Node. */
   readonly sh: (script: string, env?: NodeJS.ProcessEnv) => Promise<Ran>;
