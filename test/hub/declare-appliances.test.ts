@@ -1,0 +1,130 @@
+import { expect, test } from 'vitest';
+import type { Appliance } from '../../src/core/appliance.ts';
+import type { Declaration } from '../../src/hub/declarations.ts';
+import { declareAppliances } from '../../src/hub/declared.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { Home } from '../broker/home.ts';
+
+const WALLBOX: Declaration = {
+  name: 'wallbox',
+  clientId: 'wallbox',
+  scope: 'Monitoring',
+  portal: null,
+  credentials: { kind: 'secret', hash: 'the-hash' },
+};
+
+/** Declares, as at a start. @returns the ids of those that went to another portal */
+function declare(home: Home, ...declarations: Declaration[]): Promise<string[]> {
+  const { appliances, store } = home.run;
+  const write = (event: string) => home.events.push({ event, fields: {} });
+  const log = { debug: write, info: write, warn: write, error: write };
+  return declareAppliances(declarations, { file: '/etc/l.toml', appliances, store, random: systemRandom, log });
+}
+
+async function restart(home: Home): Promise<void> {
+  await home.stop();
+  await home.start();
+}
+
+const named = (home: Home, name: string): Appliance => home.run.appliances.named(name);
+
+test('an appliance is declared once, and nothing is written while nothing changes', async () => {
+  await using home = await Home.start();
+  await declare(home, WALLBOX);
+  const declared = named(home, 'wallbox');
+  expect(declared).toMatchObject({ ...WALLBOX, portal: 'home', origin: 'declared', waitingSince: null });
+  await restart(home);
+  const { changes } = home.run.store;
+  await declare(home, { ...WALLBOX });
+  expect(named(home, 'wallbox')).toEqual(declared);
+  expect(home.run.store.changes).toBe(changes);
+});
+
+test('one that was added before is taken over with its grant', async () => {
+  await using home = await Home.start();
+  const id = await home.paired('wallbox');
+  expect(await declare(home, WALLBOX)).toEqual([]);
+  await restart(home);
+  expect(named(home, 'wallbox')).toMatchObject({ id, clientId: 'wallbox', origin: 'declared' });
+  expect(home.run.appliances.byClientId(id)).toBeUndefined();
+  expect(await home.whoami(await home.token(id))).toBe(200);
+});
+
+test('one that waited to be approved waits no more when it is declared', async () => {
+  await using home = await Home.start();
+  const { registrations } = home.run;
+  registrations.hold(60_000);
+  await registrations.register({ clientName: 'wallbox', scope: 'Everything', softwareId: 'w/1', keys: [] }, null);
+  await declare(home, WALLBOX);
+  const { credentials, scope } = WALLBOX;
+  expect(named(home, 'wallbox')).toMatchObject({ waitingSince: null, credentials, scope, softwareId: 'w/1' });
+});
+
+test('two that are declared may change their client_ids, also those that three hand round', async () => {
+  await using home = await Home.start();
+  const called = (name: string, clientId: string): Declaration => ({ ...WALLBOX, name, clientId });
+  await declare(home, called('a', '1'), called('b', '2'), called('c', '3'));
+  await restart(home);
+  await declare(home, called('a', '2'), called('b', '3'), called('c', '1'));
+  await restart(home);
+  expect(home.run.appliances.list().map(({ name, clientId }) => name + clientId)).toEqual(['a2', 'b3', 'c1']);
+});
+
+test('one that is renamed leaves the other behind, without its client_id and its credentials', async () => {
+  await using home = await Home.start();
+  await declare(home, { ...WALLBOX, clientId: 'the-box' });
+  const before = named(home, 'wallbox');
+  await restart(home);
+  await declare(home, { ...WALLBOX, name: 'charger', clientId: 'the-box' });
+  expect(named(home, 'charger')).toMatchObject({ clientId: 'the-box', origin: 'declared' });
+  expect(named(home, 'wallbox')).toEqual({
+    ...before,
+    clientId: before.id,
+    origin: 'added',
+    credentials: { kind: 'none' },
+  });
+});
+
+test('a client_id that an added appliance has is refused before anything is changed', async () => {
+  await using home = await Home.start();
+  const { appliance } = await home.add('heater');
+  const declarations = [
+    { ...WALLBOX, name: 'first', clientId: 'first' },
+    { ...WALLBOX, clientId: appliance.clientId },
+  ];
+  await expect(declare(home, ...declarations)).rejects.toMatchObject({
+    code: 'config_invalid',
+    message: expect.stringMatching(/^\/etc\/l\.toml: appliances\.wallbox\.client_id: .* the appliance heater; allowed/),
+  });
+  expect(home.run.appliances.list()).toEqual([appliance]);
+});
+
+test('one that goes to another portal leaves its grant behind, one whose portal has another name now keeps it', async () => {
+  await using home = await Home.start();
+  const id = await home.paired('wallbox');
+  await home.run.appliances.change(id, (current) => ({ ...current, portal: 'gone' }));
+  expect(await declare(home, WALLBOX)).toEqual([]);
+  expect((await home.run.store.grants()).map(({ grant }) => grant.appliance)).toEqual([id]);
+  expect(await declare(home, { ...WALLBOX, portal: 'other' })).toEqual([id]);
+  expect(await home.run.store.grants()).toEqual([]);
+  expect(named(home, 'wallbox')).toMatchObject({ id, portal: 'other' });
+});
+
+test('a store that can not be written keeps no declared appliance from being served, and it is written when that can be', async () => {
+  await using home = await Home.start();
+  await declare(home, WALLBOX, { ...WALLBOX, name: 'gone', clientId: 'gone' });
+  home.unwritable.add('addAppliance').add('changeAppliance');
+  const credentials = { kind: 'secret', hash: 'another-hash' } as const;
+  const heater = { ...WALLBOX, name: 'heater', clientId: 'heater' };
+  await declare(home, { ...WALLBOX, credentials }, heater);
+  expect(home.run.appliances.byClientId('wallbox')).toMatchObject({ credentials });
+  expect(home.run.appliances.byClientId('heater')).toMatchObject({ origin: 'declared' });
+  expect(home.run.appliances.byClientId('gone')).toMatchObject({ credentials: { kind: 'none' } });
+  home.unwritable.clear();
+  await restart(home);
+  expect(home.run.appliances.byClientId('heater')).toBeUndefined();
+  await declare(home, { ...WALLBOX, credentials }, heater);
+  await restart(home);
+  expect(home.run.appliances.byClientId('wallbox')).toMatchObject({ credentials });
+  expect(home.run.appliances.byClientId('heater')).toMatchObject({ origin: 'declared' });
+});

@@ -1,0 +1,153 @@
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+const SECRETS = { wallbox: 'wallbox-secret-of-a-maker', other: 'another-secret-of-a-maker' };
+const WALLBOX = '[appliances.wallbox]\nscope = "Monitoring RemoteControl"\nsecret_file = "wallbox.secret"';
+const OTHER_SCOPE = WALLBOX.replace('Monitoring RemoteControl', 'Monitoring');
+
+let emulator: Emulator;
+let hub: HubProcess;
+/** What the hub is configured with before any appliance is declared. */
+let configuration: string;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  rememberSecrets(Object.values(SECRETS));
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await emulator.close();
+});
+
+beforeEach(async () => {
+  hub = await HubProcess.prepare({ emulator });
+  configuration = readFileSync(join(hub.directory, 'latchkey.toml'), 'utf8');
+  for (const [name, secret] of Object.entries(SECRETS)) write(`${name}.secret`, `${secret}\n`);
+});
+
+afterEach(() => hub[Symbol.asyncDispose]());
+
+function write(name: string, content: string): void {
+  writeFileSync(join(hub.directory, name), content);
+  chmodSync(join(hub.directory, name), 0o600);
+}
+
+/** Starts the hub, or starts it again, with this behind its configuration. */
+async function startWith(toml: string): Promise<void> {
+  await hub.kill('SIGTERM');
+  write('latchkey.toml', `${configuration}\n${toml}\n`);
+  await hub.launch();
+}
+
+/** What the token endpoint says to these credentials: a status, and the error or the scope. */
+async function says(client_id: string, client_secret: string): Promise<string> {
+  const credentials = { client_id, client_secret } as CredentialsAnswer;
+  const { status, body } = await hub.requestToken(credentials);
+  return `${status} ${body['error'] ?? body['scope']}`;
+}
+
+async function logged(event: string): Promise<Record<string, unknown>> {
+  return eventually(async () =>
+    readFileSync(hub.log, 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith('{') && line.endsWith('}'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .find((line) => line['event'] === event),
+  );
+}
+
+test('a declared appliance is there at the first start, with the secret of its maker, and only the configuration takes it away', async () => {
+  await startWith(WALLBOX);
+  expect(await hub.appliance('wallbox')).toMatchObject({
+    client_id: 'wallbox',
+    state: 'unpaired',
+    scope: 'Monitoring RemoteControl',
+    portal: 'home',
+  });
+  expect(await says('wallbox', SECRETS.other)).toBe('401 invalid_client');
+  const refusal = { status: 1, stderr: expect.stringContaining('[appliances.wallbox]') };
+  expect(await hub.cli('appliance', 'remove', 'wallbox', '--yes')).toMatchObject(refusal);
+  expect(await hub.cli('appliance', 'rotate-secret', 'wallbox')).toMatchObject(refusal);
+  expect(await hub.cli('appliance', 'add', 'wallbox')).toMatchObject({ status: 1 });
+  expect(await hub.cli('invite', '--for', 'wallbox')).toMatchObject({ status: 1 });
+  expect(await says('wallbox', SECRETS.wallbox)).toBe('400 invalid_grant');
+  await hub.pair('wallbox', emulator);
+  expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
+});
+
+test('one that is declared no longer keeps its grant, and nobody can ask for it until it is declared again, or given a secret', async () => {
+  await startWith(WALLBOX);
+  await hub.pair('wallbox', emulator);
+  await startWith('');
+  expect(await logged('appliance is no longer declared, nobody can ask for its token')).toMatchObject({
+    level: 'warn',
+  });
+  expect(await says('wallbox', SECRETS.wallbox)).toBe('401 invalid_client');
+  expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', without_credentials: true });
+  expect((await hub.cli('status')).stdout).toContain('latchkey appliance rotate-secret wallbox');
+
+  await startWith(WALLBOX);
+  expect(await hub.appliance('wallbox')).not.toHaveProperty('without_credentials');
+  expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
+
+  await startWith('');
+  const rotated = await hub.json<CredentialsAnswer>('appliance', 'rotate-secret', 'wallbox');
+  rememberSecrets([rotated.client_secret]);
+  expect(await says(rotated.client_id, rotated.client_secret)).toBe('200 Monitoring RemoteControl');
+  expect(await hub.cli('appliance', 'remove', 'wallbox')).toMatchObject({ status: 0 });
+  expect((await hub.status()).appliances).toEqual([]);
+});
+
+test('a changed secret and client_id count from the next start on; a changed scope asks for another pairing, and the grant stays at work', async () => {
+  await startWith(WALLBOX);
+  await hub.pair('wallbox', emulator);
+  await startWith(`${OTHER_SCOPE.replace('wallbox.secret', 'other.secret')}\nclient_id = "charger.1"`);
+  expect(await says('wallbox', SECRETS.wallbox)).toBe('401 invalid_client');
+  expect(await says('charger.1', SECRETS.wallbox)).toBe('401 invalid_client');
+  expect(await says('charger.1', SECRETS.other)).toBe('200 Monitoring RemoteControl');
+
+  expect(await logged('scope was changed, pair again')).toMatchObject({ level: 'warn', appliance: 'wallbox' });
+  expect(await hub.appliance('wallbox')).toMatchObject({
+    state: 'active',
+    scope: 'Monitoring RemoteControl',
+    wanted_scope: 'Monitoring',
+  });
+  expect((await hub.cli('appliance', 'list')).stdout).toMatch(/the scope Monitoring by now.*latchkey pair wallbox/);
+  await hub.pair('wallbox', emulator);
+  expect(await hub.appliance('wallbox')).not.toHaveProperty('wanted_scope');
+  expect(await says('charger.1', SECRETS.other)).toBe('200 Monitoring');
+});
+
+test('with on_start an unpaired appliance and one of a changed scope are paired, with the link in the log', async () => {
+  const onStart = '[pairing]\non_start = true\n';
+  const login = async () => {
+    const { authorize_url } = await logged('waiting for a login');
+    const state = new URL(String(authorize_url)).searchParams.get('state') ?? '';
+    await (await fetch((await emulator.login({ state, user: 'demo' })).location)).text();
+  };
+  await startWith(onStart + WALLBOX);
+  await login();
+  expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
+  await startWith(onStart + OTHER_SCOPE);
+  await login();
+  expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring');
+  await startWith(onStart + OTHER_SCOPE);
+  expect(await hub.appliance('wallbox')).not.toHaveProperty('authorize_url');
+});
+
+test('a client_id that an added appliance has keeps the hub from starting, and changes nothing', async () => {
+  await startWith('');
+  const added = await hub.addAppliance('heater');
+  await expect(startWith(`${WALLBOX}\nclient_id = "${added.client_id}"`)).rejects.toThrow(
+    /latchkey\.toml: appliances\.wallbox\.client_id: found .*the client_id of the appliance heater; allowed is another/,
+  );
+  await startWith('');
+  expect(await says(added.client_id, added.client_secret)).toBe('400 invalid_grant');
+  expect((await hub.status()).appliances).toHaveLength(1);
+});

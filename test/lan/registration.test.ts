@@ -1,0 +1,390 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { InviteAnswer } from '../../src/control/messages.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { type Answer, basic, HubClient, jsonOf } from './wire.ts';
+
+const JSON_TYPE = 'application/json';
+
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+let client: HubClient;
+let publicKey: JWK;
+let privateKey: CryptoKey;
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator());
+  hub = parts.use(await HubProcess.start({ emulator }));
+  client = parts.use(await HubClient.of(hub));
+  const pair = await generateKeyPair('ES256');
+  publicKey = await exportJWK(pair.publicKey);
+  privateKey = pair.privateKey;
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await parts.disposeAsync();
+});
+
+/** Addresses of this machine's loopback network: each device has limits of its own. */
+let devices = 0;
+function anotherDevice(): string {
+  devices += 1;
+  return `127.1.${devices >> 8}.${devices & 255}`;
+}
+
+interface Attempt {
+  readonly token?: string;
+  /** The device's address. */
+  readonly from?: string;
+  readonly headers?: Record<string, string>;
+}
+
+/** Registers; `metadata` may be the body itself. */
+async function register(metadata: unknown, { token, from = anotherDevice(), headers }: Attempt = {}): Promise<Answer> {
+  await using parts = new AsyncDisposableStack();
+  const agent = parts.adopt(new Agent({ connect: { ca: client.ca }, localAddress: from }), (open) => open.destroy());
+  const answer = await request(`https://127.0.0.1:${hub.httpsPort}/oauth/register`, {
+    method: 'POST',
+    dispatcher: agent,
+    headers: {
+      'content-type': JSON_TYPE,
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...headers,
+    },
+    body: typeof metadata === 'string' ? metadata : JSON.stringify(metadata),
+  });
+  const text = await answer.body.text();
+  if (answer.statusCode === 201) rememberSecrets([String(JSON.parse(text)['client_secret'] ?? token)]);
+  return { status: answer.statusCode, headers: answer.headers, text };
+}
+
+async function invite(...options: string[]): Promise<InviteAnswer> {
+  const made = await hub.json<InviteAnswer>('invite', ...options);
+  rememberSecrets([made.token]);
+  return made;
+}
+
+async function done(...command: string[]): Promise<void> {
+  expect(await hub.cli(...command)).toMatchObject({ status: 0 });
+}
+
+/** What RFC 7591, 3.2.2 and RFC 6750, 3 ask of every error. */
+function expectError(answer: Answer, status: number, error: string, says: RegExp): void {
+  expect({ status: answer.status, ...jsonOf(answer) }).toEqual({
+    status,
+    error,
+    error_description: expect.stringMatching(/^[\x20-\x21\x23-\x5b\x5d-\x7e]{1,400}$/),
+  });
+  expect(jsonOf(answer)['error_description']).toMatch(says);
+  expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': /json/ });
+  expect(String(answer.headers['www-authenticate'] ?? '')).toMatch(status === 401 ? /^Bearer realm="latchkey"/ : /^$/);
+}
+
+describe('while registration is closed', () => {
+  it('an appliance is told how to get in', async () => {
+    const answer = await register({ client_name: 'Wallbox' });
+    expectError(answer, 401, 'invalid_token', /latchkey invite.*latchkey registration open/);
+    expect(answer.headers['www-authenticate']).toBe('Bearer realm="latchkey"');
+  });
+
+  it.for([
+    ['wrong', { token: 'x'.repeat(43) }],
+    ['empty', { headers: { authorization: 'Bearer ' } }],
+    ['a client authentication', { headers: { authorization: 'Basic eDp5' } }],
+    ['10,000 characters long', { token: 'x'.repeat(10_000) }],
+    ['not a token', { headers: { authorization: 'Bearer a b "c' } }],
+  ] satisfies [string, Attempt][])('an initial access token that is %s is refused', async ([, attempt]) => {
+    const answer = await register({ client_name: 'Wallbox' }, attempt);
+    expectError(answer, 401, 'invalid_token', /wrong, used up or too old.*latchkey invite/);
+    expect(answer.headers['www-authenticate']).toContain('error="invalid_token"');
+  });
+});
+
+describe('an invited appliance', () => {
+  it('is there at once, with a secret, the pin and what the hub grants', async () => {
+    const { token, ca_fingerprint, registration_endpoint, ...rest } = await invite();
+    expect(rest).toEqual({ name: null, scope: null, expires_in: 3600 });
+    expect(registration_endpoint).toBe(`https://127.0.0.1:${hub.httpsPort}/oauth/register`);
+    const answer = await register(
+      { client_name: 'Heat Pump', scope: 'Monitoring', software_id: 'acme/heat 1.2', redirect_uris: ['x'], hello: {} },
+      { token },
+    );
+    expect(answer.status).toBe(201);
+    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
+    expect(jsonOf(answer)).toEqual({
+      client_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      client_secret: expect.stringMatching(/^[\w-]{43}$/),
+      client_secret_expires_at: 0,
+      client_name: 'heat-pump',
+      scope: 'Monitoring',
+      software_id: 'acme/heat 1.2',
+      token_endpoint_auth_method: 'client_secret_basic',
+      grant_types: ['client_credentials', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+      response_types: [],
+      ca_fingerprint,
+    });
+    expect((await hub.cli('ca', '--fingerprint')).stdout.trim()).toBe(ca_fingerprint);
+    const { client_id, client_secret } = jsonOf(answer) as { client_id: string; client_secret: string };
+    const credentials = basic({ client_id, client_secret });
+    const early = await client.token({ grant_type: 'client_credentials' }, { authorization: credentials });
+    expect(jsonOf(early)).toMatchObject({ error: 'invalid_grant' });
+    await hub.pair('heat-pump', emulator);
+    const paired = await client.token({ grant_type: 'client_credentials' }, { authorization: credentials });
+    expect(jsonOf(paired)).toMatchObject({ scope: 'Monitoring', token_type: 'Bearer' });
+  });
+
+  it('may bring keys in place of a secret, and is told when, once the hub knows the time', async () => {
+    const { token } = await invite('--for', 'meter');
+    const answer = await register({ client_name: 'Meter', jwks: { keys: [publicKey] } }, { token });
+    expect(answer.status).toBe(201);
+    const registered = jsonOf(answer);
+    expect(registered).toMatchObject({
+      client_name: 'meter',
+      jwks: { keys: [publicKey] },
+      token_endpoint_auth_method: 'private_key_jwt',
+    });
+    expect(registered).not.toHaveProperty('client_secret');
+    // The heat pump was paired: the portal's Date has told the time.
+    expect(Math.abs(Number(registered['client_id_issued_at']) - Date.now() / 1000)).toBeLessThan(300);
+    const client_id = String(registered['client_id']);
+    const assertion = await new SignJWT({ jti: crypto.randomUUID() })
+      .setProtectedHeader({ alg: 'ES256' })
+      .setIssuer(client_id)
+      .setSubject(client_id)
+      .setAudience(`https://127.0.0.1:${hub.httpsPort}/oauth/token`)
+      .setIssuedAt()
+      .setExpirationTime('30s')
+      .sign(privateKey);
+    const asked = await client.token({
+      grant_type: 'client_credentials',
+      client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+      client_assertion: assertion,
+    });
+    expect(jsonOf(asked)).toMatchObject({ error: 'invalid_grant', error_description: /meter is not paired/ });
+  });
+
+  it('gets the name and the scope that the invite says', async () => {
+    const { token } = await invite('--for', 'garage', '--scope', 'A  B', '--portal', 'home');
+    const answer = await register({ client_name: 'Mine', scope: 'Everything' }, { token });
+    expect(jsonOf(answer)).toMatchObject({ client_name: 'garage', scope: 'A B' });
+    expect(await hub.cli('invite', '--for', 'garage')).toMatchObject({ status: 1, stderr: /garage already/ });
+  });
+
+  it('is one, when many come with the same token at once', async () => {
+    const { token } = await invite('--for', 'only-one');
+    const answers = await Promise.all(Array.from({ length: 12 }, () => register({ client_name: 'x' }, { token })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array.from({ length: 11 }, () => 401)]);
+    const others = answers.filter(({ status }) => status === 401);
+    for (const answer of others) expectError(answer, 401, 'invalid_token', /used up/);
+  });
+
+  it('shares its name with no other that comes at the same time', async () => {
+    const tokens = await Promise.all([invite(), invite(), invite()]);
+    const answers = await Promise.all(tokens.map(({ token }) => register({ client_name: 'Twin' }, { token })));
+    expect(answers.map((answer) => jsonOf(answer)['client_name']).sort()).toEqual(['twin', 'twin-2', 'twin-3']);
+  });
+
+  it('comes too late when the time of the invite is over', async () => {
+    const { token, expires_in } = await invite('--ttl', '1s');
+    expect(expires_in).toBe(1);
+    await sleep(1100);
+    expectError(await register({}, { token }), 401, 'invalid_token', /too old/);
+  });
+
+  it('is refused where its name was taken meanwhile, and comes in when it is free', async () => {
+    const { token } = await invite('--for', 'cellar');
+    await hub.addAppliance('cellar');
+    const answer = await register({}, { token });
+    expectError(answer, 400, 'invalid_client_metadata', /there is an appliance cellar/);
+    await done('appliance', 'remove', 'cellar');
+    expect(await register({}, { token })).toMatchObject({ status: 201 });
+  });
+
+  it('comes in also when its address has been turned away before', async () => {
+    const from = anotherDevice();
+    const { token } = await invite();
+    const attempts = await Promise.all(Array.from({ length: 12 }, () => register({}, { from })));
+    expect(attempts.filter(({ status }) => status === 401)).toHaveLength(10);
+    const limited = attempts.filter(({ status }) => status === 429);
+    expect(limited).toHaveLength(2);
+    for (const answer of limited) {
+      expectError(answer, 429, 'temporarily_unavailable', /too many registrations from this address/);
+      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+      expect(Number(answer.headers['retry-after'])).toBeLessThanOrEqual(60);
+    }
+    expect(await register({}, { from, token: 'x'.repeat(43) })).toMatchObject({ status: 429 });
+    expect(await register({}, { from, token })).toMatchObject({ status: 201 });
+  });
+});
+
+describe('while an installer holds registration open', () => {
+  it('an appliance introduces itself, can do nothing until it is approved, and is refused by removing it', async () => {
+    await done('registration', 'open', '--for', '2m');
+    expect((await hub.status()).hub.registration_open_for).toBeGreaterThan(60);
+    const [lamp, stranger] = [
+      await register({
+        client_name: 'Lamp 💡',
+        software_id: 'lamp/1',
+        token_endpoint_auth_method: 'client_secret_post',
+      }),
+      await register({ client_name: 'Lamp' }),
+    ];
+    await done('registration', 'close');
+    expect((await hub.status()).hub).not.toHaveProperty('registration_open_for');
+    expectError(await register({}), 401, 'invalid_token', /registration is closed/);
+    expect([lamp, stranger].map((answer) => jsonOf(answer)['client_name'])).toEqual(['lamp', 'lamp-2']);
+    expect(jsonOf(lamp)['token_endpoint_auth_method']).toBe('client_secret_post');
+
+    const { client_id, client_secret } = jsonOf(lamp) as { client_id: string; client_secret: string };
+    const ask = (path: string, form: Record<string, string>) =>
+      client.https(path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: new URLSearchParams({ ...form, client_id, client_secret }).toString(),
+      });
+    for (const [path, form] of [
+      ['/oauth/token', { grant_type: 'client_credentials' }],
+      ['/oauth/device_authorization', {}],
+      ['/oauth/revoke', { token: 'x' }],
+    ] as const) {
+      const answer = await ask(path, form);
+      expect({ status: answer.status, ...jsonOf(answer) }).toMatchObject({ status: 400, error: 'unauthorized_client' });
+    }
+    expect(await hub.appliance('lamp')).toMatchObject({
+      state: 'unpaired',
+      waiting_for_approval: { since: expect.stringMatching(/Z$/), software_id: 'lamp/1' },
+    });
+    const listed = await hub.cli('appliance', 'list');
+    expect(listed.stdout).toMatch(/lamp +waits for approval/);
+    expect(listed.stdout).toMatch(`client_id ${client_id}, says its software is lamp/1`);
+    expect(listed.stdout).toContain('latchkey appliance approve lamp,');
+    expect(await hub.cli('pair', 'lamp')).toMatchObject({ status: 1, stderr: /latchkey appliance approve lamp/ });
+
+    await hub.kill('SIGTERM');
+    await hub.launch();
+    expect(jsonOf(await ask('/oauth/token', { grant_type: 'client_credentials' }))['error']).toBe(
+      'unauthorized_client',
+    );
+    await done('appliance', 'approve', 'lamp');
+    await done('appliance', 'remove', 'lamp-2');
+    expect(jsonOf(await ask('/oauth/token', { grant_type: 'client_credentials' }))['error']).toBe('invalid_grant');
+    expect(await hub.appliance('lamp')).not.toHaveProperty('waiting_for_approval');
+    expect(await hub.cli('appliance', 'approve', 'lamp')).toMatchObject({ status: 1, stderr: /waits for no approval/ });
+    await hub.pair('lamp', emulator);
+    expect(await ask('/oauth/token', { grant_type: 'client_credentials' })).toMatchObject({ status: 200 });
+  });
+
+  it('twenty may wait, and a restart closes it', async () => {
+    await done('registration', 'open');
+    const answers = [];
+    for (let round = 0; round < 21; round++) answers.push(await register({ client_name: 'Many' }));
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(20);
+    const [last] = answers.slice(-1);
+    if (last === undefined) throw new Error('nobody came');
+    expectError(last, 429, 'temporarily_unavailable', /wait for an installer/);
+    expect(Number(last.headers['retry-after'])).toBeGreaterThan(0);
+    await hub.kill('SIGKILL');
+    await hub.launch();
+    expectError(await register({}), 401, 'invalid_token', /registration is closed/);
+    const { appliances } = await hub.status();
+    expect(appliances.filter(({ waiting_for_approval: waiting }) => waiting !== undefined)).toHaveLength(20);
+  });
+});
+
+const REFUSED: readonly (readonly [metadata: unknown, says: RegExp])[] = [
+  [[], /JSON object/],
+  [null, /JSON object/],
+  ['"text"', /JSON object/],
+  [{ client_name: 7 }, /^client_name: send a text/],
+  [{ client_name: ['Wallbox'] }, /^client_name/],
+  [{ scope: ['A'] }, /^scope: send a text/],
+  [{ scope: 'Überwachung' }, /the scope .* has a character/],
+  [{ scope: 'x'.repeat(1001) }, /1001 characters: at most 1000/],
+  [{ software_id: 'a\u001b[2Jb' }, /^software_id: send 1 to 200 printable/],
+  [{ software_id: 'a\r\nX-Evil: 1' }, /^software_id/],
+  [{ software_id: '\u202eevil' }, /^software_id/],
+  [{ software_id: 'x'.repeat(201) }, /^software_id/],
+  [{ software_id: {} }, /^software_id: send a text/],
+  [{ grant_types: 'client_credentials' }, /^grant_types: send a list of texts/],
+  [{ grant_types: ['authorization_code', 'password'] }, /^grant_types: the hub grants none.*client_credentials/],
+  [{ token_endpoint_auth_method: 'none' }, /^token_endpoint_auth_method: .*prove who it is/],
+  [
+    { token_endpoint_auth_method: 'client_secret_jwt' },
+    /^token_endpoint_auth_method: .*name one of client_secret_basic/,
+  ],
+  [{ token_endpoint_auth_method: 'private_key_jwt' }, /^jwks: private_key_jwt needs public keys/],
+  [{ jwks_uri: 'https://appliance.example/keys' }, /^jwks_uri: the hub fetches no keys.*send them in jwks/],
+  [{ jwks: { keys: [] } }, /^jwks: holds no key/],
+  [{ jwks: [] }, /^jwks/],
+  [{ jwks: 'x' }, /^jwks: send a JWK Set/],
+  [{ jwks: { keys: [{ kty: 'oct', k: 'c2VjcmV0' }] } }, /^jwks: key 1 is a symmetric key/],
+  [{ jwks: { keys: [{ kty: 'EC', crv: 'P-256', x: 'x', y: 'y', d: 'd' }] } }, /^jwks: key 1 holds the private key/],
+];
+
+describe('what can not be client metadata is refused, with what to do', () => {
+  it.for(REFUSED.map((row) => [JSON.stringify(row[0]).slice(0, 60), ...row] as const))(
+    '%s',
+    async ([, metadata, says]) => {
+      const { token } = await sharedInvite();
+      expectError(await register(metadata, { token }), 400, 'invalid_client_metadata', says);
+    },
+  );
+
+  it('keys beside a secret', async () => {
+    const metadata = { jwks: { keys: [publicKey] }, token_endpoint_auth_method: 'client_secret_basic' };
+    const { token } = await sharedInvite();
+    expectError(await register(metadata, { token }), 400, 'invalid_client_metadata', /^jwks: keys do not go with/);
+  });
+
+  it('and the invite is as good as before', async () => {
+    const { token } = await sharedInvite();
+    const metadata = { client_name: `${'Very long '.repeat(1000)}\r\nSet-Cookie: a=b`, scope: null, jwks: null };
+    const answer = await register(metadata, { token });
+    expect(answer.status).toBe(201);
+    expect(jsonOf(answer)['client_name']).toBe('very-long-very-long-very-long-very-long-very-long-very-long-ver');
+    expect(answer.headers).not.toHaveProperty('set-cookie');
+    expect(jsonOf(answer)).not.toHaveProperty('scope');
+  });
+});
+
+let shared: Promise<InviteAnswer> | undefined;
+/** One invite for all that is refused before it is used. */
+function sharedInvite(): Promise<InviteAnswer> {
+  shared ??= invite();
+  return shared;
+}
+
+describe('what is no such request', () => {
+  it.for<[what: string, body: string, type: string, status: number, says: RegExp]>([
+    ['a form', 'client_name=x', 'application/x-www-form-urlencoded', 400, /application\/json/],
+    ['text', '{}', 'text/plain', 400, /application\/json/],
+    ['another JSON', '{}', 'application/ld+json', 400, /application\/json/],
+    ['a content type that is none', '{}', 'json;;', 400, /application\/json/],
+    ['no JSON', '{"client_name":', JSON_TYPE, 400, /no JSON/],
+    ['nothing', '', JSON_TYPE, 400, /no JSON/],
+    ['17 kB', JSON.stringify({ client_name: 'x'.repeat(17_000) }), JSON_TYPE, 413, /too large/],
+    ['nesting without end', '['.repeat(8000), JSON_TYPE, 400, /no JSON/],
+  ])('%s', async ([, body, type, status, says]) => {
+    expectError(await register(body, { headers: { 'content-type': type } }), status, 'invalid_request', says);
+  });
+
+  it('JSON with a charset is one', async () => {
+    const answer = await register({}, { headers: { 'content-type': 'Application/JSON; charset=utf-8' } });
+    expect(answer.status).toBe(401);
+  });
+
+  it('another method is told which there is; over plain HTTP there is none', async () => {
+    const wrong = await client.https('/oauth/register');
+    expect({ status: wrong.status, allow: wrong.headers['allow'] }).toEqual({ status: 405, allow: 'POST' });
+    const body = '{}';
+    expect(
+      await client.http('/oauth/register', { method: 'POST', headers: { 'content-type': JSON_TYPE }, body }),
+    ).toMatchObject({ status: 404 });
+  });
+});
