@@ -41,6 +41,9 @@ export const RegistrationAnswer = v.strictObject({
   ca_fingerprint: text("The pin of the hub's CA: base64url SHA-256 of its public key (SPKI)"),
 });
 
+/** The answer to a revocation: some libraries read its body all the same (RFC 7009, 2.2 has none). */
+export const RevocationAnswer = v.strictObject({});
+
 /** RFC 8414, 2. */
 export const MetadataAnswer = v.strictObject({
   issuer: url('The address that was asked'),

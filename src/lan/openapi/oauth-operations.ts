@@ -7,6 +7,7 @@ import {
   errorAnswer,
   MetadataAnswer,
   RegistrationAnswer,
+  RevocationAnswer,
   TokenAnswer,
 } from '../oauth/schemas-answers.ts';
 import type { Operation } from './operation.ts';
@@ -110,7 +111,7 @@ export const oauthOperations: readonly Operation[] = [
     security: 'client',
     form: RevocationForm,
     answers: {
-      200: { description: 'It is known', headers: noStore },
+      200: { description: 'It is known', body: RevocationAnswer, headers: noStore },
       400: wrong('invalid_request', 'unauthorized_client'),
       ...authenticated,
       429: tooMany('invalid_client'),

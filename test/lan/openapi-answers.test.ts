@@ -1,0 +1,248 @@
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { CredentialsAnswer, InviteAnswer } from '../../src/control/messages.ts';
+import { Failure } from '../../src/core/failure.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { openApiDocument } from '../../src/lan/openapi/document.ts';
+import { Description } from '../support/description.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { LanSide } from '../support/lan-side.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
+
+interface Described {
+  readonly paths: Readonly<
+    Record<string, Record<string, { responses?: Record<string, { content?: Record<string, { schema?: Shape }> }> }>>
+  >;
+}
+
+interface Shape {
+  readonly properties?: { readonly error?: { readonly enum?: readonly string[] } };
+}
+
+const DOCUMENT = openApiDocument({ http: 'http://hub', https: 'https://hub' }, '0');
+const description = new Description(DOCUMENT);
+/** The errors that were seen: `POST /oauth/token 400 invalid_grant`. */
+const errors = new Set<string>();
+
+const keys = generateKeyPairSync('ed25519');
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+let client: HubClient;
+let heater: CredentialsAnswer;
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator());
+  const toml = '[appliances.signer]\nclient_id = "signer"\njwks_file = "signer.jwks"\n';
+  hub = parts.use(await HubProcess.prepare({ emulator, toml, lan: 'mdns = false' }));
+  const jwks = JSON.stringify({ keys: [keys.publicKey.export({ format: 'jwk' })] });
+  writeFileSync(join(hub.directory, 'signer.jwks'), jwks, { mode: 0o600 });
+  await hub.launch();
+  client = parts.use(await HubClient.of(hub));
+  heater = await hub.addAppliance('heater', '--scope', 'Monitoring');
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await parts.disposeAsync();
+});
+
+/** Holds an answer to what is described for the operation, such as `post /oauth/token`. */
+async function held(operation: string, answer: Answer): Promise<Answer> {
+  const [method = '', path = ''] = operation.split(' ');
+  const { status, headers, text } = answer;
+  const seen = {
+    status,
+    text: async () => text,
+    headers: { get: (name: string) => String(headers[name] ?? ''), has: (name: string) => headers[name] !== undefined },
+  };
+  expect(await description.differences(path, method, seen)).toBe('');
+  if (status >= 400 && text.startsWith('{')) errors.add(`${operation} ${status} ${jsonOf(answer)['error']}`);
+  return answer;
+}
+
+async function post(
+  path: string,
+  form: Record<string, string> | string,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const body = typeof form === 'string' ? form : new URLSearchParams(form).toString();
+  return held(
+    `post ${path}`,
+    await client.https(path, { method: 'POST', headers: { 'content-type': FORM, ...headers }, body }),
+  );
+}
+
+async function get(path: string, port: 'http' | 'https' = 'https', described = path.split('?')[0]): Promise<Answer> {
+  return held(`get ${described}`, await client[port](path));
+}
+
+async function register(metadata: unknown, token?: string): Promise<Answer> {
+  const headers = {
+    'content-type': 'application/json',
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  };
+  const body = typeof metadata === 'string' ? metadata : JSON.stringify(metadata);
+  return held('post /oauth/register', await client.https('/oauth/register', { method: 'POST', headers, body }));
+}
+
+const own = () => ({ authorization: basic(heater) });
+const begin = () => post('/oauth/device_authorization', {}, own());
+const poll = (begun: Answer) =>
+  post('/oauth/token', {
+    grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
+    device_code: String(jsonOf(begun)['device_code']),
+    client_id: heater.client_id,
+    client_secret: heater.client_secret,
+  });
+const token = (form: Record<string, string> = {}) =>
+  post('/oauth/token', { grant_type: 'client_credentials', ...form }, own());
+
+/** Opens the link of a device flow and logs in, or refuses. @returns where the browser is sent */
+async function logIn(begun: Answer, deny = false): Promise<string> {
+  const opened = await post('/pair', { user_code: String(jsonOf(begun)['user_code']) });
+  const state = new URL(String(opened.headers['location'])).searchParams.get('state') ?? '';
+  const { location } = await emulator.login(deny ? { state, deny } : { state, user: 'demo' });
+  const { pathname, search } = new URL(location);
+  await get(pathname + search, 'http', '/callback/{nonce}');
+  return pathname;
+}
+
+/** @param age seconds since it was made */
+function assertion(age: number): Record<string, string> {
+  const iat = Math.floor(Date.now() / 1000) - age;
+  const aud = `https://127.0.0.1:${hub.httpsPort}`;
+  const claims = { iss: 'signer', sub: 'signer', aud, jti: crypto.randomUUID(), iat, exp: iat + 60 };
+  const [head, payload] = [{ alg: 'EdDSA' }, claims].map((part) =>
+    Buffer.from(JSON.stringify(part)).toString('base64url'),
+  );
+  const signature = sign(null, Buffer.from(`${head}.${payload}`), keys.privateKey).toString('base64url');
+  return {
+    client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+    client_assertion: `${head}.${payload}.${signature}`,
+  };
+}
+
+const ENDPOINTS = ['/oauth/token', '/oauth/device_authorization', '/oauth/revoke'];
+
+test('every answer that is described was really given, by every operation, with every error, and is as described', async () => {
+  for (const path of ['/', '/ca.pem']) for (const port of ['http', 'https'] as const) await get(path, port);
+  await get('/.well-known/oauth-authorization-server');
+  await get('/openapi.json');
+
+  await token();
+  await token({ grant_type: 'password' });
+  for (const path of ENDPOINTS) {
+    await post(path, 'scope=a&scope=b', own());
+    await post(path, `scope=${'x'.repeat(17_000)}`, own());
+    await post(path, {}, { authorization: 'Basic eDp5' });
+    await post(path, { ...assertion(55), token: 'x', grant_type: 'client_credentials' });
+  }
+
+  await hub.cli('registration', 'open', '--for', '1m');
+  const waiting = jsonOf(await register({ client_name: 'Waiting' }));
+  await hub.cli('registration', 'close');
+  const { client_id, client_secret } = waiting as { client_id: string; client_secret: string };
+  rememberSecrets([client_secret]);
+  for (const path of ENDPOINTS) await post(path, { client_id, client_secret, grant_type: 'client_credentials' });
+  for (const jwks of [undefined, { keys: [keys.publicKey.export({ format: 'jwk' })] }]) {
+    const { token: invited } = await hub.json<InviteAnswer>('invite');
+    rememberSecrets([invited]);
+    const answer = await register(
+      { client_name: 'Invited', software_id: 'x', scope: 'A', ...(jwks && { jwks }) },
+      invited,
+    );
+    const secret = jsonOf(answer)['client_secret'];
+    if (typeof secret === 'string') rememberSecrets([secret]);
+  }
+  await register({});
+  await register('{');
+  await register({ jwks: { keys: [{ kty: 'oct', k: 'AA' }] } });
+  await register(JSON.stringify({ client_name: 'x'.repeat(17_000) }));
+  await register({}, 'wrong');
+
+  const replaced = await begin();
+  const refused = await begin();
+  await poll(replaced);
+  await poll(refused);
+  await poll(refused);
+  await logIn(refused, true);
+  await poll(refused);
+  const begun = await begin();
+  await post('/oauth/device_authorization', { scope: 'Other' }, own());
+  const code = String(jsonOf(begun)['user_code']);
+  await get('/pair');
+  await get(`/pair?user_code=${code}`);
+  await get('/pair?user_code=a&user_code=b');
+  await post('/pair', `user_code=${code}&user_code=b`);
+  await post('/pair', { user_code: code }, { 'content-type': 'application/json' });
+  await post('/pair', { user_code: code }, { origin: 'https://evil.example' });
+  const callback = await logIn(begun);
+  const paired = jsonOf(await poll(begun));
+  rememberSecrets([String(paired['refresh_token'])]);
+  await get(`${callback}?code=a&code=b`, 'http', '/callback/{nonce}');
+  await get('/callback/unknown?code=a', 'http', '/callback/{nonce}');
+
+  await token({ scope: 'Other' });
+  await token();
+  await post('/oauth/token', { grant_type: 'refresh_token', refresh_token: String(paired['refresh_token']) }, own());
+  emulator.addFault({ kind: 'status', endpoint: 'token', status: 503, times: null, headers: { 'retry-after': '60' } });
+  await post('/oauth/revoke', { token: String(paired['access_token']) }, own());
+  await token();
+  await emulator.clearFaults();
+
+  emulator.addFault({ kind: 'status', endpoint: 'config', status: 503, times: null });
+  await post('/pair', { user_code: String(jsonOf(await begin())['user_code']) });
+  await emulator.clearFaults();
+
+  // Whatever is too much comes last: what follows it from this address is too much as well.
+  await untilTooMany(begin);
+  await untilTooMany(() => register({}));
+  for (const path of ENDPOINTS) await untilTooMany(() => post(path, { client_id: 'x', client_secret: 'y' }));
+  await post('/pair', { user_code: 'BCDF-GHJK' });
+  await untilTooMany(() => get('/pair?user_code=BCDF-GHJK'));
+  await untilTooMany(() => post('/pair', { user_code: 'BCDF-GHJK' }));
+  await noAppliances();
+
+  expect(description.unseen()).toEqual([]);
+  expect(describedErrors().filter((error) => !errors.has(error))).toEqual([]);
+}, 60_000);
+
+async function untilTooMany(ask: () => Promise<Answer>): Promise<void> {
+  for (let tries = 0; tries < 30; tries++) if ((await ask()).status === 429) return;
+}
+
+/** The home network's side of a hub that can't write its store. */
+async function noAppliances(): Promise<void> {
+  await using lan = await LanSide.start();
+  const dispatcher = new Agent({ connect: { ca: lan.ca } });
+  await using _ = { [Symbol.asyncDispose]: () => dispatcher.destroy() };
+  const register = async () => {
+    throw new Failure('store_unwritable', 'planted');
+  };
+  Object.assign(lan.home.service, { isInvite: () => true, register });
+  const { statusCode, headers, body } = await request(`https://127.0.0.1:${lan.server.httpsPort}/oauth/register`, {
+    method: 'POST',
+    dispatcher,
+    headers: { 'content-type': 'application/json', authorization: 'Bearer x' },
+    body: '{}',
+  });
+  await held('post /oauth/register', { status: statusCode, headers, text: await body.text() });
+}
+
+/** As they are noted in `errors`. */
+function describedErrors(): string[] {
+  return Object.entries((DOCUMENT as unknown as Described).paths).flatMap(([path, item]) =>
+    Object.entries(item).flatMap(([method, { responses = {} }]) =>
+      Object.entries(responses).flatMap(([status, { content = {} }]) =>
+        (content['application/json']?.schema?.properties?.error?.enum ?? []).map(
+          (error) => `${method} ${path} ${status} ${error}`,
+        ),
+      ),
+    ),
+  );
+}
