@@ -27,6 +27,8 @@ export interface LeafContext {
   readonly own: { readonly files: CertificateFiles; readonly leaf: ShownLeaf } | null;
 }
 
+const NO_FAULT = { what: '', told: false };
+
 type Server = Pick<LanServer, 'renewLeaf' | 'rotateTicketKeys'>;
 
 /** How often it is looked whether the user's own certificate was renewed, in ms. */
@@ -45,7 +47,7 @@ export class HubLeaf {
   #shown: ShownLeaf;
   #server: Server | null = null;
   /** What was wrong with the user's files when they were read last. */
-  #fault = '';
+  #fault = NO_FAULT;
   /** When the log was told that the user's certificate ends, on the boot clock. */
   #warned = Number.NEGATIVE_INFINITY;
 
@@ -107,7 +109,7 @@ export class HubLeaf {
     const { log } = this.#context.surroundings;
     try {
       const found = await readOwnCertificate(files);
-      this.#fault = '';
+      this.#fault = NO_FAULT;
       if (isDeepStrictEqual(found, this.#shown)) return;
       const before = this.#shown.anchor.fingerprint;
       this.#show(found);
@@ -119,9 +121,12 @@ export class HubLeaf {
       this.#context.onAnchor();
     } catch (error) {
       const fault = messageOf(error);
-      // Once for each: the files are read every minute.
-      if (fault !== this.#fault) log.warn('certificate on disk is no good, the old one stays', { error: fault });
-      this.#fault = fault;
+      // At the second look, and once: whoever renews the files may be between one and the other.
+      if (fault !== this.#fault.what) this.#fault = { what: fault, told: false };
+      else if (!this.#fault.told) {
+        this.#fault = { what: fault, told: true };
+        log.warn('certificate on disk is no good, the old one stays', { error: fault });
+      }
     }
   }
 

@@ -1,36 +1,101 @@
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:tls';
 import { expect, test } from 'vitest';
+import { PortalClock } from '../../src/broker/portal-clock.ts';
 import { Scheduler } from '../../src/broker/scheduler.ts';
-import type { ConfirmedTime } from '../../src/core/clock.ts';
+import { startEmulator } from '../../src/emulator/index.ts';
 import { watchLeafAge } from '../../src/hub/leaf-age.ts';
+import { createLog } from '../../src/system/log.ts';
 import { FakeTime } from '../support/fake-time.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
 
 const DAY = 86_400_000;
 const YEAR = 365 * DAY;
 
-test('a leaf is issued anew in its last year, by the true time and not by the clock of the hub', async () => {
+test('a leaf is short of time in its last year, by the true time and not by the clock of the hub', async () => {
   const time = new FakeTime();
-  let confirmed: ConfirmedTime | null = null;
+  const portalClock = new PortalClock({ clock: time, log: createLog('silent') });
   let notAfter = time.wall + 2 * YEAR;
-  let renewals = 0;
+  const heard: number[] = [];
   watchLeafAge({
     scheduler: new Scheduler({ clock: time, timers: time }),
     clock: time,
-    confirmed: () => confirmed,
+    portalClock,
+    least: YEAR,
     notAfter: () => notAfter,
-    async renew() {
-      renewals += 1;
+    onShort(left) {
+      heard.push(left);
       notAfter += 10 * YEAR;
     },
   });
   time.wall += 50 * YEAR;
   await time.pass(DAY);
-  expect(renewals).toBe(0);
+  expect(heard).toEqual([]);
 
-  confirmed = { wall: notAfter - YEAR - DAY, at: time.now() };
+  portalClock.learn(notAfter - YEAR - DAY);
   await time.pass(DAY - 1);
-  expect(renewals).toBe(0);
-  await time.pass(2 * 3_600_000);
-  expect(renewals).toBe(1);
+  expect(heard).toEqual([]);
+  await time.pass(120_000);
+  expect(heard).toHaveLength(1);
   await time.pass(30 * DAY);
-  expect(renewals).toBe(1);
+  expect(heard).toHaveLength(1);
 });
+
+test('a leaf that has expired is seen as soon as the clock is confirmed', () => {
+  const time = new FakeTime();
+  const portalClock = new PortalClock({ clock: time, log: createLog('silent') });
+  const heard: number[] = [];
+  watchLeafAge({
+    scheduler: new Scheduler({ clock: time, timers: time }),
+    clock: time,
+    portalClock,
+    least: YEAR,
+    notAfter: () => time.wall + YEAR,
+    onShort: (left) => void heard.push(left),
+  });
+  portalClock.learn(time.wall + 3 * YEAR);
+  expect(heard).toEqual([-2 * YEAR]);
+});
+
+test('a hub whose clock was years behind renews its leaf when the portal tells the time, and drops nobody', {
+  timeout: 120_000,
+}, async () => {
+  await using emulator = await startEmulator();
+  // Nobody else shall tell it the time: no timedatectl is found there.
+  await using hub = await HubProcess.start({ emulator, env: { PATH: '/nonexistent' } });
+  const ca = (await hub.cli('ca')).stdout;
+  await hub.addAppliance('fan');
+  const standing = await open(hub, ca);
+  const before = standing.leaf;
+  expect(await standing.ask()).toBe(200);
+
+  emulator.advance((12 * YEAR) / 1000);
+  await hub.pair('fan', emulator);
+  const renewed = await eventually(async () => {
+    const { leaf, hangUp } = await open(hub, ca);
+    hangUp();
+    return leaf.serialNumber !== before.serialNumber && leaf;
+  }, 75);
+  expect(before.validToDate.getTime()).toBeLessThan(Date.now() + 12 * YEAR);
+  expect(renewed.validToDate.getTime()).toBeGreaterThan(Date.now() + 20 * YEAR);
+  expect(await standing.ask()).toBe(200);
+  standing.hangUp();
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+});
+
+/** A connection that stays, as long as it may. */
+async function open(hub: HubProcess, ca: string) {
+  const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, ca });
+  await once(socket, 'secureConnect');
+  return {
+    leaf: new X509Certificate(socket.getPeerCertificate().raw),
+    async ask(): Promise<number> {
+      socket.write('HEAD /.well-known/oauth-authorization-server HTTP/1.1\r\nhost: localhost\r\n\r\n');
+      const [answer] = (await once(socket, 'data')) as [Buffer];
+      return Number(/^HTTP\/1.1 (\d{3}) /.exec(answer.toString())?.[1]);
+    },
+    hangUp: () => void socket.destroy(),
+  };
+}

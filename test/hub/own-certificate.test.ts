@@ -1,0 +1,290 @@
+import { execFileSync } from 'node:child_process';
+import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { PortalClock } from '../../src/broker/portal-clock.ts';
+import { Scheduler } from '../../src/broker/scheduler.ts';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { loadConfiguration } from '../../src/hub/configuration.ts';
+import { HubLeaf } from '../../src/hub/leaf.ts';
+import { readOwnCertificate } from '../../src/hub/own-certificate.ts';
+import { type Authority, createAuthority, issueLeaf, type Leaf, pin } from '../../src/system/certificates.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { FakeTime } from '../support/fake-time.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { LanSide } from '../support/lan-side.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+const NAMES = ['hub.home.example', '*.hub.home.example'];
+const DAY = 86_400_000;
+const NOW = Date.UTC(2027, 4, 6);
+
+const folder = stateFolder();
+let authority: Authority;
+let leaf: Leaf;
+let other: Leaf;
+
+beforeAll(async () => {
+  authority = await createAuthority('Home CA of');
+  leaf = await issueLeaf(authority, { names: NAMES, addresses: ['127.0.0.1'], now: NOW });
+  other = await issueLeaf(authority, { names: NAMES, addresses: ['127.0.0.1'], now: NOW + DAY });
+});
+
+beforeEach(() => write(leaf.certificate, leaf.key));
+
+afterAll(() => folder[Symbol.dispose]());
+
+function write(certificate: string, key: string, mode = 0o600): void {
+  writeFileSync(join(folder.path, 'hub.pem'), certificate);
+  writeFileSync(join(folder.path, 'hub.key'), key);
+  chmodSync(join(folder.path, 'hub.key'), mode);
+}
+
+function files(credentials?: string) {
+  return { certificate: 'hub.pem', key: 'hub.key', directory: folder.path, credentials };
+}
+
+/** The first certificate of a PEM text. */
+function first(pem: string): string {
+  return `${pem.split('-----END CERTIFICATE-----')[0]}-----END CERTIFICATE-----\n`;
+}
+
+describe('a mistake is told in one line at the start, by the key that it is in', () => {
+  const TOML = 'lan.certificate_file = "hub.pem"\nlan.key_file = "hub.key"\n';
+  const config = join(folder.path, 'latchkey.toml');
+
+  async function complaint(toml = TOML): Promise<string> {
+    writeFileSync(config, toml);
+    const failure = await loadConfiguration(config, { HOME: folder.path }).then(
+      () => null,
+      (error: unknown) => error,
+    );
+    expect(failure).toMatchObject({ name: 'Failure', code: 'config_invalid' });
+    const { message } = failure as Error;
+    expect(message).not.toContain('\n');
+    expect(message).not.toContain('BEGIN');
+    return message;
+  }
+
+  it('a good pair is none', async () => {
+    writeFileSync(config, TOML);
+    const { lan } = await loadConfiguration(config, { HOME: folder.path });
+    expect(lan.certificate?.leaf.anchor.fingerprint).toBe(pin(authority.certificate));
+    writeFileSync(config, '');
+    expect((await loadConfiguration(config, { HOME: folder.path })).lan.certificate).toBeNull();
+  });
+
+  it.for<[toml: string, key: string, says: string]>([
+    ['lan.certificate_file = "hub.pem"\n', 'lan.key_file', 'is missing, and is needed beside lan.certificate_file'],
+    ['lan.key_file = "hub.key"\n', 'lan.certificate_file', 'is missing, and is needed beside lan.key_file'],
+    [TOML.replace('hub.pem', 'nowhere.pem'), 'lan.certificate_file', 'nowhere.pem'],
+    [TOML.replace('hub.key', 'nowhere.key'), 'lan.key_file', 'names a file that is not there'],
+    [TOML.replace('hub.pem', 'hub.key'), 'lan.certificate_file', 'holds no PEM certificate'],
+    [TOML.replace('hub.key', 'latchkey.toml'), 'lan.key_file', 'is open to other users'],
+    ['lan.certificate_file = 7\n', 'lan.certificate_file', 'found 7; allowed is a path'],
+  ])('%j', async ([toml, key, says]) => {
+    chmodSync(config, 0o644);
+    const line = await complaint(toml);
+    expect(line).toContain(`: ${key}: `);
+    expect(line).toContain(says);
+  });
+
+  it.for<[what: string, prepare: () => void, key: string, says: string]>([
+    ['a key that others can read', () => chmodSync(join(folder.path, 'hub.key'), 0o640), 'key_file', 'mode 0640'],
+    ['another leaf’s key', () => write(leaf.certificate, other.key), 'key_file', 'the certificate is not for'],
+    ['no key', () => write(leaf.certificate, 'nothing'), 'key_file', 'no private key that can be read'],
+    [
+      'an encrypted key',
+      () => write(leaf.certificate, encryptedKey()),
+      'key_file',
+      'allowed is one as PEM, not encrypted',
+    ],
+    [
+      'the CA first',
+      () => write(authority.certificate + first(leaf.certificate), leaf.key),
+      'certificate_file',
+      'certificate 2 did not issue the one before it; allowed is the certificate of the hub first',
+    ],
+    [
+      'a chain with a gap',
+      () => write(leaf.certificate + first(other.certificate), leaf.key),
+      'certificate_file',
+      'certificate 3 did not issue the one before it',
+    ],
+    [
+      'a damaged certificate',
+      () => write(leaf.certificate.replace(/MII/, 'MIX'), leaf.key),
+      'certificate_file',
+      'damaged',
+    ],
+    ['a key that is too short', () => weak(), 'certificate_file', 'is not fit for TLS'],
+  ])('%s', async ([, prepare, key, says]) => {
+    prepare();
+    const line = await complaint();
+    expect(line).toContain(`: lan.${key}: `);
+    expect(line).toContain(says);
+  });
+
+  function encryptedKey(): string {
+    return generateKeyPairSync('ec', {
+      namedCurve: 'P-256',
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'secret' },
+    }).privateKey;
+  }
+
+  function weak(): void {
+    const out = ['-keyout', join(folder.path, 'hub.key'), '-out', join(folder.path, 'hub.pem')];
+    const request = ['req', '-x509', '-newkey', 'rsa:1024', '-nodes', '-subj', '/CN=hub', '-days', '9', ...out];
+    execFileSync('/usr/bin/openssl', request, { stdio: 'ignore' });
+    chmodSync(join(folder.path, 'hub.key'), 0o600);
+  }
+});
+
+describe('the pair that is read', () => {
+  it('gives the names of the leaf, and the last certificate as the one to pin', async () => {
+    const own = await readOwnCertificate(files());
+    expect(own.names).toEqual(NAMES);
+    expect(own.notAfter).toBe(leaf.notAfter);
+    expect(own.anchor.fingerprint).toBe(pin(authority.certificate));
+    expect(new X509Certificate(own.anchor.certificate).ca).toBe(true);
+    write(first(leaf.certificate), leaf.key);
+    expect((await readOwnCertificate(files())).anchor.fingerprint).toBe(pin(leaf.certificate));
+  });
+
+  it('may have words between its certificates, and its key in a systemd credential', async () => {
+    const credentials = join(folder.path, 'credentials');
+    mkdirSync(credentials, { recursive: true });
+    writeFileSync(join(credentials, 'hub.key'), leaf.key, { mode: 0o440 });
+    write(`subject=hub\r\n${leaf.certificate.replaceAll('\n', '\r\n')}`, 'not this one');
+    expect((await readOwnCertificate(files(credentials))).pem.key).toBe(leaf.key);
+  });
+});
+
+describe('a hub with the user’s own certificate', () => {
+  it('shows it, goes by its names, and has its last one pinned everywhere', async () => {
+    await using emulator = await startEmulator();
+    const lan = `certificate_file = "${folder.path}/hub.pem"\nkey_file = "${folder.path}/hub.key"`;
+    await using hub = await HubProcess.start({ emulator, lan });
+    const ca = (await hub.cli('ca')).stdout;
+    const fingerprint = pin(authority.certificate);
+    expect(pin(ca)).toBe(fingerprint);
+    expect((await hub.cli('ca', '--fingerprint')).stdout.trim()).toBe(fingerprint);
+    expect((await hub.status()).hub.ca_fingerprint).toBe(fingerprint);
+    expect((await hub.addAppliance('fan')).ca_fingerprint).toBe(fingerprint);
+
+    const get = async (servername: string, host: string) => {
+      const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, ca, servername });
+      await once(socket, 'secureConnect');
+      socket.write(`GET /ca.pem HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
+      let text = '';
+      for await (const piece of socket) text += String(piece);
+      return { text, serial: socket };
+    };
+    for (const name of ['hub.home.example', 'x.hub.home.example', 'X.Hub.Home.Example.']) {
+      const { text } = await get(name.replace(/\.$/, ''), name);
+      expect(text).toMatch(/^HTTP\/1.1 200 /);
+      expect(pin(text.slice(text.indexOf('-----BEGIN')))).toBe(fingerprint);
+    }
+    const { id } = (await hub.status()).hub;
+    expect((await get('hub.home.example', `${id}.local`)).text).toMatch(/^HTTP\/1.1 200 /);
+    for (const name of ['home.example', 'x.y.hub.home.example', 'evil.example'])
+      expect((await get('hub.home.example', name)).text, name).toMatch(/^HTTP\/1.1 421 /);
+  });
+});
+
+describe('a certificate that is renewed on disk', () => {
+  async function running() {
+    const parts = new AsyncDisposableStack();
+    const side = parts.use(await LanSide.start());
+    const time = new FakeTime();
+    const { log, events } = side.home;
+    const surroundings = { clock: time, timers: time, random: systemRandom, log };
+    const scheduler = parts.use(new Scheduler(surroundings));
+    const portalClock = new PortalClock(surroundings);
+    let anchors = 0;
+    const hubLeaf = await HubLeaf.open({
+      surroundings,
+      scheduler,
+      portalClock,
+      identity: { id: 'latchkey-1', authority, fingerprint: pin(authority.certificate) },
+      names: ['latchkey-1.local'],
+      addresses: () => ['127.0.0.1'],
+      onAnchor: () => void anchors++,
+      own: { files: files(), leaf: await readOwnCertificate(files()) },
+    });
+    side.server.renewLeaf(hubLeaf.shown.pem);
+    hubLeaf.serve(side.server);
+    return {
+      time,
+      portalClock,
+      hubLeaf,
+      events: () => events.map(({ event }) => event).filter((event) => event.startsWith('certificate')),
+      anchors: () => anchors,
+      /** The serial number that a device sees. */
+      async seen() {
+        const socket = connect({ host: '127.0.0.1', port: side.server.httpsPort, rejectUnauthorized: false });
+        await once(socket, 'secureConnect');
+        const { raw } = socket.getPeerCertificate();
+        socket.destroy();
+        return new X509Certificate(raw).serialNumber;
+      },
+      [Symbol.asyncDispose]: () => parts.disposeAsync(),
+    };
+  }
+
+  const serialOf = (pem: string) => new X509Certificate(pem).serialNumber;
+
+  it('is taken over within a minute, without a restart', async () => {
+    await using hub = await running();
+    expect(await hub.seen()).toBe(serialOf(leaf.certificate));
+    await hub.time.pass(120_000);
+    expect(hub.events()).toEqual([]);
+    write(other.certificate, other.key);
+    await hub.time.pass(61_000);
+    await expect.poll(() => hub.events()).toEqual(['certificate renewed']);
+    expect(await hub.seen()).toBe(serialOf(other.certificate));
+    expect(hub.anchors()).toBe(0);
+  });
+
+  it('is refused where it is no good: the old one stays, and the log is told once', async () => {
+    await using hub = await running();
+    write(other.certificate, leaf.key);
+    await hub.time.pass(121_000);
+    await expect.poll(() => hub.events()).toEqual(['certificate on disk is no good, the old one stays']);
+    for (let minute = 0; minute < 5; minute++) await hub.time.pass(60_000);
+    expect(await hub.seen()).toBe(serialOf(leaf.certificate));
+    write(other.certificate, other.key);
+    await hub.time.pass(61_000);
+    await expect.poll(() => hub.events()).toHaveLength(2);
+    expect(await hub.seen()).toBe(serialOf(other.certificate));
+  });
+
+  it('brings another pin where its last certificate is another one: that is warned of', async () => {
+    await using hub = await running();
+    const elsewhere = await createAuthority();
+    const moved = await issueLeaf(elsewhere, { names: NAMES, addresses: [], now: NOW });
+    write(moved.certificate, moved.key);
+    await hub.time.pass(61_000);
+    await expect.poll(() => hub.anchors()).toBe(1);
+    expect(hub.hubLeaf.shown.anchor.fingerprint).toBe(pin(elsewhere.certificate));
+    expect(hub.events()).toContain('certificate has another anchor: appliances must pin it');
+  });
+
+  it('is missed in its last two weeks, once a day, by the true time', async () => {
+    await using hub = await running();
+    await hub.time.pass(3 * 60_000);
+    expect(hub.events()).toEqual([]);
+    hub.portalClock.learn(leaf.notAfter - 13 * DAY);
+    expect(hub.events()).toEqual(['certificate ends soon']);
+    hub.time.skip(DAY + 60_000);
+    expect(hub.events()).toEqual(['certificate ends soon', 'certificate ends soon']);
+    hub.portalClock.learn(leaf.notAfter + DAY);
+    hub.time.skip(DAY + 60_000);
+    expect(hub.events()[2]).toBe('certificate has expired');
+    expect(await hub.seen()).toBe(serialOf(leaf.certificate));
+  });
+});
