@@ -57,6 +57,7 @@ describe('serve does not start, and says why in one line', () => {
       'portals.home.client_secret',
       'allowed are',
     ],
+    ['an appliance without a secret', { toml: '[appliances.wallbox]' }, 'appliances.wallbox: has neither secret_file'],
     ['no TOML', { toml: 'this is no TOML' }, 'latchkey.toml, line'],
   ])('%s', async ([, options, ...says]) => {
     await using hub = await withPortal(options);

@@ -1,11 +1,14 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Configuration, controlSockets, loadConfiguration, requirePortal } from '../../src/hub/configuration.ts';
+import { sha256 } from '../../src/system/compare.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const SECRET = 'portal-secret-0815';
+const WALLBOX_SECRET = 'wallbox-secret-4711';
 const CLIENT_ID = '0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90';
 
 const folder = stateFolder();
@@ -14,6 +17,11 @@ afterAll(() => folder[Symbol.dispose]());
 
 beforeEach(() => {
   write('portal.secret', SECRET);
+  write('wallbox.secret', `${WALLBOX_SECRET}\n`);
+  write('short.secret', 'x'.repeat(15));
+  write('odd.secret', 'sixteen-letters-ü');
+  write('open.secret', WALLBOX_SECRET, 0o644);
+  write('private.json', JSON.stringify({ keys: [{ kty: 'EC', crv: 'P-256', x: 'x', y: 'y', d: 'd' }] }));
 });
 
 function write(name: string, content: string, mode = 0o600): void {
@@ -32,6 +40,13 @@ function portal(changes: Record<string, string | null> = {}): string {
   };
   const lines = Object.entries(keys).filter(([, value]) => value !== null);
   return ['[portals.home]', ...lines.map(([key, value]) => `${key} = ${value}`), ''].join('\n');
+}
+
+/** A configuration with an `[appliances.wallbox]` of these keys in place of the good ones; null leaves a key out. */
+function appliance(changes: Record<string, string | null> = {}, portals = portal()): string {
+  const keys = { scope: '"Monitoring"', portal: '"home"', secret_file: '"wallbox.secret"', ...changes };
+  const lines = Object.entries(keys).filter(([, value]) => value !== null);
+  return [portals, '[appliances.wallbox]', ...lines.map(([key, value]) => `${key} = ${value}`), ''].join('\n');
 }
 
 function load(toml: string, env: NodeJS.ProcessEnv = {}): Promise<Configuration> {
@@ -54,8 +69,9 @@ async function complaint(toml: string, env: NodeJS.ProcessEnv = {}): Promise<str
 describe('a mistake is named by its key, with what was found and what is allowed', () => {
   it.for<[toml: string, key: string, ...says: string[]]>([
     ['hub.nmae = "x"', 'hub.nmae', 'no key that Latchkey knows', 'name, state_dir, control_socket'],
-    ['[lann]', 'lann', 'hub, lan, portals, pairing'],
-    ['colour = "red"', 'colour', 'hub, lan, portals, pairing'],
+    ['[lann]', 'lann', 'hub, lan, portals, pairing, appliances'],
+    ['colour = "red"', 'colour', 'hub, lan, portals, pairing, appliances'],
+    ['pairing.lifetime = "2d"', 'pairing.lifetime', 'found "2d"', 'from "1m" to "24h"'],
     ['pairing.on_end = true', 'pairing.on_end', 'lifetime, poll_interval, on_start'],
     [portal({ scope: '"A"' }), 'portals.home.scope', 'base_url, frontend_url, client_id, client_secret_file'],
     ['hub = "Cellar"', 'hub', 'found a string', 'a table'],
@@ -106,6 +122,44 @@ describe('a mistake is named by its key, with what was found and what is allowed
     ['pairing.poll_interval = "1s"', 'pairing.poll_interval', 'found "1s"', 'from "5s" to "10s"'],
     ['pairing.poll_interval = "-5s"', 'pairing.poll_interval', 'found "-5s"', 'from "5s" to "10s"'],
     ['pairing.on_start = 1', 'pairing.on_start', 'found 1', 'true or false'],
+    ['appliances = "wallbox"', 'appliances', 'found a string', 'a table'],
+    ['[[appliances.wallbox]]', 'appliances.wallbox', 'found a list', 'a table'],
+    ['appliances.wallbox = "x"', 'appliances.wallbox', 'found a string', 'a table'],
+    ['[appliances."Wall Box"]\nsecret_file = "x"', 'appliances', '"Wall Box" can\'t be an appliance\'s name'],
+    ['[appliances."a\\nb"]\nsecret_file = "x"', 'appliances', '"a\\nb" can\'t be an appliance\'s name'],
+    [
+      appliance({ name: '"x"' }),
+      'appliances.wallbox.name',
+      'no key',
+      'scope, portal, client_id, secret_file, jwks_file',
+    ],
+    [appliance({ scope: '["A"]' }), 'appliances.wallbox.scope', 'found ["A"]', 'such as "Monitoring RemoteControl"'],
+    [appliance({ scope: '"Überwachung"' }), 'appliances.wallbox.scope', 'the scope "Überwachung" has a character'],
+    [appliance({ portal: '"away"' }), 'appliances.wallbox.portal', 'found "away"', 'allowed is home'],
+    [appliance({ portal: '7' }), 'appliances.wallbox.portal', 'found 7', '[portals.NAME]'],
+    [appliance({}, ''), 'appliances.wallbox.portal', 'found "home"', 'there is no table [portals.NAME]'],
+    [appliance({ client_id: '"wall box"' }), 'appliances.wallbox.client_id', '"wall box" can\'t be a client_id'],
+    [appliance({ client_id: '7' }), 'appliances.wallbox.client_id', 'found 7', '1 to 100 of'],
+    [
+      `${appliance()}[appliances.heater]\nclient_id = "wallbox"\nsecret_file = "wallbox.secret"`,
+      'appliances.heater.client_id',
+      'found "wallbox"',
+      'the client_id of wallbox too',
+    ],
+    [appliance({ secret_file: null }), 'appliances.wallbox', 'neither secret_file nor jwks_file'],
+    [appliance({ jwks_file: '"keys.json"' }), 'appliances.wallbox', 'both secret_file and jwks_file'],
+    [appliance({ secret_file: '"gone"' }), 'appliances.wallbox.secret_file', 'names a file that is not there'],
+    [appliance({ secret_file: '"short.secret"' }), 'appliances.wallbox.secret_file', '15 characters', '16 or more'],
+    [appliance({ secret_file: '"odd.secret"' }), 'appliances.wallbox.secret_file', 'a character that is not of ASCII'],
+    [appliance({ secret_file: '"open.secret"' }), 'appliances.wallbox.secret_file', 'open to other users (mode 0644)'],
+    [appliance({ secret_file: null, jwks_file: '"gone.json"' }), 'appliances.wallbox.jwks_file', "can't be read"],
+    [appliance({ secret_file: null, jwks_file: '"."' }), 'appliances.wallbox.jwks_file', "can't be read"],
+    [
+      appliance({ secret_file: null, jwks_file: '"private.json"' }),
+      'appliances.wallbox.jwks_file',
+      `${folder.path}/private.json key 1 holds the private key`,
+    ],
+    [appliance({ secret_file: null, jwks_file: '"wallbox.secret"' }), 'appliances.wallbox.jwks_file', 'no JWK Set'],
   ])('%j', async ([toml, key, ...says]) => {
     const line = await complaint(toml);
     expect(line.startsWith(`${file}: ${key}: `), line).toBe(true);
@@ -193,6 +247,9 @@ describe('the secret of a portal', () => {
     ['at the top', `client_secret = "${SECRET}"`],
     ['in the address', portal({ base_url: `"https://user:${SECRET}@api.portal.example"` })],
     ['in the address, with a slash', portal({ base_url: `"https://user:${SECRET}/x@api.portal.example"` })],
+    ['for an appliance, inline', `${portal()}[appliances.wallbox]\nsecret = "${SECRET}"`],
+    ['for an appliance, in place of its file', appliance({ secret_file: `"${SECRET}"` })],
+    ['for an appliance, in place of its table', `[appliances]\nwallbox = "${SECRET}"`],
     ['in the environment', portal(), { LATCHKEY_PORTALS_HOME_CLIENT_SECRET: SECRET }],
     ['in the environment, without a portal', portal(), { LATCHKEY_PORTALS_CLIENT_SECRET: SECRET }],
   ])('put in the wrong place is not said back: %s', async ([, toml, env]) => {
@@ -210,12 +267,16 @@ describe('the environment', () => {
       LATCHKEY_PAIRING_ON_START: 'true',
       LATCHKEY_PAIRING_POLL_INTERVAL: '7s',
       LATCHKEY_PORTALS_HOME_BASE_URL: 'https://other.portal.example',
+      LATCHKEY_APPLIANCES_HEAT_PUMP_SCOPE: 'Monitoring',
+      LATCHKEY_APPLIANCES_HEAT_PUMP_CLIENT_ID: 'heat_pump',
+      LATCHKEY_APPLIANCES_HEAT_PUMP_SECRET_FILE: 'wallbox.secret',
       LATCHKEY_TEST_LOGS: 'not a key of the configuration',
     });
     expect(configuration).toMatchObject({
       name: 'true',
       lan: { httpPort: 1, httpsPort: 9443, mdns: false, address: '10', listen: ['127.0.0.1', '::1'] },
       pairing: { onStart: true, pollInterval: 7000 },
+      appliances: [{ name: 'heat-pump', scope: 'Monitoring', clientId: 'heat_pump', portal: null }],
       portals: [{ name: 'home', baseUrl: 'https://other.portal.example', frontendUrl: 'https://portal.example' }],
     });
   });
@@ -239,6 +300,8 @@ describe('the environment', () => {
     ['LATCHKEY_PAIRING_LIFETIME', 'long', 'pairing.lifetime', 'found "long"'],
     ['LATCHKEY_PORTALS_HOME_CLIENT_ID', 'x', 'portals.home.client_id', 'found "x"; allowed is a UUID'],
     ['LATCHKEY_PORTALS_HOME_CLIENT_SECRET_FILE', 'gone', 'portals.home.client_secret_file', 'is not there'],
+    ['LATCHKEY_APPLIANCES_WALLBOX_SCOPE', 'ä', 'appliances.wallbox.scope', 'the scope "ä"'],
+    ['LATCHKEY_APPLIANCES_WALLBOX_COLOUR', 'x', 'appliances.wallbox-colour', 'found a string; allowed is a table'],
   ])('is named where it is wrong: %s=%s', async ([variable, value, key, says]) => {
     const line = await complaint(portal(), { [variable]: value });
     expect(line.startsWith(`${variable}: ${key}: `), line).toBe(true);
@@ -253,8 +316,16 @@ describe('what is left out', () => {
       name: hostname(),
       stateDirectory: expect.stringMatching(/\/\.local\/state\/latchkey$/),
       controlSocket: expect.stringMatching(/\/\.local\/state\/latchkey\/control\.sock$/),
-      lan: { httpPort: 8480, httpsPort: 8443, address: 'auto', listen: ['0.0.0.0', '::'], mdns: true },
+      lan: {
+        httpPort: 8480,
+        httpsPort: 8443,
+        address: 'auto',
+        listen: ['0.0.0.0', '::'],
+        mdns: true,
+        certificate: null,
+      },
       portals: [],
+      appliances: [],
       pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
       credentials: undefined,
     });
@@ -281,6 +352,40 @@ describe('what is left out', () => {
     const configuration = await load(portal());
     expect(requirePortal(configuration)).toBe(configuration);
   });
+});
+
+describe('a declared appliance', () => {
+  it('has its name for a client_id, the default portal and no scope, where nothing else is said', async () => {
+    const { appliances } = await load(`${portal()}[appliances.wallbox]\nsecret_file = "wallbox.secret"`);
+    const credentials = { kind: 'secret', hash: sha256(WALLBOX_SECRET) };
+    expect(appliances).toEqual([{ name: 'wallbox', clientId: 'wallbox', scope: null, portal: null, credentials }]);
+  });
+
+  it('may have all that can be said, and its secret from systemd', async () => {
+    mkdirSync(join(folder.path, 'credentials'), { recursive: true });
+    write('credentials/wallbox', `${WALLBOX_SECRET}\n`, 0o444);
+    const env = { CREDENTIALS_DIRECTORY: join(folder.path, 'credentials') };
+    const toml = appliance({ scope: '" B  A "', client_id: '"Box.1"', secret_file: '"wallbox"' });
+    const credentials = { kind: 'secret', hash: sha256(WALLBOX_SECRET) };
+    expect((await load(toml, env)).appliances).toEqual([
+      { name: 'wallbox', clientId: 'Box.1', scope: 'B A', portal: 'home', credentials },
+    ]);
+  });
+
+  it('may have public keys in place of a secret', async () => {
+    const key = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
+    write('keys.json', JSON.stringify({ keys: [key] }), 0o644);
+    const { appliances } = await load(appliance({ secret_file: null, jwks_file: '"keys.json"' }));
+    expect(appliances[0]?.credentials).toEqual({ kind: 'keys', keys: [key] });
+  });
+});
+
+it.for([
+  ['90s', 90_000],
+  ['2h', 7_200_000],
+  ['1d', 86_400_000],
+] as const)('a pairing may take %s', async ([lifetime, ms]) => {
+  expect((await load(`pairing.lifetime = "${lifetime}"`)).pairing.lifetime).toBe(ms);
 });
 
 describe('where things are', () => {
