@@ -37,7 +37,7 @@ test('the page turns verification off nowhere', () => {
   );
 });
 
-describe.concurrent('Trust it', () => {
+describe.concurrent('Trust it', { timeout: 60_000 }, () => {
   test.for([
     ['sh', false],
     ['python', noPython],
@@ -59,7 +59,7 @@ describe.concurrent('Trust it', () => {
   });
 });
 
-describe.concurrent('A token for a secret', () => {
+describe.concurrent('A token for a secret', { timeout: 60_000 }, () => {
   const at = (language: string) => example('A token for a secret', language, PAGE);
 
   test('curl', async () => {
@@ -99,7 +99,7 @@ describe.concurrent('A token for a secret', () => {
   });
 });
 
-describe.concurrent('Pairing by itself', () => {
+describe.concurrent('Pairing by itself', { timeout: 60_000 }, () => {
   const at = (language: string) => example('Pairing by itself', language, PAGE);
 
   test.skipIf(noPython)('Python', async () => {
@@ -122,7 +122,7 @@ describe.concurrent('Pairing by itself', () => {
   });
 });
 
-describe.concurrent('Introducing itself', () => {
+describe.concurrent('Introducing itself', { timeout: 60_000 }, () => {
   const at = (language: string) => example('Introducing itself', language, PAGE);
 
   test('curl', async () => {
@@ -146,7 +146,7 @@ describe.concurrent('Introducing itself', () => {
   });
 });
 
-describe.concurrent('A key instead of a secret', () => {
+describe.concurrent('A key instead of a secret', { timeout: 60_000 }, () => {
   const at = (language: string) => example('A key instead of a secret', language, PAGE);
 
   test('Node', async () => {
@@ -166,7 +166,7 @@ describe.concurrent('A key instead of a secret', () => {
   });
 });
 
-describe.concurrent('Small devices', () => {
+describe.concurrent('Small devices', { timeout: 60_000 }, () => {
   test.skipIf(without('curl/curl.h', 'cjson/cJSON.h'))('C with libcurl pairs itself, once', async () => {
     using place = bench.place();
     place.write('example.c', example('Small devices', 'c', PAGE));
@@ -200,7 +200,7 @@ describe.concurrent('Small devices', () => {
   });
 });
 
-describe('When the cloud says 401', () => {
+describe('When the cloud says 401', { timeout: 60_000 }, () => {
   const at = (language: string) => example('When the cloud says 401', language, PAGE);
 
   test.skipIf(noPython)('Python gets a token that is good', async () => {
