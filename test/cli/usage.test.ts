@@ -23,6 +23,14 @@ test.each(
     ['appliance', 'list', '--help'],
     ['appliance', 'remove', '--help'],
     ['appliance', 'rotate-secret', '--help'],
+    ['appliance', 'approve', '--help'],
+    ['invite', '--help'],
+    ['registration', '--help'],
+    ['registration', 'open', '--help'],
+    ['registration', 'close', '--help'],
+    ['help'],
+    ['help', 'appliance'],
+    ['appliance', 'help', 'add'],
     ['pair', '--help'],
     ['unpair', '--help'],
     ['status', '--help'],
@@ -38,7 +46,27 @@ test.each(
 });
 
 test.each([
+  ['help appliance add', 'appliance add'],
+  ['help registration open', 'registration open'],
+  ['help appliance', 'appliance'],
+  ['help', ''],
+])('%s shows the help of that command', async (args, command) => {
+  const helped = await latchkey(args.split(' '));
+  expect(helped).toMatchObject({ status: 0, stderr: '' });
+  expect(helped.stdout).toMatch(new RegExp(`^Usage: latchkey ${command} ?\\[options\\]`));
+});
+
+test.each([
   [[], /Usage: latchkey/],
+  [['frobnicate', '--help'], /unknown command 'frobnicate'\n\(see "latchkey --help"\)/],
+  [['appliance', 'ad', '--help'], /unknown command 'ad'\n\(see "latchkey appliance --help"\)/],
+  [['help', 'frobnicate'], /unknown command 'frobnicate'/],
+  [['help', 'appliance', 'ad'], /unknown command 'ad'/],
+  [['registration'], /Usage: latchkey registration/],
+  [['registration', 'open', '--for', 'ever'], /--for.*'ever'/],
+  [['invite', 'wallbox'], /too many arguments/],
+  [['invite', '--ttl', '0'], /--ttl.*'0'/],
+  [['appliance', 'approve'], /missing required argument 'name'/],
   [['stats'], /unknown command 'stats'.*\n.*status/],
   [['appliance'], /Usage: latchkey appliance/],
   [['appliance', 'ad', 'x'], /unknown command 'ad'/],
@@ -63,6 +91,10 @@ test.each(
     ['appliance', 'add', 'a'],
     ['appliance', 'remove', 'a'],
     ['appliance', 'rotate-secret', 'a'],
+    ['appliance', 'approve', 'a'],
+    ['invite'],
+    ['registration', 'open'],
+    ['registration', 'close'],
     ['pair', 'a'],
     ['unpair', 'a'],
     ['status', '--json'],

@@ -75,6 +75,22 @@ test('everything a person may ask comes back as the command line prints it', asy
   expect(household.appliances.has('wallbox')).toBe(false);
 });
 
+test('an invite, an approval and the opening of registration come through', async () => {
+  const body = JSON.stringify({ name: 'heater', scope: 'A', portal: 'home', ttl: 60 });
+  expect(await ask('POST', '/v1/invites', { body, headers: json })).toMatchObject({
+    status: 201,
+    answer: { token: household.issued.at(-1), name: 'heater', scope: 'A', expires_in: 60 },
+  });
+  household.set({ name: 'lamp', waiting_for_approval: { since: '2031-05-05T06:00:00Z', software_id: null } });
+  const approved = await ask('POST', '/v1/appliances/lamp/approval');
+  expect(approved).toMatchObject({ status: 200, answer: household.appliances.get('lamp') });
+  expect(approved.answer).not.toHaveProperty('waiting_for_approval');
+  expect(await ask('PUT', '/v1/registration', { body: '{"open_for":60}', headers: json })).toMatchObject({
+    status: 204,
+  });
+  expect(household.hub.registration_open_for).toBe(60);
+});
+
 test('a token without a scope is answered without one', async () => {
   household.set({ name: 'wallbox', scope: null });
   expect((await ask('GET', '/v1/appliances/wallbox/token')).answer).not.toHaveProperty('scope');
@@ -94,6 +110,11 @@ test.each([
   ['POST', '/v1/appliances', { body: '{"name":"wallbox"}', headers: json }, 409, 'appliance_exists'],
   ['POST', '/v1/appliances', { body: '{"name":"a","portal":"x"}', headers: json }, 400, 'portal_unknown'],
   ['POST', '/v1/appliances', { body: '{"name":"a","scope":"\\"é"}', headers: json }, 400, 'scope_invalid'],
+  ['POST', '/v1/invites', { body: '{}', headers: json }, 400, 'request_invalid'],
+  ['POST', '/v1/invites', { body: '{"ttl":1.5}', headers: json }, 400, 'request_invalid'],
+  ['POST', '/v1/invites', { body: '{"ttl":60,"name":"wallbox"}', headers: json }, 409, 'appliance_exists'],
+  ['PUT', '/v1/registration', { body: '{"open_for":"ever"}', headers: json }, 400, 'request_invalid'],
+  ['POST', '/v1/appliances/wallbox/approval', {}, 403, 'not_allowed'],
   ['GET', '/v1/appliances/toaster/token', {}, 404, 'appliance_unknown'],
   ['DELETE', '/v1/appliances/..', {}, 400, 'name_invalid'],
   ['DELETE', '/v1/appliances/a%2Fgrant', {}, 400, 'name_invalid'],
@@ -119,6 +140,7 @@ test('what nobody expected is logged without the request, and not told', async (
 test('no secret gets into the log', async () => {
   await ask('POST', '/v1/appliances', { body: '{"name":"heatpump"}', headers: json });
   await ask('GET', '/v1/appliances/wallbox/token');
+  await ask('POST', '/v1/invites', { body: '{"ttl":60}', headers: json });
   household.refresh = () => Promise.reject(new Error('boom'));
   await ask('POST', '/v1/appliances/wallbox/refresh');
   expect(logged).not.toEqual([]);
