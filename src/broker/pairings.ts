@@ -76,10 +76,9 @@ export class Pairings implements AsyncDisposable {
     throw new Failure('pairing_unknown', 'this pairing is not known any more: start another with "latchkey pair"');
   }
 
-  /** The newest pairing, open or ended, of those that fit; an open one goes before. */
+  /** The newest pairing that fits, open or ended. */
   find(fits: (run: PairingRun) => boolean): PairingRun | undefined {
-    const fitting = [...this.#runs.values()].filter(fits);
-    return fitting.findLast(({ open }) => open) ?? fitting.at(-1);
+    return [...this.#runs.values()].findLast(fits);
   }
 
   /** The newest pairing of an appliance, open or ended. */

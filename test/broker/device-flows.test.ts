@@ -428,12 +428,11 @@ describe('of the links of one pairing', () => {
   });
 
   test('all stay good after a code that the portal refused, and the next opening makes a fresh one at once', async () => {
-    const { home, id, flow } = await begun();
+    const { home, id, flow } = await begun(REDIRECT);
     await using _ = home;
     const states = [await open(home, flow), await openAfresh(home, flow)];
     home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
-    await login(home, states[1] ?? '');
-    await home.time.pass(8 * SECOND);
+    await follow(home, await login(home, states[1] ?? ''));
     expect(home.exchanges).toBe(1);
     expect(poll(home, id, flow)).toBe('pending');
     expect(await open(home, flow)).not.toBe(states[1]);
