@@ -105,7 +105,7 @@ async function readHash(file: string, { directory, credentials }: DeclarationCon
   const secret = (await readSecret(file, directory, credentials)).reveal();
   if (secret.length < SHORTEST_SECRET) {
     throw new Error(
-      `holds ${secret.length} characters; allowed are ${SHORTEST_SECRET} or more, best of all 256 random bits (openssl rand -base64 32)`,
+      `holds ${secret.length} characters; allowed are ${SHORTEST_SECRET} or more, best of all 256 random bits (openssl rand -hex 32)`,
     );
   }
   if (!SECRET.test(secret)) throw new Error('holds a character that is not of ASCII; allowed are its printable ones');

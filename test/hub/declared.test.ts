@@ -6,7 +6,8 @@ import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
-const SECRETS = { wallbox: 'wallbox-secret-of-a-maker', other: 'another-secret-of-a-maker' };
+/** One as base64 may be, which is not the same once it is form-encoded. */
+const SECRETS = { wallbox: 'wallbox+secret/of%a+maker=', other: 'another-secret-of-a-maker' };
 const WALLBOX = '[appliances.wallbox]\nscope = "Monitoring RemoteControl"\nsecret_file = "wallbox.secret"';
 const OTHER_SCOPE = WALLBOX.replace('Monitoring RemoteControl', 'Monitoring');
 
@@ -79,6 +80,7 @@ test('a declared appliance is there at the first start, with the secret of its m
   expect(await says('wallbox', SECRETS.wallbox)).toBe('400 invalid_grant');
   await hub.pair('wallbox', emulator);
   expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
+  expect(await says('wallbox', encodeURIComponent(SECRETS.wallbox))).toBe('200 Monitoring RemoteControl');
 });
 
 test('one that is declared no longer keeps its grant, and nobody can ask for it until it is declared again, or given a secret', async () => {

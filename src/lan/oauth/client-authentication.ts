@@ -49,16 +49,21 @@ function byHeader(service: LanService, authorization: string, id: string | undef
   if (id !== undefined && id !== decodedId) {
     return malformed('the client_id of the form is not the one of the Authorization header');
   }
-  return bySecret(service, decodedId, formDecoded(password));
+  // Many a library sends a secret as it is, which makes a difference where its maker chose a "+" or a "%".
+  return bySecret(service, decodedId, formDecoded(password), password);
 }
 
 const WRONG_SECRET = 'the client_id or client_secret is wrong';
 
-function bySecret(service: LanService, id: string | undefined, secret: string | undefined): ClientAuthentication {
+function bySecret(
+  service: LanService,
+  id: string | undefined,
+  ...secrets: readonly (string | undefined)[]
+): ClientAuthentication {
   const appliance = id === undefined ? undefined : service.client(id);
   // In the same time for whatever is wrong.
   const expected = appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : '';
-  const right = sameSecret(sha256(secret ?? ''), expected);
+  const right = secrets.map((secret) => sameSecret(sha256(secret ?? ''), expected)).includes(true);
   return right && appliance !== undefined ? { kind: 'authenticated', appliance } : refused(WRONG_SECRET, true);
 }
 
