@@ -17,6 +17,8 @@ export interface HubFacts {
   /** Registered, and waiting to be approved. */
   readonly waiting: Credentials;
   readonly victimId: string;
+  /** A device flow that came to its end, and what it gave. */
+  readonly session: { readonly client: Credentials; readonly deviceCode: string; readonly refreshToken: string };
   /** Initial access tokens. */
   readonly invites: readonly string[];
   readonly accessTokens: readonly string[];
@@ -57,6 +59,7 @@ export class LearnedOfHub implements HubFacts {
   readonly keyed: HubFacts['keyed'];
   readonly waiting: Credentials;
   readonly victimId: string;
+  readonly session: HubFacts['session'];
   readonly now: () => number;
   readonly sign: (header: object, claims: object) => string;
 
@@ -66,6 +69,7 @@ export class LearnedOfHub implements HubFacts {
     this.keyed = first.keyed;
     this.waiting = first.waiting;
     this.victimId = first.victimId;
+    this.session = first.session;
     this.now = () => first.now();
     this.sign = (header, claims) => first.sign(header, claims);
     const pools = POOLED.map((name) => [name, new Pool(first[name])]);

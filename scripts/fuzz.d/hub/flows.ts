@@ -3,6 +3,7 @@ import { rememberSecrets } from '../../../test/support/logs.ts';
 import { postForm, postJson, type Told, userOf } from './client.ts';
 import type { Credentials, HubFacts } from './facts.ts';
 import { type FuzzedHome, logIn, USERS } from './home.ts';
+import type { Served } from './witness.ts';
 
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
 
@@ -11,6 +12,8 @@ export interface HubBeginning {
   readonly facts: HubFacts;
   /** The victim's and the portal's, which must not be in any answer. */
   readonly secrets: readonly string[];
+  /** Appliances that nobody takes a token from. */
+  readonly served: readonly Served[];
 }
 
 /** The attacker's own appliances, each with what it was given, and secrets that must stay where they are. */
@@ -29,6 +32,7 @@ export async function beginHub(home: FuzzedHome, waiting: Credentials): Promise<
       keyed: home.keyed,
       waiting,
       victimId: victim.id,
+      session,
       invites,
       accessTokens: [token, await tokenAtHand(home, doubter)],
       refreshTokens: [session.refreshToken],
@@ -48,6 +52,10 @@ export async function beginHub(home: FuzzedHome, waiting: Credentials): Promise<
       ...emulator.secretsIssued('refresh_token').slice(-50),
       'PRIVATE KEY',
       hub.directory,
+    ],
+    served: [
+      { client: victim, token: held },
+      { client: own, token },
     ],
   };
 }

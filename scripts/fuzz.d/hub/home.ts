@@ -52,19 +52,20 @@ export async function startHome(probed: boolean): Promise<FuzzedHome> {
     const hub = await prepare(emulator, declared, publicKey, probed);
     started.use(hub);
     await hub.launch();
-    const ca = (await hub.cli('ca')).stdout;
+    const control = started.use(await connectControl([join(hub.directory, 'state/control.sock')]));
+    const ca = (await control.authority()).certificate;
     const agent = new Agent({ connect: { ca } });
     started.defer(() => agent.destroy());
-    const control = started.use(await connectControl([join(hub.directory, 'state/control.sock')]));
     const add = async (name: string, user: string): Promise<Credentials> => {
-      const { client_id, client_secret } = await hub.addAppliance(name, '--scope', 'Monitoring');
-      await pair(hub, emulator, name, user);
+      const { client_id, client_secret } = await control.addAppliance(name, 'Monitoring', null);
+      rememberSecrets([client_secret]);
+      await logIn(emulator, await pairingLink(control, name), user);
       return { id: client_id, secret: client_secret };
     };
     const victim = await add('victim', USERS.victim);
     const own = await add('own', USERS.attacker);
     const doubter = await add('doubter', USERS.attacker);
-    await pair(hub, emulator, 'keyed', USERS.attacker);
+    await logIn(emulator, await pairingLink(control, 'keyed'), USERS.attacker);
     rememberSecrets([declared.secret]);
     const resources = started.move();
     return {
@@ -120,9 +121,13 @@ async function prepare(
 /** In the abstract namespace of Linux: it leaves no file. */
 const HEAP_SOCKET = `latchkey-fuzz-heap.${process.pid}`;
 
-/** Logs a user in and brings the code to the hub, as a browser would. */
-export async function pair(hub: HubProcess, emulator: Emulator, name: string, user: string): Promise<void> {
-  await logIn(emulator, await hub.beginPairing(name), user);
+/** Starts a pairing. @returns where a person has to go */
+async function pairingLink(control: ControlClient, name: string): Promise<URL> {
+  const id = await control.pair(name);
+  for await (const report of control.followPairing(id, AbortSignal.timeout(60_000))) {
+    if (report.event === 'waiting') return new URL(report.authorize_url);
+  }
+  throw new Error(`the pairing of ${name} gave no link`);
 }
 
 /**

@@ -31,16 +31,23 @@ const TTLS = ['0', '1', '60', '3600', '999999999', '-1', '1.5', '1e9', 'x', '999
 
 function token(values: HubValues): Plan {
   const { dice, facts, good } = values;
-  const proof = values.proof([facts.own, facts.own, facts.doubter, ...values.registered().slice(0, 2)]);
+  const { session } = facts;
+  const ofSession = dice.chance(0.4);
+  const clients = ofSession ? [session.client] : [facts.own, facts.own, facts.doubter, ...values.registered()];
+  const proof = values.proof(clients);
+  const own = { grant_type: 'client_credentials' };
+  const [refreshTokens, deviceCodes] = ofSession
+    ? [[session.refreshToken], [session.deviceCode]]
+    : [facts.refreshTokens, facts.deviceCodes];
   const grant = dice.of<Record<string, string>>(
     [
-      { grant_type: 'client_credentials' },
-      { grant_type: 'client_credentials' },
-      { grant_type: 'client_credentials', min_ttl: good ? '60' : dice.of(TTLS, '') },
-      { grant_type: 'refresh_token', refresh_token: values.one(facts.refreshTokens) },
-      { grant_type: DEVICE_CODE, device_code: values.one(facts.deviceCodes) },
+      own,
+      own,
+      { ...own, min_ttl: good ? '60' : dice.of(TTLS, '') },
+      { grant_type: 'refresh_token', refresh_token: values.one(refreshTokens) },
+      { grant_type: DEVICE_CODE, device_code: values.one(deviceCodes) },
     ],
-    {},
+    own,
   );
   const scope: Record<string, string> = dice.chance(0.2) ? { scope: good ? 'Monitoring' : dice.of(SCOPES, '') } : {};
   const odd = good || dice.chance(0.95) ? {} : { grant_type: dice.of(['password', 'authorization_code', ''], '') };

@@ -7,6 +7,7 @@ import { type Numbered, sendPart } from '../lanes.ts';
 import { Operations } from '../operations.ts';
 import { requestOf } from '../requests.ts';
 import { memoryText, PART, type Run } from '../run.ts';
+import { hubBout } from './bouts.ts';
 import { hubDial } from './dial.ts';
 import type { Credentials } from './facts.ts';
 import { LearnedOfHub } from './facts.ts';
@@ -15,11 +16,17 @@ import type { FuzzedHome } from './home.ts';
 import { wrongOf } from './judge.ts';
 import { hubPlanner } from './plans.ts';
 import { PortalWatch } from './portal-watch.ts';
+import { witness } from './witness.ts';
 
 /** Requests on their way at once on one connection: the hub cuts off who sends more than 32. */
 const PIPELINED = 24;
 /** Lines of progress. */
 const LINES = 20;
+/** Requests that meet the portal's trouble between two parts; their numbers follow those of the longest run. */
+const MET = 100;
+/** The hub waits for the portal as long as it may, so that only some parts have trouble. */
+const TROUBLE_EVERY = 5;
+const MET_FROM = 1_000_000_000;
 const ORIGINS = ['https', 'http'] as const;
 
 /** Sends that many requests; between its parts good appliances must be served. */
@@ -81,7 +88,7 @@ async function part(
   { from, end, seed, stopped }: Part,
   findings: Findings,
 ): Promise<void> {
-  const { facts: first, secrets } = await beginHub(home, waiting);
+  const { facts: first, secrets, served } = await beginHub(home, waiting);
   const facts = new LearnedOfHub(first);
   const planner = hubPlanner(facts);
   const sending = {
@@ -103,7 +110,18 @@ async function part(
     unanswered: (one: Numbered, how: string) => findings.problem(`no answer: ${how}`, repeated(seed, one, '')),
     settle: async () => {},
   };
-  await sendPart(sending, findings);
+  const where = `seed ${seed}, in the part from request ${from}`;
+  let over = false;
+  const watching = witness(home, served, () => over, findings, where);
+  await sendPart(sending, findings).finally(() => {
+    over = true;
+  });
+  if ((await watching) === 0) findings.problem('no honest appliance was served', where);
+  if (((from + PART) / PART) % TROUBLE_EVERY === 0) {
+    const turn = (from + PART) / PART / TROUBLE_EVERY - 1;
+    const numbers = MET_FROM + turn * MET;
+    await hubBout(home, turn, findings, () => sendPart({ ...sending, from: numbers, end: numbers + MET }, findings));
+  }
   await goodHubFlow(home, waiting);
   await tidy(home);
 }
