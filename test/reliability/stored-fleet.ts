@@ -1,0 +1,78 @@
+import { join } from 'node:path';
+import { Appliances } from '../../src/broker/appliances.ts';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { succeed } from '../../src/core/grant.ts';
+import { Secret } from '../../src/core/secret.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
+import { openStateDirectory, storeKey } from '../../src/store/state-directory.ts';
+import { systemClock } from '../../src/system/clock.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import type { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { stateOf } from './fleet.ts';
+
+/** What an appliance of a fleet authenticates with. */
+export type FleetMember = Pick<CredentialsAnswer, 'name' | 'client_id' | 'client_secret'>;
+
+/** Logins that go on side by side. */
+const AT_ONCE = 20;
+
+/**
+ * Puts paired appliances into the store of a hub that is not running, each with a grant of the emulator's: a thousand
+ * pairings, which are not what is to be looked at, would take a minute.
+ * @param age of their tokens, in ms: the hub takes them for so old
+ */
+export async function storeFleet(
+  hub: HubProcess,
+  emulator: Emulator,
+  names: readonly string[],
+  age: number,
+): Promise<FleetMember[]> {
+  const directory = join(hub.directory, 'state');
+  const clock = systemClock();
+  await openStateDirectory(directory);
+  const key = await storeKey(directory, undefined, () => systemRandom.token(KEY_BYTES));
+  using store = await openStore(directory, jweSealing(key), Date.now);
+  const appliances = await Appliances.load(store, systemRandom, ['home']);
+  await using portal = new HttpPortal({
+    baseUrl: emulator.baseUrl,
+    frontendUrl: emulator.frontendUrl,
+    clientId: emulator.clientId,
+    clientSecret: new Secret(emulator.clientSecret),
+    ca: [],
+  });
+
+  async function member(name: string): Promise<FleetMember> {
+    const { appliance, secret } = await appliances.add(name, null, null);
+    const outcome = await granted(emulator, portal);
+    const now = clock.now();
+    const obtained = { ...now, uptime: now.uptime - age, wall: now.wall - age };
+    const none = { appliance: appliance.id, generation: 0, scope: null };
+    const { tokens } = outcome;
+    await store.replaceGrant(succeed(none, tokens.refreshToken ?? new Secret(''), tokens, obtained, obtained.wall));
+    return { name, client_id: appliance.clientId, client_secret: secret.reveal() };
+  }
+
+  const fleet: FleetMember[] = [];
+  for (let from = 0; from < names.length; from += AT_ONCE) {
+    fleet.push(...(await Promise.all(names.slice(from, from + AT_ONCE).map(member))));
+  }
+  rememberSecrets(fleet.map(({ client_secret }) => client_secret));
+  return fleet;
+}
+
+/** What a login and the exchange of its code bring. */
+async function granted(emulator: Emulator, portal: HttpPortal) {
+  const { signal } = new AbortController();
+  const asked = await portal.requestLink(null, signal);
+  if (asked.kind !== 'link') throw new Error(`there is no link: ${asked.kind}`);
+  await emulator.login({ state: stateOf(asked.link.authorizeUrl), user: 'demo' });
+  const polled = await portal.pollCode(asked.link.codeUrl, signal);
+  if (polled.kind !== 'code') throw new Error(`there is no code: ${polled.kind}`);
+  const outcome = await portal.exchange(asked.link.tokenUrl, polled.code, null);
+  if (outcome.kind !== 'granted') throw new Error(`there are no tokens: ${outcome.kind}`);
+  return outcome;
+}

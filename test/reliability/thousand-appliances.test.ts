@@ -1,0 +1,88 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+import { expect, test } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { ask, rememberIssued } from './fleet.ts';
+import { whoami } from './load.ts';
+import { type FleetMember, storeFleet } from './stored-fleet.ts';
+
+/** Of an access token, in ms. */
+const LIFETIME = 3_600_000;
+/** A real portal is not next door: ms. */
+const PORTAL_TAKES = 100;
+/** A hub gives one device 250 connections, and 1000 in all. */
+const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];
+const CONNECTIONS = 240;
+/** How often one appliance comes back. */
+const MOST_TRIES = 20;
+
+interface Served {
+  readonly token: string;
+  readonly expiresIn: number;
+}
+
+test('a thousand appliances that ask at once, their tokens having just run out, are all served, with one refresh each', {
+  timeout: 180_000,
+}, async () => {
+  let refreshes = 0;
+  await using emulator = await startEmulator({
+    tokenLifetime: LIFETIME / 1000,
+    intercept: {
+      async answering({ endpoint }) {
+        if (endpoint !== 'token') return;
+        refreshes += 1;
+        await sleep(PORTAL_TAKES);
+      },
+    },
+  });
+  await using hub = await HubProcess.prepare({ emulator });
+  const names = Array.from({ length: 1000 }, (_, index) => `appliance-${index}`);
+  const fleet = await storeFleet(hub, emulator, names, LIFETIME);
+  refreshes = 0;
+  await hub.launch();
+
+  const { certificate } = await ask(hub, (control) => control.authority());
+  await using agents = new AsyncDisposableStack();
+  const devices = DEVICES.map((localAddress) => {
+    const agent = new Agent({ connections: CONNECTIONS, localAddress, connect: { ca: certificate } });
+    agents.defer(() => agent.destroy());
+    return agent;
+  });
+  const served = await Promise.all(
+    fleet.map((appliance, index) => serve(hub, appliance, devices[index % devices.length])),
+  );
+
+  expect(refreshes).toBe(1000);
+  expect(emulator.grants().filter(({ generation }) => generation !== 2)).toEqual([]);
+  expect(emulator.observations).toMatchObject({ refreshTokensRepeated: 0, overlappingRefreshes: 0 });
+  expect(new Set(served.map(({ token }) => token)).size).toBe(1000);
+  expect(served.filter(({ expiresIn }) => expiresIn > LIFETIME / 1000)).toEqual([]);
+  for (const { token } of served) expect(await whoami(emulator, token)).toBe(200);
+  rememberIssued(emulator);
+});
+
+/** Asks until there is a token: whoever is told to come back does so when it was told. */
+async function serve(hub: HubProcess, by: FleetMember, dispatcher: Agent | undefined): Promise<Served> {
+  if (dispatcher === undefined) throw new Error('there is no device');
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const { statusCode, headers, body } = await request(`https://127.0.0.1:${hub.httpsPort}/oauth/token`, {
+      method: 'POST',
+      dispatcher,
+      headers: {
+        authorization: `Basic ${Buffer.from(`${by.client_id}:${by.client_secret}`).toString('base64')}`,
+        'content-type': 'application/x-www-form-urlencoded',
+      },
+      body: 'grant_type=client_credentials',
+    });
+    const answer = (await body.json()) as Record<string, unknown>;
+    if (statusCode === 200) {
+      return { token: String(answer['access_token']), expiresIn: Number(answer['expires_in']) };
+    }
+    expect({ statusCode, ...answer }).toMatchObject({ statusCode: 503, error: 'temporarily_unavailable' });
+    const retryAfter = Number(headers['retry-after']);
+    expect(retryAfter).toBeGreaterThanOrEqual(1);
+    await sleep(retryAfter * 1000);
+  }
+  throw new Error(`${by.name} got no token in ${MOST_TRIES} tries`);
+}
