@@ -8,8 +8,8 @@ import { wantsAnotherScope } from './status.ts';
 
 /**
  * Starts a pairing for every appliance that has no open one, and no grant, or a grant for another scope than it is declared
- * with by now, and puts the authorize URL into the log: the way in for a hub that has no command line. One that waits to be approved gets none, and one that has a
- * device flow of its own under way shows its link by itself.
+ * with by now, and puts the authorize URL into the log: the way in for a hub that has no command line. One that waits to be
+ * approved gets none, and one that has a device flow of its own under way shows its link by itself.
  */
 export async function pairOnStart(appliances: Appliances, grants: Grants, pairings: Pairings, log: Log): Promise<void> {
   for (const appliance of appliances.list()) {
@@ -17,8 +17,8 @@ export async function pairOnStart(appliances: Appliances, grants: Grants, pairin
     const isPaired = grant !== undefined && !wantsAnotherScope(appliance, grant);
     if (isPaired || appliance.waitingSince !== null) continue;
     const last = pairings.ofAppliance(appliance.id);
-    if (last?.open && last.pairing.device !== null) continue;
     const goesOn = last?.open && sameScope(last.pairing.scope, appliance.scope);
+    if (goesOn && last.pairing.device !== null) continue;
     const run = goesOn ? last : await pairings.begin(appliance).catch((error: unknown) => messageOf(error));
     if (typeof run === 'string') {
       log.warn('pairing could not be begun', { appliance: appliance.name, error: run });

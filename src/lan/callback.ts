@@ -11,7 +11,11 @@ const LONGEST_CODE = 4096;
  * The portal's redirect lands here (steady request flow). It is plain HTTP: the code in it is worth nothing without
  * the hub's secret, and a browser would warn of the hub's own certificate in the middle of a login.
  */
-export function serveCallback(app: FastifyInstance, service: LanService, hubName: string): void {
+export function serveCallback(
+  app: FastifyInstance,
+  service: Pick<LanService, 'receiveCallback'>,
+  hubName: string,
+): void {
   app.get<{ Params: { nonce: string } }>('/callback/:nonce', async ({ params, url }, reply) => {
     // Only the first "?" is a delimiter (RFC 3986, 3.4): a code may hold more of them.
     const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';

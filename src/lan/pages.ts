@@ -4,7 +4,7 @@ import { html } from 'ghtml';
 import { STYLE } from './page-style.ts';
 
 /** How a page's news is: it decides the sign and the colour. */
-export type Mood = 'good' | 'bad' | 'waiting' | 'neutral';
+type Mood = 'good' | 'bad' | 'waiting' | 'neutral';
 
 /** A page that tells a person one thing. */
 export interface Notice {

@@ -210,8 +210,6 @@ it('a code is taken to the letter, whatever is in it', async () => {
   serveCallback(
     app,
     {
-      authenticate: () => null,
-      handOut: async () => ({ kind: 'not_paired' }),
       async receiveCallback(_nonce: string, callback: Callback) {
         codes.push(callback.kind === 'code' ? callback.code.reveal() : callback.kind);
         return null;

@@ -343,8 +343,34 @@ describe('who guesses codes', () => {
   });
 });
 
+it('a hub that pairs at its start leaves open device flows alone, and appliances that wait to be approved', async () => {
+  await using other = await HubProcess.start({ emulator, toml: '[pairing]\non_start = true' });
+  await using its = await HubClient.of(other);
+  const { name, path } = await begin({ hub: other, client: its });
+  await other.addAppliance('heater');
+  await other.cli('registration', 'open');
+  const introduction = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"client_name":"fan"}',
+  } as const;
+  const registered = await its.https('/oauth/register', introduction);
+  expect({ status: registered.status, text: registered.text }).toMatchObject({ status: 201 });
+  rememberSecrets([String(jsonOf(registered)['client_secret'])]);
+  await other.kill();
+  await other.launch();
+  await eventually(async () => (await other.appliance('heater')).authorize_url);
+  expect(await other.appliance(name)).toMatchObject({
+    state: 'pairing',
+    authorize_url: `https://127.0.0.1:${other.httpsPort}${path}`,
+  });
+  expect(await other.appliance('fan')).toMatchObject({ state: 'unpaired' });
+  const told = readFileSync(other.log, 'utf8').match(/.*"waiting for a login".*/g);
+  expect(told).toEqual([expect.stringContaining('"heater"')]);
+});
+
 it('no log of a hub holds a code', () => {
-  const logs = readdirSync(logFolder()).filter((file) => file.startsWith('hub.'));
+  const logs = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
   const told = logs.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('\n');
   expect(told).toContain('pairing begun by its appliance');
   expect(told).not.toMatch(/user_code|device_code|[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}/);
