@@ -346,7 +346,8 @@ describe('who guesses codes', () => {
 it('a hub that pairs at its start leaves open device flows alone, and appliances that wait to be approved', async () => {
   await using other = await HubProcess.start({ emulator, toml: '[pairing]\non_start = true' });
   await using its = await HubClient.of(other);
-  const { name, path } = await begin({ hub: other, client: its });
+  const { name, path, userCode } = await begin({ hub: other, client: its });
+  await goOn(userCode, its);
   await other.addAppliance('heater');
   await other.cli('registration', 'open');
   const introduction = {
