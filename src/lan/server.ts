@@ -55,6 +55,8 @@ const PATIENCE = {
   maxHeaderSize: 16 * 1024,
 };
 const TLS_PATIENCE = { ...PATIENCE, handshakeTimeout: 10_000 };
+/** A connection on which nothing moves for so long, in ms, while an answer is due: no answer takes longer than 10 s, so nobody reads it. */
+const LONGEST_SILENCE = 15_000;
 const MOST_CONNECTIONS = 1000;
 /** Requests of one connection that are worked on, or whose answers nobody reads, at a time. */
 const MOST_UNDER_WAY = 32;
@@ -186,6 +188,7 @@ const REFUSALS: Readonly<Record<string, readonly [status: string, text: string]>
 /** A request that is no HTTP gets a status, and nobody takes all the connections. */
 function guarded<S extends Server>(server: S, timers: Timers): S {
   server.maxConnections = MOST_CONNECTIONS;
+  server.timeout = LONGEST_SILENCE;
   boundRequestsUnderWay(server, MOST_UNDER_WAY);
   server.on('clientError', (error: Error & { code?: string }, socket: Duplex) => {
     const [status, text] = REFUSALS[error.code ?? ''] ?? ['400 Bad Request', UNREADABLE];

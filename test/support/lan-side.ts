@@ -37,7 +37,7 @@ export class LanSide implements AsyncDisposable {
       listen,
       httpPort: 0,
       httpsPort: 0,
-      ca: () => authority.certificate,
+      ca: () => home.padding + authority.certificate,
       leaf,
       log: home.log,
       clock: { now: () => ({ boot: 'one', uptime: home.uptime, wall: 0 }) },
@@ -70,6 +70,8 @@ class StubHome {
   started: number | null = Date.UTC(2027, 4, 6, 6);
   /** On the boot clock, in ms. */
   uptime = 1_000_000;
+  /** What `/ca.pem` has in front of the certificate. */
+  padding = '';
   readonly events: { readonly level: string; readonly event: string; readonly fields: LogFields }[] = [];
 
   add(clientId: string, credentials: ClientCredentials): Appliance {
