@@ -20,8 +20,8 @@ export interface HubBeginning {
 export async function beginHub(home: FuzzedHome, waiting: Credentials): Promise<HubBeginning> {
   const { hub, own, doubter, victim, declared, emulator } = home;
   const token = await tokenOf(home, own);
-  const begun = await expected(postForm(home, '/oauth/device_authorization', form(own)), 200, 429);
   const session = await paired(home, await registered(home, await invite(home)));
+  const begun = await expected(postForm(home, '/oauth/device_authorization', form(session.client)), 200);
   const invites: string[] = [];
   for (let i = 0; i < 8; i += 1) invites.push(await invite(home));
   const held = await tokenOf(home, victim);
@@ -36,8 +36,8 @@ export async function beginHub(home: FuzzedHome, waiting: Credentials): Promise<
       invites,
       accessTokens: [token, await tokenAtHand(home, doubter)],
       refreshTokens: [session.refreshToken],
-      deviceCodes: [text(begun, 'device_code') || 'none', session.deviceCode],
-      userCodes: [text(begun, 'user_code') || 'none'],
+      deviceCodes: [text(begun, 'device_code'), session.deviceCode],
+      userCodes: [text(begun, 'user_code')],
       nonces: [session.nonce],
       registered: [`${session.client.id} ${session.client.secret}`],
       assertions: [await usedAssertion(home)],

@@ -56,7 +56,8 @@ function token(values: HubValues): Plan {
 
 function device(values: HubValues): Plan {
   const { dice, facts, good } = values;
-  const proof = values.proof([facts.own, facts.doubter, ...values.registered()]);
+  // Not by one whose token is to stay what it is: somebody may log in.
+  const proof = values.proof([facts.doubter, facts.session.client, ...values.registered()]);
   const scope: Record<string, string> = dice.chance(0.3) ? { scope: good ? 'Monitoring' : dice.of(SCOPES, '') } : {};
   return toForm('/oauth/device_authorization', values, proof, { ...scope, ...proof.members });
 }

@@ -14,6 +14,7 @@ import { LearnedOfHub } from './facts.ts';
 import { beginHub, goodHubFlow, introduceWaiting, tidy } from './flows.ts';
 import type { FuzzedHome } from './home.ts';
 import { wrongOf } from './judge.ts';
+import { person } from './person.ts';
 import { hubPlanner } from './plans.ts';
 import { PortalWatch } from './portal-watch.ts';
 import { witness } from './witness.ts';
@@ -112,10 +113,14 @@ async function part(
   };
   const where = `seed ${seed}, in the part from request ${from}`;
   let over = false;
+  const logins = person(home, facts, () => over).catch((error: unknown) =>
+    findings.problem('a person was not answered', `${where}: ${String(error)}`),
+  );
   const watching = witness(home, served, () => over, findings, where);
   await sendPart(sending, findings).finally(() => {
     over = true;
   });
+  await logins;
   if ((await watching) === 0) findings.problem('no honest appliance was served', where);
   if (((from + PART) / PART) % TROUBLE_EVERY === 0) {
     const turn = (from + PART) / PART / TROUBLE_EVERY - 1;
