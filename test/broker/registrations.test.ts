@@ -120,6 +120,7 @@ test('an invite is good for one appliance, once, also when many come with it at 
   const results = await Promise.all(Array.from({ length: 10 }, () => register(home, token)));
   expect(results.filter(({ kind }) => kind === 'registered')).toHaveLength(1);
   expect(results.filter(({ kind }) => kind === 'token_refused')).toHaveLength(9);
+  expect(home.run.registrations.isInvite(token)).toBe(false);
   expect(home.run.appliances.named('wallbox')).toMatchObject({ origin: 'registered', waitingSince: null });
   await home.stop();
   await home.start();

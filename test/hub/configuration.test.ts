@@ -249,6 +249,7 @@ describe('the secret of a portal', () => {
     ['in the address, with a slash', portal({ base_url: `"https://user:${SECRET}/x@api.portal.example"` })],
     ['for an appliance, inline', `${portal()}[appliances.wallbox]\nsecret = "${SECRET}"`],
     ['for an appliance, in place of its file', appliance({ secret_file: `"${SECRET}"` })],
+    ['for an appliance, in a list', appliance({ secret_file: `["${SECRET}"]` })],
     ['for an appliance, in place of its table', `[appliances]\nwallbox = "${SECRET}"`],
     ['in the environment', portal(), { LATCHKEY_PORTALS_HOME_CLIENT_SECRET: SECRET }],
     ['in the environment, without a portal', portal(), { LATCHKEY_PORTALS_CLIENT_SECRET: SECRET }],

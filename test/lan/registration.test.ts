@@ -174,6 +174,7 @@ describe('an invited appliance', () => {
     const answer = await register({ client_name: 'Mine', scope: 'Everything' }, { token });
     expect(jsonOf(answer)).toMatchObject({ client_name: 'garage', scope: 'A B' });
     expect(await hub.cli('invite', '--for', 'garage')).toMatchObject({ status: 1, stderr: /garage already/ });
+    expect(await hub.cli('invite', '--ttl', '31d')).toMatchObject({ status: 1, stderr: /2592000 seconds \(30 d\)/ });
   });
 
   it('is one, when many come with the same token at once', async () => {
@@ -238,6 +239,7 @@ describe('while an installer holds registration open', () => {
     await done('registration', 'close');
     expect((await hub.status()).hub).not.toHaveProperty('registration_open_for');
     expectError(await register({}), 401, 'invalid_token', /registration is closed/);
+    expect(await hub.cli('registration', 'open', '--for', '25h')).toMatchObject({ status: 1, stderr: /86400 seconds/ });
     expect([lamp, stranger].map((answer) => jsonOf(answer)['client_name'])).toEqual(['lamp', 'lamp-2']);
     expect(jsonOf(lamp)['token_endpoint_auth_method']).toBe('client_secret_post');
 

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { pairOnStart } from '../../src/hub/pair-on-start.ts';
+import { Home } from '../broker/home.ts';
+
+/** Does what a start does with `pairing.on_start`. @returns the links that the log has told, by appliance */
+async function start(home: Home): Promise<Record<string, string>> {
+  const { appliances, grants, pairings } = home.run;
+  const links: Record<string, string> = {};
+  const none = () => undefined;
+  const info = (event: string, fields: object = {}) => {
+    const { appliance, authorize_url } = fields as Record<string, string>;
+    if (event === 'waiting for a login') links[String(appliance)] = String(authorize_url);
+  };
+  await pairOnStart(appliances, grants, pairings, { debug: none, info, warn: none, error: none });
+  await home.time.settle();
+  return links;
+}
+
+test('every appliance that is not paired is, but for one that waits to be approved', async () => {
+  await using home = await Home.start();
+  await home.paired('paired');
+  await home.add('wallbox');
+  home.run.registrations.hold(60_000);
+  await home.run.registrations.register({ clientName: 'lamp', scope: null, softwareId: null, keys: [] }, null);
+  const links = await start(home);
+  expect(Object.keys(links)).toEqual(['wallbox']);
+  expect(links['wallbox']).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/.*state=/);
+  expect(home.run.pairings.ofAppliance(home.run.appliances.named('lamp').id)).toBeUndefined();
+});
+
+test('a pairing that is open goes on, unless another scope is declared by now', async () => {
+  await using home = await Home.start();
+  const { appliance } = await home.add('wallbox', 'Monitoring');
+  const before = await home.begin('wallbox');
+  const change = (scope: string) =>
+    home.run.appliances.change(appliance.id, (current) => ({ ...current, scope, origin: 'declared' }));
+  await change('Monitoring');
+  await start(home);
+  expect(home.run.pairings.ofAppliance(appliance.id)?.pairing.id).toBe(before.pairing.id);
+  await change('RemoteControl');
+  expect(Object.keys(await start(home))).toEqual(['wallbox']);
+  expect(home.run.pairings.ofAppliance(appliance.id)?.pairing).toMatchObject({ scope: 'RemoteControl' });
+  expect(before.pairing.step).toMatchObject({ result: { reason: 'replaced' } });
+});
+
+test('a grant for another scope than is declared is asked for anew, and one for the same is not', async () => {
+  await using home = await Home.start();
+  const id = await home.paired('wallbox', 'A B');
+  const declare = (scope: string) =>
+    home.run.appliances.change(id, (current) => ({ ...current, scope, origin: 'declared' }));
+  await declare('B A');
+  expect(await start(home)).toEqual({});
+  await declare('A');
+  expect(Object.keys(await start(home))).toEqual(['wallbox']);
+  expect(await home.whoami(await home.token(id))).toBe(200);
+});
