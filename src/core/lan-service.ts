@@ -79,7 +79,7 @@ export interface LanService {
   /** @param scope what the appliance asks for; null where it does not say */
   beginDeviceFlow(appliance: Appliance, scope: string | null): Promise<DeviceOutcome>;
   /** How the appliance's device flow stands; each call is one poll (RFC 8628, 3.5). */
-  pollDeviceFlow(appliance: Appliance, deviceCode: string): DevicePoll;
+  pollDeviceFlow(appliance: Appliance, deviceCode: string): Promise<DevicePoll>;
   /** A refresh token of the hub's own for a device flow that has come to its end. */
   openSession(appliance: Appliance, deviceCode: string): Promise<Secret>;
   /** Whether this is a refresh token that the hub gave the appliance. */
@@ -96,7 +96,7 @@ export interface LanService {
   register(introduction: Introduction, token: string | null): Promise<Registration>;
 
   /** The pairing that a user code stands for, however it was typed; null for a code nobody was given. */
-  pairingByUserCode(userCode: string): UserCodeResult | null;
+  pairingByUserCode(userCode: string): Promise<UserCodeResult | null>;
   /** A fresh link for the pairing of a user code, within the time that a person waits. */
   openLink(userCode: string): Promise<LinkResult>;
   /**

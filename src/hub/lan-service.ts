@@ -49,7 +49,10 @@ export function lanService(context: LanServiceContext): LanService {
       await ready;
       return deviceFlows.begin(appliance, scope);
     },
-    pollDeviceFlow: ({ id }, deviceCode) => deviceFlows.poll(id, deviceCode),
+    async pollDeviceFlow({ id }, deviceCode) {
+      await ready;
+      return deviceFlows.poll(id, deviceCode);
+    },
     openSession: ({ id }, deviceCode) => sessions.begin(id, sha256(deviceCode)),
     hasSession: ({ id }, refreshToken) => sessions.has(id, refreshToken),
 
@@ -59,7 +62,8 @@ export function lanService(context: LanServiceContext): LanService {
     isInvite: (token) => registrations.isInvite(token),
     register: (introduction, token) => registrations.register(introduction, token),
 
-    pairingByUserCode(userCode) {
+    async pairingByUserCode(userCode) {
+      await ready;
       const pairing = deviceFlows.byUserCode(userCode);
       return pairing && { pairing, appliance: nameOf(pairing.appliance) };
     },

@@ -27,17 +27,17 @@ export function servePairPage(
   const unknownCodes = new AddressLimit('too many unknown user codes', UNKNOWN_CODES, surroundings);
 
   /** What the code stands for; null where that has been answered. */
-  function found(userCode: string, request: FastifyRequest, reply: FastifyReply): UserCodeResult | null {
+  async function found(userCode: string, request: FastifyRequest, reply: FastifyReply): Promise<UserCodeResult | null> {
     const address = request.socket.remoteAddress ?? '';
-    const allowed = unknownCodes.look(address);
+    const result = await service.pairingByUserCode(userCode);
+    // Whoever has tried too many is told nothing of the right one either.
+    const allowed = result === null ? unknownCodes.take(address) : unknownCodes.look(address);
     if (!allowed.ok) {
       reply.header('retry-after', allowed.retryAfter);
       sendNotice(reply, 429, hubName, tooMany(allowed.retryAfter));
       return null;
     }
-    const result = service.pairingByUserCode(userCode);
     if (result !== null) return result;
-    unknownCodes.take(address);
     sendPage(reply, 404, hubName, codePage(userCode));
     return null;
   }
@@ -46,7 +46,7 @@ export function servePairPage(
     const userCode = codeOf(request.url.split('?').slice(1).join('?'));
     if (userCode instanceof FormError) return sendNotice(reply, 400, hubName, UNREADABLE);
     if (userCode === undefined) return sendPage(reply, 200, hubName, codePage(null));
-    const result = found(userCode, request, reply);
+    const result = await found(userCode, request, reply);
     if (result === null) return reply;
     const { pairing, appliance } = result;
     const { kind } = pairing.step;
@@ -63,7 +63,7 @@ export function servePairPage(
     const userCode = codeOf(typeof body === 'string' ? body : '');
     if (userCode instanceof FormError) return sendNotice(reply, 400, hubName, UNREADABLE);
     if (userCode === undefined) return reply.redirect('/pair', 303);
-    const result = found(userCode, request, reply);
+    const result = await found(userCode, request, reply);
     if (result === null) return reply;
     const link = await service.openLink(userCode);
     switch (link.kind) {

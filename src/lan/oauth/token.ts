@@ -50,7 +50,7 @@ async function redeem(
   wish: TokenWish,
 ): Promise<FastifyReply> {
   const { appliance, reply } = request;
-  const poll = service.pollDeviceFlow(appliance, deviceCode);
+  const poll = await service.pollDeviceFlow(appliance, deviceCode);
   switch (poll.kind) {
     case 'pending':
       return sendError(reply, 'authorization_pending', 'nobody has logged in yet');
