@@ -19,14 +19,14 @@ const NAMES = ['evil.example', 'localhost', 'a'.repeat(63), 'xn--nxasmq6b', unde
 /** The session of the last handshake, which the next one resumes as appliances do. */
 let session: Buffer | undefined;
 
-/** Opens the connection for a request. Those that need no answer now and then ask for odd names, or speak no TLS. */
+/** Opens the connection for a request. Now and then it asks for an odd name; where no answer is needed, it speaks no TLS. */
 export function hubDial({ httpPort, httpsPort, ca }: HubPorts, seed: number, { number, request }: Numbered): Dial {
   const dice = new Dice(Math.imul(seed + 2, 0x9e3779b1) ^ Math.imul(number + 5, 0xc2b2ae35));
   // 20,000 of them.
   const localAddress = `127.${1 + dice.below(80)}.${1 + dice.below(250)}.1`;
   const secure = request.origin === 'https';
   const plain = !secure || (!request.sound && dice.chance(0.1));
-  const odd = !request.sound && dice.chance(0.1) ? { servername: dice.of(NAMES, undefined) } : {};
+  const odd = dice.chance(request.sound ? 0.01 : 0.1) ? { servername: dice.of(NAMES, undefined) } : {};
   return () => {
     const tcp = connect({ host: '127.0.0.1', port: secure ? httpsPort : httpPort, localAddress, noDelay: true });
     const reset = () => (tcp.destroyed ? undefined : tcp.resetAndDestroy());
