@@ -25,7 +25,7 @@ export interface Appliance {
   readonly softwareId: string | null;
 }
 
-export type ApplianceOrigin = 'added' | 'registered' | 'declared';
+type ApplianceOrigin = 'added' | 'registered' | 'declared';
 
 /** How an appliance proves who it is (RFC 6749, 2.3). */
 export type ClientCredentials =

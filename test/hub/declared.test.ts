@@ -143,6 +143,21 @@ test('with on_start an unpaired appliance and one of a changed scope are paired,
   expect(await hub.appliance('wallbox')).not.toHaveProperty('authorize_url');
 });
 
+test('one that goes to another portal leaves its grant behind, and the pairing that is open at the one before', async () => {
+  const other = configuration.slice(configuration.indexOf('[portals.home]')).replace('portals.home', 'portals.other');
+  await startWith(other + WALLBOX);
+  await hub.pair('wallbox', emulator);
+  const link = await hub.beginPairing('wallbox');
+  await startWith(`${other}${WALLBOX}\nportal = "other"`);
+  expect(await logged('appliance went to another portal, pair it again')).toMatchObject({ level: 'warn' });
+  const moved = await hub.appliance('wallbox');
+  expect(moved).toMatchObject({ state: 'unpaired', portal: 'other' });
+  expect(moved).not.toHaveProperty('authorize_url');
+  const { location } = await emulator.login({ state: link.searchParams.get('state') ?? '', user: 'demo' });
+  expect(await (await fetch(location)).text()).toContain('is not connected');
+  expect(await says('wallbox', SECRETS.wallbox)).toBe('400 invalid_grant');
+});
+
 test('a client_id that an added appliance has keeps the hub from starting, and changes nothing', async () => {
   await startWith('');
   const added = await hub.addAppliance('heater');

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { pairOnStart } from '../../src/hub/pair-on-start.ts';
+import { wantsAnotherScope } from '../../src/hub/status.ts';
 import { Home } from '../broker/home.ts';
 
 /** Does what a start does with `pairing.on_start`. @returns the links that the log has told, by appliance */
@@ -54,3 +55,21 @@ test('a grant for another scope than is declared is asked for anew, and one for 
   expect(Object.keys(await start(home))).toEqual(['wallbox']);
   expect(await home.whoami(await home.token(id))).toBe(200);
 });
+
+test.each([
+  ['declared', 'A', { asked: 'A', scope: 'A B' }, false],
+  ['declared', 'A', { asked: 'A B', scope: 'A' }, true],
+  ['declared', null, { asked: null, scope: 'A' }, false],
+  ['declared', 'A', { asked: null, scope: 'A' }, true],
+  // From a time when nobody kept what was asked for.
+  ['declared', 'A', { scope: 'A' }, false],
+  ['declared', 'A', { scope: 'B' }, true],
+  ['added', 'A', { asked: 'B', scope: 'B' }, false],
+  ['registered', 'A', { scope: 'B' }, false],
+  ['declared', 'A', undefined, false],
+] as const)(
+  'of one that was %s with scope %s a grant of %o wants another pairing: %s',
+  (origin, scope, grant, wanted) => {
+    expect(wantsAnotherScope({ origin, scope }, grant)).toBe(wanted);
+  },
+);
