@@ -45,6 +45,7 @@ const TICKET_KEYS_LIFE = DAY;
 export class HubLeaf {
   readonly #context: LeafContext;
   #shown: ShownLeaf;
+  #names: readonly string[];
   #server: Server | null = null;
   /** What was wrong with the user's files when they were read last. */
   #fault = NO_FAULT;
@@ -54,6 +55,7 @@ export class HubLeaf {
   private constructor(context: LeafContext, shown: ShownLeaf) {
     this.#context = context;
     this.#shown = shown;
+    this.#names = namesOf(context, shown);
   }
 
   static async open(context: LeafContext): Promise<HubLeaf> {
@@ -66,7 +68,7 @@ export class HubLeaf {
 
   /** The DNS names that the hub answers to. */
   get names(): readonly string[] {
-    return [...this.#context.names, ...this.#shown.names];
+    return this.#names;
   }
 
   /** Has a server show what is good at the time, from now on. */
@@ -143,7 +145,12 @@ export class HubLeaf {
   #show(shown: ShownLeaf): void {
     this.#server?.renewLeaf(shown.pem);
     this.#shown = shown;
+    this.#names = namesOf(this.#context, shown);
   }
+}
+
+function namesOf({ names }: LeafContext, shown: ShownLeaf): readonly string[] {
+  return [...new Set([...names, ...shown.names])];
 }
 
 async function issue({ identity, names, addresses, portalClock, surroundings }: LeafContext): Promise<ShownLeaf> {
