@@ -199,6 +199,23 @@ describe('clients that do not speak HTTP well', () => {
       expect(performance.now() - begun).toBeLessThan(20_000);
     });
 
+    it('after half a body, and however slowly the rest comes', async () => {
+      const head = `POST /oauth/token HTTP/1.1\r\nhost: localhost\r\ncontent-type: ${FORM}\r\ncontent-length: 500\r\n\r\n`;
+      const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, ca: client.ca });
+      let answer = '';
+      socket
+        .on('error', () => undefined)
+        .on('data', (piece) => {
+          answer += String(piece);
+        });
+      await once(socket, 'secureConnect');
+      socket.write(`${head}grant_type=client`);
+      const trickle = setInterval(() => socket.write('x'), 300);
+      await once(socket, 'close');
+      clearInterval(trickle);
+      expect(answer).toMatch(/^HTTP\/1.1 408 /);
+    });
+
     it('in the middle of the TLS handshake', async () => {
       const begun = performance.now();
       const socket = connectPlain({ host: '127.0.0.1', port: hub.httpsPort });

@@ -1,0 +1,77 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { LogFields } from '../../src/core/log.ts';
+import { AddressLimit } from '../../src/lan/limits.ts';
+import { FakeTime } from '../support/fake-time.ts';
+
+const EVENT = 'too many knocks';
+
+let time: FakeTime;
+let lines: { readonly event: string; readonly fields: LogFields | undefined }[];
+let limit: AddressLimit;
+
+beforeEach(() => {
+  time = new FakeTime();
+  lines = [];
+  const silent = () => undefined;
+  const log = {
+    debug: silent,
+    info: silent,
+    error: silent,
+    warn: (event: string, fields?: LogFields) => void lines.push({ event, fields }),
+  };
+  limit = new AddressLimit(EVENT, { most: 3, every: 6000 }, { clock: time, log });
+});
+
+function take(times: number, address = '10.0.0.1'): boolean[] {
+  return Array.from({ length: times }, () => limit.take(address).ok);
+}
+
+describe('a limit by address', () => {
+  it('allows a few at once, then one after another', () => {
+    expect(take(5)).toEqual([true, true, true, false, false]);
+    time.skip(6000);
+    expect(take(2)).toEqual([true, false]);
+    time.skip(60_000);
+    expect(take(4)).toEqual([true, true, true, false]);
+  });
+
+  it('says when to come again, in whole seconds', () => {
+    take(3);
+    expect(limit.take('10.0.0.1')).toEqual({ ok: false, retryAfter: 6 });
+    time.skip(4500);
+    expect(limit.look('10.0.0.1')).toEqual({ ok: false, retryAfter: 2 });
+    time.skip(1500);
+    expect(limit.look('10.0.0.1')).toEqual({ ok: true });
+    expect(limit.look('10.0.0.1')).toEqual({ ok: true });
+  });
+
+  it('is each device’s own, and one device’s IPv6 network is one', () => {
+    expect(take(4, '10.0.0.1')[3]).toBe(false);
+    expect(take(1, '10.0.0.2')).toEqual([true]);
+    take(2, 'fd00::1:2');
+    expect(take(2, 'fd00::9:9')).toEqual([true, false]);
+    expect(take(1, 'fd00:0:0:1::2')).toEqual([true]);
+  });
+
+  it('tells the log once a burst, with the address and how often', () => {
+    take(1000);
+    expect(lines).toEqual([{ event: EVENT, fields: { address: '10.0.0.1', count: 4 } }]);
+    // Not over: it has never been quiet for as long as it takes to forget it.
+    time.skip(12_000);
+    take(50);
+    expect(lines).toHaveLength(1);
+    time.skip(18_000);
+    take(4);
+    expect(lines).toHaveLength(2);
+    expect(lines[1]?.fields).toEqual({ address: '10.0.0.1', count: 4 });
+  });
+
+  it('tells of a burst that does not end once an hour', () => {
+    for (let passed = 0; passed < 125 * 60_000; passed += 12_000) {
+      take(20);
+      time.skip(12_000);
+    }
+    expect(lines).toHaveLength(3);
+    expect(Number(lines[1]?.fields?.['count'])).toBeGreaterThan(5000);
+  });
+});
