@@ -53,7 +53,10 @@ export class DeviceFlows {
     if (scope !== null && !sameScope(scope, appliance.scope)) return { kind: 'other_scope', scope: appliance.scope };
     const allowed = this.#beginnings.filled(appliance.id, BEGINNINGS, clock.now().uptime);
     if (allowed.left < 1) {
-      return { kind: 'unavailable', retryAfter: Math.ceil(Math.round((1 - allowed.left) * BEGINNINGS.every) / 1000) };
+      return {
+        kind: 'unavailable',
+        retryAfter: Math.max(1, Math.ceil(Math.round((1 - allowed.left) * BEGINNINGS.every) / 1000)),
+      };
     }
     allowed.left -= 1;
     const deviceCode = new Secret(random.token(CODE_BYTES));
