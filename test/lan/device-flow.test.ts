@@ -1,13 +1,20 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import fastify from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { Failure } from '../../src/core/failure.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { AddressLimit } from '../../src/lan/limits.ts';
+import { serveDeviceAuthorization } from '../../src/lan/oauth/device-authorization.ts';
+import { WALLBOX } from '../store/opened.ts';
+import { FakeTime } from '../support/fake-time.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFolder, rememberSecrets } from '../support/logs.ts';
 import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
 
 const SCOPE = 'Monitoring RemoteControl';
+const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
 const HUB_NAME = `<b>Cellar</b> & "attic' hub`;
 
 const parts = new AsyncDisposableStack();
@@ -175,6 +182,31 @@ describe('the device authorization endpoint', () => {
   });
 });
 
+it.each([
+  ['that can not be written', 'store_unwritable', 503],
+  ['that can not be read', 'store_unreadable', 500],
+] as const)('a store %s is not taken for the appliance’s fault', async (_, code, status) => {
+  const app = fastify();
+  app.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body));
+  const clock = new FakeTime();
+  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const beginDeviceFlow = () => Promise.reject(new Failure(code, 'the disk is full'));
+  serveDeviceAuthorization(
+    app,
+    { beginDeviceFlow },
+    {
+      authenticate: async () => ({ kind: 'authenticated', appliance: WALLBOX }),
+      failures: new AddressLimit('failures', { most: 1, every: 1 }, { clock, log }),
+    },
+  );
+  const answer = await app.inject({ method: 'POST', url: '/oauth/device_authorization' });
+  expect(answer.statusCode).toBe(status);
+  if (status === 503) {
+    expect(answer.json()).toMatchObject({ error: 'temporarily_unavailable' });
+    expect(answer.headers['retry-after']).toBe('60');
+  }
+});
+
 describe('the page', () => {
   it('asks for a code where there is none', async () => {
     const answer = await client.https('/pair');
@@ -214,7 +246,11 @@ describe('the page', () => {
   });
 
   it('goes on to the portal, and shows how it ended', async () => {
-    const { path, name, userCode, credentials } = await begin();
+    const { path, name, userCode, deviceCode, credentials } = await begin();
+    const poll = () =>
+      client.token({ grant_type: GRANT_TYPE, device_code: deviceCode }, { authorization: basic(credentials) });
+    expect(jsonOf(await poll())).toMatchObject({ error: 'authorization_pending' });
+    expect(jsonOf(await poll())).toMatchObject({ error: 'slow_down' });
     const page = `https://127.0.0.1:${hub.httpsPort}${path}`;
     const state = await goOn(userCode);
     expect(await hub.appliance(name)).toMatchObject({ state: 'pairing', authorize_url: page });
@@ -225,7 +261,9 @@ describe('the page', () => {
     const appliance = await hub.appliance(name);
     expect(appliance).toMatchObject({ state: 'active', scope: SCOPE });
     expect(appliance).not.toHaveProperty('authorize_url');
-    expect((await hub.requestToken(credentials)).status).toBe(200);
+    const { access_token, refresh_token } = jsonOf(await poll());
+    expect(emulator.secretsIssued('access_token')).toContain(access_token);
+    rememberSecrets([String(refresh_token)]);
   });
 
   it('says that access was refused, and to start again on the appliance', async () => {

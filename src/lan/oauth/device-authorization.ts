@@ -9,12 +9,16 @@ import { DeviceAuthorizationForm, readForm } from './schemas.ts';
 const RETRY_UNWRITABLE = 60;
 
 /** The device authorization endpoint (RFC 8628, 3.1). */
-export function serveDeviceAuthorization(app: FastifyInstance, service: LanService, gate: FormGate): void {
+export function serveDeviceAuthorization(
+  app: FastifyInstance,
+  service: Pick<LanService, 'beginDeviceFlow'>,
+  gate: FormGate,
+): void {
   serveForm(app, '/oauth/device_authorization', gate, (request) => authorization(service, request));
 }
 
 async function authorization(
-  service: LanService,
+  service: Pick<LanService, 'beginDeviceFlow'>,
   { appliance, form, request, reply }: ClientRequest,
 ): Promise<FastifyReply> {
   const read = readForm(DeviceAuthorizationForm, form);
