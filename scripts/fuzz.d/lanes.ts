@@ -17,6 +17,8 @@ export interface Part {
   /** Where requests go to, and on how many of them may be on their way at once on one connection. */
   readonly origins: readonly Origin[];
   readonly pipelined: number;
+  /** Bytes that may be on their way at once on one connection. */
+  readonly pipelinedBytes: number;
   readonly stopped: () => boolean;
   request(number: number): FuzzRequest;
   dial(first: Numbered): Dial;
@@ -57,11 +59,29 @@ export async function sendPart(part: Part, findings: Findings): Promise<void> {
         batch.push({ number: next, request: part.request(next) });
       }
       const together = batch.filter(({ request }) => request.pipelined);
-      for (const origin of part.origins) await send(together.filter(({ request }) => request.origin === origin));
+      for (const origin of part.origins) {
+        const there = together.filter(({ request }) => request.origin === origin);
+        for (const some of byBytes(there, part.pipelinedBytes)) await send(some);
+      }
       for (const alone of batch) if (!together.includes(alone)) await send([alone]);
       findings.sent += batch.length;
     }
   };
   await Promise.all(Array.from({ length: LANES }, lane));
   dropLeft();
+}
+
+/** The same in the same order, in groups of at most so many bytes, or of one. */
+function byBytes(all: readonly Numbered[], most: number): Numbered[][] {
+  const groups: Numbered[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const one of all) {
+    bytes += one.request.bytes.length;
+    if (bytes > most) {
+      groups.push([]);
+      bytes = one.request.bytes.length;
+    }
+    groups.at(-1)?.push(one);
+  }
+  return groups;
 }

@@ -73,6 +73,7 @@ async function part(target: Target, { from, end, seed, standing, stopped }: Part
     end,
     origins: ['base', 'frontend'] as const,
     pipelined: PIPELINED,
+    pipelinedBytes: Number.POSITIVE_INFINITY,
     stopped,
     request: (number: number) => requestOf(seed, number, planner),
     dial: ({ request }: Numbered) => dialOf(target, request),

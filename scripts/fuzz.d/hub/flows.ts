@@ -54,8 +54,8 @@ export async function beginHub(home: FuzzedHome, waiting: Credentials): Promise<
       hub.directory,
     ],
     served: [
-      { client: victim, token: held },
-      { client: own, token },
+      { client: victim, token: held, owner: USERS.victim },
+      { client: own, token, owner: USERS.attacker },
     ],
   };
 }

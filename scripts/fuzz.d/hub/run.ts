@@ -21,6 +21,8 @@ import { witness } from './witness.ts';
 
 /** Requests on their way at once on one connection: the hub cuts off who sends more than 32. */
 const PIPELINED = 24;
+/** One TLS record: Node takes what comes behind it for no HTTP where answers wait to be read (HPE_PAUSED). */
+const PIPELINED_BYTES = 16_000;
 /** Lines of progress. */
 const LINES = 20;
 /** Requests that meet the portal's trouble between two parts; their numbers follow those of the longest run. */
@@ -97,6 +99,7 @@ async function part(
     end,
     origins: ORIGINS,
     pipelined: PIPELINED,
+    pipelinedBytes: PIPELINED_BYTES,
     stopped,
     request: (number: number) => requestOf(seed, number, planner),
     dial: (one: Numbered) => hubDial(home.ports, seed, one),
