@@ -25,6 +25,8 @@ export interface DeskContext {
   readonly identity: Identity;
   /** The certificate that appliances pin, as it is now. */
   anchor(): Anchor;
+  /** What the hub is called by in a URL, at this LAN address. */
+  host(address: string | null): string;
   readonly appliances: Appliances;
   readonly grants: Grants;
   readonly pairings: Pairings;
@@ -62,8 +64,7 @@ export function openDesk(context: DeskContext): Administration {
   /** An endpoint's address on the home network. */
   function endpoint(path: string): string {
     const { address, https_port } = context.whereabouts();
-    const host = address === null ? `${identity.id}.local` : address.includes(':') ? `[${address}]` : address;
-    return `https://${host}:${https_port}${path}`;
+    return `https://${context.host(address)}:${https_port}${path}`;
   }
 
   function issued({ appliance, secret }: Credentials): IssuedCredentials {

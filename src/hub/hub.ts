@@ -175,6 +175,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     started,
     identity,
     anchor: () => leaf.shown.anchor,
+    host: (address) => leaf.host(address),
     appliances,
     grants,
     pairings,

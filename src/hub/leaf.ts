@@ -1,3 +1,5 @@
+import { X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import type { PortalClock } from '../broker/portal-clock.ts';
 import type { Scheduler } from '../broker/scheduler.ts';
@@ -69,6 +71,18 @@ export class HubLeaf {
   /** The DNS names that the hub answers to. */
   get names(): readonly string[] {
     return this.#names;
+  }
+
+  /**
+   * What appliances and browsers shall call the hub by, in a URL: its address, or its mDNS name while it has none; where the
+   * user's own certificate is not for that, a name that it is for.
+   */
+  host(address: string | null): string {
+    const { own, identity } = this.#context;
+    const usual = address ?? `${identity.id}.local`;
+    const named = this.#shown.names.find((name) => !name.startsWith('*'));
+    const host = own === null || named === undefined || isFor(this.#shown, usual) ? usual : named;
+    return host.includes(':') ? `[${host}]` : host;
   }
 
   /** Has a server show what is good at the time, from now on. */
@@ -147,6 +161,11 @@ export class HubLeaf {
     this.#shown = shown;
     this.#names = namesOf(this.#context, shown);
   }
+}
+
+function isFor({ pem }: ShownLeaf, host: string): boolean {
+  const certificate = new X509Certificate(pem.certificate);
+  return (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host)) !== undefined;
 }
 
 function namesOf({ names }: LeafContext, shown: ShownLeaf): readonly string[] {

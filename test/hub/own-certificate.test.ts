@@ -174,7 +174,10 @@ describe('a hub with the user’s own certificate', () => {
     expect(pin(ca)).toBe(fingerprint);
     expect((await hub.cli('ca', '--fingerprint')).stdout.trim()).toBe(fingerprint);
     expect((await hub.status()).hub.ca_fingerprint).toBe(fingerprint);
-    expect((await hub.addAppliance('fan')).ca_fingerprint).toBe(fingerprint);
+    const { ca_fingerprint, token_endpoint } = await hub.addAppliance('fan');
+    expect(ca_fingerprint).toBe(fingerprint);
+    // The certificate is for this address too.
+    expect(token_endpoint).toBe(`https://127.0.0.1:${hub.httpsPort}/oauth/token`);
 
     const get = async (servername: string, host: string) => {
       const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, ca, servername });
@@ -193,6 +196,19 @@ describe('a hub with the user’s own certificate', () => {
     expect((await get('hub.home.example', `${id}.local`)).text).toMatch(/^HTTP\/1.1 200 /);
     for (const name of ['home.example', 'x.y.hub.home.example', 'evil.example'])
       expect((await get('hub.home.example', name)).text, name).toMatch(/^HTTP\/1.1 421 /);
+  });
+});
+
+describe('a certificate that is not for the address of the hub', () => {
+  it('has appliances told a name that it is for', async () => {
+    const named = await issueLeaf(authority, { names: ['*.example', ...NAMES], addresses: [], now: NOW });
+    write(named.certificate, named.key);
+    const lan = `certificate_file = "${folder.path}/hub.pem"\nkey_file = "${folder.path}/hub.key"`;
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.start({ emulator, lan });
+    expect((await hub.addAppliance('fan')).token_endpoint).toBe(
+      `https://hub.home.example:${hub.httpsPort}/oauth/token`,
+    );
   });
 });
 
