@@ -184,6 +184,29 @@ describe('a refresh token of the hub’s own', () => {
     expect((await refresh()).status).toBe(200);
   });
 
+  it.for(['refresh_token', 'access_token', 'nonsense'])(
+    'ends when its appliance says so (token_type_hint %s), and nobody else can say so',
+    async (token_type_hint) => {
+      const { appliance, poll, refresh, refreshToken } = await pairedByItself(`fridge-${token_type_hint.slice(0, 3)}`);
+      const stranger = await hub.addAppliance(`stranger-${token_type_hint.slice(0, 3)}`);
+      const revoke = (by: CredentialsAnswer) =>
+        client.https('/oauth/revoke', {
+          method: 'POST',
+          headers: { authorization: basic(by), 'content-type': FORM },
+          body: new URLSearchParams({ token: refreshToken, token_type_hint }).toString(),
+        });
+      expect((await revoke(stranger)).status).toBe(200);
+      expect((await refresh()).status).toBe(200);
+      expect((await revoke(appliance)).status).toBe(200);
+      expectError(await refresh(), 400, 'invalid_grant');
+      expect((await revoke(appliance)).status).toBe(200);
+      // The grant itself is as it was.
+      const { refresh_token } = jsonOf(await poll());
+      rememberSecrets([String(refresh_token)]);
+      expect((await refresh({ refresh_token: String(refresh_token) })).status).toBe(200);
+    },
+  );
+
   it('ends when a person forgets the grant', async () => {
     const { poll, refresh } = await pairedByItself('boiler');
     expect((await refresh()).status).toBe(200);

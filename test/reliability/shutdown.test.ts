@@ -20,6 +20,7 @@ import {
   until,
   visit,
 } from './fleet.ts';
+import { storeFleet } from './stored-fleet.ts';
 
 /** How long the portal takes to answer, in ms. */
 const SLOW = 3000;
@@ -61,15 +62,14 @@ describe.concurrent('a hub that is told to end', () => {
   it('sends no refresh that has not been sent yet', { timeout: 60_000 }, async () => {
     await using portal = await slowPortal();
     const { emulator } = portal;
-    await using hub = await HubProcess.start({ emulator });
-    const names = Array.from({ length: 12 }, (_, index) => `appliance-${index}`);
-    await pairFleet(hub, emulator, names);
-    await hub.kill('SIGTERM');
+    await using hub = await HubProcess.prepare({ emulator });
+    const names = Array.from({ length: 40 }, (_, index) => `appliance-${index}`);
+    await storeFleet(hub, emulator, names, 0);
     const daemon = await serve(hub);
     portal.slow = true;
     for (const name of names) startRefresh(hub, name);
     // Some wait for their turn: no portal is sent all at once.
-    await eventually(async () => refreshSends(emulator).length >= 8);
+    await eventually(async () => refreshSends(emulator).length >= 32);
     daemon.child.kill('SIGTERM');
     expect(await daemon.ended).toEqual({ status: 0, signal: null });
     const sent = refreshSends(emulator).length;
@@ -77,9 +77,9 @@ describe.concurrent('a hub that is told to end', () => {
 
     portal.slow = false;
     await hub.launch();
-    for (const name of names) {
-      expect(await applianceStatus(hub, name)).toMatchObject({ state: 'active', problem: null });
-    }
+    const { appliances } = await ask(hub, (control) => control.status());
+    expect(appliances).toHaveLength(names.length);
+    for (const status of appliances) expect(status).toMatchObject({ state: 'active', problem: null });
     expect(emulator.grants().filter(({ generation }) => generation === 2)).toHaveLength(sent);
     rememberIssued(emulator);
   });

@@ -21,6 +21,7 @@ export function serveAuthorizationServer(
   const gate: FormGate = {
     authenticate: clientAuthentication(service),
     failures: new AddressLimit('too many failed authentications', FAILURES, surroundings),
+    clock: surroundings.clock,
   };
   app.removeAllContentTypeParsers();
   app.addContentTypeParser([FORM, 'application/json'], { parseAs: 'string' }, (_request, body, done) =>

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Appliance } from '../../core/appliance.ts';
+import type { Clock } from '../../core/clock.ts';
 import { FormError, parseForm } from '../../system/form.ts';
 import type { AddressLimit } from '../limits.ts';
 import type { Authenticate } from './client-authentication.ts';
@@ -12,6 +13,8 @@ export const FORM = 'application/x-www-form-urlencoded';
 export interface ClientRequest {
   readonly appliance: Appliance;
   readonly form: ReadonlyMap<string, string>;
+  /** Milliseconds since the request was here whole. */
+  readonly elapsed: () => number;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
 }
@@ -21,6 +24,7 @@ export interface FormGate {
   readonly authenticate: Authenticate;
   /** How often one device may fail to say who it is. Who can say it is let in all the same. */
   readonly failures: AddressLimit;
+  readonly clock: Clock;
 }
 
 /**
@@ -30,7 +34,7 @@ export interface FormGate {
 export function serveForm(
   app: FastifyInstance,
   path: string,
-  { authenticate, failures }: FormGate,
+  { authenticate, failures, clock }: FormGate,
   answer: (request: ClientRequest) => Promise<FastifyReply>,
 ): void {
   app.post(path, {
@@ -41,6 +45,7 @@ export function serveForm(
       throw error;
     },
     async handler(request, reply) {
+      const came = clock.now().uptime;
       const form = formOf(request);
       if (form instanceof FormError) return sendError(reply, 'invalid_request', form.message);
       const client = await authenticate(request, form);
@@ -69,7 +74,7 @@ export function serveForm(
         const what = `${appliance.name} waits for an installer's approval`;
         return sendError(reply, 'unauthorized_client', what, { error_uri: `https://${request.host}/` });
       }
-      return answer({ appliance, form, request, reply });
+      return answer({ appliance, form, elapsed: () => clock.now().uptime - came, request, reply });
     },
   });
 }

@@ -16,7 +16,7 @@ export function serveToken(app: FastifyInstance, service: LanService, gate: Form
 }
 
 async function token(service: LanService, request: ClientRequest): Promise<FastifyReply> {
-  const { appliance, form, reply } = request;
+  const { appliance, form, elapsed, reply } = request;
   const grantType = form.get('grant_type');
   if (grantType === undefined) return sendError(reply, 'invalid_request', 'grant_type is missing');
   if (!GRANT_TYPES.some((known) => known === grantType)) {
@@ -26,7 +26,7 @@ async function token(service: LanService, request: ClientRequest): Promise<Fasti
   if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
   const asked = read.form;
   // Who the appliance is may have taken its time to find out.
-  const patience = Math.max(0, LONGEST_ANSWER - reply.elapsedTime);
+  const patience = Math.max(0, LONGEST_ANSWER - elapsed());
   const wish = { scope: asked.scope ?? null, atLeast: (asked.min_ttl ?? 0) * 1000, patience };
   switch (asked.grant_type) {
     case 'client_credentials':
