@@ -74,14 +74,15 @@ export async function sendPart(part: Part, findings: Findings): Promise<void> {
 /** The same in the same order, in groups of at most so many bytes, or of one. */
 function byBytes(all: readonly Numbered[], most: number): Numbered[][] {
   const groups: Numbered[][] = [];
-  let bytes = Number.POSITIVE_INFINITY;
+  let left = 0;
   for (const one of all) {
-    bytes += one.request.bytes.length;
-    if (bytes > most) {
+    const { length } = one.request.bytes;
+    if (groups.length === 0 || length > left) {
       groups.push([]);
-      bytes = one.request.bytes.length;
+      left = most;
     }
     groups.at(-1)?.push(one);
+    left -= length;
   }
   return groups;
 }
