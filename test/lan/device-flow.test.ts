@@ -197,6 +197,7 @@ it.each([
     {
       authenticate: async () => ({ kind: 'authenticated', appliance: WALLBOX }),
       failures: new AddressLimit('failures', { most: 1, every: 1 }, { clock, log }),
+      clock,
     },
   );
   const answer = await app.inject({ method: 'POST', url: '/oauth/device_authorization' });

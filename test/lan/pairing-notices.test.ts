@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest';
+import type { FailureReason } from '../../src/core/pairing.ts';
+import { confirmPage } from '../../src/lan/pair-documents.ts';
+import { pairingNotice } from '../../src/lan/pairing-notices.ts';
+import { at, LINK, pairingOf } from '../core/samples.ts';
+
+const device = { codeHash: 'a-hash', userCode: 'WDJB-MJHT' };
+const waiting = { kind: 'waiting', link: LINK } as const;
+const failed = (reason: FailureReason) => ({ kind: 'ended', result: { kind: 'failed', reason } }) as const;
+
+describe('a pairing that failed', () => {
+  test.each([
+    ['refused_by_user', 'Access was refused at the portal. If that was a mistake, start'],
+    ['expired', 'The time for this pairing ran out. Start'],
+    ['portal_rejected', 'if that happens again, check the hub’s configuration.'],
+  ] as const)('(%s) is started again where it was started', (reason, text) => {
+    const ofInstaller = pairingNotice(pairingOf(failed(reason)), 'wallbox');
+    expect(ofInstaller.text).toContain(text);
+    expect(ofInstaller).toMatchObject({
+      text: expect.stringContaining('at the hub'),
+      command: 'latchkey pair wallbox',
+    });
+    const ofAppliance = pairingNotice(pairingOf(failed(reason), { device }), 'wallbox');
+    expect(ofAppliance.text).toContain(text);
+    expect(ofAppliance.text).toContain('on the appliance');
+    expect(ofAppliance).not.toHaveProperty('command');
+  });
+
+  test.each(['replaced', 'misconfigured', 'foreign_origin'] as const)('(%s) is not started again at once', (reason) => {
+    const notice = pairingNotice(pairingOf(failed(reason)), 'wallbox');
+    expect(notice).not.toHaveProperty('command');
+    expect(notice.text).not.toMatch(/start .* (pairing at the hub|appliance)/i);
+  });
+});
+
+describe('an answer that was lost', () => {
+  const lost = { setback: 'answer_lost' } as const;
+
+  test('is told while there is no link, with where the next one is', () => {
+    expect(pairingNotice(pairingOf({ kind: 'asking' }, lost), 'wallbox').text).toContain('The hub makes a fresh link');
+    const text = pairingNotice(pairingOf({ kind: 'asking' }, { ...lost, device }), 'wallbox').text;
+    expect(text).toContain('Open the pairing link once more');
+    expect(text).not.toContain('fresh link');
+  });
+
+  test('is of no interest while the next code is exchanged', () => {
+    const exchanging = { kind: 'exchanging', link: LINK, since: at(1) } as const;
+    expect(pairingNotice(pairingOf(exchanging, lost), 'wallbox')).toMatchObject({ mood: 'waiting', reloadAfter: 5 });
+  });
+});
+
+describe('the page that names an appliance', () => {
+  const body = (scope: string | null, setback: 'answer_lost' | 'code_refused' | null = null) =>
+    confirmPage(pairingOf(waiting, { device, scope, setback }), 'wallbox').body;
+
+  test('says what it asks for in plain words', () => {
+    expect(body('A')).toContain('access to <b>A</b>.');
+    expect(body('A B')).toContain('access to <b>A</b> and <b>B</b>.');
+    expect(body('A B <i>')).toContain('access to <b>A</b>, <b>B</b> and <b>&#60;i&#62;</b>.');
+    expect(body(null)).toContain('for the portal to say');
+  });
+
+  test('tells who logged in already why they have to do it again', () => {
+    expect(body('A')).not.toContain('class="problem"');
+    expect(body('A', 'code_refused')).toContain('did not accept this login');
+    expect(body('A', 'answer_lost')).toContain('answer was lost');
+  });
+});
