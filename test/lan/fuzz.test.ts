@@ -13,6 +13,7 @@ import { fuzzHub } from '../../scripts/fuzz.d/hub/run.ts';
 import { complaintsIn } from '../../scripts/fuzz.d/hub/subject.ts';
 import { type FuzzRequest, requestOf } from '../../scripts/fuzz.d/requests.ts';
 import { root } from '../project/checkout.ts';
+import { rememberSecrets } from '../support/logs.ts';
 
 let home: FuzzedHome;
 
@@ -21,6 +22,7 @@ beforeAll(async () => {
 }, 60_000);
 
 afterAll(async () => {
+  rememberSecrets(home.emulator.secretsIssued('code', 'access_token', 'refresh_token'));
   await home[Symbol.asyncDispose]();
 });
 

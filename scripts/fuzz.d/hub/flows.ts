@@ -115,8 +115,10 @@ async function paired(home: FuzzedHome, client: Credentials) {
   const callback = await logIn(home.emulator, new URL(opened.location), USERS.attacker);
   const exchange = { ...form(client), grant_type: DEVICE_CODE, device_code: deviceCode };
   const told = await expected(postForm(home, '/oauth/token', exchange), 200);
+  const refreshToken = text(told, 'refresh_token');
+  rememberSecrets([deviceCode, refreshToken]);
   const nonce = new URL(callback).pathname.split('/').at(-1) ?? '';
-  return { client, deviceCode, nonce, refreshToken: text(told, 'refresh_token') };
+  return { client, deviceCode, nonce, refreshToken };
 }
 
 /** The cloud refused its token: it gets another one, or is told when. */

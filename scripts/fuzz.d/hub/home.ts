@@ -110,6 +110,8 @@ async function prepare(
     emulator,
     toml: toml.join('\n'),
     lan: 'mdns = false',
+    // In a session of its own, so that Ctrl-C ends the fuzz and not the hub.
+    within: ['setsid'],
     env: probed ? { NODE_OPTIONS: probe, FUZZ_HEAP_SOCKET: HEAP_SOCKET } : {},
   });
   writeFileSync(join(hub.directory, 'declared.secret'), declared.secret, { mode: 0o600 });

@@ -10,6 +10,10 @@ const LONGEST_LOG = 50_000_000;
 export async function hubSubject(): Promise<Subject> {
   const home = await startHome(true);
   const { hub, memory } = home;
+  // It must not outlive the fuzz, however that ends.
+  process.once('exit', () => {
+    if (hub.pid > 0 && hub.ended === null) process.kill(hub.pid, 'SIGKILL');
+  });
   return {
     name: 'hub',
     fill: async () => null,
