@@ -34,7 +34,7 @@ const NO_FAULT = { what: '', told: false };
 type Server = Pick<LanServer, 'renewLeaf' | 'rotateTicketKeys'>;
 
 /** How often it is looked whether the user's own certificate was renewed, in ms. */
-const LOOK = 60_000;
+const LOOK = 30_000;
 /** One that the hub issues is issued anew when it has less than this left, in ms. */
 const ISSUED_LEAST = 365 * 86_400_000;
 /** Of the user's own is told, once a day, when it has less than this left, in ms. */
@@ -51,6 +51,7 @@ export class HubLeaf {
   #server: Server | null = null;
   /** What was wrong with the user's files when they were read last. */
   #fault = NO_FAULT;
+  #looking = false;
   /** When the log was told that the user's certificate ends, on the boot clock. */
   #warned = Number.NEGATIVE_INFINITY;
 
@@ -99,7 +100,7 @@ export class HubLeaf {
       plan();
     };
     every(TICKET_KEYS_LIFE, 'the keys of TLS session tickets', () => server.rotateTicketKeys());
-    if (own !== null) every(LOOK, 'the files of the certificate', () => void this.#takeOver(own.files));
+    if (own !== null) every(LOOK, 'the files of the certificate', () => void this.#look(own.files));
     watchLeafAge({
       scheduler,
       clock,
@@ -119,6 +120,14 @@ export class HubLeaf {
     } catch (error) {
       surroundings.log.error('certificate could not be issued', { error: messageOf(error) });
     }
+  }
+
+  /** One look at a time: an earlier one that took long would bring back what a later one has replaced. */
+  async #look(files: CertificateFiles): Promise<void> {
+    if (this.#looking) return;
+    this.#looking = true;
+    await this.#takeOver(files);
+    this.#looking = false;
   }
 
   async #takeOver(files: CertificateFiles): Promise<void> {

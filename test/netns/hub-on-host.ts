@@ -35,11 +35,16 @@ export interface TestModeHub extends AsyncDisposable {
 /**
  * Starts `latchkey serve --test-mode` and waits until it is up.
  * @param home the user's home directory; default: an empty one, which goes away with the hub
+ * @param more variables of the environment, such as keys of the configuration
  */
-export async function startTestModeHub(host: Host, home?: string): Promise<TestModeHub> {
-  if (home === undefined) return startInPassingHome(host);
+export async function startTestModeHub(
+  host: Host,
+  home?: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<TestModeHub> {
+  if (home === undefined) return startInPassingHome(host, more);
   await using starting = new AsyncDisposableStack();
-  const env = { PATH: process.env['PATH'], HOME: home, XDG_STATE_HOME: join(home, 'state') };
+  const env = { PATH: process.env['PATH'], HOME: home, XDG_STATE_HOME: join(home, 'state'), ...more };
   const daemon = host.spawn(process.execPath, [MAIN, 'serve', '--test-mode'], { env });
   starting.defer(async () => void (await daemon.stop('SIGTERM')));
   daemon.child.stderr?.pipe(createWriteStream(logFile('test-mode-hub'), { mode: 0o600 }));
@@ -85,9 +90,9 @@ export async function startTestModeHub(host: Host, home?: string): Promise<TestM
   };
 }
 
-async function startInPassingHome(host: Host): Promise<TestModeHub> {
+async function startInPassingHome(host: Host, more: Readonly<Record<string, string>>): Promise<TestModeHub> {
   const folder = stateFolder();
-  const hub = await startTestModeHub(host, folder.path).catch((error: unknown) => {
+  const hub = await startTestModeHub(host, folder.path, more).catch((error: unknown) => {
     folder[Symbol.dispose]();
     throw error;
   });
