@@ -1,5 +1,6 @@
 import { messageOf } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
+import type { PortalIdentity } from '../core/portal.ts';
 import type { Health } from '../core/refresh.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -46,6 +47,19 @@ export class GrantNotices {
   distrusted({ grant }: Standing): void {
     const appliance = this.#nameOf(grant.appliance);
     this.#surroundings.log.warn('token refused by the cloud', { appliance, generation: grant.generation });
+  }
+
+  /** Its appliance goes to another portal than the one that gave it. @param present the portal it goes to */
+  rests({ grant }: Standing, present: PortalIdentity): void {
+    const appliance = this.#nameOf(grant.appliance);
+    this.#surroundings.log.warn('grant is of another portal, it is kept and rests', {
+      appliance,
+      given_by: grant.givenBy?.origin,
+      given_to: grant.givenBy?.clientId,
+      portal: present.origin,
+      client_id: present.clientId,
+      what_to_do: `put the portal back into the configuration, or latchkey pair ${appliance}`,
+    });
   }
 
   unwritable({ grant }: Standing, error: unknown): void {

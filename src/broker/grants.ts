@@ -1,5 +1,5 @@
 import { messageOf } from '../core/failure.ts';
-import type { Grant } from '../core/grant.ts';
+import { type Grant, isGivenBy } from '../core/grant.ts';
 import type { Portal } from '../core/portal.ts';
 import { clockSet, type Setback, type Standing, setBack, standingAtStart, withoutRest } from '../core/refresh.ts';
 import type { Store, StoredGrant } from '../core/store.ts';
@@ -19,7 +19,10 @@ import { type Places, Turns } from './turns.ts';
  */
 const PLACES: Places = { usual: 8, urgent: 32, most: 64, patience: 5000 };
 
-/** Keeps every appliance's grant fresh. */
+/**
+ * Keeps every appliance's grant fresh. One that another portal gave than its appliance goes to now rests: it is kept, and
+ * until the configuration is as it was nothing is done with it (docs/decisions/portals-of-grants.md).
+ */
 export class Grants implements AsyncDisposable {
   readonly #surroundings: Surroundings;
   readonly #store: Store;
@@ -69,11 +72,21 @@ export class Grants implements AsyncDisposable {
         await this.#store.endAttempt(held.grant).catch((error: unknown) => this.#notices.unwritable(held, error));
       }
       this.#schedule(held);
+      const { appliance } = held.grant;
+      const holder = this.#holder(appliance);
+      if (holder !== undefined && this.resting(appliance) !== undefined) this.#notices.rests(held, holder.identity);
     }
   }
 
+  /** The grant at work; one that rests is none. */
   get(appliance: string): HeldGrant | undefined {
-    return this.#held.get(appliance);
+    return this.#atWork(appliance);
+  }
+
+  /** The grant that another portal gave than its appliance goes to now. */
+  resting(appliance: string): Grant | undefined {
+    const held = this.#held.get(appliance);
+    return held === undefined || this.#serves(held) ? undefined : held.grant;
   }
 
   /**
@@ -109,7 +122,7 @@ export class Grants implements AsyncDisposable {
    * @returns when the refresh has ended, however it did; at once where there is no grant
    */
   async refresh(appliance: string): Promise<void> {
-    const held = this.#held.get(appliance);
+    const held = this.#atWork(appliance);
     if (held !== undefined) await this.#refresh(held, true);
   }
 
@@ -118,7 +131,7 @@ export class Grants implements AsyncDisposable {
    * and a refresh starts; any other token changes nothing.
    */
   async distrust(appliance: string, token: string): Promise<void> {
-    const held = this.#held.get(appliance);
+    const held = this.#atWork(appliance);
     if (held === undefined || held.grant.distrusted !== null) return;
     if (!sameSecret(token, held.grant.accessToken.reveal())) return;
     const distrusted = this.#surroundings.clock.now();
@@ -166,10 +179,20 @@ export class Grants implements AsyncDisposable {
     return held;
   }
 
+  #atWork(appliance: string): Held | undefined {
+    const held = this.#held.get(appliance);
+    return held !== undefined && this.#serves(held) ? held : undefined;
+  }
+
+  #serves({ grant }: Held): boolean {
+    const holder = this.#holder(grant.appliance);
+    return holder === undefined || isGivenBy(grant, holder.identity);
+  }
+
   #schedule(held: Held): void {
     const { appliance } = held.grant;
     if (this.#stopping || this.#held.get(appliance) !== held) return;
-    const at = this.times.dueAt(held);
+    const at = this.#serves(held) ? this.times.dueAt(held) : null;
     if (at === null) this.#scheduler.cancel(appliance);
     else this.#scheduler.plan(appliance, at, () => this.#refreshIfDue(held));
   }
@@ -192,7 +215,7 @@ export class Grants implements AsyncDisposable {
   #refresh(held: Held, prompted: boolean): Promise<void> {
     const { appliance } = held.grant;
     const holder = this.#holder(appliance);
-    if (this.#stopping) return Promise.resolve();
+    if (this.#stopping || !this.#serves(held)) return Promise.resolve();
     if (holder === undefined) {
       this.#apply(held, { kind: 'misconfigured', detail: 'its portal is not configured', portalTime: null });
       return Promise.resolve();

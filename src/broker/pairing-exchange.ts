@@ -3,7 +3,7 @@ import { messageOf } from '../core/failure.ts';
 import { type Grant, succeed } from '../core/grant.ts';
 import type { TokenOutcome } from '../core/outcome.ts';
 import { advance } from '../core/pairing.ts';
-import type { Link } from '../core/portal.ts';
+import type { Link, PortalIdentity } from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
 import { sha256 } from '../system/compare.ts';
 import { afterExchange, exchangeCode } from './code-exchange.ts';
@@ -70,13 +70,14 @@ export class PairingExchange {
     // Stopped, or ended meanwhile; then the event does not apply.
     if (exchange === null) return progress.move({ kind: 'not_sent' });
     const { outcome, sent } = exchange;
-    if (outcome.kind === 'granted') return this.#conclude(appliance, outcome, sent);
+    if (outcome.kind === 'granted') return this.#conclude(appliance, found.identity, outcome, sent);
     progress.log('warn', 'code was not exchanged', { outcome: outcome.kind, detail: outcome.detail });
     await progress.move(afterExchange(outcome));
   }
 
   async #conclude(
     appliance: string,
+    givenBy: PortalIdentity,
     { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
     sent: Instant,
   ): Promise<void> {
@@ -90,7 +91,7 @@ export class PairingExchange {
       return;
     }
     this.#concluding = this.#putInPlace(appliance, (generation) =>
-      succeed({ appliance, generation, scope, asked: scope }, refreshToken, tokens, sent, portalTime),
+      succeed({ appliance, generation, scope, asked: scope, givenBy }, refreshToken, tokens, sent, portalTime),
     );
     try {
       await this.#concluding;

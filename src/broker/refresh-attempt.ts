@@ -47,7 +47,7 @@ export class RefreshAttempts {
     this.#keeper = keeper;
   }
 
-  async run(held: Held, { name, portal }: GrantHolder): Promise<void> {
+  async run(held: Held, { name, portal, identity }: GrantHolder): Promise<void> {
     const { clock, log } = this.#surroundings;
     const { generation, refreshToken } = held.grant;
     if (!(await this.#writtenAhead(held))) return;
@@ -64,7 +64,7 @@ export class RefreshAttempts {
       log.info('refresh came too late for its grant', { appliance: name });
       return;
     }
-    await (outcome.kind === 'granted' ? this.#succeed(held, name, outcome, sent) : this.#fail(held, outcome));
+    await (outcome.kind === 'granted' ? this.#succeed(held, { name, identity }, outcome, sent) : this.#fail(held, outcome));
   }
 
   /** Commits the attempt. A rotation is not started when its result could not be kept. */
@@ -94,11 +94,12 @@ export class RefreshAttempts {
 
   async #succeed(
     held: Held,
-    appliance: string,
+    { name, identity }: Pick<GrantHolder, 'name' | 'identity'>,
     { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
     sent: Instant,
   ): Promise<void> {
-    const successor = succeed(held.grant, tokens.refreshToken ?? held.grant.refreshToken, tokens, sent, portalTime);
+    const previous = { ...held.grant, givenBy: identity };
+    const successor = succeed(previous, tokens.refreshToken ?? held.grant.refreshToken, tokens, sent, portalTime);
     try {
       if (!(await this.#store.replaceGrant(successor))) {
         await this.#keeper.reload(held);
@@ -113,7 +114,7 @@ export class RefreshAttempts {
     take(held, successor);
     held.health = { kind: 'good' };
     const { generation } = successor;
-    this.#surroundings.log.info('refreshed', { appliance, expires_in: tokens.lifetime / 1000, generation });
+    this.#surroundings.log.info('refreshed', { appliance: name, expires_in: tokens.lifetime / 1000, generation });
   }
 
   async #fail(held: Held, outcome: Setback): Promise<void> {

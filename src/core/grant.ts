@@ -1,5 +1,6 @@
 import { type ConfirmedTime, elapsed, type Instant, trueTime } from './clock.ts';
 import type { TokenResponse } from './outcome.ts';
+import { type PortalIdentity, samePortal } from './portal.ts';
 import type { Secret } from './secret.ts';
 
 /** What a pairing leaves: one appliance's tokens, and what is known of the refresh token's fate. */
@@ -23,6 +24,8 @@ export interface Grant {
   readonly distrusted: Instant | null;
   /** The scope that the portal was asked for; left out in a grant from a time when that was not kept. */
   readonly asked?: string | null;
+  /** The portal that gave it; left out in a grant from a time when that was not kept: then it is its appliance's. */
+  readonly givenBy?: PortalIdentity;
 }
 
 /**
@@ -45,7 +48,7 @@ const DATE_RESOLUTION = 1000;
 
 /** The grant that a token response makes, `previous` being the one it replaces. */
 export function succeed(
-  previous: Pick<Grant, 'appliance' | 'generation' | 'scope' | 'asked'> &
+  previous: Pick<Grant, 'appliance' | 'generation' | 'scope' | 'asked' | 'givenBy'> &
     Partial<Pick<Grant, 'accessToken' | 'distrusted'>>,
   refreshToken: Secret,
   tokens: TokenResponse,
@@ -65,7 +68,13 @@ export function succeed(
     refused: null,
     distrusted: distrustOf(tokens.accessToken, previous),
     ...(previous.asked === undefined ? {} : { asked: previous.asked }),
+    ...(previous.givenBy === undefined ? {} : { givenBy: previous.givenBy }),
   };
+}
+
+/** Whether a grant is any good at this portal. */
+export function isGivenBy({ givenBy }: Pick<Grant, 'givenBy'>, portal: PortalIdentity): boolean {
+  return givenBy === undefined || samePortal(givenBy, portal);
 }
 
 /** Whether an access token is distrusted: a portal may give the very same one again, and then it is no better than before. */

@@ -2,6 +2,22 @@ import type { CertificateDates } from './certificate-dates.ts';
 import type { TokenOutcome } from './outcome.ts';
 import type { Secret } from './secret.ts';
 
+/**
+ * Which portal this is, whatever the configuration calls it: what decides where a grant is any good. The refresh token is
+ * sent to that origin, by that client; no other shall see it.
+ */
+export interface PortalIdentity {
+  /** The origin of the frontend, where the token endpoint is. */
+  readonly origin: string;
+  /** The client_id of the hub at this portal. */
+  readonly clientId: string;
+}
+
+/** Whether two are the same portal, and the hub the same client there. */
+export function samePortal(a: PortalIdentity, b: PortalIdentity): boolean {
+  return a.origin === b.origin && a.clientId.toLowerCase() === b.clientId.toLowerCase();
+}
+
 /** The three URLs of one login (specification, "OAuth2 helper configuration"), all on the portal's configured origins. */
 export interface Link {
   /** Where the person must be sent. */

@@ -4,8 +4,9 @@ import type { Grants } from '../broker/grants.ts';
 import type { Appliance } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
+import { type PortalIdentity, samePortal } from '../core/portal.ts';
 import type { Random } from '../core/random.ts';
-import type { Store } from '../core/store.ts';
+import type { Store, StoredGrant } from '../core/store.ts';
 import type { Declaration } from './declarations.ts';
 import { wantsAnotherScope } from './status.ts';
 
@@ -14,7 +15,9 @@ interface DeclareContext {
   /** The configuration's file, for messages. */
   readonly file: string;
   readonly appliances: Appliances;
-  readonly store: Pick<Store, 'generation' | 'forgetGrant'>;
+  readonly store: Pick<Store, 'grant' | 'replaceGrant'>;
+  /** Which portal this name stands for; undefined where the configuration has none of that name. */
+  identityOf(portal: string): PortalIdentity | undefined;
   readonly random: Pick<Random, 'uuid'>;
   readonly log: Log;
 }
@@ -22,7 +25,8 @@ interface DeclareContext {
 /**
  * Brings the appliances in line with the configuration, which is done at every start and before their grants are loaded.
  * One of a declared name that was there before is taken over with its grant; one that is declared no longer stays with its
- * grant, and nobody can ask for its tokens. A store that can't be written keeps nothing from being served.
+ * grant, and nobody can ask for its tokens. A store that can't be written keeps nothing from being served. The grant of one
+ * that goes to another portal is kept, and rests until it comes back (docs/decisions/portals-of-grants.md).
  * @returns the ids of those that went to another portal: a pairing that is open at the one before is to be ended
  * @throws Failure `config_invalid` where a client_id is another appliance's
  */
@@ -77,20 +81,35 @@ async function declare(declaration: Declaration, context: DeclareContext): Promi
     log.info('appliance declared', { appliance: name, client_id: clientId });
     return null;
   }
-  // A portal that the configuration has no longer may be the same one under another name.
-  const moves = known.portal !== portal && appliances.hasPortal(known.portal);
-  if (moves) await forgetGrant(known, context);
+  // Where the configuration has its portal no longer, only the grant tells whether this is the same one by another name.
+  const [before, after] = [context.identityOf(known.portal), context.identityOf(portal)];
+  const moves = before !== undefined && after !== undefined && !samePortal(before, after);
+  if (moves) await rememberPortal(known, before, context);
   await put({ ...known, ...declared }, context);
   if (known.origin !== 'declared') log.info('appliance taken over by the configuration', { appliance: name });
-  if (moves) log.warn('appliance went to another portal, pair it again', { appliance: name, portal });
+  if (moves) log.warn('appliance went to another portal', { appliance: name, before: known.portal, portal });
   return moves ? known.id : null;
 }
 
-/** What a portal gave is nothing to show to another one. */
-async function forgetGrant({ id }: Appliance, { store }: DeclareContext): Promise<void> {
-  await unlessUnwritable(async () => {
-    await store.forgetGrant(id, await store.generation(id));
+/** A grant from a time when its portal was not kept would be taken for one of the portal that its appliance goes to now. */
+async function rememberPortal(
+  { id, name }: Appliance,
+  givenBy: PortalIdentity,
+  { store, log }: DeclareContext,
+): Promise<void> {
+  const stored = await store.grant(id);
+  if (stored === null || stored.grant.givenBy !== undefined) return;
+  const { grant } = stored;
+  const written = await unlessUnwritable(async () => {
+    await store.replaceGrant({ ...grant, generation: grant.generation + 1, doubt: doubtOf(stored), givenBy });
   });
+  if (!written) log.error('store could not be written', { appliance: name });
+}
+
+/** A refresh that was cut short is a lost answer, which the attempt that is replaced with its grant would have told. */
+function doubtOf({ grant: { doubt }, attempt }: StoredGrant): StoredGrant['grant']['doubt'] {
+  if (attempt === null) return doubt;
+  return { ...doubt, lostAt: doubt?.lostAt ?? attempt.at, sends: (doubt?.sends ?? 0) + 1 };
 }
 
 async function put(appliance: Appliance, { appliances, log }: DeclareContext): Promise<void> {

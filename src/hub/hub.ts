@@ -32,6 +32,7 @@ import { HubLeaf } from './leaf.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { connectPortals } from './portals.ts';
 import { spreadOf } from './spread.ts';
+import { followRenamedPortals } from './renamed-portals.ts';
 
 /** A running hub. Disposing of it says goodbye, lets what was sent to the portal end, and closes the store. */
 export interface Hub extends AsyncDisposable {
@@ -86,7 +87,15 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
 
   const appliances = await Appliances.load(store, random, [...portals.names]);
   const { appliances: declarations, file } = configuration;
-  const moved = await declareAppliances(declarations, { file, appliances, store, random, log });
+  await followRenamedPortals(appliances, portals, store, log);
+  const moved = await declareAppliances(declarations, {
+    file,
+    appliances,
+    store,
+    identityOf: (portal) => portals.get(portal)?.identity,
+    random,
+    log,
+  });
   const scheduler = parts.use(new Scheduler({ clock, timers }));
   const portalClock = new PortalClock(surroundings);
   const grants = parts.use(

@@ -1,5 +1,6 @@
 import type { GrantHolder } from '../broker/held-grant.ts';
 import type { PairingPortal } from '../broker/pairing-context.ts';
+import { type PortalIdentity, samePortal } from '../core/portal.ts';
 import { HttpPortal } from '../portal/http-portal.ts';
 import type { PortalConfiguration } from './configuration.ts';
 
@@ -8,6 +9,8 @@ export interface Portals extends AsyncDisposable {
   /** Their names, the default one first. */
   readonly names: readonly string[];
   get(name: string): (PairingPortal & Omit<GrantHolder, 'name'>) | undefined;
+  /** The name of the one with this identity; undefined where none has it. */
+  nameOf(identity: PortalIdentity): string | undefined;
 }
 
 /**
@@ -22,12 +25,14 @@ export function connectPortals(
   const connected = new Map(
     configurations.map(({ name, replay, redirect, ...settings }) => {
       const redirectUrl = (nonce: string) => redirectFor(redirect, nonce, address(), httpPort());
-      return [name, { portal: new HttpPortal(settings), replay, redirectUrl }];
+      const identity = { origin: new URL(settings.frontendUrl).origin, clientId: settings.clientId };
+      return [name, { portal: new HttpPortal(settings), identity, replay, redirectUrl }];
     }),
   );
   return {
     names: [...connected.keys()],
     get: (name) => connected.get(name),
+    nameOf: (wanted) => [...connected].find(([, { identity }]) => samePortal(identity, wanted))?.[0],
     async [Symbol.asyncDispose]() {
       await Promise.all([...connected.values()].map(({ portal }) => portal[Symbol.asyncDispose]()));
     },

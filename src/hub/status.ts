@@ -21,14 +21,16 @@ export function applianceStatus(
 ): ApplianceStatus {
   const held = grants.get(appliance.id);
   const run = pairings.ofAppliance(appliance.id);
+  const resting = grants.resting(appliance.id);
   const remaining = held === undefined ? null : grants.times.remaining(held);
   const due = held === undefined ? null : grants.times.dueAt(held);
   const started = ago(now, now.uptime - grants.times.since);
-  const problem = held === undefined ? null : problemOf(held, remaining, due, started, now);
+  const restingProblem = resting === undefined ? null : restingGrant(appliance, resting, started);
+  const problem = held === undefined ? restingProblem : problemOf(held, remaining, due, started, now);
   return {
     name: appliance.name,
     client_id: appliance.clientId,
-    state: held === undefined ? (run?.open ? 'pairing' : 'unpaired') : stateOf(held, problem),
+    state: held === undefined ? stateWithout(run?.open === true, resting !== undefined) : stateOf(held, problem),
     scope: held === undefined ? appliance.scope : held.grant.scope,
     expires_in: remaining === null ? null : Math.floor(remaining / 1000),
     refresh_in: due === null ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
@@ -67,6 +69,19 @@ export function wantsAnotherScope(
 function registrationOf({ waitingSince, softwareId }: Appliance): Pick<ApplianceStatus, 'waiting_for_approval'> {
   if (waitingSince === null) return {};
   return { waiting_for_approval: { since: instant(waitingSince.wall), software_id: softwareId } };
+}
+
+/** The state of an appliance without a grant that is at work. */
+function stateWithout(isPairing: boolean, hasResting: boolean): ApplianceState {
+  if (isPairing) return 'pairing';
+  return hasResting ? 'needs_pairing' : 'unpaired';
+}
+
+/** The configuration says another portal than the one that gave the grant. */
+function restingGrant({ name, portal }: Appliance, { givenBy }: Grant, since: Instant): Problem {
+  const giver = givenBy === undefined ? 'another portal' : `${givenBy.origin} (client_id ${givenBy.clientId})`;
+  const message = `${name} was paired with ${giver}, which is not what the configuration has as its portal now, ${portal}: the grant is kept and comes back to work when the configuration is as it was; else pair it again, and that one takes its place`;
+  return { code: 'refused', message, since };
 }
 
 function stateOf({ health }: HeldGrant, problem: Problem | null): ApplianceState {

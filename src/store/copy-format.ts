@@ -3,7 +3,7 @@ import type { Appliance, ClientCredentials } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
 import type { StateCopy } from '../core/state-copy.ts';
-import { applianceName, clientId, doubt, instant, origin, publicKeys, scope } from './schemas.ts';
+import { applianceName, clientId, doubt, instant, origin, portalIdentity, publicKeys, scope } from './schemas.ts';
 
 /** Grows when a copy can no longer be read by a Latchkey that knows the one before. */
 const FORMAT = 1;
@@ -46,6 +46,7 @@ const content = v.object({
       refused: v.nullable(instant),
       distrusted: v.exactOptional(v.nullable(instant), null),
       asked: v.exactOptional(scope),
+      givenBy: v.exactOptional(portalIdentity),
     }),
   ),
   sessions: v.exactOptional(

@@ -4,7 +4,7 @@ import type { Grant } from '../core/grant.ts';
 import type { Pairing } from '../core/pairing.ts';
 import { Secret } from '../core/secret.ts';
 import type { StoredGrant } from '../core/store.ts';
-import { doubt, instant, jsonOrNull, parseJson, scope } from './schemas.ts';
+import { doubt, instant, jsonOrNull, parseJson, portalIdentity, scope } from './schemas.ts';
 import type { Sealing } from './sealing.ts';
 
 const link = v.object({ authorizeUrl: v.string(), codeUrl: v.string(), tokenUrl: v.string() });
@@ -16,6 +16,7 @@ const grantAttributes = v.object({
   obtained: instant,
   portalTime: v.nullable(v.number()),
   asked: v.exactOptional(scope),
+  givenBy: v.exactOptional(portalIdentity),
 });
 
 /** Sealed together, because a token of an unknown age is no better than none; rows of before have them apart. */
@@ -30,7 +31,17 @@ const secretPart = v.object({
   nonce: v.string(),
   link: v.nullable(link),
   earlier: v.exactOptional(v.array(link)),
-  device: v.exactOptional(v.nullable(v.object({ codeHash: v.string(), userCode: v.string() })), null),
+  device: v.exactOptional(
+    v.nullable(
+      v.object({
+        codeHash: v.string(),
+        userCode: v.string(),
+        superseded: v.exactOptional(v.array(v.string())),
+        shared: v.exactOptional(v.literal(true)),
+      }),
+    ),
+    null,
+  ),
 });
 const pairingAttributes = v.object({
   portal: v.string(),
@@ -88,8 +99,8 @@ export interface PairingRow {
 
 /** A grant as a row, its tokens sealed; a new grant has no attempt under way. */
 export async function grantRow(grant: Grant, sealing: Sealing): Promise<GrantRow> {
-  const { appliance, generation, accessToken, refreshToken, lifetime, obtained, portalTime, asked } = grant;
-  const attributes = { scope: grant.scope, lifetime, obtained, portalTime, asked };
+  const { appliance, generation, accessToken, refreshToken, lifetime, obtained, portalTime, asked, givenBy } = grant;
+  const attributes = { scope: grant.scope, lifetime, obtained, portalTime, asked, givenBy };
   const secrets = { accessToken: accessToken.reveal(), refreshToken: refreshToken.reveal(), attributes };
   return {
     appliance,
@@ -142,7 +153,8 @@ export async function readPairing(row: PairingRow, sealing: Sealing): Promise<Pa
   const bare = parseJson(step, where, row.step);
   const attributes = parseJson(pairingAttributes, where, row.attributes);
   const common = { id: row.id, appliance: row.appliance, nonce, device, ...attributes };
-  if (bare.kind === 'asking' || bare.kind === 'ended') return { ...common, step: bare };
+  if (bare.kind === 'ended') return { ...common, step: bare };
+  if (bare.kind === 'asking') return { ...common, step: { ...bare, ...links } };
   if (held === null) throw new Failure('store_unreadable', `${where} has lost its link`);
   return { ...common, step: { ...bare, link: held, ...links } };
 }

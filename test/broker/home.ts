@@ -11,7 +11,7 @@ import { Scheduler } from '../../src/broker/scheduler.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PairingStep } from '../../src/core/pairing.ts';
-import type { Portal } from '../../src/core/portal.ts';
+import type { Portal, PortalIdentity } from '../../src/core/portal.ts';
 import type { Replay } from '../../src/core/refresh.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
@@ -58,6 +58,8 @@ export class Home implements AsyncDisposable {
   readonly held = new Map<keyof Store, Promise<void>>();
   /** False: the configuration has no portal. */
   configured = true;
+  /** Which portal the configuration says; by default the one that is there. */
+  identity: PortalIdentity | null = null;
   /** The portal's client breaks in a way that none of its outcomes names. */
   unheardOf = false;
   /** The events that were logged. */
@@ -124,6 +126,8 @@ export class Home implements AsyncDisposable {
       },
     } satisfies Portal);
     const appliances = await Appliances.load(port, random, ['home', 'other']);
+    const { frontendUrl: origin } = this.portal;
+    const identity = this.identity ?? { origin, clientId: this.emulator.clientId };
     const scheduler = new Scheduler(surroundings);
     const portalClock = new PortalClock(surroundings);
     const grants = new Grants(
@@ -134,7 +138,7 @@ export class Home implements AsyncDisposable {
       (id) => {
         const appliance = appliances.byId(id);
         if (!this.configured) return undefined;
-        return appliance && { name: appliance.name, portal, replay: this.#options.replay ?? 'soon' };
+        return appliance && { name: appliance.name, portal, identity, replay: this.#options.replay ?? 'soon' };
       },
       () => 0.5,
     );
@@ -150,7 +154,7 @@ export class Home implements AsyncDisposable {
       nameOf: (id) => appliances.byId(id)?.name ?? id,
       portalOf: (name) =>
         this.configured && name === 'home'
-          ? { portal, redirectUrl: this.#options.redirect ?? (() => null) }
+          ? { portal, identity, redirectUrl: this.#options.redirect ?? (() => null) }
           : undefined,
     });
     await grants.load();

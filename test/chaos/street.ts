@@ -42,6 +42,7 @@ export interface StreetGrant {
   readonly hub: StreetHub;
 }
 
+const IDENTITY = { origin: 'https://portal.example', clientId: 'the-street' };
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 /** How often an appliance asks, in ms. */
 const ASKS_EVERY = 120_000;
@@ -206,7 +207,7 @@ export class StreetHub implements Disposable {
       (id) => {
         const portal = portals.get(id) ?? portalOf(id);
         portals.set(id, portal);
-        return { name: id, portal, replay: 'soon' };
+        return { name: id, portal, identity: IDENTITY, replay: 'soon' };
       },
       (id) => {
         const spread = this.#spreads.get(id) ?? chance.fraction();
@@ -221,7 +222,7 @@ export class StreetHub implements Disposable {
       portalClock,
       times: { lifetime: 900_000, pollInterval: 5000 },
       nameOf: (id) => id,
-      portalOf: () => ({ portal: activity.watching(way), redirectUrl: () => null }),
+      portalOf: () => ({ portal: activity.watching(way), identity: IDENTITY, redirectUrl: () => null }),
     });
     await grants.load();
     this.parts = {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliance.ts';
+import type { Grant } from '../../src/core/grant.ts';
 import type { Declaration } from '../../src/hub/declarations.ts';
 import { declareAppliances } from '../../src/hub/declared.ts';
 import { systemRandom } from '../../src/system/random.ts';
@@ -13,17 +14,36 @@ const WALLBOX: Declaration = {
   credentials: { kind: 'secret', hash: 'the-hash' },
 };
 
+const PORTALS = new Map([
+  ['home', { origin: 'https://portal.example', clientId: 'home' }],
+  ['same', { origin: 'https://portal.example', clientId: 'home' }],
+  ['other', { origin: 'https://other.example', clientId: 'other' }],
+]);
+
 /** Declares, as at a start. @returns the ids of those that went to another portal */
 function declare(home: Home, ...declarations: Declaration[]): Promise<string[]> {
   const { appliances, store } = home.run;
   const write = (event: string) => home.events.push({ event, fields: {} });
   const log = { debug: write, info: write, warn: write, error: write };
-  return declareAppliances(declarations, { file: '/etc/l.toml', appliances, store, random: systemRandom, log });
+  return declareAppliances(declarations, {
+    file: '/etc/l.toml',
+    appliances,
+    store,
+    identityOf: (portal) => PORTALS.get(portal),
+    random: systemRandom,
+    log,
+  });
 }
 
 async function restart(home: Home): Promise<void> {
   await home.stop();
   await home.start();
+}
+
+async function grantOf(home: Home, id: string): Promise<Grant> {
+  const stored = await home.run.store.grant(id);
+  if (stored === null) throw new Error('there is no grant');
+  return stored.grant;
 }
 
 const named = (home: Home, name: string): Appliance => home.run.appliances.named(name);
@@ -99,15 +119,34 @@ test('a client_id that an added appliance has is refused before anything is chan
   expect(home.run.appliances.list()).toEqual([appliance]);
 });
 
-test('one that goes to another portal leaves its grant behind, one whose portal has another name now keeps it', async () => {
+test('one that goes to another portal keeps its grant, and nothing moves where that is the same portal by another name', async () => {
   await using home = await Home.start();
   const id = await home.paired('wallbox');
-  await home.run.appliances.change(id, (current) => ({ ...current, portal: 'gone' }));
-  expect(await declare(home, WALLBOX)).toEqual([]);
-  expect((await home.run.store.grants()).map(({ grant }) => grant.appliance)).toEqual([id]);
+  const before = await home.run.store.grant(id);
+  for (const portal of ['gone', 'same']) {
+    await home.run.appliances.change(id, (current) => ({ ...current, portal }));
+    expect(await declare(home, WALLBOX)).toEqual([]);
+  }
   expect(await declare(home, { ...WALLBOX, portal: 'other' })).toEqual([id]);
-  expect(await home.run.store.grants()).toEqual([]);
   expect(named(home, 'wallbox')).toMatchObject({ id, portal: 'other' });
+  expect(await home.run.store.grant(id)).toEqual(before);
+});
+
+test('a grant from a time when its portal was not kept is told which that was when its appliance goes to another', async () => {
+  await using home = await Home.start();
+  const id = await home.paired('wallbox');
+  const { givenBy: _, ...old } = await grantOf(home, id);
+  const { accessToken, refreshToken, generation } = old;
+  await home.run.store.replaceGrant({ ...old, generation: generation + 1 });
+  const attempt = { token: 'the-hash', at: home.time.now() };
+  await home.run.store.beginAttempt({ appliance: id, generation: generation + 1, doubt: null }, attempt);
+  expect(await declare(home, { ...WALLBOX, portal: 'other' })).toEqual([id]);
+  const kept = await grantOf(home, id);
+  expect(kept).toMatchObject({ givenBy: PORTALS.get('home'), doubt: { lostAt: attempt.at, sends: 1 } });
+  expect([kept.accessToken.reveal(), kept.refreshToken.reveal()]).toEqual([
+    accessToken.reveal(),
+    refreshToken.reveal(),
+  ]);
 });
 
 test('a store that can not be written keeps no declared appliance from being served, and it is written when that can be', async () => {

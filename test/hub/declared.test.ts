@@ -143,19 +143,64 @@ test('with on_start an unpaired appliance and one of a changed scope are paired,
   expect(await hub.appliance('wallbox')).not.toHaveProperty('authorize_url');
 });
 
-test('one that goes to another portal leaves its grant behind, and the pairing that is open at the one before', async () => {
-  const other = configuration.slice(configuration.indexOf('[portals.home]')).replace('portals.home', 'portals.other');
-  await startWith(other + WALLBOX);
+/** A table for this portal. */
+function table(name: string, { baseUrl, frontendUrl, clientId, clientSecret }: Emulator): string {
+  write(`${name}-client.secret`, clientSecret);
+  return `[portals.${name}]\nbase_url = "${baseUrl}"\nfrontend_url = "${frontendUrl}"\nclient_id = "${clientId}"\nclient_secret_file = "${name}-client.secret"\n`;
+}
+
+/** Starts the hub again with these portals, in place of those it had, and the rest of its configuration. */
+async function startWithPortals(tables: string): Promise<void> {
+  const before = configuration;
+  configuration = before.replace(/\[portals\.[\s\S]*$/, '');
+  await startWith(`${tables}${WALLBOX}`);
+  configuration = before;
+}
+
+test('one that goes to another portal keeps its grant, which no other portal sees, and the pairing that is open ends', async () => {
+  await using bench = await startEmulator();
+  await startWithPortals(table('home', emulator));
   await hub.pair('wallbox', emulator);
   const link = await hub.beginPairing('wallbox');
-  await startWith(`${other}${WALLBOX}\nportal = "other"`);
-  expect(await logged('appliance went to another portal, pair it again')).toMatchObject({ level: 'warn' });
+  await startWithPortals(table('bench', bench) + table('home', emulator));
+  expect(await logged('appliance went to another portal')).toMatchObject({ level: 'warn', portal: 'bench' });
   const moved = await hub.appliance('wallbox');
-  expect(moved).toMatchObject({ state: 'unpaired', portal: 'other' });
+  expect(moved).toMatchObject({ state: 'needs_pairing', portal: 'bench', expires_in: null });
+  expect(moved.problem?.message).toContain(emulator.frontendUrl);
   expect(moved).not.toHaveProperty('authorize_url');
   const { location } = await emulator.login({ state: link.searchParams.get('state') ?? '', user: 'demo' });
   expect(await (await fetch(location)).text()).toContain('is not connected');
   expect(await says('wallbox', SECRETS.wallbox)).toBe('400 invalid_grant');
+  expect(await hub.cli('refresh', 'wallbox')).toMatchObject({ status: 1 });
+
+  // The table of the one before is gone, and this one is not it by another name.
+  await startWithPortals(table('cloud', bench));
+  expect(await hub.appliance('wallbox')).toMatchObject({ state: 'needs_pairing', portal: 'cloud' });
+  expect(await hub.cli('refresh', 'wallbox')).toMatchObject({ status: 1 });
+  expect(bench.requests.filter(({ endpoint }) => endpoint === 'token')).toEqual([]);
+
+  await startWithPortals(table('renamed', emulator));
+  expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', portal: 'renamed' });
+  expect(await hub.cli('refresh', 'wallbox')).toMatchObject({ status: 0 });
+  expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
+});
+
+test('an added appliance goes along with its portal where that has another name, and rests where that is another portal', async () => {
+  await using bench = await startEmulator();
+  await startWithPortals(table('home', emulator));
+  const added = await hub.addAppliance('heater', '--scope', 'Monitoring');
+  await hub.pair('heater', emulator);
+  await startWithPortals(table('bench', bench) + table('renamed', emulator));
+  expect(await hub.appliance('heater')).toMatchObject({ state: 'active', portal: 'renamed' });
+  expect(await hub.cli('refresh', 'heater')).toMatchObject({ status: 0 });
+  await startWithPortals(table('renamed', bench));
+  expect(await hub.appliance('heater')).toMatchObject({ state: 'needs_pairing', portal: 'renamed' });
+  expect(await says(added.client_id, added.client_secret)).toBe('400 invalid_grant');
+  const otherApi = table('renamed', { ...emulator, baseUrl: bench.baseUrl });
+  for (const tables of [otherApi, table('renamed', emulator)]) {
+    await startWithPortals(tables);
+    expect(await says(added.client_id, added.client_secret)).toBe('200 Monitoring');
+  }
 });
 
 test('a client_id that an added appliance has keeps the hub from starting, and changes nothing', async () => {

@@ -18,7 +18,13 @@ const DECLARED = {
   clientId: 'heater-of-the-maker',
   credentials: { kind: 'none' },
 } as const;
-const wallboxGrant = grantOf({ appliance: WALLBOX.id, generation: 2, asked: 'Monitoring', distrusted: at(7) });
+const wallboxGrant = grantOf({
+  appliance: WALLBOX.id,
+  generation: 2,
+  asked: 'Monitoring',
+  givenBy: { origin: 'https://portal.example', clientId: 'a-client' },
+  distrusted: at(7),
+});
 const heaterGrant = grantOf({ appliance: DECLARED.id, asked: null });
 const SESSIONS = [sessionOf(WALLBOX, 'one'), sessionOf(DECLARED, 'two'), sessionOf(WALLBOX, 'three')];
 const COPY: StateCopy = {

@@ -58,6 +58,7 @@ describe('what was written is read again, also by the next run', () => {
     ['distrusted', { distrusted: at(7) }],
     ['that was asked for a scope', { asked: 'Monitoring' }],
     ['that was asked for none', { asked: null }],
+    ['of a portal', { givenBy: { origin: 'https://portal.example', clientId: 'a-client' } }],
     ['with strange tokens', { accessToken: new Secret('ü"\\\u0000😀'), refreshToken: new Secret('x'.repeat(50_000)) }],
   ])('a grant %s', async (_, changes) => {
     using folder = stateFolder();

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import type { PortalIdentity } from '../../src/core/portal.ts';
+import { Home } from './home.ts';
+
+const OTHER: PortalIdentity = { origin: 'https://other.example', clientId: 'another-client' };
+
+/** Starts the hub again, with this portal in its configuration; null: the one that is there. */
+async function goTo(home: Home, identity: PortalIdentity | null): Promise<void> {
+  await home.stop();
+  home.identity = identity;
+  await home.start();
+}
+
+async function stored(home: Home, id: string) {
+  const found = await home.run.store.grant(id);
+  if (found === null) throw new Error('there is no grant');
+  return found.grant;
+}
+
+test.each([
+  ['origin', (home: Home) => ({ origin: OTHER.origin, clientId: home.emulator.clientId })],
+  ['client_id', (home: Home) => ({ origin: home.portal.frontendUrl, clientId: OTHER.clientId })],
+])('a grant of a portal with another %s rests, whoever asks, and comes back to work as it was', async (_, other) => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  const before = await stored(home, id);
+  const token = await home.token(id);
+  await goTo(home, other(home));
+  expect(home.events.at(-1)).toMatchObject({ event: 'grant is of another portal, it is kept and rests' });
+  expect(await home.token(id)).toBe('not_paired');
+  expect(home.run.grants.resting(id)).toMatchObject({ generation: before.generation });
+  await home.run.grants.refresh(id);
+  await home.run.grants.distrust(id, token);
+  home.run.grants.clockSet();
+  await home.time.pass(3 * 3_600_000);
+  expect(await home.token(id)).toBe('not_paired');
+  expect(home.refreshes).toBe(0);
+  await goTo(home, null);
+  expect(home.run.grants.resting(id)).toBeUndefined();
+  expect(await stored(home, id)).toEqual(before);
+  expect(await home.whoami(await home.token(id))).toBe(200);
+});
+
+test('a new pairing takes the place of a grant that rests, and unpairing forgets it', async () => {
+  await using home = await Home.start();
+  const [wallbox, heater] = [await home.paired('wallbox'), await home.paired('heater')];
+  const { generation } = await stored(home, wallbox);
+  await goTo(home, OTHER);
+  await home.pairAgain('wallbox');
+  expect(await stored(home, wallbox)).toMatchObject({ generation: generation + 1, givenBy: OTHER });
+  expect(await home.whoami(await home.token(wallbox))).toBe(200);
+  await home.untilRefreshed();
+  expect(await stored(home, wallbox)).toMatchObject({ generation: generation + 2, givenBy: OTHER });
+  await home.run.grants.forget(heater);
+  expect(home.run.grants.resting(heater)).toBeUndefined();
+  expect(await home.run.store.grant(heater)).toBeNull();
+});
+
+test('a grant from a time when its portal was not kept is one of its appliance’s portal, and knows it from the next refresh on', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  const { givenBy, ...old } = await stored(home, id);
+  expect(givenBy).toEqual({ origin: home.portal.frontendUrl, clientId: home.emulator.clientId });
+  await home.run.store.replaceGrant({ ...old, generation: old.generation + 1 });
+  await goTo(home, null);
+  expect(await home.whoami(await home.token(id))).toBe(200);
+  await home.untilRefreshed();
+  expect(await stored(home, id)).toMatchObject({ givenBy });
+  await goTo(home, { origin: home.portal.frontendUrl, clientId: home.emulator.clientId.toUpperCase() });
+  expect(home.run.grants.resting(id)).toBeUndefined();
+});
