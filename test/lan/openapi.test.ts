@@ -49,11 +49,10 @@ test('every route of both ports is described, and nothing else', async () => {
         dispatcher,
       });
       await body.dump();
-      const allowed = String(headers['allow'] ?? '')
-        .split(', ')
-        .sort();
+      const allowed = String(headers['allow'] ?? '').split(', ');
+      const told = allowed.filter((method) => method !== 'HEAD').sort();
       const methods = described.filter((one) => one.path === path).map(({ method }) => method.toUpperCase());
-      expect([statusCode, allowed], `${port} ${path}`).toEqual([405, methods.sort()]);
+      expect([statusCode, told], `${port} ${path}`).toEqual([405, methods.sort()]);
     }
   }
 });
