@@ -30,6 +30,8 @@ const MET = 100;
 /** The hub waits for the portal as long as it may, so that only some parts have trouble. */
 const TROUBLE_EVERY = 5;
 const MET_FROM = 1_000_000_000;
+/** Good flows that fail one after the other: nothing that comes later would tell more. */
+const HOPELESS = 3;
 const ORIGINS = ['https', 'http'] as const;
 
 /** Sends that many requests; between its parts good appliances must be served. */
@@ -40,14 +42,17 @@ export async function fuzzHub(home: FuzzedHome, run: Run): Promise<Findings> {
   const watch = new PortalWatch(home);
   const began = performance.now();
   let lines = 1;
+  let failedInRow = 0;
   for (let from = 0; from < requests && !findings.enough && !stopped(); from += PART) {
     const end = Math.min(requests, from + PART);
     const where = `seed ${seed}, before request ${end}`;
     try {
       await part(home, waiting, { from, end, seed, stopped }, findings);
+      failedInRow = 0;
     } catch (error) {
       findings.problem('the good flow failed', `${where}: ${String(error)}`);
-      if (!(await serves(home))) break;
+      failedInRow += 1;
+      if (failedInRow === HOPELESS || !(await serves(home))) break;
     }
     watch.judge(findings, where);
     const memory = await home.memory();
