@@ -13,20 +13,22 @@ const BACKOFF = { base: 5000, cap: 20_000 };
  * code of its own or by the redirect's.
  */
 export async function pollForCode(
-  { surroundings, portalOf, times }: PairingContext,
+  { surroundings, portalOf, portalClock, times }: PairingContext,
   progress: PairingProgress,
   takeCode: (code: Secret, link: Link) => Promise<void>,
 ): Promise<void> {
   const { signal } = progress;
-  const portal = portalOf(progress.pairing.portal)?.portal;
-  if (portal === undefined) return progress.move({ kind: 'failed', reason: 'misconfigured' });
+  const found = portalOf(progress.pairing.portal);
+  if (found === undefined) return progress.move({ kind: 'failed', reason: 'misconfigured' });
+  const { portal } = found;
   const { random } = surroundings;
 
   /** @returns why the portal could not be asked; null where it answered */
   async function poll(link: Link) {
-    const outcome = await portal?.pollCode(link.codeUrl, signal);
-    if (outcome?.kind === 'unreachable') return outcome;
-    if (outcome?.kind === 'code' && !signal.aborted) {
+    const outcome = await portal.pollCode(link.codeUrl, signal);
+    portalClock.learn(outcome.portalTime);
+    if (outcome.kind === 'unreachable') return outcome;
+    if (outcome.kind === 'code' && !signal.aborted) {
       progress.note(null);
       await takeCode(outcome.code, link);
     }

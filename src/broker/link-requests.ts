@@ -94,10 +94,15 @@ export class LinkRequests {
   /** Where the portal will not have the redirect address, polling alone brings the code. */
   async #outcome({ portal, redirectUrl }: PairingPortal, signal: AbortSignal): Promise<LinkOutcome> {
     const address = redirectUrl(this.#progress.pairing.nonce);
-    const outcome = await portal.requestLink(address, signal);
+    const ask = async (redirectUrl: string | null) => {
+      const outcome = await portal.requestLink(redirectUrl, signal);
+      this.#context.portalClock.learn(outcome.portalTime);
+      return outcome;
+    };
+    const outcome = await ask(address);
     if (outcome.kind !== 'rejected' || address === null || signal.aborted) return outcome;
     this.#progress.log('info', 'portal refused the redirect address, polling only', { detail: outcome.detail });
-    return portal.requestLink(null, signal);
+    return ask(null);
   }
 
   /**

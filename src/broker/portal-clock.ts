@@ -10,15 +10,22 @@ const WRONG = 300_000;
 /** Remembers the true time that a portal's `Date` or NTP told, so that tokens of an earlier boot can be aged by it. */
 export class PortalClock {
   readonly #surroundings: Pick<Surroundings, 'clock' | 'log'>;
-  #confirmed: ConfirmedTime | null = null;
+  #portal: ConfirmedTime | null = null;
+  #ntp: ConfirmedTime | null = null;
   readonly #whenConfirmed: (() => void)[] = [];
 
   constructor(surroundings: Pick<Surroundings, 'clock' | 'log'>) {
     this.#surroundings = surroundings;
   }
 
+  /** A portal's word counts for more than NTP's: its clock is what its tokens are measured by. */
   get confirmed(): ConfirmedTime | null {
-    return this.#confirmed;
+    return this.#portal ?? this.#ntp;
+  }
+
+  /** What each has told who told anything, NTP first: a portal's clock may be wrong too. */
+  get told(): readonly ConfirmedTime[] {
+    return [this.#ntp, this.#portal].filter((time) => time !== null);
   }
 
   /** Calls `listener` once, when the true time becomes known. */
@@ -31,16 +38,17 @@ export class PortalClock {
     if (portalTime !== null) this.#take('portal', portalTime);
   }
 
-  /** NTP has set the hub's clock. A portal's word counts for more: its clock is what its tokens are measured by. */
+  /** NTP has set the hub's clock. */
   learnFromNtp(): void {
-    if (this.#confirmed === null) this.#take('ntp', this.#surroundings.clock.now().wall);
+    this.#take('ntp', this.#surroundings.clock.now().wall);
   }
 
   #take(source: Source, wall: number): void {
     const { clock, log } = this.#surroundings;
-    const first = this.#confirmed === null;
+    const first = this.confirmed === null;
     const at = clock.now();
-    this.#confirmed = { wall, at };
+    if (source === 'portal') this.#portal = { wall, at };
+    else this.#ntp = { wall, at };
     if (!first) return;
     const off = Math.round((at.wall - wall) / 1000);
     log.info('clock confirmed', { source, true_time: new Date(wall).toISOString(), hub_clock_ahead: off });

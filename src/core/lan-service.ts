@@ -60,14 +60,23 @@ export type LinkResult =
   /** The pairing has ended, or is about to. */
   | { readonly kind: 'over' };
 
+/** The true time as one has told it, in ms since 1970. */
+export interface TrueTime {
+  readonly now: number;
+  /** When this run of the hub began. */
+  readonly started: number;
+}
+
 /** What the home network may ask of the hub. */
 export interface LanService {
   /** The appliance with this client_id. What it may do is another question: see {@link Appliance.waitingSince}. */
   client(clientId: string): Appliance | undefined;
-  /** The true time in ms since 1970, where something has told it; null while the clock may be wrong. */
-  trueTime(): number | null;
-  /** When this run of the hub began, by the true time in ms since 1970; null while the clock may be wrong. */
-  startedAt(): number | null;
+  /** The true time by all who have told it, whoever is most to be trusted first; empty while the clock may be wrong. */
+  times(): readonly TrueTime[];
+  /** Has the portal asked for the time where nobody has told it, and waits some seconds for that; see {@link times}. */
+  confirmTime(): Promise<void>;
+  /** Whether an earlier run of the hub may have known this appliance. */
+  knewBefore(appliance: Appliance): boolean;
 
   handOut(appliance: Appliance, wish: TokenWish): Promise<HandOut>;
   /**

@@ -28,17 +28,26 @@ export interface Link {
   readonly tokenUrl: string;
 }
 
+/** What an answer of the portal says beside what was asked for. */
+interface Answered {
+  /** The portal's clock by its `Date`, in ms since 1970; null where there was no answer, or none of it. */
+  readonly portalTime: number | null;
+}
+
 /** What became of asking the portal for a {@link Link}. */
-export type LinkOutcome =
-  | { readonly kind: 'link'; readonly link: Link }
-  /** A URL of the answer lies elsewhere: following it would give the hub's secret away. */
-  | { readonly kind: 'foreign_origin'; readonly detail: string }
-  /** A 3xx, or a 4xx other than 408 and 429. */
-  | { readonly kind: 'rejected'; readonly detail: string }
-  | Unreachable;
+export type LinkOutcome = Answered &
+  (
+    | { readonly kind: 'link'; readonly link: Link }
+    /** A URL of the answer lies elsewhere: following it would give the hub's secret away. */
+    | { readonly kind: 'foreign_origin'; readonly detail: string }
+    /** A 3xx, or a 4xx other than 408 and 429. */
+    | { readonly kind: 'rejected'; readonly detail: string }
+    | Unreachable
+  );
 
 /** What became of one poll for the authorization code. */
-export type PollOutcome = { readonly kind: 'code'; readonly code: Secret } | { readonly kind: 'not_yet' } | Unreachable;
+export type PollOutcome = Answered &
+  ({ readonly kind: 'code'; readonly code: Secret } | { readonly kind: 'not_yet' } | Unreachable);
 
 /** No answer, or one that only says "later"; `retryAfter` in milliseconds where the portal named a time. */
 export interface Unreachable {
@@ -53,6 +62,8 @@ export interface Portal {
   /** Asks for a link; `redirectUrl` asks that the code be brought there too (steady request flow). */
   requestLink(redirectUrl: string | null, signal: AbortSignal): Promise<LinkOutcome>;
   pollCode(codeUrl: string, signal: AbortSignal): Promise<PollOutcome>;
+  /** The portal's clock by the `Date` of any answer, in ms since 1970; null where none came. No secret is sent. */
+  askTime(): Promise<number | null>;
   /** Exchanges a code for tokens. Never aborted: the portal may have acted on what was sent. */
   exchange(tokenUrl: string, code: Secret, scope: string | null): Promise<TokenOutcome>;
   /** Refreshes. Never aborted, for the same reason. */

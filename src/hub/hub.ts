@@ -9,6 +9,7 @@ import { Registrations } from '../broker/registrations.ts';
 import { Scheduler } from '../broker/scheduler.ts';
 import { Sessions } from '../broker/sessions.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
+import { TimeInquiry } from '../broker/time-inquiry.ts';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
 import { serveLan } from '../lan/server.ts';
@@ -86,6 +87,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   );
 
   const appliances = await Appliances.load(store, random, [...portals.names]);
+  const knownBefore = new Set(appliances.list().map(({ id }) => id));
   const { appliances: declarations, file } = configuration;
   await followRenamedPortals(appliances, portals, store, log);
   const moved = await declareAppliances(declarations, {
@@ -157,6 +159,10 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     sessions,
     registrations,
     portalClock,
+    timeInquiry: new TimeInquiry(surroundings, portalClock, () =>
+      portals.names.flatMap((portal) => portals.get(portal)?.portal ?? []),
+    ),
+    knownBefore,
     ready: running.promise,
   });
 

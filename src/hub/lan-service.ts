@@ -7,6 +7,7 @@ import type { PortalClock } from '../broker/portal-clock.ts';
 import type { Registrations } from '../broker/registrations.ts';
 import type { Sessions } from '../broker/sessions.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
+import type { TimeInquiry } from '../broker/time-inquiry.ts';
 import { type Instant, trueTime } from '../core/clock.ts';
 import type { LanService } from '../core/lan-service.ts';
 import { sha256 } from '../system/compare.ts';
@@ -25,6 +26,9 @@ export interface LanServiceContext {
   readonly sessions: Sessions;
   readonly registrations: Registrations;
   readonly portalClock: PortalClock;
+  readonly timeInquiry: TimeInquiry;
+  /** The ids of the appliances that the run before has left. */
+  readonly knownBefore: ReadonlySet<string>;
   /** Resolves when the pairings of the last run are taken up. */
   readonly ready: Promise<void>;
 }
@@ -37,8 +41,13 @@ export function lanService(context: LanServiceContext): LanService {
 
   return {
     client: (clientId) => appliances.byClientId(clientId),
-    trueTime: () => trueTime(portalClock.confirmed, clock.now()),
-    startedAt: () => trueTime(portalClock.confirmed, context.started),
+    times: () =>
+      portalClock.told.flatMap((told) => {
+        const [now, started] = [trueTime(told, clock.now()), trueTime(told, context.started)];
+        return now === null || started === null ? [] : [{ now, started }];
+      }),
+    confirmTime: () => context.timeInquiry.confirm(),
+    knewBefore: ({ id }) => context.knownBefore.has(id),
 
     handOut: ({ id }, { scope, ...wish }) => handOuts.handOut(id, scope, wish),
     async revoke({ id }, token) {

@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 
 /**
  * Whether a request was meant for this hub. A page on the web can make a name of its own point to the hub (DNS
@@ -9,9 +9,36 @@ import { isIP } from 'node:net';
  */
 export function isOwnHost(host: string | undefined, names: readonly string[]): boolean {
   if (host === undefined) return false;
-  const name = /^(\[[0-9a-f:.]+\]|[^:]+)(:\d{1,5})?$/i.exec(host)?.[1]?.toLowerCase();
-  if (name === undefined) return false;
+  const [, found, port] = /^(\[[0-9a-f:.]+\]|[^:]+)(?::([1-9]\d{0,4}))?$/i.exec(host) ?? [];
+  const name = found?.toLowerCase();
+  if (name === undefined || Number(port ?? 0) > 65_535) return false;
   return name.startsWith('[') ? isIP(name.slice(1, -1)) === 6 : isIP(name) === 4 || isAmong(name, names);
+}
+
+/**
+ * Whether nobody else can have been meant: an address that a request names may be another's.
+ * @param hostname of a `Host` that {@link isOwnHost} takes, without the port
+ * @param local the address that the connection came to
+ * @param isLeafFor whether the hub's leaf is for an address
+ */
+export function isOwnAlone(
+  hostname: string,
+  local: string | undefined,
+  isLeafFor: (address: string) => boolean,
+): boolean {
+  const address = hostname.replace(/^\[(.*)\]$/, '$1');
+  if (isIP(address) === 0) return true;
+  return (local !== undefined && isSameAddress(address, local)) || isLeafFor(address);
+}
+
+/** IPv6 addresses can be written in many ways; a zone is no matter. */
+function isSameAddress(a: string, b: string): boolean {
+  const [family, other] = [isIP(a), isIP(b)];
+  if (family !== other) return false;
+  const among = new BlockList();
+  const type = family === 6 ? 'ipv6' : 'ipv4';
+  among.addAddress(b.replace(/%.*$/, ''), type);
+  return among.check(a, type);
 }
 
 /**

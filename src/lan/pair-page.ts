@@ -42,7 +42,7 @@ export function servePairPage(
     return null;
   }
 
-  app.get('/pair', async (request, reply) => {
+  app.get('/pair', { exposeHeadRoute: true }, async (request, reply) => {
     const userCode = codeOf(request.url.split('?').slice(1).join('?'));
     if (userCode instanceof FormError) return sendNotice(reply, 400, hubName, UNREADABLE);
     if (userCode === undefined) return sendPage(reply, 200, hubName, codePage(null));

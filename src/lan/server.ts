@@ -1,14 +1,14 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { Duplex } from 'node:stream';
-import fastify, { type FastifyInstance } from 'fastify';
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import type { Clock, Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
 import { serveCallback } from './callback.ts';
-import { isOwnHost, isOwnServerName } from './host-check.ts';
+import { isOwnAlone, isOwnHost, isOwnServerName } from './host-check.ts';
 import { close, listen } from './listeners.ts';
 import { serveAuthorizationServer } from './oauth/authorization-server.ts';
 import { serveOpenApi } from './openapi/serve.ts';
@@ -69,8 +69,8 @@ const UNREADABLE = 'The request can not be read.';
 export async function serveLan(options: LanOptions): Promise<LanServer> {
   const { listen: addresses, leaf, timers } = options;
   let httpPort = options.httpPort;
-  const secure = await application(options, (app) => serveSecure(app, options, () => httpPort));
   const tls = new SharedTls(leaf);
+  const secure = await application(options, (app) => serveSecure(app, options, tls, () => httpPort));
   const https = await listen(
     () => guarded(createSecureServer({ ...TLS_PATIENCE, ...tls.options }, secure), timers),
     addresses,
@@ -134,7 +134,7 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
       .send(status >= 500 ? 'The hub came upon an error; its log tells more.\n' : `${UNREADABLE}\n`);
   });
   app.setNotFoundHandler((request, reply) => {
-    const allowed = ['GET', 'POST'].filter(
+    const allowed = ['GET', 'HEAD', 'POST'].filter(
       (method) => app.findRoute({ url: request.url.split('?')[0] ?? '', method }) !== null,
     );
     if (allowed.length > 0) return reply.code(405).header('allow', allowed.join(', ')).send();
@@ -144,7 +144,9 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
       text: 'Check the address.',
     });
   });
-  app.get('/ca.pem', async (_request, reply) => reply.type('application/x-pem-file').send(ca()));
+  app.get('/ca.pem', { exposeHeadRoute: true }, async (_request, reply) =>
+    reply.type('application/x-pem-file').send(ca()),
+  );
   routes(app);
   await app.ready();
   return app.routing;
@@ -152,7 +154,7 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
 
 function servePlain(app: FastifyInstance, { service, hubName }: LanOptions, httpsPort: number): void {
   serveCallback(app, service, hubName);
-  app.get('/', async ({ hostname }, reply) =>
+  app.get('/', { exposeHeadRoute: true }, async ({ hostname }, reply) =>
     sendNotice(reply, 200, hubName, {
       mood: 'neutral',
       heading: hubName,
@@ -165,12 +167,15 @@ function servePlain(app: FastifyInstance, { service, hubName }: LanOptions, http
 function serveSecure(
   app: FastifyInstance,
   { service, hubName, ...surroundings }: LanOptions,
+  tls: SharedTls,
   httpPort: () => number,
 ): void {
-  serveAuthorizationServer(app, service, surroundings);
+  const isOwn = ({ hostname, socket }: FastifyRequest) =>
+    isOwnAlone(hostname, socket.localAddress, (address) => tls.isForAddress(address));
+  serveAuthorizationServer(app, service, isOwn, surroundings);
   servePairPage(app, service, hubName, surroundings);
   serveOpenApi(app, httpPort);
-  app.get('/', async (_request, reply) =>
+  app.get('/', { exposeHeadRoute: true }, async (_request, reply) =>
     sendNotice(reply, 200, hubName, {
       mood: 'neutral',
       heading: hubName,

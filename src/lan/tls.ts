@@ -1,4 +1,4 @@
-import { constants, randomBytes } from 'node:crypto';
+import { constants, randomBytes, X509Certificate } from 'node:crypto';
 import type { Server } from 'node:https';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 
@@ -40,6 +40,11 @@ export class SharedTls {
 
   constructor(leaf: LeafPem) {
     this.#leaf = leaf;
+  }
+
+  /** Whether the leaf is for this IP address. */
+  isForAddress(address: string): boolean {
+    return new X509Certificate(this.#leaf.certificate).checkIP(address) !== undefined;
   }
 
   /** What a server is made with. */

@@ -39,27 +39,33 @@ export class HttpPortal implements Portal, AsyncDisposable {
     const url = new URL(`/external/oauth2helper/config/${this.#settings.clientId}`, this.#settings.baseUrl);
     if (redirectUrl !== null) url.searchParams.set('redirect_url', redirectUrl);
     const exchange = await this.#requests.send('POST', url, signal);
-    if (exchange.kind === 'no_answer') return { ...exchange, kind: 'unreachable', retryAfter: null };
+    if (exchange.kind === 'no_answer') return noAnswer(exchange);
     const { answer } = exchange;
-    const { status } = answer;
+    const { status, portalTime } = answer;
     if (status >= 300 && status < 500 && status !== 408 && status !== 429) {
-      return { kind: 'rejected', detail: `the config endpoint answered HTTP ${status}` };
+      return { kind: 'rejected', detail: `the config endpoint answered HTTP ${status}`, portalTime };
     }
     const link = status === 200 ? parseLink(answer.body) : null;
     if (link === null) return unreachable(answer);
     const foreign = Object.values(link).find((address: string) => !this.#isOurs(address));
-    if (foreign === undefined) return { kind: 'link', link };
-    return { kind: 'foreign_origin', detail: `the portal named an address on ${originOf(foreign)}` };
+    if (foreign === undefined) return { kind: 'link', link, portalTime };
+    return { kind: 'foreign_origin', detail: `the portal named an address on ${originOf(foreign)}`, portalTime };
   }
 
   async pollCode(codeUrl: string, signal: AbortSignal): Promise<PollOutcome> {
-    if (!this.#isOurs(codeUrl)) return { kind: 'unreachable', detail: FOREIGN_LINK, retryAfter: null };
+    if (!this.#isOurs(codeUrl)) return noAnswer({ detail: FOREIGN_LINK });
     const exchange = await this.#requests.send('GET', new URL(codeUrl), signal);
-    if (exchange.kind === 'no_answer') return { ...exchange, kind: 'unreachable', retryAfter: null };
+    if (exchange.kind === 'no_answer') return noAnswer(exchange);
     const { answer } = exchange;
-    if (answer.status === 404) return { kind: 'not_yet' };
-    const code = answer.status === 200 ? parseCode(answer.body) : null;
-    return code === null ? unreachable(answer) : { kind: 'code', code };
+    const { status, portalTime } = answer;
+    if (status === 404) return { kind: 'not_yet', portalTime };
+    const code = status === 200 ? parseCode(answer.body) : null;
+    return code === null ? unreachable(answer) : { kind: 'code', code, portalTime };
+  }
+
+  async askTime(): Promise<number | null> {
+    const exchange = await this.#requests.send('HEAD', new URL('/', this.#settings.baseUrl));
+    return exchange.kind === 'answer' ? exchange.answer.portalTime : null;
   }
 
   async exchange(tokenUrl: string, code: Secret, scope: string | null): Promise<TokenOutcome> {
@@ -101,7 +107,13 @@ function originOf(address: string): string {
   return usable ? url.origin : 'no usable address';
 }
 
-function unreachable({ status, retryAfter }: PortalAnswer): Unreachable {
+type NoUse = Unreachable & Pick<PortalAnswer, 'portalTime'>;
+
+function unreachable({ status, retryAfter, portalTime }: PortalAnswer): NoUse {
   const detail = status === 200 ? 'an answer that is not what the specification says' : `HTTP ${status}`;
-  return { kind: 'unreachable', detail, retryAfter };
+  return { kind: 'unreachable', detail, retryAfter, portalTime };
+}
+
+function noAnswer(trouble: Pick<Unreachable, 'detail' | 'certificate'>): NoUse {
+  return { ...trouble, kind: 'unreachable', retryAfter: null, portalTime: null };
 }

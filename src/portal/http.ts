@@ -82,7 +82,7 @@ export async function postForm(
   }
 }
 
-/** The connections for requests that can be repeated: config and polls. */
+/** The connections for requests that can be repeated: config, polls, and asking for the time. */
 export class RepeatableRequests implements AsyncDisposable {
   readonly #pools = new Map<string, Pool>();
   readonly #ca: string[];
@@ -91,14 +91,19 @@ export class RepeatableRequests implements AsyncDisposable {
     this.#ca = ca;
   }
 
-  async send(method: 'GET' | 'POST', url: URL, signal: AbortSignal): Promise<Exclude<Exchange, { kind: 'not_sent' }>> {
+  async send(
+    method: 'GET' | 'HEAD' | 'POST',
+    url: URL,
+    signal?: AbortSignal,
+  ): Promise<Exclude<Exchange, { kind: 'not_sent' }>> {
     const pool = this.#pools.get(url.origin) ?? this.#open(url.origin);
     const headers = {
       accept: 'application/json',
       ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
     };
     try {
-      const answer = await ask(pool, IMPATIENT, { method, path: url.pathname + url.search, headers, signal });
+      const options = { method, path: url.pathname + url.search, headers, ...(signal && { signal }) };
+      const answer = await ask(pool, IMPATIENT, options);
       return { kind: 'answer', answer };
     } catch (error) {
       return { kind: 'no_answer', ...troubleOf(error) };
@@ -137,13 +142,19 @@ async function ask(
   const deadline = AbortSignal.timeout(limits.total);
   const either = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
   const { statusCode, headers, body } = await dispatcher.request({ ...options, signal: either });
-  const portalTime = parseHttpDate(String(headers['date'] ?? ''));
+  const portalTime = timeOf(headers);
   return {
     status: statusCode,
     body: await body.text(),
     retryAfter: parseRetryAfter(String(headers['retry-after'] ?? ''), portalTime),
     portalTime,
   };
+}
+
+/** What comes from a cache was dated when it was put there (RFC 9110, 6.6.1; RFC 9111, 5.1). */
+function timeOf({ date, age }: Dispatcher.ResponseData['headers']): number | null {
+  const time = parseHttpDate(String(date ?? ''));
+  return time === null ? null : time + (/^\d{1,9}$/.test(String(age)) ? Number(age) * 1000 : 0);
 }
 
 function limitsOf({ headers, body, bytes }: Limits): Client.Options {

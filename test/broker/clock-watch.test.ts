@@ -77,6 +77,7 @@ test("the first word that confirms the clock is logged with its source, and a po
   expect(clock.confirmed?.wall).toBe(time.wall - 7000);
   clock.learnFromNtp();
   expect(clock.confirmed?.wall).toBe(time.wall - 7000);
+  expect(clock.told.map(({ wall }) => wall)).toEqual([time.wall, time.wall - 7000]);
   expect(told).toBe(1);
   const confirmed = { source: 'ntp', true_time: '2031-05-05T06:07:08.000Z', hub_clock_ahead: 0 };
   expect(events).toEqual([{ event: 'clock confirmed', fields: confirmed }]);

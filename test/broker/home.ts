@@ -119,6 +119,7 @@ export class Home implements AsyncDisposable {
     const portal: Portal = this.#activity.watching({
       requestLink: (...of) => client.requestLink(...of),
       pollCode: (...of) => client.pollCode(...of),
+      askTime: () => client.askTime(),
       exchange: (...of) => client.exchange(...of),
       refresh: async (token) => {
         if (this.unheardOf) throw new Error('unheard of');

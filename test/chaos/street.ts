@@ -130,6 +130,7 @@ export class Street implements AsyncDisposable {
     return {
       requestLink: (...of) => way().requestLink(...of),
       pollCode: (...of) => way().pollCode(...of),
+      askTime: () => way().askTime(),
       exchange: (...of) => way().exchange(...of),
       refresh: (token) => way().refresh(token),
     };

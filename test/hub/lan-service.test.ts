@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { PortalClock } from '../../src/broker/portal-clock.ts';
 import { Sessions } from '../../src/broker/sessions.ts';
+import { TimeInquiry } from '../../src/broker/time-inquiry.ts';
 import { lanService } from '../../src/hub/lan-service.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { Home } from '../broker/home.ts';
@@ -16,13 +17,16 @@ test('nothing is said of device flows and callbacks before the pairings of the l
   rememberSecrets([deviceCode.reveal()]);
   const log = { debug() {}, info() {}, warn() {}, error() {} };
   const surroundings = { clock: home.time, timers: home.time, random: systemRandom, log };
+  const portalClock = new PortalClock(surroundings);
   const ready = Promise.withResolvers<void>();
   const service = lanService({
     ...home.run,
     surroundings,
     started: home.time.now(),
     sessions: await Sessions.load(home.run.store, surroundings),
-    portalClock: new PortalClock(surroundings),
+    portalClock,
+    timeInquiry: new TimeInquiry(surroundings, portalClock, () => []),
+    knownBefore: new Set(),
     caFingerprint: () => '',
     ready: ready.promise,
   });

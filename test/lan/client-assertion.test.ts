@@ -1,7 +1,7 @@
 import { createHmac, createPublicKey, type JsonWebKey } from 'node:crypto';
 import { base64url, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { PublicKey } from '../../src/core/appliance.ts';
 import { sha256 } from '../../src/system/compare.ts';
 import { HUB_NAME, LanSide } from '../support/lan-side.ts';
@@ -88,7 +88,8 @@ function assert(assertion: string, more: Record<string, string> = {}): Promise<R
 function expectRefused(reply: Reply, says = /./): void {
   expect(reply).toMatchObject({ status: 401, error: 'invalid_client' });
   expect(reply.description).toMatch(says);
-  expect(reply.headers).not.toHaveProperty('www-authenticate');
+  // RFC 9110, 15.5.2: every 401 has one.
+  expect(reply.headers['www-authenticate']).toMatch(/^Basic realm="latchkey"/);
 }
 
 describe('a signed assertion authenticates', () => {
@@ -265,14 +266,26 @@ describe('an assertion is good for one request', () => {
     }
   });
 
-  it('not again after a restart: one from before it is to be made anew', async () => {
-    side.home.started = side.home.now;
-    const old = await assert(await sign(claims({ iat: now() - 2, exp: now() + 50 })));
-    expect(old).toMatchObject({ status: 503, error: 'temporarily_unavailable' });
-    expect(old.headers['retry-after']).toBe('2');
-    expect(old.description).toContain('sign a new one');
+  it('not again after a restart: what may be from before it is to be made anew, by a clock that is ahead too', async () => {
+    side.home.started = side.home.now ?? 0;
+    const ahead = await sign(claims({ iat: now() + 28, exp: now() + 88 }));
+    for (const passed of [0, 5000, 24_000]) {
+      side.home.now = side.home.started + passed;
+      const old = await assert(ahead);
+      expect(old).toMatchObject({ status: 503, error: 'temporarily_unavailable', headers: { 'retry-after': '2' } });
+      expect(old.description).toContain('sign a new one');
+    }
+    side.home.now = side.home.started + 10_000;
+    expect(await assert(await sign())).toMatchObject({ status: 503, headers: { 'retry-after': '20' } });
     const unsaid = await assert(await sign(claims({ iat: undefined, exp: now() + 50 })));
-    expect(unsaid).toMatchObject({ status: 503, headers: { 'retry-after': '10' } });
+    expect(unsaid).toMatchObject({ status: 503, headers: { 'retry-after': '30' } });
+    side.home.now = side.home.started + 30_000;
+    expect(await assert(await sign())).toMatchObject({ status: 200 });
+  });
+
+  it('and an appliance that no earlier run knew need not wait', async () => {
+    side.home.started = side.home.now ?? 0;
+    side.home.newcomers.add(ID);
     expect(await assert(await sign())).toMatchObject({ status: 200 });
   });
 
@@ -292,12 +305,89 @@ describe('an assertion is good for one request', () => {
   });
 });
 
+describe('with two clocks that differ', () => {
+  it.for([150_000, -150_000])('by %i ms: what is good by either is good, once', async (off) => {
+    side.home.other = (side.home.now ?? 0) + off;
+    const byOther = claims({ iat: now() + off / 1000, exp: now() + off / 1000 + 60 });
+    for (const payload of [claims(), byOther, claims({ iat: undefined }), claims({ ...byOther, iat: undefined })]) {
+      const assertion = await sign({ ...payload, jti: crypto.randomUUID() });
+      expect(await assert(assertion)).toMatchObject({ status: 200 });
+      expectRefused(await assert(assertion), /used before/);
+    }
+    expectRefused(await assert(await sign(claims({ iat: now() - 400, exp: now() - 350 }))), /expired/);
+    expectRefused(await assert(await sign(claims({ iat: now() + 400, exp: now() + 450 }))), /ahead/);
+  });
+});
+
+describe('asked by an address', () => {
+  const asked = async (host: string) => {
+    const assertion = await sign(claims({ aud: `https://${host}/oauth/token` }));
+    return ask({ client_assertion_type: TYPE, client_assertion: assertion }, { host });
+  };
+
+  it.for(['203.0.113.9:9999', '[2001:db8::1]', '10.0.0.1'])(
+    'that may be another’s (%s), it is refused',
+    async (host) => {
+      expectRefused(await asked(host), /address that it does not know.*by its name/);
+      expectRefused(
+        await ask({ client_assertion_type: TYPE, client_assertion: await sign() }, { host }),
+        /by its name/,
+      );
+    },
+  );
+
+  it('that is on the leaf, or that the connection came to, it is taken', async () => {
+    expect(await asked('127.0.0.2:9999')).toMatchObject({ status: 200 });
+    await using elsewhere = await LanSide.start(['127.0.0.9']);
+    elsewhere.home.add(ID, { kind: 'keys', keys: [jwk] });
+    const other = `https://127.0.0.9:${elsewhere.server.httpsPort}`;
+    const dispatcher = new Agent({ connect: { ca: elsewhere.ca, checkServerIdentity: () => undefined } });
+    const form = { client_assertion_type: TYPE, client_assertion: await sign(claims({ aud: other })) };
+    const answer = await request(`${other}/oauth/token`, {
+      method: 'POST',
+      dispatcher,
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({ grant_type: 'client_credentials', ...form }).toString(),
+    });
+    await answer.body.dump();
+    await dispatcher.destroy();
+    expect(answer.statusCode).toBe(200);
+  });
+});
+
+describe('an assertion for which there is no key', () => {
+  it.for(ALGORITHMS)('(%s) is checked with a key of nobody’s all the same', async (alg) => {
+    const { privateKey } = await generateKeyPair(alg);
+    const checked = vi.spyOn(crypto.subtle, 'verify');
+    const counts: number[] = [];
+    side.home.add('lamp', { kind: 'secret', hash: sha256('the-secret') });
+    side.home.add('rsa', { kind: 'keys', keys: [{ ...(await exportJWK(rsa.publicKey)), alg: 'RS512' }] });
+    for (const sub of ['ghost', 'lamp', 'rsa']) {
+      const assertion = await new SignJWT(claims({ iss: sub, sub })).setProtectedHeader({ alg }).sign(privateKey);
+      checked.mockClear();
+      expectRefused(await assert(assertion), /not signed with the key/);
+      counts.push(checked.mock.calls.length);
+    }
+    checked.mockRestore();
+    expect(counts).toEqual([1, 1, 1]);
+  });
+});
+
 describe('without a clock', () => {
   it('nobody can say whether an assertion is good: 503', async () => {
     const assertion = await sign();
     side.home.now = null;
     const reply = await assert(assertion);
     expect(reply).toMatchObject({ status: 503, error: 'temporarily_unavailable', headers: { 'retry-after': '30' } });
+  });
+
+  it('the time is asked for, and one that comes serves at once', async () => {
+    const [assertion, time] = [await sign(), side.home.now];
+    side.home.now = null;
+    side.home.whenAsked = () => {
+      side.home.now = time;
+    };
+    expect(await assert(assertion)).toMatchObject({ status: 200 });
   });
 
   it('secrets are as good as ever', async () => {

@@ -225,7 +225,7 @@ describe('the page', () => {
     expect(answer.text).toContain('<label for="user_code">');
     expect((await client.http('/pair')).status).toBe(404);
     const put = await client.https('/pair', { method: 'PUT' });
-    expect({ status: put.status, allow: put.headers['allow'] }).toEqual({ status: 405, allow: 'GET, POST' });
+    expect({ status: put.status, allow: put.headers['allow'] }).toEqual({ status: 405, allow: 'GET, HEAD, POST' });
   });
 
   it('names the appliance, its scope and the code, and touches nothing before its button is used', async () => {

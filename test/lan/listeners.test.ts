@@ -106,6 +106,10 @@ describe('the Host of a request', () => {
     '[rebind.example]',
     'localhost:port',
     'localhost:8480:1',
+    'localhost:0',
+    'localhost:00080',
+    '127.0.0.1:65536',
+    '[::1]:99999',
     'user@localhost',
     'localhost,rebind.example',
     '',
@@ -236,6 +240,34 @@ describe('one device that opens connection after connection', () => {
     await expect.poll(() => dropped).toBe(150);
     await expectAlive();
     for (const socket of sockets) socket.destroy();
+  });
+});
+
+describe('HEAD', () => {
+  it.for([
+    ['http', '/'],
+    ['http', '/ca.pem'],
+    ['https', '/'],
+    ['https', '/ca.pem'],
+    ['https', '/pair'],
+    ['https', '/openapi.json'],
+    ['https', '/.well-known/oauth-authorization-server'],
+  ] as const)('is answered over %s at %s as GET is, without a body', async ([port, path]) => {
+    const [head, get] = [await client[port](path, { method: 'HEAD' }), await client[port](path)];
+    expect(head).toMatchObject({ status: 200, text: '' });
+    for (const name of ['content-type', 'content-length', 'cache-control']) {
+      expect(head.headers[name], name).toBe(get.headers[name]);
+    }
+    const { status, headers } = await client[port](path, { method: 'DELETE' });
+    expect({ status, allow: headers['allow'] }).toEqual({
+      status: 405,
+      allow: path === '/pair' ? 'GET, HEAD, POST' : 'GET, HEAD',
+    });
+  });
+
+  it('spends no code', async () => {
+    const { status, headers } = await client.http('/callback/x?code=y', { method: 'HEAD' });
+    expect({ status, allow: headers['allow'] }).toEqual({ status: 405, allow: 'GET' });
   });
 });
 

@@ -337,6 +337,43 @@ describe('asking for a link', () => {
   });
 });
 
+describe('the time of the portal', () => {
+  const DATE = { date: 'Thu, 06 May 2027 07:08:09 GMT' };
+  const TIME = Date.UTC(2027, 4, 6, 7, 8, 9);
+
+  test('is in whatever it answers to a link or a poll', async () => {
+    await using server = await startRawServer((socket, { target }) =>
+      socket.end(answerOf(Number(target.match(/\d{3}$/)?.[0]), '', DATE)),
+    );
+    await using portal = portalAt(server.origin);
+    for (const status of [200, 404, 429, 500, 302]) {
+      expect(await portal.pollCode(`${server.origin}/${status}`, never)).toMatchObject({ portalTime: TIME });
+    }
+    for (const status of [200, 400, 503]) {
+      expect(await portal.requestLink(`http://192.168.1.7/${status}`, never)).toMatchObject({ portalTime: TIME });
+    }
+  });
+
+  test('can be asked for without a secret, whatever the answer is', async () => {
+    const answers = [
+      answerOf(200, '', DATE),
+      answerOf(405, '', DATE),
+      answerOf(503, '', { ...DATE, age: '60' }),
+      answerOf(200, ''),
+      answerOf(200, '', { date: 'now' }),
+    ];
+    await using server = await startRawServer((socket) => socket.end(answers.shift() ?? ''));
+    await using portal = portalAt(server.origin);
+    const told: (number | null)[] = [];
+    for (let i = 0; i < 6; i += 1) told.push(await portal.askTime());
+    expect(told).toEqual([TIME, TIME, TIME + 60_000, null, null, null]);
+    expect(new Set(server.requests.map(({ method, target, body }) => `${method} ${target}${body}`))).toEqual(
+      new Set(['HEAD /']),
+    );
+    expect(JSON.stringify(server.requests)).not.toMatch(/s3cret|authorization/i);
+  });
+});
+
 describe('a poll', () => {
   test('tells a code, not yet, and everything else apart', async () => {
     const answers = [
@@ -350,7 +387,7 @@ describe('a poll', () => {
     await using server = await startRawServer((socket) => socket.write(answers.shift() ?? ''));
     await using portal = portalAt(server.origin);
     const poll = () => portal.pollCode(`${server.origin}/code/get/c?state=s`, never);
-    expect(await poll()).toEqual({ kind: 'not_yet' });
+    expect(await poll()).toEqual({ kind: 'not_yet', portalTime: null });
     const code = await poll();
     expect(code.kind === 'code' ? code.code.reveal() : null).toBe('the-code');
     expect(await poll()).toMatchObject({ kind: 'unreachable', retryAfter: null });

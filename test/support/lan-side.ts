@@ -67,7 +67,13 @@ class StubHome {
   readonly #appliances = new Map<string, Appliance>();
   /** By the true time, in ms; null while the clock is not confirmed. */
   now: number | null = Date.UTC(2027, 4, 6, 7, 8, 9);
-  started: number | null = Date.UTC(2027, 4, 6, 6);
+  started = Date.UTC(2027, 4, 6, 6);
+  /** What a second clock has, in ms since 1970; null where there is none. */
+  other: number | null = null;
+  /** What becomes of asking for the time. */
+  whenAsked: () => void = () => undefined;
+  /** The client_ids of appliances that no earlier run of the hub knew. */
+  readonly newcomers = new Set<string>();
   /** On the boot clock, in ms. */
   uptime = 1_000_000;
   /** What `/ca.pem` has in front of the certificate. */
@@ -100,8 +106,12 @@ class StubHome {
   /** No more of it than is asked for here. */
   readonly service = {
     client: (clientId) => this.#appliances.get(clientId),
-    trueTime: () => this.now,
-    startedAt: () => this.started,
+    times: () =>
+      [this.now, this.other]
+        .filter((now) => now !== null)
+        .map((now) => ({ now, started: this.started + now - (this.now ?? now) })),
+    confirmTime: async () => this.whenAsked(),
+    knewBefore: ({ clientId }) => !this.newcomers.has(clientId),
     handOut: async () => ({ kind: 'token', accessToken: new Secret('a-token'), expiresIn: 600, scope: null }),
   } satisfies Partial<LanService> as Partial<LanService> as LanService;
 }

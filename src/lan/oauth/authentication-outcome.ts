@@ -4,19 +4,14 @@ import type { Appliance } from '../../core/appliance.ts';
 export type ClientAuthentication =
   | { readonly kind: 'authenticated'; readonly appliance: Appliance }
   /** Wrong or missing credentials: 401 `invalid_client`. */
-  | {
-      readonly kind: 'refused';
-      readonly description: string;
-      /** Whether HTTP Basic would be a way: a secret was used, or nothing. */
-      readonly basic: boolean;
-    }
+  | { readonly kind: 'refused'; readonly description: string }
   /** Two ways of authenticating at once, or parts that do not agree (RFC 6749, 2.3): 400 `invalid_request`. */
   | { readonly kind: 'malformed'; readonly description: string }
   /** It can't be told just now: 503; `retryAfter` in whole seconds. */
   | { readonly kind: 'unavailable'; readonly description: string; readonly retryAfter: number };
 
-export function refused(description: string, basic = false): ClientAuthentication {
-  return { kind: 'refused', description, basic };
+export function refused(description: string): ClientAuthentication {
+  return { kind: 'refused', description };
 }
 
 export function malformed(description: string): ClientAuthentication {

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
 import { AddressLimit, type LimitSurroundings } from '../limits.ts';
-import { clientAuthentication } from './client-authentication.ts';
+import { clientAuthentication, type IsOwn } from './client-authentication.ts';
 import { serveDeviceAuthorization } from './device-authorization.ts';
 import { FORM, type FormGate } from './form-endpoint.ts';
 import { serveMetadata } from './metadata.ts';
@@ -16,10 +16,11 @@ const FAILURES = { most: 10, every: 6000 };
 export function serveAuthorizationServer(
   app: FastifyInstance,
   service: LanService,
+  isOwn: IsOwn,
   surroundings: LimitSurroundings,
 ): void {
   const gate: FormGate = {
-    authenticate: clientAuthentication(service),
+    authenticate: clientAuthentication(service, isOwn),
     failures: new AddressLimit('too many failed authentications', FAILURES, surroundings),
     clock: surroundings.clock,
   };

@@ -8,15 +8,14 @@ import {
   jwtVerify,
 } from 'jose';
 import type { Appliance, PublicKey } from '../../core/appliance.ts';
-import type { LanService } from '../../core/lan-service.ts';
+import type { LanService, TrueTime } from '../../core/lan-service.ts';
+import { ASSERTION_ALGORITHMS, type AssertionAlgorithm, isOffered } from './assertion-algorithms.ts';
 import { type ClientAuthentication, malformed, refused, unavailable } from './authentication-outcome.ts';
+import { DummyKeys } from './dummy-keys.ts';
 import { UsedAssertions } from './used-assertions.ts';
 
 /** RFC 7523, 2.2. */
 export const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
-
-/** How an assertion may be signed: with a private key, and never with a secret that the hub would have to know. */
-export const ASSERTION_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] as const;
 
 /** An assertion is made for one request: it may live so long, in s. */
 const LONGEST_LIFE = 60;
@@ -28,12 +27,29 @@ const UNTIL_CONFIRMED = 30;
 /** Says the same of an appliance that nobody knows, of one that has a secret, and of another key. */
 const UNKNOWN = 'the client_assertion is not signed with the key of an appliance that the hub knows';
 
+const NOT_FOR_THE_HUB =
+  'the hub was asked by an address that it does not know for its own, and a client_assertion must be meant for it alone: ask it by its name, or by an address that its certificate is for';
+
 type JwkSet = ReturnType<typeof createLocalJWKSet>;
+
+/** What is required of the claims. */
+interface Expected {
+  readonly subject: string;
+  readonly audiences: readonly string[];
+}
+
+/** What an assertion is by one clock. */
+type Verdict =
+  | { readonly kind: 'good'; readonly jti: string; readonly exp: number }
+  /** By another clock it may be good. */
+  | { readonly kind: 'untimely'; readonly answer: ClientAuthentication }
+  | { readonly kind: 'bad'; readonly answer: ClientAuthentication };
 
 /** Authenticates appliances by the JWTs that they sign (`private_key_jwt`: RFC 7523; RFC 7521, 4.2). */
 export class ClientAssertions {
   readonly #service: LanService;
   readonly #used = new UsedAssertions();
+  readonly #dummies = new DummyKeys();
   /** An appliance's keys, imported once. */
   readonly #sets = new WeakMap<readonly PublicKey[], JwkSet>();
 
@@ -43,7 +59,8 @@ export class ClientAssertions {
 
   /**
    * @param clientId the form's, where it has one
-   * @param audiences what the assertion may be meant for, one of them at least
+   * @param audiences what the assertion may be meant for, one of them at least; none where the hub was asked by an address that
+   *   may be another's
    */
   async verify(
     assertion: string,
@@ -52,46 +69,74 @@ export class ClientAssertions {
   ): Promise<ClientAuthentication> {
     const said = read(assertion);
     if (said === null) return refused('the client_assertion is no signed JWT');
-    if (!ALGORITHMS.has(said.alg)) return refused(`sign the client_assertion with ${ASSERTION_ALGORITHMS.join(', ')}`);
+    if (!isOffered(said.alg)) return refused(`sign the client_assertion with ${ASSERTION_ALGORITHMS.join(', ')}`);
     if (clientId !== undefined && clientId !== said.subject) {
       return malformed('the client_id of the form is not the sub of the client_assertion');
     }
-    const now = this.#service.trueTime();
-    const started = this.#service.startedAt();
-    if (now === null || started === null) {
+    if (this.#service.times().length === 0) await this.#service.confirmTime();
+    const times = this.#service.times();
+    if (times.length === 0) {
       return unavailable(
         'the hub does not know the time yet, and an assertion is only good for a time',
         UNTIL_CONFIRMED,
       );
     }
     const appliance = this.#service.client(said.subject);
-    if (appliance?.credentials.kind !== 'keys') return refused(UNKNOWN);
-    const claims = await this.#claims(assertion, appliance.credentials.keys, said.subject, audiences, now);
-    if (typeof claims === 'string') return refused(claims);
-    return this.#accept(appliance, claims, now / 1000, started / 1000);
+    if (appliance?.credentials.kind !== 'keys') {
+      await this.#dummies.verify(assertion, said.alg);
+      return refused(UNKNOWN);
+    }
+    const expected = { subject: said.subject, audiences };
+    let untimely: ClientAuthentication | null = null;
+    for (const time of times) {
+      const verdict = await this.#judge(assertion, said.alg, appliance, appliance.credentials.keys, expected, time);
+      if (verdict.kind === 'good') return this.#use(appliance, verdict);
+      if (verdict.kind === 'bad') return verdict.answer;
+      untimely ??= verdict.answer;
+    }
+    return untimely ?? refused(UNKNOWN);
   }
 
-  /** The claims of a good signature, or what is wrong in words. */
+  async #judge(
+    assertion: string,
+    algorithm: AssertionAlgorithm,
+    appliance: Appliance,
+    keys: readonly PublicKey[],
+    expected: Expected,
+    time: TrueTime,
+  ): Promise<Verdict> {
+    try {
+      const claims = await this.#claims(assertion, keys, expected, new Date(time.now));
+      return judgeClaims(claims, time, this.#service.knewBefore(appliance));
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey) await this.#dummies.verify(assertion, algorithm);
+      return { kind: isOfTime(error) ? 'untimely' : 'bad', answer: refused(wrong(error, expected.audiences)) };
+    }
+  }
+
+  /**
+   * The claims of a good signature.
+   * @throws what is wrong, one of jose's errors
+   */
   async #claims(
     assertion: string,
     keys: readonly PublicKey[],
-    subject: string,
-    audiences: readonly string[],
-    now: number,
-  ): Promise<JWTPayload | string> {
+    { subject, audiences }: Expected,
+    currentDate: Date,
+  ): Promise<JWTPayload> {
     const options = {
       algorithms: [...ASSERTION_ALGORITHMS],
       issuer: subject,
       subject,
       audience: [...audiences],
       requiredClaims: ['exp', 'jti'],
-      currentDate: new Date(now),
+      currentDate,
       clockTolerance: TOLERANCE,
     };
     try {
       return (await jwtVerify(assertion, this.#set(keys), options)).payload;
     } catch (error) {
-      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return wrong(error, audiences);
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
       // An appliance in the middle of a change of keys need not say which one it used.
       let found: unknown = error;
       for await (const key of error) {
@@ -102,23 +147,14 @@ export class ClientAssertions {
           if (!(reason instanceof errors.JWSSignatureVerificationFailed)) break;
         }
       }
-      return wrong(found, audiences);
+      throw found;
     }
   }
 
-  #accept(appliance: Appliance, { exp, iat, jti }: JWTPayload, now: number, started: number): ClientAuthentication {
-    if (typeof jti !== 'string' || jti === '' || exp === undefined) return refused('the jti is no text');
-    if (iat !== undefined && iat > now + TOLERANCE) return refused(notYet('iat', iat, now));
-    if (exp - (iat ?? now + TOLERANCE) > LONGEST_LIFE) {
-      return refused(`the client_assertion may live ${LONGEST_LIFE} s at most, from its iat to its exp`);
-    }
-    // The hub has forgotten what was used before it was started. A NumericDate has whole seconds, as a rule.
-    const made = iat ?? exp - LONGEST_LIFE;
-    const early = Math.floor(started) - made;
-    if (early > 0) {
-      return unavailable('the hub was started after this client_assertion was made: sign a new one', Math.ceil(early));
-    }
-    switch (this.#used.use(appliance.id, jti, (exp + TOLERANCE) * 1000, now * 1000)) {
+  /** Remembers it for as long as any of the clocks may find it good. */
+  #use(appliance: Appliance, { jti, exp }: Extract<Verdict, { kind: 'good' }>): ClientAuthentication {
+    const slowest = Math.min(...this.#service.times().map(({ now }) => now));
+    switch (this.#used.use(appliance.id, jti, (exp + TOLERANCE) * 1000, slowest)) {
       case 'again':
         return refused('this client_assertion was used before: sign a new one, with another jti, for each request');
       case 'full':
@@ -137,7 +173,27 @@ export class ClientAssertions {
   }
 }
 
-const ALGORITHMS: ReadonlySet<string> = new Set(ASSERTION_ALGORITHMS);
+/** @param knewBefore whether an earlier run of the hub may have taken it, which this one knows nothing of */
+function judgeClaims({ exp, iat, jti }: JWTPayload, time: TrueTime, knewBefore: boolean): Verdict {
+  const [now, started] = [time.now / 1000, time.started / 1000];
+  if (typeof jti !== 'string' || jti === '' || exp === undefined) {
+    return { kind: 'bad', answer: refused('the jti is no text') };
+  }
+  if (iat !== undefined && iat > now + TOLERANCE) return { kind: 'untimely', answer: refused(notYet('iat', iat, now)) };
+  if (exp - (iat ?? now + TOLERANCE) > LONGEST_LIFE) {
+    const what = `the client_assertion may live ${LONGEST_LIFE} s at most, from its iat to its exp`;
+    return { kind: iat === undefined ? 'untimely' : 'bad', answer: refused(what) };
+  }
+  // One that was used before the start was made before it, by a clock that may be ahead. A NumericDate has whole seconds, as
+  // a rule.
+  const made = iat ?? exp - LONGEST_LIFE;
+  const early = Math.floor(started) + TOLERANCE - made;
+  if (knewBefore && early > 0) {
+    const what = 'this client_assertion may have been used before the hub was started: sign a new one';
+    return { kind: 'untimely', answer: unavailable(what, Math.ceil(early)) };
+  }
+  return { kind: 'good', jti, exp };
+}
 
 /** What an assertion says of itself; nothing of it is proved. */
 function read(assertion: string): { alg: string; subject: string } | null {
@@ -150,10 +206,18 @@ function read(assertion: string): { alg: string; subject: string } | null {
   }
 }
 
+function isOfTime(error: unknown): boolean {
+  if (error instanceof errors.JWTExpired) return true;
+  return error instanceof errors.JWTClaimValidationFailed && error.claim === 'nbf' && error.reason === 'check_failed';
+}
+
 function wrong(error: unknown, audiences: readonly string[]): string {
   if (error instanceof errors.JWTExpired) return "the client_assertion has expired: is the appliance's clock right?";
   if (error instanceof errors.JWTClaimValidationFailed) {
-    if (error.claim === 'aud') return `the aud of the client_assertion must be one of ${audiences.join(', ')}`;
+    if (error.claim === 'aud') {
+      if (audiences.length === 0) return NOT_FOR_THE_HUB;
+      return `the aud of the client_assertion must be one of ${audiences.join(', ')}`;
+    }
     if (error.claim === 'iss') return 'the iss of the client_assertion must be the client_id, as its sub';
     if (error.claim === 'nbf') return 'the client_assertion is not good yet: is the clock of the appliance right?';
     return `the client_assertion needs a proper ${error.claim}`;

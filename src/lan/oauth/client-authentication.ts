@@ -4,6 +4,9 @@ import { sameSecret, sha256 } from '../../system/compare.ts';
 import { type ClientAuthentication, malformed, refused } from './authentication-outcome.ts';
 import { ASSERTION_TYPE, ClientAssertions } from './client-assertion.ts';
 
+/** Whether nobody but this hub can have been meant by the host that a request names. */
+export type IsOwn = (request: FastifyRequest) => boolean;
+
 /** Finds out who sends a request with this form. */
 export type Authenticate = (
   request: FastifyRequest,
@@ -14,7 +17,7 @@ export type Authenticate = (
  * Authenticates appliances by HTTP Basic (`client_secret_basic`), by a secret in the form (`client_secret_post`) or by a
  * signed assertion (`private_key_jwt`).
  */
-export function clientAuthentication(service: LanService): Authenticate {
+export function clientAuthentication(service: LanService, isOwn: IsOwn): Authenticate {
   const assertions = new ClientAssertions(service);
   return async (request, form) => {
     const { authorization } = request.headers;
@@ -31,7 +34,7 @@ export function clientAuthentication(service: LanService): Authenticate {
       return malformed('client_assertion_type and client_assertion come together');
     }
     if (type !== ASSERTION_TYPE) return refused(`the client_assertion_type is not ${ASSERTION_TYPE}`);
-    return assertions.verify(assertion, form.get('client_id'), audiences(request));
+    return assertions.verify(assertion, form.get('client_id'), isOwn(request) ? audiences(request) : []);
   };
 }
 
@@ -43,7 +46,7 @@ function audiences({ host, url }: FastifyRequest): string[] {
 
 function byHeader(service: LanService, authorization: string, id: string | undefined): ClientAuthentication {
   const basic = /^basic +([a-z0-9+/]+=*)$/i.exec(authorization.trim())?.[1];
-  if (basic === undefined) return refused(WRONG_SECRET, true);
+  if (basic === undefined) return refused(WRONG_SECRET);
   const [, user, password] = /^([^:]*):(.*)$/s.exec(Buffer.from(basic, 'base64').toString()) ?? [];
   const decodedId = formDecoded(user);
   if (id !== undefined && id !== decodedId) {
@@ -64,7 +67,7 @@ function bySecret(
   // In the same time for whatever is wrong.
   const expected = appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : '';
   const right = secrets.map((secret) => sameSecret(sha256(secret ?? ''), expected)).includes(true);
-  return right && appliance !== undefined ? { kind: 'authenticated', appliance } : refused(WRONG_SECRET, true);
+  return right && appliance !== undefined ? { kind: 'authenticated', appliance } : refused(WRONG_SECRET);
 }
 
 /** Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */

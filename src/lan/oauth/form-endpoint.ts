@@ -66,7 +66,8 @@ export function serveForm(
             429,
           );
         }
-        if (client.basic) reply.header('www-authenticate', 'Basic realm="latchkey", charset="UTF-8"');
+        // Every 401 has a challenge that fits the endpoint (RFC 9110, 15.5.2), however the appliance tried.
+        reply.header('www-authenticate', 'Basic realm="latchkey", charset="UTF-8"');
         return sendError(reply, 'invalid_client', client.description);
       }
       const { appliance } = client;

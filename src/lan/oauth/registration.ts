@@ -77,12 +77,12 @@ async function register(
       return sendError(reply, 'invalid_client_metadata', registration.description);
     case 'registered': {
       const { clientId, name, scope, secret } = registration;
-      const issued = service.trueTime();
+      const [issued] = service.times();
       return noStore(reply)
         .code(201)
         .send({
           client_id: clientId,
-          ...(issued === null ? {} : { client_id_issued_at: Math.floor(issued / 1000) }),
+          ...(issued === undefined ? {} : { client_id_issued_at: Math.floor(issued.now / 1000) }),
           ...(secret === null
             ? { jwks: { keys: introduction.keys } }
             : { client_secret: secret.reveal(), client_secret_expires_at: 0 }),

@@ -41,7 +41,7 @@ const authenticated = {
   401: {
     description: 'The appliance did not prove who it is',
     body: errorAnswer('invalid_client'),
-    headers: { ...noStore, 'www-authenticate': 'Where it tried an Authorization header' },
+    headers: { ...noStore, 'www-authenticate': 'Basic' },
   },
   413: tooLarge,
 } as const;

@@ -8,7 +8,7 @@ import { version } from '../../system/version.ts';
 export function serveOpenApi(app: FastifyInstance, httpPort: () => number): void {
   const load = async () => ({ ...(await import('./document.ts')), current: version() });
   let loading: ReturnType<typeof load> | undefined;
-  app.get('/openapi.json', async ({ host, hostname }) => {
+  app.get('/openapi.json', { exposeHeadRoute: true }, async ({ host, hostname }) => {
     loading ??= load();
     const { openApiDocument, current } = await loading;
     return openApiDocument({ http: `http://${hostname}:${httpPort()}`, https: `https://${host}` }, current);

@@ -1,0 +1,39 @@
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { expect, test } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { FORM, HubClient, jsonOf } from './wire.ts';
+
+test('an appliance with a key of its own, the first of a new hub, begins its device flow at once', async () => {
+  await using emulator = await startEmulator();
+  await using hub = await HubProcess.start({ emulator });
+  await using client = await HubClient.of(hub);
+  const { publicKey, privateKey } = await generateKeyPair('ES256');
+  await hub.cli('registration', 'open', '--for', '10m');
+  const registered = await client.https('/oauth/register', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ client_name: 'boiler', jwks: { keys: [await exportJWK(publicKey)] } }),
+  });
+  await hub.cli('appliance', 'approve', 'boiler');
+  const id = String(jsonOf(registered)['client_id']);
+  const assertion = await new SignJWT({ jti: 'one' })
+    .setProtectedHeader({ alg: 'ES256' })
+    .setIssuer(id)
+    .setSubject(id)
+    .setAudience(`https://127.0.0.1:${hub.httpsPort}`)
+    .setIssuedAt()
+    .setExpirationTime('50s')
+    .sign(privateKey);
+  const answer = await client.https('/oauth/device_authorization', {
+    method: 'POST',
+    headers: { 'content-type': FORM },
+    body: new URLSearchParams({
+      client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+      client_assertion: assertion,
+    }).toString(),
+  });
+  expect(answer).toMatchObject({ status: 200 });
+  rememberSecrets([String(jsonOf(answer)['device_code'])]);
+});
