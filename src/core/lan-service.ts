@@ -69,6 +69,12 @@ export interface TrueTime {
 
 /** What the home network may ask of the hub. */
 export interface LanService {
+/** What became of a revocation. */
+export type Revocation =
+  | { readonly kind: 'revoked' }
+  /** It holds in memory alone, as it can't be written down: a restart might undo it; `retryAfter` in whole seconds. */
+  | { readonly kind: 'unavailable'; readonly retryAfter: number };
+
   /** The appliance with this client_id. What it may do is another question: see {@link Appliance.waitingSince}. */
   client(clientId: string): Appliance | undefined;
   /** The true time by all who have told it, whoever is most to be trusted first; empty while the clock may be wrong. */
@@ -83,7 +89,7 @@ export interface LanService {
    * The cloud refused this token of the appliance's: it is never handed out again, and a refresh starts. A refresh token of
    * the hub's own is ended instead. Any other token changes nothing.
    */
-  revoke(appliance: Appliance, token: string): Promise<void>;
+  revoke(appliance: Appliance, token: string): Promise<Revocation>;
 
   /** @param scope what the appliance asks for; null where it does not say */
   beginDeviceFlow(appliance: Appliance, scope: string | null): Promise<DeviceOutcome>;

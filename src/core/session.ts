@@ -14,5 +14,8 @@ export interface Session {
   readonly begun: Instant;
 }
 
+/** What became of ending a session: none of that refresh token was known, or it ended in memory alone so far. */
+export type SessionEnd = 'ended' | 'unwritten' | 'none';
+
 /** How many sessions of one appliance are kept: it may come back through the device flow as often as it likes. */
 export const MOST_SESSIONS = 5;

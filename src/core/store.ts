@@ -62,8 +62,11 @@ export interface Store {
   concludePairing(pairing: Pairing, grant: Grant): Promise<boolean>;
 
   sessions(): Promise<Session[]>;
-  /** Keeps a session, in place of the one of the same device flow; of each appliance only the newest few are kept. */
-  saveSession(session: Session): Promise<void>;
+  /**
+   * Keeps a session, in place of the one of the same device flow; of each appliance only the newest few are kept.
+   * @returns false where its appliance is gone
+   */
+  saveSession(session: Session): Promise<boolean>;
   /** @param hash of its refresh token. @returns false where there is none */
   endSession(hash: string): Promise<boolean>;
   /** Ends all sessions of an appliance. */

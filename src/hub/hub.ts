@@ -145,7 +145,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
     },
   });
   const handOuts = new HandOuts(grants, surroundings);
-  const sessions = await Sessions.load(store, surroundings);
+  const sessions = parts.use(await Sessions.load(store, scheduler, surroundings));
   const registrations = await Registrations.load({ surroundings, store, appliances, scheduler });
   const service = lanService({
     surroundings,

@@ -33,6 +33,9 @@ export interface LanServiceContext {
   readonly ready: Promise<void>;
 }
 
+/** How long an appliance is to wait while the hub can't write its store, in seconds. */
+const STORE_RETRY = 60;
+
 /** Serves the home network: what the OAuth endpoints and the pages on it offer. */
 export function lanService(context: LanServiceContext): LanService {
   const { appliances, grants, handOuts, pairings, deviceFlows, sessions, registrations, portalClock, ready } = context;
@@ -51,7 +54,9 @@ export function lanService(context: LanServiceContext): LanService {
 
     handOut: ({ id }, { scope, ...wish }) => handOuts.handOut(id, scope, wish),
     async revoke({ id }, token) {
-      if (!(await sessions.end(id, token))) await grants.distrust(id, token);
+      const end = await sessions.end(id, token);
+      if (end === 'none') await grants.distrust(id, token);
+      return end === 'unwritten' ? { kind: 'unavailable', retryAfter: STORE_RETRY } : { kind: 'revoked' };
     },
 
     async beginDeviceFlow(appliance, scope) {

@@ -14,13 +14,16 @@ export class SessionTable {
     return this.#sql.all<SessionRow>('SELECT * FROM sessions ORDER BY number').map((row) => readSession(row));
   }
 
-  save({ hash, appliance, device, begun }: Session): void {
-    this.#sql.transaction(() => {
-      this.#sql.run(
-        'INSERT OR REPLACE INTO sessions (hash, appliance, device, begun) VALUES (?, ?, ?, ?)',
-        ...[hash, appliance, device, JSON.stringify(begun)],
+  /** @returns false where its appliance is gone */
+  save({ hash, appliance, device, begun }: Session): boolean {
+    return this.#sql.transaction(() => {
+      const saved = this.#sql.run(
+        `INSERT OR REPLACE INTO sessions (hash, appliance, device, begun)
+         SELECT ?, id, ?, ? FROM appliances WHERE id = ?`,
+        ...[hash, device, JSON.stringify(begun), appliance],
       );
-      this.#dropOldest(appliance);
+      if (saved) this.#dropOldest(appliance);
+      return saved;
     });
   }
 

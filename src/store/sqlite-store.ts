@@ -190,8 +190,8 @@ export class SqliteStore implements Store, Disposable {
     return this.#sessions.all();
   }
 
-  async saveSession(session: Session): Promise<void> {
-    this.#sessions.save(session);
+  async saveSession(session: Session): Promise<boolean> {
+    return this.#sessions.save(session);
   }
 
   async endSession(hash: string): Promise<boolean> {

@@ -23,7 +23,7 @@ test('nothing is said of device flows and callbacks before the pairings of the l
     ...home.run,
     surroundings,
     started: home.time.now(),
-    sessions: await Sessions.load(home.run.store, surroundings),
+    sessions: await Sessions.load(home.run.store, home.run.scheduler, surroundings),
     portalClock,
     timeInquiry: new TimeInquiry(surroundings, portalClock, () => []),
     knownBefore: new Set(),

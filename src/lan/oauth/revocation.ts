@@ -12,7 +12,12 @@ export function serveRevocation(app: FastifyInstance, service: LanService, gate:
   serveForm(app, '/oauth/revoke', gate, async ({ appliance, form, reply }) => {
     const read = readForm(RevocationForm, form);
     if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
-    await service.revoke(appliance, read.form.token);
+    const revocation = await service.revoke(appliance, read.form.token);
+    if (revocation.kind === 'unavailable') {
+      // RFC 7009, 2.2.1: the appliance takes it that its token still exists, and comes back.
+      reply.header('retry-after', revocation.retryAfter);
+      return sendError(reply, 'temporarily_unavailable', 'the hub can not write its store just now: its log tells why');
+    }
     // RFC 7009, 2.2: nobody reads the body; but some clients take nothing but JSON, and JSON is never empty.
     return noStore(reply).send({});
   });
