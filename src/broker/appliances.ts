@@ -102,7 +102,7 @@ export class Appliances {
       waitingSince: null,
       softwareId: null,
     };
-    if (!(await this.admit(appliance))) throw existsAlready(name);
+    if (!(await this.admit(appliance))) throw existsAlready(name, this.find(name));
     return { appliance, secret };
   }
 
@@ -126,12 +126,22 @@ export class Appliances {
     return new Secret(this.#random.token(SECRET_BYTES));
   }
 
-  /** @throws Failure `appliance_declared`, `appliance_unknown`, or as the store */
-  async rotateSecret({ id }: Appliance): Promise<Credentials> {
+  /**
+   * @param replaceKeys whether the secret may take the place of keys of its own
+   * @throws Failure `appliance_has_keys` where it may not, `appliance_declared`, `appliance_unknown`, or as the store
+   */
+  async rotateSecret({ id }: Appliance, replaceKeys = false): Promise<Credentials> {
     const secret = this.newSecret();
     const hash = sha256(secret.reveal());
     const appliance = await this.change(id, (current) => {
       refuseDeclared(current, 'change its secret there');
+      if (current.credentials.kind === 'keys' && !replaceKeys) {
+        const { name } = current;
+        throw new Failure(
+          'appliance_has_keys',
+          `${name} proves itself by a key, and a secret would take the key's place: add --yes where that is meant`,
+        );
+      }
       return { ...current, credentials: { kind: 'secret', hash } };
     });
     return { appliance, secret };
@@ -144,7 +154,11 @@ export class Appliances {
   async approve({ id }: Appliance): Promise<Appliance> {
     return this.change(id, (current) => {
       if (current.waitingSince !== null) return { ...current, waitingSince: null };
-      throw new Failure('not_allowed', `${current.name} waits for no approval: it may ask for tokens already`);
+      const standing =
+        current.credentials.kind === 'none'
+          ? `it has no credentials, so that nobody can ask for its token: "latchkey appliance list" says what to do`
+          : 'it may ask for tokens already';
+      throw new Failure('not_allowed', `${current.name} waits for no approval: ${standing}`);
     });
   }
 
@@ -197,8 +211,14 @@ export class Appliances {
   }
 }
 
-/** What is said where a name is taken. */
-export function existsAlready(name: string): Failure {
+/** What is said where a name is taken. @param holder whose it is, where that is known */
+export function existsAlready(name: string, holder?: Appliance): Failure {
+  if (holder?.origin === 'declared') {
+    return new Failure(
+      'appliance_exists',
+      `${name} is there already: the hub's configuration has it, in the table [appliances.${name}]; pair it with "latchkey pair ${name}", or choose another name`,
+    );
+  }
   return new Failure(
     'appliance_exists',
     `there is an appliance ${name} already: choose another name, or remove it first`,

@@ -73,7 +73,8 @@ export class Registrations {
   /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`, or as the store */
   async invite({ name, scope, portal, ttl }: InviteRequest): Promise<MadeInvite> {
     const { appliances, store, surroundings } = this.#context;
-    if (name !== null && appliances.find(checkName(name)) !== undefined) throw existsAlready(name);
+    const holder = name === null ? undefined : appliances.find(checkName(name));
+    if (holder !== undefined) throw existsAlready(holder.name, holder);
     await this.#dropOldInvites();
     if (this.#invites.size >= MOST_INVITES) {
       throw new Failure('not_allowed', `${MOST_INVITES} invites are out already: wait until some are used or run out`);

@@ -4,7 +4,7 @@ import { systemClock } from '../system/clock.ts';
 import { ago, inTime } from './duration.ts';
 import { print, printable } from './output.ts';
 import { whatToDo } from './problem-advice.ts';
-import { alignColumns } from './table.ts';
+import { alignColumns, tableWidth } from './table.ts';
 
 const COLOURS = {
   unpaired: 'gray',
@@ -14,7 +14,11 @@ const COLOURS = {
   needs_pairing: 'red',
 } as const satisfies Record<ApplianceState, string>;
 
-const HEAD = ['APPLIANCE', 'STATE', 'SCOPE', 'TOKEN EXPIRES', 'NEXT REFRESH', 'LAST REFRESH', 'PORTAL'];
+const HEAD = ['APPLIANCE', 'STATE', 'SCOPE', 'EXPIRES', 'REFRESH', 'REFRESHED'];
+const SCOPE_COLUMN = HEAD.indexOf('SCOPE');
+
+/** Columns of what is no terminal, and of a terminal that does not say. */
+const USUAL_WIDTH = 80;
 
 /** Prints how appliances stand: a table, and below it what needs a person. */
 export function showAppliances(appliances: readonly ApplianceStatus[]): void {
@@ -23,9 +27,27 @@ export function showAppliances(appliances: readonly ApplianceStatus[]): void {
     return;
   }
   const now = systemClock('').now().wall;
-  print(alignColumns([HEAD, ...appliances.map((appliance) => row(appliance, now))]));
+  print(table(appliances, now, process.stdout.columns ?? USUAL_WIDTH));
   const remarks = appliances.flatMap((appliance) => remark(appliance, now));
   if (remarks.length > 0) print(`\n${remarks.join('\n')}`);
+}
+
+/** Their portal is told where not all have the same; where the table is too wide, scopes take a line for each name. */
+function table(appliances: readonly ApplianceStatus[], now: number, columns: number): string {
+  const samePortal = new Set(appliances.map(({ portal }) => portal)).size === 1;
+  const rows = appliances.map((appliance) => [
+    ...row(appliance, now),
+    ...(samePortal ? [] : [printable(appliance.portal)]),
+  ]);
+  const head = samePortal ? HEAD : [...HEAD, 'PORTAL'];
+  const wide = alignColumns([head, ...rows]);
+  return tableWidth(wide) <= columns ? wide : alignColumns([head, ...rows.flatMap(withScopeBelow)]);
+}
+
+function withScopeBelow(cells: readonly string[]): string[][] {
+  const [first = '', ...more] = (cells[SCOPE_COLUMN] ?? '').split(' ');
+  const top = cells.with(SCOPE_COLUMN, first);
+  return [top, ...more.map((name) => cells.map((_, column) => (column === SCOPE_COLUMN ? name : '')))];
 }
 
 function row(appliance: ApplianceStatus, now: number): string[] {
@@ -36,7 +58,6 @@ function row(appliance: ApplianceStatus, now: number): string[] {
     inTime(appliance.expires_in),
     inTime(appliance.refresh_in),
     ago(appliance.last_refresh, now),
-    printable(appliance.portal),
   ];
 }
 
@@ -51,21 +72,14 @@ function remark(appliance: ApplianceStatus, now: number): string[] {
   if (waiting !== undefined) {
     const software = waiting.software_id === null ? '' : `, says its software is ${printable(waiting.software_id)}`;
     return [
-      `${name}: introduced itself ${ago(waiting.since, now)} as client_id ${printable(appliance.client_id)}${software}; if it is yours: latchkey appliance approve ${name}, else: latchkey appliance remove ${name}`,
+      `${name}: introduced itself ${ago(waiting.since, now)} as client_id ${printable(appliance.client_id)}${software}`,
+      `  if it is yours: latchkey appliance approve ${name}`,
+      `  if it is not:   latchkey appliance remove ${name}`,
     ];
   }
   const lines: string[] = [];
-  if (appliance.without_credentials === true) {
-    lines.push(
-      `${name}: nobody can ask for its token, as it is declared no longer or its credentials were damaged: latchkey appliance rotate-secret ${name}, or latchkey appliance remove ${name}`,
-    );
-  }
-  if (appliance.wanted_scope !== undefined) {
-    const scope = appliance.wanted_scope === null ? 'no scope' : `the scope ${printable(appliance.wanted_scope)}`;
-    lines.push(
-      `${name}: it is configured with ${scope} by now, and works with that of its grant until: latchkey pair ${name}`,
-    );
-  }
+  if (appliance.without_credentials === true) lines.push(...withoutCredentials(appliance));
+  if (appliance.wanted_scope !== undefined) lines.push(otherScope(appliance, appliance.wanted_scope));
   if (problem !== null) {
     const what = printable(problem.message);
     lines.push(`${name}: ${what}. Noticed ${ago(problem.since, now)}; ${whatToDo(problem.code, name)}`);
@@ -76,4 +90,23 @@ function remark(appliance: ApplianceStatus, now: number): string[] {
   }
   if (authorize_url !== undefined) lines.push(`${name}: log in at ${printable(authorize_url)}`);
   return lines;
+}
+
+function withoutCredentials({ name, credentials_damaged: damaged }: ApplianceStatus): string[] {
+  const why =
+    damaged === true
+      ? 'its credentials were damaged in the store. Either'
+      : 'it is declared no longer. Declare it again, or';
+  return [
+    `${name}: nobody can ask for its token, as ${why}`,
+    `  give it a secret: latchkey appliance rotate-secret ${name}`,
+    `  or forget it:     latchkey appliance remove ${name}`,
+  ];
+}
+
+/** Nothing to type where a link is open already: logging in there brings the scope. */
+function otherScope({ name, scope, authorize_url }: ApplianceStatus, wanted: string | null): string {
+  const named = (one: string | null) => (one === null ? 'no scope' : printable(one));
+  const command = authorize_url === undefined ? `: latchkey pair ${name}` : '';
+  return `${name}: its scope was changed to ${named(wanted)}; until somebody logs in it keeps ${named(scope)}${command}`;
 }

@@ -14,6 +14,20 @@ export function parseDuration(text: string): number {
   throw new InvalidArgumentError('Allowed are seconds, or a number with s, m, h or d, such as 45s or 10m.');
 }
 
+/**
+ * Reads a duration with bounds, as {@link parseDuration}.
+ * @param least as it is written on the command line, such as `1s`; `most` likewise
+ * @returns a function that gives whole seconds, rounded up, and throws InvalidArgumentError
+ */
+export function durationWithin(least: string, most: string): (text: string) => number {
+  const [shortest, longest] = [parseDuration(least), parseDuration(most)];
+  return (text) => {
+    const seconds = Math.ceil(parseDuration(text));
+    if (seconds >= shortest && seconds <= longest) return seconds;
+    throw new InvalidArgumentError(`Allowed is ${least} to ${most}.`);
+  };
+}
+
 /** A duration for people, in its largest fitting unit: `45 s`, `12 min`, `3 h`, `2 d`. */
 export function formatDuration(seconds: number): string {
   if (seconds < 120) return `${Math.max(0, Math.floor(seconds))} s`;

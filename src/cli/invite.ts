@@ -1,6 +1,6 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { InviteAnswer } from '../control/messages.ts';
-import { formatDuration, parseDuration } from './duration.ts';
+import { durationWithin, formatDuration } from './duration.ts';
 import { connectHub } from './hub-connection.ts';
 import { print, printable, printJson } from './output.ts';
 
@@ -22,15 +22,28 @@ export function inviteCommand(): Command {
     .option('--for <name>', 'what the appliance is to be called (default: what it calls itself)')
     .option('--scope <scope>', 'the scope that its grant is asked for, as "A B" (default: what it asks for)')
     .option('--portal <name>', 'the portal that grants it (default: the first one of the configuration)')
-    .option('--ttl <duration>', 'how long it is good: 10m, 1h (the default), up to 30d', parseDuration, DEFAULT_TTL)
+    .addOption(
+      new Option('--ttl <duration>', 'how long it is good: 10m, 2h, up to 30d')
+        .argParser(durationWithin('1s', '30d'))
+        .default(DEFAULT_TTL, '1h'),
+    )
     .option('--json', 'print JSON')
     .action(async (options: Options, command: Command) => {
       await using hub = await connectHub(command);
       const { for: name = null, scope = null, portal = null } = options;
-      const invite = await hub.invite({ name, scope, portal, ttl: Math.ceil(options.ttl) });
+      const invite = await hub.invite({ name, scope, portal, ttl: options.ttl });
       if (options.json === true) printJson(invite);
-      else print(explained(invite));
+      else await show(invite);
     });
+}
+
+/** The token as a QR code too where a person sees it: an appliance with a camera, or its app, takes it from there. */
+async function show(invite: InviteAnswer): Promise<void> {
+  print(explained(invite));
+  if (!process.stdout.isTTY) return;
+  const { qrCode } = await import('./qr-code.ts');
+  const code = qrCode(invite.token, process.stdout);
+  if (code !== null) print(`\nThe token as a QR code:\n\n${code}`);
 }
 
 function explained({ token, name, scope, expires_in, registration_endpoint, ca_fingerprint }: InviteAnswer): string {

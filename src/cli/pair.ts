@@ -58,7 +58,7 @@ async function pair(name: string, options: Options, command: Command): Promise<v
 async function watch(hub: ControlClient, pairing: string, name: string, options: Options): Promise<WatchOutcome> {
   const interrupted = new AbortController();
   process.once('SIGINT', () => interrupted.abort());
-  using display = options.json === true ? new JsonDisplay() : await textDisplay(name);
+  using display = options.json === true ? new JsonDisplay() : await textDisplay(name, options.wait);
   return await watchPairing((signal) => hub.followPairing(pairing, signal), display, {
     wait: options.wait,
     timeout: options.timeout ?? null,
@@ -68,7 +68,7 @@ async function watch(hub: ControlClient, pairing: string, name: string, options:
 }
 
 /** Loaded only where it is needed: it brings the QR code's encoder with it. */
-async function textDisplay(name: string): Promise<PairingDisplay & Disposable> {
+async function textDisplay(name: string, waits: boolean): Promise<PairingDisplay & Disposable> {
   const { TextDisplay } = await import('./pairing-text.ts');
-  return new TextDisplay(name);
+  return new TextDisplay(name, waits);
 }

@@ -1,17 +1,21 @@
+import { formatDuration } from './duration.ts';
 import { notice, print, printable } from './output.ts';
 import { outOfReach } from './pairing-failure.ts';
 import type { PairingDisplay } from './pairing-watch.ts';
-import { qrCode } from './qr-code.ts';
+import { qrCode, qrCodeWidth } from './qr-code.ts';
 import { WaitingLine } from './waiting-line.ts';
 
 /** A pairing for people: the link and its QR code, how long it lives, and how it went. */
 export class TextDisplay implements PairingDisplay, Disposable {
   readonly #name: string;
+  readonly #waits: boolean;
   readonly #waiting = new WaitingLine();
   #links = 0;
 
-  constructor(name: string) {
+  /** @param waits whether the command stays until somebody has logged in */
+  constructor(name: string, waits: boolean) {
     this.#name = name;
+    this.#waits = waits;
   }
 
   outOfReach(problem: string, expiresIn: number): void {
@@ -25,9 +29,13 @@ export class TextDisplay implements PairingDisplay, Disposable {
     const which = this.#links === 1 ? '' : " with this fresh link (the portal's answer to the last one was lost)";
     print(`Log in to connect ${this.#name}${which}:\n\n  ${printable(authorizeUrl)}\n`);
     const code = qrCode(authorizeUrl, process.stdout);
-    if (code === null) notice('(the terminal is too narrow for the QR code of this link)');
+    if (code === null)
+      notice(
+        `(the terminal is too narrow for the QR code of this link: it takes ${qrCodeWidth(authorizeUrl)} columns)`,
+      );
     else print(`${code}\n`);
-    this.#waiting.begin(expiresIn);
+    if (this.#waits) this.#waiting.begin(expiresIn);
+    else notice(`the link is good for ${formatDuration(expiresIn)}; "latchkey status" shows how the pairing stands`);
   }
 
   paired(scope: string | null): void {

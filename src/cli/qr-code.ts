@@ -34,6 +34,11 @@ export function qrCode(text: string, screen: Screen): string | null {
   return null;
 }
 
+/** The columns that the QR code of a text takes at least. */
+export function qrCodeWidth(text: string): number {
+  return encode(text, { ecc: 'L', border: Math.min(...QUIET_ZONES) }).size;
+}
+
 /** @param ink whether a block is to be a dark module or a light one */
 function draw(modules: readonly (readonly boolean[])[], ink: boolean): string[] {
   const lines: string[] = [];

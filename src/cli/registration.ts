@@ -1,7 +1,8 @@
-import { Command } from 'commander';
-import { formatDuration, parseDuration } from './duration.ts';
+import { Command, Option } from 'commander';
+import type { RegistrationAnswer } from '../control/messages.ts';
+import { durationWithin, formatDuration } from './duration.ts';
 import { connectHub } from './hub-connection.ts';
-import { notice } from './output.ts';
+import { notice, print, printJson } from './output.ts';
 
 /** Seconds. */
 const DEFAULT_OPEN = 600;
@@ -17,21 +18,37 @@ export function registrationCommand(): Command {
 function openCommand(): Command {
   return new Command('open')
     .description('let any appliance introduce itself for a while; each waits until it is approved')
-    .option('--for <duration>', 'how long: 90s, 10m (the default), up to 24h', parseDuration, DEFAULT_OPEN)
-    .action(async (options: { for: number }, command: Command) => {
+    .addOption(
+      new Option('--for <duration>', 'how long: 90s, 2h, up to 24h')
+        .argParser(durationWithin('1s', '24h'))
+        .default(DEFAULT_OPEN, '10m'),
+    )
+    .option('--json', 'print JSON')
+    .action(async (options: { for: number; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const seconds = Math.ceil(options.for);
-      await hub.openRegistration(seconds);
-      notice(`Registration is open for ${formatDuration(seconds)}. Who has come: latchkey appliance list`);
+      const opened = await hub.openRegistration(options.for);
+      if (options.json === true) printJson({ open_for: opened.open_for });
+      else print(explained(opened));
     });
 }
 
 function closeCommand(): Command {
   return new Command('close')
     .description('let no appliance introduce itself any more; an invite still works')
-    .action(async (_options: unknown, command: Command) => {
+    .option('--json', 'print JSON')
+    .action(async (options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      await hub.openRegistration(0);
-      notice('Registration is closed.');
+      const { open_for } = await hub.openRegistration(0);
+      if (options.json === true) printJson({ open_for });
+      else notice('Registration is closed.');
     });
+}
+
+function explained({ open_for, registration_endpoint, ca_fingerprint }: RegistrationAnswer): string {
+  return `Registration is open for ${formatDuration(open_for)}. An appliance that asks for them is given:
+
+  registration_endpoint  ${registration_endpoint}
+  ca_fingerprint         ${ca_fingerprint}
+
+Who has come: latchkey appliance list`;
 }

@@ -18,6 +18,11 @@ export function alignColumns(rows: readonly (readonly string[])[]): string {
     .join('\n');
 }
 
+/** The columns that a table of {@link alignColumns} takes. */
+export function tableWidth(table: string): number {
+  return Math.max(...table.split('\n').map(width));
+}
+
 function width(cell: string): number {
   return [...stripVTControlCharacters(cell)].length;
 }

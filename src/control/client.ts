@@ -10,7 +10,14 @@ import type {
 import { Failure } from '../core/failure.ts';
 import { parseAnswer, parseFailure, parseReports } from './answers.ts';
 import { findHub } from './find-hub.ts';
-import type { AuthorityAnswer, CredentialsAnswer, InviteAnswer, PairingStarted, TokenAnswer } from './messages.ts';
+import type {
+  AuthorityAnswer,
+  CredentialsAnswer,
+  InviteAnswer,
+  PairingStarted,
+  RegistrationAnswer,
+  TokenAnswer,
+} from './messages.ts';
 
 /** The running hub, as the command line speaks to it. Every call rejects with the hub's own Failure where it refuses. */
 export interface ControlClient extends AsyncDisposable {
@@ -18,11 +25,12 @@ export interface ControlClient extends AsyncDisposable {
   authority(): Promise<AuthorityAnswer>;
   addAppliance(name: string, scope: string | null, portal: string | null): Promise<CredentialsAnswer>;
   removeAppliance(name: string): Promise<void>;
-  rotateSecret(name: string): Promise<CredentialsAnswer>;
+  /** @param replaceKeys whether a secret may take the place of the appliance's own keys */
+  rotateSecret(name: string, replaceKeys: boolean): Promise<CredentialsAnswer>;
   approveAppliance(name: string): Promise<ApplianceStatus>;
   invite(request: InviteRequest): Promise<InviteAnswer>;
   /** Holds registration open for so many seconds; 0 closes it. */
-  openRegistration(seconds: number): Promise<void>;
+  openRegistration(seconds: number): Promise<RegistrationAnswer>;
   /** Starts a pairing. @returns its id */
   pair(name: string): Promise<string>;
   /**
@@ -71,7 +79,7 @@ export async function connectControl(paths: readonly string[]): Promise<ControlC
     authority: () => call('GET', '/v1/ca'),
     addAppliance: (name, scope, portal) => call('POST', '/v1/appliances', { name, scope, portal }),
     removeAppliance: (name) => call('DELETE', appliance(name)),
-    rotateSecret: (name) => call('POST', `${appliance(name)}/secret`),
+    rotateSecret: (name, replaceKeys) => call('POST', `${appliance(name)}/secret`, { replace_keys: replaceKeys }),
     approveAppliance: (name) => call('POST', `${appliance(name)}/approval`),
     invite: (request) => call('POST', '/v1/invites', request),
     openRegistration: (seconds) => call('PUT', '/v1/registration', { open_for: seconds }),

@@ -4,6 +4,7 @@ import type { FailureCode } from '../core/failure.ts';
 export const httpStatus: Readonly<Record<FailureCode, number>> = {
   appliance_declared: 409,
   appliance_exists: 409,
+  appliance_has_keys: 409,
   appliance_unknown: 404,
   certificate_unusable: 500,
   config_invalid: 500,

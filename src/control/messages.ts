@@ -10,6 +10,9 @@ export const addRequest = v.strictObject({
   portal: v.optional(v.nullable(v.string()), null),
 });
 
+/** `POST /v1/appliances/{name}/secret`: whether the secret may take the place of the appliance's own keys. */
+export const secretRequest = v.strictObject({ replace_keys: v.optional(v.boolean(), false) });
+
 /** `POST /v1/invites`; `ttl` in seconds. */
 export const inviteRequest = v.strictObject({
   name: v.optional(v.nullable(v.string()), null),
@@ -43,6 +46,14 @@ export interface InviteAnswer {
   readonly scope: string | null;
   /** Seconds. */
   readonly expires_in: number;
+  readonly registration_endpoint: string;
+  readonly ca_fingerprint: string;
+}
+
+/** The answer to `PUT /v1/registration`. */
+export interface RegistrationAnswer {
+  /** Seconds. */
+  readonly open_for: number;
   readonly registration_endpoint: string;
   readonly ca_fingerprint: string;
 }

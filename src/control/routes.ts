@@ -10,8 +10,10 @@ import {
   type InviteAnswer,
   inviteRequest,
   type PairingStarted,
+  type RegistrationAnswer,
   registrationRequest,
   restoreRequest,
+  secretRequest,
   type TokenAnswer,
 } from './messages.ts';
 
@@ -39,9 +41,10 @@ export function serveAdministration(app: FastifyInstance, administration: Admini
     await administration.removeAppliance(params.name);
     return reply.code(204).send();
   });
-  app.post<Named>('/v1/appliances/:name/secret', async ({ params }) =>
-    credentials(await administration.rotateSecret(params.name)),
-  );
+  app.post<Named>('/v1/appliances/:name/secret', async ({ params, body }) => {
+    const { replace_keys } = parse(secretRequest, body ?? {});
+    return credentials(await administration.rotateSecret(params.name, replace_keys));
+  });
   app.post<Named>('/v1/appliances/:name/approval', ({ params }) => administration.approveAppliance(params.name));
   app.post('/v1/invites', async ({ body }, reply) => {
     const issued = await administration.invite(parse(inviteRequest, body));
@@ -55,9 +58,10 @@ export function serveAdministration(app: FastifyInstance, administration: Admini
     };
     return reply.code(201).send(answer);
   });
-  app.put('/v1/registration', async ({ body }, reply) => {
-    await administration.openRegistration(parse(registrationRequest, body).open_for);
-    return reply.code(204).send();
+  app.put('/v1/registration', async ({ body }): Promise<RegistrationAnswer> => {
+    const { open_for } = parse(registrationRequest, body);
+    const place = await administration.openRegistration(open_for);
+    return { open_for, registration_endpoint: place.registrationEndpoint, ca_fingerprint: place.caFingerprint };
   });
   app.post<Named>('/v1/appliances/:name/pairings', async ({ params }, reply) => {
     const started: PairingStarted = { pairing: await administration.pair(params.name) };

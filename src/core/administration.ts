@@ -49,8 +49,10 @@ export interface ApplianceStatus {
   readonly authorize_url?: string;
   /** It has introduced itself, and can do nothing until an installer approves it; left out where it need not wait. */
   readonly waiting_for_approval?: { readonly since: string; readonly software_id: string | null };
-  /** Nobody can ask for its tokens: it is declared no longer, or its credentials were damaged; left out where it has some. */
+  /** Nobody can ask for its tokens: it is declared no longer, or `credentials_damaged`; left out where it has some. */
   readonly without_credentials?: true;
+  /** Its credentials were damaged, and it has none for that reason; left out where it has not. */
+  readonly credentials_damaged?: true;
   /** The scope that the configuration asks for by now, where the grant was asked for another: it is to be paired again. */
   readonly wanted_scope?: string | null;
 }
@@ -75,13 +77,17 @@ export interface InviteRequest {
 }
 
 /** An invite, shown once. */
-export interface IssuedInvite {
+export interface IssuedInvite extends RegistrationPlace {
   /** The initial access token (RFC 7591, 3). */
   readonly token: Secret;
   readonly name: string | null;
   readonly scope: string | null;
   /** Seconds. */
   readonly expiresIn: number;
+}
+
+/** Where appliances register, and the pin of the hub that is there. */
+export interface RegistrationPlace {
   readonly registrationEndpoint: string;
   readonly caFingerprint: string;
 }
@@ -130,13 +136,17 @@ export interface Administration {
   /** @throws Failure `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed` */
   addAppliance(name: string, scope: string | null, portal: string | null): Promise<IssuedCredentials>;
   removeAppliance(name: string): Promise<void>;
-  rotateSecret(name: string): Promise<IssuedCredentials>;
+  /**
+   * @param replaceKeys whether a secret may take the place of an appliance's own keys
+   * @throws Failure `appliance_has_keys` where it may not, `appliance_declared`
+   */
+  rotateSecret(name: string, replaceKeys: boolean): Promise<IssuedCredentials>;
   /** Lets an appliance that introduced itself do what appliances do. @throws Failure `not_allowed` where it waits for nothing */
   approveAppliance(name: string): Promise<ApplianceStatus>;
   /** Makes an initial access token. @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed` */
   invite(request: InviteRequest): Promise<IssuedInvite>;
   /** Lets any appliance introduce itself for so many seconds; 0 ends that. @throws Failure `not_allowed` */
-  openRegistration(seconds: number): Promise<void>;
+  openRegistration(seconds: number): Promise<RegistrationPlace>;
   /** Starts a pairing. @returns its id, to follow it by. @throws Failure `not_allowed` where too many are open */
   pair(name: string): Promise<string>;
   /**

@@ -2,6 +2,7 @@
 export type FailureCode =
   | 'appliance_exists'
   | 'appliance_declared'
+  | 'appliance_has_keys'
   | 'appliance_unknown'
   | 'certificate_unusable'
   | 'config_invalid'

@@ -5,7 +5,13 @@ import type { Pairings } from '../broker/pairings.ts';
 import type { Registrations } from '../broker/registrations.ts';
 import type { Sessions } from '../broker/sessions.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
-import type { Administration, ApplianceStatus, HubStatus, IssuedCredentials } from '../core/administration.ts';
+import type {
+  Administration,
+  ApplianceStatus,
+  HubStatus,
+  IssuedCredentials,
+  RegistrationPlace,
+} from '../core/administration.ts';
 import type { Appliance } from '../core/appliance.ts';
 import { elapsed, type Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
@@ -77,6 +83,10 @@ export function openDesk(context: DeskContext): Administration {
     };
   }
 
+  function registrationPlace(): RegistrationPlace {
+    return { registrationEndpoint: endpoint('/oauth/register'), caFingerprint: context.anchor().fingerprint };
+  }
+
   /** @throws Failure `not_allowed` where it waits to be approved */
   function approved(appliance: Appliance): Appliance {
     if (appliance.waitingSince === null) return appliance;
@@ -112,8 +122,8 @@ export function openDesk(context: DeskContext): Administration {
       await context.sessions.endAll(appliance.id);
       log.info('appliance removed', { appliance: name });
     },
-    async rotateSecret(name) {
-      const credentials = await appliances.rotateSecret(appliances.named(name));
+    async rotateSecret(name, replaceKeys) {
+      const credentials = await appliances.rotateSecret(appliances.named(name), replaceKeys);
       log.info('secret rotated', { appliance: name });
       return issued(credentials);
     },
@@ -131,8 +141,7 @@ export function openDesk(context: DeskContext): Administration {
         name: invite.name,
         scope: invite.scope,
         expiresIn: request.ttl,
-        registrationEndpoint: endpoint('/oauth/register'),
-        caFingerprint: context.anchor().fingerprint,
+        ...registrationPlace(),
       };
     },
     async openRegistration(seconds) {
@@ -140,6 +149,7 @@ export function openDesk(context: DeskContext): Administration {
       registrations.hold(seconds * 1000);
       if (seconds > 0) log.warn('registration is open', { expires_in: seconds });
       else log.info('registration is closed');
+      return registrationPlace();
     },
     async pair(name) {
       const run = await pairings.begin(approved(appliances.named(name)));
@@ -157,7 +167,7 @@ export function openDesk(context: DeskContext): Administration {
       log.info('unpaired', { appliance: name });
     },
     async token(name) {
-      const handOut = await handOuts.handOut(appliances.named(name).id, null);
+      const handOut = await handOuts.handOut(approved(appliances.named(name)).id, null);
       if (handOut.kind === 'token') return handOut;
       const why = {
         unavailable: 'has no token for now: "latchkey status" says why',

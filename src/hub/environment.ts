@@ -45,11 +45,13 @@ function keyOf(variable: string): string[] | null {
   return ['appliances', appliance.replaceAll('_', '-'), ...key];
 }
 
-/** The name of a table and the key in it; the longest key where several would do. */
+/** The name of a table and the key in it; the longest key where several would do, the last word where none does. */
 function namedKey(rest: string, keys: object): string[] {
   const fitting = Object.keys(keys).filter((candidate) => rest.endsWith(`_${candidate}`));
   const [key] = fitting.sort((a, b) => b.length - a.length);
-  return key === undefined ? [rest] : [rest.slice(0, -key.length - 1), key];
+  // What is no key is refused as one, with those that there are.
+  const cut = key === undefined ? rest.lastIndexOf('_') : rest.length - key.length - 1;
+  return cut < 1 ? [rest] : [rest.slice(0, cut), rest.slice(cut + 1)];
 }
 
 function interpreted(path: string[], value: string): unknown {

@@ -8,6 +8,7 @@ import { trueTime } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { LanServer } from '../lan/server.ts';
 import { issueLeaf } from '../system/certificates.ts';
+import { warnOfCertificate } from './certificate-warnings.ts';
 import type { Identity } from './identity.ts';
 import { watchLeafAge } from './leaf-age.ts';
 import { type CertificateFiles, readOwnCertificate } from './own-certificate.ts';
@@ -62,7 +63,9 @@ export class HubLeaf {
   }
 
   static async open(context: LeafContext): Promise<HubLeaf> {
-    return new HubLeaf(context, context.own?.leaf ?? (await issue(context)));
+    const { own, surroundings } = context;
+    if (own !== null) warnOfCertificate(own.leaf, surroundings.clock, surroundings.log);
+    return new HubLeaf(context, own?.leaf ?? (await issue(context)));
   }
 
   get shown(): ShownLeaf {
@@ -131,7 +134,7 @@ export class HubLeaf {
   }
 
   async #takeOver(files: CertificateFiles): Promise<void> {
-    const { log } = this.#context.surroundings;
+    const { clock, log } = this.#context.surroundings;
     try {
       const found = await readOwnCertificate(files);
       this.#fault = NO_FAULT;
@@ -140,6 +143,7 @@ export class HubLeaf {
       this.#show(found);
       this.#warned = Number.NEGATIVE_INFINITY;
       log.info('certificate renewed', { ends: new Date(found.notAfter).toISOString() });
+      warnOfCertificate(found, clock, log);
       const { fingerprint } = found.anchor;
       if (fingerprint === before) return;
       log.warn('certificate has another anchor: appliances must pin it', { fingerprint });

@@ -4,7 +4,7 @@ import { createSecureContext } from 'node:tls';
 import { messageOf } from '../core/failure.ts';
 import { pin } from '../system/certificates.ts';
 import { readBounded } from './bounded-file.ts';
-import { readGuarded } from './secret-file.ts';
+import { notThere, readGuarded } from './secret-file.ts';
 import type { ShownLeaf } from './shown-leaf.ts';
 
 /** Bytes of either file. */
@@ -41,7 +41,9 @@ export class CertificateFault extends Error {
 export async function readOwnCertificate(files: CertificateFiles): Promise<ShownLeaf> {
   const path = resolve(files.directory, files.certificate);
   const text = await readBounded(path, LARGEST_FILE).catch((error: Error) => {
-    throw new CertificateFault('certificate_file', `${path} can't be read (${error.message})`);
+    const isMissing = 'code' in error && error.code === 'ENOENT';
+    const what = isMissing ? notThere(files.directory) : `${path} can't be read (${error.message})`;
+    throw new CertificateFault('certificate_file', what);
   });
   const [leaf, ...issuers] = chainOf(text, path);
   const key = await readGuarded(files.key, files.directory, files.credentials).catch((error: Error) => {

@@ -19,6 +19,11 @@ export async function readSecret(file: string, directory: string, credentials: s
   return new Secret(value);
 }
 
+/** What is said of a file that is missing, in words that fit behind the key's name. */
+export function notThere(directory: string): string {
+  return `names a file that is not there; relative paths begin at ${directory}`;
+}
+
 /**
  * Reads a file that nobody else can read, or a systemd credential; of either, what it is called in messages.
  * @throws Error in words that fit behind the key's name
@@ -34,7 +39,7 @@ export async function readGuarded(
   const path = resolve(directory, file);
   const found = await stat(path).catch(() => null);
   // Not by its name: who took the key for the secret itself has put that there.
-  if (found === null) throw new Error(`names a file that is not there; relative paths begin at ${directory}`);
+  if (found === null) throw new Error(notThere(directory));
   if (!found.isFile()) throw new Error(`${path} is no file`);
   if ((found.mode & 0o077) !== 0) {
     const mode = (found.mode & 0o777).toString(8).padStart(4, '0');

@@ -2,7 +2,7 @@ import type { ApplianceStatus, HubProblem } from '../core/administration.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 
 /** How the store stands, for `status`. */
-export type StoreStanding = Pick<SqliteStore, 'unwritable' | 'recovered' | 'damagedGrants'>;
+export type StoreStanding = Pick<SqliteStore, 'unwritable' | 'recovered' | 'damagedGrants' | 'damagedAppliances'>;
 
 /**
  * What is wrong with the hub as a whole.
@@ -25,15 +25,17 @@ export function hubProblems(
 }
 
 /**
- * What an appliance's status becomes where the store has lost its grant, or can't be written.
+ * What an appliance's status becomes where the store has lost its grant or its credentials, or can't be written.
  * @param appliance its id
  */
 export function withStoreProblem(
-  status: ApplianceStatus,
+  whole: ApplianceStatus,
   appliance: string,
-  { unwritable, damagedGrants }: StoreStanding,
+  { unwritable, damagedGrants, damagedAppliances }: StoreStanding,
   since: string,
 ): ApplianceStatus {
+  const damaged = whole.without_credentials === true && damagedAppliances.has(appliance);
+  const status: ApplianceStatus = damaged ? { ...whole, credentials_damaged: true } : whole;
   if (status.state === 'unpaired' && damagedGrants.has(appliance)) {
     const message =
       "The hub's store was damaged where it held this grant, and there is no copy of it: a person must log in again";

@@ -101,10 +101,36 @@ test('only the configuration takes a declared one away, or changes its secret', 
   expect(appliances.list()).toEqual([declared]);
 });
 
-test('one that waits for nothing can not be approved', async () => {
+test('one whose name the configuration has is not added, and who tries is told so', async () => {
   await using home = await Home.start();
   const { appliance } = await home.add('wallbox');
-  await expect(home.run.appliances.approve(appliance)).rejects.toMatchObject({ code: 'not_allowed' });
+  const { appliances } = home.run;
+  await appliances.change(appliance.id, (current) => ({ ...current, origin: 'declared' }));
+  const message = expect.stringMatching(/configuration has it, in the table \[appliances\.wallbox\]/);
+  await expect(appliances.add('wallbox', null, null)).rejects.toMatchObject({ code: 'appliance_exists', message });
+});
+
+test('a secret takes the place of keys only where that is meant', async () => {
+  await using home = await Home.start();
+  const { appliance } = await home.add('wallbox');
+  const { appliances } = home.run;
+  const credentials = { kind: 'keys', keys: [{ kty: 'EC' }] } as const;
+  const keyed = await appliances.change(appliance.id, (current) => ({ ...current, credentials }));
+  const refusal = { code: 'appliance_has_keys', message: expect.stringContaining('proves itself by a key') };
+  await expect(appliances.rotateSecret(keyed)).rejects.toMatchObject(refusal);
+  expect(appliances.byId(keyed.id)?.credentials).toEqual(credentials);
+  const { secret } = await appliances.rotateSecret(keyed, true);
+  expect(secretOf(appliances.byId(keyed.id))).toBe(sha256(secret.reveal()));
+});
+
+test('one that waits for nothing can not be approved, and is told to ask only where it can', async () => {
+  await using home = await Home.start();
+  const { appliance } = await home.add('wallbox');
+  const { appliances } = home.run;
+  const refusal = (text: string) => ({ code: 'not_allowed', message: expect.stringContaining(text) });
+  await expect(appliances.approve(appliance)).rejects.toMatchObject(refusal('may ask for tokens'));
+  await appliances.change(appliance.id, (current) => ({ ...current, credentials: { kind: 'none' } }));
+  await expect(appliances.approve(appliance)).rejects.toMatchObject(refusal('nobody can ask'));
 });
 
 test('what can not be written is not there', async () => {

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { expect, test } from 'vitest';
-import { ago, formatDuration, inTime, parseDuration } from '../../src/cli/duration.ts';
+import { ago, durationWithin, formatDuration, inTime, parseDuration } from '../../src/cli/duration.ts';
 
 test.each([
   ['45', 45],
@@ -19,6 +19,12 @@ test.each(['', '0', '0s', '-1', 's', '1w', '1 s', '1e3', '0x10', 'Infinity', '1.
     expect(() => parseDuration(text)).toThrow(InvalidArgumentError);
   },
 );
+
+test('a duration with bounds is whole seconds within them', () => {
+  const read = durationWithin('1s', '24h');
+  expect([read('0.2s'), read('1'), read('90m'), read('1d')]).toEqual([1, 1, 5400, 86_400]);
+  expect(() => read('86401')).toThrow('Allowed is 1s to 24h.');
+});
 
 test.each([
   [-5, '0 s'],

@@ -49,11 +49,11 @@ test('an invite for anybody is good for an hour, and a person gets a curl comman
 });
 
 test('registration is opened for ten minutes, or as long as is said, shown by status, and closed', async () => {
-  expect(await hub.latchkey('registration', 'open')).toMatchObject({
-    status: 0,
-    stdout: '',
-    stderr: /open for 10 min/,
-  });
+  const opened = await hub.latchkey('registration', 'open');
+  expect(opened).toMatchObject({ status: 0, stderr: '' });
+  expect(opened.stdout).toMatch(/^Registration is open for 10 min/);
+  expect(opened.stdout).toContain('registration_endpoint  https://192.168.1.7:8443/oauth/register\n');
+  expect(opened.stdout).toContain('ca_fingerprint         pin-of-the-ca\n');
   expect(hub.household.hub.registration_open_for).toBe(600);
   expect(await hub.latchkey('registration', 'open', '--for', '2h')).toMatchObject({ status: 0 });
   expect(hub.household.hub.registration_open_for).toBe(7200);
@@ -63,6 +63,20 @@ test('registration is opened for ten minutes, or as long as is said, shown by st
   expect((await hub.latchkey('status')).stdout).not.toMatch(/^registration/m);
 });
 
+test('registration --json says for how many seconds it is open', async () => {
+  const json = async (...args: string[]) => JSON.parse((await hub.latchkey('registration', ...args, '--json')).stdout);
+  expect(await json('open', '--for', '90s')).toEqual({ open_for: 90 });
+  expect(await json('close')).toEqual({ open_for: 0 });
+});
+
+test('an invite is a QR code too on a terminal, and nowhere else', async () => {
+  const { stdout } = await hub.onTerminal('invite').ended;
+  expect(stdout).toContain(`token                  ${hub.household.issued.at(-1)}`);
+  expect(stdout).toContain('█');
+  expect((await hub.latchkey('invite')).stdout).not.toContain('█');
+  expect((await hub.onTerminal('invite', '--json').ended).stdout).not.toContain('█');
+});
+
 test('who waits for approval stands out in the list, with what to type, and can move no cursor', async () => {
   const since = new Date(Date.now() - 300_000).toISOString();
   const waiting = { since, software_id: 'acme\u001b[2J/1' };
@@ -70,7 +84,8 @@ test('who waits for approval stands out in the list, with what to type, and can 
   const { stdout } = await hub.latchkey('appliance', 'list');
   expect(stdout).toMatch(/^wallbox +waits for approval/m);
   expect(stdout).toContain(`wallbox: introduced itself 5 min ago as client_id ${client_id}, says its software is acme`);
-  expect(stdout).toContain('latchkey appliance approve wallbox, else: latchkey appliance remove wallbox');
+  expect(stdout).toMatch(/^ {2}if it is yours: latchkey appliance approve wallbox$/m);
+  expect(stdout).toMatch(/^ {2}if it is not: {3}latchkey appliance remove wallbox$/m);
   expect(stdout).not.toContain('\u001b');
   expect(stdout).not.toContain('latchkey pair wallbox');
 });
@@ -91,14 +106,23 @@ test('approve says what is next, or prints the status', async () => {
 
 test('what nobody can ask for, and what is configured with another scope by now, is said with what to do', async () => {
   hub.household.set({ name: 'gone', state: 'active', without_credentials: true });
+  hub.household.set({ name: 'broken', state: 'active', without_credentials: true, credentials_damaged: true });
   hub.household.set({ name: 'moved', state: 'active', scope: 'A', wanted_scope: 'B' });
   hub.household.set({ name: 'bare', state: 'active', scope: 'A', wanted_scope: null });
+  const open = { authorize_url: 'https://portal.example/a' };
+  hub.household.set({ name: 'going', state: 'active', scope: null, wanted_scope: 'B C', ...open });
   const { stdout } = await hub.latchkey('appliance', 'list');
-  expect(stdout).toMatch(
-    /^gone: nobody can ask for its token.*rotate-secret gone, or latchkey appliance remove gone$/m,
-  );
-  expect(stdout).toMatch(/^moved: it is configured with the scope B by now.*latchkey pair moved$/m);
-  expect(stdout).toMatch(/^bare: it is configured with no scope by now.*latchkey pair bare$/m);
+  expect(stdout).toContain(`gone: nobody can ask for its token, as it is declared no longer. Declare it again, or
+  give it a secret: latchkey appliance rotate-secret gone
+  or forget it:     latchkey appliance remove gone
+broken: nobody can ask for its token, as its credentials were damaged in the store. Either
+  give it a secret: latchkey appliance rotate-secret broken
+  or forget it:     latchkey appliance remove broken
+moved: its scope was changed to B; until somebody logs in it keeps A: latchkey pair moved
+bare: its scope was changed to no scope; until somebody logs in it keeps A: latchkey pair bare
+going: its scope was changed to B C; until somebody logs in it keeps no scope
+going: log in at https://portal.example/a
+`);
 });
 
 test.each([

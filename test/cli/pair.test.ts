@@ -103,6 +103,13 @@ test('a portal out of reach is a notice, once for each problem, and never a resu
   );
 });
 
+test('--no-wait does not say that it waits', async () => {
+  hub.household.script = [waiting];
+  const { stderr } = await hub.latchkey('pair', 'wallbox', '--no-wait');
+  expect(stderr).toContain('the link is good for 15 min');
+  expect(stderr).not.toContain('waiting');
+});
+
 test('--no-wait ends with the link', async () => {
   hub.household.script = [{ event: 'connecting', problem: null, expires_in: 900 }];
   const pair = hub.start('pair', 'wallbox', '--no-wait', '--json');

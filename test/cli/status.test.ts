@@ -51,16 +51,44 @@ ports           8443 (HTTPS), 8480 (HTTP)
 CA fingerprint  pin-of-the-ca
 running for     2 h
 
-APPLIANCE  STATE          SCOPE  TOKEN EXPIRES  NEXT REFRESH  LAST REFRESH  PORTAL
-wallbox    active         A B    in 12 min      in 30 s       3 h ago       home
-heatpump   needs_pairing  –      –              –             –             home
-car        pairing        –      –              –             –             home
-fridge     unpaired       –      –              –             –             home
+APPLIANCE  STATE          SCOPE  EXPIRES    REFRESH  REFRESHED
+wallbox    active         A B    in 12 min  in 30 s  3 h ago
+heatpump   needs_pairing  –      –          –        –
+car        pairing        –      –          –        –
+fridge     unpaired       –      –          –        –
 
 heatpump: the portal refused the token. Noticed 10 min ago; pair it again: latchkey pair heatpump
 car: log in at https://portal.example/authorize?x=1
 fridge: not paired yet: latchkey pair fridge
 `);
+});
+
+test('a table that is too wide has a line for each name of a scope, and all of it stays', async () => {
+  const times = { expires_in: 7000, refresh_in: 6000, last_refresh: ago(100 * 60) };
+  const scope = 'Monitoring RemoteControl';
+  hub.household.set({ name: 'heat-pump', state: 'needs_pairing', scope, ...times });
+  hub.household.set({ name: 'car', state: 'active', scope: 'A B', ...times });
+  const { stdout } = await hub.latchkey('appliance', 'list');
+  expect(stdout).toBe(`APPLIANCE  STATE          SCOPE          EXPIRES     REFRESH     REFRESHED
+heat-pump  needs_pairing  Monitoring     in 116 min  in 100 min  100 min ago
+                          RemoteControl
+car        active         A              in 116 min  in 100 min  100 min ago
+                          B
+
+heat-pump: somebody must log in again: latchkey pair heat-pump
+`);
+  const wide = await onTerminal(['appliance', 'list'], hub.env, 120).ended;
+  expect(wide.stdout).toContain(scope);
+});
+
+test('portals are told where appliances have several', async () => {
+  hub.household.set({ name: 'wallbox', portal: 'home' });
+  expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain('home');
+  hub.household.set({ name: 'car', portal: 'garage' });
+  const { stdout } = await hub.latchkey('appliance', 'list');
+  expect(stdout).toMatch(/^APPLIANCE .* PORTAL$/m);
+  expect(stdout).toMatch(/^wallbox .* home$/m);
+  expect(stdout).toMatch(/^car .* garage$/m);
 });
 
 test('without appliances it says how to register one', async () => {

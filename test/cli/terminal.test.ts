@@ -36,6 +36,32 @@ test.each([
   expect(hub.household.appliances.get('wallbox')?.state === 'active').toBe(!done);
 });
 
+test('a secret takes the place of a key only where somebody has said so', async () => {
+  const { household } = hub;
+  household.keyed.add('wallbox');
+  for (const [answer, status] of [
+    ['n', 1],
+    ['y', 0],
+  ] as const) {
+    const running = hub.onTerminal('appliance', 'rotate-secret', 'wallbox');
+    await running.stdout(/proves itself by a key.*\[y\/N\] /);
+    expect(household.keyed.has('wallbox')).toBe(true);
+    running.process.stdin?.write(`${answer}\r`);
+    expect((await running.ended).status).toBe(status);
+    expect(household.keyed.has('wallbox')).toBe(status === 1);
+  }
+  household.keyed.add('wallbox');
+  const refused = await hub.latchkey('appliance', 'rotate-secret', 'wallbox');
+  expect(refused).toMatchObject({
+    status: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/by a key, and .*: add --yes where that is meant\n$/),
+  });
+  expect(household.keyed.has('wallbox')).toBe(true);
+  expect(await hub.latchkey('appliance', 'rotate-secret', 'wallbox', '--yes')).toMatchObject({ status: 0, stderr: '' });
+  expect(household.keyed.has('wallbox')).toBe(false);
+});
+
 test.each(['\u0003', '\u0004'])('Ctrl-C and Ctrl-D at the question are no', async (key) => {
   const running = hub.onTerminal('appliance', 'remove', 'wallbox');
   await running.stdout(/\[y\/N\] /);
@@ -78,7 +104,10 @@ test('a terminal too narrow for the QR code gets the link alone', async () => {
   hub.household.script = [waiting];
   const { status, stdout } = await onTerminal(['pair', 'wallbox', '--no-wait'], hub.env, 40).ended;
   expect(status).toBe(0);
-  expect(stdout).toContain('too narrow');
+  expect(stdout).toMatch(/too narrow for the QR code of this link: it takes \d+ columns\)/);
+  const needed = Number(/it takes (\d+) columns/.exec(stdout)?.[1]);
+  expect((await onTerminal(['pair', 'wallbox', '--no-wait'], hub.env, needed).ended).stdout).toContain('█');
+  expect((await onTerminal(['pair', 'wallbox', '--no-wait'], hub.env, needed - 1).ended).stdout).toContain('narrow');
   expect(stdout).not.toContain('█');
   await vi.waitFor(() => expect([...hub.household.pairings.values()].at(-1)?.followers).toBe(0));
 });

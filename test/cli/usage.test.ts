@@ -46,6 +46,15 @@ test.each(
 });
 
 test.each([
+  ['invite', '1h'],
+  ['registration open', '10m'],
+])('the help of %s says once what is the default', async (command, value) => {
+  const { stdout } = await latchkey([...command.split(' '), '--help']);
+  expect(stdout).toContain(`(default: ${value})`);
+  expect(stdout).not.toMatch(/the default|default: \d{3}/);
+});
+
+test.each([
   ['help appliance add', 'appliance add'],
   ['help registration open', 'registration open'],
   ['help appliance', 'appliance'],
@@ -66,6 +75,8 @@ test.each([
   [['registration', 'open', '--for', 'ever'], /--for.*'ever'/],
   [['invite', 'wallbox'], /too many arguments/],
   [['invite', '--ttl', '0'], /--ttl.*'0'/],
+  [['invite', '--ttl', '31d'], /--ttl.*'31d' is invalid. Allowed is 1s to 30d\./],
+  [['registration', 'open', '--for', '25h'], /--for.*'25h' is invalid. Allowed is 1s to 24h\./],
   [['appliance', 'approve'], /missing required argument 'name'/],
   [['stats'], /unknown command 'stats'.*\n.*status/],
   [['appliance'], /Usage: latchkey appliance/],

@@ -57,6 +57,8 @@ export class Household implements Administration {
   readonly passphrases: string[] = [];
   restarts = 0;
   readonly invites: InviteRequest[] = [];
+  /** Names of appliances that have keys in place of a secret. */
+  readonly keyed = new Set<string>();
   hub: HubStatus = {
     id: 'latchkey-1a2b3c',
     name: 'Cellar hub',
@@ -114,8 +116,14 @@ export class Household implements Administration {
     this.appliances.delete(name);
   }
 
-  async rotateSecret(name: string): Promise<IssuedCredentials> {
+  async rotateSecret(name: string, replaceKeys: boolean): Promise<IssuedCredentials> {
     this.#find(name);
+    if (this.keyed.has(name) && !replaceKeys)
+      throw new Failure(
+        'appliance_has_keys',
+        `${name} proves itself by a key, and a secret would take the key's place: add --yes where that is meant`,
+      );
+    this.keyed.delete(name);
     return this.#credentials(name);
   }
 
@@ -144,9 +152,13 @@ export class Household implements Administration {
     };
   }
 
-  async openRegistration(seconds: number): Promise<void> {
+  async openRegistration(seconds: number) {
     const { registration_open_for: _, ...closed } = this.hub;
     this.hub = seconds === 0 ? closed : { ...closed, registration_open_for: seconds };
+    return {
+      registrationEndpoint: 'https://192.168.1.7:8443/oauth/register',
+      caFingerprint: this.hub.ca_fingerprint,
+    };
   }
 
   async pair(name: string): Promise<string> {

@@ -86,7 +86,8 @@ test('an invite, an approval and the opening of registration come through', asyn
   expect(approved).toMatchObject({ status: 200, answer: household.appliances.get('lamp') });
   expect(approved.answer).not.toHaveProperty('waiting_for_approval');
   expect(await ask('PUT', '/v1/registration', { body: '{"open_for":60}', headers: json })).toMatchObject({
-    status: 204,
+    status: 200,
+    answer: { open_for: 60, registration_endpoint: 'https://192.168.1.7:8443/oauth/register' },
   });
   expect(household.hub.registration_open_for).toBe(60);
 });

@@ -302,7 +302,13 @@ describe('the environment', () => {
     ['LATCHKEY_PORTALS_HOME_CLIENT_ID', 'x', 'portals.home.client_id', 'found "x"; allowed is a UUID'],
     ['LATCHKEY_PORTALS_HOME_CLIENT_SECRET_FILE', 'gone', 'portals.home.client_secret_file', 'is not there'],
     ['LATCHKEY_APPLIANCES_WALLBOX_SCOPE', 'ä', 'appliances.wallbox.scope', 'the scope "ä"'],
-    ['LATCHKEY_APPLIANCES_WALLBOX_COLOUR', 'x', 'appliances.wallbox-colour', 'found a string; allowed is a table'],
+    [
+      'LATCHKEY_APPLIANCES_EV_NOPE',
+      'x',
+      'appliances.ev.nope',
+      'no key that Latchkey knows; allowed are scope, portal, client_id, secret_file, jwks_file',
+    ],
+    ['LATCHKEY_APPLIANCES_EV', 'x', 'appliances.ev', 'found a string; allowed is a table'],
   ])('is named where it is wrong: %s=%s', async ([variable, value, key, says]) => {
     const line = await complaint(portal(), { [variable]: value });
     expect(line.startsWith(`${variable}: ${key}: `), line).toBe(true);

@@ -1,14 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PortalClock } from '../../src/broker/portal-clock.ts';
 import { Scheduler } from '../../src/broker/scheduler.ts';
+import type { LogFields } from '../../src/core/log.ts';
 import { startEmulator } from '../../src/emulator/index.ts';
+import { warnOfCertificate } from '../../src/hub/certificate-warnings.ts';
 import { loadConfiguration } from '../../src/hub/configuration.ts';
 import { HubLeaf } from '../../src/hub/leaf.ts';
 import { readOwnCertificate } from '../../src/hub/own-certificate.ts';
@@ -84,7 +86,7 @@ describe('a mistake is told in one line at the start, by the key that it is in',
   it.for<[toml: string, key: string, says: string]>([
     ['lan.certificate_file = "hub.pem"\n', 'lan.key_file', 'is missing, and is needed beside lan.certificate_file'],
     ['lan.key_file = "hub.key"\n', 'lan.certificate_file', 'is missing, and is needed beside lan.key_file'],
-    [TOML.replace('hub.pem', 'nowhere.pem'), 'lan.certificate_file', 'nowhere.pem'],
+    [TOML.replace('hub.pem', 'nowhere.pem'), 'lan.certificate_file', 'names a file that is not there; relative'],
     [TOML.replace('hub.key', 'nowhere.key'), 'lan.key_file', 'names a file that is not there'],
     [TOML.replace('hub.pem', 'hub.key'), 'lan.certificate_file', 'holds no PEM certificate'],
     [TOML.replace('hub.key', 'latchkey.toml'), 'lan.key_file', 'is open to other users'],
@@ -166,6 +168,53 @@ describe('the pair that is read', () => {
     write(`subject=hub\r\n${leaf.certificate.replaceAll('\n', '\r\n')}`, 'not this one');
     expect((await readOwnCertificate(files(credentials))).pem.key).toBe(leaf.key);
   });
+});
+
+describe('what appliances will stumble over is told, and shown all the same', () => {
+  async function told(clock = NOW): Promise<string[]> {
+    const events: string[] = [];
+    const warn = (event: string, fields: LogFields = {}) =>
+      void events.push(`${event} ${fields['ended'] ?? ''}`.trim());
+    const log = { debug: warn, info: warn, warn, error: warn };
+    warnOfCertificate(await readOwnCertificate(files()), { now: () => ({ boot: 'one', uptime: 0, wall: clock }) }, log);
+    return events;
+  }
+
+  it('not with a root at the end, in its time', async () => {
+    expect(await told()).toEqual([]);
+    expect(await told(leaf.notAfter - 1)).toEqual([]);
+  });
+
+  it('a leaf alone', async () => {
+    write(first(leaf.certificate), leaf.key);
+    expect(await told()).toEqual(['certificate stands alone in its file']);
+  });
+
+  it('a chain without its root', async () => {
+    const { chain, key } = chainWithoutRoot();
+    write(chain, key);
+    expect(await told(Date.now())).toEqual(['certificate file does not end with a self-signed root']);
+  });
+
+  it('one that has ended, by the machine’s own clock', async () => {
+    const [day] = new Date(leaf.notAfter).toISOString().split('T');
+    expect(await told(leaf.notAfter + 1)).toEqual([`certificate has ended by this machine's clock ${day}`]);
+  });
+
+  /** A leaf and the intermediate that issued it, by openssl. */
+  function chainWithoutRoot(): { chain: string; key: string } {
+    const openssl = (...args: string[]) =>
+      execFileSync('/usr/bin/openssl', args, { cwd: folder.path, stdio: 'ignore' });
+    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '9'];
+    const ca = ['-addext', 'basicConstraints=critical,CA:true'];
+    openssl('req', '-x509', ...key, ...ca, '-subj', '/CN=Root', '-keyout', 'r.key', '-out', 'r.pem');
+    const byRoot = ['-CA', 'r.pem', '-CAkey', 'r.key'];
+    openssl('req', '-x509', ...key, ...ca, ...byRoot, '-subj', '/CN=Middle', '-keyout', 'm.key', '-out', 'm.pem');
+    const byMiddle = ['-CA', 'm.pem', '-CAkey', 'm.key', '-addext', 'basicConstraints=CA:false'];
+    openssl('req', '-x509', ...key, ...byMiddle, '-subj', '/CN=hub', '-keyout', 'l.key', '-out', 'l.pem');
+    const text = (name: string) => readFileSync(join(folder.path, name), 'utf8');
+    return { chain: text('l.pem') + text('m.pem'), key: text('l.key') };
+  }
 });
 
 describe('a hub with the user’s own certificate', () => {

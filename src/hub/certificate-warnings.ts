@@ -1,0 +1,32 @@
+import { X509Certificate } from 'node:crypto';
+import type { Clock } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { ShownLeaf } from './shown-leaf.ts';
+
+const FIRST_LINE = /-----BEGIN CERTIFICATE-----/g;
+
+/**
+ * Says what appliances will stumble over with the user's own certificate, which the hub shows all the same. Its end is
+ * judged by the machine's own clock: the true time may not be known for long.
+ */
+export function warnOfCertificate(shown: ShownLeaf, clock: Clock, log: Log): void {
+  const { anchor, notAfter, pem } = shown;
+  if (pem.certificate.match(FIRST_LINE)?.length === 1) {
+    log.warn('certificate stands alone in its file', {
+      what_to_do: 'put the certificate that issued it behind it, the root last: else the pin changes with its key',
+    });
+  } else if (!isSelfSigned(anchor.certificate)) {
+    log.warn('certificate file does not end with a self-signed root', {
+      what_to_do: 'put the root last: Node, and Python before 3.13, trust nothing less',
+    });
+  }
+  if (notAfter < clock.now().wall) {
+    const ended = new Date(notAfter).toISOString().slice(0, 10);
+    log.warn("certificate has ended by this machine's clock", { ended });
+  }
+}
+
+function isSelfSigned(pem: string): boolean {
+  const certificate = new X509Certificate(pem);
+  return certificate.checkIssued(certificate) && certificate.verify(certificate.publicKey);
+}
