@@ -12,7 +12,7 @@ export function codePage(wrong: string | null): Page {
     wrong === null
       ? ''
       : html`<p class="problem" id="problem" role="alert">No appliance waits with this code.</p>
-<p>Compare it with the appliance. If it was there for long, start the pairing on the appliance once more.</p>`;
+<p>Compare it with the appliance. If it has been there a while, start the pairing on the appliance once more.</p>`;
   const state = wrong === null ? '' : 'aria-invalid="true" aria-describedby="problem"';
   return {
     heading: 'Connect an appliance',
@@ -42,7 +42,7 @@ export function confirmPage(pairing: Pairing, appliance: string): Page {
     form: true,
     body: html`!${before}
 <p>!${wanted(pairing.scope)}</p>
-<p>Go on only if the appliance shows this code:</p>
+<p>Go on only if the appliance, or its app, shows this code:</p>
 <p class="code">${userCode}</p>
 <p class="quiet">Another code, or not your appliance? Then close this page.</p>
 !${postForm(userCode, 'Continue')}
@@ -56,7 +56,7 @@ export function unreachablePage(userCode: string): Page {
     heading: 'The portal is out of reach',
     mood: 'bad',
     form: true,
-    body: html`<p>The hub can not reach it just now. Check that this home is online; the code stays good.</p>
+    body: html`<p>The hub cannot reach it just now. Check that this home is online; the code stays good.</p>
 !${postForm(userCode, 'Try again')}`,
   };
 }
@@ -93,7 +93,7 @@ export function tooMany(seconds: number): Notice {
 }
 
 function wanted(scope: string | null): string {
-  if (scope === null) return 'What it may do is for the portal to say.';
+  if (scope === null) return 'The portal says what it may do.';
   const names = scope.split(' ').map((name) => html`<b>${name}</b>`);
   const last = names.pop() ?? '';
   return `It asks for access to ${names.length === 0 ? last : `${names.join(', ')} and ${last}`}.`;

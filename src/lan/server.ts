@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import type { Clock, Timers } from '../core/clock.ts';
@@ -162,6 +163,10 @@ function servePlain(app: FastifyInstance, { service, hubName }: LanOptions, http
       link: { href: `https://${hostname}:${httpsPort}/`, text: 'Go there' },
     }),
   );
+  // Typed in without "https://", it is still a person at the page that an appliance has named.
+  app.get('/pair', { exposeHeadRoute: true }, async ({ hostname, url }, reply) =>
+    reply.redirect(`https://${hostname}:${httpsPort}${url}`, 307),
+  );
 }
 
 function serveSecure(
@@ -180,13 +185,18 @@ function serveSecure(
       mood: 'neutral',
       heading: hubName,
       text: 'This hub keeps the grants of the appliances in this home. Pair them with "latchkey pair" on the hub.',
+      link: { href: '/pair', text: 'Does an appliance show a code? Connect it' },
     }),
   );
 }
 
+/** OpenSSL's name for a plain HTTP request where a TLS handshake belongs. */
+const PLAIN_ON_TLS = 'ERR_SSL_HTTP_REQUEST';
+
 /** What the parser's errors are called on the wire; every other one is a bad request. */
 const REFUSALS: Readonly<Record<string, readonly [status: string, text: string]>> = {
   HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'The address or the headers are too long.'],
+  [PLAIN_ON_TLS]: ['400 Bad Request', 'This port speaks HTTPS: begin the address with https://'],
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request took too long.'],
 };
 
@@ -195,7 +205,8 @@ function guarded<S extends Server>(server: S, timers: Timers): S {
   server.maxConnections = MOST_CONNECTIONS;
   server.timeout = LONGEST_SILENCE;
   boundRequestsUnderWay(server, MOST_UNDER_WAY);
-  server.on('clientError', (error: Error & { code?: string }, socket: Duplex) => {
+  server.on('clientError', (error: Error & { code?: string }, failed: Duplex) => {
+    const socket = error.code === PLAIN_ON_TLS ? beneath(failed) : failed;
     const [status, text] = REFUSALS[error.code ?? ''] ?? ['400 Bad Request', UNREADABLE];
     const headers = `connection: close\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${text.length}`;
     if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\n${headers}\r\n\r\n${text}`);
@@ -203,4 +214,10 @@ function guarded<S extends Server>(server: S, timers: Timers): S {
     timers.after(LINGER, () => socket.destroy());
   });
   return server;
+}
+
+/** The connection that a TLS handshake has failed on. Node has no public name for it: without one, nothing is answered. */
+function beneath(failed: Duplex): Duplex {
+  const parent: unknown = Reflect.get(failed, '_parent');
+  return parent instanceof Socket ? parent : failed;
 }

@@ -57,7 +57,7 @@ describe('the page that names an appliance', () => {
     expect(body('A')).toContain('access to <b>A</b>.');
     expect(body('A B')).toContain('access to <b>A</b> and <b>B</b>.');
     expect(body('A B <i>')).toContain('access to <b>A</b>, <b>B</b> and <b>&#60;i&#62;</b>.');
-    expect(body(null)).toContain('for the portal to say');
+    expect(body(null)).toContain('The portal says what it may do.');
   });
 
   test('tells who logged in already why they have to do it again', () => {

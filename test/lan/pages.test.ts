@@ -1,0 +1,52 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LanSide } from '../support/lan-side.ts';
+
+let side: LanSide;
+let agent: Agent;
+
+beforeAll(async () => {
+  side = await LanSide.start();
+  agent = new Agent({ connect: { ca: side.ca } });
+});
+
+afterAll(async () => {
+  await agent.destroy();
+  await side[Symbol.asyncDispose]();
+});
+
+describe('a person who opens the hub’s address', () => {
+  it('finds the way to the page for codes', async () => {
+    const { statusCode, body } = await request(`https://127.0.0.1:${side.server.httpsPort}/`, { dispatcher: agent });
+    expect(statusCode).toBe(200);
+    expect(await body.text()).toContain('<a href="/pair">Does an appliance show a code? Connect it</a>');
+  });
+
+  it.for(['/pair', '/pair?user_code=WDJB-MJHT'])('without TLS (%s) is sent to where there is some', async (path) => {
+    for (const host of ['127.0.0.1', 'localhost']) {
+      const plain = await request(`http://127.0.0.1:${side.server.httpPort}${path}`, { headers: { host } });
+      await plain.body.dump();
+      expect(plain.statusCode).toBe(307);
+      expect(plain.headers['location']).toBe(`https://${host}:${side.server.httpsPort}${path}`);
+    }
+  });
+
+  it('is sent to no other host', async () => {
+    const elsewhere = { headers: { host: 'portal.example' } };
+    const { statusCode, headers, body } = await request(`http://127.0.0.1:${side.server.httpPort}/pair`, elsewhere);
+    await body.dump();
+    expect({ statusCode, location: headers['location'] }).toEqual({ statusCode: 421, location: undefined });
+  });
+
+  it('and speaks HTTP to the port for HTTPS is told so', async () => {
+    const socket = connect(side.server.httpsPort, '127.0.0.1').setEncoding('latin1');
+    await once(socket, 'connect');
+    socket.write(`GET / HTTP/1.1\r\nhost: 127.0.0.1:${side.server.httpsPort}\r\n\r\n`);
+    let text = '';
+    for await (const piece of socket) text += String(piece);
+    expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(text).toMatch(/\r\n\r\nThis port speaks HTTPS: begin the address with https:\/\/$/);
+  });
+});
