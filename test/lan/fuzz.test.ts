@@ -99,6 +99,7 @@ test('the judge knows a 5xx, a secret, a forgery that was taken and an error tha
   expect(judged(400, noStore, problem.replace('invalid_grant', 'odd'))).toEqual([
     'answered 400 with an error that no RFC has',
   ]);
+  expect(judged(401, noStore, problem)).toEqual(['answered 401 without challenge']);
   expect(judged(400, noStore, '<p>')).toEqual(['answered 400 with a body that is no JSON']);
   expect(judged(200, `${noStore}\r\nX-Header: a`, '{}')).toEqual(['has a header that the request put there']);
 });

@@ -64,8 +64,8 @@ test('a running hub gives its description, with the addresses that it was asked 
   const { httpsPort, httpPort } = lan.server;
   const { headers, body } = await request(`https://localhost:${httpsPort}/openapi.json`, { dispatcher });
   expect(headers['content-type']).toMatch(/^application\/json/);
-  const document = (await body.json()) as { paths: Record<string, { servers?: unknown }> };
+  const document = (await body.json()) as { paths: Record<string, Record<string, { servers?: unknown }>> };
   const origins = { http: `http://localhost:${httpPort}`, https: `https://localhost:${httpsPort}` };
   expect(document).toEqual(openApiDocument(origins, version()));
-  expect(document.paths['/callback/{nonce}']?.servers).toEqual([{ url: origins.http }]);
+  expect(document.paths['/callback/{nonce}']?.['get']?.servers).toEqual([{ url: origins.http }]);
 });

@@ -60,7 +60,9 @@ export function wrongOf(
   if (status < 400) return wrong;
   const problem = errorIn(chunked(head) ? body.replaceAll(/^[\da-f]+\r\n|\r\n(0\r\n\r\n)?$/gi, '') : body);
   if (problem !== null) wrong.push(`answered ${status} with ${problem}`);
-  if (status !== 401 && header('www-authenticate') !== undefined) wrong.push(`has a challenge: ${status}`);
+  // RFC 9110, 15.5.2.
+  const challenged = header('www-authenticate') !== undefined;
+  if (challenged !== (status === 401)) wrong.push(`answered ${status} ${challenged ? 'with a' : 'without'} challenge`);
   return wrong;
 }
 

@@ -30,8 +30,9 @@ export function openApiDocument(origins: Origins, version: string): Json {
   for (const { path, ports, method, described } of DESCRIBED) {
     const item = paths[path] ?? {};
     paths[path] = item;
-    if (ports.includes('http')) item['servers'] = ports.map((port) => ({ url: origins[port] }));
-    item[method] = described;
+    item[method] = ports.includes('http')
+      ? { ...described, servers: ports.map((port) => ({ url: origins[port] })) }
+      : described;
   }
   return {
     openapi: '3.1.0',
