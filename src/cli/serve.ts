@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import type { Log } from '../core/log.ts';
 import type { Configuration } from '../hub/configuration.ts';
+import type { Hub } from '../hub/hub.ts';
 import { endOnCrash } from './crash.ts';
 import { notice } from './output.ts';
 import { untilSignal } from './until-signal.ts';
@@ -33,12 +34,27 @@ export function serveCommand(): Command {
       const configuration = await configure(options, parts, log);
       for (let ended = false; !ended; ) {
         await using hub = await startHub(configuration, log);
+        if (options.testMode === true) notice(await whereToTry(hub, configuration));
         const reason = await Promise.race([signal, hub.restartWanted]);
         ended = reason !== undefined;
         if (ended) log.info('stopping', { signal: reason ?? null });
         else log.info('starting again');
       }
     });
+}
+
+/** What an appliance's developer needs, under the names of docs/appliances.md, as a line for a shell. */
+async function whereToTry({ administration }: Hub, { portals }: Configuration): Promise<string> {
+  const { hub } = await administration.status();
+  const address = hub.address ?? '127.0.0.1';
+  const host = address.includes(':') ? `[${address}]` : address;
+  const variables = [
+    `HUB=https://${host}:${hub.https_port}`,
+    `HUB_HTTP=http://${host}:${hub.http_port}`,
+    `PIN=${hub.ca_fingerprint}`,
+    ...portals.slice(0, 1).map(({ baseUrl }) => `CLOUD=${baseUrl}`),
+  ];
+  return `To try an appliance:\n\n  export ${variables.join(' ')}\n`;
 }
 
 /** @param parts what is started beside the hub is disposed of with these */
