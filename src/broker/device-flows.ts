@@ -1,7 +1,6 @@
 import { type Appliance, sameScope } from '../core/appliance.ts';
-import { Failure } from '../core/failure.ts';
 import type { DeviceOutcome, DevicePoll, LinkResult } from '../core/lan-service.ts';
-import { codesLive, type Pairing } from '../core/pairing.ts';
+import { codesLive, type DeviceCodes, type DeviceFlow, type Pairing } from '../core/pairing.ts';
 import { Secret } from '../core/secret.ts';
 import { newUserCode, readUserCode } from '../core/user-code.ts';
 import { type Allowance, Buckets } from '../system/allowances.ts';
@@ -12,10 +11,11 @@ import type { Surroundings } from './surroundings.ts';
 
 /** Bytes of a device_code: 256 bits. */
 const CODE_BYTES = 32;
-/** How often one appliance may begin: an owner who tries again is welcome, a loop is not. */
-const BEGINNINGS: Allowance = { most: 5, every: 10_000 };
-/** Where too many pairings are open, one of them ends within minutes; in seconds. */
-const RETRY_WHEN_FULL = 60;
+/** How often one appliance may begin: an owner who tries again is welcome, a loop is not. Each is written to disk. */
+const BEGINNINGS: readonly Allowance[] = [
+  { most: 5, every: 10_000 },
+  { most: 30, every: 60_000 },
+];
 /** Seconds between two polls, and how many more after one that came too soon (RFC 8628, 3.5). */
 const INTERVAL = 5;
 /** A poll may be so much early, in ms: the line is quicker at one time than at another, and clocks differ. */
@@ -33,8 +33,8 @@ interface Polls {
 export class DeviceFlows {
   readonly #pairings: Pairings;
   readonly #surroundings: Surroundings;
-  readonly #beginnings = new Buckets();
-  readonly #polls = new WeakMap<PairingRun, Polls>();
+  readonly #beginnings = BEGINNINGS.map((allowance) => ({ allowance, buckets: new Buckets() }));
+  readonly #polls = new WeakMap<DeviceFlow, Polls>();
   /** User codes of pairings that are just being written down. */
   readonly #fresh = new Set<string>();
 
@@ -44,32 +44,24 @@ export class DeviceFlows {
   }
 
   /**
-   * Starts a pairing. The portal is asked for nothing until a person opens it, however often an appliance does this.
+   * Starts a device flow. The portal is asked for nothing until a person opens it, however often an appliance does this.
    * @param scope what the appliance asks for; null where it does not say
    * @throws Failure as the store
    */
   async begin(appliance: Appliance, scope: string | null): Promise<DeviceOutcome> {
-    const { clock, random, log } = this.#surroundings;
+    const { random, log } = this.#surroundings;
     if (scope !== null && !sameScope(scope, appliance.scope)) return { kind: 'other_scope', scope: appliance.scope };
-    const allowed = this.#beginnings.filled(appliance.id, BEGINNINGS, clock.now().uptime);
-    if (allowed.left < 1) {
-      return {
-        kind: 'unavailable',
-        retryAfter: Math.max(1, Math.ceil(Math.round((1 - allowed.left) * BEGINNINGS.every) / 1000)),
-      };
-    }
-    allowed.left -= 1;
+    const wait = this.#mayBeginIn(appliance.id);
+    if (wait > 0) return { kind: 'unavailable', retryAfter: Math.max(1, Math.ceil(Math.round(wait) / 1000)) };
     const deviceCode = new Secret(random.token(CODE_BYTES));
     const userCode = this.#newUserCode();
     this.#fresh.add(userCode);
     try {
-      const run = await this.#pairings.begin(appliance, { codeHash: sha256(deviceCode.reveal()), userCode });
+      const codes = { codeHash: sha256(deviceCode.reveal()), userCode };
+      const run = await this.#pairings.beginByAppliance(appliance, codes);
       log.info('pairing begun by its appliance', { appliance: appliance.name });
       const expiresIn = Math.floor(run.timeLeft / 1000);
       return { kind: 'begun', authorization: { deviceCode, userCode, expiresIn, interval: INTERVAL } };
-    } catch (error) {
-      if (!(error instanceof Failure && error.code === 'not_allowed')) throw error;
-      return { kind: 'unavailable', retryAfter: RETRY_WHEN_FULL };
     } finally {
       this.#fresh.delete(userCode);
     }
@@ -79,34 +71,54 @@ export class DeviceFlows {
   poll(appliance: string, deviceCode: string): DevicePoll {
     const hash = sha256(deviceCode);
     const run = this.#pairings.find(
-      ({ pairing }) => pairing.device?.codeHash === hash && pairing.appliance === appliance,
+      ({ pairing }) => pairing.appliance === appliance && everyCodes(pairing).some(({ codeHash }) => codeHash === hash),
     );
-    if (run === undefined) return { kind: 'unknown' };
+    const device = run?.pairing.device ?? null;
+    if (run === undefined || device === null) return { kind: 'unknown' };
+    if (device.codeHash !== hash) return { kind: 'failed', reason: 'replaced' };
     if (!this.#known(run)) return { kind: 'failed', reason: 'expired' };
     const { step } = run.pairing;
-    if (step.kind === 'ended') return step.result.kind === 'paired' ? { kind: 'paired' } : step.result;
-    return this.#tooSoon(run) ? { kind: 'slow_down' } : { kind: 'pending' };
+    if (step.kind === 'ended' && step.result.kind === 'failed') return step.result;
+    // Also of one that is paired: each answer is a hand-out, and who has had it polls no more.
+    if (this.#tooSoon(device)) return { kind: 'slow_down' };
+    return { kind: step.kind === 'ended' ? 'paired' : 'pending' };
   }
 
-  /** The pairing that a user code stands for, however it was typed. */
+  /** The pairing that a user code stands for, however it was typed; also where another has taken the code's place. */
   byUserCode(userCode: string): Pairing | null {
     return this.#runOf(userCode)?.pairing ?? null;
   }
 
   /** A fresh link for the pairing of a user code. */
   async openLink(userCode: string): Promise<LinkResult> {
-    return (await this.#runOf(userCode)?.openLink()) ?? { kind: 'over' };
+    const run = this.#runOf(userCode);
+    if (run === undefined || run.pairing.device?.userCode !== readUserCode(userCode)) return { kind: 'over' };
+    return this.#pairings.openLink(run);
   }
 
   #runOf(typed: string): PairingRun | undefined {
     const userCode = readUserCode(typed);
     if (userCode === null) return undefined;
-    return this.#pairings.find((run) => run.pairing.device?.userCode === userCode && this.#known(run));
+    const has = ({ pairing }: PairingRun) => everyCodes(pairing).some((codes) => codes.userCode === userCode);
+    return this.#pairings.find((run) => has(run) && this.#known(run));
   }
 
   /** An open one is known in any case: its code may be on the way to the portal when its time ends. */
   #known(run: PairingRun): boolean {
     return run.open || codesLive(run.pairing, this.#surroundings.clock.now());
+  }
+
+  /** Takes one beginning from the appliance's allowances. @returns milliseconds until the next one, where there is none left */
+  #mayBeginIn(appliance: string): number {
+    const now = this.#surroundings.clock.now().uptime;
+    const left = this.#beginnings.map(({ allowance, buckets }) => ({
+      bucket: buckets.filled(appliance, allowance, now),
+      every: allowance.every,
+    }));
+    const wait = Math.max(...left.map(({ bucket, every }) => (1 - bucket.left) * every));
+    if (wait > 0) return wait;
+    for (const { bucket } of left) bucket.left -= 1;
+    return 0;
   }
 
   #newUserCode(): string {
@@ -117,11 +129,16 @@ export class DeviceFlows {
   }
 
   /** Notes a poll. @returns whether the one before was too short a time ago, and then the interval grows (RFC 8628, 3.5) */
-  #tooSoon(run: PairingRun): boolean {
+  #tooSoon(device: DeviceFlow): boolean {
     const now = this.#surroundings.clock.now().uptime;
-    const { interval, last } = this.#polls.get(run) ?? { interval: INTERVAL, last: Number.NEGATIVE_INFINITY };
+    const { interval, last } = this.#polls.get(device) ?? { interval: INTERVAL, last: Number.NEGATIVE_INFINITY };
     const early = now - last < interval * 1000 - TOLERANCE;
-    this.#polls.set(run, { interval: early ? interval + INTERVAL : interval, last: now });
+    this.#polls.set(device, { interval: early ? interval + INTERVAL : interval, last: now });
     return early;
   }
+}
+
+/** The codes of a pairing's device flow, and those that they took the place of. */
+function everyCodes({ device }: Pairing): readonly DeviceCodes[] {
+  return device === null ? [] : [device, ...(device.superseded ?? [])];
 }

@@ -8,8 +8,8 @@ import type { HeldGrant } from './held-grant.ts';
 import type { Surroundings } from './surroundings.ts';
 import { within } from './within.ts';
 
-/** Nobody is kept waiting for a refresh longer than this, in ms. */
-const LONGEST_WAIT = 10_000;
+/** Nobody is kept waiting for a refresh longer than this, in ms: clients often give up after 10 s. */
+const LONGEST_WAIT = 9500;
 
 /** Hands tokens out: from memory, or after the one refresh that is under way. */
 export class HandOuts {

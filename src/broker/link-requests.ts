@@ -9,8 +9,11 @@ import { within } from './within.ts';
 const BACKOFF = { base: 2000, cap: 30_000 };
 /** A person who opens a link waits no longer than this for the portal, in ms; with all around it, that is under 10 s. */
 const LONGEST_WAIT = 8000;
-/** Who opens a link so soon again means the same one: a second click, or a page that is sent twice; in ms. */
-const SAME_LINK = 5000;
+/**
+ * Who opens a link so soon again gets the same one, in ms: a portal's lives longer, and only the newest few are polled, so
+ * that somebody who opens it again and again must not push out the one that a person is just logging in through.
+ */
+const SAME_LINK = 60_000;
 /** Whoever tries again sooner after the portal did not answer gets the same answer, in ms. */
 const SAME_FAILURE = 2000;
 
@@ -18,7 +21,7 @@ const SAME_FAILURE = 2000;
 export class LinkRequests {
   readonly #context: PairingContext;
   readonly #progress: PairingProgress;
-  #underWay: Promise<LinkResult> | null = null;
+  #underWay: { readonly signal: AbortSignal; readonly result: Promise<LinkResult> } | null = null;
   /** The result that serves until then, on the boot clock in ms. */
   #last: { readonly result: LinkResult; readonly until: number } | null = null;
 
@@ -32,7 +35,7 @@ export class LinkRequests {
     const { signal, askedDelay } = this.#progress;
     const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, this.#context.surroundings.random.fraction());
     if (!(await this.#progress.pause(Math.max(backoff, askedDelay), signal))) return true;
-    return (await this.#request()).kind !== 'unreachable';
+    return (await this.#share(signal)).kind !== 'unreachable';
   }
 
   /**
@@ -41,22 +44,41 @@ export class LinkRequests {
    */
   async open(): Promise<LinkResult> {
     const { clock, timers } = this.#context.surroundings;
-    if (!this.#mayOpen) return { kind: 'over' };
-    if (this.#last !== null && clock.now().uptime < this.#last.until) return this.#last.result;
-    this.#underWay ??= this.#request().finally(() => {
-      this.#underWay = null;
-    });
+    if (this.#mayOpen && this.#last !== null && clock.now().uptime < this.#last.until) return this.#last.result;
     let result: LinkResult = { kind: 'unreachable' };
-    const taken = this.#underWay.then((its) => {
+    const opened = this.#open().then((its) => {
       result = its;
     });
-    await within(taken, LONGEST_WAIT, timers);
+    await within(opened, LONGEST_WAIT, timers);
     return result;
   }
 
   /** A login came through the newest link, so that it can't serve once more. */
   spend(): void {
     this.#last = null;
+  }
+
+  /** Another step may come between, and the pairing may be opened all the same: an installer has taken it over. */
+  async #open(): Promise<LinkResult> {
+    for (let result: LinkResult = { kind: 'over' }; ; ) {
+      const { signal } = this.#progress;
+      if (!this.#mayOpen) return result;
+      result = await this.#share(signal);
+      if (result.kind !== 'over' || !signal.aborted) return result;
+    }
+  }
+
+  /** All who want a link at the same step get it by one request. */
+  #share(signal: AbortSignal): Promise<LinkResult> {
+    if (this.#underWay?.signal === signal) return this.#underWay.result;
+    const underWay = {
+      signal,
+      result: this.#request().finally(() => {
+        if (this.#underWay === underWay) this.#underWay = null;
+      }),
+    };
+    this.#underWay = underWay;
+    return underWay.result;
   }
 
   get #mayOpen(): boolean {
@@ -110,13 +132,18 @@ export class LinkRequests {
    * @returns false where the pairing has moved on
    */
   async #take(link: Link): Promise<boolean> {
-    const before = this.#progress.pairing;
-    const next = advance(before, { kind: 'link', link });
-    if (next === before) return false;
-    await this.#progress.saveIfPossible(next);
-    if (this.#progress.pairing !== before) return false;
-    this.#progress.take(next);
-    return true;
+    for (;;) {
+      const before = this.#progress.pairing;
+      const next = advance(before, { kind: 'link', link });
+      if (next === before) return false;
+      await this.#progress.saveIfPossible(next);
+      // The codes of a device flow may have come to it meanwhile; a login does not want this link any more.
+      const now = this.#progress.pairing;
+      if (now.step.kind !== before.step.kind) return false;
+      if (now !== before) continue;
+      this.#progress.take(next);
+      return true;
+    }
   }
 
   #remember(result: LinkResult, ms: number): LinkResult {

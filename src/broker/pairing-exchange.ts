@@ -2,7 +2,7 @@ import type { Instant } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { type Grant, succeed } from '../core/grant.ts';
 import type { TokenOutcome } from '../core/outcome.ts';
-import { advance } from '../core/pairing.ts';
+import { advance, linksOf } from '../core/pairing.ts';
 import type { Link, PortalIdentity } from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
 import { sha256 } from '../system/compare.ts';
@@ -42,12 +42,12 @@ export class PairingExchange {
    */
   async take(code: Secret, link: Link | null): Promise<void> {
     const { pairing } = this.#progress;
-    const { step } = pairing;
+    const [newest] = linksOf(pairing.step);
     const at = this.#context.surroundings.clock.now();
     const next = advance(pairing, { kind: 'code', hash: sha256(code.reveal()), at });
-    if (step.kind === 'waiting' && next !== pairing) {
+    if (newest !== undefined && next !== pairing) {
       this.#progress.take(next);
-      this.#underWay = this.#exchange(link ?? step.link, code).catch((error: unknown) => this.#failed(error));
+      this.#underWay = this.#exchange(link ?? newest, code).catch((error: unknown) => this.#failed(error));
     }
     await this.#underWay;
   }
@@ -104,9 +104,12 @@ export class PairingExchange {
   async #putInPlace(appliance: string, after: (generation: number) => Grant): Promise<void> {
     const { store, grants } = this.#context;
     const progress = this.#progress;
+    // What is still being written of this pairing must not come to lie over its end.
+    await progress.written();
     for (let attempt = 1; attempt <= MOST_REPLACED; attempt++) {
       const grant = after(await store.generation(appliance));
-      const paired = advance(progress.pairing, { kind: 'paired', scope: grant.scope });
+      const before = progress.pairing;
+      const paired = advance(before, { kind: 'paired', scope: grant.scope });
       const save = () => store.concludePairing(paired, grant);
       const saved = await save().catch((error: unknown) => {
         progress.log('error', 'store could not be written', { error: messageOf(error) });
@@ -116,7 +119,10 @@ export class PairingExchange {
       if (saved === false) continue;
       grants.adopt(grant, saved === null ? save : null);
       progress.log('info', 'paired', { scope: grant.scope });
-      progress.take(paired);
+      const { pairing } = progress;
+      progress.take(pairing === before ? paired : advance(pairing, { kind: 'paired', scope: grant.scope }));
+      // The codes of a device flow have come to it meanwhile.
+      if (pairing !== before) await progress.saveIfPossible(progress.pairing);
       return;
     }
     throw new Error('other writes of this grant came between, again and again');

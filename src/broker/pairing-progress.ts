@@ -64,7 +64,11 @@ export class PairingProgress {
 
   /** The hub's clock was set: where the portal's certificate did not fit it, no wait goes on. */
   clockSet(): void {
-    if (this.#trouble?.certificate === undefined) return;
+    if (this.#trouble?.certificate !== undefined) this.wake();
+  }
+
+  /** Ends the wait under way. */
+  wake(): void {
     this.#wait.abort();
     this.#wait = new AbortController();
   }
@@ -96,10 +100,32 @@ export class PairingProgress {
     this.#changed();
   }
 
+  /**
+   * Writes a step down before it takes it, so that nobody is told of one that a restart would forget.
+   * @returns false where the event does not apply, or no longer
+   * @throws Failure as the store
+   */
+  async moveOnceWritten(event: PairingEvent): Promise<boolean> {
+    for (;;) {
+      const before = this.#pairing;
+      const next = advance(before, event);
+      if (next === before) return false;
+      await this.save(next);
+      if (this.#pairing !== before) continue;
+      this.take(next);
+      return true;
+    }
+  }
+
   async saveIfPossible(pairing: Pairing): Promise<void> {
     await this.save(pairing).catch((error: unknown) => {
       this.log('error', 'store could not be written', { error: messageOf(error) });
     });
+  }
+
+  /** Resolves when all that was to be written until now is, or could not be. */
+  async written(): Promise<void> {
+    await this.#writes;
   }
 
   /** Writes one after the other: sealing takes its time, and an older step must not come to lie over a newer one. */

@@ -1,6 +1,6 @@
 import { messageOf } from '../core/failure.ts';
 import type { LinkResult } from '../core/lan-service.ts';
-import { type FailureReason, type Pairing, resumed } from '../core/pairing.ts';
+import { byInstaller, type DeviceCodes, type FailureReason, linksOf, type Pairing, resumed } from '../core/pairing.ts';
 import type { Link } from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
 import { sha256 } from '../system/compare.ts';
@@ -9,10 +9,15 @@ import { LinkRequests } from './link-requests.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingExchange } from './pairing-exchange.ts';
 import { PairingProgress } from './pairing-progress.ts';
+import { within } from './within.ts';
+
+/** A pairing that takes the place of another waits no longer than this for a code that is being exchanged, in ms. */
+const LONGEST_WAIT = 8000;
 
 /**
  * One pairing at work: asks for the link, polls for the code while the redirect may bring it too, and exchanges the
- * first code that comes, once. In a device flow the portal is asked for nothing until a person opens the link.
+ * first code that comes, once. In a device flow of the appliance alone the portal is asked for nothing until a person
+ * opens the link.
  */
 export class PairingRun implements AsyncDisposable {
   /** SHA-256 of the pairing's nonce, base64url, to find it by. */
@@ -84,6 +89,47 @@ export class PairingRun implements AsyncDisposable {
     await this.#exchange.take(code, link);
   }
 
+  /**
+   * The appliance begins a device flow, or begins it anew: from now on these codes are the pairing's.
+   * @returns false where another pairing must be begun for that
+   * @throws Failure as the store
+   */
+  async takeCodes(codes: DeviceCodes): Promise<boolean> {
+    await this.#exchange.concluded();
+    const { surroundings, times } = this.#context;
+    const at = surroundings.clock.now();
+    return this.#progress.moveOnceWritten({ kind: 'device', codes, at, lifetime: times.lifetime });
+  }
+
+  /**
+   * An installer takes a device flow over: see {@link PairingEvent}.
+   * @returns false where another pairing must be begun for that
+   * @throws Failure as the store
+   */
+  async takeOver(): Promise<boolean> {
+    await this.#exchange.concluded();
+    const { surroundings, times } = this.#context;
+    const at = surroundings.clock.now();
+    const taken = await this.#progress.moveOnceWritten({ kind: 'installer', at, lifetime: times.lifetime });
+    this.#progress.wake();
+    return taken;
+  }
+
+  /**
+   * Makes room for another pairing. A code that is being exchanged may bring a grant, and then this one has ended well; it
+   * is waited for some seconds, and goes on beside the other one after that.
+   */
+  async giveWay(): Promise<void> {
+    const gone = this.#exchange.settled().then(() => this.fail('replaced'));
+    await within(gone, LONGEST_WAIT, this.#context.surroundings.timers);
+  }
+
+  /** A login was refused at the portal. What a code that is being exchanged brings counts for more. */
+  async refused(reason: FailureReason): Promise<void> {
+    await this.#exchange.settled();
+    await this.fail(reason);
+  }
+
   /** Ends the pairing, unless it has ended already, or ends just now with its grant being put in place. */
   async fail(reason: FailureReason): Promise<void> {
     await this.#exchange.concluded();
@@ -108,14 +154,13 @@ export class PairingRun implements AsyncDisposable {
   }
 
   async #work(): Promise<void> {
-    for (let failures = 0; !this.#progress.stopping; ) {
+    while (!this.#progress.stopping) {
       switch (this.pairing.step.kind) {
         case 'asking':
-          if (this.pairing.device !== null) await this.#progress.pause(Number.POSITIVE_INFINITY, this.#progress.signal);
-          else failures = (await this.#links.ask(failures)) ? 0 : failures + 1;
+          await Promise.all([this.#askForLink(), linksOf(this.pairing.step).length > 0 && this.#poll()]);
           break;
         case 'waiting':
-          await pollForCode(this.#context, this.#progress, (code, link) => this.takeCode(code, link));
+          await this.#poll();
           break;
         case 'exchanging':
           await this.#exchange.settled();
@@ -124,5 +169,18 @@ export class PairingRun implements AsyncDisposable {
           return;
       }
     }
+  }
+
+  /** Asks for a link until one is there, or the pairing comes to another step; without an installer it is left to people. */
+  async #askForLink(): Promise<void> {
+    const { signal } = this.#progress;
+    for (let failures = 0; !signal.aborted && !this.#progress.stopping; ) {
+      if (byInstaller(this.pairing)) failures = (await this.#links.ask(failures)) ? 0 : failures + 1;
+      else await this.#progress.pause(Number.POSITIVE_INFINITY, signal);
+    }
+  }
+
+  #poll(): Promise<void> {
+    return pollForCode(this.#context, this.#progress, (code, link) => this.takeCode(code, link));
   }
 }

@@ -1,17 +1,17 @@
-import type { Appliance } from '../core/appliance.ts';
+import { type Appliance, sameScope } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
-import type { Callback } from '../core/lan-service.ts';
-import { advance, type DeviceFlow, type FailureReason, type Pairing } from '../core/pairing.ts';
+import type { Callback, LinkResult } from '../core/lan-service.ts';
+import { advance, type DeviceCodes, type FailureReason, occupiesPortal, type Pairing } from '../core/pairing.ts';
 import { sha256 } from '../system/compare.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
 import { within } from './within.ts';
 
-/** A person who was sent back by the portal waits no longer than this for a result, in ms. */
-const LONGEST_WAIT = 10_000;
+/** A person who was sent back by the portal waits no longer than this for a result, in ms: under 10 s in all. */
+const LONGEST_WAIT = 9500;
 /** Bytes of a nonce: 128 bits. */
 const NONCE_BYTES = 16;
-/** Pairings that are open at once: each polls the portal every few seconds. */
+/** Pairings that occupy the portal at once: each polls it every few seconds. Device flows that nobody opened do not. */
 const MOST_OPEN = 100;
 /** How many ended pairings are remembered, so that their result page can be shown again. */
 const ENDED_REMEMBERED = 1000;
@@ -21,6 +21,8 @@ export class Pairings implements AsyncDisposable {
   readonly #context: PairingContext;
   readonly #runs = new Map<string, PairingRun>();
   readonly #byAppliance = new Map<string, PairingRun>();
+  /** What is being begun, by appliance: one after the other. */
+  readonly #beginning = new Map<string, Promise<unknown>>();
 
   constructor(context: PairingContext) {
     this.#context = context;
@@ -38,16 +40,63 @@ export class Pairings implements AsyncDisposable {
   }
 
   /**
-   * Starts a pairing; one that is open for the appliance is replaced by it.
-   * @param device where the appliance itself starts it
+   * Starts a pairing for an installer. A device flow of the appliance that is open is taken over: its codes stay good. Any
+   * other open pairing of the appliance is replaced.
    * @throws Failure `not_allowed` where too many are open, or as the store
    */
-  async begin({ id, portal, scope }: Appliance, device: DeviceFlow | null = null): Promise<PairingRun> {
-    const { random, clock } = this.#context.surroundings;
-    const others = [...this.#byAppliance].filter(([other, run]) => other !== id && run.open);
-    if (others.length >= MOST_OPEN) {
-      throw new Failure('not_allowed', `${MOST_OPEN} pairings are open: wait until one of them has ended`);
+  begin(appliance: Appliance): Promise<PairingRun> {
+    return this.#oneByOne(appliance.id, async () => {
+      if (this.#isFull(appliance.id)) {
+        throw new Failure('not_allowed', `${MOST_OPEN} pairings are open: wait until one of them has ended`);
+      }
+      const open = this.#openLike(appliance);
+      const isTaken = open !== undefined && open.pairing.device !== null && (await open.takeOver());
+      return isTaken ? open : this.#replace(appliance, null);
+    });
+  }
+
+  /**
+   * Starts a device flow. An open pairing of the appliance takes its codes, and the links that are out stay good.
+   * @throws Failure as the store
+   */
+  beginByAppliance(appliance: Appliance, codes: DeviceCodes): Promise<PairingRun> {
+    return this.#oneByOne(appliance.id, async () => {
+      const open = this.#openLike(appliance);
+      return open !== undefined && (await open.takeCodes(codes)) ? open : this.#replace(appliance, codes);
+    });
+  }
+
+  /** A fresh link for a person who opens the page of a device flow. */
+  async openLink(run: PairingRun): Promise<LinkResult> {
+    const { pairing } = run;
+    if (!occupiesPortal(pairing) && this.#isFull(pairing.appliance)) return { kind: 'too_many' };
+    return run.openLink();
+  }
+
+  /** The open pairing of an appliance, where it is for what the appliance still is registered with. */
+  #openLike({ id, portal, scope }: Appliance): PairingRun | undefined {
+    const open = this.#open(id);
+    return open?.pairing.portal === portal && sameScope(open.pairing.scope, scope) ? open : undefined;
+  }
+
+  #isFull(except: string): boolean {
+    const others = [...this.#byAppliance].filter(([other, run]) => other !== except && occupiesPortal(run.pairing));
+    return others.length >= MOST_OPEN;
+  }
+
+  async #oneByOne<T>(appliance: string, begin: () => Promise<T>): Promise<T> {
+    const begun = (this.#beginning.get(appliance) ?? Promise.resolve()).catch(() => undefined).then(begin);
+    this.#beginning.set(appliance, begun);
+    try {
+      return await begun;
+    } finally {
+      if (this.#beginning.get(appliance) === begun) this.#beginning.delete(appliance);
     }
+  }
+
+  /** Begins another pairing in the place of the one that may be open. */
+  async #replace({ id, portal, scope }: Appliance, device: DeviceCodes | null): Promise<PairingRun> {
+    const { random, clock } = this.#context.surroundings;
     const pairing: Pairing = {
       id: random.uuid(),
       appliance: id,
@@ -62,8 +111,8 @@ export class Pairings implements AsyncDisposable {
       step: { kind: 'asking' },
     };
     await this.#context.store.savePairing(pairing);
-    // Only now, so that one that can't be begun replaces none; and again while others are begun at the same time.
-    for (let open = this.#open(id); open !== undefined; open = this.#open(id)) await open.fail('replaced');
+    // Only now, so that one that can't be begun replaces none.
+    await this.#open(id)?.giveWay();
     const run = PairingRun.resume(this.#context, pairing);
     this.#remember(run);
     return run;
@@ -91,9 +140,10 @@ export class Pairings implements AsyncDisposable {
     for (const run of this.#runs.values()) run.clockSet();
   }
 
-  /** Ends the open pairing of an appliance, if there is one. */
+  /** Ends the open pairing of an appliance, if there is one, and what is left of one that gives way to it. */
   async end(appliance: string, reason: FailureReason): Promise<void> {
-    await this.#byAppliance.get(appliance)?.fail(reason);
+    const open = [...this.#runs.values()].filter((run) => run.open && run.pairing.appliance === appliance);
+    await Promise.all(open.map((run) => run.fail(reason)));
   }
 
   /** Forgets the pairings of an appliance that was removed. */
@@ -115,7 +165,8 @@ export class Pairings implements AsyncDisposable {
       await within(run.takeCode(callback.code), LONGEST_WAIT, this.#context.surroundings.timers);
     }
     if (callback.kind === 'error') {
-      await run.fail(callback.error === 'access_denied' ? 'refused_by_user' : 'portal_rejected');
+      const refused = run.refused(callback.error === 'access_denied' ? 'refused_by_user' : 'portal_rejected');
+      await within(refused, LONGEST_WAIT, this.#context.surroundings.timers);
     }
     return run.pairing;
   }

@@ -57,6 +57,8 @@ export type LinkResult =
   | { readonly kind: 'link'; readonly authorizeUrl: string }
   /** The portal can't be reached just now. */
   | { readonly kind: 'unreachable' }
+  /** The portal is asked for so many other pairings that it is asked for no more. */
+  | { readonly kind: 'too_many' }
   /** The pairing has ended, or is about to. */
   | { readonly kind: 'over' };
 

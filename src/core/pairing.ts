@@ -20,8 +20,11 @@ type PairingResult =
 
 /** Where a pairing stands. */
 export type PairingStep =
-  /** The portal is being asked for a link; in a device flow it is when a person opens it, and not before. */
-  | { readonly kind: 'asking' }
+  /**
+   * The portal is being asked for a link; in a device flow of its appliance alone it is when a person opens it, and not
+   * before. A person may log in through those of `earlier` meanwhile.
+   */
+  | { readonly kind: 'asking'; readonly earlier?: readonly Link[] }
   /** A person may log in, through any of the links: `link` is the newest. */
   | { readonly kind: 'waiting'; readonly link: Link; readonly earlier?: readonly Link[] }
   /** A code is on its way to the token endpoint: it was written down before, and is never sent again after a crash. */
@@ -44,17 +47,25 @@ export interface Pairing {
   readonly spentCodes: readonly string[];
   /** The last thing that went wrong on the way; it names the failure if nothing better comes before the deadline. */
   readonly setback: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
-  /** The device flow (RFC 8628) that it was started by; null where an installer started it. */
+  /** The device flow (RFC 8628) that its appliance has begun; null where only an installer has. */
   readonly device: DeviceFlow | null;
   readonly step: PairingStep;
 }
 
-/** What an appliance that started its own pairing holds, and what its person types (RFC 8628, 3.2). */
-export interface DeviceFlow {
+/** What an appliance was given, and what its person types (RFC 8628, 3.2). */
+export interface DeviceCodes {
   /** SHA-256 of the device_code, base64url: it has 256 random bits. */
   readonly codeHash: string;
   /** As a person reads it, such as `WDJB-MJHT`. */
   readonly userCode: string;
+}
+
+/** A pairing's part in a device flow. */
+export interface DeviceFlow extends DeviceCodes {
+  /** The codes that these took the place of, the newest first. */
+  readonly superseded?: readonly DeviceCodes[];
+  /** An installer waits for the pairing too. */
+  readonly shared?: true;
 }
 
 /** What happens to a pairing. */
@@ -69,7 +80,11 @@ export type PairingEvent =
   | { readonly kind: 'answer_lost' }
   | { readonly kind: 'paired'; readonly scope: string | null }
   | { readonly kind: 'failed'; readonly reason: FailureReason }
-  | { readonly kind: 'deadline' };
+  | { readonly kind: 'deadline' }
+  /** The appliance begins a device flow, perhaps once more; `lifetime` of a pairing that would be begun now. */
+  | { readonly kind: 'device'; readonly codes: DeviceCodes; readonly at: Instant; readonly lifetime: number }
+  /** An installer takes a device flow over: its time begins anew, and a fresh link is asked for at once. */
+  | { readonly kind: 'installer'; readonly at: Instant; readonly lifetime: number };
 
 /** Links of one pairing that are good at the same time; of more the oldest is dropped. */
 const MOST_LINKS = 3;
@@ -77,6 +92,12 @@ const MOST_LINKS = 3;
 const MOST_CODES = 100;
 /** How much longer than its pairing the codes of a device flow are known, in ms. */
 const CODES_OUTLIVE = 600_000;
+/** Codes that others took the place of, and that are still told from those that never were. */
+const MOST_SUPERSEDED = 5;
+/** A pairing is prolonged for a device flow to so many times the lifetime of one, because its links are polled meanwhile. */
+const LONGEST_PROLONGED = 2;
+/** Where less of its lifetime is left for a device flow, a new pairing is the better one. */
+const LEAST_SHARE = 0.25;
 
 /**
  * The pairing after an event, or the very same pairing where the event does not apply: a second code beside the one
@@ -90,13 +111,9 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
       if (step.kind === 'exchanging') return pairing;
       return { ...pairing, step: waitingWith(event.link, linksOf(step)) };
     case 'code':
-      if (step.kind !== 'waiting' || pairing.spentCodes.includes(event.hash)) return pairing;
+      if (step.kind === 'exchanging' || pairing.spentCodes.includes(event.hash)) return pairing;
       if (pairing.spentCodes.length >= MOST_CODES) return pairing;
-      return {
-        ...pairing,
-        spentCodes: [...pairing.spentCodes, event.hash],
-        step: { ...step, kind: 'exchanging', since: event.at },
-      };
+      return exchanging(pairing, event.hash, event.at);
     case 'not_sent':
       if (step.kind !== 'exchanging') return pairing;
       return { ...pairing, spentCodes: pairing.spentCodes.slice(0, -1), step: waitingAgain(step) };
@@ -114,7 +131,29 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
       // A code that was sent may still bring the grant.
       if (step.kind === 'exchanging') return pairing;
       return ended(pairing, { kind: 'failed', reason: pairing.setback ?? 'expired' });
+    case 'device':
+      return withCodes(pairing, event.codes, event.at, event.lifetime);
+    case 'installer':
+      return {
+        ...pairing,
+        begun: event.at,
+        lifetime: event.lifetime,
+        device: pairing.device && { ...pairing.device, shared: true },
+        step: step.kind === 'exchanging' ? step : askingBeside(linksOf(step)),
+      };
   }
+}
+
+/** Whether an installer waits for it: then the hub asks the portal for a link by itself. */
+export function byInstaller({ device }: Pick<Pairing, 'device'>): boolean {
+  return device === null || device.shared === true;
+}
+
+/** Whether the portal is asked for something again and again because of it. */
+export function occupiesPortal(pairing: Pairing): boolean {
+  const { step } = pairing;
+  if (step.kind === 'ended') return false;
+  return step.kind !== 'asking' || linksOf(step).length > 0 || byInstaller(pairing);
 }
 
 /** A pairing as it goes on after the hub was started again: an exchange that was under way has lost its answer. */
@@ -124,7 +163,8 @@ export function resumed(pairing: Pairing): Pairing {
 
 /** The links through which a person may log in, the newest first. */
 export function linksOf(step: PairingStep): readonly Link[] {
-  return step.kind === 'waiting' || step.kind === 'exchanging' ? [step.link, ...(step.earlier ?? [])] : [];
+  if (step.kind === 'ended') return [];
+  return [...(step.kind === 'asking' ? [] : [step.link]), ...(step.earlier ?? [])];
 }
 
 /**
@@ -155,6 +195,36 @@ export function pollDelay(interval: number, retryAfter: number | null, fraction:
 
 function ageOf({ begun }: Pick<Pairing, 'begun'>, now: Instant): number {
   return Math.max(0, begun.boot === now.boot ? now.uptime - begun.uptime : now.wall - begun.wall);
+}
+
+/**
+ * The pairing with the codes of a device flow that begins now, and with the time that such codes are good for. While nobody
+ * has opened it that costs the portal nothing. Else somebody may be in the middle of a login, and their links stay good; it
+ * is prolonged, but not for ever. The very same pairing where too little time would be left.
+ */
+function withCodes(pairing: Pairing, codes: DeviceCodes, at: Instant, lifetime: number): Pairing {
+  const { device, step } = pairing;
+  const before = device && { codeHash: device.codeHash, userCode: device.userCode };
+  const superseded = before && [before, ...(device.superseded ?? [])].slice(0, MOST_SUPERSEDED);
+  const taken = {
+    ...pairing,
+    device: { ...codes, ...(superseded && { superseded }), ...(byInstaller(pairing) && { shared: true as const }) },
+  };
+  if (!occupiesPortal(pairing)) return { ...taken, begun: at, lifetime };
+  const whole = Math.min(ageOf(pairing, at) + lifetime, LONGEST_PROLONGED * lifetime);
+  const prolonged = { ...taken, lifetime: Math.max(pairing.lifetime, whole) };
+  return step.kind === 'exchanging' || timeLeft(prolonged, at) >= LEAST_SHARE * lifetime ? prolonged : pairing;
+}
+
+function exchanging(pairing: Pairing, hash: string, since: Instant): Pairing {
+  const [link, ...earlier] = linksOf(pairing.step);
+  if (link === undefined) return pairing;
+  const step = { kind: 'exchanging', link, ...(earlier.length === 0 ? {} : { earlier }), since } as const;
+  return { ...pairing, spentCodes: [...pairing.spentCodes, hash], step };
+}
+
+function askingBeside(earlier: readonly Link[]): PairingStep {
+  return { kind: 'asking', ...(earlier.length === 0 ? {} : { earlier }) };
 }
 
 function waitingWith(link: Link, before: readonly Link[]): PairingStep {

@@ -4,12 +4,13 @@ import type { Pairings } from '../broker/pairings.ts';
 import { sameScope } from '../core/appliance.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
+import { byInstaller, linksOf } from '../core/pairing.ts';
 import { wantsAnotherScope } from './status.ts';
 
 /**
  * Starts a pairing for every appliance that has no open one, and no grant, or a grant for another scope than it is declared
- * with by now, and puts the authorize URL into the log: the way in for a hub that has no command line. One that waits to be
- * approved gets none, and one that has a device flow of its own under way shows its link by itself.
+ * with by now, and puts the authorize URL into the log: the way in for a hub that has no command line. A device flow that the
+ * appliance has begun by itself is taken over. One that waits to be approved gets none.
  */
 export async function pairOnStart(appliances: Appliances, grants: Grants, pairings: Pairings, log: Log): Promise<void> {
   for (const appliance of appliances.list()) {
@@ -17,8 +18,7 @@ export async function pairOnStart(appliances: Appliances, grants: Grants, pairin
     const isPaired = grant !== undefined && !wantsAnotherScope(appliance, grant);
     if (isPaired || appliance.waitingSince !== null) continue;
     const last = pairings.ofAppliance(appliance.id);
-    const goesOn = last?.open && sameScope(last.pairing.scope, appliance.scope);
-    if (goesOn && last.pairing.device !== null) continue;
+    const goesOn = last?.open && sameScope(last.pairing.scope, appliance.scope) && byInstaller(last.pairing);
     const run = goesOn ? last : await pairings.begin(appliance).catch((error: unknown) => messageOf(error));
     if (typeof run === 'string') {
       log.warn('pairing could not be begun', { appliance: appliance.name, error: run });
@@ -27,7 +27,8 @@ export async function pairOnStart(appliances: Appliances, grants: Grants, pairin
     let told = '';
     const tell = () => {
       const { step } = run.pairing;
-      if (step.kind !== 'waiting' || step.link.authorizeUrl === told) return;
+      // Further links are made for whoever opens the page of a device flow.
+      if (step.kind !== 'waiting' || linksOf(step).some(({ authorizeUrl }) => authorizeUrl === told)) return;
       told = step.link.authorizeUrl;
       log.info('waiting for a login', { appliance: appliance.name, authorize_url: told });
     };

@@ -1,5 +1,6 @@
 import type { PairingRun } from '../broker/pairing-run.ts';
 import type { PairingReport } from '../core/administration.ts';
+import { linksOf, type PairingStep } from '../core/pairing.ts';
 
 /** Follows a pairing: how it stands, and each change, until its end. */
 export async function* followPairing(run: PairingRun, signal: AbortSignal): AsyncIterable<PairingReport> {
@@ -8,12 +9,14 @@ export async function* followPairing(run: PairingRun, signal: AbortSignal): Asyn
   const aborted = () => wake();
   signal.addEventListener('abort', aborted, { once: true });
   let told = '';
+  let shown: string | null = null;
   try {
     while (!signal.aborted) {
       const changed = new Promise<void>((resolve) => {
         wake = resolve;
       });
-      const report = reportOf(run);
+      const report = reportOf(run, shown);
+      if (report.event === 'waiting') shown = report.authorize_url;
       const { expires_in: _, ...news } = { expires_in: 0, ...report };
       if (JSON.stringify(news) !== told) yield report;
       told = JSON.stringify(news);
@@ -26,7 +29,8 @@ export async function* followPairing(run: PairingRun, signal: AbortSignal): Asyn
   }
 }
 
-function reportOf(run: PairingRun): PairingReport {
+/** @param shown the link that was told before: further ones, for whoever opens the page of a device flow, take nothing from it */
+function reportOf(run: PairingRun, shown: string | null): PairingReport {
   const { step } = run.pairing;
   const expires_in = Math.ceil(run.timeLeft / 1000);
   switch (step.kind) {
@@ -34,10 +38,15 @@ function reportOf(run: PairingRun): PairingReport {
       return { event: 'connecting', problem: run.trouble, expires_in };
     case 'waiting':
     case 'exchanging':
-      return { event: 'waiting', authorize_url: step.link.authorizeUrl, expires_in };
+      return { event: 'waiting', authorize_url: linkOf(step, shown), expires_in };
     case 'ended':
       return step.result.kind === 'paired'
         ? { event: 'paired', scope: step.result.scope }
         : { event: 'failed', reason: step.result.reason };
   }
+}
+
+function linkOf(step: Extract<PairingStep, { kind: 'waiting' | 'exchanging' }>, shown: string | null): string {
+  const isGood = linksOf(step).some(({ authorizeUrl }) => authorizeUrl === shown);
+  return isGood && shown !== null ? shown : step.link.authorizeUrl;
 }

@@ -5,7 +5,7 @@ import type { ApplianceState, ApplianceStatus } from '../core/administration.ts'
 import { type Appliance, sameScope } from '../core/appliance.ts';
 import type { Instant } from '../core/clock.ts';
 import type { Grant } from '../core/grant.ts';
-import type { Pairing } from '../core/pairing.ts';
+import { byInstaller, type Pairing } from '../core/pairing.ts';
 import type { Problem } from '../core/problem.ts';
 
 /**
@@ -44,14 +44,12 @@ export function applianceStatus(
   };
 }
 
-/** Where a person may log in. The portal's own link for a device flow is made when the hub's page is opened. */
-function loginOf(
-  { step, device }: Pairing,
-  pairPage: (userCode: string) => string,
-): Pick<ApplianceStatus, 'authorize_url'> {
-  if (device !== null && step.kind === 'asking') return { authorize_url: pairPage(device.userCode) };
-  if (step.kind !== 'waiting') return {};
-  return { authorize_url: device === null ? step.link.authorizeUrl : pairPage(device.userCode) };
+/** Where a person may log in. Without an installer the portal's own link is made when the hub's page is opened. */
+function loginOf(pairing: Pairing, pairPage: (userCode: string) => string): Pick<ApplianceStatus, 'authorize_url'> {
+  const { step, device } = pairing;
+  if (step.kind === 'waiting' && byInstaller(pairing)) return { authorize_url: step.link.authorizeUrl };
+  const isOpen = step.kind === 'waiting' || step.kind === 'asking';
+  return isOpen && device !== null ? { authorize_url: pairPage(device.userCode) } : {};
 }
 
 /**

@@ -61,6 +61,22 @@ export function unreachablePage(userCode: string): Page {
   };
 }
 
+/** For a code that another has taken the place of. */
+export function newerCode(appliance: string): Notice {
+  return {
+    mood: 'waiting',
+    heading: `${appliance} shows another code by now`,
+    text: 'It has started its pairing once more. If you have logged in already, this page tells how that ended when you load it again.',
+    link: { href: '/pair', text: 'Type the new code' },
+  };
+}
+
+export const TOO_MANY_OPEN: Notice = {
+  mood: 'waiting',
+  heading: 'Too many pairings are open',
+  text: 'Wait a few minutes, and then go back and try again; the code stays good.',
+};
+
 export const FOREIGN: Notice = {
   mood: 'bad',
   heading: 'This came from another site',

@@ -1,11 +1,22 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { LanService, UserCodeResult } from '../core/lan-service.ts';
+import { readUserCode } from '../core/user-code.ts';
 import { FormError, parseForm } from '../system/form.ts';
 import { AddressLimit, type LimitSurroundings } from './limits.ts';
 import { FORM } from './oauth/form-endpoint.ts';
 import { readForm, UserCodeForm } from './oauth/schemas.ts';
 import { sendNotice, sendPage } from './pages.ts';
-import { codePage, confirmPage, FOREIGN, NOT_A_FORM, tooMany, UNREADABLE, unreachablePage } from './pair-documents.ts';
+import {
+  codePage,
+  confirmPage,
+  FOREIGN,
+  NOT_A_FORM,
+  newerCode,
+  TOO_MANY_OPEN,
+  tooMany,
+  UNREADABLE,
+  unreachablePage,
+} from './pair-documents.ts';
 import { pairingNotice } from './pairing-notices.ts';
 
 /** One device may try so many codes that nobody was given. */
@@ -13,6 +24,8 @@ const UNKNOWN_CODES = { most: 10, every: 6000 };
 
 /** Seconds after which the portal may be there again. */
 const RETRY_UNREACHABLE = 5;
+/** Seconds after which one of too many pairings has ended. */
+const RETRY_TOO_MANY = 60;
 
 /**
  * The verification page of the device flow (RFC 8628, 3.3): takes the user code, names the appliance that it was given
@@ -50,9 +63,12 @@ export function servePairPage(
     if (result === null) return reply;
     const { pairing, appliance } = result;
     const { kind } = pairing.step;
-    return kind === 'asking' || kind === 'waiting'
+    if (kind !== 'asking' && kind !== 'waiting') {
+      return sendNotice(reply, 200, hubName, pairingNotice(pairing, appliance));
+    }
+    return pairing.device?.userCode === readUserCode(userCode)
       ? sendPage(reply, 200, hubName, confirmPage(pairing, appliance))
-      : sendNotice(reply, 200, hubName, pairingNotice(pairing, appliance));
+      : sendNotice(reply, 200, hubName, newerCode(appliance));
   });
 
   app.post('/pair', async (request, reply) => {
@@ -72,6 +88,9 @@ export function servePairPage(
       case 'unreachable':
         reply.header('retry-after', RETRY_UNREACHABLE);
         return sendPage(reply, 503, hubName, unreachablePage(userCode));
+      case 'too_many':
+        reply.header('retry-after', RETRY_TOO_MANY);
+        return sendNotice(reply, 503, hubName, TOO_MANY_OPEN);
       case 'over':
         return reply.redirect(`/pair?user_code=${encodeURIComponent(userCode)}`, 303);
     }

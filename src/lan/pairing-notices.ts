@@ -1,8 +1,9 @@
-import type { FailureReason, Pairing } from '../core/pairing.ts';
+import { byInstaller, type FailureReason, type Pairing } from '../core/pairing.ts';
 import type { Notice } from './pages.ts';
 
 /** What a person is told of a pairing that has ended, or goes on without them. */
-export function pairingNotice({ step, setback, device }: Pairing, appliance: string): Notice {
+export function pairingNotice(pairing: Pairing, appliance: string): Notice {
+  const { step, setback } = pairing;
   if (step.kind === 'ended') {
     return step.result.kind === 'paired'
       ? {
@@ -10,7 +11,7 @@ export function pairingNotice({ step, setback, device }: Pairing, appliance: str
           heading: `${appliance} is connected`,
           text: 'You can close this page. The hub looks after the rest.',
         }
-      : failed(step.result.reason, appliance, device !== null);
+      : failed(step.result.reason, appliance, !byInstaller(pairing));
   }
   if (setback !== null && step.kind === 'waiting') {
     return {
@@ -20,10 +21,9 @@ export function pairingNotice({ step, setback, device }: Pairing, appliance: str
     };
   }
   if (setback === 'answer_lost' && step.kind === 'asking') {
-    const next =
-      device === null
-        ? 'The hub makes a fresh link: open that one and log in once more.'
-        : 'Open the pairing link once more and log in again.';
+    const next = byInstaller(pairing)
+      ? 'The hub makes a fresh link: open that one and log in once more.'
+      : 'Open the pairing link once more and log in again.';
     return { mood: 'bad', heading: `${appliance} is not connected yet`, text: `${LOST} ${next}` };
   }
   return {

@@ -126,8 +126,10 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
       .type('text/plain; charset=utf-8')
       .send('This is a Latchkey hub, and it does not go by that name.\n');
   });
-  app.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
-    const status = error.statusCode ?? 500;
+  app.setErrorHandler((error, _request, reply) => {
+    const status = statusOf(error);
+    // One of them may be what can't be sent: without this Fastify would answer by itself.
+    for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name);
     if (status >= 500) log.error('request failed unexpectedly', { error: messageOf(error) });
     return reply
       .code(status)
@@ -151,6 +153,12 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
   routes(app);
   await app.ready();
   return app.routing;
+}
+
+/** What an error that nobody has caught is answered with. */
+function statusOf(error: unknown): number {
+  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;
+  return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599 ? status : 500;
 }
 
 function servePlain(app: FastifyInstance, { service, hubName }: LanOptions, httpsPort: number): void {

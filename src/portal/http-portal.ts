@@ -1,5 +1,5 @@
 import type { TokenOutcome } from '../core/outcome.ts';
-import type { LinkOutcome, PollOutcome, Portal, Unreachable } from '../core/portal.ts';
+import type { Link, LinkOutcome, PollOutcome, Portal, Unreachable } from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
 import { type Exchange, LIMITS, type Limits, type PortalAnswer, postForm, RepeatableRequests } from './http.ts';
 import { classify } from './outcome.ts';
@@ -48,7 +48,7 @@ export class HttpPortal implements Portal, AsyncDisposable {
     const link = status === 200 ? parseLink(answer.body) : null;
     if (link === null) return unreachable(answer);
     const foreign = Object.values(link).find((address: string) => !this.#isOurs(address));
-    if (foreign === undefined) return { kind: 'link', link, portalTime };
+    if (foreign === undefined) return { kind: 'link', link: inAscii(link), portalTime };
     return { kind: 'foreign_origin', detail: `the portal named an address on ${originOf(foreign)}`, portalTime };
   }
 
@@ -98,6 +98,18 @@ export class HttpPortal implements Portal, AsyncDisposable {
     const origin = originOf(address);
     return origin === new URL(this.#settings.baseUrl).origin || origin === new URL(this.#settings.frontendUrl).origin;
   }
+}
+
+/** What RFC 3986 has characters for (2.2 and 2.3). */
+const URI = /^[\w.~:/?#[\]@!$&'()*+,;=%-]+$/;
+
+/**
+ * Links as any header, browser or QR code takes them. What is a URI stays as it is, to the letter: clients of the portal use
+ * its links so. Anything else is written as a browser would read it (WHATWG URL), on the origin that was looked at.
+ */
+function inAscii({ authorizeUrl, codeUrl, tokenUrl }: Link): Link {
+  const written = (address: string) => (URI.test(address) ? address : new URL(address).href);
+  return { authorizeUrl: written(authorizeUrl), codeUrl: written(codeUrl), tokenUrl: written(tokenUrl) };
 }
 
 function originOf(address: string): string {

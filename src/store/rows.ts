@@ -36,7 +36,7 @@ const secretPart = v.object({
       v.object({
         codeHash: v.string(),
         userCode: v.string(),
-        superseded: v.exactOptional(v.array(v.string())),
+        superseded: v.exactOptional(v.array(v.object({ codeHash: v.string(), userCode: v.string() }))),
         shared: v.exactOptional(v.literal(true)),
       }),
     ),

@@ -247,10 +247,8 @@ describe('the page', () => {
 
   it('goes on to the portal, and shows how it ended', async () => {
     const { path, name, userCode, deviceCode, credentials } = await begin();
-    const poll = () =>
-      client.token({ grant_type: GRANT_TYPE, device_code: deviceCode }, { authorization: basic(credentials) });
-    expect(jsonOf(await poll())).toMatchObject({ error: 'authorization_pending' });
-    expect(jsonOf(await poll())).toMatchObject({ error: 'slow_down' });
+    const poll = (code: unknown) =>
+      client.token({ grant_type: GRANT_TYPE, device_code: String(code) }, { authorization: basic(credentials) });
     const page = `https://127.0.0.1:${hub.httpsPort}${path}`;
     const state = await goOn(userCode);
     expect(await hub.appliance(name)).toMatchObject({ state: 'pairing', authorize_url: page });
@@ -261,9 +259,13 @@ describe('the page', () => {
     const appliance = await hub.appliance(name);
     expect(appliance).toMatchObject({ state: 'active', scope: SCOPE });
     expect(appliance).not.toHaveProperty('authorize_url');
-    const { access_token, refresh_token } = jsonOf(await poll());
+    const { access_token, refresh_token } = jsonOf(await poll(deviceCode));
     expect(emulator.secretsIssued('access_token')).toContain(access_token);
     rememberSecrets([String(refresh_token)]);
+    const { device_code } = jsonOf(await authorize(credentials));
+    rememberSecrets([String(device_code)]);
+    expect(jsonOf(await poll(device_code))).toMatchObject({ error: 'authorization_pending' });
+    expect(jsonOf(await poll(device_code))).toMatchObject({ error: 'slow_down' });
   });
 
   it('says that access was refused, and to start again on the appliance', async () => {
@@ -274,13 +276,60 @@ describe('the page', () => {
     expect(answer.text).not.toContain('latchkey pair');
   });
 
-  it('says that another pairing took its place', async () => {
-    const { path, name, credentials } = await begin();
+  it('says that the appliance shows a newer code, and loses nobody who is about to log in', async () => {
+    const { path, name, userCode, credentials, deviceCode } = await begin();
+    const state = await goOn(userCode);
     const second = jsonOf(await authorize(credentials));
     rememberSecrets([String(second['device_code'])]);
-    expectPage(await client.https(path), 200, 'A newer pairing was started in its place');
-    await hub.beginPairing(name);
-    expectPage(await client.https(`/pair?user_code=${second['user_code']}`), 200, 'A newer pairing was started');
+    const old = await client.token(
+      { grant_type: GRANT_TYPE, device_code: deviceCode },
+      { authorization: basic(credentials) },
+    );
+    expect({ status: old.status, ...jsonOf(old) }).toMatchObject({ status: 400, error: 'expired_token' });
+    expectPage(await client.https(path), 200, `${name} shows another code by now`);
+    const again = await post('/pair', `user_code=${userCode}`);
+    expect({ status: again.status, location: again.headers['location'] }).toEqual({ status: 303, location: path });
+    expectPage(await client.https(`/pair?user_code=${second['user_code']}`), 200, `Connect ${name}?`);
+    expectPage(await logIn(state), 200, `${name} is connected`);
+    expectPage(await client.https(path), 200, `${name} is connected`);
+  });
+
+  it('and an installer’s link lead to the same pairing, whoever began it first and however often', async () => {
+    const { name, userCode, credentials } = await begin();
+    const state = await goOn(userCode);
+    const { searchParams } = await hub.beginPairing(name);
+    expect(searchParams.get('state')).not.toBe(state);
+    const second = jsonOf(await authorize(credentials));
+    rememberSecrets([String(second['device_code'])]);
+    expect(await hub.appliance(name)).toMatchObject({
+      state: 'pairing',
+      authorize_url: expect.stringContaining(searchParams.get('state') ?? 'no state'),
+    });
+    expectPage(await logIn(searchParams.get('state') ?? ''), 200, `${name} is connected`);
+    const poll = await client.token(
+      { grant_type: GRANT_TYPE, device_code: String(second['device_code']) },
+      { authorization: basic(credentials) },
+    );
+    expect(poll.status).toBe(200);
+    rememberSecrets([String(jsonOf(poll)['refresh_token'])]);
+  });
+
+  it('sends a browser where an odd address of the portal leads, and no error of a library ever', async () => {
+    const { userCode, name } = await begin();
+    const odd = `${emulator.frontendUrl}/sso/authorize?x=é\r\nSet-Cookie: a=b`;
+    const body = JSON.stringify({
+      authorize_url: odd,
+      code_url: `${emulator.baseUrl}/external/oauth2helper/code/get?state=x`,
+      accesstoken_request_url: `${emulator.frontendUrl}/sso/token`,
+    });
+    emulator.addFault({ kind: 'status', status: 200, body, endpoint: 'config', times: 1 });
+    const { status, headers } = await post('/pair', `user_code=${userCode}`);
+    expect({ status, location: headers['location'], cookie: headers['set-cookie'] }).toEqual({
+      status: 303,
+      location: `${emulator.frontendUrl}/sso/authorize?x=%C3%A9Set-Cookie:%20a=b`,
+      cookie: undefined,
+    });
+    await hub.cli('unpair', name);
   });
 
   it('refuses what another site sends, and what is no form', async () => {
@@ -381,11 +430,11 @@ describe('who guesses codes', () => {
   });
 });
 
-it('a hub that pairs at its start leaves open device flows alone, and appliances that wait to be approved', async () => {
+it('a hub that pairs at its start takes open device flows over, and leaves appliances that wait to be approved alone', async () => {
   await using other = await HubProcess.start({ emulator, toml: '[pairing]\non_start = true' });
   await using its = await HubClient.of(other);
   const { name, path, userCode } = await begin({ hub: other, client: its });
-  await goOn(userCode, its);
+  const opened = await goOn(userCode, its);
   await other.addAppliance('heater');
   await other.cli('registration', 'open');
   const introduction = {
@@ -398,14 +447,19 @@ it('a hub that pairs at its start leaves open device flows alone, and appliances
   rememberSecrets([String(jsonOf(registered)['client_secret'])]);
   await other.kill();
   await other.launch();
-  await eventually(async () => (await other.appliance('heater')).authorize_url);
-  expect(await other.appliance(name)).toMatchObject({
-    state: 'pairing',
-    authorize_url: `https://127.0.0.1:${other.httpsPort}${path}`,
+  const told = await eventually(async () => {
+    const lines = readFileSync(other.log, 'utf8').match(/.*"waiting for a login".*/g) ?? [];
+    return lines.length >= 2 && lines;
   });
+  expect(told).toHaveLength(2);
+  expect(told.join()).toContain('"heater"');
+  expect(told.join()).toContain(`"${name}"`);
+  expect(told.join()).not.toContain(opened);
   expect(await other.appliance('fan')).toMatchObject({ state: 'unpaired' });
-  const told = readFileSync(other.log, 'utf8').match(/.*"waiting for a login".*/g);
-  expect(told).toEqual([expect.stringContaining('"heater"')]);
+  expectPage(await its.https(path), 200, `Connect ${name}?`);
+  const { location } = await emulator.login({ state: opened, user: 'demo' });
+  const { pathname, search } = new URL(location);
+  expectPage(await its.http(pathname + search), 200, `${name} is connected`);
 });
 
 it('no log of a hub holds a code', () => {

@@ -35,6 +35,6 @@ test('the ten seconds in which an appliance is answered count from when its requ
     payload: 'grant_type=client_credentials&min_ttl=60',
   });
   expect(answer).toMatchObject({ statusCode: 503, headers: { 'retry-after': '3' } });
-  expect(wishes).toEqual([{ scope: null, atLeast: 60_000, patience: 6000 }]);
+  expect(wishes).toEqual([{ scope: null, atLeast: 60_000, patience: 5500 }]);
   await app.close();
 });

@@ -108,7 +108,9 @@ export class FaultyPortal implements AsyncDisposable {
       method: request.method ?? 'GET',
       redirect: 'manual',
       ...(body === '' ? {} : { body, headers: { 'content-type': type } }),
-    });
+    }).catch(() => null);
+    // Nobody waits for it any more, and the emulator is closed meanwhile.
+    if (answer === null) return void request.socket.destroy();
     const text = this.#translated(await answer.text());
     if (fault?.kind === 'commit then drop') return void request.socket.destroy();
     if (fault?.kind === 'wait') await fault.until;

@@ -1,0 +1,385 @@
+import { describe, expect, test } from 'vitest';
+import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
+import type { Pairing } from '../../src/core/pairing.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { Home, type HomeOptions, resultOf } from './home.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+/** How long a new pairing waits for an exchange of the one before. */
+const PATIENCE = 8 * SECOND;
+const REDIRECT: HomeOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
+
+/** A home with an appliance. */
+async function added(options: HomeOptions = {}) {
+  const home = await Home.start(options);
+  const { appliance } = await home.add('wallbox');
+  return { home, appliance, id: appliance.id };
+}
+
+/** The appliance begins a device flow. */
+async function begin(home: Home): Promise<DeviceAuthorization> {
+  const outcome = await home.run.deviceFlows.begin(home.run.appliances.named('wallbox'), null);
+  if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
+  rememberSecrets([outcome.authorization.deviceCode.reveal()]);
+  return outcome.authorization;
+}
+
+/** A person opens the hub's page and goes on; gives the portal's state. */
+async function open(home: Home, { userCode }: DeviceAuthorization): Promise<string> {
+  const result = await home.run.deviceFlows.openLink(userCode);
+  if (result.kind !== 'link') throw new Error(`not opened: ${result.kind}`);
+  return stateIn(result.authorizeUrl);
+}
+
+/** The portal's state in the newest link of the appliance's pairing. */
+function newest(home: Home, id: string): string {
+  const step = home.run.pairings.ofAppliance(id)?.pairing.step;
+  if (step?.kind !== 'waiting') throw new Error(`nobody can log in: the pairing is ${step?.kind}`);
+  return stateIn(step.link.authorizeUrl);
+}
+
+function stateIn(authorizeUrl: string): string {
+  return new URL(authorizeUrl).searchParams.get('state') ?? '';
+}
+
+async function login(home: Home, state: string, deny = false): Promise<URL> {
+  return new URL((await home.emulator.login({ state, user: 'demo', deny })).location);
+}
+
+/** Brings to the hub what the portal's redirect carries. */
+function follow(home: Home, location: URL): Promise<Pairing | null> {
+  const nonce = location.pathname.split('/').at(-1) ?? '';
+  const code = location.searchParams.get('code');
+  return home.run.pairings.receive(
+    nonce,
+    code === null ? { kind: 'error', error: 'access_denied' } : { kind: 'code', code: new Secret(code) },
+  );
+}
+
+function poll(home: Home, id: string, { deviceCode }: DeviceAuthorization): string {
+  const result = home.run.deviceFlows.poll(id, deviceCode.reveal());
+  return result.kind === 'failed' ? result.reason : result.kind;
+}
+
+/** The portal keeps the answer to the next exchange back until told; a person has logged in, and it is under way. */
+async function exchanging(home: Home, state: string) {
+  const answer = Promise.withResolvers<void>();
+  home.portal.fail('token', { kind: 'wait', until: answer.promise });
+  const before = home.emulator.grants().length;
+  const landing = follow(home, await login(home, state));
+  await expect.poll(() => home.emulator.grants().length).toBe(before + 1);
+  return { answer, landing };
+}
+
+describe('a device flow that begins while an installer’s pairing is open', () => {
+  test('takes nothing from it: the installer’s link stays good, and brings the appliance its token', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    const run = await home.begin('wallbox');
+    const state = newest(home, id);
+    await home.time.pass(MINUTE);
+    const flow = await begin(home);
+    expect(home.run.pairings.ofAppliance(id)).toBe(run);
+    expect(poll(home, id, flow)).toBe('pending');
+    expect(newest(home, id)).toBe(state);
+    await login(home, state);
+    await home.time.pass(10 * SECOND);
+    expect(resultOf(run.pairing.step)).toBe('paired');
+    expect(poll(home, id, flow)).toBe('paired');
+  });
+
+  test('ends neither the follow of it nor its polls, however often the appliance begins', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    const run = await home.begin('wallbox');
+    const state = newest(home, id);
+    for (let count = 0; count < 20; count++) {
+      await begin(home);
+      await home.time.pass(11 * SECOND);
+    }
+    expect(resultOf(run.pairing.step)).toBe('waiting');
+    expect(home.emulator.polls(state).length).toBeGreaterThanOrEqual(20);
+    expect(home.portal.requests('config')).toHaveLength(1);
+  });
+
+  test('may be logged in to through its own page too', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    const run = await home.begin('wallbox');
+    const flow = await begin(home);
+    await home.time.pass(MINUTE);
+    const state = await open(home, flow);
+    await login(home, state);
+    await home.time.pass(10 * SECOND);
+    expect([resultOf(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
+  });
+
+  test('prolongs it by its own time, but not for ever: its links are polled meanwhile', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    const run = await home.begin('wallbox');
+    await home.time.pass(14 * MINUTE);
+    expect((await begin(home)).expiresIn).toBe(900);
+    await home.time.pass(12 * MINUTE);
+    const last = await begin(home);
+    expect(last.expiresIn).toBe(240);
+    await home.time.pass(MINUTE);
+    const fresh = await begin(home);
+    expect(fresh.expiresIn).toBe(900);
+    expect(resultOf(run.pairing.step)).toBe('replaced');
+    expect([poll(home, id, last), poll(home, id, fresh)]).toEqual(['replaced', 'pending']);
+    const asked = home.portal.seen.length;
+    await home.time.pass(10 * MINUTE);
+    expect(home.portal.seen).toHaveLength(asked);
+  });
+
+  test('but is for another scope takes its place', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    const run = await home.begin('wallbox');
+    await home.run.appliances.change(id, (appliance) => ({ ...appliance, scope: 'RemoteControl' }));
+    const flow = await begin(home);
+    expect([resultOf(run.pairing.step), poll(home, id, flow)]).toEqual(['replaced', 'pending']);
+  });
+
+  test('and can not be written down leaves it as it is', async () => {
+    const { home, appliance, id } = await added();
+    await using _ = home;
+    const run = await home.begin('wallbox');
+    home.unwritable.add('savePairing');
+    await expect(home.run.deviceFlows.begin(appliance, null)).rejects.toMatchObject({ code: 'store_unwritable' });
+    home.unwritable.clear();
+    expect(run.pairing.device).toBeNull();
+    await login(home, newest(home, id));
+    await home.time.pass(10 * SECOND);
+    expect(resultOf(run.pairing.step)).toBe('paired');
+  });
+});
+
+describe('an installer who pairs an appliance that has a device flow open', () => {
+  test('gets a link at once, and the codes of the appliance stay good', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    const flow = await begin(home);
+    await home.time.pass(14 * MINUTE);
+    const run = await home.begin('wallbox');
+    expect(run.timeLeft).toBe(15 * MINUTE);
+    expect(poll(home, id, flow)).toBe('pending');
+    await home.time.pass(5 * MINUTE);
+    await login(home, newest(home, id));
+    await home.time.pass(10 * SECOND);
+    expect([resultOf(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
+  });
+
+  test('gets a link of their own, and who has opened the page is not lost', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    const flow = await begin(home);
+    const state = await open(home, flow);
+    const run = await home.begin('wallbox');
+    expect(newest(home, id)).not.toBe(state);
+    await login(home, state);
+    await home.time.pass(10 * SECOND);
+    expect([resultOf(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
+  });
+
+  test.each(['by redirect', 'by polling'] as const)(
+    'while the portal gives no link: a login through the page comes to its end (%s)',
+    async (way) => {
+      const { home, id } = await added(way === 'by redirect' ? REDIRECT : {});
+      await using _ = home;
+      const flow = await begin(home);
+      const state = await open(home, flow);
+      for (let times = 0; times < 4; times++) home.portal.fail('config', { kind: 'answer', status: 503 });
+      const run = await home.begin('wallbox');
+      expect(resultOf(run.pairing.step)).toBe('asking');
+      const location = await login(home, state);
+      if (way === 'by redirect') await follow(home, location);
+      else await home.time.pass(10 * SECOND);
+      expect([resultOf(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
+    },
+  );
+
+  test('and again, gets a fresh link, and the first one stays good', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    const flow = await begin(home);
+    const first = await home.begin('wallbox');
+    const state = newest(home, id);
+    expect(await home.begin('wallbox')).toBe(first);
+    expect(newest(home, id)).not.toBe(state);
+    await login(home, state);
+    await home.time.pass(10 * SECOND);
+    expect(poll(home, id, flow)).toBe('paired');
+  });
+
+  test('at the moment when somebody opens the page: both get a link', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    const flow = await begin(home);
+    const [state] = await Promise.all([open(home, flow), home.begin('wallbox')]);
+    await home.time.settle();
+    await login(home, state);
+    await home.time.pass(10 * SECOND);
+    expect(poll(home, id, flow)).toBe('paired');
+  });
+
+  test('gets a fresh link after an answer of the portal was lost', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    await begin(home);
+    const run = await home.begin('wallbox');
+    home.portal.fail('token', { kind: 'drop' });
+    const state = newest(home, id);
+    await login(home, state);
+    await home.time.pass(10 * SECOND);
+    expect(run.pairing.setback).toBe('answer_lost');
+    expect(newest(home, id)).not.toBe(state);
+  });
+});
+
+describe('an appliance that begins its device flow anew', () => {
+  test('gets codes that take the place of those before, and the page’s links stay good', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    const first = await begin(home);
+    const state = await open(home, first);
+    await home.time.pass(MINUTE);
+    const second = await begin(home);
+    expect(second).toMatchObject({ expiresIn: 900 });
+    expect([poll(home, id, first), poll(home, id, second)]).toEqual(['replaced', 'pending']);
+    expect(home.run.deviceFlows.byUserCode(first.userCode)?.device).toMatchObject({ userCode: second.userCode });
+    expect(await home.run.deviceFlows.openLink(first.userCode)).toEqual({ kind: 'over' });
+    await login(home, state);
+    await home.time.pass(10 * SECOND);
+    expect([poll(home, id, first), poll(home, id, second)]).toEqual(['replaced', 'paired']);
+  });
+
+  test('before anybody has opened it has its whole time again, however often', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    for (let count = 0; count < 6; count++) {
+      const flow = await begin(home);
+      expect(flow.expiresIn).toBe(900);
+      await home.time.pass(14 * MINUTE);
+      expect(poll(home, id, flow)).toBe('pending');
+    }
+    expect(home.portal.seen).toEqual([]);
+  });
+
+  test('at the same moment twice has one pairing, and one of the codes is good', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    const flows = await Promise.all([begin(home), begin(home)]);
+    expect(flows.map((flow) => poll(home, id, flow)).sort()).toEqual(['pending', 'replaced']);
+    expect(await home.run.store.pairings()).toHaveLength(1);
+  });
+});
+
+describe('while a code is being exchanged', () => {
+  test('an appliance that begins anew does not lose the grant', async () => {
+    const { home, id } = await added(REDIRECT);
+    await using _ = home;
+    const { answer, landing } = await exchanging(home, await open(home, await begin(home)));
+    const second = await begin(home);
+    expect(poll(home, id, second)).toBe('pending');
+    answer.resolve();
+    expect((await landing)?.step).toMatchObject({ result: { kind: 'paired' } });
+    await home.time.pass(5 * SECOND);
+    expect(poll(home, id, second)).toBe('paired');
+    expect(await home.whoami(await home.token(id))).toBe(200);
+    await home.stop();
+    await home.start();
+    expect(poll(home, id, second)).toBe('paired');
+  });
+
+  test('an installer who pairs once more does not lose it, and nor does one with a pairing of their own', async () => {
+    const { home, id } = await added(REDIRECT);
+    await using _ = home;
+    const run = await home.begin('wallbox');
+    const { answer, landing } = await exchanging(home, newest(home, id));
+    const again = home.run.pairings.begin(home.run.appliances.named('wallbox'));
+    answer.resolve();
+    await landing;
+    await again;
+    await home.time.settle();
+    expect(resultOf((await again).pairing.step)).toBe('waiting');
+    expect(resultOf(run.pairing.step)).toBe('paired');
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  });
+
+  test('an answer that takes longer than anybody waits still brings the grant; unpairing alone drops it', async () => {
+    const { home, id } = await added(REDIRECT);
+    await using _ = home;
+    for (const unpaired of [false, true]) {
+      const run = await home.begin('wallbox');
+      const { answer, landing } = await exchanging(home, newest(home, id));
+      const waits = () => home.time.delays.filter((delay) => delay === PATIENCE).length;
+      const before = waits();
+      const again = home.run.pairings.begin(home.run.appliances.named('wallbox'));
+      await expect.poll(waits).toBe(before + 1);
+      home.time.skip(PATIENCE);
+      expect((await again).pairing.id).not.toBe(run.pairing.id);
+      expect(resultOf(run.pairing.step)).toBe('exchanging');
+      if (unpaired) await Promise.all([home.run.pairings.end(id, 'cancelled'), home.run.grants.forget(id)]);
+      answer.resolve();
+      await landing;
+      await home.time.settle();
+      expect(resultOf(run.pairing.step)).toBe(unpaired ? 'cancelled' : 'paired');
+      expect(await home.token(id)).toEqual(unpaired ? 'not_paired' : expect.stringMatching(/.{20}/));
+    }
+  });
+
+  test('a refusal that comes by the redirect counts for less', async () => {
+    const { home, id } = await added(REDIRECT);
+    await using _ = home;
+    const flow = await begin(home);
+    const states = [await open(home, flow)];
+    await home.time.pass(MINUTE);
+    states.push(await open(home, flow));
+    const refusal = await login(home, states[0] ?? '', true);
+    const { answer, landing } = await exchanging(home, states[1] ?? '');
+    const refused = follow(home, refusal);
+    answer.resolve();
+    await Promise.all([landing, refused]);
+    expect(poll(home, id, flow)).toBe('paired');
+  });
+});
+
+describe('a restart', () => {
+  test.each(['stop', 'crash'] as const)('(%s) forgets nothing of a pairing that is shared', async (end) => {
+    const { home, id } = await added();
+    await using _ = home;
+    await home.begin('wallbox');
+    const state = newest(home, id);
+    const first = await begin(home);
+    const second = await begin(home);
+    await home[end]();
+    await home.start();
+    await home.time.settle();
+    expect([poll(home, id, first), poll(home, id, second)]).toEqual(['replaced', 'pending']);
+    await login(home, state);
+    await home.time.pass(10 * SECOND);
+    expect(poll(home, id, second)).toBe('paired');
+    expect(home.portal.requests('config')).toHaveLength(1);
+  });
+
+  test('goes on asking for an installer’s link, and with those that people have opened', async () => {
+    const { home, id } = await added();
+    await using _ = home;
+    const flow = await begin(home);
+    const state = await open(home, flow);
+    await home.portal.unplug();
+    await home.begin('wallbox');
+    await home.stop();
+    await home.portal.plug();
+    await home.start();
+    await home.time.settle();
+    expect(newest(home, id)).not.toBe(state);
+    await login(home, state);
+    await home.time.pass(10 * SECOND);
+    expect(poll(home, id, flow)).toBe('paired');
+  });
+});
