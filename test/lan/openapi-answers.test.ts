@@ -179,6 +179,7 @@ test('every answer that is described was really given, by every operation, with 
   await post('/oauth/device_authorization', { scope: 'Other' }, own());
   const code = String(jsonOf(begun)['user_code']);
   await get('/pair');
+  await get('/pair', 'http');
   await get(`/pair?user_code=${code}`);
   await get('/pair?user_code=a&user_code=b');
   await post('/pair', `user_code=${code}&user_code=b`);

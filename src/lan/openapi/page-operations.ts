@@ -15,12 +15,13 @@ export const pageOperations: readonly Operation[] = [
   {
     method: 'get',
     path: '/pair',
-    ports: https,
+    ports: both,
     id: 'verificationPage',
     summary: 'The verification page of the device flow (RFC 8628, 3.3)',
     query: v.strictObject(UserCodeForm.entries),
     answers: {
       200: page('It takes the code, names the appliance and its scope, or says how the pairing ended'),
+      307: { description: 'On the HTTP port: on to the other one', headers: { location: 'Where to' } },
       400: page('It can not be read'),
       404: unknown,
       429: tooMany,
