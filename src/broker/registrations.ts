@@ -1,5 +1,5 @@
 import type { InviteRequest } from '../core/administration.ts';
-import { type Appliance, checkName, checkScope } from '../core/appliance.ts';
+import { type Appliance, type ClientCredentials, checkName, checkScope } from '../core/appliance.ts';
 import type { Instant } from '../core/clock.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import { timeLeft } from '../core/pairing.ts';
@@ -8,8 +8,10 @@ import { Secret } from '../core/secret.ts';
 import type { Store } from '../core/store.ts';
 import { sha256 } from '../system/compare.ts';
 import { type Appliances, existsAlready } from './appliances.ts';
+import { type Redeemed, RedeemedInvites, type Registrant } from './redeemed-invites.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Surroundings } from './surroundings.ts';
+import { type Waiting, WaitingPlaces } from './waiting-places.ts';
 
 /** What registrations need. */
 export interface RegistrationContext {
@@ -29,8 +31,6 @@ export interface MadeInvite {
 const TOKEN_BYTES = 32;
 /** Invites that are good at one time. */
 const MOST_INVITES = 100;
-/** Appliances that wait for approval at one time. */
-const MOST_WAITING = 20;
 /** How long one waits before it is taken for a stranger and removed, in ms. */
 const LONGEST_WAIT = 24 * 3_600_000;
 /** Who is turned away because too many wait is to come back after so long at most, in seconds. */
@@ -44,6 +44,8 @@ const KEY = 'the end of a wait for approval';
 export class Registrations {
   readonly #context: RegistrationContext;
   readonly #invites = new Map<string, Invite>();
+  readonly #redeemed = new RedeemedInvites();
+  readonly #places = new WaitingPlaces();
   /** On the boot clock; a hub that is started again is closed. */
   #openUntil = Number.NEGATIVE_INFINITY;
   /** One after the other: a name or an invite is for one of them alone. */
@@ -93,7 +95,7 @@ export class Registrations {
     return { invite, token };
   }
 
-  /** Whether this is an initial access token that still is good. */
+  /** Whether this is an initial access token that nobody has used yet. */
   isInvite(token: string): boolean {
     const invite = this.#invites.get(sha256(token));
     return invite !== undefined && timeLeft(invite, this.#now()) > 0;
@@ -101,12 +103,19 @@ export class Registrations {
 
   /**
    * @param token the initial access token; null where none came along
+   * @param from the device that it comes from
    * @throws Failure as {@link Appliances.admit}
    */
-  register(introduction: Introduction, token: string | null): Promise<Registration> {
-    const registered = this.#turn.then(() => this.#register(introduction, token));
+  register(introduction: Introduction, token: string | null, from: string): Promise<Registration> {
+    const came = this.#now().uptime;
+    const registered = this.#turn.then(() => this.#register({ introduction, from }, token, came));
     this.#turn = registered.catch(() => undefined);
     return registered;
+  }
+
+  /** An appliance has proved who it is: its invite is used up for good. @param appliance its id */
+  heard(appliance: string): void {
+    this.#redeemed.heard(appliance);
   }
 
   /** Approves one that waits. @throws Failure as {@link Appliances.approve} */
@@ -116,29 +125,52 @@ export class Registrations {
     return approved;
   }
 
-  async #register(introduction: Introduction, token: string | null): Promise<Registration> {
-    if (token === null) return this.openFor > 0 ? this.#registerStranger(introduction) : { kind: 'closed' };
-    const invite = this.#invites.get(sha256(token));
+  async #register(by: Registrant, token: string | null, came: number): Promise<Registration> {
+    if (token === null) return this.openFor > 0 ? this.#registerStranger(by) : { kind: 'closed' };
+    const hash = sha256(token);
+    const redeemed = this.#redeemed.find(hash, by, came);
+    const invite = this.#invites.get(hash) ?? redeemed?.invite;
     if (invite === undefined || timeLeft(invite, this.#now()) === 0) return { kind: 'token_refused' };
-    const registration = await this.#registerInvited(introduction, invite);
+    if (redeemed !== undefined) return this.#registerAgain(redeemed);
+    const registration = await this.#registerInvited(by, invite);
     if (registration.kind === 'registered' || registration.kind === 'token_refused') this.#invites.delete(invite.hash);
     return registration;
   }
 
-  async #registerStranger(introduction: Introduction): Promise<Registration> {
-    const waiting = this.#waiting();
-    if (waiting.length >= MOST_WAITING) {
-      const first = Math.min(...waiting.map(({ left }) => left));
-      return { kind: 'full', retryAfter: Math.max(1, Math.min(COME_BACK, Math.ceil(first / 1000))) };
+  async #registerStranger({ introduction, from }: Registrant): Promise<Registration> {
+    const { appliances, surroundings } = this.#context;
+    const place = this.#places.find(this.#waiting(), from);
+    if (place.kind === 'full') {
+      return { kind: 'full', retryAfter: Math.max(1, Math.min(COME_BACK, Math.ceil(place.until / 1000))) };
     }
-    const portal = this.#context.appliances.portal(null);
+    if (place.kind === 'instead_of') {
+      await appliances.remove(place.appliance);
+      surroundings.log.warn('appliance waits no longer for approval, others of its device took too many places', {
+        appliance: place.appliance.name,
+      });
+    }
+    const portal = appliances.portal(null);
     const name = nameFor(introduction.clientName, this.#taken());
     const registration = await this.#admit(introduction, { name, scope: introduction.scope, portal, waiting: true });
+    if (registration.kind === 'registered') this.#places.take(registration.clientId, from);
     this.#planExpiry();
     return registration;
   }
 
-  async #registerInvited(introduction: Introduction, invite: Invite): Promise<Registration> {
+  /** The answer was lost, and the secret with it: the appliance keeps its name and id, and gets another secret. */
+  async #registerAgain({ invite, appliance: id, credentials: given, by }: Redeemed): Promise<Registration> {
+    const { appliances, surroundings } = this.#context;
+    if (appliances.byId(id)?.credentials !== given) return { kind: 'token_refused' };
+    const { credentials, secret } = this.#newCredentials(by.introduction);
+    const again = await appliances.change(id, (current) => ({ ...current, credentials }));
+    this.#redeemed.add(invite, again, by, this.#now().uptime);
+    const { clientId, name, scope } = again;
+    surroundings.log.info('appliance registered again, its first answer was lost', { appliance: name });
+    return { kind: 'registered', clientId, name, scope, secret, waiting: false };
+  }
+
+  async #registerInvited(by: Registrant, invite: Invite): Promise<Registration> {
+    const { introduction } = by;
     const { appliances, store } = this.#context;
     if (invite.name !== null && appliances.find(invite.name) !== undefined) return taken(invite.name);
     if (!appliances.hasPortal(invite.portal)) {
@@ -149,19 +181,31 @@ export class Registrations {
     const scope = invite.scope ?? introduction.scope;
     const more = { name, scope, portal: invite.portal, waiting: false, invite: invite.hash };
     const registration = await this.#admit(introduction, more);
+    if (registration.kind === 'registered') {
+      const appliance = appliances.byId(registration.clientId);
+      if (appliance !== undefined) this.#redeemed.add(invite, appliance, by, this.#now().uptime);
+    }
     if (registration.kind !== 'invalid') return registration;
     // The store knew better: it was used up through a copy of it, or the name is somebody's.
     const left = await store.invites();
     return left.some(({ hash }) => hash === invite.hash) ? registration : { kind: 'token_refused' };
   }
 
+  /** Its own keys, or a secret. */
+  #newCredentials({ keys }: Introduction): { readonly credentials: ClientCredentials; readonly secret: Secret | null } {
+    if (keys !== null) return { credentials: { kind: 'keys', keys }, secret: null };
+    const secret = this.#context.appliances.newSecret();
+    return { credentials: { kind: 'secret', hash: sha256(secret.reveal()) }, secret };
+  }
+
   async #admit(
-    { keys, softwareId }: Introduction,
+    introduction: Introduction,
     more: Pick<Appliance, 'name' | 'scope' | 'portal'> & { readonly waiting: boolean; readonly invite?: string },
   ): Promise<Registration> {
     const { appliances, surroundings } = this.#context;
     const { name, scope, portal, waiting, invite } = more;
-    const secret = keys === null ? appliances.newSecret() : null;
+    const { credentials, secret } = this.#newCredentials(introduction);
+    const { softwareId } = introduction;
     const id = surroundings.random.uuid();
     const appliance: Appliance = {
       id,
@@ -169,8 +213,7 @@ export class Registrations {
       name,
       scope,
       portal,
-      credentials:
-        secret === null ? { kind: 'keys', keys: keys ?? [] } : { kind: 'secret', hash: sha256(secret.reveal()) },
+      credentials,
       origin: 'registered',
       waitingSince: waiting ? this.#now() : null,
       softwareId,
@@ -200,7 +243,7 @@ export class Registrations {
   }
 
   /** Those that wait for approval, and for how long they still may, in ms. */
-  #waiting(): { readonly appliance: Appliance; readonly left: number }[] {
+  #waiting(): Waiting[] {
     return this.#context.appliances.list().flatMap((appliance) => {
       const { waitingSince: begun } = appliance;
       if (begun === null) return [];

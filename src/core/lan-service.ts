@@ -69,14 +69,14 @@ export interface TrueTime {
   readonly started: number;
 }
 
-/** What the home network may ask of the hub. */
-export interface LanService {
 /** What became of a revocation. */
 export type Revocation =
   | { readonly kind: 'revoked' }
   /** It holds in memory alone, as it can't be written down: a restart might undo it; `retryAfter` in whole seconds. */
   | { readonly kind: 'unavailable'; readonly retryAfter: number };
 
+/** What the home network may ask of the hub. */
+export interface LanService {
   /** The appliance with this client_id. What it may do is another question: see {@link Appliance.waitingSince}. */
   client(clientId: string): Appliance | undefined;
   /** The true time by all who have told it, whoever is most to be trusted first; empty while the clock may be wrong. */
@@ -104,13 +104,14 @@ export type Revocation =
 
   /** The hub's pin, for whoever is registered: base64url SHA-256 of its CA's public key. */
   readonly caFingerprint: string;
-  /** Whether this is an initial access token (RFC 7591, 3) that still is good. */
+  /** Whether this is an initial access token (RFC 7591, 3) that nobody has used yet. */
   isInvite(token: string): boolean;
   /**
    * @param token the initial access token; null where none came along
+   * @param from the device that it comes from, by its address
    * @throws Failure `not_allowed` where the hub takes no more appliances, or as the store
    */
-  register(introduction: Introduction, token: string | null): Promise<Registration>;
+  register(introduction: Introduction, token: string | null, from: string): Promise<Registration>;
 
   /** The pairing that a user code stands for, however it was typed; null for a code nobody was given. */
   pairingByUserCode(userCode: string): Promise<UserCodeResult | null>;

@@ -32,8 +32,8 @@ import { lanService } from './lan-service.ts';
 import { HubLeaf } from './leaf.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { connectPortals } from './portals.ts';
-import { spreadOf } from './spread.ts';
 import { followRenamedPortals } from './renamed-portals.ts';
+import { spreadOf } from './spread.ts';
 
 /** A running hub. Disposing of it says goodbye, lets what was sent to the portal end, and closes the store. */
 export interface Hub extends AsyncDisposable {

@@ -8,6 +8,7 @@ import type { Registrations } from '../broker/registrations.ts';
 import type { Sessions } from '../broker/sessions.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import type { TimeInquiry } from '../broker/time-inquiry.ts';
+import type { Appliance } from '../core/appliance.ts';
 import { type Instant, trueTime } from '../core/clock.ts';
 import type { LanService } from '../core/lan-service.ts';
 import { sha256 } from '../system/compare.ts';
@@ -40,6 +41,11 @@ const STORE_RETRY = 60;
 export function lanService(context: LanServiceContext): LanService {
   const { appliances, grants, handOuts, pairings, deviceFlows, sessions, registrations, portalClock, ready } = context;
   const { clock } = context.surroundings;
+  /** Whoever asks for something has proved who it is. @returns its id */
+  const heard = ({ id }: Appliance) => {
+    registrations.heard(id);
+    return id;
+  };
   const nameOf = (id: string) => appliances.byId(id)?.name ?? 'The appliance';
 
   return {
@@ -52,8 +58,9 @@ export function lanService(context: LanServiceContext): LanService {
     confirmTime: () => context.timeInquiry.confirm(),
     knewBefore: ({ id }) => context.knownBefore.has(id),
 
-    handOut: ({ id }, { scope, ...wish }) => handOuts.handOut(id, scope, wish),
-    async revoke({ id }, token) {
+    handOut: (appliance, { scope, ...wish }) => handOuts.handOut(heard(appliance), scope, wish),
+    async revoke(appliance, token) {
+      const id = heard(appliance);
       const end = await sessions.end(id, token);
       if (end === 'none') await grants.distrust(id, token);
       return end === 'unwritten' ? { kind: 'unavailable', retryAfter: STORE_RETRY } : { kind: 'revoked' };
@@ -61,20 +68,21 @@ export function lanService(context: LanServiceContext): LanService {
 
     async beginDeviceFlow(appliance, scope) {
       await ready;
+      heard(appliance);
       return deviceFlows.begin(appliance, scope);
     },
-    async pollDeviceFlow({ id }, deviceCode) {
+    async pollDeviceFlow(appliance, deviceCode) {
       await ready;
-      return deviceFlows.poll(id, deviceCode);
+      return deviceFlows.poll(heard(appliance), deviceCode);
     },
     openSession: ({ id }, deviceCode) => sessions.begin(id, sha256(deviceCode)),
-    hasSession: ({ id }, refreshToken) => sessions.has(id, refreshToken),
+    hasSession: (appliance, refreshToken) => sessions.has(heard(appliance), refreshToken),
 
     get caFingerprint() {
       return context.caFingerprint();
     },
     isInvite: (token) => registrations.isInvite(token),
-    register: (introduction, token) => registrations.register(introduction, token),
+    register: (introduction, token, from) => registrations.register(introduction, token, from),
 
     async pairingByUserCode(userCode) {
       await ready;

@@ -126,9 +126,9 @@ export class Home implements AsyncDisposable {
         return client.refresh(token);
       },
     } satisfies Portal);
-    const appliances = await Appliances.load(port, random, ['home', 'other']);
     const { frontendUrl: origin } = this.portal;
     const identity = this.identity ?? { origin, clientId: this.emulator.clientId };
+    const appliances = await Appliances.load(port, random, ['home', 'other']);
     const scheduler = new Scheduler(surroundings);
     const portalClock = new PortalClock(surroundings);
     const grants = new Grants(

@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest';
+import { isDeepStrictEqual } from 'node:util';
+import { describe, expect, test } from 'vitest';
 import type { InviteRequest } from '../../src/core/administration.ts';
 import type { Introduction, Registration } from '../../src/core/registration.ts';
+import { sha256 } from '../../src/system/compare.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { Home } from './home.ts';
 
@@ -23,13 +25,25 @@ async function invite(home: Home, changes: Partial<InviteRequest> = {}): Promise
   return token.reveal();
 }
 
-async function register(home: Home, token: string | null, changes: Partial<Introduction> = {}): Promise<Registration> {
-  const registration = await home.run.registrations.register(introduction(changes), token);
+/** Counts the devices: each is another one, unless a test says which. */
+let devices = 0;
+
+async function register(
+  home: Home,
+  token: string | null,
+  changes: Partial<Introduction> = {},
+  from = `device-${devices++}`,
+): Promise<Registration> {
+  const registration = await home.run.registrations.register(introduction(changes), token, from);
   if (registration.kind === 'registered' && registration.secret !== null)
     rememberSecrets([registration.secret.reveal()]);
   return registration;
 }
 
+const appliance = (home: Home, id: string) => home.run.appliances.byId(id) ?? gone();
+const gone = (): never => {
+  throw new Error('the appliance is gone');
+};
 const names = (home: Home) => home.run.appliances.list().map(({ name }) => name);
 
 test('registration is closed until it is held open, and again when that is over, it is closed, or the hub is restarted', async () => {
@@ -114,6 +128,53 @@ test('twenty may wait, and another is told to come back', async () => {
   expect(await register(home, null)).toMatchObject({ kind: 'full' });
 });
 
+describe('of the places of those that wait', () => {
+  test('no device gets more than five', async () => {
+    await using home = await Home.start();
+    home.run.registrations.hold(HOUR);
+    const kinds = [];
+    for (let round = 0; round < 7; round++) kinds.push((await register(home, null, {}, 'one')).kind);
+    expect(kinds).toEqual([...Array(5).fill('registered'), 'full', 'full']);
+    expect(await register(home, null, {}, 'another')).toMatchObject({ kind: 'registered' });
+    await home.run.registrations.approve(home.run.appliances.named('wallbox-2'));
+    expect(await register(home, null, {}, 'one')).toMatchObject({ kind: 'registered' });
+  });
+
+  test('an honest appliance gets one though strangers have taken all, and keeps it', async () => {
+    await using home = await Home.start();
+    home.run.registrations.hold(HOUR);
+    const strangers = async () => {
+      for (const from of ['a', 'b', 'c', 'd']) {
+        for (let round = 0; round < 6; round++) await register(home, null, { clientName: from }, from);
+        await home.time.pass(1000);
+      }
+    };
+    await strangers();
+    expect(names(home)).toHaveLength(20);
+    expect(await register(home, null, { clientName: 'heater' }, 'heater')).toMatchObject({ kind: 'registered' });
+    expect(await register(home, null, { clientName: 'pump' }, 'pump')).toMatchObject({ kind: 'registered' });
+    expect(names(home)).toHaveLength(20);
+    // The oldest of those that had most.
+    expect(names(home)).not.toContain('a');
+    expect(names(home)).not.toContain('b');
+    await strangers();
+    expect(names(home)).toHaveLength(20);
+    expect(names(home)).toEqual(expect.arrayContaining(['heater', 'pump']));
+  });
+
+  test('those of an earlier run count as of one device', async () => {
+    await using home = await Home.start();
+    home.run.registrations.hold(HOUR);
+    for (let round = 0; round < 20; round++) await register(home, null);
+    expect(await register(home, null)).toMatchObject({ kind: 'full' });
+    await home.stop();
+    await home.start();
+    home.run.registrations.hold(HOUR);
+    expect(await register(home, null)).toMatchObject({ kind: 'registered' });
+    expect(names(home)).toHaveLength(20);
+  });
+});
+
 test('an invite is good for one appliance, once, also when many come with it at the same time', async () => {
   await using home = await Home.start();
   const token = await invite(home);
@@ -125,6 +186,61 @@ test('an invite is good for one appliance, once, also when many come with it at 
   await home.stop();
   await home.start();
   expect(await register(home, token)).toEqual({ kind: 'token_refused' });
+});
+
+/** Whether an appliance has this secret. */
+const isGood = (home: Home, registration: Registration) =>
+  registration.kind === 'registered' &&
+  isDeepStrictEqual(home.run.appliances.byId(registration.clientId)?.credentials, {
+    kind: 'secret',
+    hash: sha256(registration.secret?.reveal() ?? ''),
+  });
+
+describe('an appliance whose answer was lost', () => {
+  test('registers again with its invite: the same appliance, with another secret', async () => {
+    await using home = await Home.start();
+    const token = await invite(home, { name: 'heater' });
+    const first = await register(home, token, {}, 'heater');
+    let last = first;
+    for (let again = 0; again < 3; again++) {
+      await home.time.pass(1000);
+      const answer = await register(home, token, {}, 'heater');
+      expect(answer).toMatchObject({ ...first, secret: expect.anything() });
+      expect([isGood(home, last), isGood(home, answer)]).toEqual([false, true]);
+      last = answer;
+    }
+    expect(names(home)).toEqual(['heater']);
+    expect(home.run.registrations.isInvite(token)).toBe(false);
+    await home.stop();
+    await home.start();
+    expect(isGood(home, last)).toBe(true);
+  });
+
+  test.each<[string, (home: Home, id: string) => unknown]>([
+    ['it has proved who it is', (home, id) => home.run.registrations.heard(id)],
+    ['an installer has rotated its secret', (home, id) => home.run.appliances.rotateSecret(appliance(home, id))],
+    ['it was removed', (home, id) => home.run.appliances.remove(appliance(home, id))],
+    ['ten minutes have passed', (home) => home.time.pass(600_001)],
+    ['the time of the invite is over', (home) => home.time.pass(120_000)],
+  ])('does not where %s', async (_, happens) => {
+    await using home = await Home.start();
+    const token = await invite(home, { ttl: _.includes('invite') ? 100 : 3600 });
+    const first = await register(home, token, {}, 'heater');
+    await happens(home, first.kind === 'registered' ? first.clientId : '');
+    await home.time.pass(1);
+    expect(await register(home, token, {}, 'heater')).toEqual({ kind: 'token_refused' });
+  });
+
+  test('is no other device, says of itself what it said, and comes one after the other', async () => {
+    await using home = await Home.start();
+    const token = await invite(home);
+    const [first, ...others] = await Promise.all([1, 2, 3].map(() => register(home, token, {}, 'heater')));
+    await home.time.pass(1000);
+    others.push(await register(home, token, {}, 'another'));
+    others.push(await register(home, token, { clientName: 'Another' }, 'heater'));
+    expect(new Set(others.map(({ kind }) => kind))).toEqual(new Set(['token_refused']));
+    expect(first && isGood(home, first)).toBe(true);
+  });
 });
 
 test('an invite survives a restart, and runs out also across boots', async () => {

@@ -2,10 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { InviteAnswer } from '../../src/control/messages.ts';
+import type { CredentialsAnswer, InviteAnswer } from '../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { expectError as expectClientError } from './oauth-error.ts';
 import { type Answer, basic, HubClient, jsonOf } from './wire.ts';
 
 const JSON_TYPE = 'application/json';
@@ -183,6 +184,26 @@ describe('an invited appliance', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array.from({ length: 11 }, () => 401)]);
     const others = answers.filter(({ status }) => status === 401);
     for (const answer of others) expectError(answer, 401, 'invalid_token', /used up/);
+  });
+
+  it('comes back from the same device after its answer was lost, until it has proved who it is', async () => {
+    const { token } = await invite('--for', 'lossy');
+    const from = anotherDevice();
+    const answers = [];
+    for (let round = 0; round < 3; round++) answers.push(await register({ client_name: 'Lossy' }, { token, from }));
+    expect(answers.map(({ status }) => status)).toEqual([201, 201, 201]);
+    const [first, , last] = answers.map(jsonOf);
+    expect(last).toMatchObject({ client_id: first?.['client_id'], client_name: 'lossy' });
+    const tokenFor = (given: Record<string, unknown> | undefined) =>
+      client.token(
+        { grant_type: 'client_credentials' },
+        { authorization: basic(given as unknown as CredentialsAnswer) },
+      );
+    expectClientError(await tokenFor(first), 401, 'invalid_client');
+    expectError(await register({ client_name: 'Lossy' }, { token }), 401, 'invalid_token', /used up/);
+    expectClientError(await tokenFor(last), 400, 'invalid_grant');
+    expectError(await register({ client_name: 'Lossy' }, { token, from }), 401, 'invalid_token', /used up/);
+    expectClientError(await tokenFor(last), 400, 'invalid_grant');
   });
 
   it('shares its name with no other that comes at the same time', async () => {

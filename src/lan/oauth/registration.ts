@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import { AddressLimit, type LimitSurroundings } from '../limits.ts';
+import { deviceOf } from '../listeners.ts';
 import { readMetadata } from './client-metadata.ts';
 import { noStore, sendError } from './errors.ts';
 import { GRANT_TYPES } from './metadata.ts';
@@ -54,7 +55,8 @@ async function register(
   if (!allowed.ok) {
     return comeBack(reply, 429, allowed.retryAfter, 'too many registrations from this address: wait, and try again');
   }
-  const registration = await service.register(introduction, token).catch((error: unknown) => {
+  const from = deviceOf(socket.remoteAddress ?? '');
+  const registration = await service.register(introduction, token, from).catch((error: unknown) => {
     if (error instanceof Failure && (error.code === 'store_unwritable' || error.code === 'not_allowed')) return error;
     throw error;
   });

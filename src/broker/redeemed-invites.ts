@@ -1,0 +1,53 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Appliance, ClientCredentials } from '../core/appliance.ts';
+import type { Introduction, Invite } from '../core/registration.ts';
+
+/** Who registers: what it says of itself, and from which device. */
+export interface Registrant {
+  readonly introduction: Introduction;
+  readonly from: string;
+}
+
+/** What an invite has brought. */
+export interface Redeemed {
+  readonly invite: Invite;
+  /** The appliance's id. */
+  readonly appliance: string;
+  /** Those it was given; where it has others by now, somebody else has given it those. */
+  readonly credentials: ClientCredentials;
+  readonly by: Registrant;
+  /** On the boot clock, in ms. */
+  readonly at: number;
+}
+
+/** An appliance that lost the answer comes back within this, in ms. */
+const GRACE = 600_000;
+
+/**
+ * The invites that were used a short time ago, by appliances that nothing was heard of since: the answer may have been lost,
+ * and with it the secret. Of this run of the hub only: after a restart an installer has to remove such an appliance.
+ */
+export class RedeemedInvites {
+  readonly #byHash = new Map<string, Redeemed>();
+
+  /** @param now on the boot clock, in ms */
+  add(invite: Invite, { id, credentials }: Appliance, by: Registrant, now: number): void {
+    for (const [hash, { at }] of this.#byHash) if (now - at > GRACE) this.#byHash.delete(hash);
+    this.#byHash.set(invite.hash, { invite, appliance: id, credentials, by, at: now });
+  }
+
+  /**
+   * What an invite has brought, where this is the same appliance that comes back with it.
+   * @param came on the boot clock, in ms: who was here before the first had its answer does not come back
+   */
+  find(hash: string, by: Registrant, came: number): Redeemed | undefined {
+    const found = this.#byHash.get(hash);
+    if (found === undefined || came <= found.at || came - found.at > GRACE) return undefined;
+    return isDeepStrictEqual(by, found.by) ? found : undefined;
+  }
+
+  /** An appliance has proved who it is: it has its answer. @param appliance its id */
+  heard(appliance: string): void {
+    for (const [hash, redeemed] of this.#byHash) if (redeemed.appliance === appliance) this.#byHash.delete(hash);
+  }
+}
