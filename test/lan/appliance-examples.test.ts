@@ -117,8 +117,37 @@ describe.concurrent('Pairing by itself', { timeout: 60_000 }, () => {
 
   test.skipIf(noJq)('curl', async () => {
     using place = bench.place();
-    const { stdout } = await place.sh(at('sh'), await bench.added('car', false));
+    const { status, stdout } = await place.sh(at('sh'), await bench.added('car', false));
+    expect(status).toBe(0);
     expect(await bench.userOf(JSON.parse(stdout).access_token)).toBe('demo');
+  });
+
+  test.for([
+    ['sh', noJq],
+    ['python', noPython],
+  ] as const)('%s shows an error and stops', async ([language, lacking], { skip }) => {
+    skip(lacking, 'without its packages');
+    using place = bench.place();
+    const wrong = { ...(await bench.added(`toaster-${language}`, false)), CLIENT_SECRET: 'wrong' };
+    const refused = { status: 1, stdout: '', stderr: expect.stringMatching(/invalid_client.*error_description/) };
+    expect(await place[language](at(language), wrong)).toEqual(refused);
+  });
+
+  test.for([
+    ['sh', noJq],
+    ['python', noPython],
+  ] as const)('%s shows that the pairing has failed, and stops', async ([language, lacking], { skip }) => {
+    skip(lacking, 'without its packages');
+    using place = bench.place();
+    const name = `kettle-${language}`;
+    // Nobody logs in where nothing is to be opened.
+    const script = at(language).replace('"Open', '"Visit');
+    const running = place[language](script, await bench.added(name, false));
+    await expect.poll(async () => (await bench.hub.appliance(name)).state, { timeout: 20_000 }).toBe('pairing');
+    await bench.hub.cli('unpair', name, '--yes');
+    const { status, stderr } = await running;
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/expired_token.*the pairing was called off at the hub/);
   });
 });
 
@@ -149,10 +178,14 @@ describe.concurrent('Introducing itself', { timeout: 60_000 }, () => {
 describe.concurrent('A key instead of a secret', { timeout: 60_000 }, () => {
   const at = (language: string) => example('A key instead of a secret', language, PAGE);
 
-  test('Node', async () => {
+  test('Node, with a key that a shell has made and registered', async () => {
     using place = bench.place();
-    const { pem, env } = await bench.keyed('solar');
-    place.write('key.pem', pem);
+    const registered = await place.sh(at('sh'), { INVITE: await bench.invite('solar') });
+    expect(registered).toMatchObject({ status: 0, stderr: '' });
+    const { client_id, client_secret } = JSON.parse(registered.stdout) as Record<string, string>;
+    expect(client_secret).toBeUndefined();
+    await bench.hub.pair('solar', bench.emulator);
+    const env = { CLIENT_ID: client_id };
     const { status, stdout, stderr } = await place.js(`${at('js')}\nconsole.log(access_token);`, env);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(await bench.userOf(stdout.trim())).toBe('demo');
