@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { type Allowance, type Bucket, Buckets } from '../system/allowances.ts';
-import { deviceOf } from './listeners.ts';
+import { sharesOf } from './devices.ts';
 
 /** What a limit needs of its surroundings. */
 export interface LimitSurroundings {
@@ -47,25 +47,30 @@ export class AddressLimit {
   #allowed(address: string, count: 0 | 1): Allowed {
     const { clock } = this.#surroundings;
     const now = clock.now().uptime;
-    const device = deviceOf(address);
-    const bucket = this.#buckets.filled(device, this.#allowance, now);
-    if (bucket.left >= this.#allowance.most) {
-      this.#told.delete(bucket);
-      bucket.refused = 0;
+    const buckets: Bucket[] = [];
+    // The widest first: whoever has used that up is not remembered by one address after the other.
+    for (const { of, times } of sharesOf(address)) {
+      const allowance = { most: times * this.#allowance.most, every: this.#allowance.every / times };
+      const bucket = this.#buckets.filled(of, allowance, now);
+      if (bucket.left >= allowance.most) {
+        this.#told.delete(bucket);
+        bucket.refused = 0;
+      }
+      if (bucket.left < 1) {
+        this.#tell(bucket, of, allowance, now);
+        return { ok: false, retryAfter: Math.max(1, Math.ceil(((1 - bucket.left) * allowance.every) / 1000)) };
+      }
+      buckets.push(bucket);
     }
-    if (bucket.left >= 1) {
-      bucket.left -= count;
-      return { ok: true };
-    }
-    this.#tell(bucket, device, now);
-    return { ok: false, retryAfter: Math.max(1, Math.ceil(((1 - bucket.left) * this.#allowance.every) / 1000)) };
+    for (const bucket of buckets) bucket.left -= count;
+    return { ok: true };
   }
 
-  #tell(bucket: Bucket, address: string, now: number): void {
+  #tell(bucket: Bucket, address: string, { most }: Allowance, now: number): void {
     bucket.refused += 1;
     const told = this.#told.get(bucket);
     if (told !== undefined && now - told < TOLD_AGAIN) return;
-    const count = bucket.refused + (told === undefined ? this.#allowance.most : 0);
+    const count = bucket.refused + (told === undefined ? most : 0);
     this.#surroundings.log.warn(this.#event, { address, count });
     this.#told.set(bucket, now);
     bucket.refused = 0;

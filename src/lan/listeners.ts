@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import type { Server as HttpServer } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import type { Timers } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
+import { Places } from './places.ts';
 
 /** The address does not exist on this machine, as `::` where IPv6 is off. */
 const NO_SUCH_ADDRESS = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
@@ -26,7 +27,7 @@ export async function listen<Server extends HttpServer | HttpsServer>(
   let failure: unknown;
   for (const host of addresses) {
     const server = create();
-    follow(server);
+    places.set(server, new Places(server));
     try {
       server.listen({ host, port: chosen, ipv6Only: host.includes(':') });
       await once(server, 'listening');
@@ -43,42 +44,8 @@ export async function listen<Server extends HttpServer | HttpsServer>(
   return { port: chosen, servers };
 }
 
-/** The open connections of each server. Its own list has none that is still in the TLS handshake. */
-const connections = new WeakMap<HttpServer, Set<Socket>>();
-
-/** Of all the connections that a server takes, one device gets a part: none can shut the others out. */
-const MOST_FROM_ONE_DEVICE = 250;
-
-function follow(server: HttpServer): void {
-  const open = new Set<Socket>();
-  const byDevice = new Map<string, number>();
-  connections.set(server, open);
-  server.on('connection', (socket: Socket) => {
-    const device = deviceOf(socket.remoteAddress ?? '');
-    const count = (byDevice.get(device) ?? 0) + 1;
-    if (count > MOST_FROM_ONE_DEVICE) {
-      socket.destroy();
-      return;
-    }
-    byDevice.set(device, count);
-    open.add(socket);
-    socket.once('close', () => {
-      open.delete(socket);
-      const left = (byDevice.get(device) ?? 1) - 1;
-      if (left === 0) byDevice.delete(device);
-      else byDevice.set(device, left);
-    });
-  });
-}
-
-/** What counts as one device: an IPv4 address, or a whole IPv6 network (/64), of which a device may take any address. */
-export function deviceOf(address: string): string {
-  if (!address.includes(':')) return address;
-  const [left = '', right = ''] = (address.split('%')[0] ?? '').split('::');
-  const [head, tail] = [left, right].map((part) => part.split(':').filter((group) => group !== ''));
-  const zeros = Array.from({ length: 8 - (head?.length ?? 0) - (tail?.length ?? 0) }, () => '0');
-  return [...(head ?? []), ...zeros, ...(tail ?? [])].slice(0, 4).join(':');
-}
+/** Who is connected to each server. */
+const places = new WeakMap<HttpServer, Places>();
 
 /** Requests under way get so long to end, in ms. */
 const GRACE = 3000;
@@ -90,7 +57,7 @@ export async function close(servers: readonly (HttpServer | HttpsServer)[], time
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeIdleConnections();
       const cancel = timers.after(GRACE, () => {
-        for (const socket of connections.get(server) ?? []) socket.destroy();
+        for (const socket of places.get(server)?.sockets ?? []) socket.destroy();
       });
       await closed;
       cancel();

@@ -58,7 +58,6 @@ const PATIENCE = {
 const TLS_PATIENCE = { ...PATIENCE, handshakeTimeout: 10_000 };
 /** A connection on which nothing moves for so long, in ms, while an answer is due: no answer takes longer than 10 s, so nobody reads it. */
 const LONGEST_SILENCE = 15_000;
-const MOST_CONNECTIONS = 1000;
 /** Requests of one connection that are worked on, or whose answers nobody reads, at a time. */
 const MOST_UNDER_WAY = 32;
 /** What is given up on is told why, and gets so long to read it, in ms. */
@@ -208,9 +207,8 @@ const REFUSALS: Readonly<Record<string, readonly [status: string, text: string]>
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request took too long.'],
 };
 
-/** A request that is no HTTP gets a status, and nobody takes all the connections. */
+/** A request that is no HTTP gets a status, and no connection is held by silence or by requests without end. */
 function guarded<S extends Server>(server: S, timers: Timers): S {
-  server.maxConnections = MOST_CONNECTIONS;
   server.timeout = LONGEST_SILENCE;
   boundRequestsUnderWay(server, MOST_UNDER_WAY);
   server.on('clientError', (error: Error & { code?: string }, failed: Duplex) => {

@@ -45,12 +45,24 @@ describe('a limit by address', () => {
     expect(limit.look('10.0.0.1')).toEqual({ ok: true });
   });
 
-  it('is each device’s own, and one device’s IPv6 network is one', () => {
+  it('is each device’s own, and the IPv6 network of a distant device is one', () => {
     expect(take(4, '10.0.0.1')[3]).toBe(false);
     expect(take(1, '10.0.0.2')).toEqual([true]);
-    take(2, 'fd00::1:2');
-    expect(take(2, 'fd00::9:9')).toEqual([true, false]);
-    expect(take(1, 'fd00:0:0:1::2')).toEqual([true]);
+    take(2, '2001:db8::1:2');
+    expect(take(2, '2001:db8::9:9')).toEqual([true, false]);
+    expect(take(1, '2001:db8:0:1::2')).toEqual([true]);
+    expect(lines.at(-1)?.fields).toEqual({ address: '2001:db8:0:0::/64', count: 4 });
+  });
+
+  it('is each IPv6 neighbour’s own, and three times as large for all addresses that one may take', () => {
+    expect(take(4, 'fe80::1%eth0')).toEqual([true, true, true, false]);
+    expect(lines.at(-1)?.fields).toEqual({ address: 'fe80::1%eth0', count: 4 });
+    expect(take(4, 'fe80::2%eth0')).toEqual([true, true, true, false]);
+    expect(limit.look('fe80::3%eth0')).toEqual({ ok: true });
+    expect([3, 4, 5, 6].map((last) => limit.take(`fe80::${last}%eth0`).ok)).toEqual([true, true, true, false]);
+    expect(lines.at(-1)?.fields).toEqual({ address: 'fe80:0:0:0::/64', count: 10 });
+    expect(limit.take('fe80::7%eth0')).toEqual({ ok: false, retryAfter: 2 });
+    expect(take(1, '10.0.0.1')).toEqual([true]);
   });
 
   it('tells the log once a burst, with the address and how often', () => {

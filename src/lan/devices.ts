@@ -1,0 +1,56 @@
+import { BlockList, isIPv6 } from 'node:net';
+import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
+
+/** One whom a device's doings count to. */
+export interface Share {
+  /** An address, or a network as CIDR has it. */
+  readonly of: string;
+  /** How many times what one device may have, this one may. */
+  readonly times: number;
+}
+
+/** A neighbour may take any address of its network, and others who are honest live there too. */
+const TIMES_OF_NETWORK = 3;
+/** Bits of an IPv6 network that a device may take any address of (RFC 4291, 2.5.1). */
+const NETWORK_BITS = 64;
+
+/**
+ * Whom a device counts to, the widest first: an IPv4 address is a device. Of IPv6 a distant device has a whole network (/64); on
+ * the hub's own networks an address is a device, and all of such a network together get a larger share.
+ * @param address of a peer, as its socket has it
+ * @param interfaces this machine's
+ */
+export function sharesOf(
+  address: string,
+  interfaces: () => Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>> = networkInterfaces,
+): readonly Share[] {
+  if (!address.includes(':')) return [{ of: address, times: 1 }];
+  const plain = address.replace(/%.*$/, '');
+  const network = networkOf(plain);
+  if (!isIPv6(plain) || !isOnLink(plain, interfaces())) return [{ of: network, times: 1 }];
+  return [
+    { of: network, times: TIMES_OF_NETWORK },
+    { of: address, times: 1 },
+  ];
+}
+
+function isOnLink(
+  address: string,
+  interfaces: Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>,
+): boolean {
+  const own = new BlockList();
+  own.addSubnet('fe80::', 10, 'ipv6');
+  for (const { family, address: its, cidr } of Object.values(interfaces).flatMap((entries) => entries ?? [])) {
+    // An address that a DHCP server gave comes alone (/128), whatever else is on the link.
+    const bits = Math.min(NETWORK_BITS, Number(cidr?.split('/')[1] ?? NETWORK_BITS));
+    if (family === 'IPv6') own.addSubnet(its, bits, 'ipv6');
+  }
+  return own.check(address, 'ipv6');
+}
+
+function networkOf(address: string): string {
+  const [left = '', right = ''] = address.split('::');
+  const [head, tail] = [left, right].map((part) => part.split(':').filter((group) => group !== ''));
+  const zeros = Array.from({ length: 8 - (head?.length ?? 0) - (tail?.length ?? 0) }, () => '0');
+  return `${[...(head ?? []), ...zeros, ...(tail ?? [])].slice(0, 4).join(':')}::/${NETWORK_BITS}`;
+}

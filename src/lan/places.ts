@@ -1,0 +1,129 @@
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { type Share, sharesOf } from './devices.ts';
+
+/** How many connections a server has at a time. */
+export interface PlaceCounts {
+  readonly all: number;
+  /** Of one device: none can shut the others out. */
+  readonly ofOne: number;
+}
+
+const COUNTS: PlaceCounts = { all: 1000, ofOne: 250 };
+
+/** How long a connection without a request stays where more than half of the places are taken, in ms. */
+const SHORT_KEEP_ALIVE = 5000;
+
+/** A connection. */
+interface Guest {
+  readonly socket: Socket;
+  /** Its address and port: TLS puts another socket in front of the one that came. */
+  readonly peer: string;
+  /** The widest first. */
+  readonly shares: readonly Share[];
+  /** Requests that are worked on. */
+  underWay: number;
+}
+
+/**
+ * The places that a server has for connections. One device gets a part of them; where all are taken, whoever holds most gives
+ * its longest idle one to a newcomer.
+ */
+export class Places {
+  readonly #server: Server;
+  readonly #counts: PlaceCounts;
+  readonly #keepAlive: number;
+  /** By their peers. */
+  readonly #guests = new Map<string, Guest>();
+  /** Those without a request under way, the longest idle first. */
+  readonly #idle = new Set<Guest>();
+  readonly #taken = new Map<string, number>();
+
+  constructor(server: Server, counts: PlaceCounts = COUNTS) {
+    this.#server = server;
+    this.#counts = counts;
+    this.#keepAlive = server.keepAliveTimeout;
+    server.on('connection', (socket: Socket) => this.#come(socket));
+    server.prependListener('request', ({ socket }, response) => {
+      const guest = this.#guests.get(peerOf(socket));
+      if (guest === undefined) return;
+      guest.underWay += 1;
+      this.#idle.delete(guest);
+      response.once('close', () => {
+        guest.underWay -= 1;
+        if (guest.underWay === 0 && this.#guests.get(guest.peer) === guest) this.#idle.add(guest);
+      });
+    });
+  }
+
+  /** The open connections. The server's own list has none that is still in the TLS handshake. */
+  get sockets(): readonly Socket[] {
+    return [...this.#guests.values()].map(({ socket }) => socket);
+  }
+
+  #come(socket: Socket): void {
+    const shares = sharesOf(socket.remoteAddress ?? '');
+    const isTooMuch = shares.some(({ of, times }) => this.#count(of) >= times * this.#counts.ofOne);
+    if (isTooMuch || !this.#hasRoom()) {
+      socket.destroy();
+      return;
+    }
+    const guest = { socket, peer: peerOf(socket), shares, underWay: 0 };
+    this.#guests.set(guest.peer, guest);
+    this.#idle.add(guest);
+    for (const { of } of shares) this.#taken.set(of, this.#count(of) + 1);
+    this.#adapt();
+    socket.once('close', () => this.#leave(guest));
+  }
+
+  #leave(guest: Guest): void {
+    if (this.#guests.get(guest.peer) !== guest) return;
+    this.#guests.delete(guest.peer);
+    this.#idle.delete(guest);
+    for (const { of } of guest.shares) {
+      const left = this.#count(of) - 1;
+      if (left === 0) this.#taken.delete(of);
+      else this.#taken.set(of, left);
+    }
+    this.#adapt();
+  }
+
+  /** Whether there is a place, if need be one that another had. */
+  #hasRoom(): boolean {
+    if (this.#guests.size < this.#counts.all) return true;
+    let found: Guest | null = null;
+    let most: readonly number[] = [1];
+    for (const guest of this.#idle) {
+      const counts = guest.shares.map(({ of }) => this.#count(of));
+      if (!isMore(counts, most)) continue;
+      found = guest;
+      most = counts;
+    }
+    if (found === null) return false;
+    this.#leave(found);
+    found.socket.destroy();
+    return true;
+  }
+
+  #count(of: string): number {
+    return this.#taken.get(of) ?? 0;
+  }
+
+  #adapt(): void {
+    const isCrowded = this.#guests.size > this.#counts.all / 2;
+    this.#server.keepAliveTimeout = isCrowded ? Math.min(SHORT_KEEP_ALIVE, this.#keepAlive) : this.#keepAlive;
+  }
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
+/** Compares the widest shares first. */
+function isMore(counts: readonly number[], others: readonly number[]): boolean {
+  for (const [index, count] of counts.entries()) {
+    const other = others[index] ?? 0;
+    if (count !== other) return count > other;
+  }
+  return false;
+}

@@ -1,0 +1,55 @@
+import type { NetworkInterfaceInfo } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { sharesOf } from '../../src/lan/devices.ts';
+
+function own(...cidrs: string[]): () => Record<string, NetworkInterfaceInfo[]> {
+  const entries = cidrs.map((cidr) => ({
+    address: cidr.split('/')[0] ?? '',
+    netmask: '',
+    mac: '00:00:00:00:00:00',
+    internal: false,
+    ...(cidr.includes(':') ? { family: 'IPv6' as const, scopeid: 0 } : { family: 'IPv4' as const }),
+    cidr,
+  }));
+  return () => ({ eth0: entries });
+}
+
+const HOME = own('192.168.1.7/24', 'fd77:1:2:3::7/64', '2001:db8:a:b:c::7/128', 'fe80::7/64');
+
+describe('a device counts', () => {
+  it.for(['192.168.1.7', '127.0.0.1', '203.0.113.9'])('by its address, where that is IPv4 (%s)', (address) => {
+    expect(sharesOf(address, HOME)).toEqual([{ of: address, times: 1 }]);
+  });
+
+  it.for([
+    ['fd77:1:2:3::99', 'fd77:1:2:3::/64'],
+    ['fd77:1:2:3:aaaa:bbbb:cccc:dddd', 'fd77:1:2:3::/64'],
+    ['2001:db8:a:b::1', '2001:db8:a:b::/64'],
+    ['fe80::1', 'fe80:0:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+  ] as const)('by its address, and less by its network, where it is a neighbour (%s)', ([address, network]) => {
+    expect(sharesOf(address, HOME)).toEqual([
+      { of: network, times: 3 },
+      { of: address, times: 1 },
+    ]);
+  });
+
+  it.for([
+    ['fd77:1:2:4::99', 'fd77:1:2:4::/64'],
+    ['2001:db8:a:c::1', '2001:db8:a:c::/64'],
+    ['2001:db8::', '2001:db8:0:0::/64'],
+    ['2001::1:2:3:4:5', '2001:0:0:1::/64'],
+  ] as const)('by its network where that is another one (%s)', ([address, network]) => {
+    expect(sharesOf(address, HOME)).toEqual([{ of: network, times: 1 }]);
+  });
+
+  it('somehow where it has gone before anybody looked', () => {
+    expect(sharesOf('', HOME)).toEqual([{ of: '', times: 1 }]);
+  });
+
+  it('by the networks that this machine has', () => {
+    expect(sharesOf('fe80::1', own('192.168.1.7/24'))).toHaveLength(2);
+    expect(sharesOf('::1', own('::1/128'))).toHaveLength(2);
+    expect(sharesOf('2001:db8::1')).toEqual([{ of: '2001:db8:0:0::/64', times: 1 }]);
+  });
+});

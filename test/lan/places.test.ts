@@ -1,0 +1,143 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import { connect as connectPlain, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectSecure } from 'node:tls';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Places } from '../../src/lan/places.ts';
+import { createAuthority, issueLeaf } from '../../src/system/certificates.ts';
+
+const COUNTS = { all: 20, ofOne: 5 };
+const KEEP_ALIVE = 65_000;
+
+const parts: Socket[] = [];
+const servers: Server[] = [];
+/** Answers that wait. */
+let waiting: (() => void)[] = [];
+
+afterEach(() => {
+  for (const answer of waiting) answer();
+  waiting = [];
+  for (const socket of parts.splice(0)) socket.destroy();
+  for (const server of servers.splice(0)) server.close();
+});
+
+async function serve(create: () => Server): Promise<{ places: Places; port: number }> {
+  const server = create();
+  servers.push(server);
+  server.keepAliveTimeout = KEEP_ALIVE;
+  server.on('request', ({ url }, response) => {
+    if (url === '/wait') waiting.push(() => response.end());
+    else response.end('here');
+  });
+  const places = new Places(server, COUNTS);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  return { places, port: typeof address === 'object' && address !== null ? address.port : 0 };
+}
+
+const authority = await createAuthority();
+const leaf = await issueLeaf(authority, { names: [], addresses: ['127.0.0.1'], now: Date.now() });
+
+interface Kind {
+  readonly create: () => Server;
+  readonly connect: (port: number, localAddress: string) => Socket;
+  readonly ready: string;
+}
+
+const KINDS: Readonly<Record<'http' | 'https', Kind>> = {
+  http: {
+    create: () => createServer(),
+    connect: (port, localAddress) => connectPlain({ host: '127.0.0.1', port, localAddress }),
+    ready: 'connect',
+  },
+  https: {
+    create: () => createSecureServer({ cert: leaf.certificate, key: leaf.key }),
+    connect: (port, localAddress) => {
+      const socket = connectPlain({ host: '127.0.0.1', port, localAddress });
+      return connectSecure({ host: '127.0.0.1', socket, ca: authority.certificate });
+    },
+    ready: 'secureConnect',
+  },
+};
+
+describe.for(['http', 'https'] as const)('the places for %s', (name) => {
+  const { create, connect, ready } = KINDS[name];
+
+  /** Connects and asks; the connection stays. Its text is empty where it was refused. */
+  async function come(port: number, device: number, path = '/'): Promise<{ socket: Socket; text: string }> {
+    const socket = connect(port, `127.0.0.${device}`);
+    parts.push(socket);
+    socket.on('error', () => undefined);
+    const gone = once(socket, 'close').catch(() => undefined);
+    await Promise.race([once(socket, ready).catch(() => undefined), gone]);
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`);
+    const waits = waiting.length;
+    if (path === '/wait') {
+      await expect.poll(() => waiting.length).toBe(waits + 1);
+      return { socket, text: '' };
+    }
+    const answer = once(socket, 'data').then(([piece]) => String(piece));
+    return { socket, text: await Promise.race([answer.catch(() => ''), gone.then(() => '')]) };
+  }
+
+  async function fill(port: number, devices: readonly number[], path = '/'): Promise<Socket[]> {
+    const sockets: Socket[] = [];
+    for (const device of devices) {
+      for (let i = 0; i < COUNTS.ofOne; i++) sockets.push((await come(port, device, path)).socket);
+    }
+    return sockets;
+  }
+
+  it('that greedy devices hold idly go to honest ones, the longest idle first, until each has its share', async () => {
+    const { places, port } = await serve(create);
+    const greedy = await fill(port, [2, 3, 4, 5]);
+    expect((await come(port, 9)).text).toMatch(/^HTTP\/1.1 200 /);
+    await expect.poll(() => greedy.map(({ destroyed }) => destroyed).indexOf(true)).toBe(0);
+    await sleep(20);
+    expect(greedy.filter(({ destroyed }) => destroyed)).toHaveLength(1);
+    expect(places.sockets).toHaveLength(COUNTS.all);
+    for (let device = 10; device < 25; device++) {
+      expect((await come(port, device)).text, String(device)).toMatch(/^HTTP\/1.1 200 /);
+    }
+    await expect.poll(() => greedy.filter(({ destroyed }) => !destroyed)).toHaveLength(4);
+    // Now every device has one: nobody is put out for another.
+    expect((await come(port, 30)).text).toBe('');
+    expect(greedy.filter(({ destroyed }) => !destroyed)).toHaveLength(4);
+  });
+
+  it('are not taken from a request that is worked on', async () => {
+    const { port } = await serve(create);
+    const greedy = await fill(port, [2, 3, 4, 5], '/wait');
+    expect((await come(port, 9)).text).toBe('');
+    expect(greedy.filter(({ destroyed }) => destroyed)).toHaveLength(0);
+    waiting[7]?.();
+    await once(greedy[7] as Socket, 'data');
+    await expect.poll(async () => (await come(port, 9)).text).toMatch(/^HTTP\/1.1 200 /);
+    await expect.poll(() => greedy.map(({ destroyed }) => destroyed).indexOf(true)).toBe(7);
+  });
+
+  it('are a few for each device', async () => {
+    const { places, port } = await serve(create);
+    const [first] = await fill(port, [2]);
+    expect((await come(port, 2)).text).toBe('');
+    first?.destroy();
+    await expect.poll(() => places.sockets.length).toBe(COUNTS.ofOne - 1);
+    expect((await come(port, 2)).text).toMatch(/^HTTP\/1.1 200 /);
+  });
+
+  it('are kept for a shorter time while more than half of them are taken', async () => {
+    const { places, port } = await serve(create);
+    await fill(port, [2]);
+    expect((await come(port, 3)).text).toContain('timeout=65');
+    const others = await fill(port, [4]);
+    const standing = await come(port, 5);
+    expect(standing.text).toContain('timeout=5\r\n');
+    for (const socket of others) socket.destroy();
+    await expect.poll(() => places.sockets.length).toBe(COUNTS.ofOne + 2);
+    standing.socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    expect(String(await once(standing.socket, 'data'))).toContain('timeout=65');
+  });
+});
