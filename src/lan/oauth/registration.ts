@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
+import { deviceOf } from '../devices.ts';
 import { AddressLimit, type LimitSurroundings } from '../limits.ts';
-import { deviceOf } from '../listeners.ts';
 import { readMetadata } from './client-metadata.ts';
 import { noStore, sendError } from './errors.ts';
 import { GRANT_TYPES } from './metadata.ts';
