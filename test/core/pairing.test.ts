@@ -2,8 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   advance,
+  byInstaller,
   codesLive,
   linksOf,
+  occupiesPortal,
+  type Pairing,
   type PairingEvent,
   type PairingStep,
   pollDelay,
@@ -20,6 +23,7 @@ const failed = (reason: 'cancelled' | 'expired' | 'refused_by_user' | 'portal_re
 
 const steps = {
   asking: { kind: 'asking' },
+  'asking, with a link that somebody has opened': { kind: 'asking', earlier: [LINK] },
   waiting: { kind: 'waiting', link: LINK },
   'waiting at two links': { kind: 'waiting', link: LINK, earlier: [numbered(1)] },
   exchanging: { kind: 'exchanging', link: LINK, since: at(1) },
@@ -38,6 +42,7 @@ const events = {
   paired: { kind: 'paired', scope: 'Monitoring' },
   failed: { kind: 'failed', reason: 'refused_by_user' },
   deadline: { kind: 'deadline' },
+  installer: { kind: 'installer', at: at(2), lifetime: MINUTE },
 } as const satisfies Record<string, PairingEvent>;
 
 /** What each step becomes; what is not named stays as it is. */
@@ -46,18 +51,28 @@ const table: Record<keyof typeof steps, Partial<Record<keyof typeof events, Pair
     link: { kind: 'waiting', link: NEW_LINK },
     failed: failed('refused_by_user'),
     deadline: failed('expired'),
+    installer: { kind: 'asking' },
+  },
+  'asking, with a link that somebody has opened': {
+    link: { kind: 'waiting', link: NEW_LINK, earlier: [LINK] },
+    code: { kind: 'exchanging', link: LINK, since: at(2) },
+    failed: failed('refused_by_user'),
+    deadline: failed('expired'),
+    installer: { kind: 'asking', earlier: [LINK] },
   },
   waiting: {
     link: { kind: 'waiting', link: NEW_LINK, earlier: [LINK] },
     code: { kind: 'exchanging', link: LINK, since: at(2) },
     failed: failed('refused_by_user'),
     deadline: failed('expired'),
+    installer: { kind: 'asking', earlier: [LINK] },
   },
   'waiting at two links': {
     link: { kind: 'waiting', link: NEW_LINK, earlier: [LINK, numbered(1)] },
     code: { kind: 'exchanging', link: LINK, earlier: [numbered(1)], since: at(2) },
     failed: failed('refused_by_user'),
     deadline: failed('expired'),
+    installer: { kind: 'asking', earlier: [LINK, numbered(1)] },
   },
   'exchanging, with two links': {
     'not sent': { kind: 'waiting', link: LINK, earlier: [numbered(1)] },
@@ -65,6 +80,7 @@ const table: Record<keyof typeof steps, Partial<Record<keyof typeof events, Pair
     'answer lost': { kind: 'asking' },
     paired,
     failed: failed('refused_by_user'),
+    installer: steps['exchanging, with two links'],
   },
   exchanging: {
     'not sent': { kind: 'waiting', link: LINK },
@@ -72,6 +88,7 @@ const table: Record<keyof typeof steps, Partial<Record<keyof typeof events, Pair
     'answer lost': { kind: 'asking' },
     paired,
     failed: failed('refused_by_user'),
+    installer: steps.exchanging,
   },
   paired: {},
   failed: {},
@@ -84,6 +101,59 @@ describe.each(Object.keys(steps) as (keyof typeof steps)[])('a pairing that is %
     const expected = table[from][on];
     if (expected === undefined) expect(next).toBe(pairing);
     else expect(next.step).toEqual(expected);
+  });
+});
+
+describe('the codes of a device flow', () => {
+  const codes = (number: number) => ({ codeHash: `hash-${number}`, userCode: `WDJB-MJH${number}` });
+  const begun = (number: number, minutes: number) =>
+    ({ kind: 'device', codes: codes(number), at: at(minutes * MINUTE), lifetime: 15 * MINUTE }) as const;
+  const left = (pairing: Pairing, minutes: number) => timeLeft(pairing, at(minutes * MINUTE)) / MINUTE;
+
+  test('come to whatever pairing is open, at whatever step, and to none that has ended', () => {
+    for (const [name, step] of Object.entries(steps)) {
+      const pairing = pairingOf(step);
+      const next = advance(pairing, begun(1, 1));
+      if (step.kind === 'ended') expect(next, name).toBe(pairing);
+      else expect(next, name).toMatchObject({ step, device: { ...codes(1), shared: true } });
+    }
+  });
+
+  test('take the place of those before, of which the last few are remembered', () => {
+    const flow = pairingOf(steps.asking, { device: codes(0) });
+    const next = [1, 2, 3, 4, 5, 6].reduce((before, number) => advance(before, begun(number, 1)), flow);
+    expect(next.device).toEqual({ ...codes(6), superseded: [5, 4, 3, 2, 1].map(codes) });
+    const shared = advance(next, { kind: 'installer', at: at(2), lifetime: MINUTE });
+    expect(shared.device).toEqual({ ...next.device, shared: true });
+    expect(advance(shared, begun(7, 1)).device).toMatchObject({ ...codes(7), shared: true });
+  });
+
+  test('give a pairing that nobody has opened its whole time again, each time', () => {
+    let flow = pairingOf(steps.asking, { device: codes(0) });
+    for (let minute = 14; minute < 100; minute += 14) {
+      flow = advance(flow, begun(minute, minute));
+      expect(left(flow, minute)).toBe(15);
+    }
+  });
+
+  test('prolong one that polls to no more than twice the time of one, and are not taken where hardly any is left', () => {
+    const flow = pairingOf(steps.waiting, { device: codes(0) });
+    expect(left(advance(flow, begun(1, 10)), 10)).toBe(15);
+    const prolonged = advance(advance(flow, begun(1, 14)), begun(2, 26));
+    expect(left(prolonged, 26)).toBe(4);
+    expect(advance(prolonged, begun(3, 27))).toBe(prolonged);
+    const exchanging = { ...prolonged, step: steps.exchanging };
+    expect(advance(exchanging, begun(3, 27)).device).toMatchObject(codes(3));
+  });
+
+  test('alone ask the portal for nothing; an installer does, and so does who has opened a link', () => {
+    const flow = pairingOf(steps.asking, { device: codes(0) });
+    const taken = advance(flow, { kind: 'installer', at: at(9 * MINUTE), lifetime: 15 * MINUTE });
+    expect([byInstaller(flow), occupiesPortal(flow)]).toEqual([false, false]);
+    expect([byInstaller(taken), occupiesPortal(taken), left(taken, 9)]).toEqual([true, true, 15]);
+    expect(occupiesPortal(advance(flow, events.link))).toBe(true);
+    expect(occupiesPortal({ ...flow, step: steps['asking, with a link that somebody has opened'] })).toBe(true);
+    expect([byInstaller(pairingOf(paired)), occupiesPortal(pairingOf(paired))]).toEqual([true, false]);
   });
 });
 

@@ -2,8 +2,10 @@ import fastify from 'fastify';
 import { expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliance.ts';
 import type { LanService, TokenWish } from '../../src/core/lan-service.ts';
+import { Secret } from '../../src/core/secret.ts';
 import { AddressLimit } from '../../src/lan/limits.ts';
 import { FORM } from '../../src/lan/oauth/form-endpoint.ts';
+import { DEVICE_CODE_GRANT } from '../../src/lan/oauth/schemas.ts';
 import { serveToken } from '../../src/lan/oauth/token.ts';
 import { FakeTime } from '../support/fake-time.ts';
 
@@ -36,5 +38,43 @@ test('the ten seconds in which an appliance is answered count from when its requ
   });
   expect(answer).toMatchObject({ statusCode: 503, headers: { 'retry-after': '3' } });
   expect(wishes).toEqual([{ scope: null, atLeast: 60_000, patience: 5500 }]);
+  await app.close();
+});
+
+test('a device code that is redeemed is waited for once, and not again for what is left of the token', async () => {
+  const appliance = { name: 'oven', waitingSince: null } as Appliance;
+  const wishes: TokenWish[] = [];
+  const time = new FakeTime();
+  const service = {
+    async pollDeviceFlow() {
+      return { kind: 'paired' };
+    },
+    async handOut(_appliance, wish) {
+      wishes.push(wish);
+      return { kind: 'token', accessToken: new Secret('a-token'), expiresIn: 30, scope: null };
+    },
+    async openSession() {
+      return new Secret('a-session');
+    },
+  } as Partial<LanService> as LanService;
+  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const app = fastify();
+  app.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body));
+  serveToken(app, service, {
+    authenticate: async () => ({ kind: 'authenticated', appliance }),
+    failures: new AddressLimit('too many', { most: 1, every: 1 }, { clock: time, log }),
+    clock: time,
+  });
+  const answer = await app.inject({
+    method: 'POST',
+    url: '/oauth/token',
+    headers: { 'content-type': FORM },
+    payload: new URLSearchParams({ grant_type: DEVICE_CODE_GRANT, device_code: 'a-code', min_ttl: '60' }).toString(),
+  });
+  expect(answer.json()).toMatchObject({ expires_in: 30, refresh_token: 'a-session' });
+  expect(wishes).toEqual([
+    { scope: null, atLeast: 60_000, patience: 9500 },
+    { scope: null, atLeast: 0, patience: 0 },
+  ]);
   await app.close();
 });

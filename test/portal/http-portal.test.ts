@@ -270,6 +270,30 @@ describe('asking for a link', () => {
     expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'link' });
   });
 
+  test.each([
+    ["/sso/authorize?state=e30.a_-~%C3%A9%2f&x=[]@!$&'()*+,;=:/?#f", null],
+    ['/sso//authorize/../x?', null],
+    ['/sso/authorize?x=é…', '/sso/authorize?x=%C3%A9%E2%80%A6'],
+    ['/sso/a b?x=a\r\nSet-Cookie: a=b', '/sso/a%20b?x=aSet-Cookie:%20a=b'],
+    ['/sso/authorize?x=a\u0000b', '/sso/authorize?x=a%00b'],
+    ['\\@evil.example/', '/@evil.example/'],
+  ])('takes %j as any header and browser can, and to the letter where it is a URI', async (path, written) => {
+    const changes = (origin: string) => ({
+      authorize_url: origin + path,
+      code_url: origin + path,
+      accesstoken_request_url: origin + path,
+    });
+    await using server = await startRawServer((socket) =>
+      socket.end(answerOf(200, link(server.origin, server.origin, changes(server.origin)))),
+    );
+    await using portal = portalAt(server.origin);
+    const address = server.origin + (written ?? path);
+    expect(await portal.requestLink(null, never)).toMatchObject({
+      kind: 'link',
+      link: { authorizeUrl: address, codeUrl: address, tokenUrl: address },
+    });
+  });
+
   const members = ['authorize_url', 'code_url', 'accesstoken_request_url'];
   describe.each(members)('a foreign address in %s', (member) => {
     test.each<[string, (ours: URL) => string]>([

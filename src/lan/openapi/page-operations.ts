@@ -41,7 +41,7 @@ export const pageOperations: readonly Operation[] = [
       404: unknown,
       415: page('It is no form'),
       429: tooMany,
-      503: page('The portal is out of reach'),
+      503: page('The portal is out of reach, or asked for too many other pairings'),
     },
   },
   {

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import type { PairingReport } from '../../src/core/administration.ts';
+import { followPairing } from '../../src/hub/pairing-reports.ts';
+import { Home } from '../broker/home.ts';
+
+const MINUTE = 60_000;
+
+test('who follows a pairing is told of a link as long as it is good, and not of those that others open meanwhile', async () => {
+  await using home = await Home.start();
+  const { appliance } = await home.add('wallbox');
+  const flow = await home.run.deviceFlows.begin(appliance, null);
+  if (flow.kind !== 'begun') throw new Error(flow.kind);
+  const { deviceFlows } = home.run;
+  const openPage = async () => {
+    await home.time.pass(MINUTE);
+    expect(await deviceFlows.openLink(flow.authorization.userCode)).toMatchObject({ kind: 'link' });
+  };
+  await openPage();
+  const run = await home.begin('wallbox');
+  const reports: PairingReport[] = [];
+  const following = (async () => {
+    for await (const report of followPairing(run, new AbortController().signal)) reports.push(report);
+  })();
+  const links = () => reports.flatMap((report) => (report.event === 'waiting' ? [report.authorize_url] : []));
+  for (let opened = 0; opened < 2; opened++) await openPage();
+  expect(links()).toHaveLength(1);
+  // The third is one too many: the link that was told is dropped.
+  await openPage();
+  expect(new Set(links()).size).toBe(2);
+  expect(links()).toHaveLength(2);
+  await home.login(run);
+  await home.time.pass(10_000);
+  await following;
+  expect(reports.at(-1)).toEqual({ event: 'paired', scope: 'Monitoring' });
+});

@@ -1,0 +1,70 @@
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { LinkResult } from '../../src/core/lan-service.ts';
+import { FORM } from '../../src/lan/oauth/form-endpoint.ts';
+import { pairingOf } from '../core/samples.ts';
+import { LanSide } from '../support/lan-side.ts';
+
+const USER_CODE = 'WDJB-MJHT';
+
+let side: LanSide;
+let agent: Agent;
+/** What becomes of opening the link. */
+let opening: () => Promise<LinkResult>;
+
+beforeAll(async () => {
+  side = await LanSide.start();
+  agent = new Agent({ connect: { ca: side.ca } });
+  const pairing = pairingOf({ kind: 'asking' }, { device: { codeHash: 'a-hash', userCode: USER_CODE } });
+  Object.assign(side.home.service, {
+    pairingByUserCode: async () => ({ pairing, appliance: 'wallbox' }),
+    openLink: () => opening(),
+  });
+});
+
+beforeEach(() => side.home.events.splice(0));
+
+afterAll(async () => {
+  await agent.destroy();
+  await side[Symbol.asyncDispose]();
+});
+
+async function goOn() {
+  const { statusCode, headers, body } = await request(`https://127.0.0.1:${side.server.httpsPort}/pair`, {
+    method: 'POST',
+    headers: { 'content-type': FORM },
+    body: `user_code=${USER_CODE}`,
+    dispatcher: agent,
+  });
+  return { statusCode, headers, text: await body.text() };
+}
+
+it('asks a person to wait where too many pairings are open', async () => {
+  opening = async () => ({ kind: 'too_many' });
+  const answer = await goOn();
+  expect(answer).toMatchObject({ statusCode: 503, headers: { 'retry-after': '60' } });
+  expect(answer.text).toContain('Too many pairings are open');
+});
+
+describe('an error that nobody foresaw is answered by the hub and not by a library', () => {
+  const thrown = (error: unknown) => async () => Promise.reject(error);
+
+  it.for<[string, () => Promise<LinkResult>]>([
+    ['a header that can not be sent', async () => ({ kind: 'link', authorizeUrl: 'https://portal.example/\r\nx: y' })],
+    ['an error', thrown(new Error('unheard of'))],
+    ['an error with a status that is none', thrown(Object.assign(new Error('unheard of'), { statusCode: 99 }))],
+    ['an error with a status of success', thrown(Object.assign(new Error('unheard of'), { statusCode: 200 }))],
+    ['what is no error at all', thrown('unheard of')],
+    ['nothing', thrown(undefined)],
+  ])('%s', async ([, broken]) => {
+    opening = broken;
+    const { statusCode, headers, text } = await goOn();
+    expect({ statusCode, type: headers['content-type'], location: headers['location'], text }).toEqual({
+      statusCode: 500,
+      type: 'text/plain; charset=utf-8',
+      location: undefined,
+      text: 'The hub came upon an error; its log tells more.\n',
+    });
+    expect(side.home.events).toMatchObject([{ level: 'error', event: 'request failed unexpectedly' }]);
+  });
+});
