@@ -53,16 +53,19 @@ export class HandOuts {
     if (held === undefined) return { kind: 'not_paired' };
     if (!this.#serves(held, wanted)) return { kind: 'other_scope', scope: held.grant.scope };
     const { accessToken, scope } = held.grant;
-    const expiresIn = Math.floor((this.#grants.times.remaining(held) ?? 0) / 1000);
+    const remaining = this.#grants.times.remaining(held);
+    const expiresIn = Math.floor((remaining ?? 0) / 1000);
     if (expiresIn >= 1) return { kind: 'token', accessToken, expiresIn, scope };
     if (held.health.kind === 'refused') return { kind: 'needs_pairing' };
+    const known = remaining === null ? 'age_unknown' : 'run_out';
+    const atHand = held.grant.distrusted === null ? known : 'distrusted';
     const at = this.#grants.times.promptedAt(held) ?? 0;
     const wait = Math.ceil((at - this.#surroundings.clock.now().uptime) / 1000);
-    return { kind: 'unavailable', retryAfter: Math.max(1, wait), why: whyUnavailable(held) };
+    return { kind: 'unavailable', retryAfter: Math.max(1, wait), why: whyUnavailable(held), atHand };
   }
 }
 
-function whyUnavailable({ grant, health }: HeldGrant): WhyUnavailable {
-  if (health.kind !== 'good') return 'out_of_reach';
-  return grant.distrusted === null ? 'no_answer_yet' : 'distrusted';
+function whyUnavailable({ health }: HeldGrant): WhyUnavailable {
+  if (health.kind === 'good' || health.problem.code === 'refused') return 'no_answer_yet';
+  return health.problem.code;
 }

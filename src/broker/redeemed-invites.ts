@@ -18,6 +18,8 @@ export interface Redeemed {
   readonly by: Registrant;
   /** On the boot clock, in ms. */
   readonly at: number;
+  /** Counts on from one to the next. */
+  readonly number: number;
 }
 
 /** An appliance that lost the answer comes back within this, in ms. */
@@ -29,20 +31,28 @@ const GRACE = 600_000;
  */
 export class RedeemedInvites {
   readonly #byHash = new Map<string, Redeemed>();
+  #count = 0;
+
+  /** How many were used so far. */
+  get count(): number {
+    return this.#count;
+  }
 
   /** @param now on the boot clock, in ms */
   add(invite: Invite, { id, credentials }: Appliance, by: Registrant, now: number): void {
     for (const [hash, { at }] of this.#byHash) if (now - at > GRACE) this.#byHash.delete(hash);
-    this.#byHash.set(invite.hash, { invite, appliance: id, credentials, by, at: now });
+    this.#count += 1;
+    this.#byHash.set(invite.hash, { invite, appliance: id, credentials, by, at: now, number: this.#count });
   }
 
   /**
    * What an invite has brought, where this is the same appliance that comes back with it.
-   * @param came on the boot clock, in ms: who was here before the first had its answer does not come back
+   * @param seen what {@link count} was when it came: who was here before the first had its answer does not come back
+   * @param now on the boot clock, in ms
    */
-  find(hash: string, by: Registrant, came: number): Redeemed | undefined {
+  find(hash: string, by: Registrant, seen: number, now: number): Redeemed | undefined {
     const found = this.#byHash.get(hash);
-    if (found === undefined || came <= found.at || came - found.at > GRACE) return undefined;
+    if (found === undefined || found.number > seen || now - found.at > GRACE) return undefined;
     return isDeepStrictEqual(by, found.by) ? found : undefined;
   }
 

@@ -64,7 +64,9 @@ export class RefreshAttempts {
       log.info('refresh came too late for its grant', { appliance: name });
       return;
     }
-    await (outcome.kind === 'granted' ? this.#succeed(held, { name, identity }, outcome, sent) : this.#fail(held, outcome));
+    await (outcome.kind === 'granted'
+      ? this.#succeed(held, { name, identity }, outcome, sent)
+      : this.#fail(held, outcome));
   }
 
   /** Commits the attempt. A rotation is not started when its result could not be kept. */

@@ -107,8 +107,8 @@ export class Registrations {
    * @throws Failure as {@link Appliances.admit}
    */
   register(introduction: Introduction, token: string | null, from: string): Promise<Registration> {
-    const came = this.#now().uptime;
-    const registered = this.#turn.then(() => this.#register({ introduction, from }, token, came));
+    const seen = this.#redeemed.count;
+    const registered = this.#turn.then(() => this.#register({ introduction, from }, token, seen));
     this.#turn = registered.catch(() => undefined);
     return registered;
   }
@@ -125,10 +125,10 @@ export class Registrations {
     return approved;
   }
 
-  async #register(by: Registrant, token: string | null, came: number): Promise<Registration> {
+  async #register(by: Registrant, token: string | null, seen: number): Promise<Registration> {
     if (token === null) return this.openFor > 0 ? this.#registerStranger(by) : { kind: 'closed' };
     const hash = sha256(token);
-    const redeemed = this.#redeemed.find(hash, by, came);
+    const redeemed = this.#redeemed.find(hash, by, seen, this.#now().uptime);
     const invite = this.#invites.get(hash) ?? redeemed?.invite;
     if (invite === undefined || timeLeft(invite, this.#now()) === 0) return { kind: 'token_refused' };
     if (redeemed !== undefined) return this.#registerAgain(redeemed);

@@ -56,7 +56,8 @@ describe('a token that the cloud refused', () => {
     const { id, token } = await paired(home);
     await home.portal.unplug();
     await home.run.grants.distrust(id, token);
-    expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'unavailable', why: 'out_of_reach' });
+    const unreachable = { kind: 'unavailable', why: 'portal_unreachable', atHand: 'distrusted' };
+    expect(await home.run.handOuts.handOut(id, null)).toMatchObject(unreachable);
     await home.crash();
     await home.start();
     expect(await home.token(id)).toBe('unavailable');
@@ -70,6 +71,32 @@ describe('a token that the cloud refused', () => {
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
 
+  test.each([
+    ['beginAttempt', 'store_unwritable'],
+    [{ kind: 'answer', status: 429 }, 'portal_deferred'],
+    [{ kind: 'answer', status: 400, body: '{"error":"invalid_scope"}' }, 'portal_rejected'],
+    [{ kind: 'drop' }, 'answer_lost'],
+  ] as const)(
+    'is said to be what it is after a restart too, and %o to be what keeps the next one away',
+    async (fault, why) => {
+      await using home = await Home.start();
+      const { id, token } = await paired(home);
+      for (const again of [false, true]) {
+        if (typeof fault === 'string') home.unwritable.add(fault);
+        else home.portal.fail('token', ...Array(9).fill(fault));
+        if (!again) await home.run.grants.distrust(id, token);
+        await home.time.pass(MINUTE);
+        expect(await home.run.handOuts.handOut(id, null)).toMatchObject({
+          kind: 'unavailable',
+          why,
+          atHand: 'distrusted',
+        });
+        await home.stop();
+        await home.start();
+      }
+    },
+  );
+
   test('is replaced once a minute, whatever the appliance says of each', async () => {
     await using home = await Home.start();
     const { id, token } = await paired(home);
@@ -81,7 +108,7 @@ describe('a token that the cloud refused', () => {
       await home.time.pass(SECOND);
       await grants.distrust(id, last);
       const none = await handOuts.handOut(id, null);
-      expect(none).toMatchObject({ kind: 'unavailable', why: 'distrusted' });
+      expect(none).toMatchObject({ kind: 'unavailable', why: 'no_answer_yet', atHand: 'distrusted' });
       expect(none.kind === 'unavailable' && none.retryAfter).toBe(59);
       for (let s = 0; s < 59; s += 1) {
         expect(await home.token(id)).toBe('unavailable');

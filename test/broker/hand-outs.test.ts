@@ -20,6 +20,17 @@ test('a hundred that ask at once get one token and cost one refresh', async () =
   expect(home.emulator.observations).toMatchObject({ overlappingRefreshes: 0, refreshTokensRepeated: 0 });
 });
 
+test('a token whose age nobody knows after a boot is not said to have run out', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  await home.stop();
+  home.time.reboot(home.time.wall);
+  await home.portal.unplug();
+  await home.start();
+  const none = await home.run.handOuts.handOut(id, null);
+  expect(none).toMatchObject({ kind: 'unavailable', why: 'portal_unreachable', atHand: 'age_unknown' });
+});
+
 test('the token that is handed out is on disk before anybody sees it', async () => {
   await using home = await Home.start();
   const id = await home.paired();
@@ -220,7 +231,7 @@ test('who will wait less is answered sooner', async () => {
   const asked = home.run.handOuts.handOut(id, null, { patience: 2000 });
   await expect.poll(() => home.refreshes).toBe(1);
   home.time.skip(2000);
-  expect(await asked).toMatchObject({ kind: 'unavailable', why: 'no_answer_yet', retryAfter: 1 });
+  expect(await asked).toMatchObject({ kind: 'unavailable', why: 'no_answer_yet', atHand: 'run_out', retryAfter: 1 });
   answer.resolve();
 });
 

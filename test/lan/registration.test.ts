@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CredentialsAnswer, InviteAnswer } from '../../src/control/messages.ts';
+import type { InviteAnswer } from '../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -194,10 +194,10 @@ describe('an invited appliance', () => {
     expect(answers.map(({ status }) => status)).toEqual([201, 201, 201]);
     const [first, , last] = answers.map(jsonOf);
     expect(last).toMatchObject({ client_id: first?.['client_id'], client_name: 'lossy' });
-    const tokenFor = (given: Record<string, unknown> | undefined) =>
+    const tokenFor = ({ client_id, client_secret }: Record<string, unknown> = {}) =>
       client.token(
         { grant_type: 'client_credentials' },
-        { authorization: basic(given as unknown as CredentialsAnswer) },
+        { authorization: basic({ client_id: String(client_id), client_secret: String(client_secret) }) },
       );
     expectClientError(await tokenFor(first), 401, 'invalid_client');
     expectError(await register({ client_name: 'Lossy' }, { token }), 401, 'invalid_token', /used up/);

@@ -15,7 +15,7 @@ test('the ten seconds in which an appliance is answered count from when its requ
   const service = {
     async handOut(_appliance, wish) {
       wishes.push(wish);
-      return { kind: 'unavailable', retryAfter: 3, why: 'no_answer_yet' };
+      return { kind: 'unavailable', retryAfter: 3, why: 'no_answer_yet', atHand: 'run_out' };
     },
   } as Partial<LanService> as LanService;
   const time = new FakeTime();

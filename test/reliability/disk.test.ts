@@ -3,7 +3,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { DEVICE_CODE_GRANT } from '../../src/lan/oauth/schemas.ts';
+import { expectError } from '../lan/oauth-error.ts';
+import { basic, FORM, HubClient, jsonOf } from '../lan/wire.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
 import { applianceStatus, ask, pairFleet, refreshSends, rememberIssued, startRefresh, until } from './fleet.ts';
 import { Load } from './load.ts';
 import { SmallDisk } from './small-disk.ts';
@@ -129,6 +133,39 @@ it('a hub that was started on a read-only disk goes on by itself when that can b
   expect(hub.pid).toBe(pid);
   expect(load.refused).toEqual([]);
   expect(refreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
+});
+
+it('a refresh token of the hub’s own that is revoked on a full disk is told to be revoked again, and stays so after a restart', {
+  timeout: 60_000,
+}, async (ctx) => {
+  await using home = await smallHome(ctx, 'tmpfs', 3600);
+  const { hub, emulator, disk } = home;
+  await using client = await HubClient.of(hub);
+  const headers = { authorization: basic(await hub.addAppliance('lamp')), 'content-type': FORM };
+  const post = (path: string, form: Record<string, string>) =>
+    client.https(path, { method: 'POST', headers, body: new URLSearchParams(form).toString() });
+  const { device_code, user_code } = jsonOf(await post('/oauth/device_authorization', {}));
+  const opened = await post('/pair', { user_code: String(user_code) });
+  const state = new URL(String(opened.headers['location'])).searchParams.get('state') ?? '';
+  await (await fetch((await emulator.login({ state, user: 'demo' })).location)).text();
+  const redeemed = await post('/oauth/token', { grant_type: DEVICE_CODE_GRANT, device_code: String(device_code) });
+  const token = String(jsonOf(redeemed)['refresh_token']);
+  rememberSecrets([String(device_code), token]);
+  const isGood = async () =>
+    (await post('/oauth/token', { grant_type: 'refresh_token', refresh_token: token })).status === 200;
+  expect(await isGood()).toBe(true);
+
+  disk.fill();
+  const revoked = await post('/oauth/revoke', { token });
+  expectError(revoked, 503, 'temporarily_unavailable');
+  expect(Number(revoked.headers['retry-after'])).toBeGreaterThan(0);
+  expect(await isGood()).toBe(false);
+  expectError(await post('/oauth/revoke', { token }), 503, 'temporarily_unavailable');
+  disk.makeRoom();
+  await hub.kill('SIGTERM');
+  await hub.launch();
+  expect(await isGood()).toBe(false);
+  expect(await post('/oauth/revoke', { token })).toMatchObject({ status: 200 });
 });
 
 /** A hub with three appliances at work, its state on a small disk. Skips the test where nothing may be mounted. */

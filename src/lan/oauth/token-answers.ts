@@ -1,14 +1,25 @@
 import type { FastifyReply } from 'fastify';
-import type { HandOut, WhyUnavailable } from '../../core/hand-out.ts';
+import type { HandOut, WhyNotAtHand, WhyUnavailable } from '../../core/hand-out.ts';
 import type { FailureReason } from '../../core/pairing.ts';
 import type { Secret } from '../../core/secret.ts';
 import { noStore, type OAuthErrorCode, sendError } from './errors.ts';
 import type { ClientRequest } from './form-endpoint.ts';
 
 const UNAVAILABLE: Readonly<Record<WhyUnavailable, string>> = {
-  out_of_reach: 'the portal is out of reach, and the token at hand has run out',
-  no_answer_yet: 'the portal has not answered yet, and the token at hand has run out',
-  distrusted: 'the cloud refused the token at hand, and there is no other yet',
+  portal_unreachable: 'the portal is out of reach',
+  portal_deferred: 'the portal asks to come back later',
+  portal_rejected: 'the portal rejects the request of the hub',
+  answer_lost: 'an answer of the portal was lost',
+  misconfigured: 'the portal does not take the hub as it is configured',
+  clock_unknown: 'the clock of the hub does not fit the certificate of the portal',
+  store_unwritable: 'the hub can not write its store',
+  no_answer_yet: 'the portal has given no other yet',
+};
+
+const NOT_AT_HAND: Readonly<Record<WhyNotAtHand, string>> = {
+  run_out: 'the token at hand has run out',
+  distrusted: 'the cloud refused the token at hand',
+  age_unknown: 'nobody knows how old the token at hand is',
 };
 
 /**
@@ -42,7 +53,11 @@ export function sendHandOut(
     }
     case 'unavailable':
       reply.header('retry-after', handOut.retryAfter);
-      return sendError(reply, 'temporarily_unavailable', UNAVAILABLE[handOut.why]);
+      return sendError(
+        reply,
+        'temporarily_unavailable',
+        `${NOT_AT_HAND[handOut.atHand]}, and ${UNAVAILABLE[handOut.why]}`,
+      );
   }
 }
 
