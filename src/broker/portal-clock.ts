@@ -1,4 +1,4 @@
-import type { ConfirmedTime } from '../core/clock.ts';
+import { type ConfirmedTime, trueTime } from '../core/clock.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /** Who told the true time. */
@@ -6,11 +6,15 @@ type Source = 'portal' | 'ntp';
 
 /** A hub's clock that is off by more than this is worth a warning, in ms. */
 const WRONG = 300_000;
+/** Two answers that differ by no more agree, in ms: a `Date` has whole seconds, and some answers come slowly. */
+const AGREED = 10_000;
 
 /** Remembers the true time that a portal's `Date` or NTP told, so that tokens of an earlier boot can be aged by it. */
 export class PortalClock {
   readonly #surroundings: Pick<Surroundings, 'clock' | 'log'>;
   #portal: ConfirmedTime | null = null;
+  /** What a portal's answer before had told, where the last one does not agree. */
+  #earlier: ConfirmedTime | null = null;
   #ntp: ConfirmedTime | null = null;
   readonly #whenConfirmed: (() => void)[] = [];
 
@@ -23,9 +27,12 @@ export class PortalClock {
     return this.#portal ?? this.#ntp;
   }
 
-  /** What each has told who told anything, NTP first: a portal's clock may be wrong too. */
+  /**
+   * What each has told who told anything, NTP first: a portal's clock may be wrong too. Where its last two answers do not agree
+   * there are both.
+   */
   get told(): readonly ConfirmedTime[] {
-    return [this.#ntp, this.#portal].filter((time) => time !== null);
+    return [this.#ntp, this.#portal, this.#earlier].filter((time) => time !== null);
   }
 
   /** Calls `listener` once, when the true time becomes known. */
@@ -47,8 +54,11 @@ export class PortalClock {
     const { clock, log } = this.#surroundings;
     const first = this.confirmed === null;
     const at = clock.now();
-    if (source === 'portal') this.#portal = { wall, at };
-    else this.#ntp = { wall, at };
+    if (source === 'portal') {
+      const expected = trueTime(this.#portal, at) ?? wall;
+      this.#earlier = Math.abs(expected - wall) > AGREED ? this.#portal : null;
+      this.#portal = { wall, at };
+    } else this.#ntp = { wall, at };
     if (!first) return;
     const off = Math.round((at.wall - wall) / 1000);
     log.info('clock confirmed', { source, true_time: new Date(wall).toISOString(), hub_clock_ahead: off });

@@ -83,6 +83,25 @@ test("the first word that confirms the clock is logged with its source, and a po
   expect(events).toEqual([{ event: 'clock confirmed', fields: confirmed }]);
 });
 
+test('one answer of the portal that does not agree with the one before does not count alone', async () => {
+  const { time, surroundings } = start();
+  const clock = new PortalClock(surroundings);
+  const told = () => clock.told.map(({ wall, at }) => wall - at.wall);
+  clock.learn(time.wall);
+  await time.pass(60_000);
+  clock.learn(time.wall - 900);
+  expect(told()).toEqual([-900]);
+  await time.pass(60_000);
+  clock.learn(time.wall + 150_000);
+  expect(told()).toEqual([150_000, -900]);
+  await time.pass(60_000);
+  clock.learn(time.wall);
+  expect(told()).toEqual([0, 150_000]);
+  await time.pass(60_000);
+  clock.learn(time.wall);
+  expect(told()).toEqual([0]);
+});
+
 test('a clock that the portal finds hours wrong is warned of', () => {
   const { time, events, surroundings } = start();
   new PortalClock(surroundings).learn(time.wall + 3 * 3_600_000);
