@@ -12,7 +12,7 @@ export function applianceRotateSecretCommand(): Command {
   return new Command('rotate-secret')
     .description('give an appliance a new secret, shown this once; the old one stops working')
     .argument('<name>', "the appliance's name")
-    .option('--yes', 'also where the appliance proves itself by a key, whose place the secret takes')
+    .option('--yes', 'do not ask back where the secret takes the place of a key; needed there without a terminal')
     .option('--json', 'print JSON')
     .action(async (name: string, options: { yes?: boolean; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);

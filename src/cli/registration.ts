@@ -45,7 +45,7 @@ function closeCommand(): Command {
 }
 
 function explained({ open_for, registration_endpoint, ca_fingerprint }: RegistrationAnswer): string {
-  return `Registration is open for ${formatDuration(open_for)}. An appliance that asks for them is given:
+  return `Registration is open for ${formatDuration(open_for)}. Give an appliance, where it asks:
 
   registration_endpoint  ${registration_endpoint}
   ca_fingerprint         ${ca_fingerprint}

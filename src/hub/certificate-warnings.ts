@@ -13,7 +13,9 @@ export function warnOfCertificate(shown: ShownLeaf, clock: Clock, log: Log): voi
   const { anchor, notAfter, pem } = shown;
   if (pem.certificate.match(FIRST_LINE)?.length === 1) {
     log.warn('certificate stands alone in its file', {
-      what_to_do: 'put the certificate that issued it behind it, the root last: else the pin changes with its key',
+      what_to_do: isSelfSigned(anchor.certificate)
+        ? 'keep its key when you renew it: that is what appliances pin'
+        : 'put the certificate that issued it behind it, the root last: else the pin changes with its key',
     });
   } else if (!isSelfSigned(anchor.certificate)) {
     log.warn('certificate file does not end with a self-signed root', {

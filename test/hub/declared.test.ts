@@ -120,7 +120,9 @@ test('a changed secret and client_id count from the next start on; a changed sco
     scope: 'Monitoring RemoteControl',
     wanted_scope: 'Monitoring',
   });
-  expect((await hub.cli('appliance', 'list')).stdout).toMatch(/the scope Monitoring by now.*latchkey pair wallbox/);
+  expect((await hub.cli('appliance', 'list')).stdout).toMatch(
+    /was changed to Monitoring; until .* keeps Monitoring RemoteControl: latchkey pair wallbox/,
+  );
   await hub.pair('wallbox', emulator);
   expect(await hub.appliance('wallbox')).not.toHaveProperty('wanted_scope');
   expect(await says('charger.1', SECRETS.other)).toBe('200 Monitoring');

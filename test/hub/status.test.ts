@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
@@ -25,5 +27,23 @@ describe('status while the portal hangs', () => {
     expect(Math.abs(Date.parse(later.since) - Date.parse(first.since))).toBeLessThanOrEqual(1000);
     await hub.kill();
     rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  });
+});
+
+describe('status of an appliance whose credentials were damaged on disk', () => {
+  it('tells that from one that is declared no longer, until it has others', async () => {
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.start({ emulator });
+    await hub.addAppliance('wallbox');
+    await hub.kill('SIGTERM');
+    const database = new Database(join(hub.directory, 'state', 'latchkey.db'));
+    database.exec("UPDATE appliances SET jwks = '{'");
+    database.close();
+    await hub.launch();
+    expect(await hub.appliance('wallbox')).toMatchObject({ without_credentials: true, credentials_damaged: true });
+    const { stdout } = await hub.cli('appliance', 'list');
+    expect(stdout).toContain('its credentials were damaged');
+    expect(await hub.cli('appliance', 'rotate-secret', 'wallbox')).toMatchObject({ status: 0 });
+    expect(await hub.appliance('wallbox')).not.toHaveProperty('credentials_damaged');
   });
 });
