@@ -108,8 +108,7 @@ export class PairingExchange {
     await progress.written();
     for (let attempt = 1; attempt <= MOST_REPLACED; attempt++) {
       const grant = after(await store.generation(appliance));
-      const before = progress.pairing;
-      const paired = advance(before, { kind: 'paired', scope: grant.scope });
+      const paired = advance(progress.pairing, { kind: 'paired', scope: grant.scope });
       const save = () => store.concludePairing(paired, grant);
       const saved = await save().catch((error: unknown) => {
         progress.log('error', 'store could not be written', { error: messageOf(error) });
@@ -119,10 +118,7 @@ export class PairingExchange {
       if (saved === false) continue;
       grants.adopt(grant, saved === null ? save : null);
       progress.log('info', 'paired', { scope: grant.scope });
-      const { pairing } = progress;
-      progress.take(pairing === before ? paired : advance(pairing, { kind: 'paired', scope: grant.scope }));
-      // The codes of a device flow have come to it meanwhile.
-      if (pairing !== before) await progress.saveIfPossible(progress.pairing);
+      progress.take(paired);
       return;
     }
     throw new Error('other writes of this grant came between, again and again');

@@ -226,6 +226,26 @@ describe('an installer who pairs an appliance that has a device flow open', () =
     expect(poll(home, id, flow)).toBe('paired');
   });
 
+  test('while the portal is being asked for somebody who opens the page: both get a link', async () => {
+    const { home, appliance, id } = await added();
+    await using _ = home;
+    const flow = await begin(home);
+    await open(home, flow);
+    await home.time.pass(MINUTE);
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('config', { kind: 'wait', until: answer.promise });
+    const opening = open(home, flow);
+    await expect.poll(() => home.portal.requests('config').length).toBe(2);
+    await home.run.pairings.begin(appliance);
+    answer.resolve();
+    const state = await opening;
+    await home.time.settle();
+    expect(newest(home, id)).toBe(state);
+    await login(home, state);
+    await home.time.pass(10 * SECOND);
+    expect(poll(home, id, flow)).toBe('paired');
+  });
+
   test('gets a fresh link after an answer of the portal was lost', async () => {
     const { home, id } = await added();
     await using _ = home;
@@ -290,6 +310,25 @@ describe('while a code is being exchanged', () => {
     await home.time.pass(5 * SECOND);
     expect(poll(home, id, second)).toBe('paired');
     expect(await home.whoami(await home.token(id))).toBe(200);
+    await home.stop();
+    await home.start();
+    expect(poll(home, id, second)).toBe('paired');
+  });
+
+  test('codes that are just being written down when the answer comes undo nothing', async () => {
+    const { home, id } = await added(REDIRECT);
+    await using _ = home;
+    const { answer, landing } = await exchanging(home, await open(home, await begin(home)));
+    const disk = Promise.withResolvers<void>();
+    home.held.set('savePairing', disk.promise);
+    const beginning = begin(home);
+    answer.resolve();
+    // Long enough for the answer to be taken; it would be written at once if nothing held it up.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    disk.resolve();
+    home.held.clear();
+    const second = await beginning;
+    await landing;
     await home.stop();
     await home.start();
     expect(poll(home, id, second)).toBe('paired');
