@@ -70,7 +70,7 @@ export interface TrueTime {
 }
 
 /** What became of a revocation. */
-export type Revocation =
+type Revocation =
   | { readonly kind: 'revoked' }
   /** It holds in memory alone, as it can't be written down: a restart might undo it; `retryAfter` in whole seconds. */
   | { readonly kind: 'unavailable'; readonly retryAfter: number };
