@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority } from '../../src/system/certificates.ts';
 import { example } from '../emulator/examples/guide.ts';
 import { root } from '../project/checkout.ts';
+import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { missing } from './clients/programs.ts';
 import { Workbench } from './clients/workbench.ts';
@@ -143,7 +144,7 @@ describe.concurrent('Pairing by itself', { timeout: 60_000 }, () => {
     // Nobody logs in where nothing is to be opened.
     const script = at(language).replace('"Open', '"Visit');
     const running = place[language](script, await bench.added(name, false));
-    await expect.poll(async () => (await bench.hub.appliance(name)).state, { timeout: 20_000 }).toBe('pairing');
+    await eventually(async () => (await bench.hub.appliance(name)).state === 'pairing');
     await bench.hub.cli('unpair', name, '--yes');
     const { status, stderr } = await running;
     expect(status).toBe(1);
