@@ -2,6 +2,7 @@ import { backoffDelay } from '../core/backoff.ts';
 import type { LinkResult } from '../core/lan-service.ts';
 import { advance } from '../core/pairing.ts';
 import type { Link, LinkOutcome } from '../core/portal.ts';
+import { type Allowance, Buckets } from '../system/allowances.ts';
 import type { PairingContext, PairingPortal } from './pairing-context.ts';
 import type { PairingProgress } from './pairing-progress.ts';
 import { within } from './within.ts';
@@ -9,11 +10,13 @@ import { within } from './within.ts';
 const BACKOFF = { base: 2000, cap: 30_000 };
 /** A person who opens a link waits no longer than this for the portal, in ms; with all around it, that is under 10 s. */
 const LONGEST_WAIT = 8000;
+/** Who opens a link so soon again means the same one: a second click, or a page that is sent twice; in ms. */
+const SAME_LINK = 5000;
 /**
- * Who opens a link so soon again gets the same one, in ms: a portal's lives longer, and only the newest few are polled, so
- * that somebody who opens it again and again must not push out the one that a person is just logging in through.
+ * How often there is a fresh one: who comes back from a link that has run out gets another at once. Only the newest few are
+ * polled, so that somebody who opens it again and again must not push out the one that a person is just logging in through.
  */
-const SAME_LINK = 60_000;
+const FRESH_LINKS: Allowance = { most: 2, every: 60_000 };
 /** Whoever tries again sooner after the portal did not answer gets the same answer, in ms. */
 const SAME_FAILURE = 2000;
 
@@ -21,6 +24,7 @@ const SAME_FAILURE = 2000;
 export class LinkRequests {
   readonly #context: PairingContext;
   readonly #progress: PairingProgress;
+  readonly #fresh = new Buckets();
   #underWay: { readonly signal: AbortSignal; readonly result: Promise<LinkResult> } | null = null;
   /** The result that serves until then, on the boot clock in ms. */
   #last: { readonly result: LinkResult; readonly until: number } | null = null;
@@ -102,7 +106,7 @@ export class LinkRequests {
         return this.#remember({ kind: 'unreachable' }, Math.max(SAME_FAILURE, outcome.retryAfter ?? 0));
       case 'link':
         if (!(await this.#take(outcome.link))) return { kind: 'over' };
-        return this.#remember({ kind: 'link', authorizeUrl: outcome.link.authorizeUrl }, SAME_LINK);
+        return this.#remember({ kind: 'link', authorizeUrl: outcome.link.authorizeUrl }, this.#untilNextLink());
       default:
         progress.log('warn', 'pairing is not possible', { detail: outcome.detail });
         await progress.move({
@@ -144,6 +148,13 @@ export class LinkRequests {
       this.#progress.take(next);
       return true;
     }
+  }
+
+  /** Takes one of the fresh links. @returns milliseconds until the next */
+  #untilNextLink(): number {
+    const bucket = this.#fresh.filled('', FRESH_LINKS, this.#context.surroundings.clock.now().uptime);
+    bucket.left = Math.max(0, bucket.left - 1);
+    return Math.max(SAME_LINK, (1 - bucket.left) * FRESH_LINKS.every);
   }
 
   #remember(result: LinkResult, ms: number): LinkResult {
