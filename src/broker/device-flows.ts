@@ -35,6 +35,8 @@ export class DeviceFlows {
   readonly #surroundings: Surroundings;
   readonly #beginnings = BEGINNINGS.map((allowance) => ({ allowance, buckets: new Buckets() }));
   readonly #polls = new WeakMap<DeviceFlow, Polls>();
+  /** When it was last told that a flow is paired, on the boot clock in ms. */
+  readonly #told = new WeakMap<DeviceFlow, number>();
   /** User codes of pairings that are just being written down. */
   readonly #fresh = new Set<string>();
 
@@ -79,9 +81,8 @@ export class DeviceFlows {
     if (!this.#known(run)) return { kind: 'failed', reason: 'expired' };
     const { step } = run.pairing;
     if (step.kind === 'ended' && step.result.kind === 'failed') return step.result;
-    // Also of one that is paired: each answer is a hand-out, and who has had it polls no more.
-    if (this.#tooSoon(device)) return { kind: 'slow_down' };
-    return { kind: step.kind === 'ended' ? 'paired' : 'pending' };
+    if (step.kind === 'ended') return this.#toldJustNow(device) ? { kind: 'slow_down' } : { kind: 'paired' };
+    return this.#tooSoon(device) ? { kind: 'slow_down' } : { kind: 'pending' };
   }
 
   /** The pairing that a user code stands for, however it was typed; also where another has taken the code's place. */
@@ -126,6 +127,14 @@ export class DeviceFlows {
       const userCode = newUserCode(this.#surroundings.random);
       if (!this.#fresh.has(userCode) && this.byUserCode(userCode) === null) return userCode;
     }
+  }
+
+  /** Each such answer is a hand-out. However hasty the polls are, one comes every interval: who has it polls no more. */
+  #toldJustNow(device: DeviceFlow): boolean {
+    const now = this.#surroundings.clock.now().uptime;
+    if (now - (this.#told.get(device) ?? Number.NEGATIVE_INFINITY) < INTERVAL * 1000 - TOLERANCE) return true;
+    this.#told.set(device, now);
+    return false;
   }
 
   /** Notes a poll. @returns whether the one before was too short a time ago, and then the interval grows (RFC 8628, 3.5) */
