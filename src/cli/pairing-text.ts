@@ -26,7 +26,7 @@ export class TextDisplay implements PairingDisplay, Disposable {
   link(authorizeUrl: string, expiresIn: number): void {
     this.#waiting.end();
     this.#links += 1;
-    const which = this.#links === 1 ? '' : " with this fresh link (the portal's answer to the last one was lost)";
+    const which = this.#links === 1 ? '' : " with this fresh link (the last one is no longer good)";
     print(`Log in to connect ${this.#name}${which}:\n\n  ${printable(authorizeUrl)}\n`);
     const code = qrCode(authorizeUrl, process.stdout);
     if (code === null)

@@ -5,7 +5,7 @@ import type { Secret } from './secret.ts';
 
 /** What a pairing leaves: one appliance's tokens, and what is known of the refresh token's fate. */
 export interface Grant {
-  /** The appliance's client_id. */
+  /** The appliance's id. */
   readonly appliance: string;
   /** Grows with every write of tokens, and names the state that a write replaces. */
   readonly generation: number;

@@ -34,7 +34,7 @@ export type PairingStep =
 /** One attempt to get an appliance authorized. */
 export interface Pairing {
   readonly id: string;
-  /** The appliance's client_id. */
+  /** The appliance's id. */
   readonly appliance: string;
   readonly portal: string;
   readonly scope: string | null;
