@@ -26,7 +26,7 @@ export class TextDisplay implements PairingDisplay, Disposable {
   link(authorizeUrl: string, expiresIn: number): void {
     this.#waiting.end();
     this.#links += 1;
-    const which = this.#links === 1 ? '' : " with this fresh link (the last one is no longer good)";
+    const which = this.#links === 1 ? '' : ' with this fresh link (the last one is no longer good)';
     print(`Log in to connect ${this.#name}${which}:\n\n  ${printable(authorizeUrl)}\n`);
     const code = qrCode(authorizeUrl, process.stdout);
     if (code === null)

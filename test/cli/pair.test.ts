@@ -162,7 +162,7 @@ test('a fresh link after a lost answer is shown anew', async () => {
   hub.household.script = [waiting, fresh, { event: 'paired', scope: null }];
   const { stdout } = await hub.latchkey('pair', 'wallbox');
   expect(stdout.indexOf(url)).toBeLessThan(stdout.indexOf(fresh.authorize_url));
-  expect(stdout).toMatch(/fresh link .*lost.*\n\n.*-fresh\n/);
+  expect(stdout).toMatch(/fresh link .*no longer good.*\n\n.*-fresh\n/);
   expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout).slice(0, 2)).toEqual([waiting, fresh]);
 });
 

@@ -96,21 +96,20 @@ describe('a device code', () => {
       scope: 'Monitoring',
     });
     expect(emulator.secretsIssued('refresh_token')).not.toContain(jsonOf(answer)['refresh_token']);
-    expectError(await poll({ scope: 'Everything' }), 400, 'invalid_scope');
+    expectError(await over(() => poll({ scope: 'Everything' })), 400, 'invalid_scope');
     expectError(await poll({ min_ttl: 'x' }), 400, 'invalid_request');
     const other = await hub.addAppliance('other');
     expectError(await poll({}, other), 400, 'invalid_grant');
-    // An answer may be lost on the way: the next one has a refresh token that works, and the first works no more.
-    const again = jsonOf(await poll())['refresh_token'];
-    expect(again).not.toBe(jsonOf(answer)['refresh_token']);
+    // An answer may be lost on the way: the next one has the same refresh token, and nothing more is written for it.
+    const again = jsonOf(await over(poll))['refresh_token'];
+    expect(again).toBe(jsonOf(answer)['refresh_token']);
     const used = (refresh_token: unknown) =>
       client.token(
         { grant_type: 'refresh_token', refresh_token: String(refresh_token) },
         { authorization: basic(appliance) },
       );
     expect((await used(again)).status).toBe(200);
-    expectError(await used(jsonOf(answer)['refresh_token']), 400, 'invalid_grant');
-    rememberSecrets([String(again), String(jsonOf(answer)['refresh_token'])]);
+    rememberSecrets([String(again)]);
   });
 
   it('is denied where the person refused', async () => {
@@ -140,7 +139,7 @@ describe('a device code', () => {
     expect(Number(none.headers['retry-after'])).toBeGreaterThanOrEqual(1);
     await emulator.removeFault(fault.id);
     const answer = await eventually(async () => {
-      const later = await poll();
+      const later = await over(poll);
       return later.status === 200 && later;
     });
     expect(jsonOf(answer)).toHaveProperty('refresh_token');
@@ -201,7 +200,7 @@ describe('a refresh token of the hub’s own', () => {
       expectError(await refresh(), 400, 'invalid_grant');
       expect((await revoke(appliance)).status).toBe(200);
       // The grant itself is as it was.
-      const { refresh_token } = jsonOf(await poll());
+      const { refresh_token } = jsonOf(await over(poll));
       rememberSecrets([String(refresh_token)]);
       expect((await refresh({ refresh_token: String(refresh_token) })).status).toBe(200);
     },
@@ -212,7 +211,7 @@ describe('a refresh token of the hub’s own', () => {
     expect((await refresh()).status).toBe(200);
     expect(await hub.cli('unpair', 'boiler')).toMatchObject({ status: 0 });
     expectError(await refresh(), 400, 'invalid_grant');
-    expectError(await poll(), 400, 'invalid_grant');
+    expectError(await over(poll), 400, 'invalid_grant');
     await hub.pair('boiler', emulator);
     expectError(await refresh(), 400, 'invalid_grant');
   });
