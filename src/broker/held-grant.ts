@@ -1,5 +1,5 @@
 import type { Grant } from '../core/grant.ts';
-import type { Portal, PortalIdentity } from '../core/portal.ts';
+import type { Portal, PresentPortal } from '../core/portal.ts';
 import type { Health, Replay } from '../core/refresh.ts';
 
 /** A grant at work. */
@@ -26,6 +26,6 @@ export interface Held {
 export interface GrantHolder {
   readonly name: string;
   readonly portal: Portal;
-  readonly identity: PortalIdentity;
+  readonly identity: PresentPortal;
   readonly replay: Replay;
 }

@@ -1,4 +1,4 @@
-import type { Portal, PortalIdentity } from '../core/portal.ts';
+import type { Portal, PresentPortal } from '../core/portal.ts';
 import type { Store } from '../core/store.ts';
 import type { Grants } from './grants.ts';
 import type { PortalClock } from './portal-clock.ts';
@@ -7,7 +7,7 @@ import type { Surroundings } from './surroundings.ts';
 /** What a pairing needs to know of the appliance's portal. */
 export interface PairingPortal {
   readonly portal: Portal;
-  readonly identity: PortalIdentity;
+  readonly identity: PresentPortal;
   /**
    * Where the portal shall bring the code, for a nonce; null while there is no address to be reached at, or where the
    * configuration wants none.

@@ -3,7 +3,7 @@ import { messageOf } from '../core/failure.ts';
 import { type Grant, succeed } from '../core/grant.ts';
 import type { TokenOutcome } from '../core/outcome.ts';
 import { advance, linksOf } from '../core/pairing.ts';
-import type { Link, PortalIdentity } from '../core/portal.ts';
+import { giverOf, type Link, type PresentPortal } from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
 import { sha256 } from '../system/compare.ts';
 import { afterExchange, exchangeCode } from './code-exchange.ts';
@@ -77,7 +77,7 @@ export class PairingExchange {
 
   async #conclude(
     appliance: string,
-    givenBy: PortalIdentity,
+    portal: PresentPortal,
     { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
     sent: Instant,
   ): Promise<void> {
@@ -91,7 +91,13 @@ export class PairingExchange {
       return;
     }
     this.#concluding = this.#putInPlace(appliance, (generation) =>
-      succeed({ appliance, generation, scope, asked: scope, givenBy }, refreshToken, tokens, sent, portalTime),
+      succeed(
+        { appliance, generation, scope, asked: scope, givenBy: giverOf(portal) },
+        refreshToken,
+        tokens,
+        sent,
+        portalTime,
+      ),
     );
     try {
       await this.#concluding;

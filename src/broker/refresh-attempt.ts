@@ -2,6 +2,7 @@ import type { Instant } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { distrustOf, type Grant, succeed } from '../core/grant.ts';
 import type { TokenOutcome } from '../core/outcome.ts';
+import { giverOf } from '../core/portal.ts';
 import { type Setback, type Standing, setBack } from '../core/refresh.ts';
 import type { Store } from '../core/store.ts';
 import { sha256 } from '../system/compare.ts';
@@ -100,7 +101,7 @@ export class RefreshAttempts {
     { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
     sent: Instant,
   ): Promise<void> {
-    const previous = { ...held.grant, givenBy: identity };
+    const previous = { ...held.grant, givenBy: giverOf(identity) };
     const successor = succeed(previous, tokens.refreshToken ?? held.grant.refreshToken, tokens, sent, portalTime);
     try {
       if (!(await this.#store.replaceGrant(successor))) {

@@ -1,6 +1,6 @@
 import { type ConfirmedTime, elapsed, type Instant, trueTime } from './clock.ts';
 import type { TokenResponse } from './outcome.ts';
-import { type PortalIdentity, samePortal } from './portal.ts';
+import { hasGiven, type PortalIdentity, type PresentPortal } from './portal.ts';
 import type { Secret } from './secret.ts';
 
 /** What a pairing leaves: one appliance's tokens, and what is known of the refresh token's fate. */
@@ -73,8 +73,8 @@ export function succeed(
 }
 
 /** Whether a grant is any good at this portal. */
-export function isGivenBy({ givenBy }: Pick<Grant, 'givenBy'>, portal: PortalIdentity): boolean {
-  return givenBy === undefined || samePortal(givenBy, portal);
+export function isGivenBy({ givenBy }: Pick<Grant, 'givenBy'>, portal: PresentPortal): boolean {
+  return givenBy === undefined || hasGiven(givenBy, portal);
 }
 
 /** Whether an access token is distrusted: a portal may give the very same one again, and then it is no better than before. */

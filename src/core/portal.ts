@@ -11,11 +11,35 @@ export interface PortalIdentity {
   readonly origin: string;
   /** The client_id of the hub at this portal. */
   readonly clientId: string;
+  /** What the configuration called it; left out where that was not kept. */
+  readonly name?: string;
+}
+
+/** A portal that is configured. */
+export interface PresentPortal extends PortalIdentity {
+  readonly name: string;
+  /** The origins of the other portals that are configured. */
+  readonly others: readonly string[];
 }
 
 /** Whether two are the same portal, and the hub the same client there. */
 export function samePortal(a: PortalIdentity, b: PortalIdentity): boolean {
   return a.origin === b.origin && a.clientId.toLowerCase() === b.clientId.toLowerCase();
+}
+
+/**
+ * Whether a portal that is configured is the one that gave a grant. It is also the one where its table has another address
+ * by now, and no other table has the former one: then the portal has moved, and with it the hub as its client.
+ */
+export function hasGiven(giver: PortalIdentity, present: PresentPortal): boolean {
+  if (samePortal(giver, present)) return true;
+  const moved = { ...giver, origin: present.origin };
+  return giver.name === present.name && samePortal(moved, present) && !present.others.includes(giver.origin);
+}
+
+/** What a grant keeps of the portal that gave it. */
+export function giverOf({ origin, clientId, name }: PresentPortal): PortalIdentity {
+  return { origin, clientId, name };
 }
 
 /** The three URLs of one login (specification, "OAuth2 helper configuration"), all on the portal's configured origins. */

@@ -22,10 +22,12 @@ export function connectPortals(
   address: () => string | null,
   httpPort: () => number,
 ): Portals {
+  const originOf = ({ frontendUrl }: Pick<PortalConfiguration, 'frontendUrl'>) => new URL(frontendUrl).origin;
   const connected = new Map(
     configurations.map(({ name, replay, redirect, ...settings }) => {
       const redirectUrl = (nonce: string) => redirectFor(redirect, nonce, address(), httpPort());
-      const identity = { origin: new URL(settings.frontendUrl).origin, clientId: settings.clientId };
+      const others = configurations.filter((other) => other.name !== name).map(originOf);
+      const identity = { origin: originOf(settings), clientId: settings.clientId, name, others };
       return [name, { portal: new HttpPortal(settings), identity, replay, redirectUrl }];
     }),
   );

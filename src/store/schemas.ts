@@ -10,7 +10,11 @@ export const scope = v.nullable(v.string());
 export const doubt = v.object({ kind: v.exactOptional(v.literal('copy')), lostAt: instant, sends: v.number() });
 
 /** A `PortalIdentity` (src/core/portal.ts). */
-export const portalIdentity = v.object({ origin: v.string(), clientId: v.string() });
+export const portalIdentity = v.object({
+  origin: v.string(),
+  clientId: v.string(),
+  name: v.exactOptional(v.string()),
+});
 
 export const applianceName = v.pipe(v.string(), v.check(passes(checkName)));
 

@@ -11,7 +11,7 @@ import { Scheduler } from '../../src/broker/scheduler.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PairingStep } from '../../src/core/pairing.ts';
-import type { Portal, PortalIdentity } from '../../src/core/portal.ts';
+import type { Portal, PortalIdentity, PresentPortal } from '../../src/core/portal.ts';
 import type { Replay } from '../../src/core/refresh.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
@@ -59,7 +59,7 @@ export class Home implements AsyncDisposable {
   /** False: the configuration has no portal. */
   configured = true;
   /** Which portal the configuration says; by default the one that is there. */
-  identity: PortalIdentity | null = null;
+  identity: (PortalIdentity & Partial<PresentPortal>) | null = null;
   /** The portal's client breaks in a way that none of its outcomes names. */
   unheardOf = false;
   /** The events that were logged. */
@@ -127,7 +127,8 @@ export class Home implements AsyncDisposable {
       },
     } satisfies Portal);
     const { frontendUrl: origin } = this.portal;
-    const identity = this.identity ?? { origin, clientId: this.emulator.clientId };
+    const given = this.identity ?? { origin, clientId: this.emulator.clientId };
+    const identity = { name: 'home', others: [], ...given };
     const appliances = await Appliances.load(port, random, ['home', 'other']);
     const scheduler = new Scheduler(surroundings);
     const portalClock = new PortalClock(surroundings);

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import type { PortalIdentity } from '../../src/core/portal.ts';
+import type { PortalIdentity, PresentPortal } from '../../src/core/portal.ts';
 import { Home } from './home.ts';
 
 const OTHER: PortalIdentity = { origin: 'https://other.example', clientId: 'another-client' };
 
 /** Starts the hub again, with this portal in its configuration; null: the one that is there. */
-async function goTo(home: Home, identity: PortalIdentity | null): Promise<void> {
+async function goTo(home: Home, identity: (PortalIdentity & Partial<PresentPortal>) | null): Promise<void> {
   await home.stop();
   home.identity = identity;
   await home.start();
@@ -18,7 +18,11 @@ async function stored(home: Home, id: string) {
 }
 
 test.each([
-  ['origin', (home: Home) => ({ origin: OTHER.origin, clientId: home.emulator.clientId })],
+  ['table and origin', (home: Home) => ({ origin: OTHER.origin, clientId: home.emulator.clientId, name: 'cloud' })],
+  [
+    'origin, where its own is another tableâ€™s',
+    (home: Home) => ({ origin: OTHER.origin, clientId: home.emulator.clientId, others: [home.portal.frontendUrl] }),
+  ],
   ['client_id', (home: Home) => ({ origin: home.portal.frontendUrl, clientId: OTHER.clientId })],
 ])('a grant of a portal with another %s rests, whoever asks, and comes back to work as it was', async (_, other) => {
   await using home = await Home.start();
@@ -41,6 +45,16 @@ test.each([
   expect(await home.whoami(await home.token(id))).toBe(200);
 });
 
+test('a portal whose table has another address by now has moved: its grants go on, and know it from the next refresh on', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  await goTo(home, { origin: OTHER.origin, clientId: home.emulator.clientId });
+  expect(home.run.grants.resting(id)).toBeUndefined();
+  expect(await home.whoami(await home.token(id))).toBe(200);
+  await home.untilRefreshed();
+  expect(await stored(home, id)).toMatchObject({ givenBy: { origin: OTHER.origin, name: 'home' } });
+});
+
 test('a new pairing takes the place of a grant that rests, and unpairing forgets it', async () => {
   await using home = await Home.start();
   const [wallbox, heater] = [await home.paired('wallbox'), await home.paired('heater')];
@@ -60,7 +74,7 @@ test('a grant from a time when its portal was not kept is one of its applianceâ€
   await using home = await Home.start();
   const id = await home.paired();
   const { givenBy, ...old } = await stored(home, id);
-  expect(givenBy).toEqual({ origin: home.portal.frontendUrl, clientId: home.emulator.clientId });
+  expect(givenBy).toEqual({ origin: home.portal.frontendUrl, clientId: home.emulator.clientId, name: 'home' });
   await home.run.store.replaceGrant({ ...old, generation: old.generation + 1 });
   await goTo(home, null);
   expect(await home.whoami(await home.token(id))).toBe(200);

@@ -42,7 +42,7 @@ export interface StreetGrant {
   readonly hub: StreetHub;
 }
 
-const IDENTITY = { origin: 'https://portal.example', clientId: 'the-street' };
+const IDENTITY = { origin: 'https://portal.example', clientId: 'the-street', name: 'home', others: [] };
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 /** How often an appliance asks, in ms. */
 const ASKS_EVERY = 120_000;
