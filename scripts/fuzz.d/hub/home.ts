@@ -105,7 +105,8 @@ async function prepare(
     'jwks_file = "keyed.jwks"',
     'scope = "Monitoring"',
   ];
-  const probe = `--expose-gc --import ${join(import.meta.dirname, 'heap-probe.ts')}`;
+  // As an address, which has no spaces: the variable is split at them.
+  const probe = `--expose-gc --import ${new URL('heap-probe.ts', import.meta.url).href}`;
   const hub = await HubProcess.prepare({
     emulator,
     toml: toml.join('\n'),
