@@ -1,6 +1,6 @@
 import { messageOf } from '../core/failure.ts';
 import { type Grant, isGivenBy } from '../core/grant.ts';
-import type { Portal } from '../core/portal.ts';
+import { giverOf, type Portal } from '../core/portal.ts';
 import { clockSet, type Setback, type Standing, setBack, standingAtStart, withoutRest } from '../core/refresh.ts';
 import type { Store, StoredGrant } from '../core/store.ts';
 import { sameSecret, sha256 } from '../system/compare.ts';
@@ -71,6 +71,7 @@ export class Grants implements AsyncDisposable {
         this.#notices.setBack(held, 'refresh was cut short');
         await this.#store.endAttempt(held.grant).catch((error: unknown) => this.#notices.unwritable(held, error));
       }
+      await this.#rememberGiver(held);
       this.#schedule(held);
       const { appliance } = held.grant;
       const holder = this.#holder(appliance);
@@ -177,6 +178,23 @@ export class Grants implements AsyncDisposable {
     this.#held.set(grant.appliance, held);
     this.#notices.changed({ grant, health: { kind: 'good' } }, held);
     return held;
+  }
+
+  /**
+   * A grant from a time when its portal was not kept is of the one that its appliance goes to: that is certain at the first
+   * start alone, before anybody has changed the configuration again.
+   */
+  async #rememberGiver(held: Held): Promise<void> {
+    const holder = this.#holder(held.grant.appliance);
+    if (holder === undefined || held.grant.givenBy !== undefined) return;
+    const { generation } = held.grant;
+    const known = { ...held.grant, generation: generation + 1, givenBy: giverOf(holder.identity) };
+    try {
+      if (await this.#store.replaceGrant(known)) held.grant = known;
+      else await this.#reload(held);
+    } catch (error) {
+      this.#notices.unwritable(held, error);
+    }
   }
 
   #atWork(appliance: string): Held | undefined {

@@ -10,13 +10,14 @@ import { wantsAnotherScope } from './status.ts';
 /**
  * Starts a pairing for every appliance that has no open one, and no grant, or a grant for another scope than it is declared
  * with by now, and puts the authorize URL into the log: the way in for a hub that has no command line. A device flow that the
- * appliance has begun by itself is taken over. One that waits to be approved gets none.
+ * appliance has begun by itself is taken over. One that waits to be approved gets none, and neither does one whose grant rests
+ * since its portal is not configured for it: that may be a slip, and whoever logged in would write over the grant.
  */
 export async function pairOnStart(appliances: Appliances, grants: Grants, pairings: Pairings, log: Log): Promise<void> {
   for (const appliance of appliances.list()) {
     const grant = grants.get(appliance.id)?.grant;
     const isPaired = grant !== undefined && !wantsAnotherScope(appliance, grant);
-    if (isPaired || appliance.waitingSince !== null) continue;
+    if (isPaired || appliance.waitingSince !== null || grants.resting(appliance.id) !== undefined) continue;
     const last = pairings.ofAppliance(appliance.id);
     const goesOn = last?.open && sameScope(last.pairing.scope, appliance.scope) && byInstaller(last.pairing);
     const run = goesOn ? last : await pairings.begin(appliance).catch((error: unknown) => messageOf(error));

@@ -70,12 +70,16 @@ test('a new pairing takes the place of a grant that rests, and unpairing forgets
   expect(await home.run.store.grant(heater)).toBeNull();
 });
 
-test('a grant from a time when its portal was not kept is one of its appliance’s portal, and knows it from the next refresh on', async () => {
+test('a grant from a time when its portal was not kept is one of its appliance’s portal, and knows it from the first start on', async () => {
   await using home = await Home.start();
   const id = await home.paired();
   const { givenBy, ...old } = await stored(home, id);
   expect(givenBy).toEqual({ origin: home.portal.frontendUrl, clientId: home.emulator.clientId, name: 'home' });
   await home.run.store.replaceGrant({ ...old, generation: old.generation + 1 });
+  await goTo(home, null);
+  expect(await stored(home, id)).toMatchObject({ givenBy, generation: old.generation + 2 });
+  await goTo(home, OTHER);
+  expect(home.run.grants.resting(id)).toBeDefined();
   await goTo(home, null);
   expect(await home.whoami(await home.token(id))).toBe(200);
   await home.untilRefreshed();

@@ -33,6 +33,16 @@ test('every appliance that is not paired is, but for one that waits to be approv
   expect(home.run.pairings.ofAppliance(home.run.appliances.named('lamp').id)).toBeUndefined();
 });
 
+test('a grant that rests is left alone: a slip of the configuration is to be mended, and not logged in over', async () => {
+  await using home = await Home.start();
+  const id = await home.paired('wallbox');
+  await home.stop();
+  home.identity = { origin: 'https://other.example', clientId: 'another-client' };
+  await home.start();
+  expect(home.run.grants.resting(id)).toBeDefined();
+  expect(await start(home)).toEqual({});
+});
+
 test('a pairing that is open goes on, unless another scope is declared by now', async () => {
   await using home = await Home.start();
   const { appliance } = await home.add('wallbox', 'Monitoring');
