@@ -104,14 +104,16 @@ export class HubProcess implements AsyncDisposable {
     return new HubProcess(directory, httpPort, httpsPort, env, options.within ?? []);
   }
 
-  /** Writes a configuration and starts the hub. */
-  static async start(options: HubProcessOptions = {}): Promise<HubProcess> {
+  /** Writes a configuration and starts the hub; once more where another test was quicker to take its port. */
+  static async start(options: HubProcessOptions = {}, tries = 2): Promise<HubProcess> {
     const hub = await HubProcess.prepare(options);
     try {
       await hub.launch();
       return hub;
     } catch (error) {
       await hub[Symbol.asyncDispose]();
+      const portTaken = error instanceof Error && error.message.includes('EADDRINUSE');
+      if (portTaken && tries > 1) return HubProcess.start(options, tries - 1);
       throw error;
     }
   }
