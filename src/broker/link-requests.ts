@@ -14,7 +14,8 @@ const LONGEST_WAIT = 8000;
 const SAME_LINK = 5000;
 /**
  * How often there is a fresh one: who comes back from a link that has run out gets another at once. Only the newest few are
- * polled, so that somebody who opens it again and again must not push out the one that a person is just logging in through.
+ * polled, so that somebody who opens it again and again, or takes it over, must not push out the one that a person is just
+ * logging in through.
  */
 const FRESH_LINKS: Allowance = { most: 2, every: 60_000 };
 /** Whoever tries again sooner after the portal did not answer gets the same answer, in ms. */
@@ -47,14 +48,19 @@ export class LinkRequests {
    * at the same time, or shortly after one another, get the same.
    */
   async open(): Promise<LinkResult> {
-    const { clock, timers } = this.#context.surroundings;
-    if (this.#mayOpen && this.#last !== null && clock.now().uptime < this.#last.until) return this.#last.result;
+    const serving = this.#serving;
+    if (this.#mayOpen && serving !== null) return serving;
     let result: LinkResult = { kind: 'unreachable' };
     const opened = this.#open().then((its) => {
       result = its;
     });
-    await within(opened, LONGEST_WAIT, timers);
+    await within(opened, LONGEST_WAIT, this.#context.surroundings.timers);
     return result;
+  }
+
+  /** Whether the newest link is the one that whoever opens the pairing now would get. */
+  get linkServes(): boolean {
+    return this.#serving?.kind === 'link';
   }
 
   /** A login came through the newest link, so that it can't serve once more. */
@@ -83,6 +89,11 @@ export class LinkRequests {
     };
     this.#underWay = underWay;
     return underWay.result;
+  }
+
+  get #serving(): LinkResult | null {
+    const last = this.#last;
+    return last !== null && this.#context.surroundings.clock.now().uptime < last.until ? last.result : null;
   }
 
   get #mayOpen(): boolean {

@@ -110,8 +110,14 @@ export class PairingRun implements AsyncDisposable {
     await this.#exchange.concluded();
     const { surroundings, times } = this.#context;
     const at = surroundings.clock.now();
-    const taken = await this.#progress.moveOnceWritten({ kind: 'installer', at, lifetime: times.lifetime });
-    this.#progress.wake();
+    const { linkServes } = this.#links;
+    const taken = await this.#progress.moveOnceWritten({
+      kind: 'installer',
+      at,
+      lifetime: times.lifetime,
+      linkServes,
+    });
+    if (this.pairing.step.kind === 'asking') this.#progress.wake();
     return taken;
   }
 

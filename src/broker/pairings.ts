@@ -1,7 +1,14 @@
 import { type Appliance, sameScope } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { Callback, LinkResult } from '../core/lan-service.ts';
-import { advance, type DeviceCodes, type FailureReason, occupiesPortal, type Pairing } from '../core/pairing.ts';
+import {
+  advance,
+  codesLive,
+  type DeviceCodes,
+  type FailureReason,
+  occupiesPortal,
+  type Pairing,
+} from '../core/pairing.ts';
 import { sha256 } from '../system/compare.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
@@ -13,7 +20,10 @@ const LONGEST_WAIT = 9500;
 const NONCE_BYTES = 16;
 /** Pairings that occupy the portal at once: each polls it every few seconds. Device flows that nobody opened do not. */
 const MOST_OPEN = 100;
-/** How many ended pairings are remembered, so that their result page can be shown again. */
+/**
+ * How many ended pairings are remembered, so that their result page can be shown again; beside them those whose appliance
+ * may still ask how its device flow has ended.
+ */
 const ENDED_REMEMBERED = 1000;
 
 /** The pairings, at most one open for each appliance. */
@@ -37,6 +47,7 @@ export class Pairings implements AsyncDisposable {
       const taken = goesOn ? pairing : advance(pairing, { kind: 'failed', reason: 'replaced' });
       this.#remember(PairingRun.resume(this.#context, taken));
     }
+    this.#forgetEnded();
   }
 
   /**
@@ -115,6 +126,7 @@ export class Pairings implements AsyncDisposable {
     await this.#open(id)?.giveWay();
     const run = PairingRun.resume(this.#context, pairing);
     this.#remember(run);
+    this.#forgetEnded();
     return run;
   }
 
@@ -184,11 +196,19 @@ export class Pairings implements AsyncDisposable {
   #remember(run: PairingRun): void {
     this.#runs.set(run.pairing.id, run);
     this.#byAppliance.set(run.pairing.appliance, run);
-    if (this.#runs.size <= ENDED_REMEMBERED) return;
-    for (const [id, { open }] of this.#runs) {
-      if (open) continue;
-      this.#runs.delete(id);
-      break;
+  }
+
+  #forgetEnded(): void {
+    const ended = [...this.#runs.values()].filter(({ open }) => !open);
+    for (const run of ended.slice(0, -ENDED_REMEMBERED)) {
+      if (!this.#isAwaited(run)) this.#runs.delete(run.pairing.id);
     }
+  }
+
+  /** Whether an appliance may still ask, with the codes that it has, how this one ended. */
+  #isAwaited(run: PairingRun): boolean {
+    const { pairing } = run;
+    if (pairing.device === null || this.#byAppliance.get(pairing.appliance) !== run) return false;
+    return codesLive(pairing, this.#context.surroundings.clock.now());
   }
 }

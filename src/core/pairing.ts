@@ -83,8 +83,11 @@ export type PairingEvent =
   | { readonly kind: 'deadline' }
   /** The appliance begins a device flow, perhaps once more; `lifetime` of a pairing that would be begun now. */
   | { readonly kind: 'device'; readonly codes: DeviceCodes; readonly at: Instant; readonly lifetime: number }
-  /** An installer takes a device flow over: its time begins anew, and a fresh link is asked for at once. */
-  | { readonly kind: 'installer'; readonly at: Instant; readonly lifetime: number };
+  /**
+   * An installer takes a device flow over: its time begins anew, and a fresh link is asked for at once; but where one waits
+   * already, and the newest link is fresh enough to serve (`linkServes`), that stays the newest.
+   */
+  | { readonly kind: 'installer'; readonly at: Instant; readonly lifetime: number; readonly linkServes: boolean };
 
 /** Links of one pairing that are good at the same time; of more the oldest is dropped. */
 const MOST_LINKS = 3;
@@ -133,14 +136,16 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
       return ended(pairing, { kind: 'failed', reason: pairing.setback ?? 'expired' });
     case 'device':
       return withCodes(pairing, event.codes, event.at, event.lifetime);
-    case 'installer':
+    case 'installer': {
+      const keeps = step.kind === 'exchanging' || (step.kind === 'waiting' && byInstaller(pairing) && event.linkServes);
       return {
         ...pairing,
         begun: event.at,
         lifetime: event.lifetime,
         device: pairing.device && { ...pairing.device, shared: true },
-        step: step.kind === 'exchanging' ? step : askingBeside(linksOf(step)),
+        step: keeps ? step : askingBeside(linksOf(step)),
       };
+    }
   }
 }
 

@@ -202,18 +202,42 @@ describe('an installer who pairs an appliance that has a device flow open', () =
     },
   );
 
-  test('and again, gets a fresh link, and the first one stays good', async () => {
+  test('and again some time later, gets a fresh link, and the first one stays good', async () => {
     const { home, id } = await added();
     await using _ = home;
     const flow = await begin(home);
     const first = await home.begin('wallbox');
     const state = newest(home, id);
+    await home.time.pass(10 * SECOND);
     expect(await home.begin('wallbox')).toBe(first);
     expect(newest(home, id)).not.toBe(state);
     await login(home, state);
     await home.time.pass(10 * SECOND);
     expect(poll(home, id, flow)).toBe('paired');
   });
+
+  test.each([1, 4, 10])(
+    'again and again, every %d s, does not push out the link that somebody logs in through, nor keeps it from being polled',
+    async (seconds) => {
+      const { home, id } = await added();
+      await using _ = home;
+      const flow = await begin(home);
+      const state = await open(home, flow);
+      const run = await home.begin('wallbox');
+      for (let passed = 0; passed < 40; passed += seconds) {
+        expect(await home.begin('wallbox')).toBe(run);
+        expect(resultOf(run.pairing.step)).toBe('waiting');
+        expect(run.timeLeft).toBe(15 * MINUTE);
+        await home.time.pass(seconds * SECOND);
+      }
+      expect(home.emulator.polls(state).length).toBeGreaterThanOrEqual(4);
+      expect(home.emulator.polls(state).length).toBeLessThanOrEqual(8);
+      await login(home, state);
+      await home.begin('wallbox');
+      await home.time.pass(10 * SECOND);
+      expect([resultOf(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
+    },
+  );
 
   test('at the moment when somebody opens the page: both get a link', async () => {
     const { home, id } = await added();

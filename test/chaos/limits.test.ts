@@ -7,6 +7,7 @@ import { connect as connectSecure } from 'node:tls';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { Appliance } from '../../src/core/appliance.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { loadConfiguration } from '../../src/hub/configuration.ts';
 import { Home } from '../broker/home.ts';
@@ -14,6 +15,7 @@ import { basic, FORM, HubClient } from '../lan/wire.ts';
 import { temporaryFolder } from '../project/checkout.ts';
 import { ask, pairFleet, rememberIssued } from '../reliability/fleet.ts';
 import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
 
 /** The bounds that no other test is about: docs/reliability.md lists them all. */
 const parts = new AsyncDisposableStack();
@@ -138,15 +140,20 @@ describe('pairings', () => {
   });
 });
 
+/** SQL that registers so many. */
+function manyAppliances(count: number): string {
+  return `WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+    INSERT INTO appliances (id, client_id, name, scope, portal, secret_hash)
+    SELECT id, id, 'appliance-' || i, NULL, 'home', '${'A'.repeat(43)}'
+    FROM (SELECT i, printf('%08d-0000-4000-8000-000000000000', i) AS id FROM n)`;
+}
+
 describe('what is remembered', () => {
   it('of appliances are ten thousand, and one more is refused', async () => {
     await using home = await Home.start();
     await home.stop();
     const database = new Database(join(home.folder, 'latchkey.db'));
-    database.exec(`WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
-      INSERT INTO appliances (id, client_id, name, scope, portal, secret_hash)
-      SELECT id, id, 'appliance-' || i, NULL, 'home', '${'A'.repeat(43)}'
-      FROM (SELECT i, printf('%08d-0000-4000-8000-000000000000', i) AS id FROM n)`);
+    database.exec(manyAppliances(9999));
     database.close();
     await home.start();
     await home.add('last');
@@ -166,6 +173,51 @@ describe('what is remembered', () => {
     await first.fail('cancelled');
     await (await pairings.begin(appliance)).fail('cancelled');
     expect(() => pairings.get(first.pairing.id)).toThrow(expect.objectContaining({ code: 'pairing_unknown' }));
+  });
+});
+
+describe('what is remembered of device flows', () => {
+  const flowOf = async (home: Home, appliance: Appliance) => {
+    const outcome = await home.run.deviceFlows.begin(appliance, null);
+    if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
+    rememberSecrets([outcome.authorization.deviceCode.reveal()]);
+    return outcome.authorization;
+  };
+
+  it('that have ended is what their appliances may still ask for', { timeout: 90_000 }, async () => {
+    await using home = await Home.start();
+    const { appliance: wallbox } = await home.add('wallbox');
+    const { appliance: heater } = await home.add('heater');
+    const { deviceCode } = await flowOf(home, wallbox);
+    await home.login(await home.begin('wallbox'));
+    await home.time.pass(10_000);
+    const { pairings, deviceFlows } = home.run;
+    const end = async () => (await pairings.begin(heater)).fail('cancelled');
+    for (let i = 0; i < 1002; i++) await end();
+    expect(deviceFlows.poll(wallbox.id, deviceCode.reveal())).toEqual({ kind: 'paired' });
+    const { id } = pairings.ofAppliance(wallbox.id)?.pairing ?? expect.fail();
+    await home.time.pass(60 * 60_000);
+    await end();
+    expect(() => pairings.get(id)).toThrow(expect.objectContaining({ code: 'pairing_unknown' }));
+  });
+
+  it('is not less of the ended ones where more than a thousand are open', { timeout: 90_000 }, async () => {
+    await using home = await Home.start();
+    const { appliance } = await home.add('heater');
+    const ended = await home.begin('heater');
+    await ended.fail('cancelled');
+    const codes = (number: number) => ({ codeHash: `hash-${number}`, userCode: `code-${number}` });
+    await home.stop();
+    const database = new Database(join(home.folder, 'latchkey.db'));
+    database.exec(manyAppliances(1001));
+    database.close();
+    await home.start();
+    const { appliances, pairings } = home.run;
+    const others = appliances.list().filter(({ id }) => id !== appliance.id);
+    for (const [number, other] of others.entries()) await pairings.beginByAppliance(other, codes(number));
+    expect(others).toHaveLength(1001);
+    expect(pairings.get(ended.pairing.id).pairing).toEqual(ended.pairing);
+    expect(others.filter(({ id }) => pairings.ofAppliance(id)?.open)).toHaveLength(1001);
   });
 });
 

@@ -42,7 +42,7 @@ const events = {
   paired: { kind: 'paired', scope: 'Monitoring' },
   failed: { kind: 'failed', reason: 'refused_by_user' },
   deadline: { kind: 'deadline' },
-  installer: { kind: 'installer', at: at(2), lifetime: MINUTE },
+  installer: { kind: 'installer', at: at(2), lifetime: MINUTE, linkServes: false },
 } as const satisfies Record<string, PairingEvent>;
 
 /** What each step becomes; what is not named stays as it is. */
@@ -123,7 +123,7 @@ describe('the codes of a device flow', () => {
     const flow = pairingOf(steps.asking, { device: codes(0) });
     const next = [1, 2, 3, 4, 5, 6].reduce((before, number) => advance(before, begun(number, 1)), flow);
     expect(next.device).toEqual({ ...codes(6), superseded: [5, 4, 3, 2, 1].map(codes) });
-    const shared = advance(next, { kind: 'installer', at: at(2), lifetime: MINUTE });
+    const shared = advance(next, events.installer);
     expect(shared.device).toEqual({ ...next.device, shared: true });
     expect(advance(shared, begun(7, 1)).device).toMatchObject({ ...codes(7), shared: true });
   });
@@ -148,13 +148,25 @@ describe('the codes of a device flow', () => {
 
   test('alone ask the portal for nothing; an installer does, and so does who has opened a link', () => {
     const flow = pairingOf(steps.asking, { device: codes(0) });
-    const taken = advance(flow, { kind: 'installer', at: at(9 * MINUTE), lifetime: 15 * MINUTE });
+    const taken = advance(flow, { ...events.installer, at: at(9 * MINUTE), lifetime: 15 * MINUTE });
     expect([byInstaller(flow), occupiesPortal(flow)]).toEqual([false, false]);
     expect([byInstaller(taken), occupiesPortal(taken), left(taken, 9)]).toEqual([true, true, 15]);
     expect(occupiesPortal(advance(flow, events.link))).toBe(true);
     expect(occupiesPortal({ ...flow, step: steps['asking, with a link that somebody has opened'] })).toBe(true);
     expect([byInstaller(pairingOf(paired)), occupiesPortal(pairingOf(paired))]).toEqual([true, false]);
   });
+});
+
+test('an installer who waits already gets the newest link again while it serves; whoever is new gets one of their own', () => {
+  const flow = pairingOf(steps.waiting, { device: { codeHash: 'hash', userCode: 'WDJB-MJHT' } });
+  const installer = { ...events.installer, at: at(9 * MINUTE), lifetime: 15 * MINUTE, linkServes: true };
+  const taken = advance(flow, installer);
+  expect(taken.step).toEqual({ kind: 'asking', earlier: [LINK] });
+  const waiting = advance(taken, events.link);
+  const again = advance(waiting, { ...installer, at: at(20 * MINUTE) });
+  expect([again.step, timeLeft(again, at(20 * MINUTE))]).toEqual([waiting.step, 15 * MINUTE]);
+  const spent = advance(waiting, { ...installer, linkServes: false });
+  expect(spent.step).toEqual({ kind: 'asking', earlier: [NEW_LINK, LINK] });
 });
 
 test('the newest three links are good, and no more', () => {

@@ -205,6 +205,19 @@ test('an added appliance goes along with its portal where that has another name,
   }
 });
 
+test('a pairing that is open goes along with its portal, and a login through its link is not lost', async () => {
+  await startWithPortals(table('home', emulator));
+  rememberSecrets([(await hub.addAppliance('heater', '--scope', 'Monitoring')).client_secret]);
+  await hub.pair('heater', emulator);
+  const state = (await hub.beginPairing('heater')).searchParams.get('state') ?? '';
+  await startWithPortals(table('renamed', emulator));
+  const before = emulator.grants().length;
+  await emulator.login({ state, user: 'demo' });
+  await eventually(async () => emulator.grants().length > before, 20);
+  await eventually(async () => (await hub.appliance('heater')).state === 'active', 20);
+  expect(await hub.appliance('heater')).toMatchObject({ portal: 'renamed' });
+});
+
 test('a client_id that an added appliance has keeps the hub from starting, and changes nothing', async () => {
   await startWith('');
   const added = await hub.addAppliance('heater');
