@@ -17,8 +17,8 @@ const SHORT_KEEP_ALIVE = 5000;
 /** A connection. */
 interface Guest {
   readonly socket: Socket;
-  /** Its address and port: TLS puts another socket in front of the one that came. */
-  readonly peer: string;
+  /** Both ends: TLS puts another socket in front of the one that came. */
+  readonly ends: string;
   /** The widest first. */
   readonly shares: readonly Share[];
   /** Requests that are worked on. */
@@ -33,8 +33,9 @@ export class Places {
   readonly #server: Server;
   readonly #counts: PlaceCounts;
   readonly #keepAlive: number;
-  /** By their peers. */
-  readonly #guests = new Map<string, Guest>();
+  readonly #guests = new Set<Guest>();
+  /** By both ends; of two that have the same, one is gone and has not been told of yet. */
+  readonly #byEnds = new Map<string, Guest>();
   /** Those without a request under way, the longest idle first. */
   readonly #idle = new Set<Guest>();
   readonly #taken = new Map<string, number>();
@@ -45,31 +46,38 @@ export class Places {
     this.#keepAlive = server.keepAliveTimeout;
     server.on('connection', (socket: Socket) => this.#come(socket));
     server.prependListener('request', ({ socket }, response) => {
-      const guest = this.#guests.get(peerOf(socket));
+      const guest = this.#byEnds.get(endsOf(socket));
       if (guest === undefined) return;
       guest.underWay += 1;
       this.#idle.delete(guest);
       response.once('close', () => {
         guest.underWay -= 1;
-        if (guest.underWay === 0 && this.#guests.get(guest.peer) === guest) this.#idle.add(guest);
+        if (guest.underWay === 0 && this.#guests.has(guest)) this.#idle.add(guest);
       });
     });
   }
 
   /** The open connections. The server's own list has none that is still in the TLS handshake. */
   get sockets(): readonly Socket[] {
-    return [...this.#guests.values()].map(({ socket }) => socket);
+    return [...this.#guests].map(({ socket }) => socket);
   }
 
   #come(socket: Socket): void {
-    const shares = sharesOf(socket.remoteAddress ?? '');
+    const { remoteAddress } = socket;
+    if (remoteAddress === undefined) {
+      // It was reset before it came here.
+      socket.destroy();
+      return;
+    }
+    const shares = sharesOf(remoteAddress);
     const isTooMuch = shares.some(({ of, times }) => this.#count(of) >= times * this.#counts.ofOne);
     if (isTooMuch || !this.#hasRoom()) {
       socket.destroy();
       return;
     }
-    const guest = { socket, peer: peerOf(socket), shares, underWay: 0 };
-    this.#guests.set(guest.peer, guest);
+    const guest = { socket, ends: endsOf(socket), shares, underWay: 0 };
+    this.#guests.add(guest);
+    this.#byEnds.set(guest.ends, guest);
     this.#idle.add(guest);
     for (const { of } of shares) this.#taken.set(of, this.#count(of) + 1);
     this.#adapt();
@@ -77,8 +85,8 @@ export class Places {
   }
 
   #leave(guest: Guest): void {
-    if (this.#guests.get(guest.peer) !== guest) return;
-    this.#guests.delete(guest.peer);
+    if (!this.#guests.delete(guest)) return;
+    if (this.#byEnds.get(guest.ends) === guest) this.#byEnds.delete(guest.ends);
     this.#idle.delete(guest);
     for (const { of } of guest.shares) {
       const left = this.#count(of) - 1;
@@ -115,8 +123,8 @@ export class Places {
   }
 }
 
-function peerOf({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`;
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }
 
 /** Compares the widest shares first. */

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
@@ -23,7 +24,7 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close();
 });
 
-async function serve(create: () => Server): Promise<{ places: Places; port: number }> {
+async function serve(create: () => Server, host = '127.0.0.1'): Promise<{ places: Places; port: number }> {
   const server = create();
   servers.push(server);
   server.keepAliveTimeout = KEEP_ALIVE;
@@ -32,7 +33,7 @@ async function serve(create: () => Server): Promise<{ places: Places; port: numb
     else response.end('here');
   });
   const places = new Places(server, COUNTS);
-  server.listen(0, '127.0.0.1');
+  server.listen(0, host);
   await once(server, 'listening');
   const address = server.address();
   return { places, port: typeof address === 'object' && address !== null ? address.port : 0 };
@@ -126,6 +127,37 @@ describe.for(['http', 'https'] as const)('the places for %s', (name) => {
     first?.destroy();
     await expect.poll(() => places.sockets.length).toBe(COUNTS.ofOne - 1);
     expect((await come(port, 2)).text).toMatch(/^HTTP\/1.1 200 /);
+  });
+
+  it('are not lost to clients that are gone before the server looks', async () => {
+    const { places, port } = await serve(create);
+    const reset = `
+      const { connect } = require('node:net');
+      for (let i = 0; i < 40; i++) {
+        const socket = connect(${port}, '127.0.0.1', () => socket.resetAndDestroy());
+        socket.on('error', () => undefined);
+      }`;
+    // While it runs, this process accepts nothing.
+    expect(spawnSync(process.execPath, ['-e', reset]).status).toBe(0);
+    const greedy: Socket[] = [];
+    for (let i = 0; i < COUNTS.all; i++) greedy.push((await come(port, 10 + (i % 10))).socket);
+    expect(places.sockets).toHaveLength(COUNTS.all);
+    for (const device of [2, 3, 4]) expect((await come(port, device)).text).toMatch(/^HTTP\/1.1 200 /);
+    expect(places.sockets).toHaveLength(COUNTS.all);
+    await expect.poll(() => greedy.filter(({ destroyed }) => destroyed)).toHaveLength(3);
+  });
+
+  it('are told apart where one port of a device leads to two addresses of the hub', async () => {
+    const { places, port } = await serve(create, '0.0.0.0');
+    const from = { port, localAddress: '127.0.0.2' };
+    const first = connectPlain({ ...from, host: '127.0.0.1' });
+    await once(first, 'connect');
+    const second = connectPlain({ ...from, host: '127.0.0.3', localPort: first.localPort ?? 0 });
+    await once(second, 'connect');
+    await expect.poll(() => places.sockets.length).toBe(2);
+    for (const socket of [first, second]) socket.destroy();
+    await expect.poll(() => places.sockets.length).toBe(0);
+    for (let i = 0; i < COUNTS.ofOne; i++) expect((await come(port, 2)).text).toMatch(/^HTTP\/1.1 200 /);
   });
 
   it('are kept for a shorter time while more than half of them are taken', async () => {
