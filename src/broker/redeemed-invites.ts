@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Appliance, ClientCredentials } from '../core/appliance.ts';
 import type { Introduction, Invite } from '../core/registration.ts';
 
-/** Who registers: what it says of itself, and from which device. */
+/** Who registers: what it says of itself, and whom it counts to, the widest first. */
 export interface Registrant {
   readonly introduction: Introduction;
-  readonly from: string;
+  readonly from: readonly string[];
 }
 
 /** What an invite has brought. */
@@ -16,7 +16,7 @@ export interface Redeemed {
   /** Those it was given; where it has others by now, somebody else has given it those. */
   readonly credentials: ClientCredentials;
   readonly by: Registrant;
-  /** On the boot clock, in ms. */
+  /** When it was used at first; on the boot clock, in ms. */
   readonly at: number;
   /** Counts on from one to the next. */
   readonly number: number;
@@ -38,11 +38,11 @@ export class RedeemedInvites {
     return this.#count;
   }
 
-  /** @param now on the boot clock, in ms */
-  add(invite: Invite, { id, credentials }: Appliance, by: Registrant, now: number): void {
-    for (const [hash, { at }] of this.#byHash) if (now - at > GRACE) this.#byHash.delete(hash);
+  /** @param at when it was used at first; on the boot clock, in ms */
+  add(invite: Invite, { id, credentials }: Appliance, by: Registrant, at: number): void {
+    for (const [hash, other] of this.#byHash) if (at - other.at > GRACE) this.#byHash.delete(hash);
     this.#count += 1;
-    this.#byHash.set(invite.hash, { invite, appliance: id, credentials, by, at: now, number: this.#count });
+    this.#byHash.set(invite.hash, { invite, appliance: id, credentials, by, at, number: this.#count });
   }
 
   /**
@@ -52,8 +52,13 @@ export class RedeemedInvites {
    */
   find(hash: string, by: Registrant, seen: number, now: number): Redeemed | undefined {
     const found = this.#byHash.get(hash);
-    if (found === undefined || found.number > seen || now - found.at > GRACE) return undefined;
+    if (found === undefined || found.number > seen || !this.has(found, now)) return undefined;
     return isDeepStrictEqual(by, found.by) ? found : undefined;
+  }
+
+  /** Whether the appliance may still come back. @param now on the boot clock, in ms */
+  has(redeemed: Redeemed, now: number): boolean {
+    return this.#byHash.get(redeemed.invite.hash) === redeemed && now - redeemed.at <= GRACE;
   }
 
   /** An appliance has proved who it is: it has its answer. @param appliance its id */

@@ -103,10 +103,10 @@ export class Registrations {
 
   /**
    * @param token the initial access token; null where none came along
-   * @param from the device that it comes from
+   * @param from whom it counts to, the widest first; the last is the device that it comes from
    * @throws Failure as {@link Appliances.admit}
    */
-  register(introduction: Introduction, token: string | null, from: string): Promise<Registration> {
+  register(introduction: Introduction, token: string | null, from: readonly string[]): Promise<Registration> {
     const seen = this.#redeemed.count;
     const registered = this.#turn.then(() => this.#register({ introduction, from }, token, seen));
     this.#turn = registered.catch(() => undefined);
@@ -158,15 +158,46 @@ export class Registrations {
   }
 
   /** The answer was lost, and the secret with it: the appliance keeps its name and id, and gets another secret. */
-  async #registerAgain({ invite, appliance: id, credentials: given, by }: Redeemed): Promise<Registration> {
-    const { appliances, surroundings } = this.#context;
-    if (appliances.byId(id)?.credentials !== given) return { kind: 'token_refused' };
+  async #registerAgain(redeemed: Redeemed): Promise<Registration> {
+    const { invite, appliance: id, by, at } = redeemed;
+    const { surroundings } = this.#context;
     const { credentials, secret } = this.#newCredentials(by.introduction);
-    const again = await appliances.change(id, (current) => ({ ...current, credentials }));
-    this.#redeemed.add(invite, again, by, this.#now().uptime);
+    const again = await this.#exchange(id, redeemed.credentials, credentials, () => this.#isOpen(redeemed));
+    if (again === null) return { kind: 'token_refused' };
+    if (!this.#isOpen(redeemed)) {
+      // It has proved who it is by the former ones while the others were written.
+      await this.#exchange(id, credentials, redeemed.credentials);
+      return { kind: 'token_refused' };
+    }
+    this.#redeemed.add(invite, again, by, at);
     const { clientId, name, scope } = again;
     surroundings.log.info('appliance registered again, its first answer was lost', { appliance: name });
     return { kind: 'registered', clientId, name, scope, secret, waiting: false };
+  }
+
+  /** Whether an appliance may still come back with its invite. */
+  #isOpen(redeemed: Redeemed): boolean {
+    const now = this.#now();
+    return this.#redeemed.has(redeemed, now.uptime) && timeLeft(redeemed.invite, now) > 0;
+  }
+
+  /** @returns null where the appliance is gone, has other credentials than `former`, or is to keep those */
+  async #exchange(
+    id: string,
+    former: ClientCredentials,
+    credentials: ClientCredentials,
+    isWanted = () => true,
+  ): Promise<Appliance | null> {
+    const refused = new Failure('not_allowed', 'the appliance keeps the credentials that it has');
+    try {
+      return await this.#context.appliances.change(id, (current) => {
+        if (current.credentials !== former || !isWanted()) throw refused;
+        return { ...current, credentials };
+      });
+    } catch (error) {
+      if (error === refused || (error instanceof Failure && error.code === 'appliance_unknown')) return null;
+      throw error;
+    }
   }
 
   async #registerInvited(by: Registrant, invite: Invite): Promise<Registration> {

@@ -85,6 +85,8 @@ export interface LanService {
   confirmTime(): Promise<void>;
   /** Whether an earlier run of the hub may have known this appliance. */
   knewBefore(appliance: Appliance): boolean;
+  /** The appliance has proved who it is, whatever becomes of its request. */
+  heard(appliance: Appliance): void;
 
   handOut(appliance: Appliance, wish: TokenWish): Promise<HandOut>;
   /**
@@ -108,10 +110,10 @@ export interface LanService {
   isInvite(token: string): boolean;
   /**
    * @param token the initial access token; null where none came along
-   * @param from the device that it comes from, by its address
+   * @param from whom it counts to, the widest first: the network where a device may take any address of it, then the device
    * @throws Failure `not_allowed` where the hub takes no more appliances, or as the store
    */
-  register(introduction: Introduction, token: string | null, from: string): Promise<Registration>;
+  register(introduction: Introduction, token: string | null, from: readonly string[]): Promise<Registration>;
 
   /** The pairing that a user code stands for, however it was typed; null for a code nobody was given. */
   pairingByUserCode(userCode: string): Promise<UserCodeResult | null>;

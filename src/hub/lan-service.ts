@@ -8,7 +8,6 @@ import type { Registrations } from '../broker/registrations.ts';
 import type { Sessions } from '../broker/sessions.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import type { TimeInquiry } from '../broker/time-inquiry.ts';
-import type { Appliance } from '../core/appliance.ts';
 import { type Instant, trueTime } from '../core/clock.ts';
 import type { LanService } from '../core/lan-service.ts';
 import { sha256 } from '../system/compare.ts';
@@ -41,11 +40,6 @@ const STORE_RETRY = 60;
 export function lanService(context: LanServiceContext): LanService {
   const { appliances, grants, handOuts, pairings, deviceFlows, sessions, registrations, portalClock, ready } = context;
   const { clock } = context.surroundings;
-  /** Whoever asks for something has proved who it is. @returns its id */
-  const heard = ({ id }: Appliance) => {
-    registrations.heard(id);
-    return id;
-  };
   const nameOf = (id: string) => appliances.byId(id)?.name ?? 'The appliance';
 
   return {
@@ -57,10 +51,10 @@ export function lanService(context: LanServiceContext): LanService {
       }),
     confirmTime: () => context.timeInquiry.confirm(),
     knewBefore: ({ id }) => context.knownBefore.has(id),
+    heard: ({ id }) => registrations.heard(id),
 
-    handOut: (appliance, { scope, ...wish }) => handOuts.handOut(heard(appliance), scope, wish),
-    async revoke(appliance, token) {
-      const id = heard(appliance);
+    handOut: ({ id }, { scope, ...wish }) => handOuts.handOut(id, scope, wish),
+    async revoke({ id }, token) {
       const end = await sessions.end(id, token);
       if (end === 'none') await grants.distrust(id, token);
       return end === 'unwritten' ? { kind: 'unavailable', retryAfter: STORE_RETRY } : { kind: 'revoked' };
@@ -68,15 +62,14 @@ export function lanService(context: LanServiceContext): LanService {
 
     async beginDeviceFlow(appliance, scope) {
       await ready;
-      heard(appliance);
       return deviceFlows.begin(appliance, scope);
     },
-    async pollDeviceFlow(appliance, deviceCode) {
+    async pollDeviceFlow({ id }, deviceCode) {
       await ready;
-      return deviceFlows.poll(heard(appliance), deviceCode);
+      return deviceFlows.poll(id, deviceCode);
     },
     openSession: ({ id }, deviceCode) => sessions.begin(id, sha256(deviceCode)),
-    hasSession: (appliance, refreshToken) => sessions.has(heard(appliance), refreshToken),
+    hasSession: ({ id }, refreshToken) => sessions.has(id, refreshToken),
 
     get caFingerprint() {
       return context.caFingerprint();

@@ -34,11 +34,6 @@ export function sharesOf(
   ];
 }
 
-/** What a device is called by: its address, or the network of a distant one. */
-export function deviceOf(address: string): string {
-  return sharesOf(address).at(-1)?.of ?? address;
-}
-
 function isOnLink(
   address: string,
   interfaces: Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>,

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import type { InviteRequest } from '../../src/core/administration.ts';
+import type { Appliance } from '../../src/core/appliance.ts';
 import type { Introduction, Registration } from '../../src/core/registration.ts';
 import { sha256 } from '../../src/system/compare.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -32,9 +34,9 @@ async function register(
   home: Home,
   token: string | null,
   changes: Partial<Introduction> = {},
-  from = `device-${devices++}`,
+  from: string | readonly string[] = `device-${devices++}`,
 ): Promise<Registration> {
-  const registration = await home.run.registrations.register(introduction(changes), token, from);
+  const registration = await home.run.registrations.register(introduction(changes), token, [from].flat());
   if (registration.kind === 'registered' && registration.secret !== null)
     rememberSecrets([registration.secret.reveal()]);
   return registration;
@@ -162,6 +164,44 @@ describe('of the places of those that wait', () => {
     expect(names(home)).toEqual(expect.arrayContaining(['heater', 'pump']));
   });
 
+  test('no network gets more than fifteen, and within it whoever has most gives one up', async () => {
+    await using home = await Home.start();
+    home.run.registrations.hold(HOUR);
+    const neighbour = (address: string) => register(home, null, { clientName: address }, ['fe80::/64', address]);
+    for (const address of ['a', 'b', 'c']) {
+      for (let round = 0; round < 5; round++) expect(await neighbour(address)).toMatchObject({ kind: 'registered' });
+    }
+    for (const address of ['d', 'e']) expect(await neighbour(address)).toMatchObject({ kind: 'registered' });
+    expect(names(home)).toHaveLength(15);
+    for (let i = 0; i < 9; i++) await neighbour(`spread-${i}`);
+    expect(names(home)).toHaveLength(15);
+    expect(names(home)).toEqual(expect.arrayContaining(['d', 'e']));
+    expect(await register(home, null)).toMatchObject({ kind: 'registered' });
+    expect(names(home)).toHaveLength(16);
+  });
+
+  test('a device with many addresses keeps no honest appliance out, and gets no place back', async () => {
+    await using home = await Home.start();
+    home.run.registrations.hold(HOUR);
+    const kinds = [];
+    const greedy = async (i: number) => {
+      await home.time.pass(1);
+      return (await register(home, null, {}, ['fe80::/64', `fe80::${i}`])).kind;
+    };
+    for (let i = 0; i < 20; i++) kinds.push(await greedy(i));
+    expect(kinds).toEqual([...Array(15).fill('registered'), ...Array(5).fill('full')]);
+    for (let i = 0; i < 5; i++) await register(home, null, {}, 'its IPv4 address');
+    expect(names(home)).toHaveLength(20);
+    for (const honest of ['heater', 'pump', 'fan']) {
+      expect(await register(home, null, { clientName: honest }, honest)).toMatchObject({ kind: 'registered' });
+    }
+    expect(await greedy(20)).toBe('full');
+    expect(names(home)).toHaveLength(20);
+    // Of the widest share that has most the oldest have gone.
+    expect(names(home)).not.toEqual(expect.arrayContaining(['wallbox']));
+    expect(names(home)).toEqual(expect.arrayContaining(['wallbox-4', 'wallbox-20', 'heater', 'pump', 'fan']));
+  });
+
   test('those of an earlier run count as of one device', async () => {
     await using home = await Home.start();
     home.run.registrations.hold(HOUR);
@@ -229,6 +269,66 @@ describe('an appliance whose answer was lost', () => {
     await happens(home, first.kind === 'registered' ? first.clientId : '');
     await home.time.pass(1);
     expect(await register(home, token, {}, 'heater')).toEqual({ kind: 'token_refused' });
+  });
+
+  test('has ten minutes from the first time on, however often it comes back', async () => {
+    await using home = await Home.start();
+    const token = await invite(home);
+    await register(home, token, {}, 'heater');
+    for (let round = 0; round < 2; round++) {
+      await home.time.pass(290_000);
+      expect(await register(home, token, {}, 'heater')).toMatchObject({ kind: 'registered' });
+    }
+    await home.time.pass(20_001);
+    expect(await register(home, token, {}, 'heater')).toEqual({ kind: 'token_refused' });
+  });
+
+  test.each<[string, (home: Home, it: Appliance) => Promise<unknown>]>([
+    ['an installer rotates its secret', (home, it) => home.run.appliances.rotateSecret(it)],
+    [
+      'it is removed',
+      async (home, { id }) => {
+        await home.run.appliances.change(id, (current) => current);
+        await home.run.appliances.remove(appliance(home, id));
+      },
+    ],
+    [
+      'it proves who it is',
+      async (home, { id }) => {
+        await home.run.appliances.change(id, (current) => current);
+        home.run.registrations.heard(id);
+      },
+    ],
+  ])('gets no other secret where %s before that one is made', async (what, happens) => {
+    await using home = await Home.start();
+    const token = await invite(home);
+    const first = await register(home, token, {}, 'heater');
+    const gate = Promise.withResolvers<void>();
+    home.held.set('changeAppliance', gate.promise);
+    const happened = happens(home, home.run.appliances.named('wallbox'));
+    const again = register(home, token, {}, 'heater');
+    gate.resolve();
+    await happened;
+    expect(await again).toEqual({ kind: 'token_refused' });
+    expect(isGood(home, first)).toBe(what.includes('proves'));
+    expect(await register(home, token, {}, 'heater')).toEqual({ kind: 'token_refused' });
+  });
+
+  test('keeps its secret where it proves who it is by it while another is written', async () => {
+    await using home = await Home.start();
+    const token = await invite(home);
+    const first = await register(home, token, {}, 'heater');
+    const gate = Promise.withResolvers<void>();
+    home.held.set('changeAppliance', gate.promise);
+    const again = register(home, token, {}, 'heater');
+    await sleep(20);
+    home.run.registrations.heard(home.run.appliances.named('wallbox').id);
+    gate.resolve();
+    expect(await again).toEqual({ kind: 'token_refused' });
+    expect(isGood(home, first)).toBe(true);
+    await home.stop();
+    await home.start();
+    expect(isGood(home, first)).toBe(true);
   });
 
   test('is no other device, says of itself what it said, and comes one after the other', async () => {

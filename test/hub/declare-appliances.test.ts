@@ -74,11 +74,9 @@ test('one that waited to be approved waits no more when it is declared', async (
   await using home = await Home.start();
   const { registrations } = home.run;
   registrations.hold(60_000);
-  await registrations.register(
-    { clientName: 'wallbox', scope: 'Everything', softwareId: 'w/1', keys: [] },
-    null,
+  await registrations.register({ clientName: 'wallbox', scope: 'Everything', softwareId: 'w/1', keys: [] }, null, [
     'a-device',
-  );
+  ]);
   await declare(home, WALLBOX);
   const { credentials, scope } = WALLBOX;
   expect(named(home, 'wallbox')).toMatchObject({ waitingSince: null, credentials, scope, softwareId: 'w/1' });

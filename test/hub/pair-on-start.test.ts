@@ -22,11 +22,9 @@ test('every appliance that is not paired is, but for one that waits to be approv
   await home.paired('paired');
   await home.add('wallbox');
   home.run.registrations.hold(60_000);
-  await home.run.registrations.register(
-    { clientName: 'lamp', scope: null, softwareId: null, keys: [] },
-    null,
+  await home.run.registrations.register({ clientName: 'lamp', scope: null, softwareId: null, keys: [] }, null, [
     'a-device',
-  );
+  ]);
   const links = await start(home);
   expect(Object.keys(links)).toEqual(['wallbox']);
   expect(links['wallbox']).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/.*state=/);

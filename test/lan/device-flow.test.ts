@@ -196,6 +196,7 @@ it.each([
     { beginDeviceFlow },
     {
       authenticate: async () => ({ kind: 'authenticated', appliance: WALLBOX }),
+      heard: () => undefined,
       failures: new AddressLimit('failures', { most: 1, every: 1 }, { clock, log }),
       clock,
     },

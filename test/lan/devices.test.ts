@@ -1,6 +1,6 @@
 import type { NetworkInterfaceInfo } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { deviceOf, sharesOf } from '../../src/lan/devices.ts';
+import { sharesOf } from '../../src/lan/devices.ts';
 
 function own(...cidrs: string[]): () => Record<string, NetworkInterfaceInfo[]> {
   const entries = cidrs.map((cidr) => ({
@@ -45,11 +45,6 @@ describe('a device counts', () => {
 
   it('somehow where it has gone before anybody looked', () => {
     expect(sharesOf('', HOME)).toEqual([{ of: '', times: 1 }]);
-  });
-
-  it('and is called by its address, or by the network of a distant one', () => {
-    const distant = '2001:db8:0:0::/64';
-    expect(['10.0.0.1', 'fe80::1%eth0', '2001:db8::1'].map(deviceOf)).toEqual(['10.0.0.1', 'fe80::1%eth0', distant]);
   });
 
   it('by the networks that this machine has', () => {

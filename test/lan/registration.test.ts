@@ -206,6 +206,15 @@ describe('an invited appliance', () => {
     expectClientError(await tokenFor(last), 400, 'invalid_grant');
   });
 
+  it('has proved who it is by its credentials, also where the request is not in order', async () => {
+    const { token } = await invite();
+    const from = anotherDevice();
+    const { client_id, client_secret } = jsonOf(await register({ client_name: 'Hasty' }, { token, from }));
+    const authorization = basic({ client_id: String(client_id), client_secret: String(client_secret) });
+    expectClientError(await client.token({}, { authorization }), 400, 'invalid_request');
+    expectError(await register({ client_name: 'Hasty' }, { token, from }), 401, 'invalid_token', /used up/);
+  });
+
   it('shares its name with no other that comes at the same time', async () => {
     const tokens = await Promise.all([invite(), invite(), invite()]);
     const answers = await Promise.all(tokens.map(({ token }) => register({ client_name: 'Twin' }, { token })));

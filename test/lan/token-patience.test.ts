@@ -27,6 +27,7 @@ test('the ten seconds in which an appliance is answered count from when its requ
       time.suspend(4000);
       return { kind: 'authenticated', appliance };
     },
+    heard: () => undefined,
     failures: new AddressLimit('too many', { most: 1, every: 1 }, { clock: time, log }),
     clock: time,
   });
@@ -62,6 +63,7 @@ test('a device code that is redeemed is waited for once, and not again for what 
   app.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body));
   serveToken(app, service, {
     authenticate: async () => ({ kind: 'authenticated', appliance }),
+    heard: () => undefined,
     failures: new AddressLimit('too many', { most: 1, every: 1 }, { clock: time, log }),
     clock: time,
   });

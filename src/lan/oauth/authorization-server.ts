@@ -21,6 +21,7 @@ export function serveAuthorizationServer(
 ): void {
   const gate: FormGate = {
     authenticate: clientAuthentication(service, isOwn),
+    heard: (appliance) => service.heard(appliance),
     failures: new AddressLimit('too many failed authentications', FAILURES, surroundings),
     clock: surroundings.clock,
   };

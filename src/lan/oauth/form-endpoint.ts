@@ -22,6 +22,8 @@ export interface ClientRequest {
 /** Who lets appliances in. */
 export interface FormGate {
   readonly authenticate: Authenticate;
+  /** Whoever has proved who it is, whatever becomes of its request. */
+  readonly heard: (appliance: Appliance) => void;
   /** How often one device may fail to say who it is. Who can say it is let in all the same. */
   readonly failures: AddressLimit;
   readonly clock: Clock;
@@ -34,7 +36,7 @@ export interface FormGate {
 export function serveForm(
   app: FastifyInstance,
   path: string,
-  { authenticate, failures, clock }: FormGate,
+  { authenticate, heard, failures, clock }: FormGate,
   answer: (request: ClientRequest) => Promise<FastifyReply>,
 ): void {
   app.post(path, {
@@ -71,6 +73,7 @@ export function serveForm(
         return sendError(reply, 'invalid_client', client.description);
       }
       const { appliance } = client;
+      heard(appliance);
       if (appliance.waitingSince !== null) {
         const what = `${appliance.name} waits for an installer's approval`;
         return sendError(reply, 'unauthorized_client', what, { error_uri: `https://${request.host}/` });

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
-import { deviceOf } from '../devices.ts';
+import { sharesOf } from '../devices.ts';
 import { AddressLimit, type LimitSurroundings } from '../limits.ts';
 import { readMetadata } from './client-metadata.ts';
 import { noStore, sendError } from './errors.ts';
@@ -55,7 +55,7 @@ async function register(
   if (!allowed.ok) {
     return comeBack(reply, 429, allowed.retryAfter, 'too many registrations from this address: wait, and try again');
   }
-  const from = deviceOf(socket.remoteAddress ?? '');
+  const from = sharesOf(socket.remoteAddress ?? '').map(({ of }) => of);
   const registration = await service.register(introduction, token, from).catch((error: unknown) => {
     if (error instanceof Failure && (error.code === 'store_unwritable' || error.code === 'not_allowed')) return error;
     throw error;
