@@ -112,6 +112,7 @@ class StubHome {
         .map((now) => ({ now, started: this.started + now - (this.now ?? now) })),
     confirmTime: async () => this.whenAsked(),
     knewBefore: ({ clientId }) => !this.newcomers.has(clientId),
+    heard: () => undefined,
     handOut: async () => ({ kind: 'token', accessToken: new Secret('a-token'), expiresIn: 600, scope: null }),
   } satisfies Partial<LanService> as Partial<LanService> as LanService;
 }
