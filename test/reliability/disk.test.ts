@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, type TestContext } from 'vitest';
@@ -126,7 +126,8 @@ it('a hub that was started on a read-only disk goes on by itself when that can b
   const before = load.handOuts.length;
   await eventually(async () => load.handOuts.length >= before + 6);
   disk.protect(false);
-  // The control socket is there, and with it somebody to ask.
+  // It begins anew with what is on the disk; before that the control socket may come, and go once more.
+  await eventually(async () => readFileSync(hub.log, 'utf8').split('"hub started"').length === 3, 30);
   for (const name of NAMES) await eventually(() => applianceStatus(hub, name).catch(() => null), 30);
   for (const name of NAMES) await until(hub, name, ({ state }) => state === 'active', 30);
   for (const name of NAMES) expect(await ask(hub, (control) => control.refresh(name))).toMatchObject(well);
