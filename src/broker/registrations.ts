@@ -1,17 +1,18 @@
 import type { InviteRequest } from '../core/administration.ts';
 import { type Appliance, type ClientCredentials, checkName, checkScope } from '../core/appliance.ts';
 import type { Instant } from '../core/clock.ts';
-import { Failure, messageOf } from '../core/failure.ts';
+import { Failure } from '../core/failure.ts';
 import { timeLeft } from '../core/pairing.ts';
 import { type Introduction, type Invite, nameFor, type Registration } from '../core/registration.ts';
 import { Secret } from '../core/secret.ts';
 import type { Store } from '../core/store.ts';
 import { sha256 } from '../system/compare.ts';
 import { type Appliances, existsAlready } from './appliances.ts';
+import { ApprovalWaits } from './approval-waits.ts';
 import { type Redeemed, RedeemedInvites, type Registrant } from './redeemed-invites.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Surroundings } from './surroundings.ts';
-import { type Waiting, WaitingPlaces } from './waiting-places.ts';
+import { WaitingPlaces } from './waiting-places.ts';
 
 /** What registrations need. */
 export interface RegistrationContext {
@@ -31,14 +32,8 @@ export interface MadeInvite {
 const TOKEN_BYTES = 32;
 /** Invites that are good at one time. */
 const MOST_INVITES = 100;
-/** How long one waits before it is taken for a stranger and removed, in ms. */
-const LONGEST_WAIT = 24 * 3_600_000;
 /** Who is turned away because too many wait is to come back after so long at most, in seconds. */
 const COME_BACK = 600;
-/** What could not be written is tried again after so long, in ms. */
-const TRY_AGAIN = 60_000;
-/** The scheduler's name for the end of a wait. */
-const KEY = 'the end of a wait for approval';
 
 /** Appliances that introduce themselves (RFC 7591): closed, unless an installer holds it open or has invited them. */
 export class Registrations {
@@ -46,6 +41,7 @@ export class Registrations {
   readonly #invites = new Map<string, Invite>();
   readonly #redeemed = new RedeemedInvites();
   readonly #places = new WaitingPlaces();
+  readonly #waits: ApprovalWaits;
   /** On the boot clock; a hub that is started again is closed. */
   #openUntil = Number.NEGATIVE_INFINITY;
   /** One after the other: a name or an invite is for one of them alone. */
@@ -53,12 +49,13 @@ export class Registrations {
 
   private constructor(context: RegistrationContext) {
     this.#context = context;
+    this.#waits = new ApprovalWaits(context.appliances, context.scheduler, context.surroundings);
   }
 
   static async load(context: RegistrationContext): Promise<Registrations> {
     const registrations = new Registrations(context);
     for (const invite of await context.store.invites()) registrations.#invites.set(invite.hash, invite);
-    registrations.#planExpiry();
+    registrations.#waits.plan();
     return registrations;
   }
 
@@ -121,7 +118,7 @@ export class Registrations {
   /** Approves one that waits. @throws Failure as {@link Appliances.approve} */
   async approve(appliance: Appliance): Promise<Appliance> {
     const approved = await this.#context.appliances.approve(appliance);
-    this.#planExpiry();
+    this.#waits.plan();
     return approved;
   }
 
@@ -139,7 +136,7 @@ export class Registrations {
 
   async #registerStranger({ introduction, from }: Registrant): Promise<Registration> {
     const { appliances, surroundings } = this.#context;
-    const place = this.#places.find(this.#waiting(), from);
+    const place = this.#places.find(this.#waits.all(), from);
     if (place.kind === 'full') {
       return { kind: 'full', retryAfter: Math.max(1, Math.min(COME_BACK, Math.ceil(place.until / 1000))) };
     }
@@ -153,7 +150,7 @@ export class Registrations {
     const name = nameFor(introduction.clientName, this.#taken());
     const registration = await this.#admit(introduction, { name, scope: introduction.scope, portal, waiting: true });
     if (registration.kind === 'registered') this.#places.take(registration.clientId, from);
-    this.#planExpiry();
+    this.#waits.plan();
     return registration;
   }
 
@@ -271,44 +268,6 @@ export class Registrations {
       await this.#context.store.removeInvite(invite.hash);
       this.#invites.delete(invite.hash);
     }
-  }
-
-  /** Those that wait for approval, and for how long they still may, in ms. */
-  #waiting(): Waiting[] {
-    return this.#context.appliances.list().flatMap((appliance) => {
-      const { waitingSince: begun } = appliance;
-      if (begun === null) return [];
-      return [{ appliance, left: timeLeft({ begun, lifetime: LONGEST_WAIT }, this.#now()) }];
-    });
-  }
-
-  /** Across boots the wall clock measures, which may be set: so it is looked at once an hour at least. */
-  #planExpiry(least = 0): void {
-    const { scheduler } = this.#context;
-    const left = this.#waiting().map((each) => each.left);
-    const next = Math.max(least, Math.min(3_600_000, ...left));
-    if (left.length === 0) scheduler.cancel(KEY);
-    else scheduler.plan(KEY, this.#now().uptime + next, () => void this.#removeExpired());
-  }
-
-  async #removeExpired(): Promise<void> {
-    const { appliances, surroundings } = this.#context;
-    let least = 0;
-    for (const { appliance, left } of this.#waiting()) {
-      // Approved while another one was removed.
-      if (left > 0 || appliances.byId(appliance.id)?.waitingSince === null) continue;
-      try {
-        await appliances.remove(appliance);
-        surroundings.log.warn('appliance was not approved in time, and is removed', { appliance: appliance.name });
-      } catch (error) {
-        least = TRY_AGAIN;
-        surroundings.log.error('appliance could not be removed', {
-          appliance: appliance.name,
-          error: messageOf(error),
-        });
-      }
-    }
-    this.#planExpiry(least);
   }
 
   #now(): Instant {

@@ -69,8 +69,6 @@ export interface Store {
   saveSession(session: Session): Promise<boolean>;
   /** @param hash of its refresh token. @returns false where there is none */
   endSession(hash: string): Promise<boolean>;
-  /** Ends all sessions of an appliance. */
-  endSessions(appliance: string): Promise<void>;
 
   invites(): Promise<Invite[]>;
   saveInvite(invite: Invite): Promise<void>;

@@ -198,10 +198,6 @@ export class SqliteStore implements Store, Disposable {
     return this.#sessions.end(hash);
   }
 
-  async endSessions(appliance: string): Promise<void> {
-    this.#sessions.endAll(appliance);
-  }
-
   async grants(): Promise<StoredGrant[]> {
     const read = await Promise.all(this.#grants.all().map((row) => this.#readGrant(row)));
     return read.filter((grant) => grant !== null);
