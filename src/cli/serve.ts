@@ -31,14 +31,19 @@ export function serveCommand(): Command {
       const log = createLog(options.logLevel);
       endOnCrash(log);
       const { startHub } = await import('../hub/hub.ts');
+      const { listeningSockets } = await import('../hub/listening-sockets.ts');
       const configuration = await configure(options, parts, log);
+      const sockets = parts.use(await listeningSockets(process.env, process.pid));
       for (let ended = false; !ended; ) {
-        await using hub = await startHub(configuration, log);
+        await using hub = await startHub(configuration, log, sockets);
         if (options.testMode === true) notice(await whereToTry(hub, configuration));
         const reason = await Promise.race([signal, hub.restartWanted]);
         ended = reason !== undefined;
-        if (ended) log.info('stopping', { signal: reason ?? null });
-        else log.info('starting again');
+        if (ended) {
+          log.info('stopping', { signal: reason ?? null });
+          // From now on whoever comes is refused, and not left waiting.
+          sockets[Symbol.dispose]();
+        } else log.info('starting again');
       }
     });
 }

@@ -12,6 +12,7 @@ import type { Surroundings } from '../broker/surroundings.ts';
 import { TimeInquiry } from '../broker/time-inquiry.ts';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
+import type { ListeningSockets } from '../lan/listening-sockets.ts';
 import { serveLan } from '../lan/server.ts';
 import { readLan, watchLan } from '../mdns/lan-watch.ts';
 import { openStore } from '../store/open-store.ts';
@@ -28,6 +29,7 @@ import { declareAppliances, warnOfScopes } from './declared.ts';
 import { openDesk } from './desk.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { hubNames, loadIdentity } from './identity.ts';
+import { LanFollower } from './lan-follower.ts';
 import { lanService } from './lan-service.ts';
 import { HubLeaf } from './leaf.ts';
 import { pairOnStart } from './pair-on-start.ts';
@@ -50,9 +52,10 @@ const LAN_INTERVAL = 3000;
 
 /**
  * Starts a hub: here, and only here, the parts are joined.
+ * @param sockets where they outlive the hub; those that it does not want are closed when it is up
  * @throws Failure with the reason in one line; nothing is left running then
  */
-export async function startHub(configuration: Configuration, log: Log): Promise<Hub> {
+export async function startHub(configuration: Configuration, log: Log, sockets?: ListeningSockets): Promise<Hub> {
   const { lan: lanConfiguration, stateDirectory, name } = configuration;
   const surroundings: Surroundings = { clock: systemClock(), timers: systemTimers, random: systemRandom, log };
   const { clock, timers, random } = surroundings;
@@ -74,7 +77,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
       read: () => readLan(lanConfiguration.address),
       timers,
       every: LAN_INTERVAL,
-      onChange: () => void running.promise.then(followLan),
+      onChange: () => void running.promise.then(() => follower.changed()),
     }),
   );
   const ports = { http: lanConfiguration.httpPort, https: lanConfiguration.httpsPort };
@@ -174,6 +177,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
       listen: lanConfiguration.listen,
       httpPort: lanConfiguration.httpPort,
       httpsPort: lanConfiguration.httpsPort,
+      sockets,
       ca: () => leaf.shown.anchor.certificate,
       leaf: leaf.shown.pem,
       log,
@@ -222,12 +226,18 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   );
   const socket = { path: configuration.controlSocket, administration, log };
   parts.use(await openControlSocket(socket, timers));
-  async function followLan(): Promise<void> {
-    const address = lan.current.address?.address ?? null;
-    log.info('address changed', { address });
-    await leaf.renew();
-    if (lanConfiguration.mdns) await announcing.moveTo(lan.current.address);
-  }
+  const follower = parts.use(
+    new LanFollower({
+      address: () => lan.current.address?.address ?? null,
+      steps: [
+        () => pairings.addressChanged(),
+        (moved) => moved && lan.current.address !== null && grants.networkChanged(),
+        () => leaf.renew(),
+        () => lanConfiguration.mdns && announcing.moveTo(lan.current.address),
+      ],
+      log,
+    }),
+  );
 
   await pairings.load();
   for (const id of moved) await pairings.end(id, 'cancelled');
@@ -250,6 +260,7 @@ export async function startHub(configuration: Configuration, log: Log): Promise<
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {
     log.warn('no interface has the address', { 'lan.address': lanConfiguration.address });
   }
+  sockets?.closeUnclaimed();
   log.info('hub started', {
     name,
     id: identity.id,

@@ -39,6 +39,8 @@ export class Places {
   /** Those without a request under way, the longest idle first. */
   readonly #idle = new Set<Guest>();
   readonly #taken = new Map<string, number>();
+  /** Called when nobody is left; null while newcomers are expected. */
+  #emptied: (() => void) | null = null;
 
   constructor(server: Server, counts: PlaceCounts = COUNTS) {
     this.#server = server;
@@ -53,6 +55,7 @@ export class Places {
       response.once('close', () => {
         guest.underWay -= 1;
         if (guest.underWay === 0 && this.#guests.has(guest)) this.#idle.add(guest);
+        if (this.#emptied !== null) server.closeIdleConnections();
       });
     });
   }
@@ -60,6 +63,15 @@ export class Places {
   /** The open connections. The server's own list has none that is still in the TLS handshake. */
   get sockets(): readonly Socket[] {
     return [...this.#guests].map(({ socket }) => socket);
+  }
+
+  /** Closes every connection as soon as it is idle. Resolves when none is left. */
+  async empty(): Promise<void> {
+    if (this.#guests.size === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#emptied = resolve;
+    this.#server.closeIdleConnections();
+    await promise;
   }
 
   #come(socket: Socket): void {
@@ -94,6 +106,7 @@ export class Places {
       else this.#taken.set(of, left);
     }
     this.#adapt();
+    if (this.#guests.size === 0) this.#emptied?.();
   }
 
   /** Whether there is a place, if need be one that another had. */

@@ -10,7 +10,8 @@ import type { Log } from '../core/log.ts';
 import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
 import { serveCallback } from './callback.ts';
 import { isOwnAlone, isOwnHost, isOwnServerName } from './host-check.ts';
-import { close, listen } from './listeners.ts';
+import { Listener } from './listeners.ts';
+import { ListeningSockets } from './listening-sockets.ts';
 import { serveAuthorizationServer } from './oauth/authorization-server.ts';
 import { serveOpenApi } from './openapi/serve.ts';
 import { sendNotice } from './pages.ts';
@@ -25,6 +26,8 @@ export interface LanOptions {
   readonly listen: readonly string[];
   readonly httpPort: number;
   readonly httpsPort: number;
+  /** Those that outlive this server; without them it has its own. */
+  readonly sockets?: ListeningSockets | undefined;
   /** The certificate that appliances pin, PEM, as it is now. */
   ca(): string;
   readonly leaf: LeafPem;
@@ -68,38 +71,37 @@ const UNREADABLE = 'The request can not be read.';
 /** @throws Failure `port_unavailable` */
 export async function serveLan(options: LanOptions): Promise<LanServer> {
   const { listen: addresses, leaf, timers } = options;
-  let httpPort = options.httpPort;
-  const tls = new SharedTls(leaf);
-  const secure = await application(options, (app) => serveSecure(app, options, tls, () => httpPort));
-  const https = await listen(
-    () => guarded(createSecureServer({ ...TLS_PATIENCE, ...tls.options }, secure), timers),
+  await using parts = new AsyncDisposableStack();
+  const sockets = options.sockets ?? parts.use(new ListeningSockets());
+  const { http, https } = await sockets.claim({
     addresses,
-    options.httpsPort,
-    'lan.https_port',
-  );
-  tls.lead(https.servers);
-  try {
-    const plain = await application(options, (app) => servePlain(app, options, https.port));
-    const http = await listen(
-      () => guarded(createServer(PATIENCE, plain), timers),
-      addresses,
-      options.httpPort,
-      'lan.http_port',
-    );
-    httpPort = http.port;
-    return {
-      httpPort: http.port,
-      httpsPort: https.port,
-      renewLeaf: (renewed) => tls.renewLeaf(renewed),
-      rotateTicketKeys: () => tls.rotateTicketKeys(),
-      async [Symbol.asyncDispose]() {
-        await close([...http.servers, ...https.servers], timers);
-      },
-    };
-  } catch (error) {
-    await close(https.servers, timers);
-    throw error;
-  }
+    ports: { http: options.httpPort, https: options.httpsPort },
+  });
+  parts.defer(() => sockets.release([...http.sockets, ...https.sockets]));
+  const tls = new SharedTls(leaf);
+  const secure = await application(options, (app) => serveSecure(app, options, tls, http.port));
+  const plain = await application(options, (app) => servePlain(app, options, https.port));
+  const createSecure = () => guarded(createSecureServer({ ...TLS_PATIENCE, ...tls.options }, secure), timers);
+  const createPlain = () => guarded(createServer(PATIENCE, plain), timers);
+  const listeners = {
+    https: https.sockets.map((socket) => new Listener(createSecure(), socket, { halfOpen: false })),
+    http: http.sockets.map((socket) => new Listener(createPlain(), socket, { halfOpen: true })),
+  };
+  tls.lead(listeners.https.map(({ server }) => server));
+  parts.defer(async () => {
+    await Promise.all([...listeners.https, ...listeners.http].map((listener) => listener.close(timers)));
+  });
+  const resources = parts.move();
+  return {
+    httpPort: http.port,
+    httpsPort: https.port,
+    renewLeaf: (renewed) => tls.renewLeaf(renewed),
+    rotateTicketKeys: () => tls.rotateTicketKeys(),
+    async [Symbol.asyncDispose]() {
+      if (options.sockets === undefined) sockets[Symbol.dispose]();
+      await resources.disposeAsync();
+    },
+  };
 }
 
 async function application(options: LanOptions, routes: (app: FastifyInstance) => void): Promise<RequestListener> {
@@ -180,7 +182,7 @@ function serveSecure(
   app: FastifyInstance,
   { service, hubName, ...surroundings }: LanOptions,
   tls: SharedTls,
-  httpPort: () => number,
+  httpPort: number,
 ): void {
   const isOwn = ({ hostname, socket }: FastifyRequest) =>
     isOwnAlone(hostname, socket.localAddress, (address) => tls.isForAddress(address));
