@@ -62,6 +62,9 @@ const MIGRATIONS: readonly string[] = [
    ) STRICT, WITHOUT ROWID;`,
 ];
 
+/** The number of the newest schema; packages keep a newer store from an older Latchkey by it. */
+export const NEWEST_SCHEMA = MIGRATIONS.length;
+
 /** No Latchkey will come so far: a number beyond it is damage. */
 const FARTHEST = 9999;
 
@@ -89,10 +92,10 @@ export function schemaOf(database: Database): number {
   if (version < 0 || version > FARTHEST) {
     throw new Failure('store_unreadable', `the store has schema ${version}, which there is not: it is damaged`);
   }
-  if (version > MIGRATIONS.length) {
+  if (version > NEWEST_SCHEMA) {
     throw new Failure(
       'store_newer',
-      `the store has schema ${version}, written by a newer Latchkey; this one knows schemas up to ${MIGRATIONS.length}: install the newer version again, or put back a copy of the state directory`,
+      `the store has schema ${version}, written by a newer Latchkey; this one knows schemas up to ${NEWEST_SCHEMA}: install the newer version again, or put back a copy of the state directory`,
     );
   }
   return version;
