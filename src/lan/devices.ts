@@ -1,5 +1,6 @@
 import { BlockList, isIPv6 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
+import { withoutMapping } from './addresses.ts';
 
 /** One whom a device's doings count to. */
 export interface Share {
@@ -24,7 +25,8 @@ export function sharesOf(
   address: string,
   interfaces: () => Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>> = networkInterfaces,
 ): readonly Share[] {
-  if (!address.includes(':')) return [{ of: address, times: 1 }];
+  const unmapped = withoutMapping(address);
+  if (!unmapped.includes(':')) return [{ of: unmapped, times: 1 }];
   const plain = address.replace(/%.*$/, '');
   const network = networkOf(plain);
   if (!isIPv6(plain) || !isOnLink(plain, interfaces())) return [{ of: network, times: 1 }];

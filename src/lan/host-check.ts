@@ -1,4 +1,5 @@
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
+import { isSameAddress, withoutMapping } from './addresses.ts';
 
 /**
  * Whether a request was meant for this hub. A page on the web can make a name of its own point to the hub (DNS
@@ -28,17 +29,7 @@ export function isOwnAlone(
 ): boolean {
   const address = hostname.replace(/^\[(.*)\]$/, '$1');
   if (isIP(address) === 0) return true;
-  return (local !== undefined && isSameAddress(address, local)) || isLeafFor(address);
-}
-
-/** IPv6 addresses can be written in many ways; a zone is no matter. */
-function isSameAddress(a: string, b: string): boolean {
-  const [family, other] = [isIP(a), isIP(b)];
-  if (family !== other) return false;
-  const among = new BlockList();
-  const type = family === 6 ? 'ipv6' : 'ipv4';
-  among.addAddress(b.replace(/%.*$/, ''), type);
-  return among.check(a, type);
+  return (local !== undefined && isSameAddress(address, withoutMapping(local))) || isLeafFor(address);
 }
 
 /**

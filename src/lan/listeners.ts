@@ -2,7 +2,7 @@ import type { Server as HttpServer } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Timers } from '../core/clock.ts';
-import type { ListeningSocket } from './listening-sockets.ts';
+import type { ListeningSocket } from './listening-socket.ts';
 import { Places } from './places.ts';
 
 /** Requests under way get so long to end, in ms. */

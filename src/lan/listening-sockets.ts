@@ -1,86 +1,6 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { Failure } from '../core/failure.ts';
-
-/** What a port is for; in the configuration `lan.http_port` and `lan.https_port`. */
-export type PortName = 'http' | 'https';
-
-/** Where a hub wants to be reached. */
-export interface WantedSockets {
-  /** IP addresses; one that the machine does not have is passed over as long as another is left. */
-  readonly addresses: readonly string[];
-  /** 0 is any free port, the same at all addresses; a hub that follows another in this process gets the same again. */
-  readonly ports: Readonly<Record<PortName, number>>;
-}
-
-/** A port and the sockets that listen on it, one an address. */
-export interface OpenedPort {
-  readonly port: number;
-  readonly sockets: readonly ListeningSocket[];
-}
-
-/** Connections that nobody serves yet; what comes beyond them is closed. */
-const MOST_WAITING = 1000;
-
-/** A socket that listens. Connections that come while nobody serves them wait, unread. */
-export class ListeningSocket {
-  /** As it was asked for: IPv6 addresses can be written in many ways. */
-  readonly address: string;
-  readonly port: number;
-  readonly #server: Server;
-  readonly #waiting = new Set<Socket>();
-  #serve: ((connection: Socket) => void) | null = null;
-
-  private constructor(server: Server, address: string, port: number) {
-    this.address = address;
-    this.port = port;
-    this.#server = server;
-    server.on('connection', (connection) => this.#come(connection));
-  }
-
-  /** @throws Error as Node has it, with `code` */
-  static async listen(options: ListenOptions): Promise<ListeningSocket> {
-    const server = createServer({ pauseOnConnect: true, noDelay: true });
-    server.listen(options);
-    await once(server, 'listening');
-    const { address, port } = server.address() as AddressInfo;
-    return new ListeningSocket(server, options.host ?? address, port);
-  }
-
-  /**
-   * Gives every connection to `serve`, those that wait first.
-   * @param serve gets a connection that is paused
-   */
-  attach(serve: (connection: Socket) => void): void {
-    this.#serve = serve;
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    for (const connection of waiting) serve(connection);
-  }
-
-  /** From now on connections wait for the next one to attach. */
-  detach(): void {
-    this.#serve = null;
-  }
-
-  /** Stops listening at once, and ends the connections that wait. */
-  close(): void {
-    this.#server.close();
-    for (const connection of this.#waiting) connection.destroy();
-  }
-
-  #come(connection: Socket): void {
-    if (this.#serve !== null) {
-      this.#serve(connection);
-      return;
-    }
-    if (this.#waiting.size >= MOST_WAITING) {
-      connection.destroy();
-      return;
-    }
-    this.#waiting.add(connection);
-  }
-}
+import { type ActivatedSocket, assign } from './activated-sockets.ts';
+import { ListeningSocket, type OpenedPort, type PortName, type WantedSockets } from './listening-socket.ts';
 
 /** The address does not exist on this machine, as `::` where IPv6 is off. */
 const NO_SUCH_ADDRESS = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
@@ -90,17 +10,25 @@ const NO_SUCH_ADDRESS = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
  * open, and serves who came in between.
  */
 export class ListeningSockets implements Disposable {
+  readonly #activated: readonly ActivatedSocket[];
   readonly #open = new Set<ListeningSocket>();
   /** Those that a hub has. */
   readonly #claimed = new Set<ListeningSocket>();
   /** For which port "any" was chosen. */
   readonly #anyPort = new Map<ListeningSocket, PortName>();
 
+  /** @param activated opened before this process was started; where there are any, no other is opened */
+  constructor(activated: readonly ActivatedSocket[] = []) {
+    this.#activated = activated;
+  }
+
   /**
    * Opens what is not open already. All of it belongs to the caller until it is released.
-   * @throws Failure `port_unavailable`
+   * @throws Failure `port_unavailable`; `config_invalid` where sockets that systemd has opened are not those that are wanted
    */
-  async claim({ addresses, ports }: WantedSockets): Promise<Record<PortName, OpenedPort>> {
+  async claim(wanted: WantedSockets): Promise<Record<PortName, OpenedPort>> {
+    if (this.#activated.length > 0) return assign(this.#activated, wanted);
+    const { addresses, ports } = wanted;
     const https = await this.#claimPort('https', addresses, ports.https);
     try {
       return { https, http: await this.#claimPort('http', addresses, ports.http) };
@@ -125,6 +53,7 @@ export class ListeningSockets implements Disposable {
 
   /** Closes all; connections that stand are left alone. */
   [Symbol.dispose](): void {
+    for (const { socket } of this.#activated) socket.close();
     for (const socket of this.#open) this.#close(socket);
   }
 
@@ -160,11 +89,10 @@ export class ListeningSockets implements Disposable {
   }
 
   async #listen(host: string, port: number): Promise<ListeningSocket> {
-    const options = { host, port, ipv6Only: host.includes(':') };
-    const socket = await ListeningSocket.listen(options).catch((error: unknown) => {
+    const socket = await ListeningSocket.listen({ host, port }).catch((error: unknown) => {
       // One of ours may be in the way, as that of all addresses is in the way of a single one.
       if (codeOf(error) !== 'EADDRINUSE' || !this.#closeUnclaimed((own) => own.port === port)) throw error;
-      return ListeningSocket.listen(options);
+      return ListeningSocket.listen({ host, port });
     });
     this.#open.add(socket);
     return socket;
