@@ -7,6 +7,7 @@ import { serveControl } from '../../src/control/server.ts';
 import { createLog } from '../../src/system/log.ts';
 import { Household } from '../control/household.ts';
 import { root } from '../project/checkout.ts';
+import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { logFile } from '../support/logs.ts';
 
 const main = join(root, 'src/main.ts');
@@ -18,6 +19,7 @@ const environment: NodeJS.ProcessEnv = {
   PATH: process.env['PATH'],
   HOME: home,
   XDG_STATE_HOME: home,
+  XDG_CACHE_HOME: SHARED_CACHE,
   LATCHKEY_CONFIG: '/dev/null',
 };
 

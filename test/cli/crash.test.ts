@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { ask } from '../reliability/fleet.ts';
+import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { eventually, HubProcess, MAIN } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
 
@@ -13,7 +14,7 @@ import { logFile } from '../support/logs.ts';
 async function serve(hub: HubProcess, stderr: string, onSignal = ''): Promise<ChildProcess> {
   const preload = `--import=data:text/javascript,process.on('SIGUSR2',()=>{${encodeURIComponent(onSignal)}})`;
   const child = spawn(process.execPath, [MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')], {
-    env: { PATH: process.env['PATH'], HOME: hub.directory, NODE_OPTIONS: preload },
+    env: { PATH: process.env['PATH'], HOME: hub.directory, XDG_CACHE_HOME: SHARED_CACHE, NODE_OPTIONS: preload },
     stdio: ['ignore', 'ignore', openSync(stderr, 'a')],
   });
   await eventually(() => ask(hub, (control) => control.status()).catch(() => null));

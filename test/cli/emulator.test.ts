@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -6,7 +7,7 @@ import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { expect, test } from 'vitest';
 import { rememberSecrets } from '../support/logs.ts';
-import { latchkey, shell, start } from './command.ts';
+import { latchkey, start } from './command.ts';
 
 const id = '0d9c3a52-6f2a-4f0e-9a51-0d1a7c9b5e11';
 
@@ -170,8 +171,15 @@ test('a port that is taken is a failure that names it, and the way out', async (
   }
 });
 
-// It has long begun when it is told to end: before it listens for signals, they end it as any program.
 test('it goes on when nobody reads its output any more', async () => {
-  const ran = await shell('timeout --preserve-status -s INT 8 $LATCHKEY emulator --json | head -1; exit $PIPESTATUS');
-  expect(ran).toMatchObject({ status: 0, stderr: '' });
+  const emulator = start(['emulator', '--json']);
+  const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
+  rememberSecrets([line['client_secret'] ?? '']);
+  const closed = once(emulator.process.stdout ?? emulator.process, 'close');
+  emulator.process.stdout?.destroy();
+  await closed;
+  for (let times = 0; times < 2; times++)
+    expect((await request(`${line['base_url']}/api/whoami`)).statusCode).toBe(401);
+  emulator.process.kill('SIGINT');
+  expect(await emulator.ended).toMatchObject({ status: 0, signal: null, stderr: '' });
 });

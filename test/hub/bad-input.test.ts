@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
+import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { type Ended, eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 
@@ -15,7 +16,10 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 /** Runs `serve` with what was prepared for a hub, and stops it where it does not end by itself. */
 function serve(hub: HubProcess, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
   const args = [MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')];
-  const options = { env: { PATH: process.env['PATH'], HOME: hub.directory, ...env }, timeout: 60_000 };
+  const options = {
+    env: { PATH: process.env['PATH'], HOME: hub.directory, XDG_CACHE_HOME: SHARED_CACHE, ...env },
+    timeout: 60_000,
+  };
   return new Promise((resolve) => {
     const child = execFile(process.execPath, args, options, (_error, stdout, stderr) =>
       resolve({ status: child.exitCode, stdout, stderr }),
@@ -281,7 +285,7 @@ async function running(): Promise<HubProcess> {
 /** Starts a prepared hub and waits until it says that it is up. */
 async function daemon(hub: HubProcess): Promise<ChildProcess> {
   const child = spawn(process.execPath, [MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')], {
-    env: { PATH: process.env['PATH'], HOME: hub.directory },
+    env: { PATH: process.env['PATH'], HOME: hub.directory, XDG_CACHE_HOME: SHARED_CACHE },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   child.stderr.pipe(createWriteStream(logFile('hub'), { mode: 0o600 }));

@@ -2,6 +2,7 @@ import { chmodSync, cpSync, createWriteStream, mkdirSync, writeFileSync } from '
 import { join } from 'node:path';
 import { beforeEach, expect, it, type TestContext } from 'vitest';
 import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
+import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { eventually } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
@@ -64,7 +65,7 @@ function write(home: string): void {
 }
 
 function serve(host: Host, home: string): Process {
-  const env = { PATH: process.env['PATH'], HOME: home };
+  const env = { PATH: process.env['PATH'], HOME: home, XDG_CACHE_HOME: SHARED_CACHE };
   const daemon = host.spawn(process.execPath, [MAIN, 'serve', '--config', `${home}/latchkey.toml`], { env });
   daemon.child.stderr?.pipe(createWriteStream(logFile('hub'), { mode: 0o600 }));
   return daemon;
@@ -75,7 +76,7 @@ function logged(daemon: Process, event: string): Promise<true> {
 }
 
 async function statusOf(host: Host, home: string): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }> {
-  const env = { PATH: process.env['PATH'], HOME: home };
+  const env = { PATH: process.env['PATH'], HOME: home, XDG_CACHE_HOME: SHARED_CACHE };
   return JSON.parse(
     await host.run(process.execPath, [MAIN, 'status', '--json', '--config', `${home}/latchkey.toml`], { env }),
   );

@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
 import { startBrowser, whyNoBrowser } from '../support/browser.ts';
+import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { runLatchkey } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
-const ENV = { PATH: process.env['PATH'], HOME: '/nonexistent' };
+const ENV = { PATH: process.env['PATH'], HOME: '/nonexistent', XDG_CACHE_HOME: SHARED_CACHE };
 
 describe.concurrent('latchkey demo', () => {
   it('pairs three appliances by itself, refreshes each several times, and has no bad hand-out', async () => {

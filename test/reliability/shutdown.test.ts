@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
+import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
 import {
@@ -150,7 +151,7 @@ async function serve(hub: HubProcess): Promise<{
 }> {
   const main = join(import.meta.dirname, '../../src/main.ts');
   const child = spawn(process.execPath, [main, 'serve', '--config', join(hub.directory, 'latchkey.toml')], {
-    env: { PATH: process.env['PATH'], HOME: hub.directory },
+    env: { PATH: process.env['PATH'], HOME: hub.directory, XDG_CACHE_HOME: SHARED_CACHE },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   child.stderr.pipe(createWriteStream(logFile('hub'), { mode: 0o600 }));

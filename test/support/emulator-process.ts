@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createWriteStream, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Agent, request } from 'undici';
+import { SHARED_CACHE } from './compile-cache.ts';
 import { MAIN } from './hub-process.ts';
 import { logFile, rememberSecrets } from './logs.ts';
 
@@ -33,7 +34,7 @@ export class EmulatorProcess implements AsyncDisposable {
   /** @param flags as `latchkey emulator` takes them */
   static async start(...flags: string[]): Promise<EmulatorProcess> {
     const child = spawn(process.execPath, [MAIN, 'emulator', '--json', ...flags], {
-      env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
+      env: { PATH: process.env['PATH'], HOME: '/nonexistent', XDG_CACHE_HOME: SHARED_CACHE },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     child.stderr.pipe(createWriteStream(logFile('emulator'), { mode: 0o600 }));

@@ -12,6 +12,7 @@ import { Agent, request } from 'undici';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
+import { SHARED_CACHE } from './compile-cache.ts';
 import { logFile, rememberSecrets } from './logs.ts';
 
 /** The sources as they are; a run that takes long has the build that it began with. */
@@ -100,7 +101,7 @@ export class HubProcess implements AsyncDisposable {
       options.toml ?? '',
     ];
     await writeFile(join(directory, 'latchkey.toml'), `${toml.join('\n')}\n`);
-    const env = { PATH: process.env['PATH'], HOME: directory, ...options.env };
+    const env = { PATH: process.env['PATH'], HOME: directory, XDG_CACHE_HOME: SHARED_CACHE, ...options.env };
     return new HubProcess(directory, httpPort, httpsPort, env, options.within ?? []);
   }
 
