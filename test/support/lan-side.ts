@@ -2,7 +2,7 @@ import type { Appliance, ClientCredentials } from '../../src/core/appliance.ts';
 import type { LanService } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { type LanServer, serveLan } from '../../src/lan/server.ts';
+import { type LanOptions, type LanServer, serveLan } from '../../src/lan/server.ts';
 import { createAuthority, issueLeaf, type Leaf } from '../../src/system/certificates.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 
@@ -23,8 +23,14 @@ export class LanSide implements AsyncDisposable {
     this.#home = home;
   }
 
-  /** @param listen addresses of this machine */
-  static async start(listen: readonly string[] = ['127.0.0.1']): Promise<LanSide> {
+  /**
+   * @param listen addresses of this machine
+   * @param where sockets that outlive it; ports other than any that is free
+   */
+  static async start(
+    listen: readonly string[] = ['127.0.0.1'],
+    where: Partial<Pick<LanOptions, 'sockets' | 'httpPort' | 'httpsPort'>> = {},
+  ): Promise<LanSide> {
     const authority = await createAuthority();
     const names = [HUB_NAME, 'localhost'];
     const issue = () => issueLeaf(authority, { names, addresses: ['127.0.0.1', '127.0.0.2'], now: Date.now() });
@@ -37,6 +43,7 @@ export class LanSide implements AsyncDisposable {
       listen,
       httpPort: 0,
       httpsPort: 0,
+      ...where,
       ca: () => home.padding + authority.certificate,
       leaf,
       log: home.log,

@@ -1,0 +1,207 @@
+import { once } from 'node:events';
+import { request as plainRequest } from 'node:http';
+import { request as secureRequest } from 'node:https';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ListeningSockets } from '../../src/lan/listening-sockets.ts';
+import { LanSide } from '../support/lan-side.ts';
+
+const SCHEMES = ['http', 'https'] as const;
+type Scheme = (typeof SCHEMES)[number];
+
+let sockets: ListeningSockets;
+let side: LanSide;
+
+beforeEach(async () => {
+  sockets = new ListeningSockets();
+  side = await LanSide.start(['127.0.0.1'], { sockets });
+});
+
+afterEach(async () => {
+  sockets[Symbol.dispose]();
+  await side[Symbol.asyncDispose]();
+});
+
+function portOf({ server }: LanSide, scheme: Scheme): number {
+  return scheme === 'http' ? server.httpPort : server.httpsPort;
+}
+
+/** Asks on a new connection. Gives what `/ca.pem` has, or the error's code. */
+async function ask(scheme: Scheme, port: number, host = '127.0.0.1'): Promise<string> {
+  const send = scheme === 'http' ? plainRequest : secureRequest;
+  const request = send({ host, port, path: '/ca.pem', agent: false, rejectUnauthorized: false, timeout: 20_000 });
+  try {
+    const [answer] = await once(request.end(), 'response');
+    return await text(answer);
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  }
+}
+
+/** A connection that has said nothing yet; in time its text is all that came. */
+async function open(port: number): Promise<{ socket: Socket; text: Promise<string> }> {
+  const socket = connect({ host: '127.0.0.1', port });
+  await once(socket, 'connect');
+  return { socket, text: text(socket).catch(() => 'reset') };
+}
+
+/** Ends the hub's side, and starts one in its place after `between`. */
+async function replace(
+  listen?: readonly string[],
+  where: { httpPort?: number; httpsPort?: number } = {},
+): Promise<void> {
+  await side[Symbol.asyncDispose]();
+  side = await LanSide.start(listen, { sockets, ...where });
+  sockets.closeUnclaimed();
+}
+
+describe.for(SCHEMES)('%s: while one hub follows another', (scheme) => {
+  it('whoever comes in between waits, and is served by the next one', async () => {
+    const port = portOf(side, scheme);
+    const before = side.ca;
+    expect(await ask(scheme, port)).toBe(before);
+    await side[Symbol.asyncDispose]();
+    const waiting = Array.from({ length: 20 }, () => ask(scheme, port));
+    // They have come, and nobody answers.
+    const { socket } = await open(port);
+    expect(await Promise.race([...waiting, 'no answer'])).toBe('no answer');
+    socket.destroy();
+    side = await LanSide.start(['127.0.0.1'], { sockets });
+    expect(portOf(side, scheme)).toBe(port);
+    expect(side.ca).not.toBe(before);
+    expect(await Promise.all(waiting)).toEqual(waiting.map(() => side.ca));
+  });
+
+  it('nobody who comes all the while is refused', async () => {
+    const port = portOf(side, scheme);
+    const known = new Set([side.ca]);
+    const answers: string[] = [];
+    let over = false;
+    const coming = Array.from({ length: 4 }, async () => {
+      while (!over && answers.length < 5000) answers.push(await ask(scheme, port));
+    });
+    await expect.poll(() => answers.length).toBeGreaterThan(20);
+    for (let hubs = 0; hubs < 3; hubs++) {
+      const count = answers.length;
+      await replace();
+      known.add(side.ca);
+      await expect.poll(() => answers.length).toBeGreaterThan(count + 20);
+    }
+    over = true;
+    await Promise.all(coming);
+    expect(answers.filter((answer) => !known.has(answer))).toEqual([]);
+    expect(new Set(answers).size).toBe(known.size);
+  });
+});
+
+describe('a hub that ends', () => {
+  it('answers who is in the middle of a request, and keeps nobody afterwards', async () => {
+    const { socket, text: answer } = await open(side.server.httpPort);
+    socket.write('GET /ca.pem HTTP/1.1\r\nhost: local');
+    await ask('http', side.server.httpPort);
+    const ended = side[Symbol.asyncDispose]();
+    socket.write('host\r\n\r\n');
+    expect(await answer).toMatch(/^HTTP\/1.1 200 .+-----END CERTIFICATE-----\n$/s);
+    await ended;
+  });
+
+  it('takes a connection with it that stays idle or silent', async () => {
+    const [idle, silent] = [await open(side.server.httpPort), await open(side.server.httpPort)];
+    idle.socket.write('GET /ca.pem HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    await once(idle.socket, 'data');
+    await replace();
+    await idle.text;
+    await silent.text;
+  });
+
+  it('for good refuses who comes, also while a request is under way', async () => {
+    const port = side.server.httpPort;
+    const { socket, text: answer } = await open(port);
+    socket.write('GET /ca.pem HTTP/1.1\r\nhost: local');
+    await ask('http', port);
+    sockets[Symbol.dispose]();
+    const ended = side[Symbol.asyncDispose]();
+    expect(await ask('http', port)).toBe('ECONNREFUSED');
+    socket.write('host\r\n\r\n');
+    expect(await answer).toMatch(/^HTTP\/1.1 200 /);
+    await ended;
+  });
+
+  it('with sockets of its own closes them', async () => {
+    const alone = await LanSide.start();
+    const { httpPort, httpsPort } = alone.server;
+    const { socket } = await open(httpPort);
+    await ask('http', httpPort);
+    const ended = alone[Symbol.asyncDispose]();
+    expect(await ask('http', httpPort)).toBe('ECONNREFUSED');
+    expect(await ask('https', httpsPort)).toBe('ECONNREFUSED');
+    socket.destroy();
+    await ended;
+  });
+});
+
+describe('the sockets', () => {
+  it('of a changed port are opened, and the former ones closed when the hub is up', async () => {
+    const { httpPort, httpsPort } = side.server;
+    const other = await LanSide.start();
+    const free = other.server.httpPort;
+    await other[Symbol.asyncDispose]();
+    await side[Symbol.asyncDispose]();
+    side = await LanSide.start(['127.0.0.1'], { sockets, httpPort: free, httpsPort });
+    expect(side.server.httpPort).toBe(free);
+    const waiting = ask('http', httpPort);
+    expect(await ask('http', free)).toBe(side.ca);
+    sockets.closeUnclaimed();
+    expect(await waiting).toBe('ECONNRESET');
+    expect(await ask('http', httpPort)).toBe('ECONNREFUSED');
+    expect(await ask('http', free)).toBe(side.ca);
+    expect(await ask('https', httpsPort)).toBe(side.ca);
+  });
+
+  it('stay where the next hub does not come to be, for the one after it', async () => {
+    const { httpPort, httpsPort } = side.server;
+    const other = await LanSide.start();
+    await side[Symbol.asyncDispose]();
+    const taken = LanSide.start(['127.0.0.1'], { sockets, httpPort: other.server.httpPort, httpsPort });
+    await expect(taken).rejects.toThrow(/^lan\.http_port: port \d+ on 127\.0\.0\.1: another program has it/);
+    const waiting = [ask('http', httpPort), ask('https', httpsPort)];
+    side = await LanSide.start(['127.0.0.1'], { sockets, httpPort, httpsPort });
+    expect(await Promise.all(waiting)).toEqual([side.ca, side.ca]);
+    await other[Symbol.asyncDispose]();
+  });
+
+  it('may change their places: http and https, and a free port that is given its number', async () => {
+    const { httpPort, httpsPort } = side.server;
+    await replace(['127.0.0.1'], { httpPort: httpsPort, httpsPort: httpPort });
+    expect(await ask('http', httpsPort)).toBe(side.ca);
+    expect(await ask('https', httpPort)).toBe(side.ca);
+  });
+
+  it('of all addresses make way for one address, and back', async () => {
+    const { httpPort, httpsPort } = side.server;
+    await replace(['0.0.0.0'], { httpPort, httpsPort });
+    expect(await ask('http', httpPort, '127.0.0.2')).toBe(side.ca);
+    await replace(['127.0.0.3'], { httpPort, httpsPort });
+    expect(await ask('http', httpPort, '127.0.0.3')).toBe(side.ca);
+    expect(await ask('http', httpPort, '127.0.0.2')).toBe('ECONNREFUSED');
+  });
+
+  it('let a thousand wait, and no more', async () => {
+    const port = side.server.httpPort;
+    await side[Symbol.asyncDispose]();
+    const come: Socket[] = [];
+    let gone = 0;
+    while (come.length < 1020) {
+      // A few at a time: the kernel lets no more wait to be accepted.
+      const some = Array.from({ length: 102 }, () => connect({ host: '127.0.0.1', port }));
+      for (const socket of some) socket.on('error', () => undefined).once('close', () => gone++);
+      await Promise.all(some.map((socket) => once(socket.resume(), 'connect')));
+      come.push(...some);
+    }
+    await expect.poll(() => gone).toBe(20);
+    for (const socket of come) socket.destroy();
+    side = await LanSide.start(['127.0.0.1'], { sockets });
+    await expect.poll(() => ask('http', port)).toBe(side.ca);
+  });
+});
