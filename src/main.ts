@@ -2,11 +2,12 @@
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 
-// Compiled code is kept for the next start, in a folder of the user's own: Node's default below /tmp is anybody's to
-// prepare. Where there is none, or it can't be written, nothing is kept.
-const { XDG_CACHE_HOME, HOME } = process.env;
+// Compiled code is kept for the next start, in the folder that systemd gives a service, else in one of the user's own:
+// Node's default below /tmp is anybody's to prepare. Where there is none, or it can't be written, nothing is kept.
+const { CACHE_DIRECTORY, XDG_CACHE_HOME, HOME } = process.env;
 const caches = XDG_CACHE_HOME ?? (HOME === undefined ? undefined : join(HOME, '.cache'));
-if (caches !== undefined) enableCompileCache(join(caches, 'latchkey'));
+const own = CACHE_DIRECTORY?.split(':')[0] ?? (caches === undefined ? undefined : join(caches, 'latchkey'));
+if (own !== undefined) enableCompileCache(own);
 
 const { run } = await import('./cli/program.ts');
 await run(process.argv.slice(2));

@@ -18,8 +18,13 @@ export class PortalClock {
   #ntp: ConfirmedTime | null = null;
   readonly #whenConfirmed: (() => void)[] = [];
 
-  constructor(surroundings: Pick<Surroundings, 'clock' | 'log'>) {
+  /** @param before what was told to a hub that this one takes the place of */
+  constructor(surroundings: Pick<Surroundings, 'clock' | 'log'>, before?: PortalClock) {
     this.#surroundings = surroundings;
+    if (before === undefined) return;
+    this.#portal = before.#portal;
+    this.#earlier = before.#earlier;
+    this.#ntp = before.#ntp;
   }
 
   /** A portal's word counts for more than NTP's: its clock is what its tokens are measured by. */

@@ -36,6 +36,13 @@ export class Scheduler implements Disposable {
     this.#current.delete(key);
   }
 
+  /** For how long the next thing has been due, in ms on the boot clock: nothing is for long, unless this is stuck. */
+  get overdue(): number {
+    this.#dropStale();
+    const next = this.#queue.peek();
+    return next === undefined ? 0 : Math.max(0, this.#surroundings.clock.now().uptime - next.at);
+  }
+
   [Symbol.dispose](): void {
     this.#current.clear();
     this.#disarm();

@@ -16,9 +16,10 @@ export function notice(text: string): void {
 /**
  * Says in one line what failed and what to do next, and sets the exit status.
  * @param message from a failure or the hub; line breaks and control characters in it are taken out
+ * @param prefix what the line begins with, for who reads it by programs
  */
-export function fail(message: string, status = 1): void {
-  notice(`latchkey: ${printable(message)}`);
+export function fail(message: string, status = 1, prefix = ''): void {
+  notice(`${prefix}latchkey: ${printable(message)}`);
   process.exitCode = status;
 }
 

@@ -12,6 +12,7 @@ import { fail, guardOutput, printable } from './output.ts';
 import { pairCommand } from './pair.ts';
 import { refreshCommand } from './refresh.ts';
 import { registrationCommand } from './registration.ts';
+import { reloadCommand } from './reload.ts';
 import { restoreCommand } from './restore.ts';
 import { serveCommand } from './serve.ts';
 import { statusCommand } from './status.ts';
@@ -53,6 +54,7 @@ function createProgram(): Command {
     statusCommand(),
     tokenCommand(),
     refreshCommand(),
+    reloadCommand(),
     caCommand(),
     backupCommand(),
     restoreCommand(),

@@ -1,9 +1,15 @@
+import { flushCompileCache } from 'node:module';
 import { Command, Option } from 'commander';
+import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { Configuration } from '../hub/configuration.ts';
 import type { Hub } from '../hub/hub.ts';
+import type { Reloads } from '../hub/reloads.ts';
+import type { ServiceManager } from '../system/service-manager.ts';
 import { endOnCrash } from './crash.ts';
-import { notice } from './output.ts';
+import { exitStatusOf } from './exit-status.ts';
+import { onHangup } from './hangup.ts';
+import { fail, notice } from './output.ts';
 import { untilSignal } from './until-signal.ts';
 
 interface ServeOptions {
@@ -24,28 +30,59 @@ export function serveCommand(): Command {
     )
     .action(async (_options: unknown, command: Command) => {
       const options = command.optsWithGlobals<ServeOptions>();
-      process.umask(0o077);
-      const signal = untilSignal();
-      await using parts = new AsyncDisposableStack();
-      const { createLog } = await import('../system/log.ts');
-      const log = createLog(options.logLevel);
-      endOnCrash(log);
-      const { startHub } = await import('../hub/hub.ts');
-      const { listeningSockets } = await import('../hub/listening-sockets.ts');
-      const configuration = await configure(options, parts, log);
-      const sockets = parts.use(await listeningSockets(process.env, process.pid));
-      for (let ended = false; !ended; ) {
-        await using hub = await startHub(configuration, log, sockets);
-        if (options.testMode === true) notice(await whereToTry(hub, configuration));
-        const reason = await Promise.race([signal, hub.restartWanted]);
-        ended = reason !== undefined;
-        if (ended) {
-          log.info('stopping', { signal: reason ?? null });
-          // From now on whoever comes is refused, and not left waiting.
-          sockets[Symbol.dispose]();
-        } else log.info('starting again');
+      const { isJournal } = await import('../system/log.ts');
+      const { ServiceManager } = await import('../system/service-manager.ts');
+      const service = new ServiceManager();
+      try {
+        await serve(options, service);
+      } catch (error) {
+        // <3>: to the journal it is an error (sd-daemon(3)).
+        fail(messageOf(error), exitStatusOf(error, service.listens), isJournal() ? '<3>' : '');
       }
     });
+}
+
+async function serve(options: ServeOptions, service: ServiceManager): Promise<void> {
+  process.umask(0o077);
+  let reload: () => void = () => undefined;
+  const ending = untilSignal(onHangup(() => reload()));
+  await using parts = new AsyncDisposableStack();
+  const { createLog } = await import('../system/log.ts');
+  const log = createLog(options.logLevel);
+  endOnCrash(log);
+  const { runDaemon } = await import('../hub/daemon.ts');
+  const { listeningSockets } = await import('../hub/listening-sockets.ts');
+  const configuration = await configure(options, parts, log);
+  const reloads = options.testMode === true ? undefined : await reloadsOf(configuration, options);
+  reload = () => {
+    if (reloads === undefined) log.warn('test mode has no configuration that it could read again');
+    else void reloads.ask(log);
+  };
+  const sockets = parts.use(await listeningSockets(process.env, process.pid));
+  await runDaemon({
+    configuration,
+    log,
+    sockets,
+    service,
+    reloads,
+    ending,
+    async onUp(hub) {
+      // Not only at an orderly end: many a hub has none but a power cut.
+      flushCompileCache();
+      if (options.testMode === true) notice(await whereToTry(hub, configuration));
+    },
+  });
+}
+
+/** A SIGHUP that came before was there when the configuration was read. */
+async function reloadsOf(running: Configuration, { config }: ServeOptions): Promise<Reloads> {
+  const [{ loadConfiguration, requirePortal }, { Reloads }, { systemRandom }] = await Promise.all([
+    import('../hub/configuration.ts'),
+    import('../hub/reloads.ts'),
+    import('../system/random.ts'),
+  ]);
+  const read = async () => requirePortal(await loadConfiguration(config, process.env));
+  return new Reloads(running, read, () => systemRandom.uuid());
 }
 
 /** What an appliance's developer needs, under the names of docs/appliances.md, as a line for a shell. */

@@ -5,6 +5,7 @@ import type {
   HubStatus,
   InviteRequest,
   PairingReport,
+  ReloadOutcome,
   RestoreReport,
 } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
@@ -16,6 +17,7 @@ import type {
   InviteAnswer,
   PairingStarted,
   RegistrationAnswer,
+  ReloadStarted,
   TokenAnswer,
 } from './messages.ts';
 
@@ -43,6 +45,9 @@ export interface ControlClient extends AsyncDisposable {
   refresh(name: string): Promise<ApplianceStatus>;
   backUp(passphrase: string): Promise<Backup>;
   restore(copy: string, passphrase: string): Promise<RestoreReport>;
+  /** Has the hub take its changed configuration over. @returns the reload's id, by which its outcome is asked for */
+  reload(): Promise<string>;
+  reloadOutcome(id: string): Promise<ReloadOutcome>;
 }
 
 /**
@@ -89,6 +94,8 @@ export async function connectControl(paths: readonly string[]): Promise<ControlC
     refresh: (name) => call('POST', `${appliance(name)}/refresh`),
     backUp: (passphrase) => call('POST', '/v1/backup', { passphrase }),
     restore: (copy, passphrase) => call('POST', '/v1/restore', { copy, passphrase }),
+    reload: async () => (await call<ReloadStarted>('POST', '/v1/reload')).reload,
+    reloadOutcome: (id) => call('GET', `/v1/reloads/${encodeURIComponent(id)}`),
     async *followPairing(id, signal) {
       let ended = false;
       try {

@@ -63,6 +63,11 @@ export interface PairingStarted {
   readonly pairing: string;
 }
 
+/** The answer to `POST /v1/reload`; that of `GET /v1/reloads/{id}` is a `ReloadOutcome`. */
+export interface ReloadStarted {
+  readonly reload: string;
+}
+
 /** The answer to `GET /v1/appliances/{name}/token`: an RFC 6749 token response; `scope` is left out where there is none. */
 export interface TokenAnswer {
   readonly access_token: string;

@@ -11,6 +11,7 @@ import {
   inviteRequest,
   type PairingStarted,
   type RegistrationAnswer,
+  type ReloadStarted,
   registrationRequest,
   restoreRequest,
   secretRequest,
@@ -90,6 +91,15 @@ export function serveAdministration(app: FastifyInstance, administration: Admini
     reply.raw.once('close', restart);
     return report;
   });
+
+  app.post('/v1/reload', async (_request, reply) => {
+    const { id, begin } = await administration.reload();
+    reply.raw.once('close', begin);
+    return reply.code(202).send({ reload: id } satisfies ReloadStarted);
+  });
+  app.get<{ readonly Params: { readonly id: string } }>('/v1/reloads/:id', async ({ params }) =>
+    administration.reloadOutcome(params.id),
+  );
 }
 
 function credentials(issued: IssuedCredentials): CredentialsAnswer {

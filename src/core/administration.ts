@@ -92,11 +92,23 @@ export interface RegistrationPlace {
   readonly caFingerprint: string;
 }
 
+/**
+ * Why there is a fresh link: the one before is good no longer (`link_ended`), or leads to where the hub was; who has begun to
+ * log in through it can go on.
+ */
+export type FreshLinkReason = 'link_ended' | 'address_changed';
+
 /** A pairing as it is followed; the same shape that `latchkey pair --json` prints. */
 export type PairingReport =
   /** The portal was not reached yet; the hub goes on trying. */
   | { readonly event: 'connecting'; readonly problem: string | null; readonly expires_in: number }
-  | { readonly event: 'waiting'; readonly authorize_url: string; readonly expires_in: number }
+  | {
+      readonly event: 'waiting';
+      readonly authorize_url: string;
+      readonly expires_in: number;
+      /** Why this link takes the place of the one before; left out of the first. */
+      readonly reason?: FreshLinkReason;
+    }
   | { readonly event: 'paired'; readonly scope: string | null }
   | { readonly event: 'failed'; readonly reason: FailureReason };
 
@@ -124,6 +136,19 @@ export interface RestoreReport extends Restoration {
   /** The hub's id from now on. */
   readonly hub_id: string;
 }
+
+/** A reload whose configuration was found right. */
+export interface BegunReload {
+  readonly id: string;
+  /** To be called when whoever asked knows the id: the hub then goes, and another one comes in its place. */
+  begin(): void;
+}
+
+/** How a reload stands; `unknown` where the daemon was started anew since. */
+export type ReloadOutcome =
+  | { readonly state: 'under_way' | 'done' | 'unknown' }
+  /** The hub runs with the configuration of before. */
+  | { readonly state: 'failed'; readonly message: string };
 
 /**
  * What a person at the hub may ask of it. Everything rejects with a Failure: `appliance_unknown`, `name_invalid` and
@@ -168,4 +193,11 @@ export interface Administration {
    * @throws Failure `copy_unusable`, `appliance_exists`, `passphrase_weak`
    */
   restore(copy: string, passphrase: string): Promise<{ readonly report: RestoreReport; restart(): void }>;
+  /**
+   * Reads the configuration anew and checks it; nothing has changed until the reload is begun.
+   * @throws Failure `config_invalid`, or `not_allowed` where another one is under way or the hub can't be reloaded
+   */
+  reload(): Promise<BegunReload>;
+  /** @param id of a reload */
+  reloadOutcome(id: string): ReloadOutcome;
 }

@@ -20,6 +20,7 @@ import type { SqliteStore } from '../store/sqlite-store.ts';
 import { backUp, restore } from './backups.ts';
 import type { Identity } from './identity.ts';
 import { followPairing } from './pairing-reports.ts';
+import type { Reloads } from './reloads.ts';
 import type { Anchor } from './shown-leaf.ts';
 import { applianceStatus } from './status.ts';
 import { hubProblems, withStoreProblem } from './store-problems.ts';
@@ -44,6 +45,8 @@ export interface DeskContext {
   idTaken(): string | null;
   /** Has the hub disposed of and started again. */
   restart(): void;
+  /** Where the hub was started by somebody who can start another with a changed configuration. */
+  readonly reloads: Reloads | undefined;
   /** The hub's name, version, address and ports, as they are now. */
   whereabouts(): Pick<HubStatus, 'name' | 'version' | 'address' | 'http_port' | 'https_port'>;
 }
@@ -196,6 +199,11 @@ export function openDesk(context: DeskContext): Administration {
       log.warn('backup restored', { made, restored: restored.join(', '), kept: kept.join(', ') });
       return { report, restart: context.restart };
     },
+    async reload() {
+      if (context.reloads !== undefined) return context.reloads.prepare();
+      throw new Failure('not_allowed', 'this hub has no configuration that it could read again: restart it');
+    },
+    reloadOutcome: (id) => context.reloads?.outcome(id) ?? { state: 'unknown' },
   };
 }
 

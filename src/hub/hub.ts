@@ -13,6 +13,7 @@ import { TimeInquiry } from '../broker/time-inquiry.ts';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
 import type { ListeningSockets } from '../lan/listening-sockets.ts';
+import { UsedAssertions } from '../lan/oauth/used-assertions.ts';
 import { serveLan } from '../lan/server.ts';
 import { readLan, watchLan } from '../mdns/lan-watch.ts';
 import { openStore } from '../store/open-store.ts';
@@ -24,6 +25,7 @@ import { systemRandom } from '../system/random.ts';
 import { version } from '../system/version.ts';
 import { Announcing } from './announcing.ts';
 import type { Configuration } from './configuration.ts';
+import type { Continuity } from './continuity.ts';
 import { openControlSocket } from './control-socket.ts';
 import { declareAppliances, warnOfScopes } from './declared.ts';
 import { openDesk } from './desk.ts';
@@ -34,6 +36,7 @@ import { lanService } from './lan-service.ts';
 import { HubLeaf } from './leaf.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { connectPortals } from './portals.ts';
+import type { Reloads } from './reloads.ts';
 import { followRenamedPortals } from './renamed-portals.ts';
 import { spreadOf } from './spread.ts';
 
@@ -45,6 +48,21 @@ export interface Hub extends AsyncDisposable {
   readonly httpsPort: number;
   /** Resolves when the hub is to be disposed of and started again: its store holds another state than the hub knows of. */
   readonly restartWanted: Promise<void>;
+  /** For how long the next thing that was planned has been due, in ms on the boot clock. */
+  readonly overdue: number;
+  /**
+   * To be called before the hub is disposed of, where another one takes its place: waits for what was sent to the portal, and
+   * hands out tokens meanwhile, but starts no further refresh.
+   * @returns what the next one is to know
+   */
+  handOver(): Promise<Continuity>;
+}
+
+/** What makes a hub part of a daemon that outlives it. */
+export interface PartOfDaemon {
+  /** What the hub before it in the same process has left. */
+  readonly before?: Continuity | undefined;
+  readonly reloads?: Reloads;
 }
 
 /** How often the network's addresses are looked at, in ms. */
@@ -55,11 +73,16 @@ const LAN_INTERVAL = 3000;
  * @param sockets where they outlive the hub; those that it does not want are closed when it is up
  * @throws Failure with the reason in one line; nothing is left running then
  */
-export async function startHub(configuration: Configuration, log: Log, sockets?: ListeningSockets): Promise<Hub> {
+export async function startHub(
+  configuration: Configuration,
+  log: Log,
+  sockets?: ListeningSockets,
+  { before, reloads }: PartOfDaemon = {},
+): Promise<Hub> {
   const { lan: lanConfiguration, stateDirectory, name } = configuration;
   const surroundings: Surroundings = { clock: systemClock(), timers: systemTimers, random: systemRandom, log };
   const { clock, timers, random } = surroundings;
-  const started = clock.now();
+  const started = before?.started ?? clock.now();
   await using parts = new AsyncDisposableStack();
 
   await openStateDirectory(stateDirectory);
@@ -74,10 +97,14 @@ export async function startHub(configuration: Configuration, log: Log, sockets?:
   const restarting = Promise.withResolvers<void>();
   const lan = parts.use(
     watchLan({
-      read: () => readLan(lanConfiguration.address),
+      read: () => readLan(lanConfiguration.address, lanConfiguration.listen),
       timers,
       every: LAN_INTERVAL,
       onChange: () => void running.promise.then(() => follower.changed()),
+      async onUnrest() {
+        await running.promise;
+        if (lanConfiguration.mdns) await announcing.follow(lan.current);
+      },
     }),
   );
   const ports = { http: lanConfiguration.httpPort, https: lanConfiguration.httpsPort };
@@ -90,7 +117,7 @@ export async function startHub(configuration: Configuration, log: Log, sockets?:
   );
 
   const appliances = await Appliances.load(store, random, [...portals.names]);
-  const knownBefore = new Set(appliances.list().map(({ id }) => id));
+  const knownBefore = before?.knownBefore ?? new Set(appliances.list().map(({ id }) => id));
   const { appliances: declarations, file } = configuration;
   await followRenamedPortals(appliances, portals, store, log);
   const moved = await declareAppliances(declarations, {
@@ -102,7 +129,7 @@ export async function startHub(configuration: Configuration, log: Log, sockets?:
     log,
   });
   const scheduler = parts.use(new Scheduler({ clock, timers }));
-  const portalClock = new PortalClock(surroundings);
+  const portalClock = new PortalClock(surroundings, before?.portalClock);
   const grants = parts.use(
     new Grants(
       surroundings,
@@ -144,12 +171,14 @@ export async function startHub(configuration: Configuration, log: Log, sockets?:
     addresses: () => lan.current.addresses,
     own: lanConfiguration.certificate,
     onAnchor() {
-      if (lanConfiguration.mdns) void announcing.moveTo(lan.current.address);
+      if (lanConfiguration.mdns) void announcing.follow(lan.current);
     },
   });
   const handOuts = new HandOuts(grants, surroundings);
   const sessions = parts.use(await Sessions.load(store, scheduler, surroundings));
   const registrations = await Registrations.load({ surroundings, store, appliances, scheduler });
+  registrations.hold(before?.registrationOpenFor ?? 0);
+  const usedAssertions = before?.usedAssertions ?? new UsedAssertions();
   const service = lanService({
     surroundings,
     started,
@@ -180,6 +209,7 @@ export async function startHub(configuration: Configuration, log: Log, sockets?:
       sockets,
       ca: () => leaf.shown.anchor.certificate,
       leaf: leaf.shown.pem,
+      usedAssertions,
       log,
       clock,
       timers,
@@ -204,6 +234,7 @@ export async function startHub(configuration: Configuration, log: Log, sockets?:
     store,
     idTaken: () => announcing.taken,
     restart: () => restarting.resolve(),
+    reloads,
     whereabouts: () => ({
       name,
       version: version(),
@@ -233,7 +264,7 @@ export async function startHub(configuration: Configuration, log: Log, sockets?:
         () => pairings.addressChanged(),
         (moved) => moved && lan.current.address !== null && grants.networkChanged(),
         () => leaf.renew(),
-        () => lanConfiguration.mdns && announcing.moveTo(lan.current.address),
+        () => lanConfiguration.mdns && announcing.follow(lan.current),
       ],
       log,
     }),
@@ -255,7 +286,7 @@ export async function startHub(configuration: Configuration, log: Log, sockets?:
       onSynchronized: () => portalClock.learnFromNtp(),
     }),
   );
-  if (lanConfiguration.mdns) void announcing.moveTo(lan.current.address);
+  if (lanConfiguration.mdns) void announcing.follow(lan.current);
   if (configuration.pairing.onStart && store.unwritable === null) await pairOnStart(appliances, grants, pairings, log);
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {
     log.warn('no interface has the address', { 'lan.address': lanConfiguration.address });
@@ -279,6 +310,15 @@ export async function startHub(configuration: Configuration, log: Log, sockets?:
     restartWanted: restarting.promise,
     httpPort: ports.http,
     httpsPort: ports.https,
+    get overdue() {
+      return scheduler.overdue;
+    },
+    async handOver() {
+      await grants[Symbol.asyncDispose]();
+      await pairings[Symbol.asyncDispose]();
+      const registrationOpenFor = registrations.openFor;
+      return { started, knownBefore, usedAssertions, portalClock, registrationOpenFor };
+    },
     async [Symbol.asyncDispose]() {
       await resources.disposeAsync();
       log.info('hub stopped');

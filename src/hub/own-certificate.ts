@@ -4,7 +4,7 @@ import { createSecureContext } from 'node:tls';
 import { messageOf } from '../core/failure.ts';
 import { pin } from '../system/certificates.ts';
 import { readBounded } from './bounded-file.ts';
-import { notThere, readGuarded } from './secret-file.ts';
+import { notThere, readCredential, readGuarded } from './secret-file.ts';
 import type { ShownLeaf } from './shown-leaf.ts';
 
 /** Bytes of either file. */
@@ -13,7 +13,7 @@ const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** Where the user's own certificate is. */
 export interface CertificateFiles {
-  /** Paths; the key may be a systemd credential's name. */
+  /** Paths, or names of systemd credentials. */
   readonly certificate: string;
   readonly key: string;
   /** What relative paths begin at. */
@@ -40,13 +40,16 @@ export class CertificateFault extends Error {
  */
 export async function readOwnCertificate(files: CertificateFiles): Promise<ShownLeaf> {
   const path = resolve(files.directory, files.certificate);
-  const text = await readBounded(path, LARGEST_FILE).catch((error: Error) => {
+  const { directory, credentials } = files;
+  const fromSystemd = await readCredential(files.certificate, credentials, LARGEST_FILE);
+  const fromFile = (error: Error) => {
     const isMissing = 'code' in error && error.code === 'ENOENT';
-    const what = isMissing ? notThere(files.directory) : `${path} can't be read (${error.message})`;
+    const what = isMissing ? notThere(directory, credentials) : `${path} can't be read (${error.message})`;
     throw new CertificateFault('certificate_file', what);
-  });
+  };
+  const text = fromSystemd ?? (await readBounded(path, LARGEST_FILE).catch(fromFile));
   const [leaf, ...issuers] = chainOf(text, path);
-  const key = await readGuarded(files.key, files.directory, files.credentials).catch((error: Error) => {
+  const key = await readGuarded(files.key, directory, credentials).catch((error: Error) => {
     throw new CertificateFault('key_file', error.message);
   });
   checkKey(leaf, key.text, key.path);

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { Secret } from '../core/secret.ts';
+import { credentialPaths } from '../system/credentials.ts';
 import { readBounded } from './bounded-file.ts';
 
 /** Bytes of a secret's file. */
@@ -19,9 +20,29 @@ export async function readSecret(file: string, directory: string, credentials: s
   return new Secret(value);
 }
 
-/** What is said of a file that is missing, in words that fit behind the key's name. */
-export function notThere(directory: string): string {
-  return `names a file that is not there; relative paths begin at ${directory}`;
+/** Where the shipped unit takes credentials from; systemd reads them once, when it starts the service. */
+const PUT_IT = 'put it into /etc/latchkey/credentials, and restart the service';
+
+/**
+ * What is said of a file that is missing, in words that fit behind the key's name.
+ * @param credentials systemd's `$CREDENTIALS_DIRECTORY`
+ */
+export function notThere(directory: string, credentials: string | undefined): string {
+  if (credentials === undefined) return `names a file that is not there; relative paths begin at ${directory}`;
+  return `names neither a credential of this service nor a file that is there: ${PUT_IT}; relative paths begin at ${directory}`;
+}
+
+/** Reads a systemd credential; null where there is none of this name. */
+export async function readCredential(
+  name: string,
+  credentials: string | undefined,
+  most: number,
+): Promise<string | null> {
+  for (const path of credentialPaths(credentials, name)) {
+    const text = await readBounded(path, most).catch(() => null);
+    if (text !== null) return text;
+  }
+  return null;
 }
 
 /**
@@ -33,20 +54,20 @@ export async function readGuarded(
   directory: string,
   credentials: string | undefined,
 ): Promise<{ readonly text: string; readonly path: string }> {
-  const credential = credentials === undefined || file.includes('/') ? null : join(credentials, file);
-  const fromSystemd = credential === null ? null : await readBounded(credential, LARGEST_SECRET).catch(() => null);
+  const fromSystemd = await readCredential(file, credentials, LARGEST_SECRET);
   if (fromSystemd !== null) return { text: fromSystemd, path: file };
   const path = resolve(directory, file);
   const found = await stat(path).catch(() => null);
   // Not by its name: who took the key for the secret itself has put that there.
-  if (found === null) throw new Error(notThere(directory));
+  if (found === null) throw new Error(notThere(directory, credentials));
   if (!found.isFile()) throw new Error(`${path} is no file`);
   if ((found.mode & 0o077) !== 0) {
     const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
     throw new Error(`${path} is open to other users (mode ${mode}); allowed is 0600: chmod 600 ${path}`);
   }
   const text = await readBounded(path, LARGEST_SECRET).catch((error: Error) => {
-    throw new Error(`${path} can't be read (${error.message})`);
+    const elsewhere = credentials === undefined ? '' : `: ${PUT_IT}`;
+    throw new Error(`${path} can't be read (${error.message})${elsewhere}`);
   });
   return { text, path };
 }

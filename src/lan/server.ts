@@ -13,6 +13,7 @@ import { isOwnAlone, isOwnHost, isOwnServerName } from './host-check.ts';
 import { Listener } from './listeners.ts';
 import { ListeningSockets } from './listening-sockets.ts';
 import { serveAuthorizationServer } from './oauth/authorization-server.ts';
+import type { UsedAssertions } from './oauth/used-assertions.ts';
 import { serveOpenApi } from './openapi/serve.ts';
 import { sendNotice } from './pages.ts';
 import { servePairPage } from './pair-page.ts';
@@ -31,6 +32,8 @@ export interface LanOptions {
   /** The certificate that appliances pin, PEM, as it is now. */
   ca(): string;
   readonly leaf: LeafPem;
+  /** Those that a hub before this one in the same process has seen; default: none. */
+  readonly usedAssertions?: UsedAssertions;
   readonly log: Log;
   readonly clock: Clock;
   readonly timers: Timers;

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { access, link, mkdir, open, readFile, stat, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Failure } from '../core/failure.ts';
+import { credentialPaths } from '../system/credentials.ts';
 import { KEY_BYTES } from './sealing.ts';
 import { sizeOf, storeFiles } from './store-files.ts';
 
@@ -13,7 +14,10 @@ import { sizeOf, storeFiles } from './store-files.ts';
 export async function openStateDirectory(path: string): Promise<void> {
   const unusable = (what: string, cause?: unknown) =>
     new Failure('state_dir_unusable', `the state directory ${path} (hub.state_dir) ${what}`, { cause });
-  const found = await stat(path).catch(() => null);
+  const found = await stat(path).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === 'EACCES') throw unusable('belongs to another user: name another one', cause);
+    return null;
+  });
   if (found === null) {
     await mkdir(path, { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
       throw unusable("can't be made: name another one, or run Latchkey as a user who may", cause);
@@ -41,8 +45,7 @@ export async function storeKey(
   credentials: string | undefined,
   freshKey: () => string,
 ): Promise<Uint8Array> {
-  if (credentials !== undefined) {
-    const credential = join(credentials, 'store.key');
+  for (const credential of credentialPaths(credentials, 'store.key')) {
     const text = await readKey(credential);
     if (text !== null) return parseKey(credential, text);
   }

@@ -1,3 +1,4 @@
+import { fstatSync } from 'node:fs';
 import pino from 'pino';
 import type { Log, LogFields } from '../core/log.ts';
 import { Allowances } from './allowances.ts';
@@ -59,11 +60,38 @@ export function createLog(
   };
 }
 
+/** What the journal takes for a line's priority where it begins with it (sd-daemon(3)), by pino's levels. */
+const PRIORITIES: Readonly<Record<number, number>> = { 20: 7, 30: 6, 40: 4, 50: 3 };
+
+/**
+ * Whether standard error is the journal, as systemd.exec(5) has it: `JOURNAL_STREAM` names the stream's device and inode.
+ */
+export function isJournal(env: NodeJS.ProcessEnv = process.env): boolean {
+  try {
+    const { dev, ino } = fstatSync(2);
+    return env['JOURNAL_STREAM'] === `${dev}:${ino}`;
+  } catch {
+    return false;
+  }
+}
+
+/** A stream whose lines begin with their priority, so that `journalctl -p warning` finds them. */
+export function withPriorities(stream: LogStream): LogStream {
+  return {
+    // With this pino says which level a line has.
+    [Symbol.for('pino.metadata')]: true,
+    lastLevel: 30,
+    write(this: { lastLevel: number }, line: string) {
+      stream.write(`<${PRIORITIES[this.lastLevel] ?? 6}>${line}`);
+    },
+  } as LogStream;
+}
+
 /** A log that can't be written (a full disk, a reader that is gone) is no reason to end. */
 function standardError(): LogStream {
   const destination = pino.destination({ dest: 2, sync: true, maxLength: MOST_WAITING });
   destination.on('error', () => undefined);
-  return destination;
+  return isJournal() ? withPriorities(destination) : destination;
 }
 
 function cut(fields: LogFields): LogFields {

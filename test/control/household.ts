@@ -7,6 +7,7 @@ import type {
   IssuedCredentials,
   IssuedInvite,
   PairingReport,
+  ReloadOutcome,
 } from '../../src/core/administration.ts';
 import { checkName, checkScope } from '../../src/core/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
@@ -56,6 +57,7 @@ export class Household implements Administration {
   readonly issued: string[] = [];
   readonly passphrases: string[] = [];
   restarts = 0;
+  reloads = 0;
   readonly invites: InviteRequest[] = [];
   /** Names of appliances that have keys in place of a secret. */
   readonly keyed = new Set<string>();
@@ -212,6 +214,19 @@ export class Household implements Administration {
         this.restarts += 1;
       },
     };
+  }
+
+  async reload() {
+    return {
+      id: 'a-reload',
+      begin: () => {
+        this.reloads += 1;
+      },
+    };
+  }
+
+  reloadOutcome(id: string): ReloadOutcome {
+    return { state: id === 'a-reload' ? 'done' : 'unknown' };
   }
 
   #find(name: string): ApplianceStatus {

@@ -8,6 +8,7 @@ import { serveMetadata } from './metadata.ts';
 import { serveRegistration } from './registration.ts';
 import { serveRevocation } from './revocation.ts';
 import { serveToken } from './token.ts';
+import type { UsedAssertions } from './used-assertions.ts';
 
 /** One device may fail to authenticate so often. */
 const FAILURES = { most: 10, every: 6000 };
@@ -17,10 +18,10 @@ export function serveAuthorizationServer(
   app: FastifyInstance,
   service: LanService,
   isOwn: IsOwn,
-  surroundings: LimitSurroundings,
+  surroundings: LimitSurroundings & { readonly usedAssertions?: UsedAssertions | undefined },
 ): void {
   const gate: FormGate = {
-    authenticate: clientAuthentication(service, isOwn),
+    authenticate: clientAuthentication(service, isOwn, surroundings.usedAssertions),
     heard: (appliance) => service.heard(appliance),
     failures: new AddressLimit('too many failed authentications', FAILURES, surroundings),
     clock: surroundings.clock,

@@ -48,13 +48,14 @@ type Verdict =
 /** Authenticates appliances by the JWTs that they sign (`private_key_jwt`: RFC 7523; RFC 7521, 4.2). */
 export class ClientAssertions {
   readonly #service: LanService;
-  readonly #used = new UsedAssertions();
+  readonly #used: UsedAssertions;
   readonly #dummies = new DummyKeys();
   /** An appliance's keys, imported once. */
   readonly #sets = new WeakMap<readonly PublicKey[], JwkSet>();
 
-  constructor(service: LanService) {
+  constructor(service: LanService, used = new UsedAssertions()) {
     this.#service = service;
+    this.#used = used;
   }
 
   /**

@@ -3,6 +3,7 @@ import type { LanService } from '../../core/lan-service.ts';
 import { sameSecret, sha256 } from '../../system/compare.ts';
 import { type ClientAuthentication, malformed, refused } from './authentication-outcome.ts';
 import { ASSERTION_TYPE, ClientAssertions } from './client-assertion.ts';
+import type { UsedAssertions } from './used-assertions.ts';
 
 /** Whether nobody but this hub can have been meant by the host that a request names. */
 export type IsOwn = (request: FastifyRequest) => boolean;
@@ -16,9 +17,10 @@ export type Authenticate = (
 /**
  * Authenticates appliances by HTTP Basic (`client_secret_basic`), by a secret in the form (`client_secret_post`) or by a
  * signed assertion (`private_key_jwt`).
+ * @param used the assertions that a hub before this one has seen
  */
-export function clientAuthentication(service: LanService, isOwn: IsOwn): Authenticate {
-  const assertions = new ClientAssertions(service);
+export function clientAuthentication(service: LanService, isOwn: IsOwn, used?: UsedAssertions): Authenticate {
+  const assertions = new ClientAssertions(service, used);
   return async (request, form) => {
     const { authorization } = request.headers;
     const [type, assertion, secret] = ['client_assertion_type', 'client_assertion', 'client_secret'].map((name) =>

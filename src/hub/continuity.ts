@@ -1,0 +1,21 @@
+import type { PortalClock } from '../broker/portal-clock.ts';
+import type { Instant } from '../core/clock.ts';
+import type { UsedAssertions } from '../lan/oauth/used-assertions.ts';
+
+/**
+ * What a daemon knows and its store does not, handed from one hub to the next when it takes another configuration over.
+ * All else that is in memory is as it is after a restart: pairings, device flows and sessions are in the store, and what
+ * limits a client (wrong secrets, polls that come too soon) starts anew, since only an installer can reload.
+ */
+export interface Continuity {
+  /** When the daemon was started. */
+  readonly started: Instant;
+  /** The ids of the appliances that the run before had left: see `LanService.knewBefore`. */
+  readonly knownBefore: ReadonlySet<string>;
+  /** Without them every assertion of the last half minute would have to be refused. */
+  readonly usedAssertions: UsedAssertions;
+  /** Who has told the true time. */
+  readonly portalClock: PortalClock;
+  /** Milliseconds for which any appliance may still introduce itself; 0 where registration is closed. */
+  readonly registrationOpenFor: number;
+}

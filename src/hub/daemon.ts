@@ -1,0 +1,122 @@
+import type { Timers } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import type { Log } from '../core/log.ts';
+import type { ListeningSockets } from '../lan/listening-sockets.ts';
+import { systemTimers } from '../system/clock.ts';
+import type { ServiceManager } from '../system/service-manager.ts';
+import type { Configuration } from './configuration.ts';
+import type { Continuity } from './continuity.ts';
+import { type Hub, startHub } from './hub.ts';
+import type { Reload, Reloads } from './reloads.ts';
+import { statusLine } from './status-line.ts';
+import { feedWatchdog } from './watchdog.ts';
+
+/** What a daemon runs with. */
+export interface DaemonOptions {
+  readonly configuration: Configuration;
+  readonly log: Log;
+  readonly sockets: ListeningSockets;
+  readonly service: ServiceManager;
+  /** Left out where there is no configuration that could be read again. */
+  readonly reloads?: Reloads | undefined;
+  /** Resolves when the daemon is to end: by a signal, or null for another reason. */
+  readonly ending: Promise<NodeJS.Signals | null>;
+  /** Called with every hub that is up. */
+  onUp?(hub: Hub): Promise<void>;
+}
+
+/** How often it is looked whether the status line is another one, in ms. */
+const STATUS_INTERVAL = 5000;
+
+/** What the next hub is started with. */
+interface Plan {
+  readonly configuration: Configuration;
+  readonly before?: Continuity;
+  /** The reload that it comes from, and what the hub before ran with. */
+  readonly reload?: { readonly reload: Reload; readonly running: Configuration };
+}
+
+/**
+ * Runs a hub, and after a restore or a reload another one in its place, until the daemon is to end.
+ * @throws Failure with the reason in one line where no hub can be started
+ */
+export async function runDaemon(options: DaemonOptions): Promise<void> {
+  const { log, sockets, service, reloads, ending } = options;
+  const current: { hub: Hub | null } = { hub: null };
+  using _parts = look(options, () => current.hub);
+  for (let plan: Plan | null = { configuration: options.configuration }; plan !== null; ) {
+    const { configuration, hub: started } = await start(plan, options);
+    await using hub = started;
+    current.hub = hub;
+    service.ready(await lineOf(hub));
+    await options.onUp?.(hub);
+    const turn = await Promise.race([
+      ending.then((signal) => ({ kind: 'end', signal }) as const),
+      hub.restartWanted.then(() => ({ kind: 'restart' }) as const),
+      ...(reloads === undefined ? [] : [reloads.wanted.then((reload) => ({ kind: 'reload', reload }) as const)]),
+    ]);
+    plan = null;
+    if (turn.kind === 'restart') {
+      log.info('starting again');
+      plan = { configuration };
+    } else if (turn.kind === 'reload') {
+      const { reload } = turn;
+      log.info('taking a changed configuration over', { file: reload.configuration.file });
+      service.reloading();
+      const before = await Promise.race([hub.handOver(), ending.then(() => null)]);
+      if (before !== null)
+        plan = { configuration: reload.configuration, before, reload: { reload, running: configuration } };
+    }
+    current.hub = null;
+    if (plan !== null) continue;
+    log.info('stopping', { signal: await ending });
+    service.stopping();
+    // From now on whoever comes is refused, and not left waiting.
+    sockets[Symbol.dispose]();
+  }
+}
+
+/** Starts the hub that is planned; where a reload's can't start, the one before once more. */
+async function start(
+  { configuration, before, reload: planned }: Plan,
+  { log, sockets, reloads }: DaemonOptions,
+): Promise<{ readonly configuration: Configuration; readonly hub: Hub }> {
+  const part = { before, ...(reloads === undefined ? {} : { reloads }) };
+  try {
+    const hub = await startHub(configuration, log, sockets, part);
+    if (planned !== undefined) reloads?.settle(planned.reload, null);
+    return { configuration, hub };
+  } catch (error) {
+    if (planned === undefined) throw error;
+    log.error('hub could not start with the changed configuration, going back', { error: messageOf(error) });
+    const hub = await startHub(planned.running, log, sockets, part);
+    const problem = `the hub could not start with the changed configuration, and runs with the one before: ${messageOf(error)}`;
+    reloads?.settle(planned.reload, problem);
+    return { configuration: planned.running, hub };
+  }
+}
+
+/** Tells the service manager how the running hub is. */
+function look({ service, log }: DaemonOptions, running: () => Hub | null): Disposable {
+  const timers: Timers = systemTimers;
+  const parts = new DisposableStack();
+  if (!service.listens) return parts;
+  const now = () => performance.now();
+  parts.use(feedWatchdog({ service, overdue: () => running()?.overdue ?? 0, log, timers, now }));
+  let told = '';
+  let disarm: () => void = () => undefined;
+  const tell = async () => {
+    const hub = running();
+    const line = hub === null ? told : await lineOf(hub);
+    if (line !== told && hub === running()) service.status(line);
+    told = line;
+    disarm = timers.after(STATUS_INTERVAL, () => void tell());
+  };
+  disarm = timers.after(STATUS_INTERVAL, () => void tell());
+  parts.defer(() => disarm());
+  return parts;
+}
+
+async function lineOf({ administration }: Hub): Promise<string> {
+  return statusLine(await administration.status());
+}
