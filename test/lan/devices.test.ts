@@ -19,6 +19,8 @@ const HOME = own('192.168.1.7/24', 'fd77:1:2:3::7/64', '2001:db8:a:b:c::7/128', 
 describe('a device counts', () => {
   it.for(['192.168.1.7', '127.0.0.1', '203.0.113.9'])('by its address, where that is IPv4 (%s)', (address) => {
     expect(sharesOf(address, HOME)).toEqual([{ of: address, times: 1 }]);
+    // As a socket for both families has it.
+    expect(sharesOf(`::ffff:${address}`, HOME)).toEqual([{ of: address, times: 1 }]);
   });
 
   it.for([

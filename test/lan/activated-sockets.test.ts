@@ -1,0 +1,239 @@
+import { execFile, spawn } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import { afterEach, describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { type ActivatedSocket, activatedSockets } from '../../src/lan/activated-sockets.ts';
+import { ListeningSocket, type PortName, type WantedSockets } from '../../src/lan/listening-socket.ts';
+import { ListeningSockets } from '../../src/lan/listening-sockets.ts';
+import { eventually, HubProcess, MAIN } from '../support/hub-process.ts';
+
+const run = promisify(execFile);
+
+const ACTIVATE = '/usr/bin/systemd-socket-activate';
+
+/** What one asks with, who has no code of ours. */
+const CURL = '/usr/bin/curl';
+
+function whyNot(): string | null {
+  const missing = [ACTIVATE, CURL].find((tool) => !existsSync(tool));
+  if (missing !== undefined) return `${missing} is missing`;
+  const hasIPv6 = Object.values(networkInterfaces()).some((some) => some?.some(({ address }) => address === '::1'));
+  return hasIPv6 ? null : 'this machine has no ::1';
+}
+
+/** A hub that does not run, and whose sockets are to be opened by somebody else: `arguments` come to be his. */
+async function prepare(listen = '["127.0.0.1", "::1"]'): Promise<{ hub: HubProcess; activate: string[] }> {
+  await using emulator = await startEmulator();
+  const activate = [ACTIVATE, '-E', 'XDG_CACHE_HOME'];
+  const hub = await HubProcess.prepare({ emulator, within: activate });
+  await using leftovers = new AsyncDisposableStack();
+  leftovers.use(hub);
+  const { stdout } = await run('sed', [`s/^listen = .*/listen = ${listen}/`, join(hub.directory, 'latchkey.toml')]);
+  await writeFile(join(hub.directory, 'latchkey.toml'), stdout);
+  leftovers.move();
+  return { hub, activate };
+}
+
+/** Connects, which has the daemon started, and hangs up at once. */
+async function knock(port: number, host = '127.0.0.1'): Promise<true> {
+  const socket = connect({ host, port });
+  await once(socket, 'connect');
+  socket.on('error', () => undefined).destroy();
+  return true;
+}
+
+async function curl(...args: string[]): Promise<string> {
+  return (await run(CURL, ['--silent', '--show-error', '--globoff', '--max-time', '20', ...args])).stdout;
+}
+
+const reason = whyNot();
+
+describe.skipIf(reason !== null)(`sockets that systemd has opened${reason === null ? '' : ` (${reason})`}`, () => {
+  it('are served, at both ports and both families, also for who came before the daemon was up', async () => {
+    const { hub, activate } = await prepare();
+    await using _ = hub;
+    const { httpPort, httpsPort } = hub;
+    for (const port of [httpPort, httpsPort]) activate.push('-l', `127.0.0.1:${port}`, '-l', `[::1]:${port}`);
+    let up = false;
+    const launched = hub.launch().then(() => {
+      up = true;
+    });
+    await eventually(() => knock(httpsPort).catch(() => null));
+    const early = curl(`http://127.0.0.1:${httpPort}/ca.pem`, `http://[::1]:${httpPort}/ca.pem`);
+    await knock(httpPort, '::1');
+    expect(up).toBe(false);
+    const [ca] = await Promise.all([early, launched]);
+    expect(ca.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
+    await writeFile(join(hub.directory, 'ca.pem'), ca);
+    const secure = ['127.0.0.1', '[::1]'].map((host) => `https://${host}:${httpsPort}/ca.pem`);
+    expect(await curl('--cacert', join(hub.directory, 'ca.pem'), ...secure)).toBe(ca);
+    expect((await hub.status()).hub).toMatchObject({ http_port: httpPort, https_port: httpsPort });
+  });
+
+  it('may each be for both families', async () => {
+    const { hub, activate } = await prepare('["0.0.0.0", "::"]');
+    await using _ = hub;
+    activate.push('-l', String(hub.httpPort), '-l', String(hub.httpsPort));
+    const launched = hub.launch();
+    await eventually(() => knock(hub.httpPort).catch(() => null));
+    await launched;
+    for (const host of ['127.0.0.1', '[::1]']) {
+      expect(await curl(`http://${host}:${hub.httpPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
+      expect(await curl('--insecure', `https://${host}:${hub.httpsPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
+    }
+  });
+
+  it('are for what their names say, whatever their ports', async () => {
+    const { hub, activate } = await prepare();
+    await using _ = hub;
+    const { httpPort, httpsPort } = hub;
+    activate.push('-l', `127.0.0.1:${httpsPort}`, '-l', `127.0.0.1:${httpPort}`, '--fdname=http:https');
+    const launched = hub.launch();
+    await eventually(() => knock(httpsPort).catch(() => null));
+    await launched;
+    expect(await curl(`http://127.0.0.1:${httpsPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
+    expect(await curl('--insecure', `https://127.0.0.1:${httpPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
+    expect((await hub.status()).hub).toMatchObject({ http_port: httpsPort, https_port: httpPort });
+  });
+
+  it.for([
+    ['only one of two', ['-l', 'HTTP'], 'lan.https_port: systemd listens for the hub, but not on port'],
+    ['one for datagrams', ['--datagram', '-l', 'HTTP'], 'number 1 of its sockets is none that listens for TCP'],
+    ['one of a file', ['-l', 'HTTP', '-l', 'FILE'], 'number 2 of its sockets is none that listens for TCP'],
+  ] as const)('%s: the daemon says what is wrong, and ends', async ([, sockets, says]) => {
+    const { hub, activate } = await prepare();
+    await using _ = hub;
+    const places: Readonly<Record<string, string>> = {
+      HTTP: `127.0.0.1:${hub.httpPort}`,
+      FILE: join(hub.directory, 'a.sock'),
+    };
+    activate.push(...sockets.map((word) => places[word] ?? word));
+    const daemon = [process.execPath, MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')];
+    const child = spawn(ACTIVATE, [...activate.slice(1), ...daemon], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const said = text(child.stderr);
+    const ended = once(child, 'exit');
+    const packets = createSocket('udp4');
+    await eventually(async () => {
+      if (child.exitCode !== null) return true;
+      packets.send('knock', hub.httpPort, '127.0.0.1');
+      await knock(hub.httpPort).catch(() => null);
+      return null;
+    });
+    packets.close();
+    expect((await ended)[0]).toBe(1);
+    const lines = (await said).split('\n').filter((line) => line.startsWith('latchkey: '));
+    expect(lines).toEqual([expect.stringContaining(says)]);
+  });
+});
+
+describe('for a hub, the sockets that somebody else has opened', () => {
+  const opened: ListeningSocket[] = [];
+  afterEach(() => {
+    for (const socket of opened.splice(0)) socket.close();
+  });
+
+  /** Opens one and passes it on. */
+  async function passOn(host: string, name: PortName | null = null): Promise<ActivatedSocket> {
+    const socket = await ListeningSocket.listen({ host, port: 0 });
+    opened.push(socket);
+    return { socket, name };
+  }
+
+  function wanted(https: ActivatedSocket, http: ActivatedSocket, addresses: readonly string[]): WantedSockets {
+    return { addresses, ports: { https: https.socket.port, http: http.socket.port } };
+  }
+
+  it('are all that it has, and stay for the next one', async () => {
+    const activated = [await passOn('127.0.0.1'), await passOn('127.0.0.1')] as const;
+    using sockets = new ListeningSockets(activated);
+    const [https, http] = activated.map(({ socket }) => socket.port);
+    for (let hubs = 0; hubs < 3; hubs++) {
+      const claimed = await sockets.claim(wanted(...activated, ['0.0.0.0']));
+      expect(claimed).toMatchObject({ https: { port: https }, http: { port: http } });
+      expect(claimed.http.sockets).toEqual([activated[1].socket]);
+      sockets.release([...claimed.http.sockets, ...claimed.https.sockets]);
+      sockets.closeUnclaimed();
+      for (const port of [https, http]) await knock(port ?? 0);
+    }
+  });
+
+  it('must be for one of its ports', async () => {
+    const activated = [await passOn('127.0.0.1'), await passOn('127.0.0.1'), await passOn('127.0.0.2')] as const;
+    const [https, http, other] = activated;
+    using sockets = new ListeningSockets(activated);
+    await expect(sockets.claim(wanted(https, http, ['0.0.0.0']))).rejects.toMatchObject({
+      code: 'config_invalid',
+      message: `systemd listens on port ${other.socket.port} of 127.0.0.2, which is neither lan.http_port (${http.socket.port}) nor lan.https_port (${https.socket.port}): let these keys and the socket unit name the same ports`,
+    });
+  });
+
+  it('have one port under one name', async () => {
+    const activated = [
+      await passOn('127.0.0.1'),
+      await passOn('127.0.0.1', 'http'),
+      await passOn('127.0.0.1', 'http'),
+    ] as const;
+    const [https, http, other] = activated;
+    using sockets = new ListeningSockets(activated);
+    await expect(sockets.claim(wanted(https, http, ['0.0.0.0']))).rejects.toThrow(
+      `lan.http_port: systemd listens on ports ${http.socket.port} and ${other.socket.port} under the name http`,
+    );
+  });
+
+  it.for([
+    ['127.0.0.1', ['0.0.0.0', '::']],
+    ['127.0.0.1', ['::', '127.0.0.1']],
+    ['::1', ['0.0.0.0', '::']],
+    ['::1', ['0:0::1']],
+  ] as const)('may be at %s where lan.listen is %j', async ([host, listen]) => {
+    const activated = [await passOn(host), await passOn(host)] as const;
+    using sockets = new ListeningSockets(activated);
+    await sockets.claim(wanted(...activated, listen));
+  });
+
+  it.for([
+    ['127.0.0.1', ['::']],
+    ['127.0.0.1', ['127.0.0.2']],
+    ['0.0.0.0', ['127.0.0.1']],
+    ['::', ['0.0.0.0']],
+    ['::', ['::1', '127.0.0.1']],
+  ] as const)('may not be at %s where lan.listen is %j', async ([host, listen]) => {
+    const activated = [await passOn(host), await passOn(host)] as const;
+    using sockets = new ListeningSockets(activated);
+    await expect(sockets.claim(wanted(...activated, listen))).rejects.toMatchObject({
+      code: 'config_invalid',
+      message: `lan.listen: systemd listens on port ${activated[0].socket.port} of ${host}, which is not in the list: take the key out, and the socket unit alone says where the hub listens`,
+    });
+  });
+});
+
+describe('what tells of opened sockets', () => {
+  it('is another process’s where it names another, and is not passed on', async () => {
+    const env = { LISTEN_PID: '1', LISTEN_FDS: '2', LISTEN_FDNAMES: 'http:https', LISTEN_PIDFDID: '7', OTHER: 'x' };
+    expect(await activatedSockets(env, process.pid)).toEqual([]);
+    expect(env).toEqual({ OTHER: 'x' });
+  });
+
+  it('says nothing where the number is 0, or there is none', async () => {
+    const LISTEN_PID = String(process.pid);
+    expect(await activatedSockets({ LISTEN_PID, LISTEN_FDS: '0' }, process.pid)).toEqual([]);
+    expect(await activatedSockets({ LISTEN_PID }, process.pid)).toEqual([]);
+    expect(await activatedSockets({ LISTEN_FDS: '3' }, process.pid)).toEqual([]);
+  });
+
+  it.for(['two', '-1', '1e3', ''])('is refused where the number is "%s"', async (count) => {
+    const env = { LISTEN_PID: String(process.pid), LISTEN_FDS: count };
+    await expect(activatedSockets(env, process.pid)).rejects.toMatchObject({
+      code: 'config_invalid',
+      message: expect.stringContaining(`LISTEN_FDS: found "${count}"`),
+    });
+  });
+});
