@@ -1,7 +1,15 @@
 import { messageOf } from '../core/failure.ts';
 import { type Grant, isGivenBy } from '../core/grant.ts';
 import { giverOf, type Portal } from '../core/portal.ts';
-import { clockSet, type Setback, type Standing, setBack, standingAtStart, withoutRest } from '../core/refresh.ts';
+import {
+  clockSet,
+  networkChanged,
+  type Setback,
+  type Standing,
+  setBack,
+  standingAtStart,
+  withoutRest,
+} from '../core/refresh.ts';
 import type { Store, StoredGrant } from '../core/store.ts';
 import { sameSecret, sha256 } from '../system/compare.ts';
 import { GrantNotices } from './grant-notices.ts';
@@ -19,6 +27,9 @@ import { type Places, Turns } from './turns.ts';
  */
 const PLACES: Places = { usual: 8, urgent: 32, most: 64, patience: 5000 };
 
+/** A network that comes and goes hurries the refreshes no sooner after the last time, in ms. */
+const HURRIED_REST = 60_000;
+
 /**
  * Keeps every appliance's grant fresh. One that another portal gave than its appliance goes to now rests: it is kept, and
  * until the configuration is as it was nothing is done with it (docs/decisions/portals-of-grants.md).
@@ -34,6 +45,8 @@ export class Grants implements AsyncDisposable {
   readonly #turns = new WeakMap<Portal, Turns>();
   readonly times: GrantTimes;
   #stopping = false;
+  /** When another address hurried the refreshes, on the boot clock in ms. */
+  #hurried = Number.NEGATIVE_INFINITY;
 
   /**
    * @param holder what is known of an appliance; undefined where it was removed or its portal is not configured
@@ -152,6 +165,16 @@ export class Grants implements AsyncDisposable {
   clockSet(): void {
     const { clock, random } = this.#surroundings;
     for (const held of this.#held.values()) held.health = clockSet(held.health, clock.now(), random.fraction());
+    this.#scheduleAll();
+  }
+
+  /** The hub has another address on the home network: what did not leave it is tried again soon. */
+  networkChanged(): void {
+    const { clock, random } = this.#surroundings;
+    const now = clock.now();
+    if (now.uptime - this.#hurried < HURRIED_REST) return;
+    this.#hurried = now.uptime;
+    for (const held of this.#held.values()) held.health = networkChanged(held.health, now, random.fraction());
     this.#scheduleAll();
   }
 

@@ -1,6 +1,6 @@
 import { backoffDelay } from '../core/backoff.ts';
 import type { LinkResult } from '../core/lan-service.ts';
-import { advance } from '../core/pairing.ts';
+import { advance, byInstaller, leadsAstray, linkFor } from '../core/pairing.ts';
 import type { Link, LinkOutcome } from '../core/portal.ts';
 import { type Allowance, Buckets } from '../system/allowances.ts';
 import type { PairingContext, PairingPortal } from './pairing-context.ts';
@@ -28,7 +28,9 @@ export class LinkRequests {
   readonly #fresh = new Buckets();
   #underWay: { readonly signal: AbortSignal; readonly result: Promise<LinkResult> } | null = null;
   /** The result that serves until then, on the boot clock in ms. */
-  #last: { readonly result: LinkResult; readonly until: number } | null = null;
+  #last: { readonly result: LinkResult; readonly until: number; readonly link: Link | null } | null = null;
+  /** Where the portal would bring no code when it was asked for a link beside those at hand. */
+  #refusedFor: string | null = null;
 
   constructor(context: PairingContext, progress: PairingProgress) {
     this.#context = context;
@@ -58,6 +60,22 @@ export class LinkRequests {
     return result;
   }
 
+  /** Whether the hub has moved since, so that an installer's link leads a person to where it no longer is. */
+  get renewalWanted(): boolean {
+    const { pairing, redirect } = this.#progress;
+    if (pairing.step.kind !== 'waiting' || !byInstaller(pairing) || redirect === this.#refusedFor) return false;
+    const link = linkFor(pairing.step, redirect);
+    return link !== undefined && leadsAstray(link, redirect);
+  }
+
+  /**
+   * Asks for a link that leads to where the hub is now, beside those at hand. Where the portal has something against it, they
+   * serve on: polling brings their code all the same. @returns whether the portal answered
+   */
+  async renew(): Promise<boolean> {
+    return (await this.#share(this.#progress.signal, 'beside')).kind !== 'unreachable';
+  }
+
   /** Whether the newest link is the one that whoever opens the pairing now would get. */
   get linkServes(): boolean {
     return this.#serving?.kind === 'link';
@@ -79,11 +97,11 @@ export class LinkRequests {
   }
 
   /** All who want a link at the same step get it by one request. */
-  #share(signal: AbortSignal): Promise<LinkResult> {
+  #share(signal: AbortSignal, place: 'first' | 'beside' = 'first'): Promise<LinkResult> {
     if (this.#underWay?.signal === signal) return this.#underWay.result;
     const underWay = {
       signal,
-      result: this.#request().finally(() => {
+      result: this.#request(place).finally(() => {
         if (this.#underWay === underWay) this.#underWay = null;
       }),
     };
@@ -93,7 +111,8 @@ export class LinkRequests {
 
   get #serving(): LinkResult | null {
     const last = this.#last;
-    return last !== null && this.#context.surroundings.clock.now().uptime < last.until ? last.result : null;
+    if (last === null || this.#context.surroundings.clock.now().uptime >= last.until) return null;
+    return last.link !== null && leadsAstray(last.link, this.#progress.redirect) ? null : last.result;
   }
 
   get #mayOpen(): boolean {
@@ -101,9 +120,10 @@ export class LinkRequests {
     return !stopping && timeLeft > 0 && (pairing.step.kind === 'asking' || pairing.step.kind === 'waiting');
   }
 
-  async #request(): Promise<LinkResult> {
+  /** @param place whether the link stands beside others, through which a person may log in all the same */
+  async #request(place: 'first' | 'beside'): Promise<LinkResult> {
     const progress = this.#progress;
-    const { signal } = progress;
+    const { signal, redirect } = progress;
     const found = this.#context.portalOf(progress.pairing.portal);
     if (found === undefined) {
       await progress.move({ kind: 'failed', reason: 'misconfigured' });
@@ -111,14 +131,24 @@ export class LinkRequests {
     }
     const outcome = await this.#outcome(found, signal);
     if (signal.aborted) return { kind: 'over' };
-    progress.note(outcome.kind === 'unreachable' ? outcome : null);
+    // What the polls of the links at hand find out counts for more.
+    if (place === 'first') progress.note(outcome.kind === 'unreachable' ? outcome : null);
     switch (outcome.kind) {
       case 'unreachable':
         return this.#remember({ kind: 'unreachable' }, Math.max(SAME_FAILURE, outcome.retryAfter ?? 0));
       case 'link':
         if (!(await this.#take(outcome.link))) return { kind: 'over' };
-        return this.#remember({ kind: 'link', authorizeUrl: outcome.link.authorizeUrl }, this.#untilNextLink());
+        return this.#remember(
+          { kind: 'link', authorizeUrl: outcome.link.authorizeUrl },
+          this.#untilNextLink(),
+          outcome.link,
+        );
       default:
+        if (place === 'beside') {
+          this.#refusedFor = redirect;
+          progress.log('warn', 'portal gave no link for the new address', { detail: outcome.detail });
+          return { kind: 'over' };
+        }
         progress.log('warn', 'pairing is not possible', { detail: outcome.detail });
         await progress.move({
           kind: 'failed',
@@ -131,10 +161,12 @@ export class LinkRequests {
   /** Where the portal will not have the redirect address, polling alone brings the code. */
   async #outcome({ portal, redirectUrl }: PairingPortal, signal: AbortSignal): Promise<LinkOutcome> {
     const address = redirectUrl(this.#progress.pairing.nonce);
-    const ask = async (redirectUrl: string | null) => {
-      const outcome = await portal.requestLink(redirectUrl, signal);
+    const redirect = redirectUrl('');
+    const ask = async (to: string | null): Promise<LinkOutcome> => {
+      const outcome = await portal.requestLink(to, signal);
       this.#context.portalClock.learn(outcome.portalTime);
-      return outcome;
+      if (outcome.kind !== 'link') return outcome;
+      return { ...outcome, link: { ...outcome.link, redirect: to === null ? null : redirect } };
     };
     const outcome = await ask(address);
     if (outcome.kind !== 'rejected' || address === null || signal.aborted) return outcome;
@@ -168,8 +200,8 @@ export class LinkRequests {
     return Math.max(SAME_LINK, (1 - bucket.left) * FRESH_LINKS.every);
   }
 
-  #remember(result: LinkResult, ms: number): LinkResult {
-    this.#last = { result, until: this.#context.surroundings.clock.now().uptime + ms };
+  #remember(result: LinkResult, ms: number, link: Link | null = null): LinkResult {
+    this.#last = { result, until: this.#context.surroundings.clock.now().uptime + ms, link };
     return result;
   }
 }

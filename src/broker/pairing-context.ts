@@ -10,7 +10,7 @@ export interface PairingPortal {
   readonly identity: PresentPortal;
   /**
    * Where the portal shall bring the code, for a nonce; null while there is no address to be reached at, or where the
-   * configuration wants none.
+   * configuration wants none. Without the nonce (`''`) it says where a link leads, see `Link`.
    */
   redirectUrl(nonce: string): string | null;
 }

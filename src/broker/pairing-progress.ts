@@ -53,6 +53,11 @@ export class PairingProgress {
     return this.#trouble?.retryAfter ?? 0;
   }
 
+  /** Where the portal shall bring the code now, as a {@link Link} has it. */
+  get redirect(): string | null {
+    return this.#context.portalOf(this.#pairing.portal)?.redirectUrl('') ?? null;
+  }
+
   get #name(): string {
     return this.#context.nameOf(this.#pairing.appliance);
   }
@@ -65,6 +70,12 @@ export class PairingProgress {
   /** The hub's clock was set: where the portal's certificate did not fit it, no wait goes on. */
   clockSet(): void {
     if (this.#trouble?.certificate !== undefined) this.wake();
+  }
+
+  /** The hub has another address: another link may be the one to give, and a portal that was out of reach be there again. */
+  addressChanged(): void {
+    if (this.#trouble !== null && this.#trouble.retryAfter === null) this.wake();
+    this.#tell();
   }
 
   /** Ends the wait under way. */

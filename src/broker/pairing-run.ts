@@ -5,6 +5,7 @@ import type { Link } from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
 import { sha256 } from '../system/compare.ts';
 import { pollForCode } from './code-polling.ts';
+import { LinkRenewal } from './link-renewal.ts';
 import { LinkRequests } from './link-requests.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingExchange } from './pairing-exchange.ts';
@@ -25,6 +26,7 @@ export class PairingRun implements AsyncDisposable {
   readonly #context: PairingContext;
   readonly #progress: PairingProgress;
   readonly #links: LinkRequests;
+  readonly #renewal: LinkRenewal;
   readonly #exchange: PairingExchange;
   #done: Promise<void> = Promise.resolve();
 
@@ -33,6 +35,7 @@ export class PairingRun implements AsyncDisposable {
     this.#context = context;
     this.#progress = new PairingProgress(context, pairing);
     this.#links = new LinkRequests(context, this.#progress);
+    this.#renewal = new LinkRenewal(context.surroundings, this.#progress, this.#links);
     this.#exchange = new PairingExchange(context, this.#progress);
   }
 
@@ -63,6 +66,17 @@ export class PairingRun implements AsyncDisposable {
   /** Milliseconds until the pairing expires. */
   get timeLeft(): number {
     return this.#progress.timeLeft;
+  }
+
+  /** Where the portal shall bring the code now, as a {@link Link} has it. */
+  get redirect(): string | null {
+    return this.#progress.redirect;
+  }
+
+  /** The hub has another address, or none: an installer gets a fresh link where the one at hand leads elsewhere. */
+  addressChanged(): void {
+    this.#renewal.addressChanged();
+    this.#progress.addressChanged();
   }
 
   /** The hub's clock was set: where the portal's certificate did not fit it, the portal is asked again at once. */
@@ -166,7 +180,7 @@ export class PairingRun implements AsyncDisposable {
           await Promise.all([this.#askForLink(), linksOf(this.pairing.step).length > 0 && this.#poll()]);
           break;
         case 'waiting':
-          await this.#poll();
+          await Promise.all([this.#poll(), this.#renewal.keep()]);
           break;
         case 'exchanging':
           await this.#exchange.settled();

@@ -152,6 +152,11 @@ export class Pairings implements AsyncDisposable {
     for (const run of this.#runs.values()) run.clockSet();
   }
 
+  /** The hub has another address, or none: see `PairingRun`. */
+  addressChanged(): void {
+    for (const run of this.#runs.values()) if (run.open) run.addressChanged();
+  }
+
   /** Ends the open pairing of an appliance, if there is one, and what is left of one that gives way to it. */
   async end(appliance: string, reason: FailureReason): Promise<void> {
     const open = [...this.#runs.values()].filter((run) => run.open && run.pairing.appliance === appliance);

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import type { ControlClient } from '../control/client.ts';
 import { systemTimers } from '../system/clock.ts';
 import { formatDuration, parseDuration } from './duration.ts';
+import { followThrough } from './followed-pairing.ts';
 import { connectHub } from './hub-connection.ts';
 import { fail } from './output.ts';
 import { pairingFailure } from './pairing-failure.ts';
@@ -59,7 +60,7 @@ async function watch(hub: ControlClient, pairing: string, name: string, options:
   const interrupted = new AbortController();
   process.once('SIGINT', () => interrupted.abort());
   using display = options.json === true ? new JsonDisplay() : await textDisplay(name, options.wait);
-  return await watchPairing((signal) => hub.followPairing(pairing, signal), display, {
+  return await watchPairing((signal) => followThrough(hub, pairing, signal, systemTimers), display, {
     wait: options.wait,
     timeout: options.timeout ?? null,
     interrupted: interrupted.signal,

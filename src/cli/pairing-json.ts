@@ -1,3 +1,4 @@
+import type { FreshLinkReason } from '../core/administration.ts';
 import type { FailureReason } from '../core/pairing.ts';
 import { notice, printJson } from './output.ts';
 import { outOfReach } from './pairing-failure.ts';
@@ -9,8 +10,9 @@ export class JsonDisplay implements PairingDisplay, Disposable {
     notice(outOfReach(problem, expiresIn));
   }
 
-  link(authorizeUrl: string, expiresIn: number): void {
-    printJson({ event: 'waiting', authorize_url: authorizeUrl, expires_in: expiresIn });
+  link(authorizeUrl: string, expiresIn: number, reason: FreshLinkReason | null): void {
+    const why = reason === null ? {} : { reason };
+    printJson({ event: 'waiting', authorize_url: authorizeUrl, expires_in: expiresIn, ...why });
   }
 
   paired(scope: string | null): void {

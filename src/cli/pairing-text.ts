@@ -1,3 +1,4 @@
+import type { FreshLinkReason } from '../core/administration.ts';
 import { formatDuration } from './duration.ts';
 import { notice, print, printable } from './output.ts';
 import { outOfReach } from './pairing-failure.ts';
@@ -5,12 +6,16 @@ import type { PairingDisplay } from './pairing-watch.ts';
 import { qrCode, qrCodeWidth } from './qr-code.ts';
 import { WaitingLine } from './waiting-line.ts';
 
+const WHY: Readonly<Record<FreshLinkReason, string>> = {
+  link_ended: 'the last one is no longer good',
+  address_changed: "the hub's address has changed; whoever is logging in through the last one can go on",
+};
+
 /** A pairing for people: the link and its QR code, how long it lives, and how it went. */
 export class TextDisplay implements PairingDisplay, Disposable {
   readonly #name: string;
   readonly #waits: boolean;
   readonly #waiting = new WaitingLine();
-  #links = 0;
 
   /** @param waits whether the command stays until somebody has logged in */
   constructor(name: string, waits: boolean) {
@@ -23,10 +28,9 @@ export class TextDisplay implements PairingDisplay, Disposable {
     notice(outOfReach(problem, expiresIn));
   }
 
-  link(authorizeUrl: string, expiresIn: number): void {
+  link(authorizeUrl: string, expiresIn: number, reason: FreshLinkReason | null): void {
     this.#waiting.end();
-    this.#links += 1;
-    const which = this.#links === 1 ? '' : ' with this fresh link (the last one is no longer good)';
+    const which = reason === null ? '' : ` with this fresh link (${WHY[reason]})`;
     print(`Log in to connect ${this.#name}${which}:\n\n  ${printable(authorizeUrl)}\n`);
     const code = qrCode(authorizeUrl, process.stdout);
     if (code === null)

@@ -1,4 +1,4 @@
-import type { PairingReport } from '../core/administration.ts';
+import type { FreshLinkReason, PairingReport } from '../core/administration.ts';
 import type { Timers } from '../core/clock.ts';
 import type { FailureReason } from '../core/pairing.ts';
 
@@ -6,8 +6,8 @@ import type { FailureReason } from '../core/pairing.ts';
 export interface PairingDisplay {
   /** The portal is out of reach; each distinct problem comes once. `expiresIn`: seconds that the hub goes on trying. */
   outOfReach(problem: string, expiresIn: number): void;
-  /** A link to log in at; another one takes its place where an answer was lost. */
-  link(authorizeUrl: string, expiresIn: number): void;
+  /** A link to log in at. @param reason why it takes the place of another; null for the first */
+  link(authorizeUrl: string, expiresIn: number, reason: FreshLinkReason | null): void;
   paired(scope: string | null): void;
   failed(reason: FailureReason): void;
 }
@@ -71,7 +71,13 @@ export async function watchPairing(
           display.outOfReach(problem, report.expires_in);
           break;
         case 'waiting':
-          if (report.authorize_url !== shown) display.link(report.authorize_url, report.expires_in);
+          if (report.authorize_url !== shown) {
+            display.link(
+              report.authorize_url,
+              report.expires_in,
+              shown === null ? null : (report.reason ?? 'link_ended'),
+            );
+          }
           shown = report.authorize_url;
           if (!wait) return { kind: 'link_shown' };
           break;

@@ -173,6 +173,24 @@ export function linksOf(step: PairingStep): readonly Link[] {
 }
 
 /**
+ * The link to give to a person: the newest that brings the code to where the hub is now, else the newest of all.
+ * @param redirect where the code is to be brought now, as {@link Link} has it
+ */
+export function linkFor(step: PairingStep, redirect: string | null): Link | undefined {
+  const links = linksOf(step);
+  return links.find((link) => redirect !== null && link.redirect === redirect) ?? links[0];
+}
+
+/**
+ * Whether a person who logged in through a link would be sent to where the hub no longer is. Without an address there is no
+ * better link; and one that was made without serves by polling.
+ * @param redirect where the code is to be brought now, as {@link Link} has it
+ */
+export function leadsAstray(link: Link, redirect: string | null): boolean {
+  return redirect !== null && typeof link.redirect === 'string' && link.redirect !== redirect;
+}
+
+/**
  * Milliseconds that a pairing, or an invite, has left. After a boot the wall clock is all there is to measure by; it can only
  * shorten the wait.
  */

@@ -50,6 +50,11 @@ export interface Link {
   readonly codeUrl: string;
   /** The token endpoint that takes the code. */
   readonly tokenUrl: string;
+  /**
+   * Where the portal was asked to bring the code too, without the pairing's nonce; null where only polling brings it. Left out
+   * where that was not kept.
+   */
+  readonly redirect?: string | null;
 }
 
 /** What an answer of the portal says beside what was asked for. */

@@ -19,6 +19,8 @@ export type Health =
       readonly promptedAt?: number;
       /** The portal's certificate does not fit the hub's clock: once that is set, it is tried again at once. */
       readonly waitsForClock?: true;
+      /** Nothing left the hub: once it has another address, it is tried again soon. */
+      readonly waitsForNetwork?: true;
       /** What the two times would be if the old refresh token need not rest. */
       readonly unrested?: { readonly retryAt: number; readonly promptedAt: number };
       readonly rejections?: Rejections;
@@ -68,6 +70,8 @@ interface Delays {
   readonly prompted: number;
   /** The portal's certificate does not fit the hub's clock. */
   readonly forClock?: true;
+  /** Nothing left the hub. */
+  readonly forNetwork?: true;
   /** Where these are a rest: what they would be without it. */
   readonly unrested?: Pick<Delays, 'own' | 'prompted'>;
 }
@@ -79,6 +83,8 @@ const DAY = 24 * HOUR;
  * when it issued the token, which is a little after the hub asked for it.
  */
 const OVER = 1000;
+/** Within so many ms those are tried again that the network kept from the portal. */
+const SOON = 5000;
 /** Seldom: only a person can mend a wrong client_secret. */
 const MISCONFIGURED: Backoff = { base: 60_000, cap: HOUR };
 
@@ -101,6 +107,21 @@ export function clockSet(health: Health, now: Instant, fraction: number): Health
   if (health.kind !== 'failing' || health.waitsForClock === undefined) return health;
   const retryAt = Math.min(health.retryAt, now.uptime + 3000 * fraction);
   return { ...health, retryAt, promptedAt: retryAt };
+}
+
+/**
+ * The hub has another address: what did not leave it is tried again within seconds, and from there on backs off anew, because
+ * names may be known a little later. @param fraction a random number from 0 to 1
+ */
+export function networkChanged(health: Health, now: Instant, fraction: number): Health {
+  if (health.kind !== 'failing' || health.waitsForNetwork === undefined) return health;
+  const soon = now.uptime + SOON * fraction;
+  const sooner = ({ retryAt, promptedAt = retryAt }: { readonly retryAt: number; readonly promptedAt?: number }) => ({
+    retryAt: Math.min(retryAt, soon),
+    promptedAt: Math.min(promptedAt, soon),
+  });
+  const { unrested } = health;
+  return { ...health, failures: 0, ...sooner(health), ...(unrested && { unrested: sooner(unrested) }) };
 }
 
 /**
@@ -130,6 +151,7 @@ export function setBack(grant: Grant, health: Health, outcome: Setback, context:
       retryAt: at(delays.own),
       promptedAt: at(delays.prompted),
       ...(delays.forClock && { waitsForClock: true as const }),
+      ...(delays.forNetwork && { waitsForNetwork: true as const }),
       ...(rest > 0 && { unrested: timesOf(delays.unrested ?? delays, now) }),
       ...(rejections === null ? {} : { rejections }),
     };
@@ -146,7 +168,10 @@ export function setBack(grant: Grant, health: Health, outcome: Setback, context:
     case 'not_sent': {
       const fault = outcome.certificate === undefined ? null : clockAtFault(outcome.certificate, now, confirmed);
       if (fault !== null) return failing('clock_unknown', fault, { own: prompted, prompted, forClock: true });
-      return failing('portal_unreachable', `The portal is out of reach: ${outcome.detail}`, backedOff);
+      return failing('portal_unreachable', `The portal is out of reach: ${outcome.detail}`, {
+        ...backedOff,
+        forNetwork: true,
+      });
     }
     case 'deferred': {
       // A portal that names the same short time again and again is backed off from all the same.

@@ -4,7 +4,7 @@ import type { Pairings } from '../broker/pairings.ts';
 import { sameScope } from '../core/appliance.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import { byInstaller, linksOf } from '../core/pairing.ts';
+import { byInstaller, leadsAstray, linkFor, linksOf } from '../core/pairing.ts';
 import { wantsAnotherScope } from './status.ts';
 
 /**
@@ -28,9 +28,13 @@ export async function pairOnStart(appliances: Appliances, grants: Grants, pairin
     let told = '';
     const tell = () => {
       const { step } = run.pairing;
+      if (step.kind !== 'waiting') return;
       // Further links are made for whoever opens the page of a device flow.
-      if (step.kind !== 'waiting' || linksOf(step).some(({ authorizeUrl }) => authorizeUrl === told)) return;
-      told = step.link.authorizeUrl;
+      const last = linksOf(step).find(({ authorizeUrl }) => authorizeUrl === told);
+      if (last !== undefined && !leadsAstray(last, run.redirect)) return;
+      const { authorizeUrl } = linkFor(step, run.redirect) ?? step.link;
+      if (authorizeUrl === told) return;
+      told = authorizeUrl;
       log.info('waiting for a login', { appliance: appliance.name, authorize_url: told });
     };
     run.watch(tell);

@@ -1,11 +1,12 @@
 import type { Grants } from '../broker/grants.ts';
 import type { HeldGrant } from '../broker/held-grant.ts';
+import type { PairingRun } from '../broker/pairing-run.ts';
 import type { Pairings } from '../broker/pairings.ts';
 import type { ApplianceState, ApplianceStatus } from '../core/administration.ts';
 import { type Appliance, sameScope } from '../core/appliance.ts';
 import type { Instant } from '../core/clock.ts';
 import type { Grant } from '../core/grant.ts';
-import { byInstaller, type Pairing } from '../core/pairing.ts';
+import { byInstaller, linkFor } from '../core/pairing.ts';
 import type { Problem } from '../core/problem.ts';
 
 /**
@@ -40,14 +41,19 @@ export function applianceStatus(
     ...registrationOf(appliance),
     ...(appliance.credentials.kind === 'none' ? { without_credentials: true } : {}),
     ...(wantsAnotherScope(appliance, held?.grant) ? { wanted_scope: appliance.scope } : {}),
-    ...(run === undefined ? {} : loginOf(run.pairing, pairPage)),
+    ...(run === undefined ? {} : loginOf(run, pairPage)),
   };
 }
 
 /** Where a person may log in. Without an installer the portal's own link is made when the hub's page is opened. */
-function loginOf(pairing: Pairing, pairPage: (userCode: string) => string): Pick<ApplianceStatus, 'authorize_url'> {
+function loginOf(
+  { pairing, redirect }: PairingRun,
+  pairPage: (userCode: string) => string,
+): Pick<ApplianceStatus, 'authorize_url'> {
   const { step, device } = pairing;
-  if (step.kind === 'waiting' && byInstaller(pairing)) return { authorize_url: step.link.authorizeUrl };
+  if (step.kind === 'waiting' && byInstaller(pairing)) {
+    return { authorize_url: (linkFor(step, redirect) ?? step.link).authorizeUrl };
+  }
   const isOpen = step.kind === 'waiting' || step.kind === 'asking';
   return isOpen && device !== null ? { authorize_url: pairPage(device.userCode) } : {};
 }

@@ -7,7 +7,12 @@ import type { StoredGrant } from '../core/store.ts';
 import { doubt, instant, jsonOrNull, parseJson, portalIdentity, scope } from './schemas.ts';
 import type { Sealing } from './sealing.ts';
 
-const link = v.object({ authorizeUrl: v.string(), codeUrl: v.string(), tokenUrl: v.string() });
+const link = v.object({
+  authorizeUrl: v.string(),
+  codeUrl: v.string(),
+  tokenUrl: v.string(),
+  redirect: v.exactOptional(v.nullable(v.string())),
+});
 
 const attempt = v.object({ token: v.string(), at: instant });
 const grantAttributes = v.object({

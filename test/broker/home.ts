@@ -62,6 +62,8 @@ export class Home implements AsyncDisposable {
   identity: (PortalIdentity & Partial<PresentPortal>) | null = null;
   /** The portal's client breaks in a way that none of its outcomes names. */
   unheardOf = false;
+  /** How many refreshes were tried, those that never left the hub too. */
+  tries = 0;
   /** The events that were logged. */
   readonly events: { readonly event: string; readonly fields: LogFields }[] = [];
   readonly #log = logFile('broker');
@@ -122,6 +124,7 @@ export class Home implements AsyncDisposable {
       askTime: () => client.askTime(),
       exchange: (...of) => client.exchange(...of),
       refresh: async (token) => {
+        this.tries += 1;
         if (this.unheardOf) throw new Error('unheard of');
         return client.refresh(token);
       },

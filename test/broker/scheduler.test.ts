@@ -130,3 +130,19 @@ test('whatever is planned, planned anew and cancelled, each thing runs exactly a
     { numRuns: 50 },
   );
 });
+
+test('it says for how long the next thing has been due', async () => {
+  const { time, plan, scheduler } = start();
+  expect(scheduler.overdue).toBe(0);
+  plan('a', 30_000);
+  plan('b', 40_000);
+  expect(scheduler.overdue).toBe(0);
+  time.suspend(36_000);
+  expect(scheduler.overdue).toBe(6_000);
+  scheduler.cancel('a');
+  expect(scheduler.overdue).toBe(0);
+  time.suspend(10_000);
+  expect(scheduler.overdue).toBe(6_000);
+  await time.pass(60_000);
+  expect(scheduler.overdue).toBe(0);
+});

@@ -158,11 +158,19 @@ test('Ctrl-C stops the watching, not the pairing', async () => {
 });
 
 test('a fresh link after a lost answer is shown anew', async () => {
-  const fresh = { ...waiting, authorize_url: `${url}-fresh` };
+  const fresh = { ...waiting, authorize_url: `${url}-fresh`, reason: 'link_ended' } as const;
   hub.household.script = [waiting, fresh, { event: 'paired', scope: null }];
   const { stdout } = await hub.latchkey('pair', 'wallbox');
   expect(stdout.indexOf(url)).toBeLessThan(stdout.indexOf(fresh.authorize_url));
   expect(stdout).toMatch(/fresh link .*no longer good.*\n\n.*-fresh\n/);
+  expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout).slice(0, 2)).toEqual([waiting, fresh]);
+});
+
+test('a fresh link after the hub has moved is shown with the reason', async () => {
+  const fresh = { ...waiting, authorize_url: `${url}-moved`, reason: 'address_changed' } as const;
+  hub.household.script = [waiting, fresh, { event: 'paired', scope: null }];
+  const { stdout } = await hub.latchkey('pair', 'wallbox');
+  expect(stdout).toMatch(/fresh link \(the hub's address has changed; .* the last one can go on\):\n\n.*-moved\n/);
   expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout).slice(0, 2)).toEqual([waiting, fresh]);
 });
 

@@ -1,0 +1,188 @@
+import { expect, test } from 'vitest';
+import type { PairingRun } from '../../src/broker/pairing-run.ts';
+import type { PairingReport } from '../../src/core/administration.ts';
+import { linksOf } from '../../src/core/pairing.ts';
+import { followPairing } from '../../src/hub/pairing-reports.ts';
+import { Home, resultOf } from './home.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+/** A hub on a home network that gives it now this address and now that, and at times none. */
+async function movingHome(address: string | null = '192.168.1.7') {
+  const place = { address };
+  const redirect = (nonce: string) => place.address && `http://${place.address}:8480/callback/${nonce}`;
+  const home = await Home.start({ redirect });
+  const { appliance } = await home.add('wallbox');
+  return {
+    home,
+    appliance,
+    async moveTo(to: string | null) {
+      place.address = to;
+      home.run.pairings.addressChanged();
+      await home.time.settle();
+    },
+    /** Changes while the hub does not look. */
+    set(to: string | null) {
+      place.address = to;
+    },
+    /** The hosts that links were asked to lead to; null for polling only. */
+    asked: () =>
+      home.portal.requests('config').map(({ query }) => {
+        const to = query.get('redirect_url');
+        return to === null ? null : new URL(to).hostname;
+      }),
+    async [Symbol.asyncDispose]() {
+      await home[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** What whoever waits for a pairing is told, as it comes. */
+function followed(run: PairingRun) {
+  const reports: PairingReport[] = [];
+  const ended = (async () => {
+    for await (const report of followPairing(run, new AbortController().signal)) reports.push(report);
+  })();
+  return { reports, ended, links: () => reports.filter((report) => report.event === 'waiting') };
+}
+
+test('when the address changes, the installer gets a fresh link that leads there, and a login through the old one goes on', async () => {
+  await using place = await movingHome();
+  const { home } = place;
+  const run = await home.begin('wallbox');
+  const { links, ended, reports } = followed(run);
+  await home.time.pass(20 * SECOND);
+  const [old] = linksOf(run.pairing.step);
+
+  await place.moveTo('192.168.1.8');
+  expect(place.asked()).toEqual(['192.168.1.7', '192.168.1.8']);
+  const [fresh] = linksOf(run.pairing.step);
+  expect(links()).toEqual([
+    { event: 'waiting', authorize_url: old?.authorizeUrl, expires_in: 900 },
+    { event: 'waiting', authorize_url: fresh?.authorizeUrl, expires_in: 880, reason: 'address_changed' },
+  ]);
+
+  const state = new URL(old?.authorizeUrl ?? '').searchParams.get('state') ?? '';
+  await home.emulator.login({ state, user: 'demo' });
+  await home.time.pass(10 * SECOND);
+  await ended;
+  expect(reports.at(-1)).toMatchObject({ event: 'paired' });
+  expect(place.asked()).toHaveLength(2);
+});
+
+test('nothing is asked while there is no address, nor when the same comes back, nor for one that a link leads to already', async () => {
+  await using place = await movingHome();
+  const { home } = place;
+  const run = await home.begin('wallbox');
+  const { links } = followed(run);
+  const { step } = run.pairing;
+  await place.moveTo(null);
+  await home.time.pass(MINUTE);
+  await place.moveTo('192.168.1.7');
+  await home.time.pass(MINUTE);
+  expect(place.asked()).toHaveLength(1);
+  expect(run.pairing.step).toEqual(step);
+  expect(links()).toHaveLength(1);
+
+  for (let times = 0; times < 20; times++) {
+    await place.moveTo(times % 2 === 0 ? '192.168.1.8' : '192.168.1.7');
+    await home.time.pass(3 * SECOND);
+  }
+  expect(place.asked()).toEqual(['192.168.1.7', '192.168.1.8']);
+  // Each time the link that leads to where the hub is.
+  const [first, second] = links();
+  expect(first?.authorize_url).not.toBe(second?.authorize_url);
+  expect(links().at(-1)?.authorize_url).toBe(first?.authorize_url);
+});
+
+test('a new address every few seconds brings one fresh link in ten, and the last one leads to where the hub is', async () => {
+  await using place = await movingHome();
+  const run = await place.home.begin('wallbox');
+  for (let number = 10; number < 30; number++) {
+    await place.moveTo(`192.168.1.${number}`);
+    await place.home.time.pass(3 * SECOND);
+  }
+  await place.home.time.pass(10 * SECOND);
+  expect(place.asked().length).toBeLessThanOrEqual(1 + 70 / 10 + 1);
+  expect(place.asked().at(-1)).toBe('192.168.1.29');
+  expect(linksOf(run.pairing.step)).toHaveLength(3);
+});
+
+test('a link that was made without an address serves on when one comes, and so does one for a fixed redirect', async () => {
+  await using place = await movingHome(null);
+  await place.home.begin('wallbox');
+  await place.moveTo('192.168.1.7');
+  await place.home.time.pass(MINUTE);
+  expect(place.asked()).toEqual([null]);
+
+  await using fixed = await Home.start({ redirect: (nonce) => `https://hub.example/callback/${nonce}` });
+  await fixed.add('wallbox');
+  await fixed.begin('wallbox');
+  fixed.run.pairings.addressChanged();
+  await fixed.time.pass(MINUTE);
+  expect(fixed.portal.requests('config')).toHaveLength(1);
+});
+
+test('a portal that is out of reach when the address changes is asked again until the fresh link is there', async () => {
+  await using place = await movingHome();
+  const { home } = place;
+  const run = await home.begin('wallbox');
+  home.portal.fail('config', ...Array(4).fill({ kind: 'answer', status: 503 } as const));
+  await place.moveTo('192.168.1.8');
+  expect(resultOf(run.pairing.step)).toBe('waiting');
+  await home.time.pass(2 * MINUTE);
+  expect(place.asked()).toHaveLength(6);
+  expect(linksOf(run.pairing.step)).toHaveLength(2);
+  // The polls of the link at hand are answered all the while.
+  expect(home.events.filter(({ event }) => event === 'portal out of reach while pairing')).toEqual([]);
+});
+
+test('a portal that wants no link for the new address leaves the pairing with the one at hand, and is not asked again', async () => {
+  await using place = await movingHome();
+  const { home } = place;
+  const run = await home.begin('wallbox');
+  home.portal.fail('config', ...Array(50).fill({ kind: 'answer', status: 403 } as const));
+  await place.moveTo('192.168.1.8');
+  await home.time.pass(5 * MINUTE);
+  // Once with the redirect, once without.
+  expect(place.asked()).toEqual(['192.168.1.7', '192.168.1.8', null]);
+  expect(home.events.filter(({ event }) => event === 'portal gave no link for the new address')).toHaveLength(1);
+  await home.login(run);
+  await home.time.pass(10 * SECOND);
+  expect(resultOf(run.pairing.step)).toBe('paired');
+});
+
+test('a change while the hub was off is found out at its start', async () => {
+  await using place = await movingHome();
+  const { home } = place;
+  await home.begin('wallbox');
+  await home.stop();
+  place.set('192.168.1.8');
+  await home.start();
+  await home.time.settle();
+  expect(place.asked()).toEqual(['192.168.1.7', '192.168.1.8']);
+  await home.stop();
+  await home.start();
+  await home.time.pass(MINUTE);
+  expect(place.asked()).toHaveLength(2);
+});
+
+test("in a device flow the hub's page gives a fresh link, and the portal is asked for none before", async () => {
+  await using place = await movingHome();
+  const { home, appliance } = place;
+  const flow = await home.run.deviceFlows.begin(appliance, null);
+  if (flow.kind !== 'begun') throw new Error(flow.kind);
+  const open = () => home.run.deviceFlows.openLink(flow.authorization.userCode);
+  const first = await open();
+  expect(await open()).toEqual(first);
+  await place.moveTo('192.168.1.8');
+  await home.time.pass(MINUTE);
+  expect(place.asked()).toEqual(['192.168.1.7']);
+  const second = await open();
+  expect(second).toMatchObject({ kind: 'link' });
+  expect(second).not.toEqual(first);
+  await place.moveTo('192.168.1.9');
+  expect(await open()).not.toEqual(second);
+  expect(place.asked()).toEqual(['192.168.1.7', '192.168.1.8', '192.168.1.9']);
+});
