@@ -2,7 +2,7 @@ import { execFile, spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -36,8 +36,8 @@ async function prepare(listen = '["127.0.0.1", "::1"]'): Promise<{ hub: HubProce
   const hub = await HubProcess.prepare({ emulator, within: activate });
   await using leftovers = new AsyncDisposableStack();
   leftovers.use(hub);
-  const { stdout } = await run('sed', [`s/^listen = .*/listen = ${listen}/`, join(hub.directory, 'latchkey.toml')]);
-  await writeFile(join(hub.directory, 'latchkey.toml'), stdout);
+  const file = join(hub.directory, 'latchkey.toml');
+  await writeFile(file, (await readFile(file, 'utf8')).replace('listen = ["127.0.0.1"]', `listen = ${listen}`));
   leftovers.move();
   return { hub, activate };
 }
@@ -102,6 +102,31 @@ describe.skipIf(reason !== null)(`sockets that systemd has opened${reason === nu
     expect(await curl(`http://127.0.0.1:${httpsPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
     expect(await curl('--insecure', `https://127.0.0.1:${httpPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
     expect((await hub.status()).hub).toMatchObject({ http_port: httpsPort, https_port: httpPort });
+  });
+
+  it('stay over a reload, and a configuration that they are not for is refused', async () => {
+    const { hub, activate } = await prepare();
+    await using _ = hub;
+    const { httpPort, httpsPort } = hub;
+    for (const port of [httpPort, httpsPort]) activate.push('-l', `127.0.0.1:${port}`);
+    const launched = hub.launch();
+    await eventually(() => knock(httpsPort).catch(() => null));
+    await launched;
+    const file = join(hub.directory, 'latchkey.toml');
+    const toml = await readFile(file, 'utf8');
+    await writeFile(file, toml.replace('Test hub', 'Renamed hub'));
+    expect(await hub.cli('reload')).toMatchObject({ status: 0 });
+    expect((await hub.status()).hub).toMatchObject({ name: 'Renamed hub', http_port: httpPort, https_port: httpsPort });
+    const ca = await curl(`http://127.0.0.1:${httpPort}/ca.pem`);
+    expect(await curl('--insecure', `https://127.0.0.1:${httpsPort}/ca.pem`)).toBe(ca);
+    await writeFile(file, toml.replace(String(httpPort), '9'));
+    const refused = await hub.cli('reload');
+    expect(refused).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('which is neither lan.http_port (9) nor'),
+    });
+    expect((await hub.status()).hub).toMatchObject({ name: 'Renamed hub', http_port: httpPort, https_port: httpsPort });
+    expect(await curl(`http://127.0.0.1:${httpPort}/ca.pem`)).toBe(ca);
   });
 
   it.for([
