@@ -233,7 +233,7 @@ async function start(options: EmulatorOptions = {}): Promise<Home> {
     origin: `https://127.0.0.1:${hub.httpsPort}`,
     configs: () => emulator.requests.filter(({ endpoint }) => endpoint === 'config').length,
     async begin(name) {
-      const credentials: CredentialsAnswer = await hub.addAppliance(name, '--scope', 'Monitoring RemoteControl');
+      const credentials: CredentialsAnswer = await hub.addAppliance(name, 'Monitoring RemoteControl');
       const headers = { 'content-type': FORM, authorization: basic(credentials) };
       const answer = jsonOf(await client.https('/oauth/device_authorization', { method: 'POST', headers, body: '' }));
       rememberSecrets([String(answer['device_code'])]);

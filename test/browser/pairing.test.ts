@@ -177,7 +177,7 @@ async function start(options: EmulatorOptions = {}): Promise<Home> {
     hub,
     callbackOrigin: `http://127.0.0.1:${hub.httpPort}`,
     async link(name) {
-      await hub.addAppliance(name, '--scope', 'Monitoring RemoteControl');
+      await hub.addAppliance(name, 'Monitoring RemoteControl');
       return (await hub.beginPairing(name)).href;
     },
     async [Symbol.asyncDispose]() {

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { Configuration, customFetch, genericGrantRequest, refreshTokenGrant } from 'openid-client';
 import { Agent, fetch, type RequestInit } from 'undici';
 import { expect, test } from 'vitest';
-import type { ApplianceStatus } from '../../src/core/administration.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -82,7 +81,7 @@ test('a hub that is given the CA pairs and refreshes over TLS', async () => {
   await using hub = await HubProcess.start({ emulator, portal: `ca_file = "${caFile}"` });
   await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
-  const refreshed = await hub.json<ApplianceStatus>('refresh', 'wallbox');
+  const refreshed = await hub.ask((control) => control.refresh('wallbox'));
   expect(refreshed).toMatchObject({ state: 'active', problem: null });
   expect(emulator.grants()[0]?.generation).toBe(2);
   rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));

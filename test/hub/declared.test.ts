@@ -72,11 +72,16 @@ test('a declared appliance is there at the first start, with the secret of its m
     portal: 'home',
   });
   expect(await says('wallbox', SECRETS.other)).toBe('401 invalid_client');
-  const refusal = { status: 1, stderr: expect.stringContaining('[appliances.wallbox]') };
-  expect(await hub.cli('appliance', 'remove', 'wallbox', '--yes')).toMatchObject(refusal);
-  expect(await hub.cli('appliance', 'rotate-secret', 'wallbox')).toMatchObject(refusal);
-  expect(await hub.cli('appliance', 'add', 'wallbox')).toMatchObject({ status: 1 });
-  expect(await hub.cli('invite', '--for', 'wallbox')).toMatchObject({ status: 1 });
+  expect(await hub.cli('appliance', 'remove', 'wallbox', '--yes')).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('[appliances.wallbox]'),
+  });
+  await hub.ask(async (control) => {
+    const invite = { name: 'wallbox', scope: null, portal: null, ttl: 60 };
+    await expect(control.rotateSecret('wallbox', false)).rejects.toThrow('[appliances.wallbox]');
+    await expect(control.addAppliance('wallbox', null, null)).rejects.toThrow('wallbox is there already');
+    await expect(control.invite(invite)).rejects.toThrow('wallbox is there already');
+  });
   expect(await says('wallbox', SECRETS.wallbox)).toBe('400 invalid_grant');
   await hub.pair('wallbox', emulator);
   expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
@@ -99,10 +104,10 @@ test('one that is declared no longer keeps its grant, and nobody can ask for it 
   expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
 
   await startWith('');
-  const rotated = await hub.json<CredentialsAnswer>('appliance', 'rotate-secret', 'wallbox');
+  const rotated = await hub.ask((control) => control.rotateSecret('wallbox', false));
   rememberSecrets([rotated.client_secret]);
   expect(await says(rotated.client_id, rotated.client_secret)).toBe('200 Monitoring RemoteControl');
-  expect(await hub.cli('appliance', 'remove', 'wallbox')).toMatchObject({ status: 0 });
+  await hub.ask((control) => control.removeAppliance('wallbox'));
   expect((await hub.status()).appliances).toEqual([]);
 });
 
@@ -173,28 +178,28 @@ test('one that goes to another portal keeps its grant, which no other portal see
   const { location } = await emulator.login({ state: link.searchParams.get('state') ?? '', user: 'demo' });
   expect(await (await fetch(location)).text()).toContain('is not connected');
   expect(await says('wallbox', SECRETS.wallbox)).toBe('400 invalid_grant');
-  expect(await hub.cli('refresh', 'wallbox')).toMatchObject({ status: 1 });
+  await expect(hub.ask((control) => control.refresh('wallbox'))).rejects.toThrow('pair');
 
   // The table of the one before is gone, and this one is not it by another name.
   await startWithPortals(table('cloud', bench));
   expect(await hub.appliance('wallbox')).toMatchObject({ state: 'needs_pairing', portal: 'cloud' });
-  expect(await hub.cli('refresh', 'wallbox')).toMatchObject({ status: 1 });
+  await expect(hub.ask((control) => control.refresh('wallbox'))).rejects.toThrow('pair');
   expect(bench.requests.filter(({ endpoint }) => endpoint === 'token')).toEqual([]);
 
   await startWithPortals(table('renamed', emulator));
   expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', portal: 'renamed' });
-  expect(await hub.cli('refresh', 'wallbox')).toMatchObject({ status: 0 });
+  expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
   expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
 });
 
 test('an added appliance goes along with its portal where that has another name, and rests where that is another portal', async () => {
   await using bench = await startEmulator();
   await startWithPortals(table('home', emulator));
-  const added = await hub.addAppliance('heater', '--scope', 'Monitoring');
+  const added = await hub.addAppliance('heater', 'Monitoring');
   await hub.pair('heater', emulator);
   await startWithPortals(table('bench', bench) + table('renamed', emulator));
   expect(await hub.appliance('heater')).toMatchObject({ state: 'active', portal: 'renamed' });
-  expect(await hub.cli('refresh', 'heater')).toMatchObject({ status: 0 });
+  expect(await hub.ask((control) => control.refresh('heater'))).toMatchObject({ state: 'active', problem: null });
   await startWithPortals(table('renamed', bench));
   expect(await hub.appliance('heater')).toMatchObject({ state: 'needs_pairing', portal: 'renamed' });
   expect(await says(added.client_id, added.client_secret)).toBe('400 invalid_grant');
@@ -207,7 +212,7 @@ test('an added appliance goes along with its portal where that has another name,
 
 test('a pairing that is open goes along with its portal, and a login through its link is not lost', async () => {
   await startWithPortals(table('home', emulator));
-  rememberSecrets([(await hub.addAppliance('heater', '--scope', 'Monitoring')).client_secret]);
+  rememberSecrets([(await hub.addAppliance('heater', 'Monitoring')).client_secret]);
   await hub.pair('heater', emulator);
   const state = (await hub.beginPairing('heater')).searchParams.get('state') ?? '';
   await startWithPortals(table('renamed', emulator));

@@ -65,7 +65,7 @@ test('a hub whose clock was years behind renews its leaf when the portal tells t
   await using emulator = await startEmulator();
   // Nobody else shall tell it the time: no timedatectl is found there.
   await using hub = await HubProcess.start({ emulator, env: { PATH: '/nonexistent' } });
-  const ca = (await hub.cli('ca')).stdout;
+  const ca = (await hub.authority()).certificate;
   await hub.addAppliance('fan');
   const standing = await open(hub, ca);
   const before = standing.leaf;

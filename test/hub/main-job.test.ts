@@ -1,17 +1,23 @@
 import { request } from 'undici';
 import { describe, expect, it } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { ApplianceStatus } from '../../src/core/administration.ts';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
 describe('the main job', () => {
-  it('pairs an appliance, hands out its token, refreshes it, and forgets it', async () => {
+  it('by the command line pairs an appliance, hands out its token, refreshes it, and forgets it', async () => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.start({ emulator });
-    const wallbox = await hub.addAppliance('wallbox', '--scope', 'Monitoring RemoteControl');
+    const scope = ['--scope', 'Monitoring RemoteControl'];
+    const wallbox = await hub.json<CredentialsAnswer>('appliance', 'add', 'wallbox', ...scope);
     expect(await hub.requestToken(wallbox)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } });
 
-    await hub.pair('wallbox', emulator);
+    const { authorize_url } = await hub.json<{ authorize_url: string }>('pair', 'wallbox', '--no-wait');
+    const state = new URL(authorize_url).searchParams.get('state') ?? '';
+    const { location } = await emulator.login({ state, user: 'demo' });
+    expect(await (await fetch(location)).text()).toContain('wallbox is connected');
     const first = await hub.requestToken(wallbox);
     expect(first).toMatchObject({
       status: 200,
@@ -26,12 +32,14 @@ describe('the main job', () => {
     expect(await whoami(emulator.baseUrl, second.body['access_token'])).toBe(200);
 
     expect(await hub.cli('unpair', 'wallbox')).toMatchObject({ status: 0 });
-    expect(await hub.appliance('wallbox')).toMatchObject({ state: 'unpaired', expires_in: null });
+    const { appliances } = await hub.json<{ appliances: ApplianceStatus[] }>('status');
+    expect(appliances).toMatchObject([{ name: 'wallbox', state: 'unpaired', expires_in: null }]);
     expect(emulator.observations).toMatchObject({
       refreshTokensRepeated: 0,
       codesRepeated: 0,
       overlappingRefreshes: 0,
     });
+    rememberSecrets([wallbox.client_secret]);
     rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
   });
 });

@@ -24,7 +24,7 @@ let asked = 0;
 beforeAll(async () => {
   emulator = parts.use(await startEmulator({ intercept: { answering: () => void asked++ } }));
   hub = parts.use(await HubProcess.start({ emulator }));
-  ca = (await hub.cli('ca')).stdout;
+  ca = (await hub.authority()).certificate;
   heater = await hub.addAppliance('heater');
   pump = await hub.addAppliance('pump');
   await hub.pair('heater', emulator);

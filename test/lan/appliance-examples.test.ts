@@ -145,7 +145,7 @@ describe.concurrent('Pairing by itself', { timeout: 60_000 }, () => {
     const script = at(language).replace('"Open', '"Visit');
     const running = place[language](script, await bench.added(name, false));
     await eventually(async () => (await bench.hub.appliance(name)).state === 'pairing');
-    await bench.hub.cli('unpair', name, '--yes');
+    await bench.hub.ask((control) => control.unpair(name));
     const { status, stderr } = await running;
     expect(status).toBe(1);
     expect(stderr).toMatch(/expired_token.*the pairing was called off at the hub/);

@@ -38,8 +38,7 @@ beforeAll(async () => {
   issuer = `https://127.0.0.1:${hub.httpsPort}`;
   const folder = parts.use(await mkdtempDisposable(join(tmpdir(), 'latchkey-clients-')));
   programs = await ClientPrograms.build(folder.path, wire.ca);
-  const { status, stderr } = await hub.cli('registration', 'open', '--for', '10m');
-  expect(status, stderr).toBe(0);
+  await hub.ask((control) => control.openRegistration(600));
 }, 180_000);
 
 afterAll(async () => {
@@ -65,7 +64,7 @@ describe('given the address of the hub and its CA, and nothing else of ours', ()
           .replace(/^-/, '');
         const me = can.includes('registration')
           ? await registersByInvite(does, name)
-          : await hub.addAppliance(name, '--scope', SCOPE);
+          : await hub.addAppliance(name, SCOPE);
         if (can.includes('registration')) await registersWhileOpen(client, does, `${name}-2`);
         if (can.includes('discovery')) {
           expect(await does('discovery', me)).toMatchObject({ issuer, token_endpoint: `${issuer}/oauth/token` });
@@ -119,7 +118,7 @@ function keep(client: ClientName, capability: Capability): void {
 }
 
 async function invite(name: string): Promise<string> {
-  const { token } = await hub.json<{ token: string }>('invite', '--for', name, '--scope', SCOPE);
+  const { token } = await hub.ask((control) => control.invite({ name, scope: SCOPE, portal: null, ttl: 3600 }));
   rememberSecrets([token]);
   return token;
 }
@@ -141,8 +140,7 @@ async function registersWhileOpen(client: ClientName, does: Does, name: string):
   const me = credentialsOf(await does('registration', { metadata, initial_access_token: null }));
   const token = () => programs.perform(client, 'client_secret_basic', { issuer, scope: SCOPE, ...me });
   await expect(token()).rejects.toThrow(/unauthorized_client/);
-  const { status, stderr } = await hub.cli('appliance', 'approve', name);
-  expect(status, stderr).toBe(0);
+  await hub.ask((control) => control.approveAppliance(name));
   await expect(token()).rejects.toThrow(/invalid_grant/);
 }
 

@@ -55,7 +55,7 @@ let appliances = 0;
 /** A device flow of an appliance of its own. */
 async function begin(on = { hub, client }, scope = SCOPE): Promise<Flow> {
   const name = `appliance-${++appliances}`;
-  const credentials = await on.hub.addAppliance(name, '--scope', scope);
+  const credentials = await on.hub.addAppliance(name, scope);
   const answer = await authorize(credentials, '', on.client);
   expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 });
   const { user_code, device_code, verification_uri_complete } = jsonOf(answer);
@@ -100,7 +100,7 @@ const configs = () => emulator.requests.filter(({ endpoint }) => endpoint === 'c
 
 describe('the device authorization endpoint', () => {
   it('answers with two codes and the page for a person, at the address that was asked', async () => {
-    const credentials = await hub.addAppliance('heater', '--scope', SCOPE);
+    const credentials = await hub.addAppliance('heater', SCOPE);
     const answer = await authorize(credentials);
     const page = `https://127.0.0.1:${hub.httpsPort}/pair`;
     const { user_code } = jsonOf(answer);
@@ -330,7 +330,7 @@ describe('the page', () => {
       location: `${emulator.frontendUrl}/sso/authorize?x=%C3%A9Set-Cookie:%20a=b`,
       cookie: undefined,
     });
-    await hub.cli('unpair', name);
+    await hub.ask((control) => control.unpair(name));
   });
 
   it('refuses what another site sends, and what is no form', async () => {
@@ -437,7 +437,7 @@ it('a hub that pairs at its start takes open device flows over, and leaves appli
   const { name, path, userCode } = await begin({ hub: other, client: its });
   const opened = await goOn(userCode, its);
   await other.addAppliance('heater');
-  await other.cli('registration', 'open');
+  await other.ask((control) => control.openRegistration(600));
   const introduction = {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

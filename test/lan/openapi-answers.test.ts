@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { CredentialsAnswer, InviteAnswer } from '../../src/control/messages.ts';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { Failure } from '../../src/core/failure.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { openApiDocument } from '../../src/lan/openapi/document.ts';
@@ -46,7 +46,7 @@ beforeAll(async () => {
   await hub.kill('SIGTERM');
   await hub.launch();
   client = parts.use(await HubClient.of(hub));
-  heater = await hub.addAppliance('heater', '--scope', 'Monitoring');
+  heater = await hub.addAppliance('heater', 'Monitoring');
 });
 
 afterAll(async () => {
@@ -146,14 +146,16 @@ test('every answer that is described was really given, by every operation, with 
     await post(path, { ...assertion(55), token: 'x', grant_type: 'client_credentials' });
   }
 
-  await hub.cli('registration', 'open', '--for', '1m');
+  await hub.ask((control) => control.openRegistration(60));
   const waiting = jsonOf(await register({ client_name: 'Waiting' }));
-  await hub.cli('registration', 'close');
+  await hub.ask((control) => control.openRegistration(0));
   const { client_id, client_secret } = waiting as { client_id: string; client_secret: string };
   rememberSecrets([client_secret]);
   for (const path of ENDPOINTS) await post(path, { client_id, client_secret, grant_type: 'client_credentials' });
   for (const jwks of [undefined, { keys: [keys.publicKey.export({ format: 'jwk' })] }]) {
-    const { token: invited } = await hub.json<InviteAnswer>('invite');
+    const { token: invited } = await hub.ask((control) =>
+      control.invite({ name: null, scope: null, portal: null, ttl: 3600 }),
+    );
     rememberSecrets([invited]);
     const answer = await register(
       { client_name: 'Invited', software_id: 'x', scope: 'A', ...(jwks && { jwks }) },

@@ -28,7 +28,7 @@ afterAll(async () => {
 
 /** An appliance that has begun to pair itself. */
 async function begun(name: string) {
-  const appliance = await hub.addAppliance(name, '--scope', 'Monitoring');
+  const appliance = await hub.addAppliance(name, 'Monitoring');
   return { appliance, ...(await begin(appliance)) };
 }
 
@@ -122,7 +122,7 @@ describe('a device code', () => {
     const first = await begun('pump');
     const second = await begin(first.appliance);
     expectError(await over(first.poll), 400, 'expired_token');
-    expect(await hub.cli('unpair', 'pump')).toMatchObject({ status: 0 });
+    await hub.ask((control) => control.unpair('pump'));
     expectError(await over(second.poll), 400, 'expired_token');
   });
 
@@ -209,7 +209,7 @@ describe('a refresh token of the hub’s own', () => {
   it('ends when a person forgets the grant', async () => {
     const { poll, refresh } = await pairedByItself('boiler');
     expect((await refresh()).status).toBe(200);
-    expect(await hub.cli('unpair', 'boiler')).toMatchObject({ status: 0 });
+    await hub.ask((control) => control.unpair('boiler'));
     expectError(await refresh(), 400, 'invalid_grant');
     expectError(await over(poll), 400, 'invalid_grant');
     await hub.pair('boiler', emulator);

@@ -3,6 +3,7 @@ import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { InviteAnswer } from '../../src/control/messages.ts';
+import type { InviteRequest } from '../../src/core/administration.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -65,14 +66,12 @@ async function register(metadata: unknown, { token, from = anotherDevice(), head
   return { status: answer.statusCode, headers: answer.headers, text };
 }
 
-async function invite(...options: string[]): Promise<InviteAnswer> {
-  const made = await hub.json<InviteAnswer>('invite', ...options);
+async function invite(request: Partial<InviteRequest> = {}): Promise<InviteAnswer> {
+  const made = await hub.ask((control) =>
+    control.invite({ name: null, scope: null, portal: null, ttl: 3600, ...request }),
+  );
   rememberSecrets([made.token]);
   return made;
-}
-
-async function done(...command: string[]): Promise<void> {
-  expect(await hub.cli(...command)).toMatchObject({ status: 0 });
 }
 
 /** What RFC 7591, 3.2.2 and RFC 6750, 3 ask of every error. */
@@ -130,7 +129,7 @@ describe('an invited appliance', () => {
       response_types: [],
       ca_fingerprint,
     });
-    expect((await hub.cli('ca', '--fingerprint')).stdout.trim()).toBe(ca_fingerprint);
+    expect((await hub.authority()).fingerprint).toBe(ca_fingerprint);
     const { client_id, client_secret } = jsonOf(answer) as { client_id: string; client_secret: string };
     const credentials = basic({ client_id, client_secret });
     const early = await client.token({ grant_type: 'client_credentials' }, { authorization: credentials });
@@ -141,7 +140,7 @@ describe('an invited appliance', () => {
   });
 
   it('may bring keys in place of a secret, and is told when, once the hub knows the time', async () => {
-    const { token } = await invite('--for', 'meter');
+    const { token } = await invite({ name: 'meter' });
     const answer = await register({ client_name: 'Meter', jwks: { keys: [publicKey] } }, { token });
     expect(answer.status).toBe(201);
     const registered = jsonOf(answer);
@@ -171,7 +170,7 @@ describe('an invited appliance', () => {
   });
 
   it('gets the name and the scope that the invite says', async () => {
-    const { token } = await invite('--for', 'garage', '--scope', 'A  B', '--portal', 'home');
+    const { token } = await invite({ name: 'garage', scope: 'A  B', portal: 'home' });
     const answer = await register({ client_name: 'Mine', scope: 'Everything' }, { token });
     expect(jsonOf(answer)).toMatchObject({ client_name: 'garage', scope: 'A B' });
     expect(await hub.cli('invite', '--for', 'garage')).toMatchObject({ status: 1, stderr: /garage already/ });
@@ -179,7 +178,7 @@ describe('an invited appliance', () => {
   });
 
   it('is one, when many come with the same token at once', async () => {
-    const { token } = await invite('--for', 'only-one');
+    const { token } = await invite({ name: 'only-one' });
     const answers = await Promise.all(Array.from({ length: 12 }, () => register({ client_name: 'x' }, { token })));
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array.from({ length: 11 }, () => 401)]);
     const others = answers.filter(({ status }) => status === 401);
@@ -187,7 +186,7 @@ describe('an invited appliance', () => {
   });
 
   it('comes back from the same device after its answer was lost, until it has proved who it is', async () => {
-    const { token } = await invite('--for', 'lossy');
+    const { token } = await invite({ name: 'lossy' });
     const from = anotherDevice();
     const answers = [];
     for (let round = 0; round < 3; round++) answers.push(await register({ client_name: 'Lossy' }, { token, from }));
@@ -222,18 +221,18 @@ describe('an invited appliance', () => {
   });
 
   it('comes too late when the time of the invite is over', async () => {
-    const { token, expires_in } = await invite('--ttl', '1s');
+    const { token, expires_in } = await invite({ ttl: 1 });
     expect(expires_in).toBe(1);
     await sleep(1100);
     expectError(await register({}, { token }), 401, 'invalid_token', /too old/);
   });
 
   it('is refused where its name was taken meanwhile, and comes in when it is free', async () => {
-    const { token } = await invite('--for', 'cellar');
+    const { token } = await invite({ name: 'cellar' });
     await hub.addAppliance('cellar');
     const answer = await register({}, { token });
     expectError(answer, 400, 'invalid_client_metadata', /there is an appliance cellar/);
-    await done('appliance', 'remove', 'cellar');
+    await hub.ask((control) => control.removeAppliance('cellar'));
     expect(await register({}, { token })).toMatchObject({ status: 201 });
   });
 
@@ -256,7 +255,7 @@ describe('an invited appliance', () => {
 
 describe('while an installer holds registration open', () => {
   it('an appliance introduces itself, can do nothing until it is approved, and is refused by removing it', async () => {
-    await done('registration', 'open', '--for', '2m');
+    await hub.ask((control) => control.openRegistration(120));
     expect((await hub.status()).hub.registration_open_for).toBeGreaterThan(60);
     const [lamp, stranger] = [
       await register({
@@ -266,7 +265,7 @@ describe('while an installer holds registration open', () => {
       }),
       await register({ client_name: 'Lamp' }),
     ];
-    await done('registration', 'close');
+    await hub.ask((control) => control.openRegistration(0));
     expect((await hub.status()).hub).not.toHaveProperty('registration_open_for');
     expectError(await register({}), 401, 'invalid_token', /registration is closed/);
     expect(await hub.cli('registration', 'open', '--for', '25h')).toMatchObject({ status: 2, stderr: /1s to 24h/ });
@@ -306,8 +305,8 @@ describe('while an installer holds registration open', () => {
     expect(jsonOf(await ask('/oauth/token', { grant_type: 'client_credentials' }))['error']).toBe(
       'unauthorized_client',
     );
-    await done('appliance', 'approve', 'lamp');
-    await done('appliance', 'remove', 'lamp-2');
+    await hub.ask((control) => control.approveAppliance('lamp'));
+    await hub.ask((control) => control.removeAppliance('lamp-2'));
     expect(jsonOf(await ask('/oauth/token', { grant_type: 'client_credentials' }))['error']).toBe('invalid_grant');
     expect(await hub.appliance('lamp')).not.toHaveProperty('waiting_for_approval');
     expect(await hub.cli('appliance', 'approve', 'lamp')).toMatchObject({ status: 1, stderr: /waits for no approval/ });
@@ -316,7 +315,7 @@ describe('while an installer holds registration open', () => {
   });
 
   it('twenty may wait, and a restart closes it', async () => {
-    await done('registration', 'open');
+    await hub.ask((control) => control.openRegistration(600));
     const answers = [];
     for (let round = 0; round < 21; round++) answers.push(await register({ client_name: 'Many' }));
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(20);

@@ -91,7 +91,7 @@ describe('a token that the cloud refuses', () => {
     expect(status.problem?.message).toMatch(/^The cloud refused .* in \d+ s$/);
     expect(status.refresh_in).toSatisfy((s: number) => s >= 1 && s <= 60);
     expect(refreshes()).toBe(at);
-    expect(await hub.cli('refresh', 'oven')).toMatchObject({ status: 0 });
+    expect(await hub.ask((control) => control.refresh('oven'))).toMatchObject({ state: 'active', problem: null });
     expect(await whoami(emulator, await tokenOf(oven))).toBe(200);
     expect(refreshes()).toBe(at + 1);
   });
@@ -107,7 +107,7 @@ describe('a token that the cloud refuses', () => {
     expectError(await ask(pump), 503, 'temporarily_unavailable');
     expect(await hub.appliance('pump')).toMatchObject({ state: 'retrying', expires_in: 0 });
     await emulator.removeFault(fault.id);
-    expect(await hub.cli('refresh', 'pump')).toMatchObject({ status: 0 });
+    expect(await hub.ask((control) => control.refresh('pump'))).toMatchObject({ state: 'active', problem: null });
     expect(await whoami(emulator, await tokenOf(pump))).toBe(200);
   });
 });

@@ -10,13 +10,13 @@ test('an appliance with a key of its own, the first of a new hub, begins its dev
   await using hub = await HubProcess.start({ emulator });
   await using client = await HubClient.of(hub);
   const { publicKey, privateKey } = await generateKeyPair('ES256');
-  await hub.cli('registration', 'open', '--for', '10m');
+  await hub.ask((control) => control.openRegistration(600));
   const registered = await client.https('/oauth/register', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ client_name: 'boiler', jwks: { keys: [await exportJWK(publicKey)] } }),
   });
-  await hub.cli('appliance', 'approve', 'boiler');
+  await hub.ask((control) => control.approveAppliance('boiler'));
   const id = String(jsonOf(registered)['client_id']);
   const assertion = await new SignJWT({ jti: 'one' })
     .setProtectedHeader({ alg: 'ES256' })

@@ -25,7 +25,7 @@ beforeAll(async () => {
   emulator = parts.use(await startEmulator());
   hub = parts.use(await HubProcess.start({ emulator }));
   client = parts.use(await HubClient.of(hub));
-  heater = await hub.addAppliance('heater', '--scope', SCOPE);
+  heater = await hub.addAppliance('heater', SCOPE);
   meter = await hub.addAppliance('meter');
   fan = await hub.addAppliance('fan');
   await hub.pair('heater', emulator);
@@ -134,7 +134,7 @@ describe('who is not authenticated gets 401 invalid_client', () => {
   it('a secret that was replaced, at once; the new one is good', async () => {
     const old = await hub.addAppliance('pump');
     expectError(await client.token(GRANT, { authorization: basic(old) }), 400, 'invalid_grant');
-    const fresh = await hub.json<CredentialsAnswer>('appliance', 'rotate-secret', 'pump');
+    const fresh = await hub.ask((control) => control.rotateSecret('pump', false));
     rememberSecrets([fresh.client_secret]);
     expect(fresh).toMatchObject({ client_id: old.client_id, token_endpoint: old.token_endpoint });
     expectError(await stranger().token(GRANT, { authorization: basic(old) }), 401, 'invalid_client');
@@ -145,7 +145,7 @@ describe('who is not authenticated gets 401 invalid_client', () => {
     const lamp = await hub.addAppliance('lamp');
     await hub.pair('lamp', emulator);
     expect((await client.token(GRANT, { authorization: basic(lamp) })).status).toBe(200);
-    expect(await hub.cli('appliance', 'remove', 'lamp')).toMatchObject({ status: 0 });
+    await hub.ask((control) => control.removeAppliance('lamp'));
     expectError(await stranger().token(GRANT, { authorization: basic(lamp) }), 401, 'invalid_client');
   });
 });
@@ -288,7 +288,7 @@ describe.concurrent('a token that runs out', () => {
     const ask = () => asking.token(GRANT, { authorization: basic(oven) });
     const before = jsonOf(await ask())['access_token'];
     for (const { id } of portal.grants()) portal.revoke(id);
-    await home.cli('refresh', 'oven');
+    await home.ask((control) => control.refresh('oven'));
     expect(await home.appliance('oven')).toMatchObject({ state: 'needs_pairing', problem: { code: 'refused' } });
     const still = await ask();
     expect({ status: still.status, ...jsonOf(still) }).toMatchObject({ status: 200, access_token: before });

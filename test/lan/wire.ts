@@ -32,7 +32,7 @@ export class HubClient implements AsyncDisposable {
   }
 
   static async of(hub: HubProcess): Promise<HubClient> {
-    return new HubClient(hub, (await hub.cli('ca')).stdout);
+    return new HubClient(hub, (await hub.authority()).certificate);
   }
 
   /** Another device: its secure connections come from this address of 127.0.0.0/8. */

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { request } from 'undici';
-import { type ControlClient, connectControl } from '../../src/control/client.ts';
+import type { ControlClient } from '../../src/control/client.ts';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { ApplianceStatus } from '../../src/core/administration.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
@@ -9,9 +9,8 @@ import { eventually, type HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
 /** Asks the daemon over its control socket, without a process for every command. */
-export async function ask<Answer>(hub: HubProcess, work: (control: ControlClient) => Promise<Answer>): Promise<Answer> {
-  await using control = await connectControl([join(hub.directory, 'state/control.sock')]);
-  return await work(control);
+export function ask<Answer>(hub: HubProcess, work: (control: ControlClient) => Promise<Answer>): Promise<Answer> {
+  return hub.ask(work);
 }
 
 /** What `status` says of one appliance. */

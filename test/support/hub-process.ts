@@ -9,7 +9,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { type ControlClient, connectControl } from '../../src/control/client.ts';
+import type { AuthorityAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
 import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { SHARED_CACHE } from './compile-cache.ts';
@@ -181,8 +182,19 @@ export class HubProcess implements AsyncDisposable {
     return JSON.parse(stdout) as Result;
   }
 
+  /** Asks the daemon over its control socket, without a process for every command. */
+  async ask<Result>(work: (control: ControlClient) => Promise<Result>): Promise<Result> {
+    await using control = await connectControl([join(this.directory, 'state/control.sock')]);
+    return await work(control);
+  }
+
   status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }> {
-    return this.json('status');
+    return this.ask((control) => control.status());
+  }
+
+  /** The hub's CA: its certificate as PEM, and its pin. */
+  authority(): Promise<AuthorityAnswer> {
+    return this.ask((control) => control.authority());
   }
 
   /** What `status` says of one appliance. */
@@ -192,16 +204,19 @@ export class HubProcess implements AsyncDisposable {
     return found;
   }
 
-  async addAppliance(name: string, ...options: string[]): Promise<CredentialsAnswer> {
-    const credentials = await this.json<CredentialsAnswer>('appliance', 'add', name, ...options);
+  async addAppliance(name: string, scope: string | null = null): Promise<CredentialsAnswer> {
+    const credentials = await this.ask((control) => control.addAppliance(name, scope, null));
     rememberSecrets([credentials.client_secret]);
     return credentials;
   }
 
   /** Starts a pairing. @returns the authorize URL */
   async beginPairing(name: string): Promise<URL> {
-    const { authorize_url } = await this.json<{ authorize_url: string }>('pair', name, '--no-wait');
-    return new URL(authorize_url);
+    return this.ask(async (control) => {
+      const reports = control.followPairing(await control.pair(name), new AbortController().signal);
+      for await (const report of reports) if (report.event === 'waiting') return new URL(report.authorize_url);
+      throw new Error(`the pairing of ${name} came to an end before it had a link`);
+    });
   }
 
   /** Pairs an appliance: logs in at the emulator and brings the code to the hub as a browser would. */
@@ -218,7 +233,7 @@ export class HubProcess implements AsyncDisposable {
     { client_id, client_secret }: CredentialsAnswer,
     form: Record<string, string> = {},
   ): Promise<TokenReply> {
-    this.#agent ??= new Agent({ connect: { ca: (await this.cli('ca')).stdout } });
+    this.#agent ??= new Agent({ connect: { ca: (await this.authority()).certificate } });
     const { statusCode, headers, body } = await request(`https://127.0.0.1:${this.httpsPort}/oauth/token`, {
       method: 'POST',
       dispatcher: this.#agent,

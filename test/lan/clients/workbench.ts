@@ -49,8 +49,7 @@ export class Workbench implements AsyncDisposable {
   static async set(): Promise<Workbench> {
     const emulator = await startEmulator();
     const hub = await HubProcess.start({ emulator });
-    const { stdout } = await hub.cli('ca', '--fingerprint');
-    return new Workbench(emulator, hub, await HubClient.of(hub), stdout.trim());
+    return new Workbench(emulator, hub, await HubClient.of(hub), (await hub.authority()).fingerprint);
   }
 
   /** @param ca what is in `latchkey-ca.pem`; null for no such file */
@@ -76,7 +75,7 @@ export class Workbench implements AsyncDisposable {
 
   /** An appliance's credentials, as the programs are told them. */
   async added(name: string, paired = true): Promise<NodeJS.ProcessEnv> {
-    const { client_id, client_secret } = await this.hub.addAppliance(name, '--scope', 'Monitoring');
+    const { client_id, client_secret } = await this.hub.addAppliance(name, 'Monitoring');
     if (paired) await this.hub.pair(name, this.emulator);
     return { CLIENT_ID: client_id, CLIENT_SECRET: client_secret };
   }
@@ -100,7 +99,7 @@ export class Workbench implements AsyncDisposable {
 
   /** @returns an initial access token */
   async invite(name: string): Promise<string> {
-    const { token } = await this.hub.json<{ token: string }>('invite', '--for', name);
+    const { token } = await this.hub.ask((control) => control.invite({ name, scope: null, portal: null, ttl: 3600 }));
     rememberSecrets([token]);
     return token;
   }
