@@ -1,0 +1,72 @@
+import { beforeEach, expect, it, type TestContext } from 'vitest';
+import { curl } from '../netns/hub-on-host.ts';
+import { HubProcess, MAIN } from '../support/hub-process.ts';
+import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
+
+beforeEach(async (ctx: TestContext) => {
+  const reason = await whyNoLan(['/usr/bin/curl']);
+  if (reason !== null) ctx.skip(reason);
+});
+
+const LOGIN = ['--data', 'username=demo', '--data', 'password=demo', '--data', 'action=login'];
+
+it('gives whoever waits in "latchkey pair" a fresh link when its address changes, and a login through either is noticed', async () => {
+  await using lan = await createLan(['hub']);
+  const machine = lan.hosts.hub;
+  await using hub = await hubOn(machine);
+  for (const name of ['wallbox', 'heater']) await hub.addAppliance(name);
+  const follow = (name: string) =>
+    machine.spawn(process.execPath, [MAIN, 'pair', name, '--json', '--config', `${hub.directory}/latchkey.toml`]);
+  const wallbox = follow('wallbox');
+  const heater = follow('heater');
+  const old = await linkIn(heater);
+  await linkIn(wallbox);
+
+  const change = ['addr flush dev eth0', 'addr add 10.77.0.201/24 dev eth0'].map((command) => `ip ${command}`);
+  await machine.run('sh', ['-c', change.join(' && ')]);
+  const fresh = await linkIn(wallbox, 'address_changed');
+  expect(fresh).not.toBe(old);
+  const page = await curl(machine, ['--location', '--write-out', '\n%{url_effective}', ...LOGIN, fresh]);
+  expect(page).toContain('You can close this page');
+  expect(new URL(page.split('\n').at(-1) ?? '').host).toBe(`10.77.0.201:${hub.httpPort}`);
+  await reportIn(wallbox, 'paired');
+
+  // Nobody is at the address where the browser of this one is sent to, and the code comes by polling.
+  await linkIn(heater, 'address_changed');
+  await expect(curl(machine, ['--max-time', '2', '--location', ...LOGIN, old])).rejects.toThrow();
+  await reportIn(heater, 'paired');
+}, 90_000);
+
+/** A hub on this host, with an emulator that stays where it is. */
+async function hubOn(machine: Host): Promise<HubProcess> {
+  const emulator = machine.spawn(process.execPath, [MAIN, 'emulator', '--json']);
+  const said = await emulator.line((line) => (line.startsWith('{') ? line : undefined), 20_000);
+  const { base_url, frontend_url, client_id, client_secret }: Record<string, string> = JSON.parse(said);
+  return HubProcess.start({
+    emulator: {
+      baseUrl: base_url ?? '',
+      frontendUrl: frontend_url ?? '',
+      clientId: client_id ?? '',
+      clientSecret: client_secret ?? '',
+    },
+    env: { LATCHKEY_LAN_ADDRESS: 'auto', LATCHKEY_LAN_LISTEN: '0.0.0.0', LATCHKEY_LAN_MDNS: 'false' },
+    within: ['/usr/sbin/ip', 'netns', 'exec', machine.namespace],
+  });
+}
+
+interface Report {
+  readonly event: string;
+  readonly authorize_url?: string;
+  readonly reason?: string;
+}
+
+function reportIn(pair: Process, event: string, reason?: string): Promise<Report> {
+  return pair.line((text) => {
+    const report: Report = JSON.parse(text);
+    return report.event === event && report.reason === reason ? report : undefined;
+  }, 30_000);
+}
+
+async function linkIn(pair: Process, reason?: string): Promise<string> {
+  return (await reportIn(pair, 'waiting', reason)).authorize_url ?? '';
+}
