@@ -1,4 +1,5 @@
 // What the packages run: the sources and the npm packages that they use, as few JavaScript files.
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type Metafile } from 'esbuild';
 
@@ -44,6 +45,10 @@ export async function bundle(root: string, cpu: Cpu, folder: string): Promise<st
     alias: { 'better-sqlite3': `better-sqlite3/linux-${cpu}` },
     loader: { '.node': 'copy' },
   });
+  // It is no command by itself: the packages start it with their own Node.js.
+  const main = join(folder, 'main.js');
+  writeFileSync(main, readFileSync(main, 'utf8').replace(/^#!.*\n/, ''));
+  chmodSync(main, 0o644);
   const page = await build({
     ...COMMON,
     absWorkingDir: root,

@@ -1,0 +1,88 @@
+// The list of what is inside, as CycloneDX 1.6: https://cyclonedx.org/docs/1.6/json/
+import { createHash } from 'node:crypto';
+import type { Part } from './parts.ts';
+
+/** Node.js, with what it has inside itself: names and versions as in `process.versions`. */
+export interface NodeRuntime {
+  readonly part: Part;
+  /** SHA-256 of the binary, hex. */
+  readonly sha256: string;
+  readonly inside: ReadonlyMap<string, string>;
+}
+
+/** What the list is about. */
+export interface Product {
+  readonly version: string;
+  /** Debian's name of the architecture. */
+  readonly arch: string;
+  /** Of the commit, in seconds since 1970. */
+  readonly epoch: number;
+}
+
+const SELF = 'pkg:deb/latchkey';
+
+/** The list as JSON text: the same content gives the same bytes. */
+export function sbom(product: Product, runtime: NodeRuntime, parts: readonly Part[]): string {
+  const ref = `${SELF}@${product.version}?arch=${product.arch}`;
+  const components = [nodeComponent(runtime), ...parts.map(component)];
+  const content = {
+    metadata: {
+      timestamp: new Date(product.epoch * 1000).toISOString(),
+      component: { type: 'application', name: 'latchkey', version: product.version, purl: ref, 'bom-ref': ref },
+    },
+    components,
+    dependencies: [
+      { ref, dependsOn: components.map((inside) => inside['bom-ref']) },
+      ...components.map((inside) => ({ ref: inside['bom-ref'] })),
+    ],
+  };
+  const document = {
+    $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    serialNumber: `urn:uuid:${uuidOf(JSON.stringify(content))}`,
+    version: 1,
+    ...content,
+  };
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+function component({ name, version, licence, purl }: Part) {
+  const [, group, short] = /^(@[^/]+)\/(.+)$/.exec(name) ?? [undefined, undefined, name];
+  return {
+    type: 'library',
+    ...(group !== undefined && { group }),
+    name: short ?? name,
+    version,
+    // Expressions with AND and OR are not ids.
+    licenses: /\s/.test(licence) ? [{ expression: licence }] : [{ license: { id: licence } }],
+    purl,
+    'bom-ref': purl,
+  };
+}
+
+function nodeComponent({ part, sha256, inside }: NodeRuntime) {
+  const { group: _, ...own } = component(part);
+  return {
+    ...own,
+    type: 'platform',
+    hashes: [{ alg: 'SHA-256', content: sha256 }],
+    components: [...inside].map(([name, version]) => {
+      const purl = `pkg:generic/${name}@${encodeURIComponent(version)}`;
+      return { type: 'library', name, version, purl, 'bom-ref': `${part.purl}#${name}` };
+    }),
+  };
+}
+
+/** A UUID of version 8 (RFC 9562, 5.8) that follows from a text. */
+function uuidOf(text: string): string {
+  const hash = createHash('sha256').update(text).digest('hex');
+  const variant = ((Number.parseInt(hash.slice(16, 18), 16) & 0x3f) | 0x80).toString(16);
+  return [
+    hash.slice(0, 8),
+    hash.slice(8, 12),
+    `8${hash.slice(13, 16)}`,
+    variant + hash.slice(18, 20),
+    hash.slice(20, 32),
+  ].join('-');
+}

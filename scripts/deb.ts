@@ -1,0 +1,52 @@
+// What is inside a Debian package of ours beside its own Node.js: `node scripts/deb.ts ARCH VERSION NODE OUT`. NODE is the
+// folder of the npm package with the architecture's Node.js; into OUT go the bundle, package.json, the licences and the SBOM.
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import * as v from 'valibot';
+import { bundle } from './deb.d/bundle.ts';
+import { copyrightFile } from './deb.d/copyright.ts';
+import { npmPart, npmParts, sqlitePart } from './deb.d/parts.ts';
+import { type NodeRuntime, sbom } from './deb.d/sbom.ts';
+
+const root = join(import.meta.dirname, '..');
+const [arch, version, node, out] = process.argv.slice(2);
+if ((arch !== 'amd64' && arch !== 'arm64') || version === undefined || node === undefined || out === undefined) {
+  console.error('usage: node scripts/deb.ts amd64|arm64 VERSION NODE OUT');
+  process.exit(2);
+}
+const cpu = arch === 'amd64' ? 'x64' : 'arm64';
+const manifestSchema = v.object({ name: v.string(), license: v.string() });
+const { name, license } = v.parse(manifestSchema, JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')));
+
+const lib = join(out, 'usr/lib/latchkey');
+const doc = join(out, 'usr/share/doc/latchkey');
+for (const folder of [lib, doc]) mkdirSync(folder, { recursive: true });
+const files = await bundle(root, cpu, join(lib, 'dist'));
+writeFileSync(join(lib, 'package.json'), `${JSON.stringify({ name, version, type: 'module' }, null, 2)}\n`);
+
+const parts = [...npmParts(root, files), sqlitePart(root)];
+const runtime = nodeRuntime(relative(root, node));
+const epoch = Number(process.env['SOURCE_DATE_EPOCH'] ?? 0);
+writeFileSync(join(doc, 'copyright'), copyrightFile(license, [runtime.part, ...parts]));
+writeFileSync(join(doc, 'sbom.cdx.json'), sbom({ version, arch, epoch }, runtime, parts));
+
+/** The versions inside are asked of the same Node.js for this machine: one release has the same parts everywhere. */
+function nodeRuntime(folder: string): NodeRuntime {
+  const part = npmPart(root, folder);
+  const here = join(root, folder.replaceAll(cpu, process.arch), 'bin/node');
+  const told = v.parse(
+    v.record(v.string(), v.string()),
+    JSON.parse(execFileSync(here, ['-p', 'JSON.stringify(process.versions)'], { encoding: 'utf8' })),
+  );
+  const { node: own, modules: _modules, napi: _napi, unicode: _unicode, ...inside } = told;
+  if (own !== part.version) throw new Error(`${here} is ${own}, not ${part.version}`);
+  return {
+    part: { ...part, name: 'node', purl: `pkg:generic/node@${part.version}` },
+    sha256: createHash('sha256')
+      .update(readFileSync(join(root, folder, 'bin/node')))
+      .digest('hex'),
+    inside: new Map(Object.entries(inside).filter(([, text]) => text !== '')),
+  };
+}
