@@ -1,9 +1,11 @@
 import type { Timers } from '../core/clock.ts';
-import { Failure, messageOf } from '../core/failure.ts';
+import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
-import { type Announcement, announce } from '../mdns/announcer.ts';
 import type { LanAddress } from '../mdns/lan-address.ts';
+import type { Lan } from '../mdns/lan-watch.ts';
+import { OwnNetworks } from '../mdns/neighbourhoods.ts';
+import { Presence } from './presence.ts';
 
 /** What of the announcement does not change. */
 export interface AnnouncingOptions {
@@ -17,21 +19,23 @@ export interface AnnouncingOptions {
   readonly log: Log;
 }
 
-/** How long after a failure the hub tries to announce itself again, in ms. */
-const RETRY = 30_000;
+/** So many lines in so many ms: a neighbour that makes the hub change its name again and again must not fill the log. */
+const MOST_LINES = 10;
+const LINES_PERIOD = 3_600_000;
 
 /**
- * Keeps the hub announced at its present address; without one, and on loopback, there is nobody to tell. What goes
- * wrong is logged and tried again: a hub that can't be discovered still does its work.
+ * Keeps the hub announced in every neighbourhood, each for itself; without one, and on loopback, there is nobody to tell.
+ * What goes wrong is logged once and tried again: a hub that can't be discovered still does its work.
  */
 export class Announcing implements AsyncDisposable {
   readonly #options: AnnouncingOptions;
-  #wanted: LanAddress | null = null;
-  #announcement: Announcement | null = null;
-  #taken: string | null = null;
-  #work: Promise<void> = Promise.resolve();
-  #cancelRetry: () => void = () => undefined;
-  #stopped = false;
+  #presences: readonly Presence[] = [];
+  #ownNetworks = new OwnNetworks([]);
+  #address: LanAddress | null = null;
+  #comesBack = false;
+  readonly #errors = new Set<string>();
+  #lines = 0;
+  #cancelLines: () => void = () => undefined;
 
   constructor(options: AnnouncingOptions) {
     this.#options = options;
@@ -39,43 +43,72 @@ export class Announcing implements AsyncDisposable {
 
   /** In words, that another hub on the network has this one's id; null where none has. */
   get taken(): string | null {
-    return this.#taken;
+    return this.#presences.find(({ problem }) => problem?.code === 'hub_id_taken')?.problem?.message ?? null;
   }
 
-  /** Announces the hub, with what there is to say of it now, at this address from now on, and nowhere else. */
-  moveTo(address: LanAddress | null): Promise<void> {
-    this.#wanted = address?.loopback ? null : address;
-    this.#cancelRetry();
-    this.#work = this.#work.then(() => this.#follow());
-    return this.#work;
+  /** In words, what keeps the hub from being announced, in one neighbourhood or in all; null where nothing does. */
+  get waitingFor(): string | null {
+    const problem = this.#presences.find((presence) => presence.problem !== null)?.problem;
+    if (problem) return messageOf(problem);
+    if (this.#address === null) return 'no address on the home network yet';
+    const isNowhere = this.#presences.length === 0 && !this.#address.loopback;
+    return isNowhere ? `no interface that mDNS can be spoken on has ${this.#address.address}` : null;
+  }
+
+  /** Announces the hub, with what there is to say of it now, in these neighbourhoods from now on, and nowhere else. */
+  async follow(lan: Pick<Lan, 'address' | 'neighbourhoods' | 'attached'>): Promise<void> {
+    this.#ownNetworks = new OwnNetworks(lan.attached);
+    this.#address = lan.address;
+    const before = new Set(this.#presences);
+    this.#presences = lan.neighbourhoods.map((neighbourhood) => {
+      const known = [...before].find((presence) => presence.shares(neighbourhood));
+      if (known !== undefined) before.delete(known);
+      return known ?? this.#appear();
+    });
+    const names = new Set(lan.neighbourhoods.flatMap(({ interfaces }) => interfaces.map(({ name }) => name)));
+    await Promise.all([
+      ...[...before].map((presence) => presence.leave(presence.isAmong(names))),
+      ...lan.neighbourhoods.map((neighbourhood, index) => this.#presences[index]?.moveTo(neighbourhood)),
+    ]);
+  }
+
+  /** The hub ends, but another one of the same name and id follows it in a moment: it leaves without a goodbye. */
+  comeBack(): void {
+    this.#comesBack = true;
   }
 
   /** Says goodbye. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stopped = true;
-    await this.moveTo(null);
+    const presences = this.#presences;
+    this.#presences = [];
+    await Promise.all(presences.map((presence) => presence.leave(this.#comesBack)));
+    this.#cancelLines();
   }
 
-  async #follow(): Promise<void> {
-    const { log, timers, txt, ...options } = this.#options;
-    const address = this.#wanted;
-    try {
-      if (address === null) {
-        const announcement = this.#announcement;
-        this.#announcement = null;
-        await announcement?.[Symbol.asyncDispose]();
-      } else if (this.#announcement !== null) {
-        await this.#announcement.update({ address, txt: txt() });
-      } else {
-        const onError = (error: unknown) => log.warn('announcing had an error', { error: messageOf(error) });
-        this.#announcement = await announce({ ...options, txt: txt(), timers, address, onError });
-        log.info('announced', { instance: this.#announcement.instanceName, address: address.address });
-      }
-      this.#taken = null;
-    } catch (error) {
-      this.#taken = error instanceof Failure && error.code === 'hub_id_taken' ? error.message : null;
-      log.warn('hub could not be announced', { error: messageOf(error), retry_in: RETRY / 1000 });
-      if (!this.#stopped) this.#cancelRetry = timers.after(RETRY, () => void this.moveTo(address));
+  #appear(): Presence {
+    const { log, ...options } = this.#options;
+    return new Presence({
+      ...options,
+      ownNetworks: () => this.#ownNetworks,
+      onError: (error) => this.#complain(messageOf(error)),
+      onAnnounced: (fields) => this.#tell(() => log.info('announced', fields)),
+      onProblem: (fields) => this.#tell(() => log.warn('hub could not be announced', fields)),
+    });
+  }
+
+  /** Each error once: sending may fail every few seconds while a network is away. */
+  #complain(message: string): void {
+    if (this.#errors.has(message)) return;
+    this.#errors.add(message);
+    this.#tell(() => this.#options.log.warn('announcing had an error', { error: message }));
+  }
+
+  #tell(write: () => void): void {
+    if (this.#lines === 0) {
+      this.#cancelLines = this.#options.timers.after(LINES_PERIOD, () => {
+        this.#lines = 0;
+      });
     }
+    if (this.#lines++ < MOST_LINES) write();
   }
 }

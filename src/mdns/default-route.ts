@@ -7,9 +7,9 @@ const RTF_REJECT = 0x200;
 /**
  * The interfaces of the machine's IPv4 default routes, best first; empty where there is none, or where the kernel
  * doesn't say (it is a preference, not a need).
- * @param file the kernel's routing table, in the form of /proc/net/route
+ * @param file the kernel's routing table, in the form of /proc/net/route (which `ProcSubset=pid` hides, but for a process's own)
  */
-export function readDefaultRoutes(file = '/proc/net/route'): readonly string[] {
+export function readDefaultRoutes(file = '/proc/self/net/route'): readonly string[] {
   let table: string;
   try {
     table = readFileSync(file, 'utf8');

@@ -1,5 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 import type { NetworkInterfaceInfo } from 'node:os';
+import { FOREIGN_INTERFACES } from './foreign-interfaces.ts';
 
 /** What `os.networkInterfaces()` gives. */
 export type Interfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>;
@@ -20,10 +21,6 @@ export interface LanAddressOptions {
   /** The interfaces of the default routes, best first; an interface that carries one is preferred. */
   readonly defaultRoutes?: readonly string[];
 }
-
-/** Interfaces that lead to containers, virtual machines, tunnels and providers, but not into the home network. */
-const FOREIGN_INTERFACES =
-  /^(lo$|docker|br-|veth|virbr|vnet|vmnet|vboxnet|podman|cni|cali|flannel|kube|nerdctl|lxc|lxd|incus|wg|tun|tap|utun|ppp|wwan|rmnet|tailscale|zt|sit|gre|ip6tnl|ip_vti|dummy|ifb)/;
 
 /** RFC 1918. */
 const PRIVATE_IPV4 = addresses(['10.0.0.0', 8], ['172.16.0.0', 12], ['192.168.0.0', 16]);
@@ -61,8 +58,27 @@ export function lanAddresses(interfaces: Interfaces, options: LanAddressOptions)
   return [...new Set(all.map(({ address }) => address))];
 }
 
-/** All usable addresses, best first. */
-function candidates(interfaces: Interfaces, { setting, defaultRoutes = [] }: LanAddressOptions): LanAddress[] {
+function candidates(interfaces: Interfaces, options: LanAddressOptions): LanAddress[] {
+  return usableEntries(interfaces, options).map(({ name, entry: { address, family, internal } }) => ({
+    address,
+    family,
+    interface: name,
+    loopback: internal,
+  }));
+}
+
+/** An address of an interface. */
+export interface Entry {
+  /** The interface's. */
+  readonly name: string;
+  readonly entry: NetworkInterfaceInfo;
+}
+
+/** All usable addresses, best first. A setting that is an IP address has no part in it. */
+export function usableEntries(
+  interfaces: Interfaces,
+  { setting, defaultRoutes = [] }: LanAddressOptions,
+): readonly Entry[] {
   return Object.entries(interfaces)
     .filter(([name]) => (setting === 'auto' ? leadsHome(name, defaultRoutes) : name === setting))
     .flatMap(([name, entries = []]) =>
@@ -70,13 +86,7 @@ function candidates(interfaces: Interfaces, { setting, defaultRoutes = [] }: Lan
         .filter((entry) => (setting === 'auto' ? isOnLan(entry) : isReachable(entry)))
         .map((entry) => ({ name, entry, rank: rank(name, entry, defaultRoutes) })),
     )
-    .sort((a, b) => compare(a.rank, b.rank) || a.name.localeCompare(b.name, 'en', { numeric: true }))
-    .map(({ name, entry: { address, family, internal } }) => ({
-      address,
-      family,
-      interface: name,
-      loopback: internal,
-    }));
+    .sort((a, b) => compare(a.rank, b.rank) || a.name.localeCompare(b.name, 'en', { numeric: true }));
 }
 
 /** A bridge with the default route on it is the home's own, and none of a container engine's. */

@@ -1,7 +1,9 @@
 import { networkInterfaces } from 'node:os';
 import type { Timers } from '../core/clock.ts';
 import { readDefaultRoutes } from './default-route.ts';
+import { readMark } from './interface-mark.ts';
 import { chooseLanAddress, type LanAddress, lanAddresses } from './lan-address.ts';
+import { type Attached, attachedAddresses, type Neighbourhood, neighbourhoods } from './neighbourhoods.ts';
 
 /** The hub's place in the home network, at one moment. */
 export interface Lan {
@@ -9,6 +11,10 @@ export interface Lan {
   readonly address: LanAddress | null;
   /** Every address that its certificate has to name, loopback left out. */
   readonly addresses: readonly string[];
+  /** Where neighbours shall find it: see `neighbourhoods`. */
+  readonly neighbourhoods: readonly Neighbourhood[];
+  /** This machine's addresses, of any interface. */
+  readonly attached: readonly Attached[];
 }
 
 export interface LanWatch extends Disposable {
@@ -22,19 +28,27 @@ export interface LanWatchOptions {
   readonly timers: Timers;
   /** Milliseconds between two looks. The kernel tells of changes only over netlink, which node doesn't speak. */
   readonly every: number;
-  /** Called after a change, never for the first reading. */
+  /** Called after a change of the hub's own addresses, never for the first reading. */
   onChange(now: Lan, before: Lan): void;
+  /** Called after any other change: an interface lost its network for a moment, or leads into another one. */
+  onUnrest?(now: Lan): void;
 }
 
 /**
  * Reads the machine's interfaces and routes.
  * @param setting `lan.address`: `auto`, an IP address, or an interface's name
+ * @param listen `lan.listen`
  * @throws Error where the operating system refuses to list its interfaces (a sandbox without AF_NETLINK)
  */
-export function readLan(setting: string): Lan {
+export function readLan(setting: string, listen: readonly string[] = ['0.0.0.0', '::']): Lan {
   const interfaces = networkInterfaces();
   const options = { setting, defaultRoutes: readDefaultRoutes() };
-  return { address: chooseLanAddress(interfaces, options), addresses: lanAddresses(interfaces, options) };
+  return {
+    address: chooseLanAddress(interfaces, options),
+    addresses: lanAddresses(interfaces, options),
+    neighbourhoods: neighbourhoods(interfaces, { ...options, listen, mark: readMark }),
+    attached: attachedAddresses(interfaces),
+  };
 }
 
 /**
@@ -42,7 +56,7 @@ export function readLan(setting: string): Lan {
  * lease. A look that fails counts as no change, but for the first.
  * @throws what the first `read` throws
  */
-export function watchLan({ read, timers, every, onChange }: LanWatchOptions): LanWatch {
+export function watchLan({ read, timers, every, onChange, onUnrest }: LanWatchOptions): LanWatch {
   let current = read();
   let cancel = timers.after(every, look);
 
@@ -54,7 +68,8 @@ export function watchLan({ read, timers, every, onChange }: LanWatchOptions): La
     } catch {
       return;
     }
-    if (JSON.stringify(current) !== JSON.stringify(before)) onChange(current, before);
+    if (ownAddresses(current) !== ownAddresses(before)) onChange(current, before);
+    else if (JSON.stringify(current) !== JSON.stringify(before)) onUnrest?.(current);
   }
 
   return {
@@ -65,4 +80,8 @@ export function watchLan({ read, timers, every, onChange }: LanWatchOptions): La
       cancel();
     },
   };
+}
+
+function ownAddresses({ address, addresses }: Lan): string {
+  return JSON.stringify([address, addresses]);
 }

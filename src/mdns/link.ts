@@ -1,18 +1,12 @@
+import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import type { EventEmitter } from 'node:events';
 import Bonjour from 'bonjour-service';
 import { Failure } from '../core/failure.ts';
-import type { LanAddress } from './lan-address.ts';
+import type { How } from './claims.ts';
+import type { ReceivedRecord } from './record-data.ts';
 import type { ResourceRecord } from './records.ts';
 
-/** A record of a packet that came in; what its data is depends on its type. */
-export interface ReceivedRecord {
-  readonly name: string;
-  readonly type: string;
-  readonly ttl?: number;
-  readonly data?: unknown;
-}
-
-/** The multicast DNS of one link, reached through one of the hub's addresses. */
+/** The multicast DNS of one link, or of several that belong together. */
 export interface Link extends AsyncDisposable {
   /** Answers queries with these records, and with no others, from now on. */
   serve(records: readonly ResourceRecord[]): void;
@@ -31,7 +25,21 @@ export interface Link extends AsyncDisposable {
    * Listens to who claims names on the link, the hub itself included: by a response, or by a probe (what its authority
    * section has). The function it returns ends that.
    */
-  onClaim(listener: (records: readonly ReceivedRecord[], how: 'response' | 'probe') => void): () => void;
+  onClaim(listener: (records: readonly ReceivedRecord[], how: How) => void): () => void;
+}
+
+/** Where a link begins: one interface, and one of the two protocols. */
+export interface Door {
+  readonly interface: string;
+  /** The interface's IPv4 address; null for IPv6. */
+  readonly ipv4: string | null;
+}
+
+export interface LinkOptions {
+  /** Hears of what goes wrong later: the system calls' errors. */
+  onError(error: unknown): void;
+  /** Whether a packet from this address is from the link: over IPv4 the kernel hands over those of all links. */
+  admits(source: string): boolean;
 }
 
 interface ReceivedPacket {
@@ -50,37 +58,37 @@ interface MulticastSocket extends EventEmitter {
 }
 
 /** RFC 6762 section 3. */
-const GROUPS = { IPv4: '224.0.0.251', IPv6: 'ff02::fb' };
+const GROUPS = { udp4: '224.0.0.251', udp6: 'ff02::fb' };
+
+/** More questions than any host asks in one packet; each may be answered by one of ours. */
+const MOST_QUESTIONS = 64;
 
 /**
- * Opens the link that an address of the hub is on. bonjour-service gives the socket, the wire format and the answers
- * to queries. Its own publishing is not used: it announces every interface's address, never a new one, and the loser
- * of a probe says goodbye in the winner's name.
- * @param onError hears of what goes wrong later; each error code once
+ * Opens the link behind a door. bonjour-service gives the wire format and the answers to queries. Its own publishing is not
+ * used: it announces every interface's address, never a new one, and the loser of a probe says goodbye in the winner's name.
  * @throws Failure `port_unavailable` where the port can't be had, or the address is none of this machine's
  */
-export async function openLink(address: LanAddress, onError: (error: Error) => void): Promise<Link> {
-  const group = GROUPS[address.family];
-  const isIPv4 = address.family === 'IPv4';
-  const reported = new Set<string>();
+export async function openLink(door: Door, { onError, admits }: LinkOptions): Promise<Link> {
+  const type = door.ipv4 === null ? 'udp6' : 'udp4';
+  const group = GROUPS[type];
   function report(error: unknown) {
     // What has no system call's name is a packet that could not be read: a neighbour's fault, and none of ours.
-    if (!isSystemError(error) || reported.has(error.code)) return;
-    reported.add(error.code);
-    onError(error);
+    if (error instanceof Error && 'syscall' in error) onError(error);
   }
 
+  const own = createSocket({ type, reuseAddr: true });
   const options = {
-    port: 5353,
-    type: isIPv4 ? 'udp4' : 'udp6',
+    socket: own,
+    type,
     ip: group,
     // Bound to the group, not to 0.0.0.0: unicast to this port stays with the machine's own responder (avahi).
-    bind: isIPv4 ? group : `${group}%${address.interface}`,
-    interface: isIPv4 ? address.address : `::%${address.interface}`,
+    bind: door.ipv4 === null ? `${group}%${door.interface}` : group,
+    interface: door.ipv4 ?? `::%${door.interface}`,
   };
   const server = new Bonjour(options, report)['server'];
   const socket: MulticastSocket = server.mdns;
-  await ready(socket, address);
+  guard(own, admits);
+  await ready(socket, door);
   socket.on('error', report);
   socket.on('warning', report);
 
@@ -108,8 +116,23 @@ export async function openLink(address: LanAddress, onError: (error: Error) => v
   };
 }
 
+/** Lets only those packets through that are of the link; one that the library can't digest is dropped, and ends nothing. */
+function guard(socket: Socket, admits: (source: string) => boolean): void {
+  const readers = socket.listeners('message');
+  socket.removeAllListeners('message');
+  socket.on('message', (message: Buffer, from: RemoteInfo) => {
+    const questions = message.length < 6 ? 0 : message.readUInt16BE(4);
+    if (questions > MOST_QUESTIONS || (from.family === 'IPv4' && !admits(from.address))) return;
+    try {
+      for (const read of readers) read.call(socket, message, from);
+    } catch {
+      // Nobody can be told: whoever sent it may be anyone.
+    }
+  });
+}
+
 /** Waits until the socket is bound and has joined the group. */
-async function ready(socket: MulticastSocket, { address }: LanAddress): Promise<void> {
+async function ready(socket: MulticastSocket, door: Door): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let joined = false;
   let problem: unknown;
@@ -126,7 +149,8 @@ async function ready(socket: MulticastSocket, { address }: LanAddress): Promise<
   } catch (cause) {
     socket.on('error', () => {}); // it may come twice, and without a listener it would end the process
     await closing(socket);
-    throw new Failure('port_unavailable', `can't speak mDNS (UDP port 5353) at ${address}`, { cause });
+    const where = door.ipv4 === null ? `over IPv6 on ${door.interface}` : `at ${door.ipv4}`;
+    throw new Failure('port_unavailable', `can't speak mDNS (UDP port 5353) ${where}`, { cause });
   } finally {
     socket.off('networkInterface', onJoined).off('warning', onProblem).off('ready', onReady).off('error', reject);
   }
@@ -138,8 +162,4 @@ function sending(send: (sent: Sent) => void): Promise<void> {
 
 function closing(socket: MulticastSocket): Promise<void> {
   return new Promise((resolve) => socket.destroy(resolve));
-}
-
-function isSystemError(error: unknown): error is Error & { readonly code: string } {
-  return error instanceof Error && 'syscall' in error && 'code' in error && typeof error.code === 'string';
 }

@@ -1,40 +1,93 @@
 import type { Timers } from '../core/clock.ts';
 import type { Link } from './link.ts';
-import { instancePointer, ownRecords, type ServiceDescription, TYPE_POINTER } from './records.ts';
+import {
+  addressRecords,
+  instancePointer,
+  ownRecords,
+  type ResourceRecord,
+  type ServiceDescription,
+  TYPE_POINTER,
+} from './records.ts';
 
 /** RFC 6762 section 8.3 wants two announcements, a second apart; wireless networks lose multicast, so it is four. */
 const REPEATS = [1000, 2000, 4000];
 
-/**
- * Announces the hub on a link, and answers who asks for it. Its names have to be free: see `probe`. Disposing of it
- * says goodbye, and resolves when that is on the wire; where the network is gone, nobody is left to hear it.
- * @param onError hears when a repetition could not be sent
- * @throws Error as the socket gives it, where even the first announcement could not be sent
- */
-export async function publish(
-  link: Link,
-  service: ServiceDescription,
-  { timers, onError }: { timers: Timers; onError: (error: unknown) => void },
-): Promise<AsyncDisposable> {
-  const removable = [instancePointer(service.instanceName), ...ownRecords(service)];
-  const records = [...removable, TYPE_POINTER];
-  link.serve(records);
-  await link.respond(records);
-  let cancel = repeat(REPEATS);
+/** What is announced, and answered to who asks for it. */
+export class Publication {
+  readonly #timers: Timers;
+  readonly #onError: (error: unknown) => void;
+  #service: ServiceDescription | null = null;
+  #cancelRepeat: () => void = () => undefined;
 
-  function repeat([delay, ...later]: readonly number[]): () => void {
-    if (delay === undefined) return () => {};
-    return timers.after(delay, () => {
-      cancel = repeat(later);
-      link.respond(records).catch(onError);
-    });
+  /** @param onError hears when a repetition could not be sent */
+  constructor(timers: Timers, onError: (error: unknown) => void) {
+    this.#timers = timers;
+    this.#onError = onError;
   }
 
-  return {
-    async [Symbol.asyncDispose]() {
-      cancel();
-      link.serve([]);
-      await link.respond(removable.map((record) => ({ ...record, ttl: 0 }))).catch(() => {});
-    },
-  };
+  /** What was announced last. */
+  get service(): ServiceDescription | null {
+    return this.#service;
+  }
+
+  /**
+   * Announces the hub, and answers who asks for it. Its names have to be free: see `probe`. Who knows of it takes it for a
+   * change: the addresses that are no more among the hub's are taken back, but not its name.
+   * @throws Error as the socket gives it, where not even the first announcement could be sent
+   */
+  async announce(link: Link, service: ServiceDescription): Promise<void> {
+    const gone = this.#addressesWithout(service);
+    this.#service = service;
+    const records = [...removable(service), TYPE_POINTER];
+    link.serve(records);
+    this.#cancelRepeat();
+    await this.#say(link, [...records, ...gone]);
+  }
+
+  /** Says again what is announced. */
+  async defend(link: Link): Promise<void> {
+    if (this.#service !== null) await this.announce(link, this.#service);
+  }
+
+  /** Announces and answers no more, and leaves it to its neighbours to forget the hub. */
+  stop(link: Link): void {
+    this.#cancelRepeat();
+    link.serve([]);
+  }
+
+  /** Its names are another one's now. */
+  lose(): void {
+    this.#service = null;
+  }
+
+  /**
+   * Says goodbye; resolves when that is on the wire. Where the network is gone, nobody is left to hear it.
+   * @param disputed another one has claimed the hub's name, and a goodbye may hit that: only the addresses are taken back
+   */
+  async goodbye(link: Link, disputed: boolean): Promise<void> {
+    this.stop(link);
+    if (this.#service === null) return;
+    const { id, addresses } = this.#service;
+    const records = disputed ? addressRecords(id, addresses) : removable(this.#service);
+    await link.respond(records.map((record) => ({ ...record, ttl: 0 }))).catch(() => undefined);
+  }
+
+  #addressesWithout({ id, addresses }: ServiceDescription): readonly ResourceRecord[] {
+    const before = this.#service?.addresses ?? [];
+    const gone = before.filter((one) => !addresses.some(({ address }) => address === one.address));
+    return addressRecords(id, gone).map((record) => ({ ...record, ttl: 0, flush: false }));
+  }
+
+  async #say(link: Link, records: readonly ResourceRecord[], [delay, ...later] = REPEATS): Promise<void> {
+    if (delay !== undefined) {
+      this.#cancelRepeat = this.#timers.after(delay, () => {
+        this.#say(link, records, later).catch(this.#onError);
+      });
+    }
+    await link.respond(records);
+  }
+}
+
+function removable(service: ServiceDescription): readonly ResourceRecord[] {
+  return [instancePointer(service.instanceName), ...ownRecords(service)];
 }

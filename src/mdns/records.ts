@@ -1,3 +1,5 @@
+import type { HostAddress } from './neighbourhoods.ts';
+
 /** A resource record as dns-packet encodes it. */
 export interface ResourceRecord {
   readonly name: string;
@@ -18,8 +20,8 @@ export interface ServiceDescription {
   readonly httpsPort: number;
   /** The TXT record's keys and values beside `txtvers` and `id`. */
   readonly txt: Readonly<Record<string, string>>;
-  readonly address: string;
-  readonly family: 'IPv4' | 'IPv6';
+  /** Where the hub is reached by those who are told. */
+  readonly addresses: readonly HostAddress[];
 }
 
 const SERVICE_TYPE = '_latchkey._tcp.local';
@@ -56,20 +58,24 @@ export function hostName(id: string): string {
   return `${id}.local`;
 }
 
-/**
- * The records that are the hub's alone: SRV, TXT, and one address. Only the address at which the hub is reached is
- * announced, whatever else the machine has: an appliance tries what it is told.
- */
+/** The records that are the hub's alone: SRV and TXT, and its addresses. */
 export function ownRecords(service: ServiceDescription): readonly ResourceRecord[] {
-  const { instanceName, id, httpsPort, txt, address, family } = service;
+  const { instanceName, id, httpsPort, txt, addresses } = service;
   const name = serviceName(instanceName);
-  const target = hostName(id);
   const strings = Object.entries({ txtvers: '1', id, ...txt }).map(([key, value]) => Buffer.from(`${key}=${value}`));
   return [
-    { name, type: 'SRV', ttl: HOST_TTL, flush: true, data: { port: httpsPort, target } },
+    { name, type: 'SRV', ttl: HOST_TTL, flush: true, data: { port: httpsPort, target: hostName(id) } },
     { name, type: 'TXT', ttl: OTHER_TTL, flush: true, data: strings },
-    { name: target, type: family === 'IPv4' ? 'A' : 'AAAA', ttl: HOST_TTL, flush: true, data: address },
+    ...addressRecords(id, addresses),
   ];
+}
+
+/** Only what neighbours of one network can reach, whatever else the machine has: an appliance tries what it is told. */
+export function addressRecords(id: string, addresses: readonly HostAddress[]): readonly ResourceRecord[] {
+  return addresses.map(({ family, address }) => {
+    const type = family === 'IPv4' ? 'A' : 'AAAA';
+    return { name: hostName(id), type, ttl: HOST_TTL, flush: true, data: address };
+  });
 }
 
 /** The record that makes the instance one of its service type's. */

@@ -67,10 +67,22 @@ describe('the address the hub is reached at', () => {
     'ppp0',
     'wwan0',
     'dummy0',
+    'nordlynx',
+    'proton0',
+    'wg-home',
+    'wt0',
+    'hassio',
+    'macvtap0',
+    'ipvl0',
+    'p2p-wlan0-0',
   ])('is never on %s', (name) => {
     const interfaces = { [name]: [on('172.17.0.1/16'), on('fd00::1/64')] };
     expect(chooseLanAddress(interfaces, { setting: 'auto' })).toBeNull();
     expect(lanAddresses(interfaces, { setting: 'auto' })).toEqual([]);
+  });
+
+  it.each(['br0', 'vmbr0', 'bond0', 'eth0.10', 'wlan0', 'wlx00c0ca', 'enp3s0', 'uap0', 'end0'])('may be on %s', (name) => {
+    expect(chooseLanAddress({ [name]: [on('192.168.1.20/24')] }, { setting: 'auto' })?.interface).toBe(name);
   });
 
   it('does not depend on the order in which the interfaces are listed', () => {

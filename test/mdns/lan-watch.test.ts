@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Timers } from '../../src/core/clock.ts';
 import { type Lan, watchLan } from '../../src/mdns/lan-watch.ts';
 
-const AWAY: Lan = { address: null, addresses: [] };
+const AWAY: Lan = { address: null, addresses: [], neighbourhoods: [], attached: [] };
 const HOME = lan('192.168.1.20');
 const MOVED = lan('192.168.1.77');
 
@@ -16,6 +16,14 @@ it('tells of each change of the network, and only of changes', () => {
     [MOVED, HOME],
   ]);
   expect(watch.current).toEqual(MOVED);
+});
+
+it('tells apart that only the network behind an address was away for a moment', () => {
+  const replugged = lan('192.168.1.20', '2/3');
+  const { heard, unrest, ticks } = watched([HOME, replugged, replugged, MOVED]);
+  ticks(3);
+  expect(unrest).toEqual([replugged]);
+  expect(heard).toEqual([[MOVED, replugged]]);
 });
 
 it('looks no more once it is disposed of', () => {
@@ -32,6 +40,7 @@ it('fails at once where the first look fails', () => {
 function watched(readings: readonly (Lan | 'failed')[]) {
   const left = [...readings];
   const heard: [now: Lan, before: Lan][] = [];
+  const unrest: Lan[] = [];
   const due = new Set<() => void>();
   const timers: Timers = {
     after(_, run) {
@@ -49,6 +58,7 @@ function watched(readings: readonly (Lan | 'failed')[]) {
     timers,
     every: 5000,
     onChange: (now, before) => heard.push([now, before]),
+    onUnrest: (now) => unrest.push(now),
   });
   const ticks = (count: number) => {
     for (let tick = 0; tick < count; tick++) {
@@ -58,9 +68,16 @@ function watched(readings: readonly (Lan | 'failed')[]) {
       }
     }
   };
-  return { heard, ticks, watch };
+  return { heard, unrest, ticks, watch };
 }
 
-function lan(address: string): Lan {
-  return { address: { address, family: 'IPv4', interface: 'eth0', loopback: false }, addresses: [address] };
+function lan(address: string, mark = '2/1'): Lan {
+  return {
+    address: { address, family: 'IPv4', interface: 'eth0', loopback: false },
+    addresses: [address],
+    neighbourhoods: [
+      { interfaces: [{ name: 'eth0', ipv4: address, ipv6: false, mark }], addresses: [{ family: 'IPv4', address }] },
+    ],
+    attached: [{ interface: 'eth0', cidr: `${address}/24` }],
+  };
 }

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Timers } from '../../src/core/clock.ts';
-import type { Link, ReceivedRecord } from '../../src/mdns/link.ts';
+import type { How } from '../../src/mdns/claims.ts';
+import type { Link } from '../../src/mdns/link.ts';
 import { probe } from '../../src/mdns/probe.ts';
+import type { ReceivedRecord } from '../../src/mdns/record-data.ts';
 import { ownRecords } from '../../src/mdns/records.ts';
 
 const OWN = ownRecords({
@@ -9,13 +11,10 @@ const OWN = ownRecords({
   id: 'aa11',
   httpsPort: 8443,
   txt: {},
-  address: '10.0.0.5',
-  family: 'IPv4',
+  addresses: [{ family: 'IPv4', address: '10.0.0.5' }],
 });
 const INSTANCE = 'cellar hub._latchkey._tcp.local';
 const HOST = 'aa11.local';
-
-type How = 'response' | 'probe';
 
 describe('who claims what during a probe:', () => {
   it.each<[what: string, how: How, record: ReceivedRecord, taken: string | null]>([
@@ -27,10 +26,10 @@ describe('who claims what during a probe:', () => {
     ['our name, as a program of our host', 'response', srv('aa11.local', 9443), INSTANCE],
     ['our host', 'response', address('10.0.0.4'), HOST],
     ['our host with our own address', 'response', address('10.0.0.5'), null],
-    ['our name, probing at the same time with greater data', 'probe', srv('aa22.local', 8443), INSTANCE],
+    ["our host with another interface's address, repeated by a router", 'response', address('10.7.0.5'), null],
     ['our name, probing at the same time with lesser data', 'probe', srv('aa00.local', 8443), null],
+    ['our name, probing at the same time with greater data, and gone', 'probe', srv('aa22.local', 8443), null],
     ['our own probe, heard back', 'probe', srv('aa11.local', 8443), null],
-    ['our host, probing at the same time with a greater address', 'probe', address('10.0.0.6'), HOST],
     [
       'our name, in a record that can not be read',
       'response',
@@ -40,6 +39,19 @@ describe('who claims what during a probe:', () => {
   ])('%s', async (_, how, record, taken) => {
     const { link } = linkOn({ hears: [record], how, at: 2 });
     expect(await run(link)).toBe(taken);
+  });
+});
+
+describe('where somebody with greater data probes at the same time,', () => {
+  it.each([
+    ['a name', INSTANCE, srv('aa00.local', 8444)],
+    ['a host', HOST, address('10.0.0.6')],
+  ])('%s is left to it when it still does a second later, and once more', async (_, name, record) => {
+    const { link, probes } = linkOn({ hears: [record], how: 'probe', at: 'each' });
+    const waited: number[] = [];
+    expect(await run(link, { waited })).toBe(name);
+    expect(probes()).toBe(3);
+    expect(waited.filter((delay) => delay === 1000)).toHaveLength(2);
   });
 });
 
@@ -78,7 +90,7 @@ function run(link: Link, { waited = [] as number[], signal = new AbortController
     },
   };
   const random = { token: () => '', uuid: () => '', below: () => 0, fraction: () => 0.5 };
-  return probe(link, OWN, { timers, random, signal });
+  return probe(link, OWN, { timers, random, signal, isOwnAddress: (address) => address === '10.7.0.5' });
 }
 
 /** A link on which, at the hub's probe number `at`, these records are heard. */
@@ -90,7 +102,7 @@ function linkOn({
 }: {
   hears?: ReceivedRecord[];
   how?: How;
-  at?: number;
+  at?: number | 'each';
   fails?: boolean;
 } = {}) {
   type Listener = Parameters<Link['onClaim']>[0];
@@ -102,7 +114,7 @@ function linkOn({
     async probe() {
       if (fails) throw new Error('ENETUNREACH');
       probes++;
-      if (probes === at) for (const listener of listeners) listener(hears, how);
+      if (at === 'each' || probes === at) for (const listener of listeners) listener(hears, how);
     },
     onClaim(listener) {
       listeners.add(listener);

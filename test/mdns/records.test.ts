@@ -23,8 +23,8 @@ describe('an instance name', () => {
 describe("the hub's records", () => {
   const service = { instanceName: 'Cellar hub', id: '4f2a9c', httpsPort: 8443, txt: { v: '1', http: '8480' } };
 
-  it('are its service and its one address, which nobody shares: they replace what was cached', () => {
-    expect(ownRecords({ ...service, address: '10.0.0.1', family: 'IPv4' })).toEqual([
+  it('are its service and its addresses, which nobody shares: they replace what was cached', () => {
+    expect(ownRecords({ ...service, addresses: [{ family: 'IPv4', address: '10.0.0.1' }] })).toEqual([
       {
         name: 'Cellar hub._latchkey._tcp.local',
         type: 'SRV',
@@ -43,9 +43,14 @@ describe("the hub's records", () => {
     ]);
   });
 
-  it('have an AAAA record for an IPv6 address', () => {
-    const [, , address] = ownRecords({ ...service, address: 'fd00::1', family: 'IPv6' });
-    expect(address).toMatchObject({ type: 'AAAA', data: 'fd00::1' });
+  it('have a record for each address, of its own type', () => {
+    const addresses = [
+      { family: 'IPv4', address: '10.0.0.1' },
+      { family: 'IPv4', address: '10.0.0.2' },
+      { family: 'IPv6', address: 'fd00::1' },
+    ] as const;
+    const [, , ...records] = ownRecords({ ...service, addresses });
+    expect(records.map(({ type, data }) => `${type} ${data}`)).toEqual(['A 10.0.0.1', 'A 10.0.0.2', 'AAAA fd00::1']);
   });
 
   it('are joined to their service type by a pointer, which does not replace those of other hubs', () => {

@@ -1,44 +1,43 @@
 /**
- * Announces a hub, as a program on a host of a test's LAN. The first argument is JSON: `instanceName`, `id`, `httpsPort`,
- * `txt`, `setting` (as `lan.address`), and `repeats` (false: it announces itself once, and then only answers). Each line of stdin announces it anew, at the address that the host then has.
- * SIGTERM says goodbye.
+ * Announces a hub, as a program on a host of a test's LAN, in the first of its neighbourhoods. The first argument is JSON:
+ * `instanceName`, `id`, `httpsPort`, `txt`, `setting` (as `lan.address`), and `repeats` (false: it announces itself once,
+ * and then only answers). Each line of stdin is JSON with what is to be announced from then on, in the neighbourhood that
+ * the host then has. SIGTERM says goodbye.
  */
 import { createInterface } from 'node:readline';
-import { announce } from '../../src/mdns/announcer.ts';
+import { messageOf } from '../../src/core/failure.ts';
+import { Announcer } from '../../src/mdns/announcer.ts';
 import { readLan } from '../../src/mdns/lan-watch.ts';
+import { OwnNetworks } from '../../src/mdns/neighbourhoods.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
 
-const { setting, repeats, ...hub } = JSON.parse(process.argv[2] ?? '');
-const announcement = await announce({
+const { setting, repeats, httpsPort, txt, ...hub } = JSON.parse(process.argv[2] ?? '');
+const announcer = new Announcer({
   ...hub,
-  address: here(),
   timers: repeats ? systemTimers : { ...systemTimers, after: () => () => {} },
   random: systemRandom,
+  ownNetworks: () => new OwnNetworks(readLan(setting).attached),
   onError: (error) => say({ event: 'error', message: String(error) }),
+  onRenamed: () => say({ event: 'renamed', name: announcer.instanceName }),
+  onLost: (failure) => say({ event: 'lost', message: failure.message }),
 });
-const commands = createInterface(process.stdin).on('line', async () => {
-  await announcement.update({ address: here() });
-  ready();
-});
+const commands = createInterface(process.stdin).on('line', (line) => void announce(JSON.parse(line)));
 
 process.once('SIGTERM', async () => {
   commands.close();
   process.stdin.destroy();
-  await announcement[Symbol.asyncDispose]();
+  await announcer[Symbol.asyncDispose]();
   say({ event: 'gone' });
 });
 
-ready();
+await announce({});
 
-function here() {
-  const { address } = readLan(setting);
-  if (address === null) throw new Error('no LAN address');
-  return address;
-}
-
-function ready() {
-  say({ event: 'ready', name: announcement.instanceName });
+async function announce(changes: object) {
+  const [neighbourhood] = readLan(setting).neighbourhoods;
+  if (neighbourhood === undefined) throw new Error('no neighbourhood');
+  await announcer.announce({ httpsPort, txt, neighbourhood, ...changes });
+  say({ event: 'ready', name: announcer.instanceName, missing: announcer.missing && messageOf(announcer.missing) });
 }
 
 /** `at`: seconds on CLOCK_MONOTONIC, as in the observers. */

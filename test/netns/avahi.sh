@@ -1,10 +1,10 @@
 #!/bin/bash
-# Runs avahi-daemon with a message bus of its own; for a mount and process namespace of its own. $1: a directory for both.
+# Runs avahi-daemon with a message bus of its own; for a mount and process namespace of its own. $1: a directory for both. $2: the host's name.
 set -eu
 mount -t tmpfs tmpfs /run
 mkdir -p /run/dbus /run/avahi-daemon
 chown avahi:avahi /run/avahi-daemon
-printf '[server]\nhost-name=observer\nuse-ipv4=yes\nuse-ipv6=yes\nenable-dbus=yes\n' > "$1/avahi.conf"
+printf '[server]\nhost-name=%s\nuse-ipv4=yes\nuse-ipv6=no\nenable-dbus=yes\n' "$2" > "$1/avahi.conf"
 dbus-daemon --system --nopidfile --nofork --address="unix:path=$1/bus" &
 for _ in $(seq 100); do
   [ -S "$1/bus" ] && break

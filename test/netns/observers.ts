@@ -31,6 +31,8 @@ export interface Observer {
   found(matches?: (sighting: Sighting) => boolean): Promise<Sighting>;
   /** Waits (10 s at most) until the instance has gone, which without a goodbye takes minutes. */
   gone(instanceName: string): Promise<void>;
+  /** The instances that have gone so far, each time that they went. */
+  losses(): readonly string[];
 }
 
 /** python3-zeroconf on this host, at its IPv4 address or another one. */
@@ -53,6 +55,11 @@ export async function observeWithZeroconf(host: Host, address = host.address): P
         return (event === 'down' && name(full) === instanceName) || undefined;
       });
     },
+    losses: () =>
+      linesOf(python).flatMap((line) => {
+        const { event, name: full } = JSON.parse(line);
+        return event === 'down' ? name(full) : [];
+      }),
   };
 }
 
@@ -62,14 +69,21 @@ export interface Avahi extends AsyncDisposable {
   browse(): Observer;
   /** Looks once, and gives what is there. */
   browseOnce(): Promise<readonly Sighting[]>;
+  /** The IPv4 address of a host, by its name. */
+  resolve(name: string): Promise<string>;
+  /** The daemon's log so far. */
+  readonly said: string;
 }
 
-/** Starts an avahi-daemon with a message bus of its own on this host. */
-export async function startAvahi(host: Host): Promise<Avahi> {
+/**
+ * Starts an avahi-daemon with a message bus of its own on this host.
+ * @param name the host's, as avahi announces it
+ */
+export async function startAvahi(host: Host, name = 'observer'): Promise<Avahi> {
   const directory = await mkdtemp(join(tmpdir(), 'latchkey-avahi-'));
   const script = join(import.meta.dirname, 'avahi.sh');
   // In a process namespace of its own, so that the end of the first process is the end of the message bus too.
-  const isolated = ['--mount', '--pid', '--fork', '--kill-child=SIGKILL', script, directory];
+  const isolated = ['--mount', '--pid', '--fork', '--kill-child=SIGKILL', script, directory, name];
   const daemon = host.spawn('/usr/bin/unshare', isolated);
   await daemon.errorLine((line) => line.includes('Server startup complete') || undefined);
   const env = { ...process.env, DBUS_SYSTEM_BUS_ADDRESS: `unix:path=${directory}/bus` };
@@ -80,6 +94,13 @@ export async function startAvahi(host: Host): Promise<Avahi> {
       const once = avahiBrowse('-rpt');
       await once.end(10_000);
       return once.output.split('\n').flatMap((line) => parseSighting(line) ?? []);
+    },
+    async resolve(name) {
+      const found = await host.run('/usr/bin/avahi-resolve', ['-4', '-n', name], { env });
+      return found.trim().split('\t')[1] ?? '';
+    },
+    get said() {
+      return daemon.output;
     },
     async [Symbol.asyncDispose]() {
       await daemon.stop('SIGKILL'); // unshare ignores SIGTERM, and takes its child along
@@ -101,7 +122,17 @@ function observer(browse: Process): Observer {
         return (event === '-' && unescapeName(name) === instanceName) || undefined;
       });
     },
+    losses: () =>
+      linesOf(browse).flatMap((line) => {
+        const [event, , , name = ''] = line.split(';');
+        return event === '-' ? unescapeName(name) : [];
+      }),
   };
+}
+
+/** What a program wrote so far, in whole lines. */
+function linesOf({ output }: Process): readonly string[] {
+  return output.split('\n').slice(0, -1);
 }
 
 /** Reads avahi-browse's `=;interface;protocol;name;type;domain;host;address;port;txt`. */

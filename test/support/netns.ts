@@ -10,21 +10,30 @@ const run = promisify(execFile);
 /** A home network on this machine: hosts in network namespaces of their own, joined by a bridge in another one. */
 export interface Lan<Name extends string> extends AsyncDisposable {
   readonly hosts: Readonly<Record<Name, Host>>;
+  /** Joins a host to this network by one more interface; the host may be one of another network. */
+  attach(host: Host, name: string): Promise<Cable>;
 }
 
-export interface Host {
+/** What joins a host's interface to a network. */
+export interface Cable {
+  /** The host's IPv4 address on it, `10.77.0.x/24`. */
+  readonly address: string;
+  /** Its unique local IPv6 address. */
+  readonly address6: string;
+  /** Cuts or mends it. */
+  plug(state: 'up' | 'down'): Promise<void>;
+  /** Isolated ones do not hear each other, but all others on the network. */
+  isolate(state: 'on' | 'off'): Promise<void>;
+}
+
+/** A machine; its first interface is `eth0`. */
+export interface Host extends Cable {
   /** Its network namespace's name. */
   readonly namespace: string;
-  /** Its IPv4 address on the network, `10.77.0.x/24`, on the interface `eth0`. */
-  readonly address: string;
-  /** Its unique local IPv6 address on the same interface. */
-  readonly address6: string;
   /** Starts a program on this host; the network's end is the program's end. */
   spawn(command: string, args: readonly string[], options?: { env?: NodeJS.ProcessEnv; cwd?: string }): Process;
   /** Runs a program on this host to its end (10 s at most) and gives its stdout. */
   run(command: string, args: readonly string[], options?: { env?: NodeJS.ProcessEnv }): Promise<string>;
-  /** Cuts or mends the cable. */
-  plug(state: 'up' | 'down'): Promise<void>;
 }
 
 /** A running program. */
@@ -71,26 +80,36 @@ export async function whyNoLan(tools: readonly string[] = []): Promise<string | 
   }
 }
 
-/** Makes a LAN with these hosts. Nothing on it reaches the machine's own network. Disposing of it ends all of it. */
-export async function createLan<const Name extends string>(names: readonly Name[]): Promise<Lan<Name>> {
+/**
+ * Makes a LAN with these hosts. Nothing on it reaches the machine's own network. Disposing of it ends all of it.
+ * @param number the network's: its addresses are `10.<number>.0.x` and `fd<number>::x`
+ */
+export async function createLan<const Name extends string>(names: readonly Name[], number = 77): Promise<Lan<Name>> {
   const prefix = `latchkey-${process.pid}-${made++}`;
   const bridge = `${prefix}-bridge`;
   const resources = new AsyncDisposableStack();
   const hosts: Partial<Record<Name, Host>> = {};
+  let ports = 0;
+  const lay = (namespace: string, name: string) =>
+    layCable({ namespace, name, bridge, network: number, port: ++ports });
   try {
     await addNamespace(resources, bridge);
     await ip('-n', bridge, 'link', 'add', 'br0', 'type', 'bridge', 'mcast_snooping', '0');
     await ip('-n', bridge, 'link', 'set', 'br0', 'up');
-    for (const [index, name] of names.entries()) {
+    for (const name of names) {
       const namespace = `${prefix}-${name}`;
       await addNamespace(resources, namespace);
-      hosts[name] = await addHost(resources, { namespace, bridge, number: index + 1 });
+      hosts[name] = hostIn(resources, namespace, await lay(namespace, 'eth0'));
     }
   } catch (error) {
     await resources.disposeAsync();
     throw error;
   }
-  return { hosts: complete(hosts, names), [Symbol.asyncDispose]: () => resources.disposeAsync() };
+  return {
+    hosts: complete(hosts, names),
+    attach: ({ namespace }, name) => lay(namespace, name),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
 }
 
 async function addNamespace(resources: AsyncDisposableStack, name: string): Promise<void> {
@@ -99,26 +118,38 @@ async function addNamespace(resources: AsyncDisposableStack, name: string): Prom
   await ip('-n', name, 'link', 'set', 'lo', 'up');
 }
 
-async function addHost(
-  resources: AsyncDisposableStack,
-  { namespace, bridge, number }: { namespace: string; bridge: string; number: number },
-): Promise<Host> {
-  const address = `10.77.0.${number}`;
-  const address6 = `fd77::${number}`;
+/** Joins a new interface in a namespace to the bridge. */
+async function layCable(of: {
+  readonly namespace: string;
+  readonly name: string;
+  readonly bridge: string;
+  readonly network: number;
+  readonly port: number;
+}): Promise<Cable> {
+  const { namespace, name, bridge, network, port: number } = of;
+  const address = `10.${network}.0.${number}`;
+  const address6 = `fd${network}::${number}`;
   const port = `port${number}`;
-  await ip('link', 'add', port, 'netns', bridge, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', namespace);
+  await ip('link', 'add', port, 'netns', bridge, 'type', 'veth', 'peer', 'name', name, 'netns', namespace);
   await ip('-n', bridge, 'link', 'set', port, 'master', 'br0', 'up');
-  await ip('-n', namespace, 'addr', 'add', `${address}/24`, 'dev', 'eth0');
-  await ip('-n', namespace, 'addr', 'add', `${address6}/64`, 'dev', 'eth0', 'nodad');
-  await ip('-n', namespace, 'link', 'set', 'eth0', 'up');
-  await ip('-n', namespace, 'route', 'add', '224.0.0.0/4', 'dev', 'eth0');
+  await ip('-n', namespace, 'addr', 'add', `${address}/24`, 'dev', name);
+  await ip('-n', namespace, 'addr', 'add', `${address6}/64`, 'dev', name, 'nodad');
+  await ip('-n', namespace, 'link', 'set', name, 'up');
+  await ip('-n', namespace, 'route', 'append', '224.0.0.0/4', 'dev', name);
+  return {
+    address,
+    address6,
+    plug: (state) => ip('-n', bridge, 'link', 'set', port, state),
+    isolate: (state) => ip('-n', bridge, 'link', 'set', port, 'type', 'bridge_slave', 'isolated', state),
+  };
+}
 
+function hostIn(resources: AsyncDisposableStack, namespace: string, cable: Cable): Host {
   // `ip netns exec` becomes the program, so a child's pid is the program's own.
   const inside = (command: string, args: readonly string[]) => ['netns', 'exec', namespace, command, ...args];
   return {
+    ...cable,
     namespace,
-    address,
-    address6,
     spawn(command, args, options = {}) {
       const child = spawn('ip', inside(command, args), { stdio: 'pipe', ...options });
       const process = watch(child, `${command} ${args.join(' ')}`);
@@ -127,9 +158,6 @@ async function addHost(
     },
     async run(command, args, options = {}) {
       return (await run('ip', inside(command, args), { timeout: 10_000, killSignal: 'SIGKILL', ...options })).stdout;
-    },
-    async plug(state) {
-      await ip('-n', bridge, 'link', 'set', port, state);
     },
   };
 }

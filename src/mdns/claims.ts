@@ -1,0 +1,45 @@
+import { compareSets, isReadable, type ReceivedRecord, sameData } from './record-data.ts';
+import type { ResourceRecord } from './records.ts';
+
+/** How a claim came: in a response, or in the authority section of a probe. */
+export type How = 'response' | 'probe';
+
+/** A name of the hub's own that somebody else claims too. */
+export interface Conflict {
+  /** In lower case. */
+  readonly name: string;
+  /** Whether the other one's data is greater, and the name with it (RFC 6762 sections 8.2 and 9). */
+  readonly lost: boolean;
+}
+
+/**
+ * The first of the hub's own names under which somebody else has other data. A goodbye (TTL 0) is no claim: a hub that
+ * restarts hears its own. Only SRV and address records count; a TXT record comes with its SRV.
+ * @param isOwnAddress whether this machine has an address: a router may repeat to one network what the hub said in another
+ */
+export function conflictIn(
+  own: readonly ResourceRecord[],
+  received: readonly ReceivedRecord[],
+  how: How,
+  isOwnAddress: (address: string) => boolean,
+): Conflict | null {
+  for (const name of new Set(own.map((record) => record.name.toLowerCase()))) {
+    const mine = own.filter((record) => record.name.toLowerCase() === name);
+    const theirs = received.filter(
+      (record) => record.name.toLowerCase() === name && record.ttl !== 0 && isReadable(record),
+    );
+    const foreign = theirs.find(
+      (record) =>
+        ['SRV', 'A', 'AAAA'].includes(record.type) &&
+        !mine.some((one) => sameData(one, record)) &&
+        !(record.type !== 'SRV' && isOwnAddress(String(record.data))),
+    );
+    if (foreign === undefined) continue;
+    // A response need not have all that its sender knows: only what is of one type can be compared.
+    const compared = (records: readonly ReceivedRecord[]) =>
+      how === 'probe' ? records : records.filter(({ type }) => type === foreign.type);
+    const against = compared(mine) as readonly ResourceRecord[];
+    return { name, lost: compareSets(compared(theirs), against) > 0 };
+  }
+  return null;
+}

@@ -1,0 +1,141 @@
+import { BlockList, isIP } from 'node:net';
+import { type Entry, type Interfaces, type LanAddressOptions, usableEntries } from './lan-address.ts';
+
+/** A network that the hub is on, by one or more interfaces, and the addresses at which it is reached there. */
+export interface Neighbourhood {
+  readonly interfaces: readonly Attachment[];
+  /** What neighbours are told, in a fixed order. */
+  readonly addresses: readonly HostAddress[];
+}
+
+/** One interface, and how it is joined to its network. */
+export interface Attachment {
+  readonly name: string;
+  /** Its first IPv4 address of those that neighbours are told; null where it has none. */
+  readonly ipv4: string | null;
+  /** Whether it has an IPv6 address that neighbours are told. */
+  readonly ipv6: boolean;
+  /** Changes whenever the cable was out or the radio away: see `readMark`. */
+  readonly mark: string;
+}
+
+export interface HostAddress {
+  readonly family: 'IPv4' | 'IPv6';
+  readonly address: string;
+}
+
+export interface NeighbourhoodOptions extends LanAddressOptions {
+  /** `lan.listen`: an address that nobody listens on is not told. */
+  readonly listen: readonly string[];
+  /** An interface's {@link Attachment.mark}. */
+  readonly mark: (name: string) => string;
+}
+
+/**
+ * The networks in which neighbours shall find the hub: of every interface that leads home, or, where the setting is an
+ * address or an interface, of that alone. Interfaces that are on one network (Ethernet and Wi-Fi of one home) make one
+ * neighbourhood: there, all their addresses are told on each of them, or neighbours would take the one for the other.
+ */
+export function neighbourhoods(interfaces: Interfaces, options: NeighbourhoodOptions): readonly Neighbourhood[] {
+  const { setting, listen, mark } = options;
+  const one = isIP(setting) !== 0;
+  const usable = one ? entriesWith(interfaces, setting) : usableEntries(interfaces, options);
+  const told = usable.filter(({ entry }) => !entry.internal && isListenedOn(entry.address, listen));
+  return joinedNetworks(told).map((entries) => ({
+    interfaces: [...Map.groupBy(entries, ({ name }) => deviceOf(name))]
+      .map(([name, own]) => ({
+        name,
+        ipv4: own.find(({ entry }) => entry.family === 'IPv4')?.entry.address ?? null,
+        ipv6: own.some(({ entry }) => entry.family === 'IPv6'),
+        mark: mark(name),
+      }))
+      .sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true })),
+    addresses: entries
+      .map(({ entry: { family, address } }) => ({ family, address }))
+      .sort((a, b) => a.family.localeCompare(b.family) || a.address.localeCompare(b.address)),
+  }));
+}
+
+function entriesWith(interfaces: Interfaces, address: string): readonly Entry[] {
+  return Object.entries(interfaces).flatMap(([name, entries = []]) =>
+    entries.filter((entry) => entry.address === address).map((entry) => ({ name, entry })),
+  );
+}
+
+/** `eth0:1` is a second address of `eth0`. */
+function deviceOf(name: string): string {
+  return name.replace(/:.*/, '');
+}
+
+/** The hub's listeners for IPv6 take no IPv4. */
+function isListenedOn(address: string, listen: readonly string[]): boolean {
+  return listen.includes(isIP(address) === 4 ? '0.0.0.0' : '::') || listen.includes(address);
+}
+
+/** Groups what shares an interface or a network. */
+function joinedNetworks(entries: readonly Entry[]): readonly (readonly Entry[])[] {
+  let groups: (readonly Entry[])[] = [];
+  for (const entry of entries) {
+    const [joined, apart] = [[] as Entry[], [] as (readonly Entry[])[]];
+    for (const group of groups) {
+      if (group.some((other) => areTogether(entry, other))) joined.push(...group);
+      else apart.push(group);
+    }
+    groups = [...apart, [...joined, entry]];
+  }
+  return groups;
+}
+
+function areTogether(a: Entry, b: Entry): boolean {
+  if (deviceOf(a.name) === deviceOf(b.name)) return true;
+  if (a.entry.family !== b.entry.family) return false;
+  return holds(a.entry.cidr, b.entry.address) || holds(b.entry.cidr, a.entry.address);
+}
+
+function holds(cidr: string | null, address: string): boolean {
+  return cidr !== null && networkOf(cidr).check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6');
+}
+
+/** @param cidr an interface's own, such as `192.168.1.20/24` */
+function networkOf(cidr: string): BlockList {
+  const [address = '', prefix] = cidr.split('/');
+  const list = new BlockList();
+  list.addSubnet(address, Number(prefix), isIP(address) === 4 ? 'ipv4' : 'ipv6');
+  return list;
+}
+
+/** An IPv4 address of this machine with its network, of any interface. */
+export interface Attached {
+  readonly interface: string;
+  readonly cidr: string;
+}
+
+/** Every address of this machine but loopback, also of interfaces that lead elsewhere. */
+export function attachedAddresses(interfaces: Interfaces): readonly Attached[] {
+  return Object.entries(interfaces).flatMap(([name, entries = []]) =>
+    entries.flatMap(({ cidr, internal }) => (internal || cidr === null ? [] : { interface: deviceOf(name), cidr })),
+  );
+}
+
+/** What this machine's addresses tell of a packet: the kernel hands every one to all sockets that listen to the group. */
+export class OwnNetworks {
+  readonly #networks: readonly { readonly interface: string; readonly network: BlockList }[];
+  readonly #addresses: ReadonlySet<string>;
+
+  constructor(attached: readonly Attached[]) {
+    this.#networks = attached.map((one) => ({ interface: one.interface, network: networkOf(one.cidr) }));
+    this.#addresses = new Set(attached.map(({ cidr }) => cidr.replace(/\/.*/, '')));
+  }
+
+  /** Whether it is one of this machine's own addresses. */
+  hasAddress(address: string): boolean {
+    return this.#addresses.has(address);
+  }
+
+  /** Whether a packet may have come from a network of these interfaces: not where it is known to be from another one's. */
+  admits(source: string, interfaces: readonly string[]): boolean {
+    const family = isIP(source) === 4 ? 'ipv4' : 'ipv6';
+    const around = this.#networks.filter(({ network }) => isIP(source) !== 0 && network.check(source, family));
+    return around.length === 0 || around.some((one) => interfaces.includes(one.interface));
+  }
+}

@@ -1,0 +1,84 @@
+import type { ResourceRecord } from './records.ts';
+
+/** A record of a packet that came in; what its data is depends on its type. */
+export interface ReceivedRecord {
+  readonly name: string;
+  readonly type: string;
+  readonly ttl?: number;
+  readonly data?: unknown;
+}
+
+type Claiming = Pick<ReceivedRecord, 'type' | 'data'>;
+
+/** The types that are compared, by their numbers: RFC 6762 section 8.2 sorts by them. */
+const TYPES: Readonly<Record<string, number>> = { A: 1, TXT: 16, AAAA: 28, SRV: 33 };
+
+/** Whether two records say the same. */
+export function sameData(a: Claiming, b: Claiming): boolean {
+  const [left, right] = [dataOf(a), dataOf(b)];
+  return a.type === b.type && left !== null && right !== null && left.equals(right);
+}
+
+/** Whether a record has data that can be read; one that can't claims nothing. */
+export function isReadable(record: Claiming): boolean {
+  return dataOf(record) !== null;
+}
+
+/**
+ * Compares what two hosts say of one name, as RFC 6762 section 8.2.1 does: the records sorted, pair by pair, first by type
+ * and then by data; of two that begin alike the longer one is greater.
+ * @returns above 0 where `theirs` is greater, below 0 where `mine` is
+ */
+export function compareSets(theirs: readonly Claiming[], mine: readonly ResourceRecord[]): number {
+  const [left, right] = [sorted(theirs), sorted(mine)];
+  for (const [index, one] of left.entries()) {
+    const other = right[index];
+    const difference = other === undefined ? 1 : Buffer.compare(one, other);
+    if (difference !== 0) return difference;
+  }
+  return left.length - right.length;
+}
+
+function sorted(records: readonly Claiming[]): readonly Buffer[] {
+  return records
+    .flatMap((record) => {
+      const data = dataOf(record);
+      return data === null ? [] : Buffer.concat([Buffer.from([TYPES[record.type] ?? 0]), data]);
+    })
+    .sort(Buffer.compare);
+}
+
+/** A record's data as it is on the wire, its names in lower case and not compressed; null where there is nothing to compare. */
+function dataOf({ type, data }: Claiming): Buffer | null {
+  if (type === 'A' && typeof data === 'string') return Buffer.from(data.split('.').map(Number));
+  if (type === 'AAAA' && typeof data === 'string') return ipv6Bytes(data);
+  if (type === 'TXT') return textBytes(data);
+  if (type !== 'SRV' || typeof data !== 'object' || data === null || !('port' in data && 'target' in data)) return null;
+  const { priority = 0, weight = 0, port, target } = data as Readonly<Record<string, unknown>>;
+  const labels = String(target).toLowerCase().split('.').map(withLength);
+  return Buffer.concat([...[priority, weight, port].map(sixteenBits), ...labels, Buffer.alloc(1)]);
+}
+
+function textBytes(data: unknown): Buffer | null {
+  const strings = Array.isArray(data) ? data : [data];
+  if (!strings.every((one) => Buffer.isBuffer(one))) return null;
+  return Buffer.concat(strings.map(withLength));
+}
+
+function withLength(text: string | Buffer): Buffer {
+  const bytes = Buffer.from(text);
+  return Buffer.concat([Buffer.from([bytes.length]), bytes]);
+}
+
+/** @param address in any of its forms, without a zone */
+function ipv6Bytes(address: string): Buffer {
+  const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''));
+  const groups = [...head, ...Array(8 - head.length - (tail?.length ?? 0)).fill('0'), ...(tail ?? [])];
+  return Buffer.concat(groups.map((group) => sixteenBits(Number.parseInt(group, 16))));
+}
+
+function sixteenBits(number: unknown): Buffer {
+  const bytes = Buffer.alloc(2);
+  bytes.writeUInt16BE(Number(number) & 0xffff);
+  return bytes;
+}

@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { conflictIn } from '../../src/mdns/claims.ts';
+import { compareSets, type ReceivedRecord, sameData } from '../../src/mdns/record-data.ts';
+import { ownRecords } from '../../src/mdns/records.ts';
+
+const OWN = ownRecords({
+  instanceName: 'Cellar hub',
+  id: 'aa11',
+  httpsPort: 8443,
+  txt: {},
+  addresses: [
+    { family: 'IPv4', address: '10.0.0.5' },
+    { family: 'IPv4', address: '10.0.0.6' },
+    { family: 'IPv6', address: 'fd00::5' },
+  ],
+});
+const INSTANCE = 'Cellar hub._latchkey._tcp.local';
+
+describe('a response that is heard while the hub is announced', () => {
+  it.each<[what: string, records: ReceivedRecord[], expected: 'won' | 'lost' | null]>([
+    ['is its own', [...OWN], null],
+    ['is its own, in part', OWN.slice(3), null],
+    ['has another service of its name with a greater port', [srv(9000, 'aa00.local')], 'lost'],
+    ['has another service of its name with a lesser port', [srv(8442, 'zz99.local')], 'won'],
+    ['has another service of its name on a host that is greater', [srv(8443, 'aa22.local')], 'lost'],
+    [
+      'has another service of its name on a host with a longer name',
+      [srv(8443, 'a111.local'), srv(8443, 'aaaaa.local')],
+      'won',
+    ],
+    ['has its host at another, greater address', [host('10.0.0.7')], 'lost'],
+    ['has its host at another, lesser address', [host('10.0.0.4')], 'won'],
+    ['has its host at an address between its own', [host('10.0.0.5'), host('10.0.0.55')], 'lost'],
+    ['has its host at an IPv6 address of somebody else', [host('fd00:0:0::9')], 'lost'],
+    ['has its host at its own IPv6 address, written otherwise', [host('FD00:0::0:5')], null],
+    ['has its host at an address that can not be read', [{ ...host('10.0.0.7'), data: 7 }], null],
+    ['has only another text', [{ name: INSTANCE, type: 'TXT', ttl: 120, data: [Buffer.from('id=zz')] }], null],
+  ])('%s', (_, records, expected) => {
+    const conflict = conflictIn(OWN, records, 'response', () => false);
+    expect(conflict && (conflict.lost ? 'lost' : 'won')).toBe(expected);
+  });
+});
+
+describe('what two hosts say of one name is compared', () => {
+  it('by type first, and by data then, and the longer list is greater', () => {
+    const [first, second, third] = [host('10.0.0.5'), host('10.0.0.6'), host('fd00::1')];
+    const mine = ownRecords({ ...SERVICE, addresses: [{ family: 'IPv4', address: '10.0.0.6' }] }).slice(2);
+    expect(compareSets([first], mine)).toBeLessThan(0);
+    expect(compareSets([second], mine)).toBe(0);
+    expect(compareSets([third], mine)).toBeGreaterThan(0);
+    expect(compareSets([third, second], mine)).toBeGreaterThan(0);
+  });
+
+  it('as bytes, in which letters are small ones', () => {
+    expect(sameData(srv(8443, 'AA11.local'), srv(8443, 'aa11.local'))).toBe(true);
+    expect(sameData({ type: 'A', data: '10.0.0.1' }, { type: 'TXT', data: Buffer.from([10, 0, 0, 1]) })).toBe(false);
+  });
+});
+
+const SERVICE = { instanceName: 'Cellar hub', id: 'aa11', httpsPort: 8443, txt: {} };
+
+function srv(port: number, target: string): ReceivedRecord {
+  return { name: INSTANCE, type: 'SRV', ttl: 120, data: { priority: 0, weight: 0, port, target } };
+}
+
+function host(data: string): ReceivedRecord {
+  return { name: 'aa11.local', type: data.includes(':') ? 'AAAA' : 'A', ttl: 120, data };
+}

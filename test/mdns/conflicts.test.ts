@@ -1,0 +1,122 @@
+import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { announceOn, change, saidBy, says } from '../netns/announced.ts';
+import { OBSERVER_TOOLS, observeWithZeroconf, startAvahi } from '../netns/observers.ts';
+import { createLan, whyNoLan } from '../support/netns.ts';
+
+const OTHER = { id: 'bbbb11' };
+
+beforeEach(async (ctx: TestContext) => {
+  const reason = await whyNoLan(OBSERVER_TOOLS);
+  if (reason !== null) ctx.skip(reason);
+});
+
+describe('where a neighbour has its name, the hub', () => {
+  it('adds a part of its id, and the neighbour stays', async () => {
+    await using lan = await createLan(['neighbour', 'hub', 'observer']);
+    const { neighbour, hub, observer } = lan.hosts;
+    const watching = await observeWithZeroconf(observer);
+    const first = announceOn(neighbour, OTHER);
+    await says(first, 'ready');
+    const second = announceOn(hub);
+    await says(second, 'ready');
+    const mine = await watching.found(({ txt }) => txt['id'] === '4f2a9c');
+    expect(mine.instanceName).toBe('Cellar hub (4f2a)');
+    await using avahi = await startAvahi(observer);
+    const names = (await avahi.browseOnce()).map(({ instanceName, host }) => `${instanceName} at ${host}`);
+    expect(names.toSorted()).toEqual(['Cellar hub (4f2a) at 4f2a9c.local', 'Cellar hub at bbbb11.local']);
+
+    await second.stop();
+    await watching.gone('Cellar hub (4f2a)');
+    expect(watching.losses()).toEqual(['Cellar hub (4f2a)']);
+  });
+
+  it('agrees with it who gets the name, also when both come at once', async () => {
+    await using lan = await createLan(['neighbour', 'hub', 'observer']);
+    const { neighbour, hub, observer } = lan.hosts;
+    const watching = await observeWithZeroconf(observer);
+    const both = [announceOn(neighbour, OTHER), announceOn(hub)];
+    const names = await Promise.all(both.map(async (one) => (await says(one, 'ready')).name));
+    expect(names.toSorted()).toEqual(['Cellar hub', 'Cellar hub (4f2a)']);
+    for (const name of names) await watching.found(({ instanceName }) => instanceName === name);
+    expect(watching.losses()).toEqual([]);
+  });
+
+  it('takes its name back at once after a restart', async () => {
+    await using lan = await createLan(['hub']);
+    const first = announceOn(lan.hosts.hub);
+    await says(first, 'ready');
+    const [second] = await Promise.all([says(announceOn(lan.hosts.hub), 'ready'), first.stop()]);
+    expect(second.name).toBe('Cellar hub');
+  });
+});
+
+describe('when two networks become one, on which two hubs have one name,', () => {
+  it('exactly one takes another, and none of their records is ever taken back', async () => {
+    await using lan = await createLan(['lesser', 'greater', 'observer']);
+    const { lesser, greater, observer } = lan.hosts;
+    await lesser.isolate('on');
+    await greater.isolate('on');
+    const watching = await observeWithZeroconf(observer);
+    await using avahi = await startAvahi(observer);
+    const browsing = avahi.browse();
+    const hubs = [announceOn(lesser), announceOn(greater, OTHER)] as const;
+    for (const hub of hubs) expect((await says(hub, 'ready')).name).toBe('Cellar hub');
+
+    await lesser.isolate('off');
+    // Something that makes both speak: a host that looks for hubs.
+    const later = await observeWithZeroconf(observer);
+    expect((await says(hubs[0], 'renamed')).name).toBe('Cellar hub (4f2a)');
+    for (const one of [watching, browsing, later]) {
+      await one.found(({ instanceName, txt }) => instanceName === 'Cellar hub (4f2a)' && txt['id'] === '4f2a9c');
+      await one.found(({ instanceName, txt }) => instanceName === 'Cellar hub' && txt['id'] === 'bbbb11');
+    }
+
+    // The one that lost the name leaves at once: its goodbye must not take the other one's record away.
+    await hubs[0].stop();
+    await Promise.all([watching, browsing].map((one) => one.gone('Cellar hub (4f2a)')));
+    const names = (await avahi.browseOnce()).map(({ instanceName, host }) => `${instanceName} at ${host}`);
+    expect(names).toEqual(['Cellar hub at bbbb11.local']);
+    for (const one of [watching, browsing, later]) expect(one.losses()).not.toContain('Cellar hub');
+    expect(saidBy(hubs[1]).map(({ event }) => event)).toEqual(['ready']);
+  });
+
+  it('one that is a copy of the other one’s card says so, and is not announced', async () => {
+    await using lan = await createLan(['original', 'copy', 'observer']);
+    const { original, copy, observer } = lan.hosts;
+    await original.isolate('on');
+    await copy.isolate('on');
+    const hubs = [announceOn(original), announceOn(copy)] as const;
+    for (const hub of hubs) await says(hub, 'ready');
+    await original.isolate('off');
+    await observeWithZeroconf(observer);
+    // The greater address stays.
+    expect((await says(hubs[0], 'lost')).message).toContain("another hub on this network has this hub's id");
+    change(hubs[0]);
+    await hubs[0].errorLine((line) => line.includes('hub_id_taken') || undefined);
+    expect(saidBy(hubs[1]).map(({ event }) => event)).toEqual(['ready']);
+    await hubs[1].stop();
+    expect((await says(announceOn(original), 'ready')).name).toBe('Cellar hub');
+  });
+});
+
+describe('beside the machine’s own avahi-daemon, the hub', () => {
+  it('is found as it is, and so is what avahi announces', async () => {
+    await using lan = await createLan(['hub', 'observer']);
+    const { hub, observer } = lan.hosts;
+    await using onHub = await startAvahi(hub, 'cellarpi');
+    await using avahi = await startAvahi(observer);
+    const watching = await observeWithZeroconf(observer);
+    const announcing = announceOn(hub);
+    expect((await says(announcing, 'ready')).name).toBe('Cellar hub');
+    expect((await watching.found()).host).toBe('4f2a9c.local');
+    expect(await avahi.browseOnce()).toMatchObject([{ instanceName: 'Cellar hub', addresses: ['10.77.0.1'] }]);
+    expect(await onHub.browseOnce()).toMatchObject([{ instanceName: 'Cellar hub' }]);
+    expect(await avahi.resolve('cellarpi.local')).toBe('10.77.0.1');
+    expect(await avahi.resolve('4f2a9c.local')).toBe('10.77.0.1');
+
+    expect(await announcing.stop()).toBe(0);
+    await watching.gone('Cellar hub');
+    expect(await avahi.resolve('cellarpi.local')).toBe('10.77.0.1');
+    expect(onHub.said).not.toMatch(/conflict|withdraw/i);
+  });
+});

@@ -1,0 +1,47 @@
+import { join } from 'node:path';
+import type { Host, Process } from '../support/netns.ts';
+
+/** What `announce.ts` announces, where a test says nothing else. */
+export const HUB = {
+  instanceName: 'Cellar hub',
+  id: '4f2a9c',
+  httpsPort: 8443,
+  txt: { v: '0.1.0', http: '8480', capk: 'kq2Tq0vT0X-uSxcAM51CMmLPbFHax41fREKDUrARbDZ' },
+  setting: 'auto',
+  repeats: true,
+};
+
+/** Announces a hub on this host. */
+export function announceOn(host: Host, changes: Partial<typeof HUB> = {}): Process {
+  const script = join(import.meta.dirname, 'announce.ts');
+  return host.spawn(process.execPath, [script, JSON.stringify({ ...HUB, ...changes })]);
+}
+
+/** Announces something else from now on. */
+export function change(announcing: Process, changes: Partial<typeof HUB> = {}): void {
+  announcing.child.stdin?.write(`${JSON.stringify(changes)}\n`);
+}
+
+/** What a hub says when it is announced (`ready`), has another name (`renamed`) or none (`lost`). */
+export interface Said {
+  readonly event: string;
+  readonly name?: string;
+  readonly missing?: string | null;
+  readonly message?: string;
+  /** Seconds on CLOCK_MONOTONIC. */
+  readonly at: number;
+}
+
+/** The first time that the hub says this. */
+export function says(announcing: Process, event: 'ready' | 'renamed' | 'lost'): Promise<Said> {
+  return announcing.line((line) => {
+    const said: Said = JSON.parse(line);
+    return said.event === event ? said : undefined;
+  });
+}
+
+/** All that the hub has said so far. */
+export function saidBy({ output }: Process): readonly Said[] {
+  const lines = output.split('\n').filter((line) => line.startsWith('{"event"'));
+  return lines.map((line): Said => JSON.parse(line));
+}
