@@ -1,6 +1,6 @@
 import { flushCompileCache } from 'node:module';
 import { Command, Option } from 'commander';
-import { messageOf } from '../core/failure.ts';
+import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { Configuration } from '../hub/configuration.ts';
 import type { Hub } from '../hub/hub.ts';
@@ -37,7 +37,8 @@ export function serveCommand(): Command {
         await serve(options, service);
       } catch (error) {
         // <3>: to the journal it is an error (sd-daemon(3)).
-        fail(messageOf(error), exitStatusOf(error, service.listens), isJournal() ? '<3>' : '');
+        const why = messageOf(error) + (await besideWhom(error, options));
+        fail(why, exitStatusOf(error, service.listens), isJournal() ? '<3>' : '');
       }
     });
 }
@@ -72,6 +73,19 @@ async function serve(options: ServeOptions, service: ServiceManager): Promise<vo
       if (options.testMode === true) notice(await whereToTry(hub, configuration));
     },
   });
+}
+
+/** Where a port is taken and a hub runs on this machine, it is likely to be the one that has it. */
+async function besideWhom(error: unknown, { config }: ServeOptions): Promise<string> {
+  if (!(error instanceof Failure && error.code === 'port_unavailable')) return '';
+  const [{ controlSockets }, { probeSocket }] = await Promise.all([
+    import('../hub/configuration.ts'),
+    import('../control/probe.ts'),
+  ]);
+  for (const path of await controlSockets(config, process.env)) {
+    if ((await probeSocket(path)) === 'alive') return `; a hub is running here already (its control socket is ${path})`;
+  }
+  return '';
 }
 
 /** A SIGHUP that came before was there when the configuration was read. */

@@ -26,7 +26,15 @@ export interface DaemonOptions {
 }
 
 /** How often it is looked whether the status line is another one, in ms. */
-const STATUS_INTERVAL = 5000;
+const STATUS_INTERVAL = 3000;
+
+/** What runs now. */
+interface Current {
+  /** Null while one hub takes the place of another. */
+  hub: Hub | null;
+  /** The status line that was told last. */
+  line: string;
+}
 
 /** What the next hub is started with. */
 interface Plan {
@@ -42,13 +50,14 @@ interface Plan {
  */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { log, sockets, service, reloads, ending } = options;
-  const current: { hub: Hub | null } = { hub: null };
-  using _parts = look(options, () => current.hub);
+  const current: Current = { hub: null, line: '' };
+  using _parts = look(options, current);
   for (let plan: Plan | null = { configuration: options.configuration }; plan !== null; ) {
     const { configuration, hub: started } = await start(plan, options);
     await using hub = started;
     current.hub = hub;
-    service.ready(await lineOf(hub));
+    current.line = await lineOf(hub);
+    service.ready(current.line);
     await options.onUp?.(hub);
     const turn = await Promise.race([
       ending.then((signal) => ({ kind: 'end', signal }) as const),
@@ -97,19 +106,20 @@ async function start(
 }
 
 /** Tells the service manager how the running hub is. */
-function look({ service, log }: DaemonOptions, running: () => Hub | null): Disposable {
+function look({ service, log }: DaemonOptions, current: Current): Disposable {
   const timers: Timers = systemTimers;
   const parts = new DisposableStack();
   if (!service.listens) return parts;
   const now = () => performance.now();
-  parts.use(feedWatchdog({ service, overdue: () => running()?.overdue ?? 0, log, timers, now }));
-  let told = '';
+  parts.use(feedWatchdog({ service, overdue: () => current.hub?.overdue ?? 0, log, timers, now }));
   let disarm: () => void = () => undefined;
   const tell = async () => {
-    const hub = running();
-    const line = hub === null ? told : await lineOf(hub);
-    if (line !== told && hub === running()) service.status(line);
-    told = line;
+    const { hub } = current;
+    const line = hub === null ? current.line : await lineOf(hub);
+    if (line !== current.line && hub === current.hub) {
+      current.line = line;
+      service.status(line);
+    }
     disarm = timers.after(STATUS_INTERVAL, () => void tell());
   };
   disarm = timers.after(STATUS_INTERVAL, () => void tell());

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createLog } from '../../src/system/log.ts';
+import { createLog, withPriorities } from '../../src/system/log.ts';
 
 function logAt(level: 'debug' | 'info' = 'info') {
   const lines: Record<string, unknown>[] = [];
@@ -52,4 +52,15 @@ test('a long field is cut', () => {
   const { log, lines } = logAt();
   log.info('asked', { detail: 'x'.repeat(100_000), short: 'y', count: 7 });
   expect(lines).toMatchObject([{ detail: `${'x'.repeat(8192)}…`, short: 'y', count: 7 }]);
+});
+
+test('for the journal every line begins with its priority, and the JSON is as ever', () => {
+  const lines: string[] = [];
+  const log = createLog('debug', withPriorities({ write: (line) => lines.push(line) }));
+  log.debug('asked');
+  log.info('hub started', { port: 7 });
+  log.warn('refused');
+  log.error('crashed');
+  expect(lines.map((line) => line.slice(0, 3))).toEqual(['<7>', '<6>', '<4>', '<3>']);
+  expect(JSON.parse(lines[1]?.slice(3) ?? '')).toMatchObject({ level: 'info', event: 'hub started', port: 7 });
 });

@@ -1,0 +1,59 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { eventually } from './hub-process.ts';
+
+/** Why nothing can be told to a service manager on this machine; undefined where it can. */
+export const whyNoSystemd = ['/usr/bin/systemd-notify', '/usr/bin/python3'].every((file) => existsSync(file))
+  ? undefined
+  : 'there is no systemd-notify or no python3';
+
+/** A service manager's socket (`NOTIFY_SOCKET`) and what came through it. */
+export class NotifySocket implements AsyncDisposable {
+  readonly path: string;
+  /** Each message as its assignments, such as `READY=1`. */
+  readonly messages: (readonly string[])[] = [];
+  readonly #directory: string;
+  readonly #listener: ChildProcess;
+
+  private constructor(directory: string, listener: ChildProcess, path: string) {
+    this.#directory = directory;
+    this.#listener = listener;
+    this.path = path;
+  }
+
+  static async listen(): Promise<NotifySocket> {
+    const directory = await mkdtemp(join(tmpdir(), 'latchkey-notify-'));
+    const path = join(directory, 'socket');
+    const script = join(import.meta.dirname, 'notify-socket.py');
+    const listener = spawn('/usr/bin/python3', [script, path], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const socket = new NotifySocket(directory, listener, path);
+    const lines = createInterface({ input: listener.stdout });
+    const listening = once(lines, 'line');
+    await listening;
+    lines.on('line', (line) => socket.messages.push(JSON.parse(line)));
+    return socket;
+  }
+
+  /** Everything of this name that was told, such as all of `STATUS`. */
+  told(name: string): string[] {
+    return this.messages.flatMap((message) =>
+      message.filter((part) => part.startsWith(`${name}=`)).map((part) => part.slice(name.length + 1)),
+    );
+  }
+
+  /** Waits until this was told. */
+  async heard(assignment: string, seconds = 15): Promise<void> {
+    await eventually(async () => this.messages.some((message) => message.includes(assignment)), seconds);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listener.kill('SIGKILL');
+    await once(this.#listener, 'exit');
+    await rm(this.#directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,70 @@
+import { mkdtempSync, readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { addAppliance, beginPairing, logIn, rememberIssued } from '../reliability/fleet.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
+import { supervise } from './supervised.ts';
+
+describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
+  test('says when it is up, how it stands, that it lives and that it goes, and nothing else', {
+    timeout: 90_000,
+  }, async () => {
+    await using socket = await NotifySocket.listen();
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator });
+    const cache = mkdtempSync(join(tmpdir(), 'latchkey-cache-'));
+    const env = { WATCHDOG_USEC: '1500000', CACHE_DIRECTORY: cache };
+    const daemon = supervise(hub, socket.path, { env });
+    await socket.heard('READY=1');
+    expect(socket.told('STATUS')).toEqual(['no appliances yet']);
+    // Kept from the start on: most hubs end by a power cut.
+    expect(readdirSync(cache)).not.toEqual([]);
+    await addAppliance(hub, 'wallbox');
+    await socket.heard('STATUS=1 unpaired');
+    await logIn(emulator, await beginPairing(hub, 'wallbox'));
+    await socket.heard('STATUS=1 active');
+    const fed = socket.told('WATCHDOG').length;
+    await sleep(3000);
+    expect(socket.told('WATCHDOG').length).toBeGreaterThanOrEqual(fed + 3);
+
+    daemon.child.kill('SIGTERM');
+    expect(await daemon.ended).toEqual({ status: 0, signal: null });
+    await socket.heard('STOPPING=1');
+    expect(new Set(socket.messages.flat().map((part) => part.split('=')[0]))).toEqual(
+      new Set(['READY', 'STATUS', 'WATCHDOG', 'STOPPING']),
+    );
+    expect(daemon.events().find(({ event }) => event === 'paired')).toMatchObject({ priority: 6 });
+    rememberIssued(emulator);
+  });
+
+  test('does not feed its watchdog while its event loop is blocked, and tells of it when that is over', {
+    timeout: 90_000,
+  }, async () => {
+    await using socket = await NotifySocket.listen();
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator });
+    const daemon = supervise(hub, socket.path, {
+      env: { WATCHDOG_USEC: '1500000' },
+      onSignal: 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0,7000)',
+    });
+    await socket.heard('WATCHDOG=1');
+    await socket.heard('READY=1');
+    daemon.child.kill('SIGUSR2');
+    // What was under way when it stopped comes yet.
+    await sleep(1500);
+    const before = socket.messages.length;
+    await sleep(4500);
+    expect(socket.messages.length).toBe(before);
+    await sleep(3000);
+    expect(socket.messages.length).toBeGreaterThan(before);
+    expect(daemon.events()).toContainEqual(
+      expect.objectContaining({ priority: 4, event: 'event loop was blocked', seconds: expect.any(Number) }),
+    );
+    daemon.child.kill('SIGTERM');
+    await daemon.ended;
+  });
+});

@@ -1,0 +1,125 @@
+import { randomBytes } from 'node:crypto';
+import { chmodSync, chownSync, existsSync, writeFileSync } from 'node:fs';
+import { chmod, mkdir, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
+import { supervise } from './supervised.ts';
+
+/** Nobody listens: what is told there is lost, and harms nobody. */
+const NOTIFY = '/nowhere/notify';
+
+async function prepared(options: HubProcessOptions = {}): Promise<HubProcess> {
+  await using emulator = await startEmulator();
+  return HubProcess.prepare({ emulator, ...options });
+}
+
+/** Ended with this status, after one line, which the journal takes for an error. */
+async function expectEnd(hub: HubProcess, status: number, says: readonly string[], options = {}): Promise<void> {
+  const daemon = supervise(hub, NOTIFY, options);
+  expect({ ...(await daemon.ended), log: daemon.log() }).toEqual({
+    ...{ status, signal: null },
+    log: [expect.stringMatching(/^<3>latchkey: \S/)],
+  });
+  for (const words of says) expect(daemon.log()[0]).toContain(words);
+}
+
+test('a wrong configuration is not started again', async () => {
+  await using hub = await prepared({ lan: 'port = 80' });
+  await expectEnd(hub, 78, ['lan.port', 'http_port']);
+});
+
+test('a credential that is missing is named, with where it belongs', async () => {
+  await using hub = await prepared();
+  await rm(join(hub.directory, 'portal.secret'));
+  const credentials = join(hub.directory, 'credentials');
+  await mkdir(credentials);
+  const env = { CREDENTIALS_DIRECTORY: credentials };
+  await expectEnd(hub, 78, ['portals.home.client_secret_file', '/etc/latchkey/credentials', 'restart'], { env });
+});
+
+test('a port that is taken', async () => {
+  await using hub = await prepared();
+  const other = createServer().listen(hub.httpsPort, '127.0.0.1');
+  try {
+    await expectEnd(hub, 78, ['lan.https_port', `port ${hub.httpsPort} on 127.0.0.1`]);
+  } finally {
+    other.close();
+  }
+});
+
+test('an address that is not there yet may come: it is tried again', async () => {
+  await using hub = await prepared();
+  await expectEnd(hub, 1, ['lan.listen: 192.0.2.1'], { env: { LATCHKEY_LAN_LISTEN: '192.0.2.1' } });
+});
+
+test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/setpriv'))(
+  'a state directory of another user',
+  async () => {
+    await using hub = await prepared();
+    const within = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+    await chmod(hub.directory, 0o755);
+    for (const file of ['latchkey.toml', 'portal.secret']) chownSync(join(hub.directory, file), 65_534, 65_534);
+    const env = { LATCHKEY_HUB_CONTROL_SOCKET: `${hub.directory}/control.sock`, CACHE_DIRECTORY: '/nowhere' };
+    await expectEnd(hub, 78, [`${hub.directory}/state`, 'hub.state_dir'], { within, env });
+    // One that can't even be looked into, as systemd's /var/lib/private.
+    chmodSync(join(hub.directory, 'state'), 0o700);
+    const deeper = { ...env, LATCHKEY_HUB_STATE_DIR: `${hub.directory}/state/private` };
+    await expectEnd(hub, 78, [`${hub.directory}/state/private`, 'belongs to another user'], { within, env: deeper });
+  },
+);
+
+test('a store that a newer hub has written', async () => {
+  await using hub = await prepared();
+  const database = new Database(join(hub.directory, 'state/latchkey.db'));
+  database.pragma('user_version = 9999');
+  database.exec('CREATE TABLE later (what TEXT)');
+  database.close();
+  writeFileSync(join(hub.directory, 'state/store.key'), randomBytes(32).toString('base64url'), { mode: 0o600 });
+  await expectEnd(hub, 78, ['schema 9999', 'newer']);
+});
+
+test('a store key that is none', async () => {
+  await using hub = await prepared();
+  writeFileSync(join(hub.directory, 'state/store.key'), 'too-short', { mode: 0o600 });
+  await expectEnd(hub, 78, ['store.key', '32 bytes']);
+});
+
+test('beside a running hub: the same state, the same control socket, the same ports', async () => {
+  await using emulator = await startEmulator();
+  await using hub = await HubProcess.start({ emulator });
+  await expectEnd(hub, 78, [hub.directory]);
+  // As somebody does who tries it out while the service runs.
+  const env = { LATCHKEY_HUB_STATE_DIR: join(hub.directory, 'own'), LATCHKEY_HUB_CONTROL_SOCKET: undefined };
+  await expectEnd(hub, 78, ['lan.https_port'], { env });
+  await using other = await HubProcess.prepare({ emulator });
+  const ports = {
+    LATCHKEY_LAN_HTTP_PORT: String(hub.httpPort),
+    LATCHKEY_LAN_HTTPS_PORT: String(hub.httpsPort),
+  };
+  await expectEnd(other, 78, ['lan.https_port'], { env: ports });
+  const socket = join(hub.directory, 'state/control.sock');
+  await expectEnd(other, 78, [socket], { env: { LATCHKEY_HUB_CONTROL_SOCKET: socket } });
+  expect((await hub.status()).hub.https_port).toBe(hub.httpsPort);
+});
+
+test('a crash is for systemd to mend', async () => {
+  await using hub = await prepared();
+  const daemon = supervise(hub, NOTIFY, { onSignal: "throw new Error('planted')" });
+  await eventually(async () => daemon.events().some(({ event }) => event === 'hub started'));
+  daemon.child.kill('SIGUSR2');
+  expect(await daemon.ended).toEqual({ status: 1, signal: null });
+  expect(daemon.events().at(-1)).toMatchObject({ priority: 3, event: 'crashed', error: 'planted' });
+});
+
+test('without systemd it is 1, and the line has no priority', async () => {
+  await using hub = await prepared({ lan: 'port = 80' });
+  const daemon = supervise(hub, '', { env: { JOURNAL_STREAM: '1:2' } });
+  expect({ ...(await daemon.ended), log: daemon.log() }).toEqual({
+    ...{ status: 1, signal: null },
+    log: [expect.stringMatching(/^latchkey: .*lan\.port/)],
+  });
+});

@@ -1,0 +1,278 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import {
+  addAppliance,
+  applianceStatus,
+  ask,
+  beginPairing,
+  codeSends,
+  logIn,
+  pairFleet,
+  refreshSends,
+  rememberIssued,
+  startRefresh,
+  until,
+} from '../reliability/fleet.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
+import { type Supervised, supervise } from './supervised.ts';
+
+/** How long the portal takes to answer while it is slow, in ms. */
+const SLOW = 4000;
+
+/** Changes the configuration's text. */
+async function change(hub: HubProcess, from: string | RegExp, to: string): Promise<void> {
+  const file = join(hub.directory, 'latchkey.toml');
+  const text = await readFile(file, 'utf8');
+  const changed = text.replace(from, to);
+  expect(changed).not.toBe(text);
+  await writeFile(file, changed);
+}
+
+function count(daemon: Supervised, wanted: string): number {
+  return daemon.events().filter(({ event }) => event === wanted).length;
+}
+
+async function started(hub: HubProcess, notify = '', options = {}): Promise<Supervised> {
+  const daemon = supervise(hub, notify, options);
+  await eventually(async () => count(daemon, 'hub started') === 1);
+  return daemon;
+}
+
+async function end(daemon: Supervised): Promise<void> {
+  daemon.child.kill('SIGTERM');
+  expect(await daemon.ended).toEqual({ status: 0, signal: null });
+}
+
+describe.concurrent('a reload', () => {
+  test('takes a changed configuration over: name, port and portal', { timeout: 60_000 }, async () => {
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator });
+    const daemon = await started(hub);
+    await pairFleet(hub, emulator, ['wallbox']);
+    const before = await hub.status();
+    await change(hub, 'name = "Test hub"', 'name = "Attic hub"');
+    await change(hub, `http_port = ${hub.httpPort}`, 'http_port = 0');
+    await change(hub, '[portals.home]', '[portals.cloud]');
+    expect(await hub.cli('reload')).toMatchObject({ status: 0, stderr: '' });
+    const after = await hub.status();
+    expect(after.hub).toMatchObject({ id: before.hub.id, name: 'Attic hub', https_port: hub.httpsPort });
+    expect(after.hub.ca_fingerprint).toBe(before.hub.ca_fingerprint);
+    expect(after.hub.http_port).not.toBe(hub.httpPort);
+    expect(after.appliances).toMatchObject([{ name: 'wallbox', state: 'active', portal: 'cloud' }]);
+    expect(await ask(hub, (control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
+    await end(daemon);
+    rememberIssued(emulator);
+  });
+
+  test.skipIf(whyNoSystemd)('tells systemd when it begins and when it has ended', { timeout: 60_000 }, async () => {
+    await using socket = await NotifySocket.listen();
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator });
+    const daemon = await started(hub, socket.path);
+    expect((await hub.cli('reload')).status).toBe(0);
+    await eventually(async () => socket.told('READY').length === 2);
+    expect(socket.messages.map(([first]) => first)).toEqual(['READY=1', 'RELOADING=1', 'READY=1']);
+    await change(hub, 'name = ', 'nome = ');
+    expect((await hub.cli('reload')).status).toBe(1);
+    await sleep(500);
+    expect(socket.told('RELOADING')).toHaveLength(1);
+    await end(daemon);
+  });
+
+  test('of a wrong configuration is refused in one line, and the old one stays', { timeout: 60_000 }, async () => {
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator });
+    const daemon = await started(hub);
+    const good = await readFile(join(hub.directory, 'latchkey.toml'), 'utf8');
+    const cases: [from: string | RegExp, to: string, says: string][] = [
+      [/https_port = \d+/, 'https_port = "x"', 'lan.https_port'],
+      ['state_dir = "', 'state_dir = "/tmp', "hub.state_dir can't change while the hub runs: restart it"],
+      ['[hub]', '[hub]\ncontrol_socket = "x.sock"', "hub.control_socket can't change while the hub runs: restart it"],
+      [/\[portals.home\].*/s, '', 'portals: there is none'],
+      ['[hub]', '[hub', 'line 1'],
+    ];
+    for (const [from, to, says] of cases) {
+      await change(hub, from, to);
+      const refused = await ask(hub, (control) => control.reload()).catch((error: unknown) => String(error));
+      expect(refused).toContain(says);
+      await writeFile(join(hub.directory, 'latchkey.toml'), good);
+    }
+    await change(hub, /https_port = \d+/, 'https_port = "x"');
+    expect(await hub.cli('reload')).toEqual({
+      ...{ status: 1, stdout: '' },
+      stderr: expect.stringMatching(/^latchkey: .*latchkey\.toml: lan\.https_port: found "x"; allowed .*\n$/),
+    });
+    daemon.child.kill('SIGHUP');
+    await eventually(async () => count(daemon, 'changed configuration was refused, the one before stays') === 1);
+    await writeFile(join(hub.directory, 'latchkey.toml'), good);
+    expect([count(daemon, 'hub started'), (await hub.status()).hub.https_port]).toEqual([1, hub.httpsPort]);
+    await end(daemon);
+  });
+
+  test('that can not start goes back to the configuration before, and says so', { timeout: 60_000 }, async () => {
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator });
+    await using other = await HubProcess.start({ emulator });
+    const daemon = await started(hub);
+    await change(hub, /https_port = \d+/, `https_port = ${other.httpsPort}`);
+    expect(await hub.cli('reload')).toMatchObject({
+      ...{ status: 1, stdout: '' },
+      stderr: expect.stringMatching(/^latchkey: the hub could not start .* runs with the one before: lan\.https_port/),
+    });
+    expect((await hub.status()).hub).toMatchObject({ https_port: hub.httpsPort });
+    await end(daemon);
+  });
+
+  test('waits for a refresh that was sent, and hands out tokens meanwhile', { timeout: 60_000 }, async () => {
+    await using portal = await slowPortal();
+    const { emulator } = portal;
+    await using hub = await HubProcess.prepare({ emulator });
+    const daemon = await started(hub);
+    const [credentials, other] = await pairFleet(hub, emulator, ['wallbox', 'fan']);
+    if (credentials === undefined || other === undefined) throw new Error('nothing is paired');
+    portal.slow = true;
+    startRefresh(hub, 'wallbox');
+    await eventually(async () => refreshSends(emulator).length === 1);
+    const reload = hub.cli('reload');
+    await eventually(async () => count(daemon, 'taking a changed configuration over') === 1);
+    expect((await hub.requestToken(other)).status).toBe(200);
+    expect(count(daemon, 'hub stopped')).toBe(0);
+    expect((await reload).status).toBe(0);
+    portal.slow = false;
+    expect(await applianceStatus(hub, 'wallbox')).toMatchObject({ state: 'active', problem: null });
+    expect(await ask(hub, (control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
+    expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([1, 1]);
+    await end(daemon);
+    rememberIssued(emulator);
+  });
+
+  test('does not end the pairing that somebody waits for', { timeout: 60_000 }, async () => {
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator });
+    const daemon = await started(hub);
+    await addAppliance(hub, 'wallbox');
+    const pair = hub.cli('pair', 'wallbox', '--json');
+    const { authorize_url } = await until(hub, 'wallbox', (status) => status.authorize_url !== undefined);
+    expect((await hub.cli('reload')).status).toBe(0);
+    await logIn(emulator, new URL(authorize_url ?? '').searchParams.get('state') ?? '');
+    const { status, stdout, stderr } = await pair;
+    expect({
+      status,
+      stderr,
+      events: stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    }).toMatchObject({
+      ...{ status: 0, stderr: '' },
+      events: [{ event: 'waiting', authorize_url }, { event: 'paired' }],
+    });
+    await end(daemon);
+    rememberIssued(emulator);
+  });
+
+  test('waits for the exchange of a code', { timeout: 60_000 }, async () => {
+    await using portal = await slowPortal();
+    const { emulator } = portal;
+    await using hub = await HubProcess.prepare({ emulator });
+    const daemon = await started(hub);
+    await addAppliance(hub, 'wallbox');
+    const { location } = await emulator.login({ state: await beginPairing(hub, 'wallbox'), user: 'demo' });
+    portal.slow = true;
+    void fetch(location).catch(() => undefined);
+    await eventually(async () => codeSends(emulator).length === 1);
+    expect((await hub.cli('reload')).status).toBe(0);
+    expect(await applianceStatus(hub, 'wallbox')).toMatchObject({ state: 'active', problem: null });
+    expect(codeSends(emulator)).toEqual([1]);
+    await end(daemon);
+    rememberIssued(emulator);
+  });
+
+  test('by SIGHUP, during the start, during another one and during the stop', { timeout: 60_000 }, async () => {
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator });
+    const onSignal = "process.kill(process.pid, 'SIGHUP')";
+    const daemon = await started(hub, '', { onSignal });
+    await change(hub, 'name = "Test hub"', 'name = "Attic hub"');
+    for (let i = 0; i < 5; i++) daemon.child.kill('SIGHUP');
+    await eventually(
+      async () => (await ask(hub, ({ status }) => status()).catch(() => null))?.hub.name === 'Attic hub',
+    );
+    await sleep(1500);
+    expect(count(daemon, 'hub started')).toBeGreaterThanOrEqual(2);
+    expect(count(daemon, 'hub started')).toBeLessThanOrEqual(3);
+    daemon.child.kill('SIGTERM');
+    daemon.child.kill('SIGHUP');
+    expect(await daemon.ended).toEqual({ status: 0, signal: null });
+
+    const early = supervise(hub, '');
+    await eventually(async () => early.child.exitCode === null && (await isCatching(early)));
+    early.child.kill('SIGHUP');
+    await eventually(async () => count(early, 'hub started') >= 1);
+    await end(early);
+  });
+
+  test('while another one is under way is refused, and the first goes on', { timeout: 60_000 }, async () => {
+    await using portal = await slowPortal();
+    const { emulator } = portal;
+    await using hub = await HubProcess.prepare({ emulator });
+    const daemon = await started(hub);
+    await pairFleet(hub, emulator, ['wallbox']);
+    portal.slow = true;
+    startRefresh(hub, 'wallbox');
+    await eventually(async () => refreshSends(emulator).length === 1);
+    const first = hub.cli('reload');
+    await eventually(async () => count(daemon, 'taking a changed configuration over') === 1);
+    const second = await ask(hub, (control) => control.reload()).catch((error: unknown) => String(error));
+    expect(second).toContain('try again');
+    expect((await first).status).toBe(0);
+    await end(daemon);
+    rememberIssued(emulator);
+  });
+
+  test('keeps registration open, and the hub has run since the daemon was started', { timeout: 60_000 }, async () => {
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator });
+    const daemon = await started(hub);
+    await ask(hub, (control) => control.openRegistration(600));
+    await sleep(2000);
+    expect((await hub.cli('reload')).status).toBe(0);
+    const { registration_open_for = 0, uptime } = (await hub.status()).hub;
+    expect(registration_open_for).toBeGreaterThan(400);
+    expect(registration_open_for).toBeLessThan(600);
+    expect(uptime).toBeGreaterThanOrEqual(2);
+    await end(daemon);
+  });
+});
+
+test('test mode has nothing to reload', async () => {
+  await using hub = await HubProcess.prepare();
+  const daemon = await started(hub, '', { args: ['--test-mode'] });
+  daemon.child.kill('SIGHUP');
+  await eventually(async () => count(daemon, 'test mode has no configuration that it could read again') === 1);
+  await end(daemon);
+});
+
+/** Whether the process has its handler of SIGHUP by now: without one the signal would end it. */
+async function isCatching({ child }: Supervised): Promise<boolean> {
+  const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
+  const [, caught = '0'] = /^SigCgt:\s+([0-9a-f]+)$/m.exec(status) ?? [];
+  return (BigInt(`0x${caught}`) & 1n) === 1n;
+}
+
+/** A portal whose token endpoint does what it is asked, and while `slow` takes its time to say so. */
+async function slowPortal(): Promise<{ slow: boolean; emulator: Emulator } & AsyncDisposable> {
+  const portal = { slow: false };
+  const emulator = await startEmulator({
+    intercept: {
+      async answering({ endpoint }) {
+        if (endpoint === 'token' && portal.slow) await sleep(SLOW);
+      },
+    },
+  });
+  return Object.assign(portal, { emulator, [Symbol.asyncDispose]: () => emulator.close() });
+}

@@ -1,0 +1,73 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { SHARED_CACHE } from '../support/compile-cache.ts';
+import { type HubProcess, MAIN } from '../support/hub-process.ts';
+import { logFile } from '../support/logs.ts';
+
+/** How a daemon ended. */
+export interface End {
+  readonly status: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A daemon as systemd runs it: its log goes to the journal, here a file. */
+export interface Supervised {
+  readonly child: ChildProcess;
+  readonly ended: Promise<End>;
+  /** The lines of its log so far. */
+  log(): string[];
+  /** The events in it, with their fields and the priority that the journal sees. */
+  events(): (Record<string, unknown> & { readonly priority: number })[];
+}
+
+/** What the daemon is started with, beside its configuration. */
+export interface SupervisedOptions {
+  readonly env?: NodeJS.ProcessEnv;
+  readonly args?: readonly string[];
+  /** JavaScript that it runs at SIGUSR2. */
+  readonly onSignal?: string;
+  /** A program with its arguments, which becomes the daemon whose command follows them. */
+  readonly within?: readonly string[];
+}
+
+/**
+ * Starts a prepared hub's daemon as its unit does.
+ * @param notify what is in `NOTIFY_SOCKET`
+ */
+export function supervise(hub: HubProcess, notify: string, options: SupervisedOptions = {}): Supervised {
+  const file = logFile('hub');
+  const journal = openSync(file, 'a');
+  const { dev, ino } = fstatSync(journal);
+  const onSignal = `process.on('SIGUSR2',()=>{${encodeURIComponent(options.onSignal ?? '')}})`;
+  const command = [process.execPath, MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')];
+  const [program = '', ...args] = [...(options.within ?? []), ...command, ...(options.args ?? [])];
+  const child = spawn(program, args, {
+    env: {
+      PATH: process.env['PATH'],
+      HOME: hub.directory,
+      CACHE_DIRECTORY: SHARED_CACHE,
+      NOTIFY_SOCKET: notify,
+      JOURNAL_STREAM: `${dev}:${ino}`,
+      NODE_OPTIONS: `--import=data:text/javascript,${onSignal}`,
+      ...options.env,
+    },
+    stdio: ['ignore', 'ignore', journal],
+  });
+  closeSync(journal);
+  const log = () =>
+    readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '');
+  return {
+    child,
+    ended: once(child, 'exit').then(([status, signal]) => ({ status, signal })),
+    log,
+    events: () =>
+      log().flatMap((line) => {
+        const [, priority, json] = /^<(\d)>(\{.*)$/.exec(line) ?? [];
+        return json === undefined ? [] : [{ priority: Number(priority), ...JSON.parse(json) }];
+      }),
+  };
+}

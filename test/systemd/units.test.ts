@@ -1,0 +1,87 @@
+import { execFile } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { root } from '../project/checkout.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+const run = promisify(execFile);
+const units = readdirSync(join(root, 'systemd')).filter((name) => /\.(service|socket|timer)$/.test(name));
+const SYSTEM = '/usr/lib/systemd/system';
+const whyNot = existsSync('/usr/bin/systemd-analyze') && existsSync(SYSTEM) ? undefined : 'there is no systemd-analyze';
+
+/** The programs that the units run, where the packages put them. */
+const PROGRAMS = ['usr/bin/latchkey', 'usr/lib/latchkey/bin/node', 'bin/sh'];
+
+function directives(unit: string, name: string): string[] {
+  const text = readFileSync(join(root, 'systemd', unit), 'utf8');
+  return text.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? [line.slice(name.length + 1)] : []));
+}
+
+/** A machine's folders, as far as systemd-analyze looks at them: systemd's own targets, these units and their programs. */
+function machine(folder: string, change: (unit: string, text: string) => string = (_, text) => text): string {
+  const system = join(folder, SYSTEM);
+  mkdirSync(system, { recursive: true });
+  for (const name of readdirSync(SYSTEM).filter((name) => /\.(target|slice)$/.test(name))) {
+    cpSync(join(SYSTEM, name), join(system, name), { verbatimSymlinks: true });
+  }
+  for (const unit of units) {
+    writeFileSync(join(system, unit), change(unit, readFileSync(join(root, 'systemd', unit), 'utf8')));
+  }
+  for (const program of PROGRAMS) {
+    mkdirSync(dirname(join(folder, program)), { recursive: true });
+    writeFileSync(join(folder, program), '#!/bin/sh\n', { mode: 0o755 });
+  }
+  return folder;
+}
+
+/** Everything that systemd finds fault with. */
+async function verify(folder: string): Promise<string> {
+  const { stdout, stderr } = await run('systemd-analyze', ['verify', `--root=${folder}`, ...units]).catch(
+    (error: { stdout: string; stderr: string }) => error,
+  );
+  return stdout + stderr;
+}
+
+test('the units are these', () => {
+  expect(units).toEqual(['latchkey-emulator.service', 'latchkey.service', 'latchkey.socket']);
+});
+
+describe.skipIf(whyNot)('systemd', () => {
+  test('finds no fault with the units, and would find one', async () => {
+    using sound = stateFolder();
+    expect(await verify(machine(sound.path))).toBe('');
+    using wrong = stateFolder();
+    const slip = (unit: string, text: string) =>
+      unit === 'latchkey.service' ? text.replace('ProtectClock=', 'ProtectClocks=') : text;
+    expect(await verify(machine(wrong.path, slip))).toContain("Unknown key 'ProtectClocks'");
+  });
+
+  test.each(units.filter((unit) => unit.endsWith('.service')))(
+    'rates the exposure of %s at 1.3 or less',
+    async (unit) => {
+      // The threshold counts tenths; above it the program fails.
+      const { stdout } = await run('systemd-analyze', [
+        ...['security', '--offline=true', '--no-pager', '--threshold=13'],
+        join(root, 'systemd', unit),
+      ]);
+      const [, exposure] = /Overall exposure level for \S+: ([\d.]+)/.exec(stdout) ?? [];
+      expect(Number(exposure)).toBeGreaterThan(0);
+      expect(Number(exposure)).toBeLessThanOrEqual(1.3);
+    },
+  );
+});
+
+test("the socket's ports are the hub's own by default, for IPv4 and IPv6", () => {
+  const schema = readFileSync(join(root, 'docs/configuration.md'), 'utf8');
+  const ports = ['http_port', 'https_port'].map((key) => new RegExp(`lan\\.${key}\` \\| (\\d+)`).exec(schema)?.[1]);
+  expect(directives('latchkey.socket', 'ListenStream')).toEqual(
+    ports.flatMap((port) => [`0.0.0.0:${port}`, `[::]:${port}`]),
+  );
+});
+
+test('the daemon ends in order before systemd loses its patience', () => {
+  expect(Number(directives('latchkey.service', 'TimeoutStopSec')[0])).toBeGreaterThan(120);
+  expect(Number(directives('latchkey.service', 'TimeoutStartSec')[0])).toBeGreaterThan(120);
+});
