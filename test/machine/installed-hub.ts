@@ -1,0 +1,196 @@
+import { writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
+import { curl, requestToken } from '../netns/hub-on-host.ts';
+import { eventually } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { Machine, type Ran } from '../support/machine.ts';
+import { createLan, type Host } from '../support/netns.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { PACKAGES, type Package } from './packages.ts';
+
+const CLIENT = { id: '0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90', secret: 'the-emulated-portals-client-secret' };
+const EMULATOR = 'http://127.0.0.1:8490';
+export const CONFIGURATION = '/etc/latchkey/latchkey.toml';
+export const SECRET_FILE = '/etc/latchkey/credentials/portal-home.secret';
+
+export interface InstallOptions {
+  /** Keys of the emulator's options file as TOML lines, such as `token_lifetime = "60s"`. */
+  readonly emulator?: string;
+  /** More TOML behind the portal's section. */
+  readonly toml?: string;
+}
+
+/**
+ * A machine with the package installed and configured: the hub is not started, and the portal is the emulator of the same
+ * package, as a service beside it. On its LAN there is another host, `neighbour`.
+ */
+export class InstalledHub implements AsyncDisposable {
+  readonly machine: Machine;
+  readonly neighbour: Host;
+  /** The LAN's own host, which the machine runs on: its cable can be pulled. */
+  readonly host: Host;
+  readonly #resources: AsyncDisposableStack;
+  readonly #folder: string;
+
+  private constructor(
+    machine: Machine,
+    hosts: Record<'hub' | 'neighbour', Host>,
+    parts: AsyncDisposableStack,
+    folder: string,
+  ) {
+    this.machine = machine;
+    this.host = hosts.hub;
+    this.neighbour = hosts.neighbour;
+    this.#resources = parts;
+    this.#folder = folder;
+  }
+
+  /** Boots a machine without the package. */
+  static async boot(): Promise<InstalledHub> {
+    await using parts = new AsyncDisposableStack();
+    const { hosts } = parts.use(await createLan(['hub', 'neighbour']));
+    const folder = parts.use(stateFolder());
+    const machine = parts.use(await Machine.boot(hosts.hub, PACKAGES));
+    return new InstalledHub(machine, hosts, parts.move(), folder.path);
+  }
+
+  /** Boots a machine with the package installed and configured, and the emulator. */
+  static async bootInstalled(own: Package, options: InstallOptions = {}): Promise<InstalledHub> {
+    const hub = await InstalledHub.boot();
+    try {
+      await hub.install(own, options);
+      return hub;
+    } catch (error) {
+      await hub[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Installs the package, configures it, and starts the emulator. */
+  async install(own: Package, options: InstallOptions = {}): Promise<void> {
+    await this.dpkg(own);
+    await this.configure(options);
+    await this.machine.sh('systemctl start latchkey-emulator');
+    await this.emulatorIsUp();
+  }
+
+  /** Installs a package, or updates to it. */
+  async dpkg(one: Package): Promise<void> {
+    await this.machine.sh(this.installing(one), { seconds: 90 });
+  }
+
+  /** The command that installs a package. */
+  installing({ path }: Package): string {
+    return `dpkg --install /mnt/${relative(PACKAGES, path)}`;
+  }
+
+  /** Writes what an installer writes. */
+  async configure({ emulator = '', toml = '' }: InstallOptions = {}): Promise<void> {
+    rememberSecrets([CLIENT.secret]);
+    await this.machine.write(CONFIGURATION, `${configuration(toml)}`);
+    await this.machine.write(SECRET_FILE, `${CLIENT.secret}\n`, '600');
+    const options = ['port = 8490', 'frontend_port = 8491', `client = ["${CLIENT.id}:${CLIENT.secret}"]`, emulator];
+    await this.machine.write('/etc/latchkey/emulator.toml', `${options.join('\n')}\n`);
+  }
+
+  async emulatorIsUp(): Promise<void> {
+    await eventually(async () => (await this.machine.run(`curl -sf ${EMULATOR}/_emulator/grants`)).status === 0);
+  }
+
+  start(): Promise<string> {
+    return this.machine.sh('systemctl start latchkey', { seconds: 30 });
+  }
+
+  /** Runs the command line as root, or as another user. */
+  latchkey(command: string, user = 'root'): Promise<Ran> {
+    return this.machine.run(`runuser -u ${user} -- latchkey ${command}`);
+  }
+
+  async json<Result>(command: string): Promise<Result> {
+    return JSON.parse(await this.machine.sh(`latchkey ${command} --json`)) as Result;
+  }
+
+  status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }> {
+    return this.json('status');
+  }
+
+  /** What `status` says of one appliance. */
+  async appliance(name: string): Promise<ApplianceStatus> {
+    const found = (await this.status()).appliances.find((appliance) => appliance.name === name);
+    if (found === undefined) throw new Error(`there is no appliance ${name}`);
+    return found;
+  }
+
+  async addAppliance(name: string): Promise<CredentialsAnswer> {
+    const credentials = await this.json<CredentialsAnswer>(`appliance add ${name} --scope Monitoring`);
+    rememberSecrets([credentials.client_secret]);
+    return credentials;
+  }
+
+  async beginPairing(name: string): Promise<URL> {
+    const { authorize_url } = await this.json<{ authorize_url: string }>(`pair ${name} --no-wait`);
+    return new URL(authorize_url);
+  }
+
+  /** A user logs in through the link, and goes where the portal sends the browser to: to the hub. @returns its page */
+  async logIn(authorizeUrl: URL): Promise<string> {
+    const state = authorizeUrl.searchParams.get('state') ?? '';
+    const { location } = await this.emulator<{ location: string }>('POST', 'login', { state, user: 'demo' });
+    return this.machine.sh(`curl -sS --max-time 5 '${location}'`);
+  }
+
+  async pair(name: string): Promise<void> {
+    const page = await this.logIn(await this.beginPairing(name));
+    if (!page.includes('is connected')) throw new Error(`${name} was not paired: ${page}`);
+  }
+
+  /** Asks the emulator's API. */
+  async emulator<Answer>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: object): Promise<Answer> {
+    const sent = body === undefined ? '' : `-H 'content-type: application/json' -d @-`;
+    const command = `curl -sS --fail-with-body --max-time 5 -X ${method} ${sent} ${EMULATOR}/_emulator/${path}`;
+    const text = await this.machine.sh(command, { input: body === undefined ? '' : JSON.stringify(body) });
+    return (text === '' ? null : JSON.parse(text)) as Answer;
+  }
+
+  /** What `/api/whoami` says of a token. @returns the HTTP status */
+  async whoami(token: string): Promise<string> {
+    const header = `authorization: Bearer ${token}`;
+    return this.machine.sh(`curl -sS -o /dev/null -w '%{http_code}' -H @- ${EMULATOR}/api/whoami`, { input: header });
+  }
+
+  /** Asks for a token with curl on another host, as an appliance does. @returns the hub's answer */
+  async token(credentials: CredentialsAnswer): Promise<Readonly<Record<string, unknown>>> {
+    const caFile = join(this.#folder, 'ca.pem');
+    await writeFile(caFile, await curl(this.neighbour, [`http://${this.host.address}:8480/ca.pem`]));
+    return requestToken(this.neighbour, { origin: `https://${this.host.address}:8443`, caFile }, credentials);
+  }
+
+  /** What is logged for an event since the unit was started in this boot, its newest start only where `since` says so. */
+  async logged(event: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    const lines = await this.machine.journal('latchkey');
+    const entries = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
+    return entries.filter((entry) => entry.event === event);
+  }
+
+  /** Waits until the unit is in this state, for 20 s at most. */
+  async until(state: 'active' | 'inactive' | 'failed'): Promise<void> {
+    await eventually(async () => (await this.machine.property('latchkey', 'ActiveState')) === state, 20);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#resources.disposeAsync();
+  }
+}
+
+function configuration(toml: string): string {
+  const portal = [
+    '[portals.home]',
+    `base_url = "${EMULATOR}"`,
+    'frontend_url = "http://127.0.0.1:8491"',
+    `client_id = "${CLIENT.id}"`,
+    'client_secret_file = "portal-home.secret"',
+  ];
+  return ['[hub]', 'name = "Cellar hub"', ...portal, toml, ''].join('\n');
+}

@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { eventually } from '../support/hub-process.ts';
+import { whyNoMachine } from '../support/machine.ts';
+import { CONFIGURATION, InstalledHub, SECRET_FILE } from './installed-hub.ts';
+import { ownPackage } from './packages.ts';
+
+/** One machine; every test leaves the service stopped and well configured. */
+let reason: string | null;
+let hub: InstalledHub;
+
+beforeAll(async () => {
+  reason = await whyNoMachine();
+  if (reason !== null) return;
+  hub = await InstalledHub.boot();
+  await hub.dpkg(await ownPackage());
+  await hub.machine.sh('useradd --no-create-home guest');
+}, 600_000);
+
+afterAll(() => hub?.[Symbol.asyncDispose]());
+
+beforeEach((ctx: TestContext) => {
+  if (reason !== null) ctx.skip(reason);
+});
+
+describe('the service, where a start would not mend it', () => {
+  it('is not started by the installation of the package, which has no portal yet, and then says so', async () => {
+    expect(await hub.machine.journal('latchkey')).toEqual([]);
+    expect(await refusal()).toMatch(/\/etc\/latchkey\/latchkey\.toml: .*portals/);
+  });
+
+  it('names a secret that is missing', async () => {
+    await hub.configure();
+    await hub.machine.sh(`rm ${SECRET_FILE}`);
+    expect(await refusal()).toMatch(/portals\.home\.client_secret_file: .*\/etc\/latchkey\/credentials/);
+    await hub.configure();
+  });
+
+  it('names a port that is taken', async () => {
+    const squat = "require('net').createServer().listen(8443)";
+    await hub.machine.sh(`systemd-run --quiet --unit=squatter /usr/lib/latchkey/bin/node -e "${squat}"`);
+    await eventually(async () => (await hub.machine.run('ss -Hltn sport = 8443')).stdout !== '');
+    expect(await refusal()).toMatch(/8443/);
+    await hub.machine.sh('systemctl stop squatter');
+  });
+
+  it("names a state directory that is another user's", async () => {
+    await hub.machine.sh('install -d -o guest -m 700 /srv/state');
+    await hub.machine.sh(`sed -i '/^\\[hub\\]/a state_dir = "/srv/state"' ${CONFIGURATION}`);
+    expect(await refusal()).toMatch(/\/srv\/state/);
+    await hub.configure();
+  });
+
+  it('is refused by systemd where the directory of credentials is missing, and not started again', async () => {
+    await hub.machine.sh('mv /etc/latchkey/credentials /root/credentials');
+    expect((await hub.machine.run('systemctl start latchkey')).status).toBe(1);
+    expect(await restarts()).toEqual(['failed', '243', '0']);
+    await hub.machine.sh('mv /root/credentials /etc/latchkey/credentials; systemctl reset-failed latchkey');
+  });
+});
+
+describe('a hub that is started by hand', () => {
+  it('ends with one line beside the service', async () => {
+    await hub.machine.sh('systemctl start latchkey', { seconds: 30 });
+    const asRoot = (more: string) =>
+      hub.machine.run(`CREDENTIALS_DIRECTORY=/etc/latchkey/credentials ${more} latchkey serve`);
+    expect(await asRoot('')).toMatchObject({ status: 1, stdout: '', stderr: oneLine(/8480|8443/) });
+    expect(await asRoot('STATE_DIRECTORY=/var/lib/latchkey')).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: oneLine(/\/var\/lib\/latchkey/),
+    });
+    expect((await hub.status()).appliances).toEqual([]);
+    expect(await restarts()).toEqual(['active', '0', '0']);
+    await hub.machine.sh('systemctl stop latchkey');
+  });
+
+  it('ends with one line as a user who may read neither the secret nor the state', async () => {
+    const asGuest = (more: string) => hub.machine.run(`runuser -u guest -- env ${more} latchkey serve`);
+    expect(await asGuest('HOME=/tmp')).toMatchObject({ status: 1, stdout: '', stderr: oneLine(/client_secret_file/) });
+    await hub.machine.sh(`install -o guest -m 600 ${SECRET_FILE} /srv/portal-home.secret`);
+    const more =
+      'HOME=/tmp LATCHKEY_PORTALS_HOME_CLIENT_SECRET_FILE=/srv/portal-home.secret STATE_DIRECTORY=/var/lib/latchkey';
+    expect(await asGuest(more)).toMatchObject({ status: 1, stdout: '', stderr: oneLine(/\/var\/lib\/latchkey/) });
+  });
+});
+
+/** Starts the service in vain. @returns the one line that it has said, where it ended with 78 and is not started again */
+async function refusal(): Promise<string> {
+  const before = (await said()).length;
+  expect((await hub.machine.run('systemctl start latchkey', { seconds: 30 })).status).toBe(1);
+  expect(await restarts()).toEqual(['failed', '78', '0']);
+  const [line, ...more] = (await said()).slice(before);
+  expect(more).toEqual([]);
+  await hub.machine.sh('systemctl reset-failed latchkey');
+  return line ?? '';
+}
+
+/** What the daemon itself has written into the journal. */
+async function said(): Promise<readonly string[]> {
+  const lines = await hub.machine.journal('latchkey', '_SYSTEMD_UNIT=latchkey.service');
+  return lines.filter((line) => line !== '');
+}
+
+/** The unit's state, its exit status and how often systemd has started it again by itself. */
+function restarts(): Promise<readonly string[]> {
+  return Promise.all(
+    ['ActiveState', 'ExecMainStatus', 'NRestarts'].map((name) => hub.machine.property('latchkey', name)),
+  );
+}
+
+function oneLine(words: RegExp): unknown {
+  return expect.stringMatching(new RegExp(`^[^\\n]*(${words.source})[^\\n]*\\n$`));
+}

@@ -1,0 +1,52 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+const CHECKOUT = join(import.meta.dirname, '../..');
+/** The folder of all packages that tests install, each in one of its own. */
+export const PACKAGES = join(CHECKOUT, '.cache/test-debs');
+/** Before any release. */
+const EARLIER = '0.0.1';
+
+/** A package as it is installed. */
+export interface Package {
+  /** Its file on the machine that runs the tests. */
+  readonly path: string;
+  readonly version: string;
+}
+
+/** The package of this tree. Built once for the same sources, in some 20 s. */
+export function ownPackage(): Promise<Package> {
+  return build();
+}
+
+/**
+ * What an installed hub is updated from and to: from the newest release before this commit to this tree; before there is
+ * one, from an earlier version of this very tree.
+ */
+export async function update(): Promise<{ readonly from: Package; readonly to: Package }> {
+  const [released] = await build('--previous').then(
+    (found) => [found],
+    (error: unknown) => {
+      if (error instanceof NoRelease) return [];
+      throw error;
+    },
+  );
+  if (released === undefined) return { from: await build(EARLIER), to: await build() };
+  const { version } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8')) as { version: string };
+  // Until the next release has its number.
+  return { from: released, to: await (released.version === version ? build(`${version.split('-')[0]}9`) : build()) };
+}
+
+class NoRelease extends Error {}
+
+async function build(...options: string[]): Promise<Package> {
+  const script = join(CHECKOUT, 'scripts/test-deb');
+  const path = (await run(script, options, { timeout: 600_000, maxBuffer: 2 ** 24 })).stdout.trim();
+  if (path === '') throw new NoRelease();
+  const { stdout } = await run('dpkg-deb', ['--field', path, 'Version']);
+  return { path, version: stdout.trim() };
+}

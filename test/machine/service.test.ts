@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { LoggedRequest } from '../../src/emulator/http/logged-request.ts';
+import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { eventually } from '../support/hub-process.ts';
+import { whyNoMachine } from '../support/machine.ts';
+import { CONFIGURATION, InstalledHub } from './installed-hub.ts';
+import { ownPackage } from './packages.ts';
+
+/** One machine for all of it: every test leaves a running hub behind, with the grant of the first pairing. */
+let reason: string | null;
+let hub: InstalledHub;
+let wallbox: CredentialsAnswer;
+
+beforeAll(async () => {
+  reason = await whyNoMachine([...OBSERVER_TOOLS, '/usr/bin/curl']);
+  if (reason !== null) return;
+  hub = await InstalledHub.bootInstalled(await ownPackage(), { emulator: 'token_lifetime = "600s"' });
+  await hub.start();
+  wallbox = await hub.addAppliance('wallbox');
+  await hub.pair('wallbox');
+}, 600_000);
+
+afterAll(() => hub?.[Symbol.asyncDispose]());
+
+beforeEach((ctx: TestContext) => {
+  if (reason !== null) ctx.skip(reason);
+});
+
+describe('a hub as a service', () => {
+  it('hands a token that the portal takes to curl on another host', async () => {
+    const token = await hub.token(wallbox);
+    expect(token).toMatchObject({ token_type: 'Bearer', scope: 'Monitoring' });
+    expect(await hub.whoami(String(token['access_token']))).toBe('200');
+  });
+
+  it('says in its status line how its appliances are', async () => {
+    await expect.poll(() => hub.machine.property('latchkey', 'StatusText'), { timeout: 10_000 }).toBe('1 active');
+  });
+
+  it('obeys the members of latchkey-admin, and nobody else', async () => {
+    await hub.machine.sh('useradd installer --groups latchkey-admin; useradd guest');
+    const { status, stdout } = await hub.latchkey('status --json', 'installer');
+    expect({ status, appliances: JSON.parse(stdout).appliances.length }).toEqual({ status: 0, appliances: 1 });
+    expect(await hub.latchkey('status', 'guest')).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: onlyLine(/latchkey-admin/),
+    });
+  });
+
+  it('has no capability, no way to gain one, and can write to nothing but its own', async () => {
+    const pid = await hub.machine.property('latchkey', 'MainPID');
+    const status = await hub.machine.sh(`cat /proc/${pid}/status`);
+    const field = (name: string) => new RegExp(`^${name}:\\s*(\\S+)`, 'm').exec(status)?.[1];
+    expect(field('Uid')).not.toBe('0');
+    expect(['NoNewPrivs', 'Seccomp', 'CapEff', 'CapBnd', 'CapPrm'].map(field)).toEqual([
+      '1',
+      '2',
+      ...Array(3).fill('0000000000000000'),
+    ]);
+    const within = `nsenter --target ${pid} --mount setpriv --reuid ${field('Uid')} --regid ${field('Gid')} --clear-groups`;
+    const writable = await hub.machine.sh(
+      `${within} find / -path /proc -prune -o -writable '(' -type d -o -type f ')' -print 2>/dev/null || true`,
+    );
+    const own = /^\/(var\/(lib|cache)\/(private\/)?latchkey|run\/(latchkey|lock)|tmp|var\/tmp|dev)(\/|$)/;
+    expect(writable.split('\n').filter((place) => !own.test(place))).toEqual([]);
+    expect(await hub.machine.sh(`stat -c '%a %G' /run/latchkey/control.sock`)).toBe('660 latchkey-admin');
+    expect(await hub.machine.sh(`stat -c '%a' /var/lib/private/latchkey`)).toBe('700');
+  });
+
+  it('is back with all its grants when it was killed', async () => {
+    const before = await hub.token(wallbox);
+    const restarts = Number(await hub.machine.property('latchkey', 'NRestarts'));
+    await hub.machine.sh('systemctl kill --kill-whom=main --signal=KILL latchkey');
+    await eventually(async () => Number(await hub.machine.property('latchkey', 'NRestarts')) === restarts + 1);
+    await hub.until('active');
+    expect((await hub.appliance('wallbox')).state).toBe('active');
+    const after = await hub.token(wallbox);
+    expect(await hub.whoami(String(after['access_token']))).toBe('200');
+    expect(after['access_token']).toBe(before['access_token']);
+  });
+
+  it('is started again when its event loop is blocked, and the journal says why', async () => {
+    await hub.machine.write('/run/systemd/system/latchkey.service.d/watchdog.conf', '[Service]\nWatchdogSec=3\n');
+    await hub.machine.sh('systemctl daemon-reload; systemctl restart latchkey');
+    const pid = await hub.machine.property('latchkey', 'MainPID');
+    await block(pid);
+    await eventually(async () => !['0', pid].includes(await hub.machine.property('latchkey', 'MainPID')), 20);
+    await hub.until('active');
+    expect(await hub.machine.journal('latchkey')).toContainEqual(
+      expect.stringMatching(/Watchdog timeout \(limit 3s\)/),
+    );
+    expect((await hub.appliance('wallbox')).state).toBe('active');
+    await hub.machine.sh(
+      'rm -r /run/systemd/system/latchkey.service.d; systemctl daemon-reload; systemctl restart latchkey',
+    );
+  });
+
+  it('takes a changed configuration without dropping a pairing', async () => {
+    await hub.addAppliance('heat-pump');
+    const link = await hub.beginPairing('heat-pump');
+    const pid = await hub.machine.property('latchkey', 'MainPID');
+    await hub.machine.sh(`sed -i 's/^name = .*/name = "Attic hub"/' ${CONFIGURATION}`);
+    await hub.machine.sh('systemctl reload latchkey');
+    expect((await hub.status()).hub.name).toMatch(/^Attic hub/);
+    expect(await hub.machine.property('latchkey', 'MainPID')).toBe(pid);
+    expect((await hub.appliance('heat-pump')).authorize_url).toBe(link.href);
+    expect(await hub.logIn(link)).toContain('is connected');
+    expect((await hub.appliance('heat-pump')).state).toBe('active');
+    expect(await hub.token(wallbox)).toHaveProperty('access_token');
+  });
+
+  it('refuses a wrong one in one line, and keeps the one before', async () => {
+    await hub.machine.sh(
+      `cp ${CONFIGURATION} /root/right.toml; sed -i 's/^name = .*/nmae = "Attic hub"/' ${CONFIGURATION}`,
+    );
+    expect((await hub.machine.run('systemctl reload latchkey')).status).not.toBe(0);
+    const refusals = (await hub.machine.journal('latchkey')).filter((line) => line.includes('nmae'));
+    expect(refusals.length).toBeGreaterThan(0);
+    expect(await hub.latchkey('reload')).toMatchObject({ status: 1, stdout: '', stderr: onlyLine(/hub\.nmae/) });
+    expect((await hub.status()).hub.name).toMatch(/^Attic hub/);
+    expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('active');
+    await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION}; systemctl reload latchkey`);
+  });
+
+  it('says goodbye when it is stopped, and ends the refresh under way', async () => {
+    const observer = await observeWithZeroconf(hub.neighbour);
+    const { instanceName } = await observer.found();
+    const { access_token: before } = await hub.token(wallbox);
+    await hub.emulator('POST', 'faults', { endpoint: 'token', kind: 'delay', seconds: 3 });
+    await hub.machine.sh('systemd-run --quiet latchkey refresh wallbox');
+    await eventually(async () => (await unanswered()) === 1);
+    await hub.machine.sh('systemctl stop latchkey', { seconds: 30 });
+    await observer.gone(instanceName);
+    expect(await unanswered()).toBe(0);
+    expect(await hub.machine.property('latchkey', 'Result')).toBe('success');
+    await hub.start();
+    const { access_token: after } = await hub.token(wallbox);
+    expect(after).not.toBe(before);
+    expect(await hub.whoami(String(after))).toBe('200');
+    expect((await hub.appliance('wallbox')).problem).toBeNull();
+  });
+});
+
+/** How many refreshes the portal was asked for and has not answered. */
+async function unanswered(): Promise<number> {
+  const { requests } = await hub.emulator<{ requests: readonly LoggedRequest[] }>('GET', 'requests');
+  return requests.filter(({ form, status }) => form['grant_type'] === 'refresh_token' && status === null).length;
+}
+
+/** Lets the daemon do nothing but turn in a circle, as a fault in its code would: through Node's own debugger. */
+async function block(pid: string): Promise<void> {
+  const script = `
+    const [{ webSocketDebuggerUrl }] = await (await fetch('http://127.0.0.1:9229/json')).json();
+    const socket = new WebSocket(webSocketDebuggerUrl);
+    socket.onopen = () => {
+      socket.send(JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: { expression: 'for (;;);' } }));
+      setTimeout(() => process.exit(), 500);
+    };`;
+  await hub.machine.sh(`kill -USR1 ${pid}`);
+  await eventually(async () => (await hub.machine.run('curl -sf http://127.0.0.1:9229/json')).status === 0);
+  await hub.machine.sh('/usr/lib/latchkey/bin/node --input-type=module -', { input: script });
+}
+
+function onlyLine(words: RegExp): unknown {
+  return expect.stringMatching(new RegExp(`^[^\\n]*${words.source}[^\\n]*\\n$`));
+}

@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { whyNoMachine } from '../support/machine.ts';
+import { CONFIGURATION, InstalledHub } from './installed-hub.ts';
+import { type Package, update } from './packages.ts';
+
+/** What lies outside of the package's reach: logs, and what dpkg and systemd note of their own work. */
+const NOT_OURS = [
+  /^\/(root|tmp|run|var\/tmp|var\/log|var\/cache\/(apt|debconf))(\/|$)/,
+  /^\/var\/lib\/(dpkg|systemd|private)(\/|$)/,
+  /^\/etc\/(group|gshadow|passwd|shadow)-$/,
+];
+
+/** One machine for its whole life: every test leaves the package in the state in which the next one finds it. */
+let reason: string | null;
+let hub: InstalledHub;
+let packages: { readonly from: Package; readonly to: Package };
+let filesBefore: ReadonlySet<string>;
+let wallbox: CredentialsAnswer;
+
+beforeAll(async () => {
+  reason = await whyNoMachine(['/usr/bin/curl']);
+  if (reason !== null) return;
+  packages = await update();
+  hub = await InstalledHub.boot();
+  filesBefore = await files();
+  await hub.install(packages.from);
+  await hub.start();
+  wallbox = await hub.addAppliance('wallbox');
+  await hub.pair('wallbox');
+}, 900_000);
+
+afterAll(() => hub?.[Symbol.asyncDispose]());
+
+beforeEach((ctx: TestContext) => {
+  if (reason !== null) ctx.skip(reason);
+});
+
+describe('the package', () => {
+  it('is updated without losing a grant, a pairing under way, a secret, the hub id or the CA', async () => {
+    await hub.machine.sh(`echo '# a note of the installer' >>${CONFIGURATION}`);
+    await hub.addAppliance('heat-pump');
+    const link = await hub.beginPairing('heat-pump');
+    const before = await hub.status();
+    const { access_token: token } = await hub.token(wallbox);
+    expect(before.hub.version).toBe(packages.from.version.replace('~', '-'));
+
+    await hub.dpkg(packages.to);
+    await hub.until('active');
+    const { hub: after } = await hub.status();
+    expect(after).toMatchObject({
+      id: before.hub.id,
+      name: before.hub.name,
+      ca_fingerprint: before.hub.ca_fingerprint,
+    });
+    expect(after.version).toBe(packages.to.version.replace('~', '-'));
+    expect((await hub.appliance('wallbox')).state).toBe('active');
+    expect((await hub.token(wallbox))['access_token']).toBe(token);
+    expect(await hub.whoami(String(token))).toBe('200');
+    expect((await hub.appliance('heat-pump')).authorize_url).toBe(link.href);
+    expect(await hub.logIn(link)).toContain('is connected');
+    expect(await hub.machine.sh(`tail -n 1 ${CONFIGURATION}`)).toBe('# a note of the installer');
+    expect(await hub.machine.sh('ls /var/lib/latchkey/upgrades')).toContain(packages.from.version);
+  });
+
+  it('is not exchanged for an earlier one that could not read the store', async () => {
+    await hub.machine.sh('systemctl stop latchkey');
+    const schema = await userVersion();
+    await setUserVersion('\\000\\000\\003\\347'); // 999
+    const { status, stderr } = await hub.machine.run(hub.installing(packages.from), { seconds: 90 });
+    expect(status).not.toBe(0);
+    expect(stderr).toMatch(/latchkey: the store has schema 999, .*nothing was changed/);
+    expect(await installed()).toBe(`installed ${packages.to.version}`);
+    await setUserVersion(`\\000\\000\\000\\${schema.toString(8).padStart(3, '0')}`);
+    await hub.start();
+    expect((await hub.appliance('wallbox')).state).toBe('active');
+  });
+
+  it('leaves configuration, secrets and state where it is removed, for the day it comes back', async () => {
+    const { access_token: token } = await hub.token(wallbox);
+    await hub.machine.sh('dpkg --remove latchkey', { seconds: 60 });
+    expect(await installed()).toBe(`config-files ${packages.to.version}`);
+    expect((await hub.machine.run('pgrep -x node; ls -d /usr/lib/latchkey')).stdout).toBe('');
+    await hub.dpkg(packages.to);
+    await hub.until('active');
+    expect((await hub.token(wallbox))['access_token']).toBe(token);
+  });
+
+  it('leaves nothing where it is purged', async () => {
+    await hub.machine.sh('systemctl enable latchkey.socket latchkey-emulator; dpkg --purge latchkey', { seconds: 60 });
+    const left = [...(await files())].filter((path) => !filesBefore.has(path));
+    expect(left.filter((path) => !NOT_OURS.some((place) => place.test(path)))).toEqual([]);
+    expect(left.filter((path) => path.includes('latchkey'))).toEqual([]);
+    const { stdout } = await hub.machine.run(
+      'pgrep -x node; systemctl list-units --all --plain --no-legend "latchkey*"',
+    );
+    expect(stdout).toBe('');
+  });
+});
+
+/** Every path that there is, `/run` and `/tmp` too. */
+async function files(): Promise<ReadonlySet<string>> {
+  return new Set((await hub.machine.sh('find / /run /tmp /var/tmp -xdev', { seconds: 60 })).split('\n'));
+}
+
+/** How dpkg has the package: its status and its version. */
+function installed(): Promise<string> {
+  return hub.machine.sh(`dpkg-query --show --showformat='\${db:Status-Status} \${Version}' latchkey`);
+}
+
+/** The schema's number, below 256; it is the last of four bytes in the header of SQLite's file. */
+async function userVersion(): Promise<number> {
+  return Number(await hub.machine.sh('od -An -tu1 -j63 -N1 /var/lib/latchkey/latchkey.db'));
+}
+
+async function setUserVersion(bytes: string): Promise<void> {
+  await hub.machine.sh(`printf '${bytes}' | dd of=/var/lib/latchkey/latchkey.db bs=1 seek=60 conv=notrunc`);
+}

@@ -1,0 +1,250 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { constants, createWriteStream } from 'node:fs';
+import { access, appendFile, mkdir, mkdtemp, readdir, rm, rmdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { logFile } from './logs.ts';
+import { type Host, whyNoLan } from './netns.ts';
+
+const run = promisify(execFile);
+
+const MAKE_DEBIAN = join(import.meta.dirname, '../../scripts/test-machine');
+const BOOT = join(import.meta.dirname, 'machine.sh');
+const TOOLS = ['/usr/bin/systemd-nspawn', '/usr/sbin/debootstrap', '/usr/bin/nsenter', '/usr/bin/unshare'];
+/** What a container's systemd needs: the hierarchies of a machine with both kinds of cgroups, or the only one. */
+const HIERARCHIES = [['/sys/fs/cgroup/systemd', '/sys/fs/cgroup/unified'], ['/sys/fs/cgroup']];
+const CGROUP = /^latchkey-test-(\d+)-\d+$/;
+
+/** How a command ended inside of a machine. */
+export interface Ran {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * Says why no machine can be booted here, or null where one can; makes the Debian that it boots where that is missing,
+ * which takes 40 s.
+ * @param tools what the test runs beside it, as absolute paths
+ */
+export async function whyNoMachine(tools: readonly string[] = []): Promise<string | null> {
+  const noLan = await whyNoLan([...TOOLS, ...tools]);
+  if (noLan !== null) return noLan;
+  if ((await hierarchies()) === null) return 'no cgroups can be made here';
+  return debian().then(
+    () => null,
+    (error: { readonly stderr?: string }) => error.stderr?.trim().split('\n').at(-1) ?? String(error),
+  );
+}
+
+/** How many machines this process has booted. */
+let booted = 0;
+
+/**
+ * A Debian with a booted systemd, in a container. It is a host of a test's LAN, and reaches nothing else. What it writes is
+ * kept over its reboots, and gone when it is disposed of.
+ */
+export class Machine implements AsyncDisposable {
+  readonly #child: ChildProcess;
+  readonly #directory: string;
+  readonly #cgroups: readonly string[];
+  /** The container's first process, as this machine numbers it. */
+  #leader = '';
+
+  private constructor(child: ChildProcess, directory: string, cgroups: readonly string[]) {
+    this.#child = child;
+    this.#directory = directory;
+    this.#cgroups = cgroups;
+  }
+
+  /**
+   * Boots a machine and waits until all its services are started.
+   * @param folder is seen in it as /mnt, to be read only
+   */
+  static async boot({ namespace }: Host, folder: string): Promise<Machine> {
+    const root = await debian();
+    const name = `latchkey-test-${process.pid}-${booted++}`;
+    const parents = (await hierarchies()) ?? [];
+    await removeLeftCgroups(parents);
+    const cgroups = parents.map((parent) => join(parent, name));
+    for (const cgroup of cgroups) await mkdir(cgroup);
+    const directory = await mkdtemp(join(tmpdir(), 'latchkey-machine-'));
+    const isolated = [
+      '--mount',
+      '--propagation',
+      'private',
+      '--pid',
+      '--mount-proc',
+      '--fork',
+      '--kill-child',
+      BOOT,
+      directory,
+      root,
+      folder,
+      namespace,
+      ...cgroups,
+    ];
+    // It ends with the test's process, however that ends: the first of a process namespace takes all others along.
+    const child = spawn('setpriv', ['--pdeathsig', 'KILL', 'unshare', ...isolated], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const console = createWriteStream(logFile('machine-console'), { mode: 0o600 });
+    child.stdout.pipe(console, { end: false });
+    child.stderr.pipe(console, { end: false });
+    const machine = new Machine(child, directory, cgroups);
+    try {
+      await machine.#started(null);
+      return machine;
+    } catch (error) {
+      await machine[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Runs a line of shell as root, so many seconds at most. `input` is what it reads. */
+  async run(command: string, { seconds = 20, input = '' } = {}): Promise<Ran> {
+    const inside = ['--target', this.#leader, '--mount', '--uts', '--ipc', '--net', '--pid', '--cgroup'];
+    const child = spawn('nsenter', [...inside, '/bin/sh', '-c', command], {
+      stdio: 'pipe',
+      env: ENVIRONMENT,
+      detached: true,
+    });
+    const said = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name].setEncoding('utf8').on('data', (text) => {
+        said[name] += text;
+      });
+    }
+    child.stdin.on('error', () => undefined).end(input);
+    // All of its group: nsenter has a child.
+    const late = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), seconds * 1000);
+    const [status] = (await once(child, 'close')) as [number | null];
+    clearTimeout(late);
+    if (status === null) throw new Error(`${command}: not done within ${seconds} s: ${said.stdout}${said.stderr}`);
+    return { status, ...said };
+  }
+
+  /** Runs a line of shell that has to succeed. @returns its stdout without the last newline */
+  async sh(command: string, options: { readonly seconds?: number; readonly input?: string } = {}): Promise<string> {
+    const { status, stdout, stderr } = await this.run(command, options);
+    if (status !== 0) throw new Error(`${command}: exit status ${status}: ${stdout}${stderr}`);
+    return stdout.replace(/\n$/, '');
+  }
+
+  /** Writes a file of root's, its folders too. `mode` is octal, as chmod takes it. */
+  async write(path: string, text: string, mode = '644'): Promise<void> {
+    await this.sh(`mkdir -p "$(dirname ${path})"; umask 077; cat >${path}; chmod ${mode} ${path}`, { input: text });
+  }
+
+  /** One property of a unit, as `systemctl show` says it. */
+  property(unit: string, name: string): Promise<string> {
+    return this.sh(`systemctl show --value --property=${name} ${unit}`);
+  }
+
+  /** What a unit has said in this boot, and what systemd has said of it, a line each. */
+  async journal(unit: string, options = ''): Promise<readonly string[]> {
+    const text = await this.sh(`journalctl --sync; journalctl --boot --quiet --output=cat --unit=${unit} ${options}`);
+    return text === '' ? [] : text.split('\n');
+  }
+
+  /** Reboots it and waits until all its services are started again. */
+  async reboot(): Promise<void> {
+    await this.#keepJournal();
+    const before = this.#leader;
+    await this.run('systemctl reboot');
+    await this.#started(before);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#keepJournal().catch(() => undefined);
+    const { exitCode, signalCode } = this.#child;
+    if (exitCode === null && signalCode === null) {
+      this.#child.kill('SIGKILL');
+      await once(this.#child, 'exit');
+    }
+    for (const cgroup of this.#cgroups) await removeCgroup(cgroup);
+    await rm(this.#directory, { recursive: true, force: true });
+  }
+
+  /** For the search for secrets in all logs. */
+  async #keepJournal(): Promise<void> {
+    if (this.#leader === '') return;
+    const { stdout } = await this.run('journalctl --sync; journalctl --boot --output=short-monotonic');
+    await appendFile(logFile('machine-journal'), stdout, { mode: 0o600 });
+  }
+
+  /** Waits for systemd as another process than before, and then for all that it starts. */
+  async #started(before: string | null): Promise<void> {
+    for (let tries = 0; tries < 600; tries++) {
+      if (this.#child.exitCode !== null || this.#child.signalCode !== null) break;
+      const leader = await this.#find();
+      if (leader !== null && leader !== before) {
+        this.#leader = leader;
+        const { stdout } = await this.run('systemctl is-system-running --wait', { seconds: 60 });
+        if (/^(running|degraded)/.test(stdout)) return;
+      }
+      await sleep(50);
+    }
+    throw new Error('the machine did not boot');
+  }
+
+  async #find(): Promise<string | null> {
+    let parent = String(this.#child.pid);
+    for (const name of ['machine.sh', 'systemd-nspawn', 'systemd']) {
+      const found = await run('pgrep', ['--parent', parent, '--exact', name]).catch(() => null);
+      if (found === null) return null;
+      parent = found.stdout.trim();
+    }
+    return parent;
+  }
+}
+
+const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root', LANG: 'C.UTF-8' };
+
+/** The folder of the Debian that machines boot. */
+async function debian(): Promise<string> {
+  const { stdout } = await run(MAKE_DEBIAN, { timeout: 300_000 });
+  return stdout.trim();
+}
+
+/** Where cgroups can be made, or null. */
+async function hierarchies(): Promise<readonly string[] | null> {
+  for (const paths of HIERARCHIES) {
+    const writable = await Promise.all(paths.map((path) => access(join(path, 'cgroup.procs'), constants.W_OK))).then(
+      () => true,
+      () => false,
+    );
+    if (writable) return paths;
+  }
+  return null;
+}
+
+/** Those of tests that were killed. */
+async function removeLeftCgroups(parents: readonly string[]): Promise<void> {
+  for (const parent of parents) {
+    for (const name of await readdir(parent)) {
+      const owner = CGROUP.exec(name)?.[1];
+      const alive =
+        owner === undefined ||
+        (await access(`/proc/${owner}`).then(
+          () => true,
+          () => false,
+        ));
+      if (!alive) await removeCgroup(join(parent, name));
+    }
+  }
+}
+
+/** Depth first. The kernel takes a moment to let go of a process that has ended. */
+async function removeCgroup(cgroup: string): Promise<void> {
+  const inner = await readdir(cgroup, { withFileTypes: true }).catch(() => []);
+  for (const entry of inner) if (entry.isDirectory()) await removeCgroup(join(cgroup, entry.name));
+  for (let tries = 0; tries < 50; tries++) {
+    const left = await rmdir(cgroup).catch((error: NodeJS.ErrnoException) => error.code === 'EBUSY');
+    if (left !== true) return;
+    await sleep(50);
+  }
+}
