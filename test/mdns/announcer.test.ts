@@ -104,9 +104,10 @@ describe('when things change, the hub', () => {
     await watching.found();
     await hub.plug('down');
     await hub.plug('up');
-    change(announcing);
     const early = announceOn(other, { instanceName: 'Attic hub', id: 'bbbb11' });
-    await other.run('sleep', ['0.4']);
+    await says(early, 'started');
+    change(announcing);
+    await other.run('sleep', ['0.3']);
     expect(await Promise.all([announcing.stop('SIGTERM'), early.stop('SIGTERM')])).toEqual([0, 0]);
     await watching.gone('Cellar hub');
     expect(watching.losses()).toEqual(['Cellar hub']);

@@ -77,7 +77,7 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     const names = (await avahi.browseOnce()).map(({ instanceName, host }) => `${instanceName} at ${host}`);
     expect(names).toEqual(['Cellar hub at bbbb11.local']);
     for (const one of [watching, browsing, later]) expect(one.losses()).not.toContain('Cellar hub');
-    expect(saidBy(hubs[1]).map(({ event }) => event)).toEqual(['ready']);
+    expect(saidBy(hubs[1]).map(({ event }) => event)).toEqual(['started', 'ready']);
   });
 
   it('one that is a copy of the other one’s card says so, and is not announced', async () => {
@@ -93,7 +93,7 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     expect((await says(hubs[0], 'lost')).message).toContain("another hub on this network has this hub's id");
     change(hubs[0]);
     await hubs[0].errorLine((line) => line.includes('hub_id_taken') || undefined);
-    expect(saidBy(hubs[1]).map(({ event }) => event)).toEqual(['ready']);
+    expect(saidBy(hubs[1]).map(({ event }) => event)).toEqual(['started', 'ready']);
     await hubs[1].stop();
     expect((await says(announceOn(original), 'ready')).name).toBe('Cellar hub');
   });

@@ -81,9 +81,12 @@ describe('the address the hub is reached at', () => {
     expect(lanAddresses(interfaces, { setting: 'auto' })).toEqual([]);
   });
 
-  it.each(['br0', 'vmbr0', 'bond0', 'eth0.10', 'wlan0', 'wlx00c0ca', 'enp3s0', 'uap0', 'end0'])('may be on %s', (name) => {
-    expect(chooseLanAddress({ [name]: [on('192.168.1.20/24')] }, { setting: 'auto' })?.interface).toBe(name);
-  });
+  it.each(['br0', 'vmbr0', 'bond0', 'eth0.10', 'wlan0', 'wlx00c0ca', 'enp3s0', 'uap0', 'end0'])(
+    'may be on %s',
+    (name) => {
+      expect(chooseLanAddress({ [name]: [on('192.168.1.20/24')] }, { setting: 'auto' })?.interface).toBe(name);
+    },
+  );
 
   it('does not depend on the order in which the interfaces are listed', () => {
     const listed = Object.entries({ wlan0: [on('10.0.0.1/8')], eth1: [on('10.0.1.1/8')], eth0: [on('10.0.2.1/8')] });

@@ -31,6 +31,7 @@ process.once('SIGTERM', async () => {
   say({ event: 'gone' });
 });
 
+say({ event: 'started' });
 await announce({});
 
 async function announce(changes: object) {

@@ -22,7 +22,7 @@ export function change(announcing: Process, changes: Partial<typeof HUB> = {}): 
   announcing.child.stdin?.write(`${JSON.stringify(changes)}\n`);
 }
 
-/** What a hub says when it is announced (`ready`), has another name (`renamed`) or none (`lost`). */
+/** What a hub says when it has begun (`started`), is announced (`ready`), has another name (`renamed`) or none (`lost`). */
 export interface Said {
   readonly event: string;
   readonly name?: string;
@@ -33,7 +33,7 @@ export interface Said {
 }
 
 /** The first time that the hub says this. */
-export function says(announcing: Process, event: 'ready' | 'renamed' | 'lost'): Promise<Said> {
+export function says(announcing: Process, event: 'started' | 'ready' | 'renamed' | 'lost'): Promise<Said> {
   return announcing.line((line) => {
     const said: Said = JSON.parse(line);
     return said.event === event ? said : undefined;

@@ -155,3 +155,21 @@ function unescapeName(name: string): string {
   const bytes = name.replace(/\\(\d{3})/g, (_, code) => String.fromCharCode(Number(code))).replace(/\\(.)/g, '$1');
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
+
+/** A packet that was on the network. */
+export interface Heard {
+  readonly from: string;
+  readonly kind: 'query' | 'probe' | 'response';
+  /** What can be read in it. */
+  readonly text: string;
+  /** Seconds on CLOCK_MONOTONIC. */
+  readonly at: number;
+}
+
+/** Listens on this host without asking anything. @returns all that was heard so far */
+export async function listenToMdns(host: Host): Promise<() => readonly Heard[]> {
+  const script = join(import.meta.dirname, 'mdns-listener.ts');
+  const listener = host.spawn(process.execPath, [script, host.address]);
+  await listener.line((line) => line.includes('listening') || undefined);
+  return () => linesOf(listener).flatMap((line) => (line.includes('"heard"') ? (JSON.parse(line) as Heard) : []));
+}
