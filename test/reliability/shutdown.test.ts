@@ -46,7 +46,8 @@ describe.concurrent('a hub that is told to end', () => {
       daemon.child.kill(signal);
       expect(await daemon.ended).toEqual({ status: 0, signal: null });
       expect(Date.now() - told).toBeGreaterThan(SLOW - 700);
-      expect(Date.now() - told).toBeLessThan(SLOW + 4000);
+      // The hub has patience for a minute.
+      expect(Date.now() - told).toBeLessThan(SLOW + 20_000);
 
       portal.slow = false;
       await hub.launch();
@@ -113,9 +114,9 @@ describe.concurrent('a hub that is told to end', () => {
     portal.slow = true;
     startRefresh(hub, 'wallbox');
     await eventually(async () => refreshSends(emulator).length === 1);
+    // Two of one kind that come before the first was looked at are one signal.
     daemon.child.kill('SIGTERM');
-    await sleep(300);
-    daemon.child.kill('SIGTERM');
+    daemon.child.kill('SIGINT');
     expect(await daemon.ended).toEqual({ status: 130, signal: null });
 
     portal.slow = false;
