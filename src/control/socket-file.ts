@@ -72,7 +72,8 @@ function checkLength(...paths: string[]): void {
 
 async function share(path: string, group: string, log: Log): Promise<void> {
   const id = await groupId(group);
-  if (id !== null) {
+  // A service may be in the group already, and forbidden to change any file's owner.
+  if (id !== null && (await lstat(path)).gid !== id) {
     await chown(path, -1, id).catch((error: unknown) =>
       log.warn('control_socket_group_not_set', { group, problem: messageOf(error) }),
     );
