@@ -97,6 +97,13 @@ export function openDesk(context: DeskContext): Administration {
     throw new Failure('not_allowed', `${name} is not approved yet: run "latchkey appliance approve ${name}" first`);
   }
 
+  // A grant that could not be written yet would be lost with the hub.
+  context.reloads?.heed(() => {
+    const isInMemory = appliances.list().some((appliance) => statusOf(appliance).problem?.code === 'store_unwritable');
+    if (!isInMemory && context.store.unwritable === null) return null;
+    return 'the hub can\'t write its store, and what it has in memory alone would be lost: see to the disk ("latchkey status"), and then reload';
+  });
+
   return {
     async status() {
       const { fingerprint } = context.anchor();

@@ -24,6 +24,7 @@ export class Reloads {
   #wanted = Promise.withResolvers<Reload>();
   /** Where another one was asked for meanwhile. */
   #again: Log | null = null;
+  #obstacle: () => string | null = () => null;
 
   /**
    * @param running what the daemon was started with
@@ -40,14 +41,21 @@ export class Reloads {
     return this.#wanted.promise;
   }
 
+  /** @param obstacle says in words why the hub that runs must not go just now; null where it may */
+  heed(obstacle: () => string | null): void {
+    this.#obstacle = obstacle;
+  }
+
   /**
    * Reads the configuration and checks it; nothing has happened until the reload is begun.
-   * @throws Failure `config_invalid`, or `not_allowed` while another one is under way
+   * @throws Failure `config_invalid`, or `not_allowed` while another one is under way or the hub must not go
    */
   async prepare(): Promise<BegunReload> {
     if (this.#reading || this.#begun !== null) {
       throw new Failure('not_allowed', 'the hub is taking another configuration over: try again when it has done so');
     }
+    const obstacle = this.#obstacle();
+    if (obstacle !== null) throw new Failure('not_allowed', obstacle);
     this.#reading = true;
     try {
       const configuration = await this.#read();

@@ -1,6 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { Agent, request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import {
@@ -16,6 +18,7 @@ import {
   startRefresh,
   until,
 } from '../reliability/fleet.ts';
+import { SmallDisk } from '../reliability/small-disk.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
 import { type Supervised, supervise } from './supervised.ts';
@@ -232,6 +235,61 @@ describe.concurrent('a reload', () => {
     expect((await first).status).toBe(0);
     await end(daemon);
     rememberIssued(emulator);
+  });
+
+  test('is refused while what is in memory alone would be lost', { timeout: 60_000 }, async (ctx) => {
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator });
+    await using disk = SmallDisk.mount(hub, 'tmpfs') ?? ctx.skip('needs root and a kernel that lets it mount');
+    const daemon = await started(hub);
+    await pairFleet(hub, emulator, ['wallbox']);
+    disk.fill();
+    const problem = { code: 'store_unwritable' };
+    expect(await ask(hub, (control) => control.refresh('wallbox'))).toMatchObject({ problem });
+    const refused = await ask(hub, (control) => control.reload()).catch((error: unknown) => String(error));
+    expect(refused).toContain("the hub can't write its store");
+    disk.makeRoom();
+    expect(await ask(hub, (control) => control.refresh('wallbox'))).toMatchObject({ problem: null });
+    expect((await hub.cli('reload')).status).toBe(0);
+    await end(daemon);
+    rememberIssued(emulator);
+  });
+
+  test('remembers the assertions that were used, and takes new ones at once', { timeout: 60_000 }, async () => {
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator, toml: '[appliances.boiler]\njwks_file = "boiler.jwks"' });
+    const { privateKey, publicKey } = await generateKeyPair('ES256');
+    await writeFile(join(hub.directory, 'boiler.jwks'), JSON.stringify({ keys: [await exportJWK(publicKey)] }));
+    const daemon = await started(hub);
+    await using agent = new Agent({ connect: { ca: (await hub.cli('ca')).stdout } });
+    const endpoint = `https://127.0.0.1:${hub.httpsPort}/oauth/token`;
+    const assertion = () =>
+      new SignJWT({ iss: 'boiler', sub: 'boiler', aud: endpoint, jti: crypto.randomUUID() })
+        .setProtectedHeader({ alg: 'ES256' })
+        .setIssuedAt()
+        .setExpirationTime('50s')
+        .sign(privateKey);
+    const send = async (client_assertion: string) => {
+      const client_assertion_type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
+      const { statusCode, body } = await request(endpoint, {
+        method: 'POST',
+        dispatcher: agent,
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: new URLSearchParams({
+          ...{ grant_type: 'client_credentials', client_assertion_type, client_assertion },
+        }).toString(),
+      });
+      return { statusCode, body: await body.json() };
+    };
+    // It is known, and not paired.
+    const known = { statusCode: 400, body: { error: 'invalid_grant' } };
+    const used = await assertion();
+    expect(await send(used)).toMatchObject(known);
+    expect((await hub.cli('reload')).status).toBe(0);
+    const again = { error: 'invalid_client', error_description: expect.stringContaining('was used before') };
+    expect(await send(used)).toMatchObject({ statusCode: 401, body: again });
+    expect(await send(await assertion())).toMatchObject(known);
+    await end(daemon);
   });
 
   test('keeps registration open, and the hub has run since the daemon was started', { timeout: 60_000 }, async () => {

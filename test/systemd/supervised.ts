@@ -7,7 +7,7 @@ import { type HubProcess, MAIN } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
 
 /** How a daemon ended. */
-export interface End {
+interface End {
   readonly status: number | null;
   readonly signal: NodeJS.Signals | null;
 }
