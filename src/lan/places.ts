@@ -27,7 +27,7 @@ interface Guest {
 
 /**
  * The places that a server has for connections. One device gets a part of them; where all are taken, whoever holds most gives
- * its longest idle one to a newcomer.
+ * its longest idle one to a newcomer. Where none is idle, it gives its oldest one, but only to one who holds less.
  */
 export class Places {
   readonly #server: Server;
@@ -83,7 +83,7 @@ export class Places {
     }
     const shares = sharesOf(remoteAddress);
     const isTooMuch = shares.some(({ of, times }) => this.#count(of) >= times * this.#counts.ofOne);
-    if (isTooMuch || !this.#hasRoom()) {
+    if (isTooMuch || !this.#hasRoom(shares)) {
       socket.destroy();
       return;
     }
@@ -110,20 +110,37 @@ export class Places {
   }
 
   /** Whether there is a place, if need be one that another had. */
-  #hasRoom(): boolean {
+  #hasRoom(shares: readonly Share[]): boolean {
     if (this.#guests.size < this.#counts.all) return true;
+    const found =
+      this.#greediest(this.#idle) ??
+      this.#greediest([...this.#guests].filter((guest) => this.#holdsMore(guest.shares, shares)));
+    if (found === null) return false;
+    this.#leave(found);
+    found.socket.destroy();
+    return true;
+  }
+
+  /** The first one of whoever holds most, and more than one. */
+  #greediest(guests: Iterable<Guest>): Guest | null {
     let found: Guest | null = null;
     let most: readonly number[] = [1];
-    for (const guest of this.#idle) {
+    for (const guest of guests) {
       const counts = guest.shares.map(({ of }) => this.#count(of));
       if (!isMore(counts, most)) continue;
       found = guest;
       most = counts;
     }
-    if (found === null) return false;
-    this.#leave(found);
-    found.socket.destroy();
-    return true;
+    return found;
+  }
+
+  /** Whether the first would still hold as much as the second if it gave it one. */
+  #holdsMore(shares: readonly Share[], others: readonly Share[]): boolean {
+    for (const [index, { of }] of shares.entries()) {
+      const other = others[index]?.of;
+      if (of !== other) return this.#count(of) > this.#count(other ?? '') + 1;
+    }
+    return false;
   }
 
   #count(of: string): number {

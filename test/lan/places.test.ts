@@ -109,15 +109,34 @@ describe.for(['http', 'https'] as const)('the places for %s', (name) => {
     expect(greedy.filter(({ destroyed }) => !destroyed)).toHaveLength(4);
   });
 
-  it('are not taken from a request that is worked on', async () => {
+  it('are taken from a request that is worked on only where none is idle', async () => {
     const { port } = await serve(create);
     const greedy = await fill(port, [2, 3, 4, 5], '/wait');
-    expect((await come(port, 9)).text).toBe('');
-    expect(greedy.filter(({ destroyed }) => destroyed)).toHaveLength(0);
     waiting[7]?.();
     await once(greedy[7] as Socket, 'data');
     await expect.poll(async () => (await come(port, 9)).text).toMatch(/^HTTP\/1.1 200 /);
     await expect.poll(() => greedy.map(({ destroyed }) => destroyed).indexOf(true)).toBe(7);
+  });
+
+  it('that greedy devices hold with requests go to whoever holds less, until each has its share', async () => {
+    const { places, port } = await serve(create);
+    const greedy = await fill(port, [2, 3, 4, 5], '/wait');
+    // Each of the four gives one after the other, down to two: a newcomer has one then.
+    for (let device = 10; device < 22; device++) {
+      expect((await come(port, device, '/wait')).socket.destroyed, String(device)).toBe(false);
+    }
+    await expect.poll(() => greedy.filter(({ destroyed }) => !destroyed)).toHaveLength(8);
+    const left = [0, 1, 2, 3].map((device) =>
+      greedy.slice(5 * device, 5 * device + 5).map(({ destroyed }) => destroyed),
+    );
+    expect(left).toEqual(left.map(() => [true, true, true, false, false]));
+    expect(places.sockets).toHaveLength(COUNTS.all);
+    // A greedy one that comes again gets nothing, and neither does one more of those who have one.
+    for (const device of [2, 10]) expect((await come(port, device)).text, String(device)).toBe('');
+    for (let device = 30; device < 34; device++) await come(port, device, '/wait');
+    await expect.poll(() => greedy.filter(({ destroyed }) => !destroyed)).toHaveLength(4);
+    // Now every device has one: nobody is put out for another.
+    expect((await come(port, 40)).text).toBe('');
   });
 
   it('are a few for each device', async () => {
