@@ -48,6 +48,7 @@ export class Places {
     this.#keepAlive = server.keepAliveTimeout;
     server.on('connection', (socket: Socket) => this.#come(socket));
     server.prependListener('request', ({ socket }, response) => {
+      if (this.#emptied !== null) response.setHeader('connection', 'close');
       const guest = this.#byEnds.get(endsOf(socket));
       if (guest === undefined) return;
       guest.underWay += 1;

@@ -102,7 +102,7 @@ describe('a hub that ends', () => {
     await ask('http', side.server.httpPort);
     const ended = side[Symbol.asyncDispose]();
     socket.write('host\r\n\r\n');
-    expect(await answer).toMatch(/^HTTP\/1.1 200 .+-----END CERTIFICATE-----\n$/s);
+    expect(await answer).toMatch(/^HTTP\/1.1 200 .+connection: close\r\n.+-----END CERTIFICATE-----\n$/s);
     await ended;
   });
 
