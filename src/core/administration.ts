@@ -23,7 +23,7 @@ export interface HubStatus {
 
 /** Something that is wrong with the hub as a whole; `since` in RFC 3339 UTC. */
 export interface HubProblem {
-  readonly code: 'hub_id_taken' | 'store_recovered' | 'store_unwritable';
+  readonly code: 'hub_id_taken' | 'not_announced' | 'store_recovered' | 'store_unwritable';
   readonly message: string;
   readonly since: string;
 }

@@ -43,6 +43,8 @@ export interface DeskContext {
   readonly store: SqliteStore;
   /** In words, that another hub on the network has this one's id; null where none has. */
   idTaken(): string | null;
+  /** In words, what else keeps the hub from being announced; null where nothing does. */
+  unannounced(): string | null;
   /** Has the hub disposed of and started again. */
   restart(): void;
   /** Where the hub was started by somebody who can start another with a changed configuration. */
@@ -61,7 +63,8 @@ export function openDesk(context: DeskContext): Administration {
   const { appliances, grants, pairings, handOuts, identity, registrations, surroundings } = context;
   const { clock, log } = surroundings;
 
-  const began = new Date(context.started.wall).toISOString().replace(/\.\d+Z$/, 'Z');
+  const began = instant(context.started.wall);
+  let unannouncedSince: string | null = null;
 
   function statusOf(appliance: Appliance): ApplianceStatus {
     const status = applianceStatus(appliance, grants, pairings, clock.now(), (userCode) =>
@@ -90,6 +93,12 @@ export function openDesk(context: DeskContext): Administration {
     return { registrationEndpoint: endpoint('/oauth/register'), caFingerprint: context.anchor().fingerprint };
   }
 
+  function whyUnannounced(): { message: string; since: string } | null {
+    const message = context.unannounced();
+    unannouncedSince = message === null ? null : (unannouncedSince ?? instant(clock.now().wall));
+    return message === null || unannouncedSince === null ? null : { message, since: unannouncedSince };
+  }
+
   /** @throws Failure `not_allowed` where it waits to be approved */
   function approved(appliance: Appliance): Appliance {
     if (appliance.waitingSince === null) return appliance;
@@ -108,7 +117,7 @@ export function openDesk(context: DeskContext): Administration {
     async status() {
       const { fingerprint } = context.anchor();
       const uptime = Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000);
-      const problems = hubProblems(context.store, context.idTaken(), began);
+      const problems = hubProblems(context.store, context.idTaken(), began, whyUnannounced());
       const wrong = problems.length === 0 ? {} : { problems };
       const openFor = Math.ceil(registrations.openFor / 1000);
       const open = openFor === 0 ? {} : { registration_open_for: openFor };
@@ -212,6 +221,11 @@ export function openDesk(context: DeskContext): Administration {
     },
     reloadOutcome: (id) => context.reloads?.outcome(id) ?? { state: 'unknown' },
   };
+}
+
+/** RFC 3339 UTC, whole seconds. @param wall ms since 1970 */
+function instant(wall: number): string {
+  return new Date(wall).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 /** @throws Failure `not_allowed` */

@@ -53,9 +53,10 @@ export interface Hub extends AsyncDisposable {
   /**
    * To be called before the hub is disposed of, where another one takes its place: waits for what was sent to the portal, and
    * hands out tokens meanwhile, but starts no further refresh.
+   * @param next what the next one runs with
    * @returns what the next one is to know
    */
-  handOver(): Promise<Continuity>;
+  handOver(next: Configuration): Promise<Continuity>;
 }
 
 /** What makes a hub part of a daemon that outlives it. */
@@ -233,6 +234,8 @@ export async function startHub(
     registrations,
     store,
     idTaken: () => announcing.taken,
+    unannounced: () =>
+      lanConfiguration.mdns && lan.current.address !== null && announcing.taken === null ? announcing.waitingFor : null,
     restart: () => restarting.resolve(),
     reloads,
     whereabouts: () => ({
@@ -313,7 +316,8 @@ export async function startHub(
     get overdue() {
       return scheduler.overdue;
     },
-    async handOver() {
+    async handOver(next) {
+      if (isAnnouncedAlike(configuration, next)) announcing.comeBack();
       await grants[Symbol.asyncDispose]();
       await pairings[Symbol.asyncDispose]();
       const registrationOpenFor = registrations.openFor;
@@ -324,4 +328,11 @@ export async function startHub(
       log.info('hub stopped');
     },
   };
+}
+
+/** Whether neighbours find the one hub by what they know of the other: only its ports and keys may be others. */
+function isAnnouncedAlike(before: Configuration, next: Configuration): boolean {
+  const told = ({ name, lan: { mdns, address, listen } }: Configuration) =>
+    JSON.stringify([name, mdns, address, listen]);
+  return told(before) === told(next);
 }

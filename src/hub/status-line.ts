@@ -13,6 +13,7 @@ const STATES: readonly (readonly [state: ApplianceState, one: string, more: stri
 const HUB: Partial<Record<HubProblem['code'], string>> = {
   store_unwritable: "can't write its store",
   hub_id_taken: 'another hub on the network has its id',
+  not_announced: "can't be found by mDNS",
 };
 
 /** What keeps a grant waiting, for each portal once. */

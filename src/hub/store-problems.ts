@@ -8,11 +8,13 @@ export type StoreStanding = Pick<SqliteStore, 'unwritable' | 'recovered' | 'dama
  * What is wrong with the hub as a whole.
  * @param idTaken in words, that another hub on the network has this one's id; null where none has
  * @param since RFC 3339: when the hub was started, which is when it was found
+ * @param unannounced what keeps the hub from being announced; null where nothing does
  */
 export function hubProblems(
   { unwritable, recovered }: StoreStanding,
   idTaken: string | null,
   since: string,
+  unannounced: Pick<HubProblem, 'message' | 'since'> | null = null,
 ): HubProblem[] {
   const problems: HubProblem[] = [];
   if (unwritable !== null) {
@@ -21,6 +23,10 @@ export function hubProblems(
   }
   if (recovered !== null) problems.push({ code: 'store_recovered', message: sentence(recovered), since });
   if (idTaken !== null) problems.push({ code: 'hub_id_taken', message: sentence(idTaken), since });
+  if (unannounced !== null) {
+    const message = `Appliances can't find the hub by mDNS: ${unannounced.message}`;
+    problems.push({ code: 'not_announced', message, since: unannounced.since });
+  }
   return problems;
 }
 

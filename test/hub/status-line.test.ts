@@ -22,6 +22,7 @@ test.each<[appliances: Appliance[], hub: ReturnType<typeof hub>, line: string]>(
     hub('10.0.0.1'),
     '3 active, 1 pairing, 1 needs pairing, 1 unpaired',
   ],
+  [[one('active')], hub('10.0.0.1', 'not_announced'), "1 active; can't be found by mDNS"],
   [[one('needs_pairing', 'refused'), one('needs_pairing')], hub('10.0.0.1'), '2 need pairing'],
   [[], hub(null), 'no appliances yet; waits for the network (no LAN address)'],
   [

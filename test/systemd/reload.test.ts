@@ -261,7 +261,7 @@ describe.concurrent('a reload', () => {
     const { privateKey, publicKey } = await generateKeyPair('ES256');
     await writeFile(join(hub.directory, 'boiler.jwks'), JSON.stringify({ keys: [await exportJWK(publicKey)] }));
     const daemon = await started(hub);
-    await using agent = new Agent({ connect: { ca: (await hub.cli('ca')).stdout } });
+    const agent = new Agent({ connect: { ca: (await hub.cli('ca')).stdout } });
     const endpoint = `https://127.0.0.1:${hub.httpsPort}/oauth/token`;
     const assertion = () =>
       new SignJWT({ iss: 'boiler', sub: 'boiler', aud: endpoint, jti: crypto.randomUUID() })
@@ -289,6 +289,7 @@ describe.concurrent('a reload', () => {
     const again = { error: 'invalid_client', error_description: expect.stringContaining('was used before') };
     expect(await send(used)).toMatchObject({ statusCode: 401, body: again });
     expect(await send(await assertion())).toMatchObject(known);
+    await agent.destroy();
     await end(daemon);
   });
 
