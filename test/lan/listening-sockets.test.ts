@@ -1,10 +1,15 @@
 import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
 import { request as plainRequest } from 'node:http';
 import { request as secureRequest } from 'node:https';
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
 import { ListeningSockets } from '../../src/lan/listening-sockets.ts';
+import type { LanServer } from '../../src/lan/server.ts';
+import { HubProcess } from '../support/hub-process.ts';
 import { LanSide } from '../support/lan-side.ts';
 
 const SCHEMES = ['http', 'https'] as const;
@@ -23,7 +28,7 @@ afterEach(async () => {
   await side[Symbol.asyncDispose]();
 });
 
-function portOf({ server }: LanSide, scheme: Scheme): number {
+function portOf({ server }: { server: Pick<LanServer, 'httpPort' | 'httpsPort'> }, scheme: Scheme): number {
   return scheme === 'http' ? server.httpPort : server.httpsPort;
 }
 
@@ -204,4 +209,23 @@ describe('the sockets', () => {
     side = await LanSide.start(['127.0.0.1'], { sockets });
     await expect.poll(() => ask('http', port)).toBe(side.ca);
   });
+});
+
+test('a daemon that takes a changed configuration over refuses nobody', { timeout: 60_000 }, async () => {
+  await using emulator = await startEmulator();
+  await using hub = await HubProcess.start({ emulator });
+  const ca = (await hub.cli('ca')).stdout;
+  const answers: string[] = [];
+  let over = false;
+  const coming = SCHEMES.map(async (scheme) => {
+    while (!over && answers.length < 20_000) answers.push(await ask(scheme, portOf({ server: hub }, scheme)));
+  });
+  const file = join(hub.directory, 'latchkey.toml');
+  await writeFile(file, (await readFile(file, 'utf8')).replace('Test hub', 'Renamed hub'));
+  expect(await hub.cli('reload')).toMatchObject({ status: 0 });
+  expect((await hub.status()).hub.name).toBe('Renamed hub');
+  over = true;
+  await Promise.all(coming);
+  expect(answers.length).toBeGreaterThan(20);
+  expect(answers.filter((answer) => answer !== ca)).toEqual([]);
 });
