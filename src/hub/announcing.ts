@@ -72,7 +72,7 @@ export class Announcing implements AsyncDisposable {
     ]);
   }
 
-  /** The hub ends, but another one of the same name and id follows it in a moment: it leaves without a goodbye. */
+  /** Another hub of the same name follows this one in a moment: it shall leave without a goodbye, where it bears that name. */
   comeBack(): void {
     this.#comesBack = true;
   }
@@ -81,7 +81,7 @@ export class Announcing implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const presences = this.#presences;
     this.#presences = [];
-    await Promise.all(presences.map((presence) => presence.leave(this.#comesBack)));
+    await Promise.all(presences.map((presence) => presence.leave(this.#comesBack && presence.hasOwnName)));
     this.#cancelLines();
   }
 

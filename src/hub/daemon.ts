@@ -72,7 +72,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       const { reload } = turn;
       log.info('taking a changed configuration over', { file: reload.configuration.file });
       service.reloading();
-      const before = await Promise.race([hub.handOver(), ending.then(() => null)]);
+      const before = await Promise.race([hub.handOver(reload.configuration), ending.then(() => null)]);
       if (before !== null)
         plan = { configuration: reload.configuration, before, reload: { reload, running: configuration } };
     }

@@ -4,6 +4,7 @@ import type { LogFields } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
 import { Announcer } from '../mdns/announcer.ts';
 import type { Neighbourhood, OwnNetworks } from '../mdns/neighbourhoods.ts';
+import { toInstanceName } from '../mdns/records.ts';
 
 export interface PresenceOptions {
   readonly instanceName: string;
@@ -48,6 +49,11 @@ export class Presence {
     return this.#problem;
   }
 
+  /** Whether the hub bears its own name here, and none with a part of its id. */
+  get hasOwnName(): boolean {
+    return this.#announcer.instanceName === toInstanceName(this.#options.instanceName);
+  }
+
   /** Whether it is in this neighbourhood already, by one of its interfaces at least. */
   shares({ interfaces }: Neighbourhood): boolean {
     return this.isAmong(new Set(interfaces.map(({ name }) => name)));
@@ -73,7 +79,7 @@ export class Presence {
     }
   }
 
-  /** @param silently nobody shall hear a goodbye, since the hub stays with these neighbours by another one of these */
+  /** @param silently nobody shall hear a goodbye: the hub stays with these neighbours, or is back in a moment */
   async leave(silently: boolean): Promise<void> {
     this.#left = true;
     this.#cancelRetry();

@@ -1,0 +1,140 @@
+import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { startTestModeHub, type TestModeHub } from '../netns/hub-on-host.ts';
+import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { serveHub, writeHub } from '../netns/served-hub.ts';
+import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+beforeEach(async (ctx: TestContext) => {
+  const reason = await whyNoLan(OBSERVER_TOOLS);
+  if (reason !== null) ctx.skip(reason);
+});
+
+describe.concurrent('a hub with two interfaces', () => {
+  it('is found in both networks, in each at the address that it has there, and one does not disturb the other', async () => {
+    await using home = await createLan(['hub', 'near']);
+    await using other = await createLan(['far'], 78);
+    const { hub: machine, near } = home.hosts;
+    const { far } = other.hosts;
+    const wireless = await other.attach(machine, 'wlan0');
+    const watching = [await observeWithZeroconf(near), await observeWithZeroconf(far)] as const;
+    await using hub = await startTestModeHub(machine);
+    expect((await watching[0].found()).addresses).toEqual(['10.77.0.1', 'fd77::1']);
+    expect((await watching[1].found()).addresses).toEqual(['10.78.0.2', 'fd78::2']);
+    expect((await hub.status()).hub.address).toBe('10.77.0.1');
+    await quiet(hub);
+
+    const heard = await listenToMdns(near);
+    await wireless.plug('down');
+    await wireless.plug('up');
+    await machine.run('ip', ['addr', 'add', '10.78.0.99/24', 'dev', 'wlan0']);
+    const moved = await watching[1].found(({ addresses }) => addresses.includes('10.78.0.99'));
+    expect(moved.addresses).toEqual(expect.arrayContaining(['10.78.0.2', '10.78.0.99']));
+    const unasked = heard().filter(({ kind, text }) => kind === 'probe' || text.includes('_dns-sd._udp'));
+    expect(unasked.filter(({ from }) => from === '10.77.0.1')).toEqual([]);
+    expect(watching[0].losses()).toEqual([]);
+
+    await hub.process.stop('SIGTERM');
+    await Promise.all(watching.map((one) => one.gone(moved.instanceName)));
+  });
+
+  it('on one network is found at both addresses, and at the one that is left when the other is unplugged', async () => {
+    await using lan = await createLan(['hub', 'appliance']);
+    const { hub: machine, appliance } = lan.hosts;
+    const wireless = await lan.attach(machine, 'wlan0');
+    const watching = await observeWithZeroconf(appliance);
+    await using hub = await startTestModeHub(machine);
+    const both = ['10.77.0.1', '10.77.0.3', 'fd77::1', 'fd77::3'];
+    const { instanceName } = await watching.found(({ addresses }) => addresses.toSorted().join() === both.join());
+    // It never takes itself for another one.
+    expect(instanceName).toBe((await hub.status()).hub.name);
+
+    const answered = async () => (await (await observeWithZeroconf(appliance)).found()).addresses.toSorted();
+    await machine.plug('down');
+    await expect.poll(answered, { timeout: 10_000 }).toEqual(['10.77.0.3', 'fd77::3']);
+    await machine.plug('up');
+    await expect.poll(answered, { timeout: 10_000 }).toEqual(both);
+    await wireless.plug('down');
+    await expect.poll(answered, { timeout: 10_000 }).toEqual(['10.77.0.1', 'fd77::1']);
+    expect(watching.losses()).toEqual([]);
+    expect(warnings(hub)).toEqual([]);
+  });
+
+  it('is announced only where lan.address says', async () => {
+    await using home = await createLan(['hub', 'near']);
+    await using other = await createLan(['far'], 78);
+    const { hub: machine, near } = home.hosts;
+    const { far } = other.hosts;
+    await other.attach(machine, 'wlan0');
+    const heard = await listenToMdns(near);
+    const watching = await observeWithZeroconf(far);
+    await using hub = await startTestModeHub(machine, undefined, { LATCHKEY_LAN_ADDRESS: '10.78.0.2' });
+    expect((await watching.found()).addresses).toEqual(['10.78.0.2']);
+    expect(heard().filter(({ text }) => text.includes('_latchkey'))).toEqual([]);
+    expect((await hub.status()).hub.address).toBe('10.78.0.2');
+  });
+});
+
+describe.concurrent('a hub that takes another configuration over', () => {
+  it('is never lost where only its port changed, and leaves under a name that it had before', async () => {
+    await using lan = await createLan(['hub', 'appliance']);
+    using folder = stateFolder();
+    const watching = await observeWithZeroconf(lan.hosts.appliance);
+    writeHub(folder.path);
+    const daemon = serveHub(lan.hosts.hub, folder.path);
+    expect(await watching.found()).toMatchObject({ instanceName: 'Cellar hub', port: 8443 });
+
+    writeHub(folder.path, { httpsPort: 9443 });
+    daemon.child.kill('SIGHUP');
+    await watching.found(({ port }) => port === 9443);
+    expect(watching.losses()).toEqual([]);
+
+    writeHub(folder.path, { name: 'Attic hub' });
+    daemon.child.kill('SIGHUP');
+    expect(await watching.found(({ instanceName }) => instanceName === 'Attic hub')).toMatchObject({ port: 8443 });
+    await watching.gone('Cellar hub');
+    expect(await daemon.stop('SIGTERM')).toBe(0);
+    await watching.gone('Attic hub');
+  });
+});
+
+describe.concurrent('where another program keeps the mDNS port to itself, a hub', () => {
+  it('says so once, and is announced when the port is free', { timeout: 60_000 }, async () => {
+    await using lan = await createLan(['hub', 'appliance']);
+    const { hub: machine, appliance } = lan.hosts;
+    await machine.run('ip', ['-6', 'addr', 'flush', 'dev', 'eth0']);
+    const keeper = await keepPort(machine);
+    await using hub = await startTestModeHub(machine);
+    expect(await hub.logged('hub could not be announced')).toMatchObject({
+      error: expect.stringMatching(/UDP port 5353.* at 10\.77\.0\.1: .*EADDRINUSE/),
+    });
+    await machine.run('sleep', ['9.5']);
+    await machine.run('sleep', ['2']);
+    await keeper.stop();
+    const watching = await observeWithZeroconf(appliance);
+    await hub.logged('announced');
+    expect((await watching.found()).addresses).toEqual(['10.77.0.1']);
+    expect(warnings(hub)).toHaveLength(1);
+  });
+});
+
+/** A program that holds UDP port 5353 and shares it with nobody. */
+async function keepPort(host: Host): Promise<Process> {
+  const keep =
+    "import socket, time; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('', 5353)); print('kept', flush=True); time.sleep(60)";
+  const keeper = host.spawn('/usr/bin/python3', ['-c', keep]);
+  await keeper.line((line) => line === 'kept' || undefined);
+  return keeper;
+}
+
+/** Waits until the hub has said all that it says of itself when it is new (RFC 6762 section 8.3). */
+async function quiet(hub: TestModeHub): Promise<void> {
+  const { at } = await hub.logged('announced');
+  const left = at + 7.5 - Number(process.hrtime.bigint()) / 1e9;
+  await new Promise((resolve) => setTimeout(resolve, Math.max(0, left * 1000)));
+}
+
+/** What the hub has warned of so far. */
+function warnings({ process: { output } }: TestModeHub): readonly string[] {
+  return output.split('\n').filter((line) => /"level":"(warn|error)"/.test(line));
+}
