@@ -192,6 +192,16 @@ describe('the sockets', () => {
     expect(await ask('http', httpPort, '127.0.0.2')).toBe('ECONNREFUSED');
   });
 
+  it('are none at an address that the machine does not have, as long as there is another', async () => {
+    const ports = { http: 0, https: 0 };
+    const { http, https } = await sockets.claim({ addresses: ['192.0.2.1', '127.0.0.1'], ports });
+    expect([...http.sockets, ...https.sockets].map(({ address }) => address)).toEqual(['127.0.0.1', '127.0.0.1']);
+    await expect(sockets.claim({ addresses: ['192.0.2.1'], ports })).rejects.toMatchObject({
+      code: 'port_unavailable',
+      message: 'lan.listen: 192.0.2.1 is no address of this machine; name one that is, or leave the key out',
+    });
+  });
+
   it('let a thousand wait, and no more', async () => {
     const port = side.server.httpPort;
     await side[Symbol.asyncDispose]();
