@@ -1,0 +1,186 @@
+// What is inside the package, and what it says about that.
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Spec, Validation } from '@cyclonedx/cyclonedx-library';
+import { parse } from 'smol-toml';
+import * as v from 'valibot';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { copyrightsOf, npmParts } from '../../scripts/deb.d/parts.ts';
+import { configurationSchema } from '../../src/hub/configuration-schema.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { ownPackage } from './chroot.ts';
+
+const run = promisify(execFile);
+const ROOT = join(import.meta.dirname, '../..');
+
+let folder: ReturnType<typeof stateFolder>;
+let debian: string;
+let unpacked: string;
+
+beforeAll(async () => {
+  debian = await ownPackage();
+  folder = stateFolder();
+  unpacked = join(folder.path, 'unpacked');
+  await run('dpkg-deb', ['-R', debian, unpacked]);
+}, 900_000);
+
+afterAll(() => folder?.[Symbol.dispose]());
+
+const text = (file: string) => readFile(join(unpacked, file), 'utf8');
+
+/** What the tests read of a CycloneDX document. */
+const componentSchema = v.object({
+  name: v.string(),
+  group: v.optional(v.string()),
+  version: v.string(),
+  hashes: v.optional(v.array(v.object({ alg: v.string(), content: v.string() }))),
+  components: v.optional(v.array(v.object({ name: v.string() }))),
+});
+const bomSchema = v.object({ components: v.array(componentSchema) });
+const components = async () =>
+  v.parse(bomSchema, JSON.parse(await text('usr/share/doc/latchkey/sbom.cdx.json'))).components;
+
+describe('the list of parts', () => {
+  it('is CycloneDX, as its own validator sees it', async () => {
+    const validator = new Validation.JsonStrictValidator(Spec.Version.v1dot6);
+    const document = await text('usr/share/doc/latchkey/sbom.cdx.json');
+    expect(await validator.validate(document)).toBeNull();
+    expect(await validator.validate(document.replace('"type": "platform"', '"type": "island"'))).not.toBeNull();
+  });
+
+  it('has Node.js with what is inside it, SQLite, and every package that the bundle has something of', async () => {
+    const inside = await components();
+    const node = inside.find(({ name }) => name === 'node');
+    const binary = await readFile(join(unpacked, 'usr/lib/latchkey/bin/node'));
+    expect(node?.hashes).toEqual([{ alg: 'SHA-256', content: createHash('sha256').update(binary).digest('hex') }]);
+    expect(node?.components?.map(({ name }) => name)).toEqual(expect.arrayContaining(['openssl', 'v8', 'uv']));
+    const names = inside.map(({ group, name }) => (group === undefined ? name : `${group}/${name}`));
+    expect(names).toEqual(expect.arrayContaining(['sqlite', 'better-sqlite3', 'fastify', '@peculiar/x509', 'undici']));
+    for (const absent of ['vitest', 'typescript', 'esbuild', 'node-addon-api']) expect(names).not.toContain(absent);
+    expect((await readdir(join(unpacked, 'usr/lib/latchkey'))).sort()).toEqual(['bin', 'dist', 'package.json']);
+  });
+
+  it('lies beside the package, too', async () => {
+    const beside = await readFile(debian.replace(/\.deb$/, '.cdx.json'), 'utf8');
+    expect(beside).toBe(await text('usr/share/doc/latchkey/sbom.cdx.json'));
+  });
+});
+
+describe('the licences', () => {
+  it('are all there, one text and one copyright for each part of the list', async () => {
+    const file = await text('usr/share/doc/latchkey/copyright');
+    const stanzas = file
+      .split('\n\n')
+      .map((stanza) => new Map([...stanza.matchAll(/^([A-Z][\w-]*): *(.*)$/gm)].map(([, key, value]) => [key, value])));
+    const texts = new Map(
+      file.split('\n\n').flatMap((stanza) => {
+        const found = /^License: (\S+)\n([\s\S]+)/.exec(stanza);
+        return found?.[1] === undefined ? [] : [[found[1], found[2] ?? ''] as const];
+      }),
+    );
+    for (const { group, name, version } of await components()) {
+      const full = group === undefined ? name : `${group}/${name}`;
+      const stanza = stanzas.find((one) => one.get('Comment')?.startsWith(`${full} ${version} `));
+      expect(stanza?.get('Copyright'), full).toBeTruthy();
+      expect(texts.get(stanza?.get('License') ?? '')?.length, full).toBeGreaterThan(60);
+    }
+  });
+
+  it('are asked for: a package without the text of its licence can not be inside', async () => {
+    using scratch = stateFolder();
+    const lone = join(scratch.path, 'node_modules/lone');
+    await mkdir(lone, { recursive: true });
+    await writeFile(join(lone, 'package.json'), '{"name":"lone","version":"1.0.0","license":"MIT"}');
+    expect(() => npmParts(scratch.path, ['node_modules/lone/index.js'])).toThrow(
+      /node_modules\/lone comes without the text of its licence/,
+    );
+    await writeFile(join(lone, 'LICENSE'), 'MIT License\n\nCopyright (c) 2020 The Authors\n\nPermission…');
+    const [part] = npmParts(scratch.path, ['node_modules/lone/index.js']);
+    expect(part && copyrightsOf(part)).toEqual(['Copyright (c) 2020 The Authors']);
+  });
+});
+
+describe('the package', () => {
+  it('knows nothing of the machine that it was built on', async () => {
+    const places = [ROOT, '/tmp/', process.env['HOME'] ?? '/root'].flatMap((place) => ['-e', place]);
+    const found = await run('grep', [
+      '-rlF',
+      '--exclude=node',
+      '--exclude=*.md',
+      '--exclude-dir=DEBIAN',
+      ...places,
+      unpacked,
+    ]).then(
+      ({ stdout }) => stdout.trim().split('\n'),
+      () => [],
+    );
+    // SQLite's own default for temporary files.
+    expect(found.filter((file) => !file.endsWith('.node'))).toEqual([]);
+  });
+
+  it('brings a configuration whose comments are what the hub allows', async () => {
+    const shipped = await text('etc/latchkey/latchkey.toml');
+    expect(parse(shipped)).toEqual({});
+    const uncommented = shipped.replace(/^#(?=\[|\w+ =)/gm, '').replace(/x{8}-[x-]{27}/, crypto.randomUUID());
+    const { success, issues } = v.safeParse(configurationSchema, parse(uncommented));
+    expect(issues).toBeUndefined();
+    expect(success).toBe(true);
+  });
+
+  it('is what lintian expects of one, but for what the overrides give a reason for', async (ctx) => {
+    const lintian = '/usr/bin/lintian';
+    const missing = await access(lintian).then(
+      () => false,
+      () => true,
+    );
+    if (missing) ctx.skip(`${lintian} is missing`);
+    // It would look into 120 MB of Node.js for a quarter of a minute: another program stands in for it.
+    const lighter = join(folder.path, 'lighter');
+    await run('cp', ['-al', unpacked, lighter]);
+    await run('cp', ['--remove-destination', '/bin/true', join(lighter, 'usr/lib/latchkey/bin/node')]);
+    const file = join(folder.path, 'lighter.deb');
+    await run('dpkg-deb', ['--root-owner-group', '-Zxz', '-z0', '--build', lighter, file]);
+    const { stdout } = await run(lintian, [
+      '--allow-root',
+      '--fail-on',
+      'none',
+      '--suppress-tags',
+      'md5sum-mismatch',
+      file,
+    ]);
+    expect(stdout).toBe('');
+  }, 120_000);
+
+  it('asks for the libraries that its binaries were linked with', async () => {
+    const control = await text('DEBIAN/control');
+    const needed = new Set<string>();
+    let newest = [0, 0];
+    const pieces = join(unpacked, 'usr/lib/latchkey/dist/pieces');
+    const bindings = (await readdir(pieces)).filter((file) => file.endsWith('.node')).map((file) => join(pieces, file));
+    expect(bindings).toHaveLength(1);
+    for (const binary of [join(unpacked, 'usr/lib/latchkey/bin/node'), ...bindings]) {
+      const { stdout } = await run('objdump', ['-p', binary], { maxBuffer: 2 ** 24 });
+      for (const [, library] of stdout.matchAll(/NEEDED\s+(\S+)/g)) if (library !== undefined) needed.add(library);
+      for (const [, major, minor] of stdout.matchAll(/GLIBC_(\d+)\.(\d+)/g)) {
+        const version = [Number(major), Number(minor)];
+        if ((version[1] ?? 0) > (newest[1] ?? 0)) newest = version;
+      }
+    }
+    const libc = [
+      'libdl.so.2',
+      'libm.so.6',
+      'libpthread.so.0',
+      'libc.so.6',
+      'ld-linux-x86-64.so.2',
+      'ld-linux-aarch64.so.1',
+    ];
+    expect([...needed].filter((library) => !libc.includes(library)).sort()).toEqual([
+      'libgcc_s.so.1',
+      'libstdc++.so.6',
+    ]);
+    expect(control).toContain(`libc6 (>= ${newest.join('.')})`);
+  });
+});

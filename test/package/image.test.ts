@@ -1,0 +1,173 @@
+// The package in a tree where no systemd runs, which is how images are made; with one that runs: test/machine/.
+import { chmodSync, chownSync, cpSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { NEWEST_SCHEMA } from '../../src/store/migrations.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { Chroot, ownPackage, whyNoChroot } from './chroot.ts';
+
+const STATE = 'var/lib/private/latchkey';
+/** As systemd numbers a dynamic user. */
+const OWNER = 61_234;
+/** What dpkg and systemd note of their own work. */
+const NOT_OURS = [
+  /^\/(var\/lib\/(dpkg|systemd)|var\/log|var\/cache|run)(\/|$)/,
+  /^\/etc\/(group|gshadow|passwd|shadow)-?$/,
+  /^\/(var\/lib\/private|root|tmp)$/,
+];
+const FILES = 'find / -xdev -not -path "/proc/*" -not -path "/mnt/*" | sort';
+
+let reason: string | null;
+let tree: Chroot;
+let own: string;
+let before: ReadonlySet<string>;
+
+beforeAll(async () => {
+  reason = await whyNoChroot();
+  if (reason !== null) return;
+  own = await ownPackage();
+  tree = await Chroot.make();
+  before = new Set((await tree.sh(FILES)).split('\n'));
+}, 900_000);
+
+afterAll(() => tree?.[Symbol.asyncDispose]());
+
+beforeEach((ctx: TestContext) => {
+  if (reason !== null) ctx.skip(reason);
+});
+
+describe('the package in an image that is being made', () => {
+  it('is installed, enabled for the first boot, and says what to do', async () => {
+    const said = await tree.sh('dpkg -i /mnt/0', [own]);
+    expect(said).toMatch(/latchkey: to begin, name a portal in \/etc\/latchkey\/latchkey\.toml/);
+    expect(said.match(/^latchkey:/gm)).toHaveLength(1);
+    const enabled = 'systemctl is-enabled latchkey.service latchkey.socket latchkey-emulator.service; true';
+    expect((await tree.sh(enabled)).split('\n')).toEqual(['enabled', 'disabled', 'disabled']);
+    expect(await tree.sh('getent group latchkey-admin')).toMatch(/^latchkey-admin:x:\d+:$/);
+    const modes = await tree.sh('stat -c "%n %a %U:%G" /etc/latchkey /etc/latchkey/*');
+    expect(modes.split('\n')).toEqual([
+      '/etc/latchkey 755 root:root',
+      '/etc/latchkey/credentials 700 root:root',
+      '/etc/latchkey/latchkey.toml 644 root:root',
+    ]);
+    expect(await tree.sh('latchkey --version')).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(await tree.sh('dpkg --verify latchkey')).toBe('');
+  });
+
+  it('runs the demonstration, and serves the page of the emulator', async () => {
+    const play = 'latchkey demo --auto --for 15s --json 2>/dev/null | tail -n 1';
+    expect(JSON.parse(await tree.sh(play))).toMatchObject({ appliances: 3, bad_hand_outs: 0 });
+    const page = `latchkey emulator --json >/tmp/said & emulator=$!
+      until [ -s /tmp/said ]; do sleep 0.1; done
+      url=$(sed 's/.*"console_url":"\\([^"]*\\)".*/\\1/' /tmp/said)
+      curl -sf "$url" | grep -o 'src="[^"]*"' && curl -sf "$url"console/main.js | grep -c addEventListener; kill $emulator; rm /tmp/said`;
+    expect(await tree.sh(page)).toMatch(/^src="\/_emulator\/console\/main\.js"\n\d+$/);
+  });
+});
+
+describe('before another version takes its place', () => {
+  const preinst = (action: string) =>
+    tree.run(
+      `dpkg-deb -e /mnt/0 /tmp/control && sh /tmp/control/preinst ${action}; status=$?; rm -r /tmp/control; exit $status`,
+      [own],
+    );
+
+  it('the store is copied, with what only its journal has, as a file that opens and is closed to others', async () => {
+    putStore(NEWEST_SCHEMA);
+    expect(await preinst('upgrade 0.0.9')).toEqual({ status: 0, output: '' });
+    const copies = tree.path(`${STATE}/upgrades`);
+    expect(statSync(copies)).toMatchObject({ uid: OWNER, gid: OWNER, mode: 0o40700 });
+    const copy = join(copies, '0001-0.0.9.db');
+    for (const file of [copy, `${copy}-wal`]) expect(statSync(file)).toMatchObject({ uid: OWNER, mode: 0o100600 });
+    const database = new Database(copy);
+    expect(database.prepare('SELECT word FROM words').pluck().all()).toEqual(['in the journal']);
+    database.close();
+  });
+
+  it('no more than three copies are kept, whatever the clock says', async () => {
+    for (const version of ['0.1.0', '0.1.1', '0.1.2', '0.1.10']) await preinst(`upgrade ${version}`);
+    const kept = await tree.sh(`ls /${STATE}/upgrades | grep -v wal`);
+    expect(kept.split('\n')).toEqual(['0003-0.1.1.db', '0004-0.1.2.db', '0005-0.1.10.db']);
+  });
+
+  it('nothing is replaced where the store can not be copied', async () => {
+    rmSync(tree.path(`${STATE}/upgrades`), { recursive: true });
+    writeFileSync(tree.path(`${STATE}/upgrades`), '');
+    const { status, output } = await preinst('upgrade 0.1.0');
+    expect(status).toBe(1);
+    expect(output).toMatch(/latchkey: the store in \/var\/lib\/latchkey could not be copied, so nothing was replaced/);
+    rmSync(tree.path(`${STATE}/upgrades`));
+  });
+
+  it('what the daemon might have put there instead is not followed with more rights than its own', async () => {
+    await tree.sh(
+      `rm -r /${STATE}/*; echo secret >/root/secret; chmod 600 /root/secret; ln -s /root/secret /${STATE}/latchkey.db`,
+    );
+    const { status } = await preinst('upgrade 0.1.0');
+    const read = await tree.run(`grep -rs secret /${STATE}/upgrades`);
+    expect({ status, read: read.output }).toEqual({ status: 1, read: '' });
+    await tree.sh(`rm -r /root/secret /${STATE}/*`);
+  });
+
+  it.for(['database', 'journal'])('a store of a newer schema refuses it, told by its %s', async (place) => {
+    putStore(NEWEST_SCHEMA + 1, place === 'journal');
+    const { status, output } = await tree.run('dpkg -i /mnt/0', [await ownPackage()]);
+    expect(status).not.toBe(0);
+    const line = output.split('\n').filter((text) => text.startsWith('latchkey: '));
+    expect(line).toEqual([
+      expect.stringMatching(
+        `^latchkey: the store has schema ${NEWEST_SCHEMA + 1}, and .* knows schemas up to ${NEWEST_SCHEMA}: nothing was changed`,
+      ),
+    ]);
+    expect(await tree.sh('dpkg -s latchkey | grep ^Status:')).toBe('Status: install ok installed');
+    expect(await tree.sh(`ls /${STATE}`)).not.toContain('upgrades');
+  });
+});
+
+describe('the package that is taken away', () => {
+  it('leaves configuration and state where it is removed, and comes back to them', async () => {
+    putStore(NEWEST_SCHEMA);
+    await tree.sh('echo secret >/etc/latchkey/credentials/portal-home.secret; dpkg -r latchkey');
+    expect(await tree.sh(`ls /${STATE}/latchkey.db /etc/latchkey/latchkey.toml /etc/latchkey/credentials/*`)).not.toBe(
+      '',
+    );
+    await tree.sh('dpkg -i /mnt/0', [own]);
+    expect(await tree.sh('systemctl is-enabled latchkey.service')).toBe('enabled');
+  });
+
+  it('leaves nothing where it is purged', async () => {
+    await tree.sh('mkdir -p /var/cache/private/latchkey; ln -s private/latchkey /var/cache/latchkey; dpkg -P latchkey');
+    const left = (await tree.sh(FILES)).split('\n').filter((path) => !before.has(path));
+    expect(left.filter((path) => path.includes('latchkey'))).toEqual([]);
+    expect(left.filter((path) => !NOT_OURS.some((place) => place.test(path)))).toEqual([]);
+  });
+});
+
+/** The store as a daemon that was cut off leaves it; its word, and perhaps its schema, are in the journal alone. */
+function putStore(schema: number, inJournal = false): void {
+  using folder = stateFolder();
+  const path = join(folder.path, 'latchkey.db');
+  const link = tree.path('var/lib/latchkey');
+  const state = tree.path(STATE);
+  rmSync(state, { recursive: true, force: true });
+  mkdirSync(state, { recursive: true, mode: 0o700 });
+  using stack = new DisposableStack();
+  const database = stack.adopt(new Database(path), (open) => open.close());
+  database.pragma('journal_mode = WAL');
+  database.pragma(`user_version = ${inJournal ? NEWEST_SCHEMA : schema}`);
+  database.exec('CREATE TABLE words (word TEXT)');
+  database.pragma('wal_checkpoint(TRUNCATE)');
+  if (inJournal) database.pragma(`user_version = ${schema}`);
+  database.exec("INSERT INTO words VALUES ('in the journal')");
+  for (const file of ['latchkey.db', 'latchkey.db-wal']) {
+    const to = join(state, file);
+    cpSync(join(folder.path, file), to);
+    chmodSync(to, 0o600);
+    chownSync(to, OWNER, OWNER);
+  }
+  chmodSync(tree.path('var/lib/private'), 0o700);
+  chownSync(state, OWNER, OWNER);
+  rmSync(link, { force: true });
+  symlinkSync('private/latchkey', link);
+}

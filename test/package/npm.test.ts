@@ -1,0 +1,94 @@
+// What `npm pack` makes, installed into an empty place as its users do.
+import { execFile } from 'node:child_process';
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { stateFolder } from '../support/state-folder.ts';
+
+const run = promisify(execFile);
+const ROOT = join(import.meta.dirname, '../..');
+const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
+
+let folder: ReturnType<typeof stateFolder>;
+let env: NodeJS.ProcessEnv;
+
+/** Where npm finds Node.js: the one that runs this. */
+const npm = (cwd: string, ...args: string[]) =>
+  run('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'], {
+    cwd,
+    env,
+    timeout: 240_000,
+  });
+
+beforeAll(async () => {
+  folder = stateFolder();
+  env = {
+    ...process.env,
+    PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
+    XDG_CACHE_HOME: join(folder.path, 'cache'),
+    XDG_STATE_HOME: join(folder.path, 'state'),
+    LATCHKEY_LAN_ADDRESS: '127.0.0.1',
+    LATCHKEY_LAN_MDNS: 'false',
+  };
+  const tree = join(folder.path, 'tree');
+  await mkdir(tree);
+  for (const part of ['src', 'package.json', 'tsconfig.json', 'README.md', 'CHANGELOG.md'])
+    await cp(join(ROOT, part), join(tree, part), { recursive: true });
+  await symlink(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
+  await npm(tree, 'run', 'build');
+  await npm(tree, 'pack', '--pack-destination', folder.path);
+  const tarball = (await readdir(folder.path)).find((file) => file.endsWith('.tgz')) ?? '';
+  await npm(folder.path, 'install', '--global', '--prefix', join(folder.path, 'prefix'), `./${tarball}`);
+}, 300_000);
+
+afterAll(() => folder?.[Symbol.dispose]());
+
+const latchkey = (...args: string[]) => run(join(folder.path, 'prefix/bin/latchkey'), args, { env, timeout: 60_000 });
+
+describe('the npm package, installed globally', () => {
+  it('is the command', async () => {
+    const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+    expect((await latchkey('--version')).stdout).toBe(`${version}\n`);
+  });
+
+  it('runs the demonstration', async () => {
+    const { stdout } = await latchkey('demo', '--auto', '--for', '12s', '--json');
+    expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({ appliances: 3, bad_hand_outs: 0 });
+  }, 60_000);
+
+  it('is the emulator as a library, with its types', async () => {
+    const user = join(folder.path, 'user');
+    await mkdir(join(user, 'node_modules'), { recursive: true });
+    await symlink(join(folder.path, 'prefix/lib/node_modules/latchkey'), join(user, 'node_modules/latchkey'));
+    await writeFile(join(user, 'package.json'), '{"type":"module"}');
+    await writeFile(
+      join(user, 'bench.ts'),
+      `import { type Emulator, startEmulator } from 'latchkey/emulator';
+await using emulator: Emulator = await startEmulator({ autoLogin: true });
+const base: string = emulator.baseUrl;
+console.log((await fetch(base)).status, base);
+// @ts-expect-error there is no such option
+export const wrong = () => startEmulator({ autoLogout: true });
+`,
+    );
+    const options = [
+      '--noEmit',
+      '--strict',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2024',
+      '--lib',
+      'es2024,esnext.disposable',
+    ];
+    const types = ['--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node'];
+    await run(process.execPath, [TSC, ...options, ...types, 'bench.ts'], { cwd: user }).catch(
+      (error: { stdout?: string }) => {
+        throw new Error(error.stdout);
+      },
+    );
+    const { stdout } = await run(process.execPath, ['bench.ts'], { cwd: user, env, timeout: 30_000 });
+    expect(stdout).toMatch(/^\d+ http:\/\/127\.0\.0\.1:\d+\n$/);
+  }, 60_000);
+});
