@@ -3,6 +3,7 @@ import { timeLeft } from '../core/pairing.ts';
 import type { Appliances } from './appliances.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Surroundings } from './surroundings.ts';
+import { Troubles } from './troubles.ts';
 import type { Waiting } from './waiting-places.ts';
 
 /** How long one waits before it is taken for a stranger and removed, in ms. */
@@ -17,11 +18,13 @@ export class ApprovalWaits {
   readonly #appliances: Appliances;
   readonly #scheduler: Scheduler;
   readonly #surroundings: Surroundings;
+  readonly #troubles: Troubles;
 
   constructor(appliances: Appliances, scheduler: Scheduler, surroundings: Surroundings) {
     this.#appliances = appliances;
     this.#scheduler = scheduler;
     this.#surroundings = surroundings;
+    this.#troubles = new Troubles(surroundings.clock);
   }
 
   /** Those that wait, and for how long they still may. */
@@ -57,7 +60,9 @@ export class ApprovalWaits {
         log.warn('appliance was not approved in time, and is removed', { appliance: appliance.name });
       } catch (error) {
         least = TRY_AGAIN;
-        log.error('appliance could not be removed', { appliance: appliance.name, error: messageOf(error) });
+        const told = this.#troubles.happened(appliance.id, appliance.id);
+        const level = told === null ? 'debug' : 'error';
+        log[level]('appliance could not be removed', { appliance: appliance.name, error: messageOf(error) });
       }
     }
     this.plan(least);

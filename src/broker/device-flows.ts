@@ -8,6 +8,7 @@ import { sha256 } from '../system/compare.ts';
 import type { PairingRun } from './pairing-run.ts';
 import type { Pairings } from './pairings.ts';
 import type { Surroundings } from './surroundings.ts';
+import { Troubles } from './troubles.ts';
 
 /** Bytes of a device_code: 256 bits. */
 const CODE_BYTES = 32;
@@ -37,12 +38,15 @@ export class DeviceFlows {
   readonly #polls = new WeakMap<DeviceFlow, Polls>();
   /** When it was last told that a flow is paired, on the boot clock in ms. */
   readonly #told = new WeakMap<DeviceFlow, number>();
+  /** Appliances that begin again and again, because nobody opens their pairings. */
+  readonly #unopened: Troubles;
   /** User codes of pairings that are just being written down. */
   readonly #fresh = new Set<string>();
 
   constructor(pairings: Pairings, surroundings: Surroundings) {
     this.#pairings = pairings;
     this.#surroundings = surroundings;
+    this.#unopened = new Troubles(surroundings.clock);
   }
 
   /**
@@ -61,7 +65,9 @@ export class DeviceFlows {
     try {
       const codes = { codeHash: sha256(deviceCode.reveal()), userCode };
       const run = await this.#pairings.beginByAppliance(appliance, codes);
-      log.info('pairing begun by its appliance', { appliance: appliance.name });
+      const told = this.#unopened.happened(appliance.id, appliance.id);
+      const level = told === null ? 'debug' : 'info';
+      log[level]('pairing begun by its appliance', { appliance: appliance.name, times: told?.times });
       const expiresIn = Math.floor(run.timeLeft / 1000);
       return { kind: 'begun', authorization: { deviceCode, userCode, expiresIn, interval: INTERVAL } };
     } finally {
@@ -80,8 +86,14 @@ export class DeviceFlows {
     if (device.codeHash !== hash) return { kind: 'failed', reason: 'replaced' };
     if (!this.#known(run)) return { kind: 'failed', reason: 'expired' };
     const { step } = run.pairing;
-    if (step.kind === 'ended' && step.result.kind === 'failed') return step.result;
-    if (step.kind === 'ended') return this.#toldJustNow(device) ? { kind: 'slow_down' } : { kind: 'paired' };
+    if (step.kind === 'ended' && step.result.kind === 'failed') {
+      if (step.result.reason !== 'expired') this.#unopened.over(appliance);
+      return step.result;
+    }
+    if (step.kind === 'ended') {
+      this.#unopened.over(appliance);
+      return this.#toldJustNow(device) ? { kind: 'slow_down' } : { kind: 'paired' };
+    }
     return this.#tooSoon(device) ? { kind: 'slow_down' } : { kind: 'pending' };
   }
 

@@ -27,6 +27,7 @@ import { type Places, Turns } from './turns.ts';
  */
 const PLACES: Places = { usual: 8, urgent: 32, most: 64, patience: 5000 };
 
+const DAY = 86_400_000;
 /** A network that comes and goes hurries the refreshes no sooner after the last time, in ms. */
 const HURRIED_REST = 60_000;
 
@@ -64,7 +65,7 @@ export class Grants implements AsyncDisposable {
     this.#store = store;
     this.#scheduler = scheduler;
     this.#holder = holder;
-    this.#notices = new GrantNotices(surroundings, (appliance) => holder(appliance)?.name);
+    this.#notices = new GrantNotices(surroundings, holder);
     this.times = new GrantTimes(surroundings, portalClock, (appliance) => holder(appliance)?.replay, spread);
     this.#attempts = new RefreshAttempts(surroundings, store, portalClock, this.times, this.#notices, {
       keeps: (held) => this.#held.get(held.grant.appliance) === held,
@@ -81,7 +82,7 @@ export class Grants implements AsyncDisposable {
     for (const stored of await this.#store.grants()) {
       const held = this.#takeUp(stored);
       if (stored.attempt !== null) {
-        this.#notices.setBack(held, 'refresh was cut short');
+        this.#notices.cutShort(held);
         await this.#store.endAttempt(held.grant).catch((error: unknown) => this.#notices.unwritable(held, error));
       }
       await this.#rememberGiver(held);
@@ -90,6 +91,7 @@ export class Grants implements AsyncDisposable {
       const holder = this.#holder(appliance);
       if (holder !== undefined && this.resting(appliance) !== undefined) this.#notices.rests(held, holder.identity);
     }
+    this.#planDay();
   }
 
   /** The grant at work; one that rests is none. */
@@ -183,9 +185,7 @@ export class Grants implements AsyncDisposable {
     this.#stopping = true;
     const held = [...this.#held.values()];
     await Promise.all(held.map((one) => one.refreshing));
-    await Promise.all(
-      held.map((one) => this.#saveLast(one).catch((error: unknown) => this.#notices.unwritable(one, error))),
-    );
+    await Promise.all(held.map((one) => this.#saveLast(one).catch((error: unknown) => this.#notices.lost(one, error))));
   }
 
   async #saveLast({ unsaved, grant: { appliance, generation, distrusted } }: Held): Promise<void> {
@@ -199,7 +199,7 @@ export class Grants implements AsyncDisposable {
     const { doubt, refused, health } = standingAtStart(grant, cutShort, context);
     const held: Held = { grant: { ...grant, doubt, refused }, health, refreshing: null, provoked: null, unsaved: null };
     this.#held.set(grant.appliance, held);
-    this.#notices.changed({ grant, health: { kind: 'good' } }, held);
+    this.#notices.takenUp(grant, held);
     return held;
   }
 
@@ -238,6 +238,14 @@ export class Grants implements AsyncDisposable {
     else this.#scheduler.plan(appliance, at, () => this.#refreshIfDue(held));
   }
 
+  /** A hub of which there is nothing to tell says once a day that it is there. */
+  #planDay(): void {
+    this.#scheduler.plan('the end of the day', this.#surroundings.clock.now().uptime + DAY, () => {
+      this.#notices.day(this.#held.size);
+      this.#planDay();
+    });
+  }
+
   #scheduleAll(): void {
     for (const held of this.#held.values()) if (held.refreshing === null) this.#schedule(held);
   }
@@ -270,7 +278,7 @@ export class Grants implements AsyncDisposable {
         if (stillPrompted || this.times.isDue(held)) await this.#attempts.run(held, holder);
       })
       .catch((error: unknown) => {
-        this.#surroundings.log.error('refresh failed unexpectedly', { error: messageOf(error) });
+        this.#notices.unexpected(appliance, error);
         this.#apply(held, { kind: 'not_sent', detail: messageOf(error) });
       })
       .finally(() => {
@@ -290,8 +298,7 @@ export class Grants implements AsyncDisposable {
     const before = { grant: held.grant, health: held.health };
     held.grant = { ...held.grant, doubt, refused };
     held.health = held.grant.distrusted === null ? health : withoutRest(health);
-    this.#notices.setBack(held, 'refresh did not succeed');
-    this.#notices.changed(before, held);
+    this.#notices.setBack(before, held);
     this.#schedule(held);
   }
 

@@ -1,9 +1,10 @@
 import { clockAtFault } from '../core/certificate-dates.ts';
 import { LONGEST_TIMER } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
-import { advance, type Pairing, type PairingEvent, timeLeft } from '../core/pairing.ts';
+import { advance, occupiesPortal, type Pairing, type PairingEvent, timeLeft } from '../core/pairing.ts';
 import type { Unreachable } from '../core/portal.ts';
 import type { PairingContext } from './pairing-context.ts';
+import { Troubles } from './troubles.ts';
 
 /** Where a pairing stands while it is worked on: takes its steps, writes them down, and tells who watches. */
 export class PairingProgress {
@@ -11,6 +12,7 @@ export class PairingProgress {
   #pairing: Pairing;
   /** The portal's last failure to answer, while it can't be reached. */
   #trouble: Unreachable | null = null;
+  readonly #unreachable: Troubles;
   /** Ends the wait or the request under way whenever the pairing comes to another step. */
   #step = new AbortController();
   /** Ends the wait under way, and nothing else. */
@@ -22,6 +24,7 @@ export class PairingProgress {
   constructor(context: PairingContext, pairing: Pairing) {
     this.#context = context;
     this.#pairing = pairing;
+    this.#unreachable = new Troubles(context.surroundings.clock);
   }
 
   get pairing(): Pairing {
@@ -100,12 +103,14 @@ export class PairingProgress {
 
   /** Takes a step and writes it down. What can't be written now is found out anew after a restart. */
   async move(event: PairingEvent): Promise<void> {
-    const next = advance(this.#pairing, event);
-    if (next === this.#pairing) return;
+    const before = this.#pairing;
+    const next = advance(before, event);
+    if (next === before) return;
     this.#pairing = next;
     const { step } = next;
     if (step.kind === 'ended' && step.result.kind === 'failed') {
-      this.log('info', 'pairing ended', { reason: step.result.reason });
+      // An appliance whose device flow nobody opens begins another, all day long.
+      this.log(occupiesPortal(before) ? 'info' : 'debug', 'pairing ended', { reason: step.result.reason });
     }
     await this.saveIfPossible(next);
     this.#changed();
@@ -162,17 +167,25 @@ export class PairingProgress {
     return !signal.aborted && !this.#stopping;
   }
 
-  /** Remembers whether the portal answers, and tells the log once when it stops doing so. */
+  /** Remembers whether the portal answers, and tells the log when it stops doing so. */
   note(trouble: Unreachable | null): void {
     const before = this.#trouble;
     this.#trouble = trouble;
     if (before === null && trouble !== null) {
-      this.log('warn', 'portal out of reach while pairing', { detail: this.#inWords(trouble) });
+      const told = this.#unreachable.happened('portal', this.#pairing.appliance);
+      const level = told === null ? 'debug' : 'warn';
+      this.log(level, 'portal out of reach while pairing', { detail: this.#inWords(trouble) });
+      // It may answer now and then.
+      this.#unreachable.over('portal');
     }
     if (before?.detail !== trouble?.detail) this.#tell();
   }
 
-  log(level: 'info' | 'warn' | 'error', event: string, fields: Record<string, string | null | undefined> = {}): void {
+  log(
+    level: 'debug' | 'info' | 'warn' | 'error',
+    event: string,
+    fields: Record<string, string | null | undefined> = {},
+  ): void {
     this.#context.surroundings.log[level](event, { appliance: this.#name, ...fields });
   }
 

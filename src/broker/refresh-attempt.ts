@@ -56,7 +56,7 @@ export class RefreshAttempts {
     const sent = clock.now();
     if (held.grant.distrusted !== null) held.provoked = sent.uptime;
     const outcome = await portal.refresh(refreshToken).catch((error: unknown): TokenOutcome => {
-      log.error('refresh failed unexpectedly', { error: messageOf(error) });
+      this.#notices.unexpected(held.grant.appliance, error);
       return { kind: 'ambiguous', detail: messageOf(error) };
     });
     if ('portalTime' in outcome) this.#portalClock.learn(outcome.portalTime);
@@ -65,9 +65,7 @@ export class RefreshAttempts {
       log.info('refresh came too late for its grant', { appliance: name });
       return;
     }
-    await (outcome.kind === 'granted'
-      ? this.#succeed(held, { name, identity }, outcome, sent)
-      : this.#fail(held, outcome));
+    await (outcome.kind === 'granted' ? this.#succeed(held, identity, outcome, sent) : this.#fail(held, outcome));
   }
 
   /** Commits the attempt. A rotation is not started when its result could not be kept. */
@@ -83,6 +81,7 @@ export class RefreshAttempts {
       if (distrusted !== null) await this.#store.distrust(appliance, generation, distrusted);
       if (held.unsaved !== null) {
         held.unsaved = null;
+        this.#notices.written();
         held.health = { kind: 'good' };
         if ((this.#times.dueAt(held) ?? 0) > clock.now().uptime) return false;
       }
@@ -97,7 +96,7 @@ export class RefreshAttempts {
 
   async #succeed(
     held: Held,
-    { name, identity }: Pick<GrantHolder, 'name' | 'identity'>,
+    identity: GrantHolder['identity'],
     { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
     sent: Instant,
   ): Promise<void> {
@@ -116,8 +115,7 @@ export class RefreshAttempts {
     }
     take(held, successor);
     held.health = { kind: 'good' };
-    const { generation } = successor;
-    this.#surroundings.log.info('refreshed', { appliance: name, expires_in: tokens.lifetime / 1000, generation });
+    this.#notices.refreshed(successor, tokens.lifetime);
   }
 
   async #fail(held: Held, outcome: Setback): Promise<void> {

@@ -14,8 +14,9 @@ const PASSING = /\b(EROFS|ENOSPC|EDQUOT|EIO)\b/;
  */
 export async function openControlSocket(options: ControlServerOptions, timers: Timers): Promise<AsyncDisposable> {
   const stopped = new AbortController();
-  const first = await attempt(options);
-  const later = first === null ? tryAgain(options, timers, stopped.signal) : Promise.resolve(first);
+  const told = new Set<string>();
+  const first = await attempt(options, told);
+  const later = first === null ? tryAgain(options, timers, stopped.signal, told) : Promise.resolve(first);
   return {
     async [Symbol.asyncDispose]() {
       stopped.abort();
@@ -28,12 +29,13 @@ async function tryAgain(
   options: ControlServerOptions,
   timers: Timers,
   signal: AbortSignal,
+  told: Set<string>,
 ): Promise<ControlServer | null> {
   for (;;) {
     await timers.sleep(RETRY, signal);
     if (signal.aborted) return null;
-    const server = await attempt(options).catch((error: unknown) => {
-      options.log.warn('control socket could not be made', { error: messageOf(error), retry_in: RETRY / 1000 });
+    const server = await attempt(options, told).catch((error: unknown) => {
+      complain(options, told, error);
       return null;
     });
     if (server === null) continue;
@@ -42,14 +44,21 @@ async function tryAgain(
   }
 }
 
-/** Null where the disk does not let it be made for now. */
-async function attempt(options: ControlServerOptions): Promise<ControlServer | null> {
+/** Null where the disk does not let it be made for now. @param told the errors of which the log knows */
+async function attempt(options: ControlServerOptions, told: Set<string>): Promise<ControlServer | null> {
   try {
     return await serveControl(options);
   } catch (error) {
     if (!PASSING.test(messageOf(error))) throw error;
-    const retry_in = RETRY / 1000;
-    options.log.error('control socket could not be made', { error: messageOf(error), retry_in });
+    complain(options, told, error);
     return null;
   }
+}
+
+/** Each error once: a disk may be full for days. */
+function complain({ log }: ControlServerOptions, told: Set<string>, error: unknown): void {
+  const message = messageOf(error);
+  if (told.has(message)) return;
+  told.add(message);
+  log.error('control socket could not be made', { error: message, retry_in: RETRY / 1000 });
 }

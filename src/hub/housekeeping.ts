@@ -1,5 +1,6 @@
 import { type ScheduledTask, schedule } from 'node-cron';
 import type { Surroundings } from '../broker/surroundings.ts';
+import { Troubles } from '../broker/troubles.ts';
 import { messageOf } from '../core/failure.ts';
 import { dailyCopyMade, writeDailyCopy } from '../store/daily-copy.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
@@ -21,6 +22,7 @@ export class Housekeeping implements AsyncDisposable {
   /** The store's count of changes when it was copied last; null where that was not in this run. */
   #copied: number | null = null;
   readonly #onWritable: () => void;
+  readonly #troubles: Troubles;
 
   /**
    * @param onWritable hears that a store that was served from memory can be written again: what is in it may be more than
@@ -34,6 +36,7 @@ export class Housekeeping implements AsyncDisposable {
     this.#store = store;
     this.#onWritable = onWritable;
     this.#surroundings = surroundings;
+    this.#troubles = new Troubles(surroundings.clock);
     this.#nightly = this.#plan();
     if (this.#copyIsOld()) this.copySoon();
     store.whenPaired(() => this.copySoon());
@@ -82,10 +85,12 @@ export class Housekeeping implements AsyncDisposable {
     const { log } = this.#surroundings;
     try {
       if (!(await this.#store.tryToWrite())) return;
+      this.#troubles.over('store');
       log.info('store can be written again');
       this.#onWritable();
     } catch (error) {
-      log.warn('store can not be opened again', { error: messageOf(error) });
+      const told = this.#troubles.happened('store', 'store');
+      log[told === null ? 'debug' : 'warn']('store can not be opened again', { error: messageOf(error) });
     }
   }
 

@@ -8,6 +8,7 @@ import { Pairings } from '../../src/broker/pairings.ts';
 import { PortalClock } from '../../src/broker/portal-clock.ts';
 import { Registrations } from '../../src/broker/registrations.ts';
 import { Scheduler } from '../../src/broker/scheduler.ts';
+import type { Surroundings } from '../../src/broker/surroundings.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PairingStep } from '../../src/core/pairing.ts';
@@ -20,6 +21,7 @@ import { HttpPortal } from '../../src/portal/http-portal.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
+import { createLog } from '../../src/system/log.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
 import { FaultyPortal } from '../support/faulty-portal.ts';
@@ -65,7 +67,10 @@ export class Home implements AsyncDisposable {
   /** How many refreshes were tried, those that never left the hub too. */
   tries = 0;
   /** The events that were logged. */
-  readonly events: { readonly event: string; readonly fields: LogFields }[] = [];
+  readonly events: { readonly level: string; readonly event: string; readonly fields: LogFields }[] = [];
+  /** What the journal has of it: the lines of the hub's own log, as it is by default. */
+  readonly journal: string[] = [];
+  readonly #journal = createLog('info', { write: (line) => void this.journal.push(line) }, () => this.time.uptime);
   readonly #log = logFile('broker');
   readonly #folder = stateFolder();
   readonly #options: HomeOptions;
@@ -73,6 +78,7 @@ export class Home implements AsyncDisposable {
   #emulator: Emulator | undefined;
   #portal: FaultyPortal | undefined;
   #run: Run | undefined;
+  #surroundings: Surroundings | undefined;
   #client: HttpPortal | undefined;
 
   private constructor(options: HomeOptions) {
@@ -95,6 +101,11 @@ export class Home implements AsyncDisposable {
     return there(this.#portal);
   }
 
+  /** What the parts that run have been given. */
+  get surroundings(): Surroundings {
+    return there(this.#surroundings);
+  }
+
   get run(): Run {
     return there(this.#run);
   }
@@ -107,6 +118,7 @@ export class Home implements AsyncDisposable {
   async start(): Promise<Run> {
     const random = { ...systemRandom, fraction: () => this.#options.fraction ?? 0.5 };
     const surroundings = { clock: this.time, timers: this.time, random, log: this.#logger() };
+    this.#surroundings = surroundings;
     const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
     const store = await openStore(this.folder, sealing, () => this.time.wall);
     const port = this.#activity.watching(this.#failing(store));
@@ -267,9 +279,10 @@ export class Home implements AsyncDisposable {
 
   #logger() {
     const write =
-      (level: string) =>
+      (level: 'debug' | 'info' | 'warn' | 'error') =>
       (event: string, fields: LogFields = {}) => {
-        this.events.push({ event, fields });
+        this.events.push({ level, event, fields });
+        this.#journal[level](event, fields);
         appendFileSync(this.#log, `${JSON.stringify({ level, event, ...fields })}\n`);
       };
     return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };

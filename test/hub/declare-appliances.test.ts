@@ -23,7 +23,7 @@ const PORTALS = new Map([
 /** Declares, as at a start. @returns the ids of those that went to another portal */
 function declare(home: Home, ...declarations: Declaration[]): Promise<string[]> {
   const { appliances, store } = home.run;
-  const write = (event: string) => home.events.push({ event, fields: {} });
+  const write = (event: string) => home.events.push({ level: 'info', event, fields: {} });
   const log = { debug: write, info: write, warn: write, error: write };
   return declareAppliances(declarations, {
     file: '/etc/l.toml',

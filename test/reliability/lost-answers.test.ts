@@ -137,7 +137,8 @@ describe.concurrent('a portal', () => {
     timeout: 90_000,
   }, async () => {
     await using emulator = await startEmulator({ tokenLifetime: 10 });
-    await using hub = await HubProcess.start({ emulator });
+    // Each try is a line for whoever debugs.
+    await using hub = await HubProcess.start({ emulator, serve: ['--log-level', 'debug'] });
     const names = ['cellar', 'roof', 'garage'];
     const fleet = await pairFleet(hub, emulator, names);
     await using line = await Outage.before(Number(new URL(emulator.frontendUrl).port));

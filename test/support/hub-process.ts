@@ -43,6 +43,8 @@ export interface HubProcessOptions {
   /** Keys of `[lan]` as TOML lines. */
   readonly lan?: string;
   readonly env?: NodeJS.ProcessEnv;
+  /** More arguments of `serve`. */
+  readonly serve?: readonly string[];
   /** A program with its arguments, which becomes the daemon whose command follows them. */
   readonly within?: readonly string[];
 }
@@ -54,6 +56,7 @@ export class HubProcess implements AsyncDisposable {
   readonly httpsPort: number;
   readonly #env: NodeJS.ProcessEnv;
   readonly #within: readonly string[];
+  readonly #serve: readonly string[];
   #child: ChildProcess | null = null;
   #log = '';
   #agent: Agent | null = null;
@@ -64,12 +67,14 @@ export class HubProcess implements AsyncDisposable {
     httpsPort: number,
     env: NodeJS.ProcessEnv,
     within: readonly string[],
+    serve: readonly string[],
   ) {
     this.directory = directory;
     this.httpPort = httpPort;
     this.httpsPort = httpsPort;
     this.#env = env;
     this.#within = within;
+    this.#serve = serve;
   }
 
   /** Writes a configuration for a hub, without starting it. */
@@ -103,7 +108,7 @@ export class HubProcess implements AsyncDisposable {
     ];
     await writeFile(join(directory, 'latchkey.toml'), `${toml.join('\n')}\n`);
     const env = { PATH: process.env['PATH'], HOME: directory, XDG_CACHE_HOME: SHARED_CACHE, ...options.env };
-    return new HubProcess(directory, httpPort, httpsPort, env, options.within ?? []);
+    return new HubProcess(directory, httpPort, httpsPort, env, options.within ?? [], options.serve ?? []);
   }
 
   /** Writes a configuration and starts the hub; once more where another test was quicker to take its port. */
@@ -138,7 +143,7 @@ export class HubProcess implements AsyncDisposable {
 
   /** Starts the daemon and waits until it says that it is up. */
   async launch(): Promise<void> {
-    const daemon = [process.execPath, MAIN, 'serve', '--config', `${this.directory}/latchkey.toml`];
+    const daemon = [process.execPath, MAIN, 'serve', '--config', `${this.directory}/latchkey.toml`, ...this.#serve];
     const [program = '', ...args] = [...this.#within, ...daemon];
     const child = spawn(program, args, {
       env: this.#env,

@@ -1,0 +1,244 @@
+import { afterEach, expect, test } from 'vitest';
+import { watchClock } from '../../src/broker/clock-watch.ts';
+import { Housekeeping } from '../../src/hub/housekeeping.ts';
+import { LanFollower } from '../../src/hub/lan-follower.ts';
+import { applianceStatus } from '../../src/hub/status.ts';
+import { Home, type HomeOptions } from '../broker/home.ts';
+import type { Fault } from '../support/faulty-portal.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const NAMES = ['wallbox', 'heat-pump', 'inverter', 'battery', 'boiler'];
+
+const running: AsyncDisposableStack[] = [];
+
+afterEach(async () => {
+  await running.pop()?.disposeAsync();
+});
+
+/**
+ * Five appliances that ask for their tokens every other minute, for as long as virtual time passes, at a hub that keeps its store in
+ * order, watches its clock, and is asked for its status every few minutes.
+ */
+async function household(options: HomeOptions = {}) {
+  const stack = new AsyncDisposableStack();
+  running.push(stack);
+  const home = stack.use(await Home.start(options));
+  const { time } = home;
+  const ids: string[] = [];
+  for (const name of NAMES) {
+    ids.push(await home.paired(name));
+    await time.pass(7 * MINUTE);
+  }
+  const { surroundings } = home;
+  const lan = { address: '192.168.1.7' };
+  const follower = new LanFollower({
+    address: () => lan.address,
+    steps: [() => home.run.pairings.addressChanged(), () => home.run.grants.networkChanged()],
+    log: surroundings.log,
+  });
+  const housekeeping = stack.use(new Housekeeping(home.run.store, surroundings));
+  stack.use(
+    watchClock({
+      surroundings,
+      synchronized: async () => true,
+      onSet: () => undefined,
+      onSynchronized: () => undefined,
+    }),
+  );
+  const every = (interval: number, first: number, run: () => void) => {
+    time.after(first, () => {
+      run();
+      every(interval, interval, run);
+    });
+  };
+  for (const [index, id] of ids.entries()) {
+    every(2 * MINUTE, index * 20 * SECOND, () => void home.run.handOuts.handOut(id, null));
+  }
+  // Of the night's work only its hour is left to the machine's own clock.
+  every(DAY, 5 * HOUR, () => housekeeping.copySoon());
+  every(10 * MINUTE, MINUTE, () => {
+    const { appliances, grants, pairings } = home.run;
+    for (const one of appliances.list()) applianceStatus(one, grants, pairings, time.now(), () => '');
+  });
+  await time.pass(2 * HOUR);
+  return {
+    home,
+    ids,
+    moveTo(address: string) {
+      lan.address = address;
+      follower.changed();
+    },
+    /** Lets ms pass. @returns what was worth a line meanwhile, however much of it the log's own bounds would leave out */
+    async pass(ms: number) {
+      const before = home.events.length;
+      await time.pass(ms);
+      return home.events.slice(before).filter(({ level }) => level !== 'debug');
+    },
+  };
+}
+
+/** How many lines there were of each event. */
+function told(lines: readonly { readonly event: string }[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { event } of lines) counts[event] = (counts[event] ?? 0) + 1;
+  return counts;
+}
+
+/** What a quiet day has, whatever else happens. */
+const DAILY = { 'store copied': 1, 'day is over': 1 };
+
+const PASSED: Fault = { kind: 'alter', with: (answer) => answer };
+
+/** Every other request meets this fault, or each of them, for longer than a day. */
+function fail(home: Home, fault: Fault, everyOther = false): void {
+  const faults = Array<Fault>(5000).fill(fault);
+  home.portal.fail('token', ...(everyOther ? faults.flatMap((one) => [one, PASSED]) : faults));
+}
+
+test('a day without faults is a handful of lines, one of which says how much there was to do', async () => {
+  const { home, pass, moveTo } = await household();
+  home.journal.length = 0;
+  const before = home.refreshes;
+  const lines = await pass(12 * HOUR);
+  moveTo('192.168.1.8');
+  lines.push(...(await pass(12 * HOUR)));
+  expect(home.refreshes - before).toBeGreaterThan(130);
+  expect(told(lines)).toEqual({ ...DAILY, 'address changed': 1 });
+  expect(lines.find(({ event }) => event === 'day is over')).toMatchObject({
+    fields: { appliances: 5, refreshed: expect.any(Number), not_refreshed: 0 },
+  });
+  expect(home.journal.map((line) => JSON.parse(line).event)).toEqual(lines.map(({ event }) => event));
+});
+
+test('the first refresh after a start is told of each appliance', async () => {
+  const { home, pass } = await household();
+  await home.stop();
+  await home.start();
+  await home.time.settle();
+  expect(told(await pass(2 * HOUR))).toMatchObject({ refreshed: 5 });
+});
+
+test('a portal that is out of reach for a day is told of once for all appliances, seldom in between, and once when it is over', {
+  timeout: 60_000,
+}, async () => {
+  const { home, pass } = await household();
+  const tries = home.tries;
+  await home.portal.unplug();
+  const lines = await pass(DAY);
+  expect(home.tries - tries).toBeGreaterThan(1000);
+  // At once, and after 1, 3, 7 and 15 hours.
+  expect(told(lines)).toEqual({ ...DAILY, 'refresh did not succeed': 5 });
+  const [first, second] = lines;
+  expect(first?.fields).toMatchObject({
+    portal: 'home',
+    problem: 'portal_unreachable',
+    message: expect.stringContaining('connect ECONNREFUSED 127.0.0.1'),
+  });
+  expect(first?.fields).not.toHaveProperty('tries');
+  expect(second?.fields).toMatchObject({ appliances: 5, tries: expect.any(Number), lasting: expect.any(Number) });
+  await home.portal.plug();
+  const after = await pass(2 * HOUR);
+  expect(told(after)).toEqual({ 'portal serves again': 1 });
+  expect(after[0]?.fields).toMatchObject({ portal: 'home', problem: 'portal_unreachable', appliances: 5 });
+});
+
+test.each([
+  ['answers 503 every other time', { kind: 'answer', status: 503 }],
+  ['loses every other answer', { kind: 'commit then drop' }],
+] as const)('a portal that %s for hours makes no line a try', { timeout: 60_000 }, async (_, fault) => {
+  const { home, pass } = await household({ emulator: { refreshGrace: 100 } });
+  fail(home, fault, true);
+  expect((await pass(6 * HOUR)).length).toBeLessThan(60);
+  expect(home.tries).toBeGreaterThan(70);
+});
+
+test.each<[string, number, (home: Home) => void]>([
+  [
+    'does not accept the hub',
+    5,
+    (home) => fail(home, { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' }),
+  ],
+  ['rejects everything', 10, (home) => fail(home, { kind: 'answer', status: 403 })],
+  ['refuses the grants', 5, (home) => fail(home, { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' })],
+])('a portal that %s is told of in %i lines at most, and not at each try', async (_, most, begin) => {
+  const { home, pass } = await household();
+  begin(home);
+  const before = home.tries;
+  const lines = (await pass(6 * HOUR)).filter(({ event }) => !(event in DAILY));
+  expect(lines.length).toBeLessThanOrEqual(most);
+  expect(lines.length).toBeGreaterThan(0);
+  expect(home.tries - before).toBeGreaterThanOrEqual(most);
+});
+
+test('a portal that answers nothing for six hours is told of in a few lines an appliance', {
+  timeout: 60_000,
+}, async () => {
+  const { home, pass } = await household({ emulator: { refreshGrace: 100 } });
+  fail(home, { kind: 'drop' });
+  const lines = told(await pass(6 * HOUR));
+  expect(lines['answer lost']).toBe(5);
+  expect(lines['refresh did not succeed']).toBeLessThanOrEqual(2 * 5);
+});
+
+test('a disk that is full for hours is told of as seldom, and when it is over', async () => {
+  const { home, pass } = await household();
+  for (const write of ['beginAttempt', 'endAttempt', 'replaceGrant'] as const) home.unwritable.add(write);
+  const lines = await pass(6 * HOUR);
+  expect(told(lines)['refresh did not succeed']).toBe(3);
+  expect(lines[0]?.fields).toMatchObject({
+    problem: 'store_unwritable',
+    message: expect.stringContaining('disk is full'),
+  });
+  home.unwritable.clear();
+  expect(told(await pass(HOUR))).toEqual({ 'store is written again': 1 });
+});
+
+test('an appliance whose device flow nobody opens, and which begins it again and again, is told of seldom', async () => {
+  const { home, pass } = await household();
+  const { appliance } = await home.add('shy');
+  const { deviceFlows } = home.run;
+  let begun = 0;
+  const begin = () => {
+    void deviceFlows.begin(appliance, null).then(({ kind }) => {
+      if (kind === 'begun') begun += 1;
+    });
+    home.time.after(15 * MINUTE + SECOND, begin);
+  };
+  begin();
+  const lines = (await pass(6 * HOUR)).filter(({ event }) => !(event in DAILY));
+  expect(begun).toBeGreaterThan(20);
+  expect(told(lines)).toEqual({ 'pairing begun by its appliance': 3 });
+});
+
+test('an appliance that refuses every token it is given is told of seldom', async () => {
+  const { home, ids, pass } = await household();
+  const [id = ''] = ids;
+  const refuse = async () => {
+    await home.run.grants.distrust(id, await home.token(id));
+    home.time.after(2 * MINUTE, () => void refuse());
+  };
+  void refuse();
+  const before = home.refreshes;
+  expect((await pass(6 * HOUR)).length).toBeLessThan(20);
+  expect(home.refreshes - before).toBeGreaterThan(120);
+});
+
+test('a portal that comes and goes while an appliance is paired is told of a few times', async () => {
+  const { home, pass } = await household();
+  await home.add('car');
+  const run = await home.begin('car');
+  const answer = { kind: 'answer', status: 503 } as const;
+  home.portal.fail(
+    'code',
+    ...Array<Fault>(100)
+      .fill(answer)
+      .flatMap((one) => [one, PASSED]),
+  );
+  const lines = told(await pass(10 * MINUTE));
+  expect(lines['portal out of reach while pairing']).toBeLessThanOrEqual(3);
+  await home.login(run);
+  expect(told(await pass(MINUTE))).toMatchObject({ paired: 1 });
+});
