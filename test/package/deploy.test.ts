@@ -1,0 +1,127 @@
+// Every command of docs/deploy.md for a shell (```sh), in its order, as an installer who reads it from top to bottom types it.
+import { readFileSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { InstalledHub } from '../machine/installed-hub.ts';
+import { PACKAGES } from '../machine/packages.ts';
+import { whyNoMachine } from '../support/machine.ts';
+import { ownPackage } from './chroot.ts';
+
+const GUIDE = readFileSync(join(import.meta.dirname, '../../docs/deploy.md'), 'utf8');
+const HOME = '/home/installer';
+const SECRET = 'the-emulated-portals-client-secret';
+
+let reason: string | null;
+let hub: InstalledHub;
+
+beforeAll(async () => {
+  reason = await whyNoMachine(['/usr/bin/curl']);
+  if (reason !== null) return;
+  const packages = [await ownPackage(), await ownPackage('99.0.0')];
+  hub = await InstalledHub.boot();
+  const { machine } = hub;
+  await machine.sh(`useradd --create-home --home-dir ${HOME} installer`);
+  // Root is asked for nothing, and apt neither.
+  await machine.write('/usr/bin/sudo', '#!/bin/sh\nexec "$@"\n', '755');
+  await machine.write('/etc/apt/apt.conf.d/yes', 'APT::Get::Assume-Yes "true";\n');
+  await machine.write(`${HOME}/passphrase`, 'twelve characters and more\n', '600');
+  await machine.sh(`mkdir ${HOME}/first ${HOME}/second`);
+  for (const [index, folder] of ['first', 'second'].entries()) {
+    const path = packages[index] ?? '';
+    await machine.sh(`ln -s /mnt/${relative(PACKAGES, path)} ${HOME}/${folder}/${basename(path)}`);
+  }
+}, 900_000);
+
+afterAll(() => hub?.[Symbol.asyncDispose]());
+
+beforeEach((ctx: TestContext) => {
+  if (reason !== null) ctx.skip(reason);
+});
+
+/** The commands below a heading, one text a block. */
+function blocks(heading: string): string[] {
+  const section = GUIDE.split(/^## /m).find((text) => text.startsWith(`${heading}\n`));
+  const found = [...(section ?? '').matchAll(/^ *```sh\n([\s\S]*?)^ *```$/gm)].map(([, block]) => block ?? '');
+  expect(found, heading).not.toEqual([]);
+  return found;
+}
+
+/** Types a block, in a folder with one package. @returns what it printed */
+function type(block: string, { folder = 'first', input = '' } = {}): Promise<string> {
+  // Nobody sits at this terminal.
+  const typed = block
+    .replace(/latchkey (backup|restore) (\S+)/g, '$& --passphrase-file ../passphrase --yes')
+    .replace(/(backup .*) --yes/, '$1');
+  return hub.machine.sh(`set -e; export USER=installer; cd ${HOME}/${folder}\n${typed}`, { seconds: 120, input });
+}
+
+async function typeAll(heading: string, folder?: string): Promise<void> {
+  for (const block of blocks(heading)) await type(block, folder === undefined ? {} : { folder });
+}
+
+describe('docs/deploy.md', () => {
+  it('leads from a fresh machine to a paired appliance', async () => {
+    const [install, secret, start, add, pair, ...more] = blocks('From a fresh Raspberry Pi OS to a paired appliance');
+    expect(more).toEqual([]);
+    await type(install ?? '');
+    // The bench stands in for the portal, as the last section says.
+    const portal = /```toml\n([\s\S]*?)```/.exec(GUIDE)?.[1]?.replace(/^ {3}/gm, '') ?? '';
+    const local = portal
+      .replace('https://api.portal.example', 'http://127.0.0.1:8490')
+      .replace('https://portal.example', 'http://127.0.0.1:8491');
+    await hub.machine.write('/etc/latchkey/latchkey.toml', local);
+    const options = /```toml\n(port = [\s\S]*?)```/.exec(GUIDE)?.[1]?.replace('the-client-secret', SECRET) ?? '';
+    await hub.machine.write('/etc/latchkey/emulator.toml', options);
+    for (const block of blocks('A test bench: the emulator as a service')) await type(block);
+    await hub.emulatorIsUp();
+    await type(secret ?? '', { input: `${SECRET}\n` });
+    expect(await type(start ?? '')).toContain('active (running)');
+    expect(await type(add ?? '')).toMatch(/client_secret/);
+    const [command = '', status = ''] = (pair ?? '').trim().split('\n');
+    expect(command.trim()).toBe('sudo latchkey pair wallbox');
+    await hub.pair('wallbox');
+    expect(await type(status)).toMatch(/wallbox +active/);
+  }, 180_000);
+
+  it('lets the members of a group use the command line', async () => {
+    expect((await hub.latchkey('status', 'installer')).status).toBe(1);
+    await typeAll('The command line without root');
+    expect((await hub.latchkey('status', 'installer')).stdout).toMatch(/wallbox +active/);
+  });
+
+  it('takes a changed configuration, and shows how little the sandbox may', async () => {
+    await typeAll('After a change');
+    const [score = '', credentials = '', key = '', socket = '', ...more] = blocks('What is open, and what is not');
+    expect(more).toEqual([]);
+    const told = /rates this ([\d.]+)/.exec(GUIDE)?.[1];
+    expect(await type(score)).toContain(`Overall exposure level for latchkey.service: ${told}`);
+    for (const block of [credentials, key, socket]) {
+      await type(block);
+      expect((await hub.appliance('wallbox')).state).toBe('active');
+    }
+    expect(await hub.machine.property('latchkey.socket', 'ActiveState')).toBe('active');
+  }, 60_000);
+
+  it('makes a backup, updates, and goes back in both ways', async () => {
+    await typeAll('Backup');
+    await typeAll('Updating', 'second');
+    expect((await hub.status()).hub.version).toBe('99.0.0');
+    const [back = '', older = '', ...more] = blocks('Going back');
+    expect(more).toEqual([]);
+    await type(back);
+    await hub.until('active');
+    expect((await hub.status()).hub.version).not.toBe('99.0.0');
+    expect((await hub.json<{ state: string }>('refresh wallbox')).state).toBe('active');
+    await typeAll('Updating', 'second');
+    await type(older);
+    expect((await hub.appliance('wallbox')).state).toBe('active');
+  }, 180_000);
+
+  it('removes and purges', async () => {
+    const [remove = '', purge = ''] = blocks('Removing');
+    await type(remove);
+    expect(await hub.machine.sh('ls /var/lib/latchkey/latchkey.db /etc/latchkey/latchkey.toml')).not.toBe('');
+    await type(purge);
+    expect((await hub.machine.run('ls -d /var/lib/*/latchkey* /var/lib/latchkey* /etc/latchkey')).stdout).toBe('');
+  }, 60_000);
+});
