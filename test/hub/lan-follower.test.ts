@@ -55,6 +55,7 @@ test('changes are followed one after the other, and of several that come meanwhi
   await finish();
   expect(seen.slice(1)).toEqual(['second 192.168.1.9', 'first 192.168.1.9 true']);
   await finish();
+  expect(seen.slice(3)).toEqual(['second 192.168.1.9']);
   expect(told).toEqual(['address changed 192.168.1.8', 'address changed 192.168.1.9']);
 });
 
