@@ -49,6 +49,8 @@ export interface DeskContext {
   restart(): void;
   /** Where the hub was started by somebody who can start another with a changed configuration. */
   readonly reloads: Reloads | undefined;
+  /** Whether another hub is about to take this one's place, so that no refresh is started any more. */
+  isLeaving(): boolean;
   /** The hub's name, version, address and ports, as they are now. */
   whereabouts(): Pick<HubStatus, 'name' | 'version' | 'address' | 'http_port' | 'https_port'>;
 }
@@ -200,6 +202,9 @@ export function openDesk(context: DeskContext): Administration {
       const appliance = appliances.named(name);
       if (grants.get(appliance.id) === undefined) {
         throw new Failure('token_unavailable', `${name} is not paired: run "latchkey pair ${name}"`);
+      }
+      if (context.isLeaving()) {
+        throw new Failure('hub_stopping', 'the hub is taking a changed configuration over: try again in a moment');
       }
       await grants.refresh(appliance.id);
       return statusOf(appliance);

@@ -94,6 +94,7 @@ export async function startHub(
     log.error('store can not be written, serving from memory', { error: store.unwritable });
   const identity = await loadIdentity(store);
 
+  let leaving = false;
   const running = Promise.withResolvers<void>();
   const restarting = Promise.withResolvers<void>();
   const lan = parts.use(
@@ -238,6 +239,7 @@ export async function startHub(
       lanConfiguration.mdns && lan.current.address !== null && announcing.taken === null ? announcing.waitingFor : null,
     restart: () => restarting.resolve(),
     reloads,
+    isLeaving: () => leaving,
     whereabouts: () => ({
       name,
       version: version(),
@@ -317,6 +319,7 @@ export async function startHub(
       return scheduler.overdue;
     },
     async handOver(next) {
+      leaving = true;
       if (isAnnouncedAlike(configuration, next)) announcing.comeBack();
       await grants[Symbol.asyncDispose]();
       await pairings[Symbol.asyncDispose]();

@@ -18,7 +18,7 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
     await using hub = await HubProcess.prepare({ emulator });
     const cache = mkdtempSync(join(tmpdir(), 'latchkey-cache-'));
     const env = { WATCHDOG_USEC: '1500000', CACHE_DIRECTORY: cache };
-    const daemon = supervise(hub, socket.path, { env });
+    await using daemon = supervise(hub, socket.path, { env });
     await socket.heard('READY=1');
     expect(socket.told('STATUS')).toEqual(['no appliances yet']);
     // Kept from the start on: most hubs end by a power cut.
@@ -47,7 +47,7 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
     await using socket = await NotifySocket.listen();
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
-    const daemon = supervise(hub, socket.path, {
+    await using daemon = supervise(hub, socket.path, {
       env: { WATCHDOG_USEC: '1500000' },
       onSignal: 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0,7000)',
     });

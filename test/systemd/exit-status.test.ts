@@ -19,7 +19,7 @@ async function prepared(options: HubProcessOptions = {}): Promise<HubProcess> {
 
 /** Ended with this status, after one line, which the journal takes for an error. */
 async function expectEnd(hub: HubProcess, status: number, says: readonly string[], options = {}): Promise<void> {
-  const daemon = supervise(hub, NOTIFY, options);
+  await using daemon = supervise(hub, NOTIFY, options);
   expect({ ...(await daemon.ended), log: daemon.log() }).toEqual({
     ...{ status, signal: null },
     log: [expect.stringMatching(/^<3>latchkey: \S/)],
@@ -108,7 +108,7 @@ test('beside a running hub: the same state, the same control socket, the same po
 
 test('a crash is for systemd to mend', async () => {
   await using hub = await prepared();
-  const daemon = supervise(hub, NOTIFY, { onSignal: "throw new Error('planted')" });
+  await using daemon = supervise(hub, NOTIFY, { onSignal: "throw new Error('planted')" });
   await eventually(async () => daemon.events().some(({ event }) => event === 'hub started'));
   daemon.child.kill('SIGUSR2');
   expect(await daemon.ended).toEqual({ status: 1, signal: null });
@@ -117,7 +117,7 @@ test('a crash is for systemd to mend', async () => {
 
 test('without systemd it is 1, and the line has no priority', async () => {
   await using hub = await prepared({ lan: 'port = 80' });
-  const daemon = supervise(hub, '', { env: { JOURNAL_STREAM: '1:2' } });
+  await using daemon = supervise(hub, '', { env: { JOURNAL_STREAM: '1:2' } });
   expect({ ...(await daemon.ended), log: daemon.log() }).toEqual({
     ...{ status: 1, signal: null },
     log: [expect.stringMatching(/^latchkey: .*lan\.port/)],

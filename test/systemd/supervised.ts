@@ -12,8 +12,8 @@ interface End {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A daemon as systemd runs it: its log goes to the journal, here a file. */
-export interface Supervised {
+/** A daemon as systemd runs it: its log goes to the journal, here a file. Disposing of it kills it where it still runs. */
+export interface Supervised extends AsyncDisposable {
   readonly child: ChildProcess;
   readonly ended: Promise<End>;
   /** The lines of its log so far. */
@@ -60,9 +60,14 @@ export function supervise(hub: HubProcess, notify: string, options: SupervisedOp
     readFileSync(file, 'utf8')
       .split('\n')
       .filter((line) => line !== '');
+  const ended = once(child, 'exit').then(([status, signal]) => ({ status, signal }));
   return {
     child,
-    ended: once(child, 'exit').then(([status, signal]) => ({ status, signal })),
+    ended,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL');
+      await ended;
+    },
     log,
     events: () =>
       log().flatMap((line) => {
