@@ -22,7 +22,7 @@ export interface PresenceOptions {
 }
 
 /** How long after a failure the hub tries to announce itself again, in ms. */
-const RETRY = 10_000;
+const RETRY = 5000;
 
 /** The hub in one neighbourhood: announced there, or trying to be. */
 export class Presence {

@@ -70,7 +70,7 @@ export async function whyNoLan(tools: readonly string[] = []): Promise<string | 
     );
     if (missing) return `${tool} is missing`;
   }
-  const probe = `latchkey-${process.pid}-probe`;
+  const probe = `latchkey-${process.pid}-${made++}-probe`;
   try {
     await ip('netns', 'add', probe);
     await ip('netns', 'del', probe);

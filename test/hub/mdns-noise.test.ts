@@ -1,0 +1,62 @@
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { startTestModeHub } from '../netns/hub-on-host.ts';
+import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { eventually } from '../support/hub-process.ts';
+import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
+
+beforeEach(async (ctx: TestContext) => {
+  const reason = await whyNoLan(OBSERVER_TOOLS);
+  if (reason !== null) ctx.skip(reason);
+});
+
+describe('a hub whose neighbour speaks mDNS badly', () => {
+  it('answers as before after thousands of packets that are nearly right, and has nothing to say of them', async () => {
+    await using lan = await createLan(['hub', 'neighbour', 'observer']);
+    const { neighbour, observer } = lan.hosts;
+    const noise = run(neighbour, 'mdns-fuzz.ts', [neighbour.address, '20261122', '5000']);
+    await using hub = await startTestModeHub(lan.hosts.hub);
+    await hub.logged('announced');
+    // Something to mutate: what a host asks, and what it is answered.
+    const before = await (await observeWithZeroconf(observer)).found();
+    await noise.line((line) => line === 'sent' || undefined, 20_000);
+
+    expect((await (await observeWithZeroconf(observer)).found()).txt).toEqual(before.txt);
+    expect(hub.process.child.exitCode).toBeNull();
+    expect(warnings(hub.process)).toEqual([]);
+    expect(saidOf(hub.process, 'announced')).toHaveLength(1);
+    expect(await hub.process.stop('SIGTERM')).toBe(0);
+  });
+
+  it('has a name in the end, and few words, whatever name is claimed of it', async () => {
+    await using lan = await createLan(['hub', 'neighbour', 'observer']);
+    const { neighbour, observer } = lan.hosts;
+    await using hub = await startTestModeHub(lan.hosts.hub);
+    await hub.logged('announced');
+    const { name, id } = (await hub.status()).hub;
+    // It claims each of the hub's names, ten times a second, and answers no question.
+    const names = [name, `${name} (${id.slice(0, 4)})`, id];
+    const claiming = run(neighbour, 'mdns-claims.ts', [neighbour.address, '6', ...names]);
+    await claiming.line((line) => line === 'done' || undefined, 20_000);
+    const found = await eventually(async () => {
+      const watching = await observeWithZeroconf(observer);
+      return watching.found(({ txt }) => txt['id'] === id).catch(() => false as const);
+    }, 60);
+    expect(names).toContain(found.instanceName);
+    expect(hub.process.child.exitCode).toBeNull();
+    expect([...saidOf(hub.process, 'announced'), ...warnings(hub.process)].length).toBeLessThan(6);
+    expect(warnings(hub.process).join()).toContain('could not be announced');
+  }, 120_000);
+});
+
+function run(host: Host, script: string, args: readonly string[]): Process {
+  return host.spawn(process.execPath, [join(import.meta.dirname, '../netns', script), ...args]);
+}
+
+function saidOf({ output }: Process, event: string): readonly string[] {
+  return output.split('\n').filter((line) => line.includes(`"event":"${event}"`));
+}
+
+function warnings({ output }: Process): readonly string[] {
+  return output.split('\n').filter((line) => /"level":"(warn|error)"/.test(line));
+}

@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { Rests } from '../../src/mdns/rests.ts';
+import { FakeTime } from '../support/fake-time.ts';
+
+it('settles the first conflict at once, and those that follow ever more seldom, but none is forgotten', async () => {
+  const time = new FakeTime();
+  const rests = new Rests(time);
+  const settled: number[] = [];
+  let seconds = 0;
+  for (; seconds < 200; seconds++) {
+    rests.afterwards(() => settled.push(seconds));
+    await time.pass(1000);
+  }
+  expect(settled[0]).toBe(0);
+  expect(settled.length).toBeLessThan(10);
+  expect(settled.filter((at) => at < 10).length).toBeLessThanOrEqual(15);
+  expect(rests.disturbed).toBe(true);
+  await time.pass(60_000);
+  const last = settled.length;
+  await time.pass(120_000);
+  expect(settled.length).toBe(last);
+  expect(rests.disturbed).toBe(false);
+  rests.afterwards(() => settled.push(-1));
+  expect(settled.at(-1)).toBe(-1);
+});
+
+it('settles nothing any more at the end', async () => {
+  const time = new FakeTime();
+  const rests = new Rests(time);
+  let settled = 0;
+  for (let times = 0; times < 2; times++) rests.afterwards(() => settled++);
+  rests.end();
+  await time.pass(120_000);
+  rests.afterwards(() => settled++);
+  expect(settled).toBe(1);
+});
