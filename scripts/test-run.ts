@@ -1,15 +1,21 @@
-// Runs every check and test one after the other, whatever fails, and ends with what came of them all.
-import { type ChildProcess, spawn } from 'node:child_process';
+// Runs every check and test, whatever fails, and ends with what came of them all. The checks run beside the tests: these
+// wait more than they work.
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { clearLeftovers, endSession, rememberSession } from './test-leftovers.ts';
 import { conclusion, type Summary, total } from './test-summary.ts';
 
 const root = join(import.meta.dirname, '..');
 const filters = process.argv.slice(2);
 
-const checks: readonly (readonly [name: string, command: readonly string[]])[] = [
-  ['build', ['scripts/setup']],
+type Check = readonly [name: string, command: readonly string[]];
+
+/** Some tests look at what it makes. */
+const build: Check = ['build', ['scripts/setup']];
+
+const checks: readonly Check[] = [
   ['types of the sources', ['node_modules/.bin/tsc', '--noEmit']],
   ['types of the tests', ['node_modules/.bin/tsc', '-p', 'test/tsconfig.json']],
   ['types of the scripts', ['node_modules/.bin/tsc', '-p', 'scripts/tsconfig.json']],
@@ -21,12 +27,12 @@ const checks: readonly (readonly [name: string, command: readonly string[]])[] =
   ],
 ];
 
-let running: ChildProcess | null = null;
+const running = new Set<ChildProcess>();
 let stopped: NodeJS.Signals | null = null;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     stopped = signal;
-    running?.kill(signal);
+    for (const child of running) child.kill(signal);
   });
 }
 
@@ -39,11 +45,12 @@ const env = {
   ...(filters.length > 0 && { LATCHKEY_TEST_FILTERED: '1' }),
 };
 
-const summaries: Summary[] = [];
-for (const [name, command] of checks) summaries.push(await check(name, command));
-summaries.push(await tests('test/vitest.config.ts', filters));
-summaries.push(await tests('test/after/vitest.config.ts', []));
-const summary = total(summaries);
+const session = join(root, '.cache/test-session.json');
+clearLeftovers(session);
+const built = await check(build);
+const beside = await Promise.all([tests('test/vitest.config.ts', filters), allChecks()]);
+const summary = total([built, ...beside, await tests('test/after/vitest.config.ts', [])]);
+rmSync(session, { force: true });
 
 const failed = summary.failed.length > 0;
 rmSync(failed ? join(folder, 'secrets') : folder, { recursive: true, force: true });
@@ -52,8 +59,15 @@ if (failed) console.log(`\nThe logs of what the tests started: ${env.LATCHKEY_TE
 console.log(conclusion(summary, leftOut));
 process.exitCode = stopped !== null ? 128 + constants.signals[stopped] : failed ? 1 : 0;
 
-async function check(name: string, command: readonly string[]): Promise<Summary> {
-  const ended = await run(name, command, env);
+/** One after the other; each says what it has to say at once, when it has ended. */
+async function allChecks(): Promise<Summary> {
+  const summaries: Summary[] = [];
+  for (const one of checks) summaries.push(await check(one));
+  return total(summaries);
+}
+
+async function check([name, command]: Check): Promise<Summary> {
+  const ended = await run(name, command, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   return ended === null ? { passed: 1, failed: [], skipped: [] } : failure(name, ended);
 }
 
@@ -62,7 +76,12 @@ async function tests(config: string, only: readonly string[]): Promise<Summary> 
   const report = join(folder, `${config.replaceAll('/', '-')}.json`);
   const vitest = ['node_modules/.bin/vitest', 'run', '--config', config, '--reporter=default'];
   const command = [...vitest, `--reporter=${join(root, 'scripts/test-reporter.ts')}`, ...only];
-  const ended = await run(config, command, { ...env, LATCHKEY_TEST_REPORT: report });
+  const ended = await run(config, command, {
+    env: { ...env, LATCHKEY_TEST_REPORT: report },
+    stdio: ['ignore', 'inherit', 'inherit'],
+    // In a session of their own, all that tests started can be found and ended, however the tests ended.
+    detached: true,
+  });
   let summary: Summary;
   try {
     summary = JSON.parse(readFileSync(report, 'utf8')) as Summary;
@@ -80,14 +99,24 @@ function failure(name: string, reason: string): Summary {
 }
 
 /** Runs a command of the checkout; null where it succeeds, else how it ended. */
-async function run(name: string, command: readonly string[], env: NodeJS.ProcessEnv): Promise<string | null> {
+async function run(name: string, command: readonly string[], options: SpawnOptions): Promise<string | null> {
   if (stopped !== null) return `not run: stopped by ${stopped}`;
-  console.log(`\n== ${name}`);
   const [file = '', ...args] = command;
-  const child = spawn(join(root, file), args, { cwd: root, env, stdio: ['ignore', 'inherit', 'inherit'] });
-  running = child;
-  return await new Promise((resolve) => {
+  const child = spawn(join(root, file), args, { cwd: root, ...options });
+  const said: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (piece: Buffer) => said.push(piece));
+  if (child.stdout === null) console.log(`\n== ${name}`);
+  running.add(child);
+  const leader = options.detached === true ? child.pid : undefined;
+  if (leader !== undefined) rememberSession(session, leader);
+  const ended = await new Promise<string | null>((resolve) => {
     child.once('error', (error) => resolve(error.message));
-    child.once('exit', (status, signal) => resolve(status === 0 ? null : `ended with ${signal ?? `status ${status}`}`));
+    child.once('close', (status, signal) =>
+      resolve(status === 0 ? null : `ended with ${signal ?? `status ${status}`}`),
+    );
   });
+  running.delete(child);
+  if (leader !== undefined) endSession(leader);
+  if (child.stdout !== null) console.log(`\n== ${name}\n${Buffer.concat(said).toString().trimEnd()}`);
+  return ended;
 }

@@ -43,7 +43,9 @@ test('a fresh clone sets itself up on a machine with an older node', { timeout: 
   const env = { ...shell, PATH: [olderNode(folder.path), ...machinePath].join(':'), CI: 'true' };
   const latchkey = (cwd: string) => run(join(clone, 'scripts/latchkey'), ['--version'], { cwd, env, timeout: 240_000 });
 
+  const begun = performance.now();
   const two = await Promise.all([latchkey(clone), latchkey(tmpdir())]);
+  const took = performance.now() - begun;
   const said = two.map(({ stderr }) => stderr).join('');
   for (const { status, stdout } of two) expect({ status, stdout }, said).toEqual({ status: 0, stdout: `${version}\n` });
   for (const once of [/bringing Node\.js 24/g, /installing packages/g, /building/g])
@@ -51,7 +53,7 @@ test('a fresh clone sets itself up on a machine with an older node', { timeout: 
 
   const started = performance.now();
   expect(await latchkey(tmpdir())).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' });
-  expect(performance.now() - started, 'milliseconds for a run with nothing to set up').toBeLessThan(3_000);
+  expect(performance.now() - started, 'milliseconds for a run with nothing to set up').toBeLessThan(took / 3);
 
   writeFileSync(join(clone, 'src/main.ts'), '\n// changed\n', { flag: 'a' });
   expect(await latchkey(clone)).toEqual({ status: 0, stdout: `${version}\n`, stderr: 'latchkey: building\n' });

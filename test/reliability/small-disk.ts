@@ -100,8 +100,9 @@ export class SmallDisk implements AsyncDisposable {
   }
 
   #attach(): void {
-    const options = this.#device === 'tmpfs' ? ['-t', 'tmpfs', '-o', 'size=2m'] : ['-o', 'errors=remount-ro'];
-    run('mount', ...options, this.#device, this.#path);
+    // A name that says whose it is, for scripts/test-leftovers.ts.
+    if (this.#device === 'tmpfs') run('mount', '-t', 'tmpfs', '-o', 'size=2m', `latchkey-${process.pid}`, this.#path);
+    else run('mount', '-o', 'errors=remount-ro', this.#device, this.#path);
     this.#undo.unshift(() => run('umount', this.#path));
     chmodSync(this.#path, 0o700);
   }

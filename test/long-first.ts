@@ -1,0 +1,45 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/**
+ * What takes longest on an idle machine, longest first: folders and files. Whatever is not named goes by what vitest knows
+ * of it, which is nothing in a fresh clone.
+ */
+const LONG = [
+  'reliability/ten-appliances',
+  'machine/',
+  'emulator/examples',
+  'chaos/kills',
+  'package/',
+  'arm64/',
+  'reliability/thousand-appliances',
+  'chaos/',
+  'lan/unread-answers',
+  'reliability/',
+  'project/setup',
+  'hub/own-certificate',
+  'browser/',
+  'lan/testssl',
+  'hub/demo',
+  'hub/bad-input',
+  'hub/declared',
+  'emulator/fuzz',
+  'lan/',
+  'cli/',
+];
+
+/** Starts the files that take longest first, so that none of them is left over when all others are done. */
+export class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return sorted.toSorted((a, b) => groupOf(a) - groupOf(b) || rankOf(a) - rankOf(b));
+  }
+}
+
+function groupOf({ project }: TestSpecification): number {
+  return project.config.sequence.groupOrder;
+}
+
+function rankOf({ moduleId }: TestSpecification): number {
+  const found = LONG.findIndex((name) => moduleId.startsWith(`${import.meta.dirname}/${name}`));
+  return found === -1 ? LONG.length : found;
+}

@@ -1,0 +1,55 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { clearLeftovers } from '../../scripts/test-leftovers.ts';
+import { eventually } from '../support/hub-process.ts';
+import { root, temporaryFolder } from './checkout.ts';
+
+/** A test run that starts a session of two processes, says which, and waits. */
+const RUN = `
+  const { spawn } = await import('node:child_process');
+  const { rememberSession } = await import(process.argv[1]);
+  const shell = spawn('/bin/sh', ['-c', 'sleep 1000 & echo $!; wait'], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
+  shell.stdout.on('data', (text) => {
+    rememberSession(process.argv[2], shell.pid);
+    console.log(shell.pid + ' ' + text);
+  });`;
+
+test('what a killed test run left is ended by the next one, and what belongs to a run that goes on is left alone', async () => {
+  using folder = temporaryFolder();
+  const session = join(folder.path, 'session.json');
+  const script = join(root, 'scripts/test-leftovers.ts');
+  const run = spawn(process.execPath, ['--input-type=module', '-e', RUN, script, session], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [said] = (await once(createInterface({ input: run.stdout }), 'line')) as [string];
+  const left = said.trim().split(' ').map(Number);
+  onTestFinished(() => {
+    for (const pid of [run.pid ?? 0, ...left]) if (lives(pid)) process.kill(pid, 'SIGKILL');
+  });
+  expect(left).toHaveLength(2);
+
+  const remembered = readFileSync(session);
+  clearLeftovers(session);
+  await sleep(200); // a process that was killed takes a moment to be gone
+  expect(left.map(lives)).toEqual([true, true]);
+
+  run.kill('SIGKILL');
+  await once(run, 'exit');
+  writeFileSync(session, remembered);
+  clearLeftovers(session);
+  await eventually(async () => !left.some(lives));
+});
+
+/** One that has ended and that nobody waits for does not. */
+function lives(pid: number): boolean {
+  try {
+    return !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
