@@ -8,7 +8,8 @@ import { rememberSecrets } from '../support/logs.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
 import type { Finding, Scale } from './experiment.ts';
 
-const NAME = 'portal.test';
+/** What the portal is called. */
+export const NAME = 'portal.test';
 const PORTS = ['--port', '8001', '--frontend-port', '8002'];
 /** Of access tokens, in seconds. */
 const LIFETIME = 8;
@@ -40,18 +41,7 @@ export async function cutOff({ long, progress, signal }: Scale): Promise<Finding
   writeFileSync(hosts, known);
   writeFileSync(join(folder.path, 'known'), known);
   const started = await portal.start('mine');
-  writeFileSync(join(folder.path, 'resolv.conf'), 'nameserver 127.0.0.1\n');
-  const mounts = [`mount --bind ${hosts} /etc/hosts`, `mount --bind ${folder.path}/resolv.conf /etc/resolv.conf`];
-  const within = [
-    '/usr/sbin/ip',
-    'netns',
-    'exec',
-    lan.hosts.hub.namespace,
-    'sh',
-    '-c',
-    `${mounts.join(' && ')} && exec "$@"`,
-    'sh',
-  ];
+  const within = knowing(hosts, lan.hosts.hub, folder.path);
   await using hub = await HubProcess.start({ emulator: started, portal: `ca_file = "${portal.caFile}"`, within });
   for (const name of APPLIANCES) await pair(hub, lan.hosts.hub, name);
 
@@ -108,7 +98,14 @@ export async function cutOff({ long, progress, signal }: Scale): Promise<Finding
   return { figures, broken };
 }
 
-function statusOf(hub: HubProcess) {
+/** What runs a hub on a host that knows no other names than those of a file. @param folder for what it needs beside */
+export function knowing(hosts: string, host: Host, folder: string): readonly string[] {
+  writeFileSync(join(folder, 'resolv.conf'), 'nameserver 127.0.0.1\n');
+  const mounts = [`mount --bind ${hosts} /etc/hosts`, `mount --bind ${folder}/resolv.conf /etc/resolv.conf`];
+  return ['/usr/sbin/ip', 'netns', 'exec', host.namespace, 'sh', '-c', `${mounts.join(' && ')} && exec "$@"`, 'sh'];
+}
+
+export function statusOf(hub: HubProcess) {
   return ask(hub, async (control) => (await control.status()).appliances);
 }
 
@@ -123,7 +120,7 @@ async function rememberTokens(hub: HubProcess): Promise<void> {
 }
 
 /** The hub's own host is where the browser runs: the emulator logs in by itself, and the code comes by redirect. */
-async function pair(hub: HubProcess, host: Host, name: string): Promise<void> {
+export async function pair(hub: HubProcess, host: Host, name: string): Promise<void> {
   const { client_secret } = await ask(hub, (control) => control.addAppliance(name, null, null));
   rememberSecrets([client_secret]);
   await ask(hub, (control) => control.pair(name));
@@ -150,7 +147,7 @@ interface Addresses {
 }
 
 /** The emulator on a host of its own. What it gave out outlives a stop. */
-class PortalHost {
+export class PortalHost {
   readonly #host: Host;
   readonly #folder: string;
   readonly #client = ['--client', '9d3ba4de-5a0c-4c0f-9ae0-3d2c0f6b1a77:the-secret-of-this-client'];
