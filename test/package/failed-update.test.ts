@@ -1,0 +1,86 @@
+// Updates that fail half-way leave the version of before at work.
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { InstalledHub } from '../machine/installed-hub.ts';
+import { PACKAGES, type Package } from '../machine/packages.ts';
+import { whyNoMachine } from '../support/machine.ts';
+import { ownPackage } from './chroot.ts';
+
+const run = promisify(execFile);
+const VERSION = '99.0.0';
+
+let reason: string | null;
+let hub: InstalledHub;
+let folder: string;
+
+beforeAll(async () => {
+  reason = await whyNoMachine(['/usr/bin/curl']);
+  if (reason !== null) return;
+  const own = { path: await ownPackage(), version: 'own' };
+  folder = await mkdtemp(join(PACKAGES, 'failing-'));
+  hub = await InstalledHub.bootInstalled(own);
+  await hub.start();
+  await hub.addAppliance('wallbox');
+  await hub.pair('wallbox');
+}, 900_000);
+
+afterAll(async () => {
+  await hub?.[Symbol.asyncDispose]();
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+});
+
+beforeEach((ctx: TestContext) => {
+  if (reason !== null) ctx.skip(reason);
+});
+
+describe('an update', () => {
+  it('that can not be unpacked leaves the hub at work, its state and the version of before', async () => {
+    // A file that is another package's.
+    const broken = await changed('conflict', async (tree) => {
+      await run('cp', ['/bin/true', join(tree, 'usr/bin/curl')]);
+    });
+    const { status, stderr } = await hub.machine.run(hub.installing(broken), { seconds: 120 });
+    expect(status).not.toBe(0);
+    expect(stderr).toContain("trying to overwrite '/usr/bin/curl'");
+    await hub.until('active');
+    expect((await hub.status()).hub.version).not.toBe(VERSION);
+    expect((await hub.appliance('wallbox')).state).toBe('active');
+    expect(await hub.machine.sh('dpkg -s latchkey | grep ^Status:')).toBe('Status: install ok installed');
+    expect((await hub.machine.run('ls /run/latchkey.upgrade')).stdout).toBe('');
+  });
+
+  it('that could not read the store is refused before the hub is stopped', async () => {
+    const older = await changed('older', async (tree) => {
+      await run('sed', ['-i', 's/^NEWEST_SCHEMA=.*/NEWEST_SCHEMA=1/', join(tree, 'DEBIAN/preinst')]);
+    });
+    const before = await hub.machine.property('latchkey', 'MainPID');
+    const { status, stderr } = await hub.machine.run(hub.installing(older), { seconds: 120 });
+    expect(status).not.toBe(0);
+    expect(stderr).toMatch(/latchkey: the store has schema \d+, and .* knows schemas up to 1: nothing was changed/);
+    expect(await hub.machine.property('latchkey', 'MainPID')).toBe(before);
+    expect((await hub.appliance('wallbox')).state).toBe('active');
+  });
+
+  it('leaves what was stopped as it is', async () => {
+    await hub.machine.sh('systemctl stop latchkey');
+    await hub.dpkg(await changed('good', async () => undefined));
+    expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('inactive');
+    expect(await hub.machine.property('latchkey-emulator', 'ActiveState')).toBe('active');
+    expect(await hub.machine.sh('latchkey --version')).toBe(VERSION);
+  });
+});
+
+/** Another version's package with something changed in its tree. */
+async function changed(name: string, change: (tree: string) => Promise<void>): Promise<Package> {
+  const tree = join(folder, name);
+  await mkdir(tree);
+  await run('dpkg-deb', ['-R', await ownPackage(VERSION), tree]);
+  await change(tree);
+  const path = join(folder, `${name}.deb`);
+  await run('dpkg-deb', ['--root-owner-group', '-Znone', '--build', tree, path]);
+  await rm(tree, { recursive: true });
+  return { path, version: VERSION };
+}
