@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { eventually } from '../support/hub-process.ts';
+import { whyNoMachine } from '../support/machine.ts';
+import { InstalledHub, SECRET_FILE } from './installed-hub.ts';
+import { ownPackage } from './packages.ts';
+
+const DROP_IN = '/etc/systemd/system/latchkey.service.d/test.conf';
+
+/** One machine; every test leaves a running hub with a paired appliance. */
+let reason: string | null;
+let hub: InstalledHub;
+let wallbox: CredentialsAnswer;
+
+beforeAll(async () => {
+  reason = await whyNoMachine(['/usr/bin/curl']);
+  if (reason !== null) return;
+  hub = await InstalledHub.bootInstalled(await ownPackage());
+  await hub.start();
+  wallbox = await hub.addAppliance('wallbox');
+  await hub.pair('wallbox');
+}, 600_000);
+
+afterAll(() => hub?.[Symbol.asyncDispose]());
+
+beforeEach((ctx: TestContext) => {
+  if (reason !== null) ctx.skip(reason);
+});
+
+describe('the service with systemd', () => {
+  it('takes the secret and the store key as encrypted credentials', async () => {
+    const encrypt = (name: string, from: string) =>
+      hub.machine.sh(`systemd-creds encrypt --with-key=host --name=${name} ${from} /etc/latchkey/${name}.cred`);
+    await hub.machine.sh('systemctl stop latchkey');
+    await encrypt('portal-home.secret', SECRET_FILE);
+    await encrypt('store.key', '/var/lib/latchkey/store.key');
+    await hub.machine.sh(`rm ${SECRET_FILE} /var/lib/latchkey/store.key`);
+    const loaded = ['portal-home.secret', 'store.key'].map(
+      (name) => `LoadCredentialEncrypted=${name}:/etc/latchkey/${name}.cred`,
+    );
+    await hub.machine.write(DROP_IN, ['[Service]', ...loaded, ''].join('\n'));
+    await hub.machine.sh('systemctl daemon-reload');
+    await hub.start();
+    expect((await hub.appliance('wallbox')).state).toBe('active');
+    expect((await hub.machine.sh('latchkey refresh wallbox --json')).includes('"active"')).toBe(true);
+    expect(await hub.machine.sh('ls /var/lib/latchkey')).not.toContain('store.key');
+  });
+
+  it('takes a store key from the directory of credentials', async () => {
+    const decrypt = (name: string) =>
+      hub.machine.sh(
+        `umask 077; systemd-creds decrypt --name=${name} /etc/latchkey/${name}.cred /etc/latchkey/credentials/${name}`,
+      );
+    await hub.machine.sh(`systemctl stop latchkey; rm -r ${DROP_IN}; systemctl daemon-reload`);
+    await decrypt('portal-home.secret');
+    await decrypt('store.key');
+    await hub.start();
+    expect((await hub.appliance('wallbox')).state).toBe('active');
+    expect(await hub.machine.sh('ls /var/lib/latchkey')).not.toContain('store.key');
+  });
+
+  it('is started by the first connection where systemd has its ports, and a restart refuses none', async () => {
+    await hub.machine.sh('systemctl stop latchkey; systemctl start latchkey.socket');
+    expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('inactive');
+    expect(await hub.token(wallbox)).toHaveProperty('access_token');
+    expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('active');
+
+    const restarted = hub.machine.sh('systemctl restart latchkey', { seconds: 30 });
+    await eventually(async () => (await hub.machine.property('latchkey', 'ActiveState')) !== 'active');
+    expect(await hub.token(wallbox)).toHaveProperty('access_token');
+    await restarted;
+    await hub.machine.sh('systemctl stop latchkey.socket latchkey; systemctl start latchkey');
+    expect(await hub.token(wallbox)).toHaveProperty('access_token');
+  });
+});
