@@ -80,6 +80,30 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     expect(saidBy(hubs[1]).map(({ event }) => event)).toEqual(['started', 'ready']);
   });
 
+  it('and one of them is no hub, but avahi’s, exactly one takes another too', async () => {
+    await using lan = await createLan(['hub', 'other', 'observer']);
+    const { hub, other, observer } = lan.hosts;
+    await hub.isolate('on');
+    await other.isolate('on');
+    await using avahi = await startAvahi(other, 'atticpi');
+    const published = avahi.publish('Cellar hub', 1234);
+    await published.errorLine((line) => line.includes('Established') || undefined);
+    const announcing = announceOn(hub);
+    expect((await says(announcing, 'ready')).name).toBe('Cellar hub');
+    const watching = await observeWithZeroconf(observer);
+    await hub.isolate('off');
+    await observeWithZeroconf(observer);
+    const renamed = () =>
+      saidBy(announcing).filter(({ event }) => event === 'renamed').length +
+      published.output.split('new name').length -
+      1;
+    await expect.poll(renamed, { timeout: 10_000 }).toBe(1);
+    const theirs = await watching.found(({ port, instanceName }) => port === 1234 && instanceName !== 'Cellar hub');
+    expect(theirs.host).toBe('atticpi.local');
+    expect(renamed()).toBe(1);
+    expect(watching.losses()).toEqual([]);
+  });
+
   it('one that is a copy of the other one’s card says so, and is not announced', async () => {
     await using lan = await createLan(['original', 'copy', 'observer']);
     const { original, copy, observer } = lan.hosts;

@@ -71,6 +71,8 @@ export interface Avahi extends AsyncDisposable {
   browseOnce(): Promise<readonly Sighting[]>;
   /** The IPv4 address of a host, by its name. */
   resolve(name: string): Promise<string>;
+  /** Announces a service of this host by it, until the host's end. */
+  publish(instanceName: string, port: number): Process;
   /** The daemon's log so far. */
   readonly said: string;
 }
@@ -99,6 +101,8 @@ export async function startAvahi(host: Host, name = 'observer'): Promise<Avahi> 
       const found = await host.run('/usr/bin/avahi-resolve', ['-4', '-n', name], { env });
       return found.trim().split('\t')[1] ?? '';
     },
+    publish: (instanceName, port) =>
+      host.spawn('/usr/bin/avahi-publish', ['-s', instanceName, TYPE, String(port), 'id=other'], { env }),
     get said() {
       return daemon.output;
     },
