@@ -64,8 +64,8 @@ const PATIENCE = {
 const TLS_PATIENCE = { ...PATIENCE, handshakeTimeout: 10_000 };
 /** A connection on which nothing moves for so long, in ms, while an answer is due: no answer takes longer than 10 s, so nobody reads it. */
 const LONGEST_SILENCE = 15_000;
-/** Requests of one connection that are worked on, or whose answers nobody reads, at a time. */
-const MOST_UNDER_WAY = 32;
+/** Requests that are worked on, or whose answers nobody reads, at a time: a thousand neighbours must not fill the memory. */
+const MOST_UNDER_WAY = { ofOne: 32, all: 250 };
 /** What is given up on is told why, and gets so long to read it, in ms. */
 const LINGER = 1000;
 
@@ -156,7 +156,10 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
   );
   routes(app);
   await app.ready();
-  return app.routing;
+  return (request, response) => {
+    // One of many that came at once, on a connection that was cut off for it.
+    if (!request.socket.destroyed) app.routing(request, response);
+  };
 }
 
 /** What an error that nobody has caught is answered with. */

@@ -1,17 +1,42 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
+/** How many requests of a server may be worked on at a time; one whose answer nobody reads is still worked on. */
+export interface UnderWayBounds {
+  /** Of one connection. */
+  readonly ofOne: number;
+  /** Of all connections together, beyond the one that each may have. */
+  readonly all: number;
+}
+
 /**
  * Cuts a connection off that sends request after request without waiting for answers (HTTP pipelining): each would be
- * worked on at once.
- * @param most requests of one connection that may be worked on at a time
+ * worked on at once. Where many do, none may have more than one: answers that wait to be read take up memory.
  */
-export function boundRequestsUnderWay(server: Server, most: number): void {
+export function boundRequestsUnderWay(server: Server, bounds: UnderWayBounds): void {
   const underWay = new WeakMap<Socket, number>();
+  let all = 0;
   server.prependListener('request', ({ socket }, response) => {
     const count = (underWay.get(socket) ?? 0) + 1;
     underWay.set(socket, count);
-    response.once('close', () => underWay.set(socket, (underWay.get(socket) ?? 1) - 1));
-    if (count > most) socket.destroy();
+    all += 1;
+    response.once('close', () => {
+      underWay.set(socket, (underWay.get(socket) ?? 1) - 1);
+      all -= 1;
+    });
+    if (count > bounds.ofOne || (count > 1 && all > bounds.all)) cutOff(socket);
   });
+}
+
+/** A parser's callback says by this that what follows is no HTTP (llhttp, `on_headers_complete`). */
+const NO_MORE = 2;
+
+/**
+ * Takes no notice of what came with the request, either: 64 KiB hold two thousand, and all would be parsed before the
+ * connection is closed. Node has no public name for that; without its parser it is only slower.
+ */
+function cutOff(socket: Socket): void {
+  const parser: unknown = Reflect.get(socket, 'parser');
+  if (parser instanceof Object) Reflect.set(parser, 'onIncoming', () => NO_MORE);
+  socket.destroy();
 }

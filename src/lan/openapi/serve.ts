@@ -1,16 +1,35 @@
 import type { FastifyInstance } from 'fastify';
 import { version } from '../../system/version.ts';
 
+/** Stand for the hub's origins in the description, as nobody's. */
+const PLACEHOLDERS = { http: 'http://hub.invalid', https: 'https://hub.invalid' };
+
 /**
- * `GET /openapi.json`. The description is made when it is first asked for: most hubs never are.
+ * `GET /openapi.json`. The description is made when it is first asked for: most hubs never are. The last one is
+ * kept: a thousand at a time would fill a small machine's memory.
  * @param httpPort the port in use without TLS
  */
 export function serveOpenApi(app: FastifyInstance, httpPort: number): void {
-  const load = async () => ({ ...(await import('./document.ts')), current: version() });
-  let loading: ReturnType<typeof load> | undefined;
-  app.get('/openapi.json', { exposeHeadRoute: true }, async ({ host, hostname }) => {
-    loading ??= load();
-    const { openApiDocument, current } = await loading;
-    return openApiDocument({ http: `http://${hostname}:${httpPort}`, https: `https://${host}` }, current);
+  const make = async () => {
+    const { openApiDocument } = await import('./document.ts');
+    return JSON.stringify(openApiDocument(PLACEHOLDERS, version()));
+  };
+  let making: Promise<string> | undefined;
+  let last = { host: '', body: Buffer.alloc(0) };
+  app.get('/openapi.json', { exposeHeadRoute: true }, async ({ host, hostname }, reply) => {
+    making ??= make();
+    const text = await making;
+    if (last.host !== host) {
+      const http = escaped(`http://${hostname}:${httpPort}`);
+      const https = escaped(`https://${host}`);
+      const filled = text.replaceAll(PLACEHOLDERS.http, () => http).replaceAll(PLACEHOLDERS.https, () => https);
+      last = { host, body: Buffer.from(filled) };
+    }
+    return reply.type('application/json; charset=utf-8').send(last.body);
   });
+}
+
+/** As it stands inside of a JSON string. */
+function escaped(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
 }

@@ -1,0 +1,86 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { boundRequestsUnderWay } from '../../src/system/requests-under-way.ts';
+
+const REQUEST = 'GET / HTTP/1.1\r\nhost: localhost\r\n\r\n';
+
+describe('requests under way', () => {
+  it('are bounded for one connection', async () => {
+    await using server = await silentServer({ ofOne: 3, all: 100 });
+    const greedy = await server.connect();
+    greedy.write(REQUEST.repeat(3));
+    await server.reached(3);
+    expect(greedy.destroyed).toBe(false);
+    greedy.write(REQUEST);
+    await once(greedy, 'close');
+    await server.reached(0);
+  });
+
+  it('are not even parsed beyond the bound', async () => {
+    await using server = await silentServer({ ofOne: 3, all: 100 });
+    const flood = await server.connect();
+    flood.write(REQUEST.repeat(1000));
+    await once(flood, 'close');
+    await server.reached(0);
+    expect(server.requests).toBe(4);
+  });
+
+  it('are one a connection where there are many, and more again afterwards', async () => {
+    await using server = await silentServer({ ofOne: 3, all: 4 });
+    const [one, two, three] = [await server.connect(), await server.connect(), await server.connect()];
+    one.write(REQUEST.repeat(3));
+    await server.reached(3);
+    two.write(REQUEST);
+    await server.reached(4);
+    three.write(REQUEST);
+    await server.reached(5);
+    two.write(REQUEST);
+    await once(two, 'close');
+    expect([one.destroyed, three.destroyed]).toEqual([false, false]);
+    one.destroy();
+    await server.reached(1);
+    three.write(REQUEST);
+    await server.reached(2);
+    expect(three.destroyed).toBe(false);
+  });
+});
+
+/** A server that never answers. */
+async function silentServer(bounds: { ofOne: number; all: number }) {
+  const server = createServer();
+  let underWay = 0;
+  let requests = 0;
+  const changed = new EventTarget();
+  const change = (by: number) => {
+    underWay += by;
+    changed.dispatchEvent(new Event('change'));
+  };
+  server.on('request', (_request, response) => {
+    requests += 1;
+    change(1);
+    response.once('close', () => change(-1));
+  });
+  boundRequestsUnderWay(server, bounds);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    get requests() {
+      return requests;
+    },
+    async connect(): Promise<Socket> {
+      const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+      await once(socket, 'connect');
+      return socket.resume();
+    },
+    async reached(count: number): Promise<void> {
+      while (underWay !== count)
+        await new Promise((resolve) => changed.addEventListener('change', resolve, { once: true }));
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
