@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { whyNoMachine } from '../support/machine.ts';
+import type { Host } from '../support/netns.ts';
+import { CONFIGURATION, InstalledHub, SECRET_FILE } from './installed-hub.ts';
+import { ownPackage } from './packages.ts';
+import { PortalOnHost } from './portal-on-host.ts';
+
+const NAME = 'portal.test';
+const DNSMASQ = '/usr/sbin/dnsmasq';
+/** Seconds. */
+const [WITHOUT_NETWORK, WITHOUT_DNS, TOKEN_LIFETIME] = [60, 20, 40];
+/** The daemon's own lines in any minute. */
+const QUIET = 10;
+
+describe('a hub that boots before its network', () => {
+  it('runs on without network and without DNS, says little, and refreshes when both are there', async (ctx) => {
+    const reason = await whyNoMachine([DNSMASQ, '/usr/bin/curl']);
+    if (reason !== null) ctx.skip(reason);
+    await using hub = await InstalledHub.boot();
+    await using portal = await PortalOnHost.start(hub.neighbour, { name: NAME, tokenLifetime: TOKEN_LIFETIME });
+    const { machine, host } = hub;
+    const dns = startDns(hub.neighbour);
+    await machine.write('/etc/resolv.conf', `nameserver ${hub.neighbour.address}\n`);
+    await hub.dpkg(await ownPackage());
+    await machine.write(CONFIGURATION, portal.configuration);
+    await machine.write('/etc/latchkey/portal-ca.pem', await portal.ca());
+    await machine.write(SECRET_FILE, portal.clientSecret, '600');
+    await hub.start();
+    const wallbox = await hub.addAppliance('wallbox');
+    await portal.logIn(await hub.beginPairing('wallbox'));
+    await expect.poll(async () => (await hub.appliance('wallbox')).state, { timeout: 20_000 }).toBe('active');
+    await dns.stop();
+
+    await host.run('ip', ['link', 'set', 'eth0', 'down']);
+    await host.run('ip', ['addr', 'flush', 'dev', 'eth0']);
+    await machine.sh('rm /etc/resolv.conf');
+    await machine.reboot();
+    const pid = await machine.property('latchkey', 'MainPID');
+    expect(await machine.property('latchkey', 'ActiveState')).toBe('active');
+    await sleep(WITHOUT_NETWORK * 1000);
+    const { hub: alone, appliances } = await hub.status();
+    expect(alone.address).toBeNull();
+    expect(appliances[0]).toMatchObject({
+      state: 'retrying',
+      problem: { code: expect.stringMatching(/clock_unknown|portal_unreachable/) },
+    });
+
+    // A router that is up, and knows no way out yet.
+    await machine.write('/etc/resolv.conf', 'nameserver 10.77.0.99\n');
+    await host.run('ip', ['link', 'set', 'eth0', 'up']);
+    await host.run('ip', ['addr', 'add', `${host.address}/24`, 'dev', 'eth0']);
+    await host.run('ip', ['route', 'add', 'default', 'via', hub.neighbour.address]);
+    await expect.poll(async () => (await hub.status()).hub.address, { timeout: 15_000 }).toBe(host.address);
+    await sleep(WITHOUT_DNS * 1000);
+    expect((await hub.appliance('wallbox')).state).toBe('retrying');
+
+    startDns(hub.neighbour);
+    await machine.write('/etc/resolv.conf', `nameserver ${hub.neighbour.address}\n`);
+    // Nobody asks it to: it comes right by itself within a token's lifetime.
+    await expect.poll(async () => (await hub.appliance('wallbox')).state, { timeout: 60_000 }).toBe('active');
+    expect(await portal.takes(String((await hub.token(wallbox))['access_token']))).toBe(true);
+    expect(await machine.property('latchkey', 'MainPID')).toBe(pid);
+    expect(await machine.property('latchkey', 'NRestarts')).toBe('0');
+    expect(busiest(await spoken(hub))).toBeLessThan(QUIET);
+  }, 400_000);
+});
+
+/** When the daemon itself has written each of its lines in this boot, in seconds, in order. */
+async function spoken({ machine }: InstalledHub): Promise<readonly number[]> {
+  const lines = await machine.sh('journalctl --boot --output=json _SYSTEMD_UNIT=latchkey.service');
+  return lines.split('\n').map((line) => Number(JSON.parse(line).__MONOTONIC_TIMESTAMP) / 1e6);
+}
+
+/** How many there are in the minute that has most of them. */
+function busiest(times: readonly number[]): number {
+  return Math.max(...times.map((from) => times.filter((time) => time >= from && time < from + 60).length));
+}
+
+function startDns(host: Host) {
+  const own = ['--conf-file=/dev/null', '--no-resolv', '--no-hosts', '--pid-file', '--user=root', '--bind-interfaces'];
+  return host.spawn(DNSMASQ, ['--keep-in-foreground', ...own, `--address=/${NAME}/${host.address}`]);
+}
