@@ -36,7 +36,7 @@ export class LinkRenewal {
   async keep(): Promise<void> {
     const { clock, random } = this.#surroundings;
     const { signal } = this.#progress;
-    for (let failures = 0; !signal.aborted && !this.#progress.stopping; ) {
+    for (let failures = 0; this.#goesOn(signal); ) {
       const ended = AbortSignal.any([signal, this.#moved.signal]);
       const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, random.fraction());
       const rest = this.#links.renewalWanted
@@ -49,5 +49,11 @@ export class LinkRenewal {
       this.#asked = clock.now().uptime;
       failures = (await this.#links.renew()) ? 0 : failures + 1;
     }
+  }
+
+  /** A pairing that has just run out is still being written down, and until then its step goes on. */
+  #goesOn(signal: AbortSignal): boolean {
+    const { stopping, pairing } = this.#progress;
+    return !signal.aborted && !stopping && pairing.step.kind === 'waiting';
   }
 }
