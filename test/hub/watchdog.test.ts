@@ -60,7 +60,8 @@ test('a daemon that works feeds its watchdog three times as often as it must', a
 });
 
 test('a suspended machine is no reason to let it go hungry, whatever came due meanwhile', async () => {
-  const hub = daemon();
+  // Looked at more often than the scheduler looks at the boot clock.
+  const hub = daemon(30_000);
   hub.scheduler.plan('a refresh', hub.time.uptime + 100_000, () => undefined);
   for (let night = 0; night < 20; night++) {
     await hub.time.pass(10_000);
@@ -68,7 +69,7 @@ test('a suspended machine is no reason to let it go hungry, whatever came due me
     hub.scheduler.plan(`a refresh of night ${night}`, hub.time.uptime + 100_000, () => undefined);
   }
   await hub.time.pass(300_000);
-  expect(hub.longest()).toBe(30_000);
+  expect(hub.longest()).toBe(10_000);
   expect(hub.lines).toEqual([]);
 });
 

@@ -313,6 +313,18 @@ describe.concurrent('a reload', () => {
   });
 });
 
+test.skipIf(whyNoSystemd)('SIGHUP reloads a hub on a terminal too, and ends it when the terminal is gone', async () => {
+  await using emulator = await startEmulator();
+  await using hub = await HubProcess.prepare({ emulator });
+  const within = ['/usr/bin/python3', join(import.meta.dirname, '../support/terminal.py')];
+  await using daemon = await started(hub, '', { within });
+  daemon.child.kill('SIGHUP');
+  await eventually(async () => count(daemon, 'hub started') === 2);
+  daemon.child.kill('SIGUSR1');
+  expect(await daemon.ended).toEqual({ status: 0, signal: null });
+  expect([count(daemon, 'hub started'), count(daemon, 'stopping')]).toEqual([2, 1]);
+});
+
 test('test mode has nothing to reload', async () => {
   await using hub = await HubProcess.prepare();
   await using daemon = await started(hub, '', { args: ['--test-mode'] });

@@ -1,0 +1,48 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { readOwnCertificate } from '../../src/hub/own-certificate.ts';
+import { createAuthority, issueLeaf } from '../../src/system/certificates.ts';
+import { pairFleet, rememberIssued } from '../reliability/fleet.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { supervise } from './supervised.ts';
+
+test.each(['', 'secrets_'])('secrets come as credentials, which systemd calls %j and the name', async (prefix) => {
+  await using emulator = await startEmulator();
+  await using hub = await HubProcess.prepare({ emulator });
+  const credentials = join(hub.directory, 'credentials');
+  await mkdir(credentials);
+  await rename(join(hub.directory, 'portal.secret'), join(credentials, `${prefix}portal.secret`));
+  const key = randomBytes(32).toString('base64url');
+  rememberSecrets([key]);
+  await writeFile(join(credentials, `${prefix}store.key`), `${key}\n`);
+  const env = { CREDENTIALS_DIRECTORY: credentials };
+  {
+    await using daemon = supervise(hub, '', { env });
+    await eventually(async () => daemon.events().some(({ event }) => event === 'hub started'));
+    await pairFleet(hub, emulator, ['wallbox']);
+    daemon.child.kill('SIGTERM');
+    await daemon.ended;
+  }
+  expect(existsSync(join(hub.directory, 'state/store.key'))).toBe(false);
+  // Without its key the store can't be opened.
+  await using keyless = supervise(hub, '/nowhere', { env: { ...env, CREDENTIALS_DIRECTORY: hub.directory } });
+  expect((await keyless.ended).status).toBe(78);
+  rememberIssued(emulator);
+});
+
+test.each(['', 'secrets_'])("the user's own certificate and its key too, as %j and the name", async (prefix) => {
+  using folder = stateFolder();
+  const authority = await createAuthority();
+  const { certificate, key } = await issueLeaf(authority, { names: ['hub.example'], addresses: [], now: Date.now() });
+  await writeFile(join(folder.path, `${prefix}hub.pem`), certificate);
+  await writeFile(join(folder.path, `${prefix}hub.key`), key);
+  const files = { certificate: 'hub.pem', key: 'hub.key', directory: '/nowhere', credentials: folder.path };
+  expect((await readOwnCertificate(files)).names).toEqual(['hub.example']);
+  await expect(readOwnCertificate({ ...files, certificate: 'other.pem' })).rejects.toThrow('/etc/latchkey/credentials');
+});
