@@ -55,6 +55,7 @@ export class Announcer implements AsyncDisposable {
   readonly #publication: Publication;
   readonly #rests: Rests;
   readonly #ending = new AbortController();
+  #ended = false;
   #announced: Announced | null = null;
   /** The one that it bears comes first. */
   #names: readonly string[];
@@ -118,8 +119,10 @@ export class Announcer implements AsyncDisposable {
     });
   }
 
+  /** Who knows the hub is told goodbye only after a probe that is under way: another one may have its name there. */
   #end(): void {
-    this.#ending.abort();
+    this.#ended = true;
+    if (this.#publication.service === null) this.#ending.abort();
     this.#rests.end();
   }
 
@@ -137,7 +140,7 @@ export class Announcer implements AsyncDisposable {
   }
 
   async #follow(announced: Announced): Promise<void> {
-    if (this.#ending.signal.aborted) return;
+    if (this.#ended) return;
     const same = JSON.stringify(announced) === JSON.stringify(this.#announced);
     this.#announced = announced;
     this.#unlisten();
@@ -150,7 +153,14 @@ export class Announcer implements AsyncDisposable {
     if (service !== null && probed !== null) {
       await this.#publication.announce(probed, this.#service(this.instanceName));
     }
-    if (unprobed !== null || service === null) await this.#probeAndAnnounce(unprobed ?? link);
+    if (unprobed === null && service !== null) return;
+    try {
+      await this.#probeAndAnnounce(unprobed ?? link);
+    } catch (error) {
+      // Nor may it say goodbye for a name that is another one's where it is now.
+      if (probed === null) this.#publication.lose();
+      throw error;
+    }
   }
 
   /** Finds a free name, asking on these links, and is announced by that on all. */
@@ -203,7 +213,7 @@ export class Announcer implements AsyncDisposable {
 
   /** Goes back to probing; silent meanwhile, since its answers would drive the other one away too. */
   async #yield(): Promise<void> {
-    if (this.#ending.signal.aborted) return;
+    if (this.#ended) return;
     const before = this.instanceName;
     const { link } = this.#doors;
     this.#publication.stop(link);

@@ -9,7 +9,7 @@ export interface Neighbourhood {
 }
 
 /** One interface, and how it is joined to its network. */
-export interface Attachment {
+interface Attachment {
   readonly name: string;
   /** Its first IPv4 address of those that neighbours are told; null where it has none. */
   readonly ipv4: string | null;

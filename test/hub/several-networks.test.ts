@@ -42,10 +42,15 @@ describe('a hub with two interfaces', () => {
     await using lan = await createLan(['hub', 'appliance']);
     const { hub: machine, appliance } = lan.hosts;
     const wireless = await lan.attach(machine, 'wlan0');
+    const heard = await listenToMdns(appliance);
     const watching = await observeWithZeroconf(appliance);
     await using hub = await startTestModeHub(machine);
     const both = ['10.77.0.1', '10.77.0.3', 'fd77::1', 'fd77::3'];
     const { instanceName } = await watching.found(({ addresses }) => addresses.toSorted().join() === both.join());
+    // Each address record replaces what was cached: one of them alone would take the other one back.
+    const [wired, radio] = ['0a4d0001', '0a4d0003'];
+    const apart = heard().filter(({ kind, hex }) => kind === 'response' && hex.includes(wired) !== hex.includes(radio));
+    expect(apart).toEqual([]);
     // It never takes itself for another one.
     expect(instanceName).toBe((await hub.status()).hub.name);
 

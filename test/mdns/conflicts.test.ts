@@ -41,6 +41,27 @@ describe('where a neighbour has its name, the hub', () => {
     expect(watching.losses()).toEqual([]);
   });
 
+  it('does not take the neighbour’s record away, where it comes into its network and is told to stop at once', async () => {
+    await using lan = await createLan(['neighbour', 'hub', 'observer']);
+    const { neighbour, hub, observer } = lan.hosts;
+    await neighbour.isolate('on');
+    await hub.isolate('on');
+    const watching = await observeWithZeroconf(observer);
+    const [theirs, ours] = [announceOn(neighbour, { id: '00aa11' }), announceOn(hub)];
+    await Promise.all([says(theirs, 'ready'), says(ours, 'ready')]);
+    await watching.found();
+    await hub.plug('down');
+    await hub.isolate('off');
+    await hub.plug('up');
+    change(ours);
+    await hub.run('sleep', ['0.3']);
+    expect(await ours.stop()).toBe(0);
+    await using avahi = await startAvahi(observer);
+    const names = (await avahi.browseOnce()).map(({ instanceName, host }) => `${instanceName} at ${host}`);
+    expect(names).toEqual(['Cellar hub at 00aa11.local']);
+    expect(watching.losses()).not.toContain('Cellar hub');
+  });
+
   it('takes its name back at once after a restart', async () => {
     await using lan = await createLan(['hub']);
     const first = announceOn(lan.hosts.hub);

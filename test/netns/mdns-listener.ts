@@ -1,6 +1,6 @@
 /**
  * Listens to mDNS at an IPv4 address of its host (first argument), and writes one line of JSON for each packet: `from`,
- * `kind` (query, probe or response), `text` (what can be read in it) and `at`, in seconds on CLOCK_MONOTONIC. It asks nothing.
+ * `kind` (query, probe or response), `text` (what can be read in it), `hex` and `at`, in seconds on CLOCK_MONOTONIC. It asks nothing.
  */
 import { createSocket } from 'node:dgram';
 
@@ -9,7 +9,8 @@ socket.on('message', (packet, { address }) => {
   if (packet.length < 12) return;
   const isResponse = (packet.readUInt16BE(2) & 0x8000) !== 0;
   const kind = isResponse ? 'response' : packet.readUInt16BE(8) > 0 ? 'probe' : 'query';
-  say({ event: 'heard', from: address, kind, text: packet.toString('latin1').replace(/[^ -~]+/g, '.') });
+  const text = packet.toString('latin1').replace(/[^ -~]+/g, '.');
+  say({ event: 'heard', from: address, kind, text, hex: packet.toString('hex') });
 });
 socket.bind(5353, '224.0.0.251', () => {
   socket.addMembership('224.0.0.251', process.argv[2]);

@@ -166,6 +166,8 @@ export interface Heard {
   readonly kind: 'query' | 'probe' | 'response';
   /** What can be read in it. */
   readonly text: string;
+  /** All of it. */
+  readonly hex: string;
   /** Seconds on CLOCK_MONOTONIC. */
   readonly at: number;
 }

@@ -15,7 +15,7 @@ export interface Lan<Name extends string> extends AsyncDisposable {
 }
 
 /** What joins a host's interface to a network. */
-export interface Cable {
+interface Cable {
   /** The host's IPv4 address on it, `10.77.0.x/24`. */
   readonly address: string;
   /** Its unique local IPv6 address. */
