@@ -119,12 +119,12 @@ describe.concurrent('a hub that is told to end', () => {
     daemon.child.kill('SIGINT');
     expect(await daemon.ended).toEqual({ status: 130, signal: null });
 
-    portal.slow = false;
     await hub.launch();
     expect(await applianceStatus(hub, 'wallbox')).toMatchObject({
       state: 'retrying',
       problem: { code: 'answer_lost' },
     });
+    portal.slow = false;
     await until(hub, 'wallbox', ({ state }) => state === 'active');
     expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([2]);
     rememberIssued(emulator);
