@@ -12,7 +12,7 @@ const bodies = {
   'a token response': TOKENS,
 } as const;
 
-test.each(Object.entries(bodies))(
+test.concurrent.each(Object.entries(bodies))(
   'no answer with %s deletes a grant, whatever its status: the tokens stay until others are in their place',
   { timeout: 120_000 },
   async (name, body) => {
