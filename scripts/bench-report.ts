@@ -59,7 +59,7 @@ export function page(results: Results, how: { rounds: number; seconds: number; c
   return `# Benchmarks
 
 The portal emulator beside its like, as \`./scripts/bench emulator\` measured it from ${began} to ${ended}.
-All of it is one run of that command, which writes this page; the raw figures go to \`.cache/bench/\`.
+All of it down to the start-up is one run of that command, which writes it here; the raw figures go to \`.cache/bench/\`.
 
 - Machine: ${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}; Linux ${uname()}; Node ${process.versions.node}.
 - ${['oidc-provider', 'oauth2-mock-server', 'fastify'].map((name) => `${name} ${version(name)}`).join(', ')} (locked in
