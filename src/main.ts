@@ -1,13 +1,18 @@
 #!/usr/bin/env node
 import { enableCompileCache } from 'node:module';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 
 // Compiled code is kept for the next start, in the folder that systemd gives a service, else in one of the user's own:
 // Node's default below /tmp is anybody's to prepare. Where there is none, or it can't be written, nothing is kept.
 const { CACHE_DIRECTORY, XDG_CACHE_HOME, HOME } = process.env;
-const caches = XDG_CACHE_HOME ?? (HOME === undefined ? undefined : join(HOME, '.cache'));
-const own = CACHE_DIRECTORY?.split(':')[0] ?? (caches === undefined ? undefined : join(caches, 'latchkey'));
+const caches = [XDG_CACHE_HOME, HOME && join(HOME, '.cache')].find(isUsable);
+const own = [CACHE_DIRECTORY?.split(':')[0], caches && join(caches, 'latchkey')].find(isUsable);
 if (own !== undefined) enableCompileCache(own);
 
 const { run } = await import('./cli/program.ts');
 await run(process.argv.slice(2));
+
+/** The XDG base directory specification has relative paths passed over, and empty ones. */
+function isUsable(path: string | undefined): path is string {
+  return path !== undefined && isAbsolute(path);
+}
