@@ -83,33 +83,46 @@ export class VirtualMachine implements AsyncDisposable {
     const directory = await mkdtemp(join(tmpdir(), 'latchkey-machine-'));
     const { kernel } = await fetchParts();
     const initrd = await packRoot(directory, folder);
+    const append = ['-append', 'console=ttyS0 quiet panic=1'];
+    const machine = await VirtualMachine.start(directory, clock, ['-kernel', kernel, '-initrd', initrd, ...append]);
+    await machine.run(`node /forward.mjs ${ports.join(' ')} >/dev/null 2>&1 &`);
+    return machine;
+  }
+
+  /**
+   * Starts a machine whose console becomes a shell.
+   * @param directory goes with the machine
+   * @param clock what its clock says then, in ms since 1970
+   * @param boots what it boots from, as QEMU's options
+   * @param seconds until the shell is there
+   */
+  static async start(
+    directory: string,
+    clock: number,
+    boots: readonly string[],
+    seconds = 60,
+  ): Promise<VirtualMachine> {
     const rtc = new Date(clock).toISOString().slice(0, 19);
-    const child = spawn(
-      QEMU,
-      [
-        ...[
-          '-M',
-          'q35',
-          '-accel',
-          'tcg,thread=multi',
-          '-cpu',
-          'max',
-          '-m',
-          '1024',
-          '-smp',
-          '2',
-          '-nographic',
-          '-no-reboot',
-        ],
-        ...['-kernel', kernel, '-initrd', initrd, '-append', 'console=ttyS0 quiet panic=1', '-rtc', `base=${rtc}`],
-        ...['-nic', 'user,model=virtio-net-pci,restrict=off'],
-      ],
-      { stdio: ['pipe', 'pipe', 'ignore'] },
-    );
+    const hardware = [
+      '-M',
+      'q35',
+      '-accel',
+      'tcg,thread=multi',
+      '-cpu',
+      'max',
+      '-m',
+      '1024',
+      '-smp',
+      '2',
+      '-nographic',
+    ];
+    const network = ['-nic', 'user,model=virtio-net-pci,restrict=off'];
+    const child = spawn(QEMU, [...hardware, '-no-reboot', ...boots, '-rtc', `base=${rtc}`, ...network], {
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
     const machine = new VirtualMachine(child, directory);
     try {
-      await machine.#until((line) => line.includes('@@ready'), 60);
-      await machine.run(`node /forward.mjs ${ports.join(' ')} >/dev/null 2>&1 &`);
+      await machine.#until((line) => line.includes('@@ready'), seconds);
       return machine;
     } catch (error) {
       await machine[Symbol.asyncDispose]();
@@ -157,7 +170,7 @@ export class VirtualMachine implements AsyncDisposable {
 }
 
 /** A kernel with its modules and a shell, as the machine's own distribution has them. */
-async function fetchParts(): Promise<{ kernel: string; modules: string; busybox: string }> {
+export async function fetchParts(): Promise<{ kernel: string; modules: string; busybox: string }> {
   const boot = join(PARTS, 'boot');
   const fetched = await readdir(boot).catch(() => []);
   if (!fetched.some((name) => name.startsWith('vmlinuz'))) {

@@ -38,7 +38,13 @@ export async function update(): Promise<{ readonly from: Package; readonly to: P
   if (released === undefined) return { from: await build(EARLIER), to: await build() };
   const { version } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8')) as { version: string };
   // Until the next release has its number.
-  return { from: released, to: await (released.version === version ? build(`${version.split('-')[0]}9`) : build()) };
+  return { from: released, to: await (released.version === version ? build(following(version)) : build()) };
+}
+
+/** The version after this one: 0.2.1 after 0.2.0. */
+function following(version: string): string {
+  const [major, minor, patch = 0] = version.split('.').map(Number.parseFloat);
+  return `${major}.${minor}.${patch + 1}`;
 }
 
 class NoRelease extends Error {}
