@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import * as v from 'valibot';
 import type { Administration, IssuedCredentials } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
@@ -87,19 +87,24 @@ export function serveAdministration(app: FastifyInstance, administration: Admini
   app.post('/v1/restore', { bodyLimit: LARGEST_COPY }, async ({ body }, reply) => {
     const { copy, passphrase } = parse(restoreRequest, body);
     const { report, restart } = await administration.restore(copy, passphrase);
-    // Not before the answer is out: the hub that starts anew closes this connection.
-    reply.raw.once('close', restart);
+    onceAnswered(reply, restart);
     return report;
   });
 
   app.post('/v1/reload', async (_request, reply) => {
     const { id, begin } = await administration.reload();
-    reply.raw.once('close', begin);
+    onceAnswered(reply, begin);
     return reply.code(202).send({ reload: id } satisfies ReloadStarted);
   });
   app.get<{ readonly Params: { readonly id: string } }>('/v1/reloads/:id', async ({ params }) =>
     administration.reloadOutcome(params.id),
   );
+}
+
+/** The hub that starts anew closes this connection: not before the answer is out, or whoever asked is gone. */
+function onceAnswered({ raw }: FastifyReply, run: () => void): void {
+  if (raw.closed) run();
+  else raw.once('close', run);
 }
 
 function credentials(issued: IssuedCredentials): CredentialsAnswer {

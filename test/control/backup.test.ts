@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdtempSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'undici';
@@ -50,6 +52,25 @@ test('a copy is taken, and the hub starts again when the answer is out', async (
   const { status, answer } = await post('/v1/restore', { copy: 'a.sealed.copy', passphrase: PASSPHRASE });
   expect({ status, answer }).toMatchObject({ status: 200, answer: { restored: ['wallbox'], kept: ['heater'] } });
   await vi.waitFor(() => expect(household.restarts).toBe(1));
+});
+
+test.each([
+  { path: '/v1/restore', body: { copy: 'a.sealed.copy', passphrase: PASSPHRASE } },
+  { path: '/v1/reload', body: {} },
+])('whoever asks $path and goes before the answer has asked all the same', async ({ path, body }) => {
+  const portal = Promise.withResolvers<void>();
+  household.portal = portal.promise;
+  const gone = connect(server.path);
+  const text = JSON.stringify(body);
+  const headers = `host: hub\r\ncontent-type: application/json\r\ncontent-length: ${text.length}`;
+  gone.write(`POST ${path} HTTP/1.1\r\n${headers}\r\n\r\n${text}`);
+  await vi.waitFor(() => expect(household.asked).toBe(1));
+  gone.destroy();
+  await once(gone, 'close');
+  // The server has heard of it by the time that it answers somebody who came later.
+  expect((await client.request({ method: 'GET', path: '/v1/status' })).statusCode).toBe(200);
+  portal.resolve();
+  await vi.waitFor(() => expect(household.restarts + household.reloads).toBe(1));
 });
 
 test('a copy of a large hub fits, and one beyond all bounds is refused', async () => {

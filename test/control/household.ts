@@ -51,11 +51,13 @@ export class Household implements Administration {
   readonly pairings = new Map<string, ScriptedPairing>();
   /** What the next pairing reports at once. */
   script: PairingReport[] = [];
-  /** What `token` and `refresh` wait for. */
+  /** What `token`, `refresh`, `restore` and `reload` wait for. */
   portal: Promise<void> = Promise.resolve();
   readonly accessToken = `at-${crypto.randomUUID()}`;
   readonly issued: string[] = [];
   readonly passphrases: string[] = [];
+  /** How often a restore or a reload was asked for. */
+  asked = 0;
   restarts = 0;
   reloads = 0;
   readonly invites: InviteRequest[] = [];
@@ -206,6 +208,8 @@ export class Household implements Administration {
 
   async restore(copy: string, passphrase: string) {
     if (copy.trim() !== 'a.sealed.copy') throw new Failure('copy_unusable', 'the copy is none');
+    this.asked += 1;
+    await this.portal;
     this.passphrases.push(passphrase);
     const report = { made: '2031-05-05T06:00:00Z', hub_id: this.hub.id, restored: ['wallbox'], kept: ['heater'] };
     return {
@@ -217,6 +221,8 @@ export class Household implements Administration {
   }
 
   async reload() {
+    this.asked += 1;
+    await this.portal;
     return {
       id: 'a-reload',
       begin: () => {
