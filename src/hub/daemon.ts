@@ -50,6 +50,7 @@ interface Plan {
  */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { log, sockets, service, reloads, ending } = options;
+  const orEnding = outlived(ending);
   const current: Current = { hub: null, line: '' };
   using _parts = look(options, current);
   for (let plan: Plan | null = { configuration: options.configuration }; plan !== null; ) {
@@ -59,22 +60,21 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     current.line = await lineOf(hub);
     service.ready(current.line);
     await options.onUp?.(hub);
-    const turn = await Promise.race([
-      ending.then((signal) => ({ kind: 'end', signal }) as const),
-      hub.restartWanted.then(() => ({ kind: 'restart' }) as const),
-      ...(reloads === undefined ? [] : [reloads.wanted.then((reload) => ({ kind: 'reload', reload }) as const)]),
-    ]);
+    const next = await orEnding<Reload | 'restart'>(
+      hub.restartWanted.then(() => 'restart'),
+      ...(reloads === undefined ? [] : [reloads.wanted]),
+    );
     plan = null;
-    if (turn.kind === 'restart') {
+    if (next === 'restart') {
       log.info('starting again');
       plan = { configuration };
-    } else if (turn.kind === 'reload') {
-      const { reload } = turn;
-      log.info('taking a changed configuration over', { file: reload.configuration.file });
+    } else if (next !== null) {
+      log.info('taking a changed configuration over', { file: next.configuration.file });
       service.reloading();
-      const before = await Promise.race([hub.handOver(reload.configuration), ending.then(() => null)]);
-      if (before !== null)
-        plan = { configuration: reload.configuration, before, reload: { reload, running: configuration } };
+      const before = await orEnding(hub.handOver(next.configuration));
+      if (before !== null) {
+        plan = { configuration: next.configuration, before, reload: { reload: next, running: configuration } };
+      }
     }
     current.hub = null;
     if (plan !== null) continue;
@@ -125,6 +125,30 @@ function look({ service, log }: DaemonOptions, current: Current): Disposable {
   disarm = timers.after(STATUS_INTERVAL, () => void tell());
   parts.defer(() => disarm());
   return parts;
+}
+
+/**
+ * Races others against the end of the daemon, and gives null where that comes first. `Promise.race` alone would keep the outcome
+ * of every race, and with it a hub, as long as the daemon runs.
+ */
+function outlived(ending: Promise<unknown>): <Other>(...others: Promise<Other>[]) => Promise<Other | null> {
+  const races = new Set<() => void>();
+  let hasEnded = false;
+  void ending.then(() => {
+    hasEnded = true;
+    for (const lose of races) lose();
+  });
+  return async (...others) => {
+    const { promise, resolve } = Promise.withResolvers<null>();
+    const lose = () => resolve(null);
+    if (hasEnded) lose();
+    races.add(lose);
+    try {
+      return await Promise.race([promise, ...others]);
+    } finally {
+      races.delete(lose);
+    }
+  };
 }
 
 async function lineOf({ administration }: Hub): Promise<string> {

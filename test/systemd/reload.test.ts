@@ -19,7 +19,7 @@ import {
   until,
 } from '../reliability/fleet.ts';
 import { SmallDisk } from '../reliability/small-disk.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
+import { eventually, HubProcess, MAIN } from '../support/hub-process.ts';
 import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
 import { type Supervised, supervise } from './supervised.ts';
 
@@ -295,6 +295,25 @@ describe.concurrent('a reload', () => {
     expect(await send(used)).toMatchObject({ statusCode: 401, body: again });
     expect(await send(await assertion())).toMatchObject(known);
     await agent.destroy();
+    await end(daemon);
+  });
+
+  test('leaves nothing of the hub before in memory', { timeout: 60_000 }, async () => {
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator });
+    const count = `process.getBuiltinModule('node:v8').queryObjects(require('better-sqlite3'))`;
+    const onSignal = `const require=process.getBuiltinModule('node:module').createRequire('${MAIN}');process.stderr.write('<6>{"event":"open","stores":'+${count}+'}\\n')`;
+    await using daemon = await started(hub, '', { onSignal });
+    for (let reloads = 0; reloads < 6; reloads++) {
+      const id = await ask(hub, (control) => control.reload());
+      await eventually(async () => {
+        const outcome = await ask(hub, (control) => control.reloadOutcome(id)).catch(() => null);
+        return outcome?.state === 'done';
+      });
+    }
+    daemon.child.kill('SIGUSR2');
+    const stores = await eventually(async () => daemon.events().find(({ event }) => event === 'open')?.['stores']);
+    expect(stores).toBeLessThan(4);
     await end(daemon);
   });
 
