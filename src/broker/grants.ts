@@ -180,16 +180,37 @@ export class Grants implements AsyncDisposable {
     this.#scheduleAll();
   }
 
+  /** Starts no further refresh. */
+  stop(): void {
+    this.#stopping = true;
+  }
+
+  /** Resolves when the refreshes that were sent have ended. */
+  async settled(): Promise<void> {
+    await Promise.all([...this.#held.values()].map((held) => held.refreshing));
+  }
+
+  /** Writes what is in memory alone. @returns whether nothing of it is left */
+  async save(): Promise<boolean> {
+    const left = [...this.#held.values()].filter((held) => held.unsaved !== null);
+    await Promise.all(
+      left.map((held) => this.#saveLast(held).catch((error: unknown) => this.#notices.unwritable(held, error))),
+    );
+    return left.every((held) => held.unsaved === null);
+  }
+
   /** Starts nothing more; resolves when the refreshes that were sent have ended, and what can be written is. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stopping = true;
+    this.stop();
+    await this.settled();
     const held = [...this.#held.values()];
-    await Promise.all(held.map((one) => one.refreshing));
     await Promise.all(held.map((one) => this.#saveLast(one).catch((error: unknown) => this.#notices.lost(one, error))));
   }
 
-  async #saveLast({ unsaved, grant: { appliance, generation, distrusted } }: Held): Promise<void> {
-    await unsaved?.();
+  async #saveLast(held: Held): Promise<void> {
+    const { appliance, generation, distrusted } = held.grant;
+    await held.unsaved?.();
+    held.unsaved = null;
     if (distrusted !== null) await this.#store.distrust(appliance, generation, distrusted);
   }
 

@@ -52,7 +52,7 @@ export interface Hub extends AsyncDisposable {
   readonly overdue: number;
   /**
    * To be called before the hub is disposed of, where another one takes its place: waits for what was sent to the portal, and
-   * hands out tokens meanwhile, but starts no further refresh.
+   * until it is written down, and hands out tokens meanwhile, but starts no further refresh.
    * @param next what the next one runs with
    * @returns what the next one is to know
    */
@@ -68,6 +68,8 @@ export interface PartOfDaemon {
 
 /** How often the network's addresses are looked at, in ms. */
 const LAN_INTERVAL = 3000;
+/** How often it is tried to write what a hub that goes has in memory alone, in ms. */
+const SAVING_INTERVAL = 2000;
 
 /**
  * Starts a hub: here, and only here, the parts are joined.
@@ -308,6 +310,7 @@ export async function startHub(
     appliances: appliances.list().length,
   });
 
+  const ended = new AbortController();
   const resources = parts.move();
   return {
     administration,
@@ -320,13 +323,19 @@ export async function startHub(
     },
     async handOver(next) {
       leaving = true;
-      if (isAnnouncedAlike(configuration, next)) announcing.comeBack();
-      await grants[Symbol.asyncDispose]();
+      grants.stop();
+      await grants.settled();
       await pairings[Symbol.asyncDispose]();
+      while (!(await grants.save()) && !ended.signal.aborted) await timers.sleep(SAVING_INTERVAL, ended.signal);
+      // Whoever is told to end meanwhile says goodbye.
+      if (!ended.signal.aborted && isAnnouncedAlike(configuration, next)) announcing.comeBack();
       const registrationOpenFor = registrations.openFor;
       return { started, knownBefore, usedAssertions, portalClock, registrationOpenFor };
     },
     async [Symbol.asyncDispose]() {
+      ended.abort();
+      // One that was sent while an exchange is waited for would have to be waited for after that.
+      grants.stop();
       await resources.disposeAsync();
       log.info('hub stopped');
     },

@@ -4,7 +4,7 @@ import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
+import { type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
 import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
@@ -104,6 +104,27 @@ describe.concurrent('a hub that is told to end', () => {
     rememberIssued(emulator);
   });
 
+  it('sends no refresh that comes due while it waits for the exchange of a code', { timeout: 60_000 }, async () => {
+    await using portal = await slowPortal({ tokenLifetime: 10 });
+    const { emulator } = portal;
+    await using hub = await HubProcess.prepare({ emulator });
+    const daemon = await serve(hub);
+    await pairFleet(hub, emulator, ['wallbox']);
+    await addAppliance(hub, 'heatpump');
+    const { location } = await emulator.login({ state: await beginPairing(hub, 'heatpump'), user: 'demo' });
+    portal.slow = true;
+    portal.patience = 12_000;
+    void visit(location).catch(() => undefined);
+    await eventually(async () => codeSends(emulator).length === 2);
+    const sent = refreshSends(emulator).length;
+    daemon.child.kill('SIGTERM');
+    expect(await daemon.ended).toEqual({ status: 0, signal: null });
+    expect(refreshSends(emulator)).toHaveLength(sent);
+    await hub.launch();
+    expect(await applianceStatus(hub, 'heatpump')).toMatchObject({ state: 'active' });
+    rememberIssued(emulator);
+  });
+
   it('twice ends at once; the next run knows that an answer was lost', { timeout: 60_000 }, async () => {
     await using portal = await slowPortal();
     const { emulator } = portal;
@@ -132,13 +153,14 @@ describe.concurrent('a hub that is told to end', () => {
 });
 
 /** A portal whose token endpoint does what it is asked, and while `slow` takes its time to say so. */
-async function slowPortal() {
-  const portal = { slow: false };
+async function slowPortal(options: Partial<EmulatorOptions> = {}) {
+  const portal = { slow: false, patience: SLOW };
   const emulator = await startEmulator({
     refreshGrace: 1,
+    ...options,
     intercept: {
       async answering({ endpoint }) {
-        if (endpoint === 'token' && portal.slow) await sleep(SLOW);
+        if (endpoint === 'token' && portal.slow) await sleep(portal.patience);
       },
     },
   });

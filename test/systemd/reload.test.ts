@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
@@ -256,6 +256,38 @@ describe.concurrent('a reload', () => {
     disk.makeRoom();
     expect(await ask(hub, (control) => control.refresh('wallbox'))).toMatchObject({ problem: null });
     expect((await hub.cli('reload')).status).toBe(0);
+    await end(daemon);
+    rememberIssued(emulator);
+  });
+
+  test('waits until the answer to a refresh is written, also on a disk that fills up meanwhile', {
+    timeout: 60_000,
+  }, async (ctx) => {
+    await using portal = await slowPortal();
+    const { emulator } = portal;
+    await using hub = await HubProcess.prepare({ emulator });
+    await using disk = SmallDisk.mount(hub, 'tmpfs') ?? ctx.skip('needs root and a kernel that lets it mount');
+    await using daemon = await started(hub);
+    const [credentials] = await pairFleet(hub, emulator, ['wallbox']);
+    if (credentials === undefined) throw new Error('nothing is paired');
+    portal.slow = true;
+    startRefresh(hub, 'wallbox');
+    await eventually(async () => refreshSends(emulator).length === 1);
+    const reload = hub.cli('reload');
+    await eventually(async () => count(daemon, 'taking a changed configuration over') === 1);
+    // More answers than the room that is kept for them holds.
+    await rm(join(hub.directory, 'state/ballast'));
+    disk.fill();
+    await until(hub, 'wallbox', ({ problem }) => problem?.code === 'store_unwritable');
+    const { access_token: served } = (await hub.requestToken(credentials)).body;
+    await sleep(3000);
+    expect(count(daemon, 'hub stopped')).toBe(0);
+    portal.slow = false;
+    disk.makeRoom();
+    expect((await reload).status).toBe(0);
+    expect((await hub.requestToken(credentials)).body['access_token']).toBe(served);
+    expect(await ask(hub, (control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
+    expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([1, 1]);
     await end(daemon);
     rememberIssued(emulator);
   });
