@@ -1,0 +1,65 @@
+import { readFile } from 'node:fs/promises';
+import { beforeEach, expect, it, type TestContext } from 'vitest';
+import { curl } from '../netns/hub-on-host.ts';
+import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { startRefresh } from '../reliability/fleet.ts';
+import { eventually, HubProcess, MAIN } from '../support/hub-process.ts';
+import { createLan, type Host, whyNoLan } from '../support/netns.ts';
+
+beforeEach(async (ctx: TestContext) => {
+  const reason = await whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']);
+  if (reason !== null) ctx.skip(reason);
+});
+
+const LOGIN = ['--data', 'username=demo', '--data', 'password=demo', '--data', 'action=login'];
+
+it('says goodbye where it is told to stop while a reload waits for the portal', async () => {
+  await using lan = await createLan(['hub', 'neighbour']);
+  const machine = lan.hosts.hub;
+  const emulator = await emulatorOn(machine);
+  await using hub = await HubProcess.start({
+    emulator,
+    env: { LATCHKEY_LAN_ADDRESS: 'auto', LATCHKEY_LAN_LISTEN: '0.0.0.0' },
+    within: ['/usr/sbin/ip', 'netns', 'exec', machine.namespace],
+  });
+  const observer = await observeWithZeroconf(lan.hosts.neighbour);
+  const { instanceName } = await observer.found();
+  await hub.addAppliance('wallbox');
+  const link = await hub.beginPairing('wallbox');
+  await curl(machine, ['--location', ...LOGIN, link.href]);
+  await eventually(async () => (await hub.appliance('wallbox')).state === 'active');
+
+  await hub.ask((control) => control.reload());
+  await eventually(async () => (await times(hub, 'announced')) === 2);
+  expect(observer.losses()).toEqual([]);
+
+  const delay = JSON.stringify({ endpoint: 'token', kind: 'delay', seconds: 4 });
+  const faults = `${emulator.baseUrl}/_emulator/faults`;
+  await curl(machine, ['--header', 'content-type: application/json', '--data', delay, faults]);
+  startRefresh(hub, 'wallbox');
+  await eventually(async () =>
+    (await curl(machine, [`${emulator.baseUrl}/_emulator/requests`])).includes('refresh_token'),
+  );
+  await hub.ask((control) => control.reload());
+  await eventually(async () => (await times(hub, 'taking a changed configuration over')) === 2);
+  await hub.kill('SIGTERM');
+  await observer.gone(instanceName);
+}, 90_000);
+
+/** How often the hub's log has told of an event. */
+async function times({ log }: HubProcess, event: string): Promise<number> {
+  return (await readFile(log, 'utf8')).split(`"event":"${event}"`).length - 1;
+}
+
+/** An emulator on this host, for a hub there. */
+async function emulatorOn(machine: Host) {
+  const emulator = machine.spawn(process.execPath, [MAIN, 'emulator', '--json']);
+  const said = await emulator.line((line) => (line.startsWith('{') ? line : undefined), 20_000);
+  const {
+    base_url = '',
+    frontend_url = '',
+    client_id = '',
+    client_secret = '',
+  }: Record<string, string> = JSON.parse(said);
+  return { baseUrl: base_url, frontendUrl: frontend_url, clientId: client_id, clientSecret: client_secret };
+}
