@@ -54,7 +54,7 @@ export function emulatorCommand(): Command {
     await using parts = new AsyncDisposableStack();
     const caFile = options.tls === true ? (options.caFile ?? (await passingCaFile(parts))) : options.caFile;
     const emulator = parts.use(await start({ ...options, ...(caFile === undefined ? {} : { caFile }) }, command));
-    show(emulator, caFile, options.json === true);
+    show(emulator, caFile, options);
     await ended;
   });
 }
@@ -101,9 +101,9 @@ async function passingCaFile(parts: AsyncDisposableStack): Promise<string> {
 function show(
   { baseUrl, frontendUrl, clientId, clientSecret, consoleUrl }: Emulator,
   caFile: string | undefined,
-  json: boolean,
+  { json, client }: Options,
 ): void {
-  if (json) {
+  if (json === true) {
     printJson({
       base_url: baseUrl,
       frontend_url: frontendUrl,
@@ -119,7 +119,7 @@ function show(
   base_url       ${baseUrl}
   frontend_url   ${frontendUrl}
   client_id      ${clientId}
-  client_secret  ${clientSecret}
+  client_secret  ${client === undefined ? clientSecret : 'as given'}
   console        ${consoleUrl}${
     caFile === undefined
       ? ''

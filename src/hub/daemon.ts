@@ -2,7 +2,7 @@ import type { Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { ListeningSockets } from '../lan/listening-sockets.ts';
-import { systemTimers } from '../system/clock.ts';
+import { systemTimers, timerClock } from '../system/clock.ts';
 import type { ServiceManager } from '../system/service-manager.ts';
 import type { Configuration } from './configuration.ts';
 import type { Continuity } from './continuity.ts';
@@ -110,8 +110,7 @@ function look({ service, log }: DaemonOptions, current: Current): Disposable {
   const timers: Timers = systemTimers;
   const parts = new DisposableStack();
   if (!service.listens) return parts;
-  const now = () => performance.now();
-  parts.use(feedWatchdog({ service, overdue: () => current.hub?.overdue ?? 0, log, timers, now }));
+  parts.use(feedWatchdog({ service, overdue: () => current.hub?.overdue ?? 0, log, timers, now: timerClock }));
   let disarm: () => void = () => undefined;
   const tell = async () => {
     const { hub } = current;

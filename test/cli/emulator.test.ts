@@ -33,6 +33,15 @@ test('for people it says the same in lines of its own', async () => {
   expect((await emulator.ended).status).toBe(0);
 });
 
+test('it does not say back a secret that it was given: its output may go to a journal', async () => {
+  const emulator = start(['emulator', '--client', `${id}:a-given-secret`]);
+  const text = await emulator.stdout(/console .*\n/);
+  expect(text).toMatch(/client_secret +as given\n/);
+  expect(text).not.toContain('a-given-secret');
+  emulator.process.kill('SIGINT');
+  expect((await emulator.ended).status).toBe(0);
+});
+
 test('the options reach the emulator', async () => {
   const flags = `--host 127.0.0.1 --port 0 --frontend-port 0 --client ${id}:one-secret --user ann:pw --user bob:pw
     --auto-login --code-lifetime 30s --token-lifetime 10m --refresh-lifetime 2h --refresh-grace 1
