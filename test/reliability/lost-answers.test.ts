@@ -175,7 +175,8 @@ describe.concurrent('a portal', () => {
       const served = load.handOuts.findLast(
         ({ appliance, answered }) => appliance === refusal.appliance && answered < refusal.at,
       );
-      expect(refusal.at).toBeGreaterThan((served?.issuedAt ?? Number.NaN) + 9000);
+      // The hub counts from when it asked, which on a busy machine is a while before the token was issued.
+      expect(refusal.at).toBeGreaterThan((served?.issuedAt ?? Number.NaN) + 8000);
       expect(Number(refusal.retryAfter)).toBeGreaterThanOrEqual(1);
       expect(Number(refusal.retryAfter)).toBeLessThanOrEqual(5);
     }
