@@ -21,7 +21,7 @@ export async function readSecret(file: string, directory: string, credentials: s
 }
 
 /** Where the shipped unit takes credentials from; systemd reads them once, when it starts the service. */
-const PUT_IT = 'put it into /etc/latchkey/credentials, and restart the service';
+const PUT_IT = 'put it into /etc/latchkey/credentials, name it here by its file name alone, and restart the service';
 
 /**
  * What is said of a file that is missing, in words that fit behind the key's name.
@@ -57,16 +57,18 @@ export async function readGuarded(
   const fromSystemd = await readCredential(file, credentials, LARGEST_SECRET);
   if (fromSystemd !== null) return { text: fromSystemd, path: file };
   const path = resolve(directory, file);
+  const elsewhere = credentials === undefined ? '' : `: ${PUT_IT}`;
   const found = await stat(path).catch(() => null);
   // Not by its name: who took the key for the secret itself has put that there.
   if (found === null) throw new Error(notThere(directory, credentials));
   if (!found.isFile()) throw new Error(`${path} is no file`);
   if ((found.mode & 0o077) !== 0) {
     const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
-    throw new Error(`${path} is open to other users (mode ${mode}); allowed is 0600: chmod 600 ${path}`);
+    // A service's own user could not read it either, once it is closed.
+    const cure = credentials === undefined ? `; allowed is 0600: chmod 600 ${path}` : elsewhere;
+    throw new Error(`${path} is open to other users (mode ${mode})${cure}`);
   }
   const text = await readBounded(path, LARGEST_SECRET).catch((error: Error) => {
-    const elsewhere = credentials === undefined ? '' : `: ${PUT_IT}`;
     throw new Error(`${path} can't be read (${error.message})${elsewhere}`);
   });
   return { text, path };

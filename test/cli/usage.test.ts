@@ -117,7 +117,7 @@ test.each(
   const failed = await latchkey(args, { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock' });
   expect(failed).toMatchObject({ status: 1, stdout: '' });
   expect(failed.stderr).toMatch(
-    /^latchkey: no hub is running here \(\/nowhere\/control\.sock is not there.*latchkey serve.*--config\n$/,
+    /^latchkey: no hub is running here \(\/nowhere\/control\.sock is not there.*"sudo systemctl start latchkey".*"latchkey serve".*--config\n$/,
   );
 });
 

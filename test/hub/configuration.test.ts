@@ -240,6 +240,17 @@ describe('the secret of a portal', () => {
     expect(await complaint(portal({ client_secret_file: '"portal-home"' }), env)).toContain('one line');
   });
 
+  it.for<[name: string, says: string]>([
+    ['portal.secret', 'portal.secret is open to other users (mode 0644): put it'],
+    ['/etc/latchkey/no/secret', 'names neither a credential of this service nor a file that is there: put it'],
+  ])('is wanted as a credential where systemd runs the hub, and not as %s', async ([name, says]) => {
+    write('portal.secret', SECRET, 0o644);
+    const env = { CREDENTIALS_DIRECTORY: join(folder.path, 'credentials') };
+    const line = await complaint(portal({ client_secret_file: `"${name}"` }), env);
+    expect(line).toContain(`${says} into /etc/latchkey/credentials, name it here by its file name alone`);
+    expect(line).not.toContain('chmod');
+  });
+
   it.for<[where: string, toml: string, env?: NodeJS.ProcessEnv]>([
     ['inline', portal({ client_secret: `"${SECRET}"` })],
     ['beside the portals', `[portals]\nclient_secret = "${SECRET}"`],
