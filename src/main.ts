@@ -1,13 +1,19 @@
 #!/usr/bin/env node
-import { enableCompileCache } from 'node:module';
+import module from 'node:module';
 import { isAbsolute, join } from 'node:path';
+
+// npm only warns of an older one. Nothing that it does not have may be imported by name before this.
+if (Number.parseInt(process.versions.node, 10) < 24) {
+  process.stderr.write(`latchkey: this is Node.js ${process.versions.node}, and it takes 24 or later: install that\n`);
+  process.exit(1);
+}
 
 // Compiled code is kept for the next start, in the folder that systemd gives a service, else in one of the user's own:
 // Node's default below /tmp is anybody's to prepare. Where there is none, or it can't be written, nothing is kept.
 const { CACHE_DIRECTORY, XDG_CACHE_HOME, HOME } = process.env;
 const caches = [XDG_CACHE_HOME, HOME && join(HOME, '.cache')].find(isUsable);
 const own = [CACHE_DIRECTORY?.split(':')[0], caches && join(caches, 'latchkey')].find(isUsable);
-if (own !== undefined) enableCompileCache(own);
+if (own !== undefined) module.enableCompileCache(own);
 
 const { run } = await import('./cli/program.ts');
 await run(process.argv.slice(2));

@@ -36,7 +36,6 @@ beforeAll(async () => {
   for (const part of ['src', 'package.json', 'tsconfig.json', 'README.md', 'CHANGELOG.md'])
     await cp(join(ROOT, part), join(tree, part), { recursive: true });
   await symlink(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
-  await npm(tree, 'run', 'build');
   await npm(tree, 'pack', '--pack-destination', folder.path);
   const tarball = (await readdir(folder.path)).find((file) => file.endsWith('.tgz')) ?? '';
   await npm(folder.path, 'install', '--global', '--prefix', join(folder.path, 'prefix'), `./${tarball}`);
@@ -46,10 +45,28 @@ afterAll(() => folder?.[Symbol.dispose]());
 
 const latchkey = (...args: string[]) => run(join(folder.path, 'prefix/bin/latchkey'), args, { env, timeout: 60_000 });
 
+/** A Node.js of this machine that is too old, or null. */
+async function olderNode(): Promise<string | null> {
+  for (const place of process.env['PATH']?.split(':') ?? []) {
+    const node = join(place, 'node');
+    const version = await run(node, ['--version']).catch(() => null);
+    if (version !== null && Number.parseInt(version.stdout.slice(1), 10) < 24) return node;
+  }
+  return null;
+}
+
 describe('the npm package, installed globally', () => {
   it('is the command', async () => {
     const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     expect((await latchkey('--version')).stdout).toBe(`${version}\n`);
+  });
+
+  it('says in one line which Node.js it needs', async (ctx) => {
+    const node = await olderNode();
+    if (node === null) return ctx.skip('no Node.js before 24 is on this machine');
+    const entry = join(folder.path, 'prefix/lib/node_modules/latchkey/dist/main.js');
+    const failed = await run(node, [entry, '--version']).catch((error: { code: number; stderr: string }) => error);
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^latchkey: .* it takes 24 or later.*\n$/) });
   });
 
   it('runs the demonstration', async () => {
