@@ -33,6 +33,7 @@ export class Pairings implements AsyncDisposable {
   readonly #byAppliance = new Map<string, PairingRun>();
   /** What is being begun, by appliance: one after the other. */
   readonly #beginning = new Map<string, Promise<unknown>>();
+  #stopped = false;
 
   constructor(context: PairingContext) {
     this.#context = context;
@@ -127,6 +128,8 @@ export class Pairings implements AsyncDisposable {
     const run = PairingRun.resume(this.#context, pairing);
     this.#remember(run);
     this.#forgetEnded();
+    // The hub has stopped while one before it was waited for: the next run finds it.
+    if (this.#stopped) await run[Symbol.asyncDispose]();
     return run;
   }
 
@@ -190,6 +193,7 @@ export class Pairings implements AsyncDisposable {
 
   /** Stops polling; the pairings stay open, and go on when the hub is started again. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped = true;
     await Promise.all([...this.#runs.values()].map((run) => run[Symbol.asyncDispose]()));
   }
 

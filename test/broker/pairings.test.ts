@@ -702,6 +702,29 @@ describe('a restart', () => {
     expect(await home.whoami(await home.token(id))).toBe(200);
     expect(stateOf(home.run.pairings.get(run.pairing.id))).toBe('paired');
   });
+
+  test('leaves another pairing, which waits for that code, to the next run', async () => {
+    const { home, run } = await begun(REDIRECT);
+    await using _ = home;
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('token', { kind: 'wait', until: answer.promise });
+    void follow(home, await home.login(run));
+    await expect.poll(() => home.emulator.grants().length).toBe(1);
+    const another = home.run.pairings.begin(home.run.appliances.named('wallbox'));
+    // By now it is stored, and waits: for a portal that takes its time.
+    await expect.poll(async () => (await home.run.store.pairings()).length).toBe(2);
+    await sleep(30);
+    const stopping = home.run.pairings[Symbol.asyncDispose]();
+    answer.resolve();
+    await stopping;
+    const { pairing } = await another;
+    await home.time.pass(60 * SECOND);
+    expect(home.portal.requests('config')).toHaveLength(1);
+    await home.stop();
+    await home.start();
+    await home.time.settle();
+    expect(stateOf(home.run.pairings.get(pairing.id))).toBe('waiting');
+  });
 });
 
 test('an appliance that is removed takes its pairings with it', async () => {
