@@ -5,10 +5,11 @@ import { conflictIn, type How } from './claims.ts';
 import { Doors } from './doors.ts';
 import type { Link } from './link.ts';
 import type { Neighbourhood, OwnNetworks } from './neighbourhoods.ts';
+import { Pace } from './pace.ts';
 import { probe } from './probe.ts';
 import { Publication } from './publication.ts';
 import type { ReceivedRecord } from './record-data.ts';
-import { hostName, ownRecords, type ServiceDescription, toInstanceName } from './records.ts';
+import { foldCase, hostName, ownRecords, type ServiceDescription, toInstanceName } from './records.ts';
 import { Rests } from './rests.ts';
 
 /** What may change while the hub is announced. */
@@ -39,6 +40,9 @@ export interface AnnouncerOptions {
 /** So many characters of the id tell hubs of one name apart. */
 const SUFFIX_LENGTH = 4;
 
+/** RFC 6762 section 6: no record is multicast more often, in ms. */
+const RESCUE_PAUSE = 1000;
+
 /**
  * Announces the hub as a `_latchkey._tcp` service in one neighbourhood, until it is disposed of.
  *
@@ -54,6 +58,7 @@ export class Announcer implements AsyncDisposable {
   readonly #doors: Doors;
   readonly #publication: Publication;
   readonly #rests: Rests;
+  readonly #rescues: Pace;
   readonly #ending = new AbortController();
   #ended = false;
   #announced: Announced | null = null;
@@ -68,9 +73,10 @@ export class Announcer implements AsyncDisposable {
     this.#options = options;
     const { instanceName: name, id, timers, onError, ownNetworks } = options;
     const interfaces = () => this.#announced?.neighbourhood.interfaces.map((one) => one.name) ?? [];
-    this.#doors = new Doors({ onError, admits: (source) => ownNetworks().admits(source, interfaces()) });
+    this.#doors = new Doors({ onError, timers, admits: (source) => ownNetworks().admits(source, interfaces()) });
     this.#publication = new Publication(timers, onError);
     this.#rests = new Rests(timers);
+    this.#rescues = new Pace(timers, RESCUE_PAUSE);
     const suffix = ` (${id.slice(0, SUFFIX_LENGTH)})`;
     this.#names = [toInstanceName(name), toInstanceName(name, suffix), toInstanceName(id)];
   }
@@ -124,6 +130,7 @@ export class Announcer implements AsyncDisposable {
     this.#ended = true;
     if (this.#publication.service === null) this.#ending.abort();
     this.#rests.end();
+    this.#rescues.end();
   }
 
   async #close(): Promise<void> {
@@ -137,6 +144,10 @@ export class Announcer implements AsyncDisposable {
     const done = this.#turn.then(change);
     this.#turn = done.catch(() => {});
     return done;
+  }
+
+  #inTurnLater(change: () => Promise<void>): void {
+    this.#inTurn(change).catch(this.#options.onError);
   }
 
   async #follow(announced: Announced): Promise<void> {
@@ -180,7 +191,7 @@ export class Announcer implements AsyncDisposable {
     for (const name of this.#names) {
       const taken = await probe(link, ownRecords(this.#service(name)), options);
       if (taken === null) return name;
-      if (taken !== hostName(id).toLowerCase()) continue;
+      if (taken !== foldCase(hostName(id))) continue;
       throw new Failure(
         'hub_id_taken',
         "another hub on this network has this hub's id: was its card copied? Two hubs must not live on the same grants: stop this one, or pair its appliances anew after setting it up afresh",
@@ -197,18 +208,24 @@ export class Announcer implements AsyncDisposable {
     return { instanceName, id: this.#options.id, httpsPort, txt, addresses: neighbourhood?.addresses ?? [] };
   }
 
-  /** A probe needs no more than the answer that every query gets. */
+  /** A probe needs no more than the answer that every query gets. Who takes back what the hub says is contradicted. */
   #hear(records: readonly ReceivedRecord[], how: How): void {
     const { service } = this.#publication;
-    if (service === null || how === 'probe') return;
+    if (service === null || how === 'probe' || this.#ended) return;
+    if (this.#publication.isShortened(records)) this.#rescues.do(() => this.#inTurnLater(() => this.#defend()));
     const isOwnAddress = (address: string) => this.#options.ownNetworks().hasAddress(address);
     const conflict = conflictIn(ownRecords(service), records, how, isOwnAddress);
     if (conflict === null) return;
     this.#disputed = service.instanceName;
     this.#rests.afterwards(() => {
-      const settled = this.#inTurn(() => (conflict.lost ? this.#yield() : this.#publication.defend(this.#doors.link)));
-      settled.catch(this.#options.onError);
+      // It may have gone with the name that the hub bore then.
+      if (this.#publication.service?.instanceName !== service.instanceName) return;
+      this.#inTurnLater(() => (conflict.lost ? this.#yield() : this.#defend()));
     });
+  }
+
+  async #defend(): Promise<void> {
+    if (!this.#ended) await this.#publication.defend(this.#doors.link);
   }
 
   /** Goes back to probing; silent meanwhile, since its answers would drive the other one away too. */

@@ -1,5 +1,5 @@
 import { compareSets, isReadable, type ReceivedRecord, sameData } from './record-data.ts';
-import type { ResourceRecord } from './records.ts';
+import { foldCase, type ResourceRecord } from './records.ts';
 
 /** How a claim came: in a response, or in the authority section of a probe. */
 export type How = 'response' | 'probe';
@@ -23,10 +23,10 @@ export function conflictIn(
   how: How,
   isOwnAddress: (address: string) => boolean,
 ): Conflict | null {
-  for (const name of new Set(own.map((record) => record.name.toLowerCase()))) {
-    const mine = own.filter((record) => record.name.toLowerCase() === name);
+  for (const name of new Set(own.map((record) => foldCase(record.name)))) {
+    const mine = own.filter((record) => foldCase(record.name) === name);
     const theirs = received.filter(
-      (record) => record.name.toLowerCase() === name && record.ttl !== 0 && isReadable(record),
+      (record) => foldCase(record.name) === name && record.ttl !== 0 && isReadable(record),
     );
     const foreign = theirs.find(
       (record) =>
@@ -42,4 +42,17 @@ export function conflictIn(
     return { name, lost: compareSets(compared(theirs), against) > 0 };
   }
   return null;
+}
+
+/**
+ * Whether somebody has taken back what the hub says, or lets it be forgotten too soon (RFC 6762 section 6.6): it was heard with
+ * less than half of its time to live.
+ */
+export function isShortened(own: readonly ResourceRecord[], received: readonly ReceivedRecord[]): boolean {
+  return own.some((mine) =>
+    received.some(
+      (record) =>
+        foldCase(record.name) === foldCase(mine.name) && (record.ttl ?? 0) < mine.ttl / 2 && sameData(record, mine),
+    ),
+  );
 }

@@ -2,6 +2,7 @@ import { networkInterfaces } from 'node:os';
 import type { Timers } from '../core/clock.ts';
 import { readDefaultRoutes } from './default-route.ts';
 import { readMark } from './interface-mark.ts';
+import { readIpv6Flags, steadyInterfaces } from './ipv6-flags.ts';
 import { chooseLanAddress, type LanAddress, lanAddresses } from './lan-address.ts';
 import { type Attached, attachedAddresses, type Neighbourhood, neighbourhoods } from './neighbourhoods.ts';
 
@@ -41,13 +42,14 @@ export interface LanWatchOptions {
  * @throws Error where the operating system refuses to list its interfaces (a sandbox without AF_NETLINK)
  */
 export function readLan(setting: string, listen: readonly string[] = ['0.0.0.0', '::']): Lan {
-  const interfaces = networkInterfaces();
+  const all = networkInterfaces();
+  const interfaces = steadyInterfaces(all, readIpv6Flags(), setting);
   const options = { setting, defaultRoutes: readDefaultRoutes() };
   return {
     address: chooseLanAddress(interfaces, options),
     addresses: lanAddresses(interfaces, options),
     neighbourhoods: neighbourhoods(interfaces, { ...options, listen, mark: readMark }),
-    attached: attachedAddresses(interfaces),
+    attached: attachedAddresses(all),
   };
 }
 

@@ -1,7 +1,9 @@
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import type { EventEmitter } from 'node:events';
 import Bonjour from 'bonjour-service';
+import type { Timers } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
+import { type Answer, Answers } from './answers.ts';
 import type { How } from './claims.ts';
 import type { ReceivedRecord } from './record-data.ts';
 import type { ResourceRecord } from './records.ts';
@@ -40,6 +42,7 @@ export interface LinkOptions {
   onError(error: unknown): void;
   /** Whether a packet from this address is from the link: over IPv4 the kernel hands over those of all links. */
   admits(source: string): boolean;
+  readonly timers: Timers;
 }
 
 interface ReceivedPacket {
@@ -52,7 +55,7 @@ type Sent = (error?: Error | null) => void;
 
 /** What multicast-dns, inside bonjour-service, offers. */
 interface MulticastSocket extends EventEmitter {
-  respond(packet: { answers: readonly ResourceRecord[] }, sent: Sent): void;
+  respond: (packet: Answer, sent: Sent) => void;
   query(packet: { questions: readonly object[]; authorities: readonly ResourceRecord[] }, sent: Sent): void;
   destroy(closed: () => void): void;
 }
@@ -68,7 +71,7 @@ const MOST_QUESTIONS = 64;
  * used: it announces every interface's address, never a new one, and the loser of a probe says goodbye in the winner's name.
  * @throws Failure `port_unavailable` where the port can't be had, or the address is none of this machine's
  */
-export async function openLink(door: Door, { onError, admits }: LinkOptions): Promise<Link> {
+export async function openLink(door: Door, { onError, admits, timers }: LinkOptions): Promise<Link> {
   const type = door.ipv4 === null ? 'udp6' : 'udp4';
   const group = GROUPS[type];
   function report(error: unknown) {
@@ -76,7 +79,12 @@ export async function openLink(door: Door, { onError, admits }: LinkOptions): Pr
     if (error instanceof Error && 'syscall' in error) onError(error);
   }
 
-  const own = createSocket({ type, reuseAddr: true });
+  const own = createSocket({
+    type,
+    reuseAddr: true,
+    // Every address is one already, and node's own look-up takes few interfaces' names for the zone of one.
+    lookup: (address, family, found) => process.nextTick(found, null, address, family),
+  });
   const options = {
     socket: own,
     type,
@@ -93,13 +101,17 @@ export async function openLink(door: Door, { onError, admits }: LinkOptions): Pr
   socket.on('warning', report);
 
   let served: readonly ResourceRecord[] = [];
+  const respond = socket.respond;
+  const answers = new Answers(timers, (packet) => respond(packet, (error) => error && report(error)));
+  socket.respond = (packet) => answers.give(packet);
   return {
     serve(records) {
       server.unregister([...served]);
       server.register([...records]);
       served = records;
+      answers.forget();
     },
-    respond: (answers) => sending((sent) => socket.respond({ answers }, sent)),
+    respond: (said) => sending((sent) => respond({ answers: said }, sent)),
     probe(authorities) {
       const names = new Set(authorities.map(({ name }) => name));
       const questions = [...names].map((name) => ({ name, type: 'ANY' }));
@@ -112,7 +124,10 @@ export async function openLink(door: Door, { onError, admits }: LinkOptions): Pr
       socket.on('response', onResponse).on('query', onQuery);
       return () => socket.off('response', onResponse).off('query', onQuery);
     },
-    [Symbol.asyncDispose]: () => closing(socket),
+    [Symbol.asyncDispose]: () => {
+      answers.forget();
+      return closing(socket);
+    },
   };
 }
 

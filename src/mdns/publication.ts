@@ -1,5 +1,7 @@
 import type { Timers } from '../core/clock.ts';
+import { isShortened } from './claims.ts';
 import type { Link } from './link.ts';
+import type { ReceivedRecord } from './record-data.ts';
 import {
   addressRecords,
   instancePointer,
@@ -42,6 +44,11 @@ export class Publication {
     link.serve(records);
     this.#cancelRepeat();
     await this.#say(link, [...records, ...gone]);
+  }
+
+  /** Whether somebody lets neighbours forget what is announced. */
+  isShortened(records: readonly ReceivedRecord[]): boolean {
+    return this.#service !== null && isShortened(removable(this.#service), records);
   }
 
   /** Says again what is announced. */

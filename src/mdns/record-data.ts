@@ -1,4 +1,4 @@
-import type { ResourceRecord } from './records.ts';
+import { foldCase, type ResourceRecord } from './records.ts';
 
 /** A record of a packet that came in; what its data is depends on its type. */
 export interface ReceivedRecord {
@@ -11,7 +11,7 @@ export interface ReceivedRecord {
 type Claiming = Pick<ReceivedRecord, 'type' | 'data'>;
 
 /** The types that are compared, by their numbers: RFC 6762 section 8.2 sorts by them. */
-const TYPES: Readonly<Record<string, number>> = { A: 1, TXT: 16, AAAA: 28, SRV: 33 };
+const TYPES: Readonly<Record<string, number>> = { A: 1, PTR: 12, TXT: 16, AAAA: 28, SRV: 33 };
 
 /** Whether two records say the same. */
 export function sameData(a: Claiming, b: Claiming): boolean {
@@ -53,10 +53,14 @@ function dataOf({ type, data }: Claiming): Buffer | null {
   if (type === 'A' && typeof data === 'string') return Buffer.from(data.split('.').map(Number));
   if (type === 'AAAA' && typeof data === 'string') return ipv6Bytes(data);
   if (type === 'TXT') return textBytes(data);
+  if (type === 'PTR' && typeof data === 'string') return nameBytes(data);
   if (type !== 'SRV' || typeof data !== 'object' || data === null || !('port' in data && 'target' in data)) return null;
   const { priority = 0, weight = 0, port, target } = data as Readonly<Record<string, unknown>>;
-  const labels = String(target).toLowerCase().split('.').map(withLength);
-  return Buffer.concat([...[priority, weight, port].map(sixteenBits), ...labels, Buffer.alloc(1)]);
+  return Buffer.concat([...[priority, weight, port].map(sixteenBits), nameBytes(String(target))]);
+}
+
+function nameBytes(name: string): Buffer {
+  return Buffer.concat([...foldCase(name).split('.').map(withLength), Buffer.alloc(1)]);
 }
 
 function textBytes(data: unknown): Buffer | null {
@@ -70,8 +74,8 @@ function withLength(text: string | Buffer): Buffer {
   return Buffer.concat([Buffer.from([bytes.length]), bytes]);
 }
 
-/** @param address in any of its forms, without a zone */
-function ipv6Bytes(address: string): Buffer {
+/** @param address an IPv6 address in any of its forms, without a zone */
+export function ipv6Bytes(address: string): Buffer {
   const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''));
   const groups = [...head, ...Array(8 - head.length - (tail?.length ?? 0)).fill('0'), ...(tail ?? [])];
   return Buffer.concat(groups.map((group) => sixteenBits(Number.parseInt(group, 16))));

@@ -34,18 +34,25 @@ const OTHER_TTL = 4500;
 const LONGEST_LABEL = 63;
 
 /**
- * Makes an instance name (RFC 6763 section 4.1.1) of what a person typed: no control characters, at most 63 octets. A
- * dot becomes a hyphen, since the wire encoding below us takes it for the end of a label.
+ * Makes an instance name (RFC 6763 section 4.1.1) of what a person typed: composed characters (RFC 5198), no control
+ * characters, at most 63 octets. A dot becomes a hyphen, since the wire encoding below us takes it for the end of a
+ * label.
  * @param suffix is kept whole where the name has to be cut
  */
 export function toInstanceName(name: string, suffix = ''): string {
   const clean = name
+    .normalize('NFC')
     .replace(/\p{Cc}/gu, '')
     .replaceAll('.', '-')
     .trim();
   const characters = Array.from(clean === '' ? 'Latchkey' : clean);
   while (Buffer.byteLength(characters.join('') + suffix) > LONGEST_LABEL) characters.pop();
   return characters.join('').trimEnd() + suffix;
+}
+
+/** In small letters, where case does not count: that is so for ASCII alone (RFC 6762 section 16). */
+export function foldCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
 
 /** The full domain name of an instance. */

@@ -15,7 +15,9 @@ import { systemRandom } from '../../src/system/random.ts';
 const { setting, repeats, httpsPort, txt, ...hub } = JSON.parse(process.argv[2] ?? '');
 const announcer = new Announcer({
   ...hub,
-  timers: repeats ? systemTimers : { ...systemTimers, after: () => () => {} },
+  timers: repeats
+    ? systemTimers
+    : { ...systemTimers, after: (delay, run) => (delay < 1000 ? systemTimers.after(delay, run) : () => {}) },
   random: systemRandom,
   ownNetworks: () => new OwnNetworks(readLan(setting).attached),
   onError: (error) => say({ event: 'error', message: String(error) }),

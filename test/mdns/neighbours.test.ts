@@ -1,0 +1,70 @@
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { announceOn, saidBy, says } from '../netns/announced.ts';
+import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { createLan, type Host, whyNoLan } from '../support/netns.ts';
+
+beforeEach(async (ctx: TestContext) => {
+  const reason = await whyNoLan(OBSERVER_TOOLS);
+  if (reason !== null) ctx.skip(reason);
+});
+
+describe('among neighbours that do it harm, the hub', () => {
+  it('contradicts at once who takes its service back', async () => {
+    await using lan = await createLan(['hub', 'neighbour', 'observer']);
+    const { hub, neighbour, observer } = lan.hosts;
+    // It repeats nothing, and nobody asks: whatever it says later is said because of the goodbye.
+    await says(announceOn(hub, { repeats: false }), 'ready');
+    const heard = await listenToMdns(observer);
+    await send(neighbour, 1, 'goodbye', 'Cellar hub');
+    const from = (host: Host) => heard().find((one) => one.from === host.address);
+    await expect.poll(() => from(hub)).toMatchObject({ kind: 'response', text: expect.stringContaining('capk=') });
+    // What nobody contradicts is forgotten after a second (RFC 6762 section 10.1).
+    expect((from(hub)?.at ?? Number.NaN) - (from(neighbour)?.at ?? Number.NaN)).toBeLessThan(0.5);
+  });
+
+  it('answers a thousand questions for all neighbours at once, and whoever asks afterwards too', async () => {
+    await using lan = await createLan(['hub', 'neighbour', 'observer']);
+    const { hub, neighbour, observer } = lan.hosts;
+    await says(announceOn(hub, { repeats: false }), 'ready');
+    const heard = await listenToMdns(observer);
+    await send(neighbour, 20, 'questions');
+    const answers = () => heard().filter(({ from }) => from === hub.address);
+    await expect.poll(() => answers().length).toBeGreaterThan(0);
+    await observer.run('sleep', ['1']);
+    expect(answers().length).toBeLessThan(5);
+    expect((await (await observeWithZeroconf(observer)).found()).instanceName).toBe('Cellar hub');
+  });
+});
+
+it('a hub keeps its name beside one whose name differs by a letter that is no ASCII letter', async () => {
+  await using lan = await createLan(['hub', 'neighbour', 'observer']);
+  const { hub, neighbour, observer } = lan.hosts;
+  const names = ['KÜCHE', 'Küche'] as const;
+  const hubs = [
+    announceOn(hub, { instanceName: names[0] }),
+    announceOn(neighbour, { instanceName: names[1], id: 'bbbb11' }),
+  ];
+  const ready = await Promise.all(hubs.map((one) => says(one, 'ready')));
+  expect(ready.map(({ name }) => name)).toEqual(names);
+  const watching = await observeWithZeroconf(observer);
+  for (const name of names) await watching.found(({ instanceName }) => instanceName === name);
+  for (const one of hubs) expect(saidBy(one).map(({ event }) => event)).toEqual(['started', 'ready']);
+});
+
+it.each(['lan_home', 'wläñ', 'a@b'])('a hub is found over IPv6 too on an interface that is called %s', async (name) => {
+  await using lan = await createLan(['hub', 'observer']);
+  const { hub, observer } = lan.hosts;
+  await hub.run('ip', ['link', 'set', 'eth0', 'down']);
+  await hub.run('ip', ['link', 'set', 'eth0', 'name', name]);
+  await hub.run('ip', ['link', 'set', name, 'up']);
+  await hub.run('ip', ['addr', 'add', `${hub.address6}/64`, 'dev', name, 'nodad']);
+  const watching = await observeWithZeroconf(observer, observer.address6);
+  expect((await says(announceOn(hub), 'ready')).missing).toBeNull();
+  expect((await watching.found()).addresses).toEqual([hub.address, hub.address6]);
+});
+
+async function send(host: Host, times: number, ...what: readonly string[]): Promise<void> {
+  const script = join(import.meta.dirname, '../netns/mdns-sender.ts');
+  await host.run(process.execPath, [script, host.address, String(times), ...what]);
+}

@@ -1,0 +1,40 @@
+/**
+ * A neighbour that sends one packet several times, as fast as it can. The arguments: its IPv4 address, how often, and
+ * `goodbye NAME` (takes a hub's service back, in the hub's words), or `questions` (asks for hubs, sixty times a packet).
+ */
+import { createSocket } from 'node:dgram';
+
+const [address = '', times = '1', kind = '', instance = ''] = process.argv.slice(2);
+const TYPE = Buffer.concat([...['_latchkey', '_tcp', 'local'].map(label), Buffer.alloc(1)]);
+const TO_TYPE = Buffer.from([0xc0, 12]);
+const PTR_IN = [0, 12, 0, 1];
+
+const packet = kind === 'goodbye' ? goodbye() : questions(60);
+const socket = createSocket('udp4').bind(0, address, () => {
+  socket.setMulticastInterface(address);
+  for (let left = Number(times); left > 0; left--) socket.send(packet, 5353, '224.0.0.251', () => left === 1 && end());
+});
+
+function end() {
+  console.log('sent');
+  socket.close();
+}
+
+/** A response with the type's pointer to the instance, and no time to live. */
+function goodbye(): Buffer {
+  const data = Buffer.concat([label(instance), TO_TYPE]);
+  return Buffer.concat([header(0x84, 0, 1), TYPE, Buffer.from([...PTR_IN, 0, 0, 0, 0, 0, data.length]), data]);
+}
+
+function questions(count: number): Buffer {
+  const again = Buffer.concat([TO_TYPE, Buffer.from(PTR_IN)]);
+  return Buffer.concat([header(0, count, 0), TYPE, Buffer.from(PTR_IN), ...Array(count - 1).fill(again)]);
+}
+
+function header(flags: number, asked: number, answered: number): Buffer {
+  return Buffer.from([0, 0, flags, 0, 0, asked, 0, answered, 0, 0, 0, 0]);
+}
+
+function label(text: string): Buffer {
+  return Buffer.concat([Buffer.from([Buffer.byteLength(text)]), Buffer.from(text)]);
+}
