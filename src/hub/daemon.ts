@@ -110,7 +110,9 @@ function look({ service, log }: DaemonOptions, current: Current): Disposable {
   const timers: Timers = systemTimers;
   const parts = new DisposableStack();
   if (!service.listens) return parts;
-  parts.use(feedWatchdog({ service, overdue: () => current.hub?.overdue ?? 0, log, timers, now: timerClock }));
+  const overdue = () => current.hub?.overdue ?? 0;
+  const isThere = () => current.hub !== null;
+  parts.use(feedWatchdog({ service, overdue, isThere, log, timers, now: timerClock }));
   let disarm: () => void = () => undefined;
   const tell = async () => {
     const { hub } = current;

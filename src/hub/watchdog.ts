@@ -11,12 +11,19 @@ const OVERDUE = 5000;
  * looks at the boot clock again.
  */
 const LONGEST_OVERDUE = LONGEST_TIMER + 30_000;
+/**
+ * For so long there may be no hub, in ms on the clock of the timers: the one before may wait two minutes for the portal before
+ * it goes, and the next one for a slow disk.
+ */
+const LONGEST_ABSENCE = 300_000;
 
 /** What the health of a daemon is judged by. */
 export interface WatchdogOptions {
   readonly service: Pick<ServiceManager, 'watchdog' | 'feedWatchdog'>;
   /** For how long the next thing has been due, in ms on the boot clock; 0 where nothing is. */
   overdue(): number;
+  /** Whether there is a hub, and not one that has yet to come up, or to go. */
+  isThere(): boolean;
   readonly log: Log;
   readonly timers: Timers;
   /** Milliseconds on the clock that timers run by, which stands still while the machine is suspended. */
@@ -25,25 +32,36 @@ export interface WatchdogOptions {
 
 /**
  * Feeds systemd's watchdog three times as often as it wants to be, as long as the daemon works: an event loop that is
- * blocked feeds nothing, and where the scheduler is stuck it is left hungry, so that systemd starts the daemon anew.
+ * blocked feeds nothing, and where the scheduler is stuck, or no hub comes up, it is left hungry, so that systemd starts the
+ * daemon anew.
  */
-export function feedWatchdog({ service, overdue, log, timers, now }: WatchdogOptions): Disposable {
+export function feedWatchdog({ service, overdue, isThere, log, timers, now }: WatchdogOptions): Disposable {
   const every = service.watchdog === null ? null : service.watchdog / 3;
   let overdueSince: number | null = null;
+  let absentSince: number | null = null;
   let isHungry = false;
   let disarm: () => void = () => undefined;
 
   function look(late: number): void {
     if (late > LATE) log.warn('event loop was blocked', { seconds: Math.round(late / 1000) });
     overdueSince = overdue() > OVERDUE ? (overdueSince ?? now()) : null;
-    const isStuck = overdueSince !== null && now() - overdueSince > LONGEST_OVERDUE;
-    if (isStuck && !isHungry) {
-      const reason = `the scheduler has not run what was due ${Math.round(overdue() / 1000)} s ago`;
-      log.error('watchdog is not fed any more, systemd will end the daemon', { reason });
-    }
+    absentSince = isThere() ? null : (absentSince ?? now());
+    const reason = whyHungry();
+    const isStuck = reason !== null;
+    if (isStuck && !isHungry) log.error('watchdog is not fed any more, systemd will end the daemon', { reason });
     if (!isStuck && isHungry) log.info('watchdog is fed again');
     isHungry = isStuck;
     if (!isStuck) service.feedWatchdog();
+  }
+
+  function whyHungry(): string | null {
+    if (overdueSince !== null && now() - overdueSince > LONGEST_OVERDUE) {
+      return `the scheduler has not run what was due ${Math.round(overdue() / 1000)} s ago`;
+    }
+    if (absentSince !== null && now() - absentSince > LONGEST_ABSENCE) {
+      return `there has been no hub for ${Math.round((now() - absentSince) / 1000)} s`;
+    }
+    return null;
   }
 
   function arm(delay: number): void {

@@ -16,6 +16,7 @@ function daemon(watchdog: number | null = LIMIT) {
   const fed: number[] = [];
   const lines: Record<string, unknown>[] = [];
   let stuck = false;
+  let there = true;
   const scheduler = new Scheduler({
     clock: time,
     timers: { ...time, after: (delay, run) => time.after(delay, () => !stuck && run()), sleep: () => time.sleep(0) },
@@ -23,6 +24,7 @@ function daemon(watchdog: number | null = LIMIT) {
   const feeding = feedWatchdog({
     service: { watchdog, feedWatchdog: () => fed.push(now()) },
     overdue: () => scheduler.overdue,
+    isThere: () => there,
     log: createLog('info', { write: (line) => lines.push(JSON.parse(line)) }),
     timers: time,
     now,
@@ -35,6 +37,10 @@ function daemon(watchdog: number | null = LIMIT) {
     },
     stick() {
       stuck = true;
+    },
+    /** There is a hub, or none. */
+    be(whether: boolean) {
+      there = whether;
     },
     unstick() {
       stuck = false;
@@ -87,6 +93,26 @@ test('a scheduler that is stuck is not fed for, and the log says why, once, befo
       event: 'watchdog is not fed any more, systemd will end the daemon',
       reason: expect.stringMatching(/^the scheduler has not run what was due 1\d\d s ago$/),
     }),
+  ]);
+});
+
+test('a daemon whose next hub does not come up is not fed for, but one that takes its time is', async () => {
+  const hub = daemon();
+  hub.be(false);
+  await hub.time.pass(280_000);
+  hub.be(true);
+  await hub.time.pass(60_000);
+  expect(hub.longest()).toBe(30_000);
+  hub.be(false);
+  await hub.time.pass(600_000);
+  const last = hub.fed.at(-1) ?? 0;
+  expect(last).toBeGreaterThanOrEqual(340_000 + 270_000);
+  expect(last).toBeLessThanOrEqual(340_000 + 330_000);
+  expect(hub.lines).toMatchObject([
+    {
+      ...{ level: 'error', event: 'watchdog is not fed any more, systemd will end the daemon' },
+      reason: expect.stringMatching(/^there has been no hub for 3\d\d s$/),
+    },
   ]);
 });
 
