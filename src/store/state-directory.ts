@@ -88,7 +88,12 @@ async function writeWhole(path: string, text: string): Promise<void> {
 async function readKey(path: string): Promise<string | null> {
   return readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'ENOENT') return null;
-    throw new Failure('store_key_wrong', `the store key ${path} can't be read`, { cause });
+    // Root has put it back by hand.
+    const cure =
+      cause.code === 'EACCES'
+        ? `: give it to the user of its directory ("chown --reference=${dirname(path)}/. ${path}")`
+        : '';
+    throw new Failure('store_key_wrong', `the store key ${path} can't be read${cure}`, { cause });
   });
 }
 

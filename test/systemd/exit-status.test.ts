@@ -69,6 +69,15 @@ test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/setpriv'))(
     chmodSync(join(hub.directory, 'state'), 0o700);
     const deeper = { ...env, LATCHKEY_HUB_STATE_DIR: `${hub.directory}/state/private` };
     await expectEnd(hub, 78, [`${hub.directory}/state/private`, 'belongs to another user'], { within, env: deeper });
+    // A key that root has put back by hand.
+    const state = join(hub.directory, 'state');
+    const key = join(state, 'store.key');
+    chownSync(state, 65_534, 65_534);
+    writeFileSync(key, randomBytes(32).toString('base64url'), { mode: 0o600 });
+    await expectEnd(hub, 78, [`the store key ${key} can't be read: `, `"chown --reference=${state}/. ${key}"`], {
+      within,
+      env,
+    });
   },
 );
 
