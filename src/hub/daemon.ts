@@ -152,6 +152,11 @@ function outlived(ending: Promise<unknown>): <Other>(...others: Promise<Other>[]
   };
 }
 
+/** Never fails: what keeps the status from being told is no reason to end. */
 async function lineOf({ administration }: Hub): Promise<string> {
-  return statusLine(await administration.status());
+  try {
+    return statusLine(await administration.status());
+  } catch (error) {
+    return `how it stands can't be told: ${messageOf(error)}`;
+  }
 }

@@ -1,4 +1,5 @@
 import { mkdtempSync, readdirSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -66,5 +67,23 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
     );
     daemon.child.kill('SIGTERM');
     await daemon.ended;
+  });
+
+  test('goes on where the machine lets it open nothing more', { timeout: 90_000 }, async () => {
+    await using socket = await NotifySocket.listen();
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator });
+    await using daemon = supervise(hub, socket.path, { within: ['/usr/bin/prlimit', '--nofile=50:50'] });
+    await socket.heard('READY=1');
+    await hub.addAppliance('wallbox');
+    await socket.heard('STATUS=1 unpaired');
+    const connections = Array.from({ length: 100 }, () => connect(hub.httpsPort, '127.0.0.1').on('error', () => {}));
+    // Longer than it takes until it is looked whether the status line is another one.
+    await sleep(4000);
+    for (const connection of connections) connection.destroy();
+    await hub.addAppliance('fan');
+    await socket.heard('STATUS=2 unpaired');
+    daemon.child.kill('SIGTERM');
+    expect(await daemon.ended).toEqual({ status: 0, signal: null });
   });
 });
