@@ -36,6 +36,7 @@ beforeAll(async () => {
   for (const part of ['src', 'package.json', 'tsconfig.json', 'README.md', 'CHANGELOG.md'])
     await cp(join(ROOT, part), join(tree, part), { recursive: true });
   await symlink(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
+  await npm(tree, 'run', 'build');
   await npm(tree, 'pack', '--pack-destination', folder.path);
   const tarball = (await readdir(folder.path)).find((file) => file.endsWith('.tgz')) ?? '';
   await npm(folder.path, 'install', '--global', '--prefix', join(folder.path, 'prefix'), `./${tarball}`);
