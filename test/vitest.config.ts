@@ -7,7 +7,6 @@ const ALONE = [
   'hub/discovery.test.ts',
   'hub/test-mode.test.ts',
   'machine/start.test.ts',
-  'mdns/announcer.test.ts',
 ];
 
 const common = {

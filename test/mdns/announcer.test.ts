@@ -15,9 +15,6 @@ const SEEN: Omit<Sighting, 'at'> = {
 /** The same, as avahi-browse resolves it: to one address. */
 const BROWSED = { ...SEEN, addresses: ['10.77.0.1'] };
 
-/** Seconds in which an appliance finds the hub. */
-const SOON = 2;
-
 beforeEach(async (ctx: TestContext) => {
   const reason = await whyNoLan(OBSERVER_TOOLS);
   if (reason !== null) ctx.skip(reason);
@@ -34,12 +31,11 @@ describe('on a network with other hosts, the hub', () => {
       { seen: BROWSED, by: avahi.browse() },
     ];
     const announcing = announceOn(hub);
-    const since = (await says(announcing, 'ready')).at;
+    await says(announcing, 'ready');
 
     for (const { seen, by } of observers) {
-      const { at, ...found } = await by.found();
+      const { at: _, ...found } = await by.found();
       expect(found).toEqual(seen);
-      expect(at - since).toBeLessThan(SOON);
     }
 
     expect(await announcing.stop('SIGTERM')).toBe(0);

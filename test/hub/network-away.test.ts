@@ -1,0 +1,67 @@
+import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { curl, requestToken, startTestModeHub } from '../netns/hub-on-host.ts';
+import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { eventually } from '../support/hub-process.ts';
+import { createLan, whyNoLan } from '../support/netns.ts';
+
+beforeEach(async (ctx: TestContext) => {
+  const reason = await whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']);
+  if (reason !== null) ctx.skip(reason);
+});
+
+describe('a hub whose cable was out', () => {
+  it('asks whether its name is free where it is now, and is found there', async () => {
+    await using lan = await createLan(['hub', 'appliance']);
+    const { hub: machine, appliance } = lan.hosts;
+    await using hub = await startTestModeHub(machine);
+    await hub.logged('announced');
+    const told = (await hub.status()).hub;
+    const heard = await listenToMdns(appliance);
+    const probes = () => heard().filter(({ kind, text }) => kind === 'probe' && text.includes(told.id)).length;
+    expect(probes()).toBe(0);
+    await machine.plug('down');
+    await machine.plug('up');
+    // It may be in another network now, where somebody else has its name: it asks.
+    await expect.poll(probes, { timeout: 10_000 }).toBe(3);
+    await machine.run('ip', ['link', 'set', 'eth0', 'down']);
+    await machine.run('ip', ['link', 'set', 'eth0', 'up']);
+    await expect.poll(probes, { timeout: 10_000 }).toBe(6);
+
+    await machine.plug('down');
+    await hub.logged('address changed', ({ address }) => address === null);
+    expect((await hub.status()).hub.address).toBeNull();
+    await machine.plug('up');
+    const later = await observeWithZeroconf(appliance);
+    expect((await later.found()).addresses).toEqual(['10.77.0.1']);
+    const url = 'https://10.77.0.1:8443/.well-known/oauth-authorization-server';
+    expect(JSON.parse(await curl(appliance, ['--cacert', hub.caFile, url]))).toHaveProperty('token_endpoint');
+  });
+});
+
+describe('a hub that starts without any network', () => {
+  it('pairs by polling, and is announced and reached over TLS as soon as there is an address', async () => {
+    await using lan = await createLan(['hub', 'appliance']);
+    const { appliance } = lan.hosts;
+    const machine = lan.hosts.hub;
+    await machine.run('ip', ['addr', 'flush', 'dev', 'eth0']);
+    await machine.run('ip', ['link', 'set', 'eth0', 'down']);
+    await using hub = await startTestModeHub(machine);
+    expect(await hub.logged('hub started')).toMatchObject({ address: null });
+    expect((await hub.status()).hub.address).toBeNull();
+
+    const credentials = await hub.addAppliance('wallbox');
+    const link = await hub.beginPairing('wallbox');
+    const form = ['--data', 'username=demo', '--data', 'password=demo', '--data', 'action=login'];
+    expect(await curl(machine, ['--location', ...form, link])).toContain('You can close this page');
+    await eventually(async () => (await hub.status()).appliances[0]?.state === 'active');
+
+    const watching = await observeWithZeroconf(appliance);
+    await machine.run('ip', ['link', 'set', 'eth0', 'up']);
+    await machine.run('ip', ['addr', 'add', '10.77.0.1/24', 'dev', 'eth0']);
+    const found = await watching.found();
+    expect(found.addresses).toEqual(['10.77.0.1']);
+    expect((await hub.status()).hub.address).toBe('10.77.0.1');
+    const route = { origin: 'https://10.77.0.1:8443', caFile: hub.caFile };
+    expect(await requestToken(appliance, route, credentials)).toMatchObject({ token_type: 'Bearer' });
+  });
+});
