@@ -9,12 +9,14 @@ import { parse } from 'smol-toml';
 import * as v from 'valibot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { copyrightsOf, npmParts } from '../../scripts/deb.d/parts.ts';
-import { configurationSchema } from '../../src/hub/configuration-schema.ts';
+import { configurationSchema, keysIn } from '../../src/hub/configuration-schema.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { ownPackage } from './chroot.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
+/** SHA-256 of /etc/latchkey/latchkey.toml as the first version brought it. */
+const FIRST_CONFIGURATION = 'd46db30c0ac159f7655a24549dcd237ece53f003d9c84f296b397853f7265b1c';
 
 let folder: ReturnType<typeof stateFolder>;
 let debian: string;
@@ -121,13 +123,30 @@ describe('the package', () => {
     expect(found.filter((file) => !file.endsWith('.node'))).toEqual([]);
   });
 
-  it('brings a configuration whose comments are what the hub allows', async () => {
+  it.each(['etc/latchkey/latchkey.toml', 'usr/share/doc/latchkey/examples/latchkey.toml'])(
+    'brings a configuration whose comments are what the hub allows: %s',
+    async (file) => {
+      const shipped = await text(file);
+      expect(parse(shipped)).toEqual({});
+      const uncommented = shipped.replace(/^#(?=\[|\w+ =)/gm, '').replace(/x{8}-[x-]{27}/, crypto.randomUUID());
+      const { success, issues } = v.safeParse(configurationSchema, parse(uncommented));
+      expect(issues).toBeUndefined();
+      expect(success).toBe(true);
+    },
+  );
+
+  it('brings the configuration that earlier versions brought, so that no update has to ask', async () => {
     const shipped = await text('etc/latchkey/latchkey.toml');
-    expect(parse(shipped)).toEqual({});
-    const uncommented = shipped.replace(/^#(?=\[|\w+ =)/gm, '').replace(/x{8}-[x-]{27}/, crypto.randomUUID());
-    const { success, issues } = v.safeParse(configurationSchema, parse(uncommented));
-    expect(issues).toBeUndefined();
-    expect(success).toBe(true);
+    expect(createHash('sha256').update(shipped).digest('hex')).toBe(FIRST_CONFIGURATION);
+  });
+
+  it('has every key in its example', async () => {
+    const example = await text('usr/share/doc/latchkey/examples/latchkey.toml');
+    const sections = ['hub', 'lan', 'portals', 'pairing', 'appliances'];
+    const keys = sections.flatMap((section) => Object.keys(keysIn(section)));
+    const left = keys.filter((key) => !new RegExp(`^#${key} = `, 'm').test(example));
+    // Where systemd runs the hub, it says where these are.
+    expect(left).toEqual(['state_dir', 'control_socket']);
   });
 
   it('is what lintian expects of one, but for what the overrides give a reason for', async (ctx) => {
