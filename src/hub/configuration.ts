@@ -75,7 +75,7 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
   const list = listForTable(raw);
   if (list !== undefined) throw invalid(list, 'found a list; allowed is a table');
   const parsed = v.safeParse(configurationSchema, raw);
-  if (!parsed.success) throw invalid(...describe(parsed.issues[0]));
+  if (!parsed.success) throw invalid(...describe(parsed.issues.find(isUnknownKey) ?? parsed.issues[0]));
   const { hub, lan, portals, pairing, appliances } = parsed.output;
   if (lan.http_port === lan.https_port && lan.http_port !== 0)
     throw invalid('lan.http_port', `found ${lan.http_port}, which is lan.https_port too; allowed is another port`);
@@ -227,13 +227,17 @@ async function readCa(file: string, directory: string): Promise<string[]> {
 /** The key, and what is wrong there. The value of an unknown key is not shown: it may be a secret in the wrong place. */
 function describe(issue: v.BaseIssue<unknown>): [key: string, what: string] {
   const key = (issue.path ?? []).map((item) => String(item.key)).join('.') || 'the file';
-  if (issue.type === 'strict_object' && issue.expected === 'never')
-    return [key, `is no key that Latchkey knows; allowed are ${keysOf(issue)}`];
+  if (isUnknownKey(issue)) return [key, `is no key that Latchkey knows; allowed are ${keysOf(issue)}`];
   if (issue.received === 'undefined') return [key, 'is missing, and is needed'];
   return [
     key,
     `found ${/\.(client_id|secret_file|client_secret_file)$/.test(key) ? abbreviated(issue.input) : shown(issue)}; allowed is ${issue.message}`,
   ];
+}
+
+/** A key that nobody knows is told before one that is missing: it may be that one, misspelt. */
+function isUnknownKey({ type, expected }: v.BaseIssue<unknown>): boolean {
+  return type === 'strict_object' && expected === 'never';
 }
 
 /** The key of a list where a table belongs: valibot takes one for an object. */

@@ -95,6 +95,7 @@ describe('a mistake is named by its key, with what was found and what is allowed
     ['[[portals.home]]', 'portals.home', 'found a list', 'a table'],
     [portal({ base_url: null }), 'portals.home.base_url', 'is missing'],
     [portal({ client_secret_file: null }), 'portals.home.client_secret_file', 'is missing'],
+    [portal({ client_id: null, clientid: `"${CLIENT_ID}"` }), 'portals.home.clientid', 'no key that Latchkey knows'],
     [portal({ base_url: '"http://api.portal.example"' }), 'portals.home.base_url', 'http:// only on loopback'],
     [
       portal({ frontend_url: '"http://192.168.1.7:8080"' }),
