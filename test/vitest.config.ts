@@ -2,12 +2,7 @@ import { defineConfig } from 'vitest/config';
 import { LongFirst } from './long-first.ts';
 
 /** Tests that hold the hub to a time of its own, such as being found within 2 s, or load all cores: nothing may run beside them. */
-const ALONE = [
-  'project/bench.test.ts',
-  'hub/discovery.test.ts',
-  'hub/test-mode.test.ts',
-  'machine/start.test.ts',
-];
+const ALONE = ['project/bench.test.ts', 'hub/discovery.test.ts', 'hub/test-mode.test.ts', 'machine/start.test.ts'];
 
 const common = {
   root: import.meta.dirname,
