@@ -5,6 +5,7 @@ import type { ResourceRecord } from './records.ts';
 /** A response, as multicast-dns takes it. */
 export interface Answer {
   readonly answers: readonly ResourceRecord[];
+  readonly additionals?: readonly ResourceRecord[];
 }
 
 /** So long the same answer is not multicast again, in ms, as with avahi; who probes waits for 750. */

@@ -5,6 +5,7 @@ import type { Timers } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import { type Answer, Answers } from './answers.ts';
 import type { How } from './claims.ts';
+import { type LegacyResponse, LegacyUnicast, type Query } from './legacy-unicast.ts';
 import type { ReceivedRecord } from './record-data.ts';
 import type { ResourceRecord } from './records.ts';
 
@@ -56,12 +57,20 @@ type Sent = (error?: Error | null) => void;
 /** What multicast-dns, inside bonjour-service, offers. */
 interface MulticastSocket extends EventEmitter {
   respond: (packet: Answer, sent: Sent) => void;
+  send(
+    packet: LegacyResponse & { readonly type: 'response'; readonly flags: number },
+    to: RemoteInfo,
+    sent: Sent,
+  ): void;
   query(packet: { questions: readonly object[]; authorities: readonly ResourceRecord[] }, sent: Sent): void;
   destroy(closed: () => void): void;
 }
 
 /** RFC 6762 section 3. */
 const GROUPS = { udp4: '224.0.0.251', udp6: 'ff02::fb' };
+
+/** RFC 1035 section 4.1.1: AA. */
+const AUTHORITATIVE_ANSWER = 0x400;
 
 /** More questions than any host asks in one packet; each may be answered by one of ours. */
 const MOST_QUESTIONS = 64;
@@ -103,7 +112,17 @@ export async function openLink(door: Door, { onError, admits, timers }: LinkOpti
   let served: readonly ResourceRecord[] = [];
   const respond = socket.respond;
   const answers = new Answers(timers, (packet) => respond(packet, (error) => error && report(error)));
-  socket.respond = (packet) => answers.give(packet);
+  const legacy = new LegacyUnicast(timers);
+  socket.prependListener('query', (query: Query, from: RemoteInfo) => legacy.heard(query, from));
+  socket.respond = (packet) => {
+    const unicast = legacy.responseWith(packet);
+    if (unicast === null) answers.give(packet);
+    else if (unicast.to !== null) {
+      const response = { ...unicast.response, type: 'response', flags: AUTHORITATIVE_ANSWER } as const;
+      // Who has gone meanwhile is no error of the link.
+      socket.send(response, unicast.to, () => undefined);
+    }
+  };
   return {
     serve(records) {
       server.unregister([...served]);
@@ -126,6 +145,7 @@ export async function openLink(door: Door, { onError, admits, timers }: LinkOpti
     },
     [Symbol.asyncDispose]: () => {
       answers.forget();
+      legacy[Symbol.dispose]();
       return closing(socket);
     },
   };

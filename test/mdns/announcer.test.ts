@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import { announceOn, change, HUB, says } from '../netns/announced.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf, type Sighting, startAvahi } from '../netns/observers.ts';
@@ -53,6 +54,23 @@ describe('on a network with other hosts, the hub', () => {
     for (const one of watching) expect(await one.found()).toMatchObject(SEEN);
     await using avahi = await startAvahi(observer);
     expect(withoutTimes(await avahi.browseOnce())).toEqual([BROWSED]);
+  });
+
+  it.each([
+    ['IPv4', 'address', '224.0.0.251'],
+    ['IPv6', 'address6', 'ff02::fb'],
+  ] as const)('answers a simple resolver over %s, which asks from a port of its own', async (_, family, group) => {
+    await using lan = await createLan(['hub', 'observer']);
+    const { hub, observer } = lan.hosts;
+    await says(announceOn(hub, { repeats: false }), 'ready');
+    const script = join(import.meta.dirname, '../netns/one-shot-query.py');
+    const answer = await observer.run('/usr/bin/python3', [script, '4f2a9c.local.', observer[family], group]);
+    expect(JSON.parse(answer)).toMatchObject({
+      id: 0x1234,
+      port: 5353,
+      questions: ['4f2a9c.local.'],
+      records: [{ name: '4f2a9c.local.', ttl: 10, unique: false }],
+    });
   });
 
   it('is found over IPv6 where there is no IPv4', async () => {
