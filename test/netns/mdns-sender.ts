@@ -10,7 +10,8 @@ const TO_TYPE = Buffer.from([0xc0, 12]);
 const PTR_IN = [0, 12, 0, 1];
 
 const packet = kind === 'goodbye' ? goodbye() : questions(60);
-const socket = createSocket('udp4').bind(0, address, () => {
+// From mDNS's own port: who asks from another one is answered alone.
+const socket = createSocket({ type: 'udp4', reuseAddr: true }).bind(5353, address, () => {
   socket.setMulticastInterface(address);
   for (let left = Number(times); left > 0; left--) socket.send(packet, 5353, '224.0.0.251', () => left === 1 && end());
 });

@@ -157,17 +157,29 @@ it.concurrent('a refresh token of the hub’s own that is revoked on a full disk
   expect(await isGood()).toBe(true);
 
   disk.fill();
+  await useUpJournal(hub);
   const revoked = await post('/oauth/revoke', { token });
   expectError(revoked, 503, 'temporarily_unavailable');
   expect(Number(revoked.headers['retry-after'])).toBeGreaterThan(0);
   expect(await isGood()).toBe(false);
-  expectError(await post('/oauth/revoke', { token }), 503, 'temporarily_unavailable');
   disk.makeRoom();
   await hub.kill('SIGTERM');
   await hub.launch();
   expect(await isGood()).toBe(false);
   expect(await post('/oauth/revoke', { token })).toMatchObject({ status: 200 });
 });
+
+/** The database's journal may be begun again from its front, and has room then however full the disk is. */
+async function useUpJournal(hub: HubProcess): Promise<void> {
+  for (let number = 0; number < 200; number += 1) {
+    const failed = await hub.addAppliance(`filler-${number}`).then(
+      () => false,
+      () => true,
+    );
+    if (failed) return;
+  }
+  throw new Error('the journal has room without end');
+}
 
 /** A hub with three appliances at work, its state on a small disk. Skips the test where nothing may be mounted. */
 async function smallHome(ctx: TestContext, kind: 'tmpfs' | 'ext4', tokenLifetime: number) {

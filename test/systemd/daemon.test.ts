@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { addAppliance, beginPairing, logIn, rememberIssued } from '../reliability/fleet.ts';
-import { HubProcess } from '../support/hub-process.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
 import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
 import { supervise } from './supervised.ts';
 
@@ -81,6 +81,13 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
     // Longer than it takes until it is looked whether the status line is another one.
     await sleep(4000);
     for (const connection of connections) connection.destroy();
+    // It takes a while to notice, and hangs up on whoever comes before.
+    await eventually(() =>
+      hub.status().then(
+        () => true,
+        () => false,
+      ),
+    );
     await hub.addAppliance('fan');
     await socket.heard('STATUS=2 unpaired');
     daemon.child.kill('SIGTERM');
