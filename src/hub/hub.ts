@@ -8,6 +8,7 @@ import { PortalClock } from '../broker/portal-clock.ts';
 import { Registrations } from '../broker/registrations.ts';
 import { Scheduler } from '../broker/scheduler.ts';
 import { Sessions } from '../broker/sessions.ts';
+import { SetupAccessBook } from '../broker/setup-access.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import { TimeInquiry } from '../broker/time-inquiry.ts';
 import type { Administration } from '../core/administration.ts';
@@ -16,6 +17,7 @@ import type { ListeningSockets } from '../lan/listening-sockets.ts';
 import { UsedAssertions } from '../lan/oauth/used-assertions.ts';
 import { serveLan } from '../lan/server.ts';
 import { readLan, watchLan } from '../mdns/lan-watch.ts';
+import { openPages } from '../page/pages.ts';
 import { openStore } from '../store/open-store.ts';
 import { jweSealing, KEY_BYTES } from '../store/sealing.ts';
 import { openStateDirectory, storeKey } from '../store/state-directory.ts';
@@ -182,6 +184,7 @@ export async function startHub(
   const sessions = parts.use(await Sessions.load(store, scheduler, surroundings));
   const registrations = await Registrations.load({ surroundings, store, appliances, scheduler });
   registrations.hold(before?.registrationOpenFor ?? 0);
+  const access = await SetupAccessBook.load(store, surroundings);
   const usedAssertions = before?.usedAssertions ?? new UsedAssertions();
   const service = lanService({
     surroundings,
@@ -201,27 +204,6 @@ export async function startHub(
     knownBefore,
     ready: running.promise,
   });
-
-  const lanServer = parts.use(
-    await serveLan({
-      service,
-      hubName: name,
-      names: () => leaf.names,
-      listen: lanConfiguration.listen,
-      httpPort: lanConfiguration.httpPort,
-      httpsPort: lanConfiguration.httpsPort,
-      sockets,
-      ca: () => leaf.shown.anchor.certificate,
-      leaf: leaf.shown.pem,
-      usedAssertions,
-      log,
-      clock,
-      timers,
-    }),
-  );
-  ports.http = lanServer.httpPort;
-  ports.https = lanServer.httpsPort;
-  leaf.serve(lanServer);
 
   const administration = openDesk({
     surroundings,
@@ -250,6 +232,27 @@ export async function startHub(
       https_port: ports.https,
     }),
   });
+
+  const lanServer = parts.use(
+    await serveLan({
+      service,
+      pages: openPages({ service, administration, access, hubName: name, log, clock }),
+      names: () => leaf.names,
+      listen: lanConfiguration.listen,
+      httpPort: lanConfiguration.httpPort,
+      httpsPort: lanConfiguration.httpsPort,
+      sockets,
+      ca: () => leaf.shown.anchor.certificate,
+      leaf: leaf.shown.pem,
+      usedAssertions,
+      log,
+      clock,
+      timers,
+    }),
+  );
+  ports.http = lanServer.httpPort;
+  ports.https = lanServer.httpsPort;
+  leaf.serve(lanServer);
 
   const announcing = parts.use(
     new Announcing({

@@ -1,6 +1,6 @@
 import { fstatSync } from 'node:fs';
 import { Failure } from '../core/failure.ts';
-import { isSameAddress } from './addresses.ts';
+import { isSameAddress } from '../system/addresses.ts';
 import { ListeningSocket, type OpenedPort, type PortName, type WantedSockets } from './listening-socket.ts';
 
 /** A socket that was listening before this process was started. */

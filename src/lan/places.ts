@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { type Share, sharesOf } from './devices.ts';
+import { type Share, sharesOf } from '../system/devices.ts';
 
 /** How many connections a server has at a time. */
 export interface PlaceCounts {

@@ -2,26 +2,32 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Clock, Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
-import { serveCallback } from './callback.ts';
 import { isOwnAlone, isOwnHost, isOwnServerName } from './host-check.ts';
 import { Listener } from './listeners.ts';
 import { ListeningSockets } from './listening-sockets.ts';
 import { serveAuthorizationServer } from './oauth/authorization-server.ts';
 import type { UsedAssertions } from './oauth/used-assertions.ts';
 import { serveOpenApi } from './openapi/serve.ts';
-import { sendNotice } from './pages.ts';
-import { servePairPage } from './pair-page.ts';
 import { type LeafPem, SharedTls } from './tls.ts';
+
+/** What people come to on the two listeners. */
+export interface HubPages {
+  /** @param httpsPort of the other listener */
+  plain(app: FastifyInstance, httpsPort: number): void;
+  /** @param httpPort of the other listener */
+  secure(app: FastifyInstance, httpPort: number): void;
+  nothingHere(request: FastifyRequest, reply: FastifyReply): FastifyReply;
+}
 
 export interface LanOptions {
   readonly service: LanService;
-  readonly hubName: string;
+  readonly pages: HubPages;
   /** The hub's DNS names as they are now, in lower case: requests for another name are refused. */
   names(): readonly string[];
   readonly listen: readonly string[];
@@ -83,7 +89,7 @@ export async function serveLan(options: LanOptions): Promise<LanServer> {
   parts.defer(() => sockets.release([...http.sockets, ...https.sockets]));
   const tls = new SharedTls(leaf);
   const secure = await application(options, (app) => serveSecure(app, options, tls, http.port));
-  const plain = await application(options, (app) => servePlain(app, options, https.port));
+  const plain = await application(options, (app) => options.pages.plain(app, https.port));
   const createSecure = () => guarded(createSecureServer({ ...TLS_PATIENCE, ...tls.options }, secure), timers);
   const createPlain = () => guarded(createServer(PATIENCE, plain), timers);
   const listeners = {
@@ -108,7 +114,7 @@ export async function serveLan(options: LanOptions): Promise<LanServer> {
 }
 
 async function application(options: LanOptions, routes: (app: FastifyInstance) => void): Promise<RequestListener> {
-  const { hubName, names, log, ca } = options;
+  const { pages, names, log, ca } = options;
   const app = fastify({
     exposeHeadRoutes: false,
     bodyLimit: 16 * 1024,
@@ -145,11 +151,7 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
       (method) => app.findRoute({ url: request.url.split('?')[0] ?? '', method }) !== null,
     );
     if (allowed.length > 0) return reply.code(405).header('allow', allowed.join(', ')).send();
-    return sendNotice(reply, 404, hubName, {
-      mood: 'bad',
-      heading: 'There is nothing here',
-      text: 'Check the address.',
-    });
+    return pages.nothingHere(request, reply);
   });
   app.get('/ca.pem', { exposeHeadRoute: true }, async (_request, reply) =>
     reply.type('application/x-pem-file').send(ca()),
@@ -168,41 +170,17 @@ function statusOf(error: unknown): number {
   return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599 ? status : 500;
 }
 
-function servePlain(app: FastifyInstance, { service, hubName }: LanOptions, httpsPort: number): void {
-  serveCallback(app, service, hubName);
-  app.get('/', { exposeHeadRoute: true }, async ({ hostname }, reply) =>
-    sendNotice(reply, 200, hubName, {
-      mood: 'neutral',
-      heading: hubName,
-      text: 'The page of this hub is on a secure address. The browser warns of its certificate once: it is the hub’s own.',
-      link: { href: `https://${hostname}:${httpsPort}/`, text: 'Go there' },
-    }),
-  );
-  // Typed in without "https://", it is still a person at the page that an appliance has named.
-  app.get('/pair', { exposeHeadRoute: true }, async ({ hostname, url }, reply) =>
-    reply.redirect(`https://${hostname}:${httpsPort}${url}`, 307),
-  );
-}
-
 function serveSecure(
   app: FastifyInstance,
-  { service, hubName, ...surroundings }: LanOptions,
+  { service, pages, ...surroundings }: LanOptions,
   tls: SharedTls,
   httpPort: number,
 ): void {
   const isOwn = ({ hostname, socket }: FastifyRequest) =>
     isOwnAlone(hostname, socket.localAddress, (address) => tls.isForAddress(address));
   serveAuthorizationServer(app, service, isOwn, surroundings);
-  servePairPage(app, service, hubName, surroundings);
   serveOpenApi(app, httpPort);
-  app.get('/', { exposeHeadRoute: true }, async (_request, reply) =>
-    sendNotice(reply, 200, hubName, {
-      mood: 'neutral',
-      heading: hubName,
-      text: 'This hub keeps the grants of the appliances in this home. Pair them with "latchkey pair" on the hub.',
-      link: { href: '/pair', text: 'Does an appliance show a code? Connect it' },
-    }),
-  );
+  pages.secure(app, httpPort);
 }
 
 /** OpenSSL's name for a plain HTTP request where a TLS handshake belongs. */

@@ -1,3 +1,6 @@
+/** The content type of RFC 6749's requests, and of a browser's. */
+export const FORM = 'application/x-www-form-urlencoded';
+
 /** What is wrong with a form, in the words of RFC 6749 section 3.2: parameters must not be included more than once. */
 export class FormError extends Error {
   override readonly name = 'FormError';

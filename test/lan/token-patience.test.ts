@@ -3,10 +3,10 @@ import { expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliance.ts';
 import type { LanService, TokenWish } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { AddressLimit } from '../../src/lan/limits.ts';
-import { FORM } from '../../src/lan/oauth/form-endpoint.ts';
 import { DEVICE_CODE_GRANT } from '../../src/lan/oauth/schemas.ts';
 import { serveToken } from '../../src/lan/oauth/token.ts';
+import { AddressLimit } from '../../src/system/address-limit.ts';
+import { FORM } from '../../src/system/form.ts';
 import { FakeTime } from '../support/fake-time.ts';
 
 test('the ten seconds in which an appliance is answered count from when its request came', async () => {

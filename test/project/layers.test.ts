@@ -13,8 +13,10 @@ const may: Record<string, readonly string[]> = {
   lan: ['core', 'system'],
   page: ['core', 'system'],
   mdns: ['core', 'system'],
+  metrics: ['core', 'system'],
+  notify: ['core', 'system'],
   control: ['core', 'system'],
-  hub: ['core', 'system', 'broker', 'portal', 'store', 'lan', 'page', 'mdns', 'control'],
+  hub: ['core', 'system', 'broker', 'portal', 'store', 'lan', 'page', 'mdns', 'metrics', 'notify', 'control'],
   cli: ['core', 'system', 'control', 'hub', 'emulator'],
   emulator: ['system'],
 };

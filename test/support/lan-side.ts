@@ -1,8 +1,12 @@
+import type { Administration } from '../../src/core/administration.ts';
 import type { Appliance, ClientCredentials } from '../../src/core/appliance.ts';
+import type { Clock } from '../../src/core/clock.ts';
 import type { LanService } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import { Secret } from '../../src/core/secret.ts';
+import type { SetupAccess } from '../../src/core/setup-access.ts';
 import { type LanOptions, type LanServer, serveLan } from '../../src/lan/server.ts';
+import { openPages } from '../../src/page/pages.ts';
 import { createAuthority, issueLeaf, type Leaf } from '../../src/system/certificates.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 
@@ -38,7 +42,13 @@ export class LanSide implements AsyncDisposable {
     const home = new StubHome();
     const server = await serveLan({
       service: home.service,
-      hubName: 'Test hub',
+      pages: openPages({
+        ...home.people,
+        service: home.service,
+        hubName: 'Test hub',
+        log: home.log,
+        clock: home.clock,
+      }),
       names: () => names,
       listen,
       httpPort: 0,
@@ -47,7 +57,7 @@ export class LanSide implements AsyncDisposable {
       ca: () => home.padding + authority.certificate,
       leaf,
       log: home.log,
-      clock: { now: () => ({ boot: 'one', uptime: home.uptime, wall: 0 }) },
+      clock: home.clock,
       timers: systemTimers,
     });
     return new LanSide(server, authority.certificate, issue, home);
@@ -108,6 +118,14 @@ class StubHome {
     info: (event: string, fields: LogFields = {}) => void this.events.push({ level: 'info', event, fields }),
     warn: (event: string, fields: LogFields = {}) => void this.events.push({ level: 'warn', event, fields }),
     error: (event: string, fields: LogFields = {}) => void this.events.push({ level: 'error', event, fields }),
+  };
+
+  readonly clock: Clock = { now: () => ({ boot: 'one', uptime: this.uptime, wall: 0 }) };
+
+  /** No more of it than is asked for here: nobody can sign in. */
+  readonly people = {
+    administration: {} as Administration,
+    access: { session: () => null } as Partial<SetupAccess> as SetupAccess,
   };
 
   /** No more of it than is asked for here. */

@@ -1,9 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
-import { AddressLimit, type LimitSurroundings } from '../limits.ts';
+import { AddressLimit, type LimitSurroundings } from '../../system/address-limit.ts';
+import { FORM } from '../../system/form.ts';
 import { clientAuthentication, type IsOwn } from './client-authentication.ts';
 import { serveDeviceAuthorization } from './device-authorization.ts';
-import { FORM, type FormGate } from './form-endpoint.ts';
+import type { FormGate } from './form-endpoint.ts';
 import { serveMetadata } from './metadata.ts';
 import { serveRegistration } from './registration.ts';
 import { serveRevocation } from './revocation.ts';

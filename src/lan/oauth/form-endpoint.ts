@@ -1,13 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Appliance } from '../../core/appliance.ts';
 import type { Clock } from '../../core/clock.ts';
-import { FormError, parseForm } from '../../system/form.ts';
-import type { AddressLimit } from '../limits.ts';
+import type { AddressLimit } from '../../system/address-limit.ts';
+import { FORM, FormError, parseForm } from '../../system/form.ts';
 import type { Authenticate } from './client-authentication.ts';
 import { sendError } from './errors.ts';
-
-/** The content type of RFC 6749's requests. */
-export const FORM = 'application/x-www-form-urlencoded';
 
 /** A request whose sender has proved who it is. */
 export interface ClientRequest {

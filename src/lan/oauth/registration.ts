@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
-import { sharesOf } from '../devices.ts';
-import { AddressLimit, type LimitSurroundings } from '../limits.ts';
+import { AddressLimit, type LimitSurroundings } from '../../system/address-limit.ts';
+import { sharesOf } from '../../system/devices.ts';
 import { readMetadata } from './client-metadata.ts';
 import { noStore, sendError } from './errors.ts';
 import { GRANT_TYPES } from './metadata.ts';

@@ -1,6 +1,6 @@
 import type { NetworkInterfaceInfo } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { sharesOf } from '../../src/lan/devices.ts';
+import { sharesOf } from '../../src/system/devices.ts';
 
 function own(...cidrs: string[]): () => Record<string, NetworkInterfaceInfo[]> {
   const entries = cidrs.map((cidr) => ({

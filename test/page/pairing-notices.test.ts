@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { FailureReason } from '../../src/core/pairing.ts';
-import { confirmPage } from '../../src/lan/pair-documents.ts';
-import { pairingNotice } from '../../src/lan/pairing-notices.ts';
+import { confirmPage } from '../../src/page/pair-documents.ts';
+import { pairingNotice } from '../../src/page/pairing-notices.ts';
 import { at, LINK, pairingOf } from '../core/samples.ts';
 
 const device = { codeHash: 'a-hash', userCode: 'WDJB-MJHT' };

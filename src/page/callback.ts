@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { Callback, LanService } from '../core/lan-service.ts';
 import { Secret } from '../core/secret.ts';
-import { type Notice, sendNotice } from './pages.ts';
+import { type Notice, sendNotice } from './document.ts';
+import { frameFor } from './frame.ts';
 import { pairingNotice } from './pairing-notices.ts';
 
 /** Longer ones are no codes: the portal's are short. */
@@ -16,16 +17,18 @@ export function serveCallback(
   service: Pick<LanService, 'receiveCallback'>,
   hubName: string,
 ): void {
-  app.get<{ Params: { nonce: string } }>('/callback/:nonce', async ({ params, url }, reply) => {
+  app.get<{ Params: { nonce: string } }>('/callback/:nonce', async (request, reply) => {
+    const { params, url } = request;
+    const frame = frameFor(hubName, request);
     // Only the first "?" is a delimiter (RFC 3986, 3.4): a code may hold more of them.
     const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
     const callback = read(new URLSearchParams(query));
-    if (callback === null) return sendNotice(reply, 400, hubName, MALFORMED);
+    if (callback === null) return sendNotice(reply, 400, frame, MALFORMED);
     const result = await service.receiveCallback(params.nonce, callback);
-    if (result === null) return sendNotice(reply, 404, hubName, UNKNOWN);
+    if (result === null) return sendNotice(reply, 404, frame, UNKNOWN);
     const { pairing, appliance } = result;
-    if (callback.kind === 'nothing' && pairing.step.kind === 'waiting') return sendNotice(reply, 400, hubName, NO_CODE);
-    return sendNotice(reply, 200, hubName, pairingNotice(pairing, appliance));
+    if (callback.kind === 'nothing' && pairing.step.kind === 'waiting') return sendNotice(reply, 400, frame, NO_CODE);
+    return sendNotice(reply, 200, frame, pairingNotice(pairing, appliance));
   });
 }
 

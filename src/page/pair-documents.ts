@@ -1,6 +1,6 @@
 import { html } from 'ghtml';
 import type { Pairing } from '../core/pairing.ts';
-import type { Notice, Page } from './pages.ts';
+import type { Notice, Page } from './document.ts';
 import { setbackText } from './pairing-notices.ts';
 
 /** Characters of a wrong code that come back in the field. */

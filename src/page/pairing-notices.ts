@@ -1,5 +1,5 @@
 import { byInstaller, type FailureReason, type Pairing } from '../core/pairing.ts';
-import type { Notice } from './pages.ts';
+import type { Notice } from './document.ts';
 
 /** What a person is told of a pairing that has ended, or goes on without them. */
 export function pairingNotice(pairing: Pairing, appliance: string): Notice {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { LogFields } from '../../src/core/log.ts';
-import { AddressLimit } from '../../src/lan/limits.ts';
+import { AddressLimit } from '../../src/system/address-limit.ts';
 import { FakeTime } from '../support/fake-time.ts';
 
 const EVENT = 'too many knocks';

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import { STYLE } from './page-style.ts';
+import type { Frame } from './frame.ts';
+import { STYLE } from './style.ts';
 
 /** How a page's news is: it decides the sign and the colour. */
 type Mood = 'good' | 'bad' | 'waiting' | 'neutral';
@@ -48,18 +49,18 @@ const POLICY = [
 ].join('; ');
 
 /** Sends a page that tells a person one thing. */
-export function sendNotice(reply: FastifyReply, status: number, hubName: string, notice: Notice): FastifyReply {
+export function sendNotice(reply: FastifyReply, status: number, frame: Frame, notice: Notice): FastifyReply {
   const { text, command, link, ...page } = notice;
   const typed = command === undefined ? '' : html`<p><code>${command}</code></p>`;
   const further = link === undefined ? '' : html`<p><a href="${link.href}">${link.text}</a></p>`;
-  return sendPage(reply, status, hubName, { ...page, body: html`<p>${text}</p>!${typed}!${further}` });
+  return sendPage(reply, status, frame, { ...page, body: html`<p>${text}</p>!${typed}!${further}` });
 }
 
 /**
  * Sends a page. It loads nothing, runs nothing, can't be framed, and tells no other site its address, which may hold
  * a code.
  */
-export function sendPage(reply: FastifyReply, status: number, hubName: string, page: Page): FastifyReply {
+export function sendPage(reply: FastifyReply, status: number, frame: Frame, page: Page): FastifyReply {
   // Browsers hold every redirect that follows a form against `form-action`, and a portal may send a person anywhere. And
   // with `no-referrer` they hide from the hub itself where the form was sent from.
   const [policy, referrer] = page.form ? [POLICY, 'same-origin'] : [`${POLICY}; form-action 'none'`, 'no-referrer'];
@@ -69,20 +70,21 @@ export function sendPage(reply: FastifyReply, status: number, hubName: string, p
       'cache-control': 'no-store',
       'content-security-policy': policy,
       'referrer-policy': referrer,
+      vary: 'accept-language',
       'x-content-type-options': 'nosniff',
     })
     .type('text/html; charset=utf-8')
-    .send(document(hubName, page));
+    .send(document(frame, page));
 }
 
-function document(hubName: string, { mood, heading, body, reloadAfter }: Page): string {
+function document({ hubName, texts }: Frame, { mood, heading, body, reloadAfter }: Page): string {
   const refresh = reloadAfter === undefined ? '' : html`<meta http-equiv="refresh" content="${reloadAfter}">`;
   const sign =
     mood === null
       ? ''
       : html`<svg class="${mood}" viewBox="0 0 24 24" aria-hidden="true"><path d="${SIGNS[mood]}"/></svg>`;
   return html`<!doctype html>
-<html lang="en">
+<html lang="${texts.language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -97,7 +99,7 @@ function document(hubName: string, { mood, heading, body, reloadAfter }: Page): 
 !${sign}
 <h1>${heading}</h1>
 !${body}
-<footer>${hubName === heading ? 'Latchkey hub' : `Latchkey hub “${hubName}”`}</footer>
+<footer>${hubName === heading ? texts.document.hub : texts.document.hubNamed(hubName)}</footer>
 </main>
 </body>
 </html>

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { LanService, UserCodeResult } from '../core/lan-service.ts';
 import { readUserCode } from '../core/user-code.ts';
-import { FormError, parseForm } from '../system/form.ts';
-import { AddressLimit, type LimitSurroundings } from './limits.ts';
-import { FORM } from './oauth/form-endpoint.ts';
-import { readForm, UserCodeForm } from './oauth/schemas.ts';
-import { sendNotice, sendPage } from './pages.ts';
+import { AddressLimit, type LimitSurroundings } from '../system/address-limit.ts';
+import { FORM, FormError, parseForm } from '../system/form.ts';
+import { sendNotice, sendPage } from './document.ts';
+import { frameFor } from './frame.ts';
+import { fromOwnPage } from './own-page.ts';
 import {
   codePage,
   confirmPage,
@@ -47,37 +47,37 @@ export function servePairPage(
     const allowed = result === null ? unknownCodes.take(address) : unknownCodes.look(address);
     if (!allowed.ok) {
       reply.header('retry-after', allowed.retryAfter);
-      sendNotice(reply, 429, hubName, tooMany(allowed.retryAfter));
+      sendNotice(reply, 429, frameFor(hubName, request), tooMany(allowed.retryAfter));
       return null;
     }
     if (result !== null) return result;
-    sendPage(reply, 404, hubName, codePage(userCode));
+    sendPage(reply, 404, frameFor(hubName, request), codePage(userCode));
     return null;
   }
 
   app.get('/pair', { exposeHeadRoute: true }, async (request, reply) => {
     const userCode = codeOf(request.url.split('?').slice(1).join('?'));
-    if (userCode instanceof FormError) return sendNotice(reply, 400, hubName, UNREADABLE);
-    if (userCode === undefined) return sendPage(reply, 200, hubName, codePage(null));
+    if (userCode instanceof FormError) return sendNotice(reply, 400, frameFor(hubName, request), UNREADABLE);
+    if (userCode === undefined) return sendPage(reply, 200, frameFor(hubName, request), codePage(null));
     const result = await found(userCode, request, reply);
     if (result === null) return reply;
     const { pairing, appliance } = result;
     const { kind } = pairing.step;
     if (kind !== 'asking' && kind !== 'waiting') {
-      return sendNotice(reply, 200, hubName, pairingNotice(pairing, appliance));
+      return sendNotice(reply, 200, frameFor(hubName, request), pairingNotice(pairing, appliance));
     }
     return pairing.device?.userCode === readUserCode(userCode)
-      ? sendPage(reply, 200, hubName, confirmPage(pairing, appliance))
-      : sendNotice(reply, 200, hubName, newerCode(appliance));
+      ? sendPage(reply, 200, frameFor(hubName, request), confirmPage(pairing, appliance))
+      : sendNotice(reply, 200, frameFor(hubName, request), newerCode(appliance));
   });
 
   app.post('/pair', async (request, reply) => {
-    if (!fromOwnPage(request)) return sendNotice(reply, 403, hubName, FOREIGN);
+    if (!fromOwnPage(request)) return sendNotice(reply, 403, frameFor(hubName, request), FOREIGN);
     const { body, headers } = request;
     const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-    if (type !== FORM) return sendNotice(reply, 415, hubName, NOT_A_FORM);
+    if (type !== FORM) return sendNotice(reply, 415, frameFor(hubName, request), NOT_A_FORM);
     const userCode = codeOf(typeof body === 'string' ? body : '');
-    if (userCode instanceof FormError) return sendNotice(reply, 400, hubName, UNREADABLE);
+    if (userCode instanceof FormError) return sendNotice(reply, 400, frameFor(hubName, request), UNREADABLE);
     if (userCode === undefined) return reply.redirect('/pair', 303);
     const result = await found(userCode, request, reply);
     if (result === null) return reply;
@@ -87,10 +87,10 @@ export function servePairPage(
         return reply.header('cache-control', 'no-store').redirect(link.authorizeUrl, 303);
       case 'unreachable':
         reply.header('retry-after', RETRY_UNREACHABLE);
-        return sendPage(reply, 503, hubName, unreachablePage(userCode));
+        return sendPage(reply, 503, frameFor(hubName, request), unreachablePage(userCode));
       case 'too_many':
         reply.header('retry-after', RETRY_TOO_MANY);
-        return sendNotice(reply, 503, hubName, TOO_MANY_OPEN);
+        return sendNotice(reply, 503, frameFor(hubName, request), TOO_MANY_OPEN);
       case 'over':
         return reply.redirect(`/pair?user_code=${encodeURIComponent(userCode)}`, 303);
     }
@@ -100,16 +100,9 @@ export function servePairPage(
 /** The user code of a query or a form; undefined where there is none. */
 function codeOf(encoded: string): string | undefined | FormError {
   try {
-    const read = readForm(UserCodeForm, parseForm(encoded));
-    return read.kind === 'read' ? read.form.user_code : undefined;
+    return parseForm(encoded).get('user_code');
   } catch (error) {
     if (error instanceof FormError) return error;
     throw error;
   }
-}
-
-/** Whether no other site's page has sent this: one that did could take a person's login for an appliance of its own. */
-function fromOwnPage({ headers, host }: FastifyRequest): boolean {
-  if (headers['sec-fetch-site'] === 'cross-site') return false;
-  return headers.origin === undefined || headers.origin.toLowerCase() === `https://${host}`.toLowerCase();
 }

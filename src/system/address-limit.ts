@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import { type Allowance, type Bucket, Buckets } from '../system/allowances.ts';
+import { type Allowance, type Bucket, Buckets } from './allowances.ts';
 import { sharesOf } from './devices.ts';
 
 /** What a limit needs of its surroundings. */

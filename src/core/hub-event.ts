@@ -1,0 +1,24 @@
+import type { Instant } from './clock.ts';
+import type { FailureReason } from './pairing.ts';
+import type { ProblemCode } from './problem.ts';
+
+/** What happens to an appliance, told to whoever keeps books of it: its history, the metrics. */
+export type HubEvent = {
+  /** The appliance's id. */
+  readonly appliance: string;
+  readonly at: Instant;
+} & (
+  | { readonly kind: 'paired'; readonly scope: string | null }
+  | { readonly kind: 'pairing_failed'; readonly reason: FailureReason }
+  /** A person had the grant forgotten. */
+  | { readonly kind: 'unpaired' }
+  /** New tokens are written down; `took` in ms from the request to that. */
+  | { readonly kind: 'refreshed'; readonly took: number }
+  /** An attempt brought no new tokens. `took` in ms; null where nothing was sent. */
+  | { readonly kind: 'refresh_failed'; readonly problem: ProblemCode; readonly took: number | null }
+  /** The cloud refused the access token, its appliance says. */
+  | { readonly kind: 'token_refused' }
+);
+
+/** Takes an event; never throws, and never waits. */
+export type TellEvent = (event: HubEvent) => void;

@@ -1,0 +1,36 @@
+/**
+ * What a person has to see to, or should know before it comes to that.
+ *
+ * - `pairing_needed`: somebody must log in again;
+ * - `misconfigured`: the portal does not take the hub's own credentials, which does not pass by itself;
+ * - `token_ending`: refreshes have failed for an hour, and the token at hand has ended or is about to;
+ * - `refresh_failing`: they have failed for a day;
+ * - `answer_lost`: the portal's answer to a refresh was lost, so that the grant may turn out to be dead; told once;
+ * - `approval_needed`: an appliance has introduced itself and waits for an installer;
+ * - the others are of the hub as a whole, as `status` has them.
+ */
+export type NoticeCode =
+  | 'pairing_needed'
+  | 'misconfigured'
+  | 'token_ending'
+  | 'refresh_failing'
+  | 'answer_lost'
+  | 'approval_needed'
+  | 'hub_id_taken'
+  | 'not_announced'
+  | 'store_recovered'
+  | 'store_unwritable';
+
+/** A notice that stands, as `status` has it. */
+export interface Notice {
+  readonly code: NoticeCode;
+  /** `error`: nothing gets better until a person acts; `warning`: it may. */
+  readonly severity: 'error' | 'warning';
+  /** The appliance's name; null where it is of the hub as a whole. */
+  readonly appliance: string | null;
+  /** One sentence each, in English: what is wrong, and what to do. */
+  readonly message: string;
+  readonly what_to_do: string;
+  /** RFC 3339 UTC. */
+  readonly since: string;
+}

@@ -1,0 +1,92 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { PageSession, SetupAccess } from '../core/setup-access.ts';
+import { sameSecret } from '../system/compare.ts';
+import { FORM, FormError, parseForm } from '../system/form.ts';
+import { type Frame, frameFor } from './frame.ts';
+import { fromOwnPage } from './own-page.ts';
+
+/** Somebody who is signed in, and what was asked for. */
+export interface SignedIn {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly frame: Frame;
+  readonly session: PageSession;
+}
+
+/** A form that somebody sent who is signed in, from the hub's own page. */
+export interface SentForm extends SignedIn {
+  readonly form: ReadonlyMap<string, string>;
+}
+
+/** How requests are answered that get no further. */
+export interface Refusals {
+  /** Nobody is signed in, or no longer; `request` may have been a form that was sent. */
+  signIn(request: FastifyRequest, reply: FastifyReply, frame: Frame): Promise<FastifyReply>;
+  /** Another site's form, or one of an earlier session. */
+  foreign(request: FastifyRequest, reply: FastifyReply, frame: Frame): Promise<FastifyReply>;
+}
+
+/** The cookie of a session. Browsers take one of this prefix from its own host alone, over TLS (RFC 6265bis, 4.1.3.2). */
+export const COOKIE = '__Host-latchkey';
+
+/** Nothing behind it is seen by anybody who is not signed in, and no form counts that another site has sent. */
+export class Guard {
+  readonly #app: FastifyInstance;
+  readonly #access: SetupAccess;
+  readonly #hubName: string;
+  readonly #refusals: Refusals;
+
+  constructor(app: FastifyInstance, access: SetupAccess, hubName: string, refusals: Refusals) {
+    this.#app = app;
+    this.#access = access;
+    this.#hubName = hubName;
+    this.#refusals = refusals;
+  }
+
+  /** A page; it changes nothing. @param path as Fastify has it */
+  page(path: string, answer: (asked: SignedIn) => Promise<FastifyReply>): void {
+    this.#app.get(path, async (request, reply) => {
+      const frame = frameFor(this.#hubName, request);
+      const session = this.#sessionOf(request);
+      if (session === null) return this.#refusals.signIn(request, reply, frame);
+      return answer({ request, reply, frame, session });
+    });
+  }
+
+  /** What a form is sent to; it carries the session's `csrf`. @param path as Fastify has it */
+  form(path: string, answer: (sent: SentForm) => Promise<FastifyReply>): void {
+    this.#app.post(path, async (request, reply) => {
+      const frame = frameFor(this.#hubName, request);
+      if (!fromOwnPage(request)) return this.#refusals.foreign(request, reply, frame);
+      const session = this.#sessionOf(request);
+      if (session === null) return this.#refusals.signIn(request, reply, frame);
+      const form = formOf(request);
+      if (form === null || !sameSecret(form.get('csrf') ?? '', session.csrf)) {
+        return this.#refusals.foreign(request, reply, frame);
+      }
+      return answer({ request, reply, frame, session, form });
+    });
+  }
+
+  #sessionOf(request: FastifyRequest): PageSession | null {
+    const cookie = cookieOf(request);
+    return cookie === null ? null : this.#access.session(cookie);
+  }
+}
+
+/** The value of the session's cookie; null where there is none. */
+export function cookieOf({ headers }: FastifyRequest): string | null {
+  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim());
+  return pairs.find((pair) => pair.startsWith(`${COOKIE}=`))?.slice(COOKIE.length + 1) ?? null;
+}
+
+/** Null for what is no form, or one that can't be read. */
+export function formOf({ headers, body }: FastifyRequest): ReadonlyMap<string, string> | null {
+  if (headers['content-type']?.split(';')[0]?.trim().toLowerCase() !== FORM) return null;
+  try {
+    return parseForm(typeof body === 'string' ? body : '');
+  } catch (error) {
+    if (error instanceof FormError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,4 @@
+import { document } from './de/document.ts';
+import type { Texts } from './en.ts';
+
+export const de: Texts = { language: 'de', document };
