@@ -53,6 +53,8 @@ https_port = 0
 address = "127.0.0.1"
 listen = ["127.0.0.1"]
 mdns = false
+[metrics]
+listen = ""
 [portals.home]
 base_url = "http://127.0.0.1:9"
 frontend_url = "http://127.0.0.1:9"

@@ -8,6 +8,9 @@ import type { Configuration, PortalConfiguration } from '../hub/configuration.ts
 import { lanAddress } from '../hub/lan-address.ts';
 import { systemRandom } from '../system/random.ts';
 
+/** The default of `metrics.listen`. */
+const METRICS_PORT = 9480;
+
 /** A portal of the configuration that is the emulator. */
 export function emulatedPortal(
   { baseUrl, frontendUrl }: Pick<Emulator, 'baseUrl' | 'frontendUrl'>,
@@ -50,5 +53,10 @@ export async function startTestPortal(
   log.info('emulator started', { base_url: baseUrl, frontend_url: frontendUrl });
   const portals = [emulatedPortal(emulator, { name: 'emulator', clientId, clientSecret })];
   const appliances = configuration.appliances.map((declared) => ({ ...declared, portal: null }));
-  return { changed: { ...configuration, stateDirectory, portals, appliances }, emulator, user };
+  // A hub that is tried out leaves the usual port to the machine's own one.
+  const metrics = configuration.metrics && {
+    ...configuration.metrics,
+    port: configuration.metrics.port === METRICS_PORT ? 0 : configuration.metrics.port,
+  };
+  return { changed: { ...configuration, stateDirectory, portals, appliances, metrics }, emulator, user };
 }

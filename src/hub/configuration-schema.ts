@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import * as v from 'valibot';
 import { parseDuration } from './durations.ts';
+import { parseSocketAddress } from './socket-address.ts';
 
 /**
  * The configuration file as it may be written. The message of every check says what is allowed; where it was found
@@ -46,6 +47,13 @@ const listen = v.pipe(
     LISTEN,
   ),
   v.nonEmpty(LISTEN),
+);
+
+const METRICS = 'an IP address and a port, such as "127.0.0.1:9480" or "[::1]:9480", or "" for none';
+const metricsListen = v.pipe(
+  v.string(METRICS),
+  v.check((value) => value === '' || parseSocketAddress(value) !== null, METRICS),
+  v.transform(parseSocketAddress),
 );
 
 const UUID = 'a UUID such as "0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90"';
@@ -118,22 +126,25 @@ const pairing = v.strictObject(
   TABLE,
 );
 
+const metrics = v.strictObject({ listen: v.optional(metricsListen, '127.0.0.1:9480') }, TABLE);
+
 export const configurationSchema = v.strictObject({
   hub: v.optional(hub, {}),
   lan: v.optional(lan, {}),
   portals: v.optional(v.record(v.string(), portalSchema, TABLE), {}),
   pairing: v.optional(pairing, {}),
   appliances: v.optional(v.record(v.string(), applianceSchema, TABLE), {}),
+  metrics: v.optional(metrics, {}),
 });
 
 /** The keys that a section's table may have. */
 export function keysIn(section: string): object {
-  const sections = { hub, lan, pairing, appliances: applianceSchema };
+  const sections = { hub, lan, pairing, metrics, appliances: applianceSchema };
   return Object.entries(sections).find(([name]) => name === section)?.[1].entries ?? portalSchema.entries;
 }
 
 /** Parts of the format that this version can't serve: better refused than read over. */
-export const NOT_YET: readonly string[] = ['notify', 'metrics'];
+export const NOT_YET: readonly string[] = ['notify'];
 
 function isPortalOrigin(value: string): boolean {
   const url = URL.parse(value);

@@ -14,6 +14,7 @@ import { overriding, type RawTable, withEnvironment } from './environment.ts';
 import { CertificateFault, type CertificateFiles, readOwnCertificate } from './own-certificate.ts';
 import { readSecret } from './secret-file.ts';
 import type { ShownLeaf } from './shown-leaf.ts';
+import type { SocketAddress } from './socket-address.ts';
 
 /** A portal, ready to be spoken to. */
 export interface PortalConfiguration {
@@ -50,6 +51,8 @@ export interface Configuration {
   /** The appliances that are declared. */
   readonly appliances: readonly Declaration[];
   readonly pairing: { readonly lifetime: number; readonly pollInterval: number; readonly onStart: boolean };
+  /** Where Prometheus and health checks are answered; null for nowhere. */
+  readonly metrics: SocketAddress | null;
   /** systemd's `$CREDENTIALS_DIRECTORY`. */
   readonly credentials: string | undefined;
 }
@@ -76,7 +79,7 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
   if (list !== undefined) throw invalid(list, 'found a list; allowed is a table');
   const parsed = v.safeParse(configurationSchema, raw);
   if (!parsed.success) throw invalid(...describe(parsed.issues.find(isUnknownKey) ?? parsed.issues[0]));
-  const { hub, lan, portals, pairing, appliances } = parsed.output;
+  const { hub, lan, portals, pairing, appliances, metrics } = parsed.output;
   if (lan.http_port === lan.https_port && lan.http_port !== 0)
     throw invalid('lan.http_port', `found ${lan.http_port}, which is lan.https_port too; allowed is another port`);
 
@@ -122,6 +125,7 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
       invalid,
     }),
     pairing: { lifetime: pairing.lifetime, pollInterval: pairing.poll_interval, onStart: pairing.on_start },
+    metrics: metrics.listen,
     credentials,
   };
 }

@@ -3,7 +3,7 @@ import { applianceSchema, portalSchema } from './configuration-schema.ts';
 /** A configuration as TOML gives it. */
 export type RawTable = Record<string, unknown>;
 
-const SECTIONS = ['hub', 'lan', 'pairing'] as const;
+const SECTIONS = ['hub', 'lan', 'pairing', 'metrics'] as const;
 const BOOLEANS: readonly string[] = ['lan.mdns', 'pairing.on_start'];
 const NUMBERS: readonly string[] = ['lan.http_port', 'lan.https_port'];
 

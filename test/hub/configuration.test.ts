@@ -346,6 +346,7 @@ describe('what is left out', () => {
       portals: [],
       appliances: [],
       pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
+      metrics: { host: '127.0.0.1', port: 9480 },
       credentials: undefined,
     });
     expect((await load(portal())).portals).toMatchObject([{ name: 'home', ca: [], replay: 'soon', redirect: 'auto' }]);

@@ -21,6 +21,8 @@ export function writeHub(home: string, { name = 'Cellar hub', httpsPort = 8443 }
     `state_dir = "${home}/state"`,
     '[lan]',
     `https_port = ${httpsPort}`,
+    '[metrics]',
+    'listen = ""',
     '[portals.home]',
     'base_url = "http://127.0.0.1:9"',
     'frontend_url = "http://127.0.0.1:9"',

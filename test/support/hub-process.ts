@@ -42,6 +42,8 @@ export interface HubProcessOptions {
   readonly portal?: string;
   /** Keys of `[lan]` as TOML lines. */
   readonly lan?: string;
+  /** `[metrics] listen`; left out, nobody is answered there. */
+  readonly metrics?: string;
   readonly env?: NodeJS.ProcessEnv;
   /** More arguments of `serve`. */
   readonly serve?: readonly string[];
@@ -103,6 +105,8 @@ export class HubProcess implements AsyncDisposable {
       'address = "127.0.0.1"',
       'listen = ["127.0.0.1"]',
       options.lan ?? '',
+      '[metrics]',
+      `listen = "${options.metrics ?? ''}"`,
       ...(portal ?? []),
       options.toml ?? '',
     ];
