@@ -4,6 +4,7 @@ import { sameSecret } from '../system/compare.ts';
 import { FORM, FormError, parseForm } from '../system/form.ts';
 import { type Frame, frameFor } from './frame.ts';
 import { fromOwnPage } from './own-page.ts';
+import { FOR_PEOPLE } from './routes-for-people.ts';
 
 /** Somebody who is signed in, and what was asked for. */
 export interface SignedIn {
@@ -45,7 +46,7 @@ export class Guard {
 
   /** A page; it changes nothing. @param path as Fastify has it */
   page(path: string, answer: (asked: SignedIn) => Promise<FastifyReply>): void {
-    this.#app.get(path, async (request, reply) => {
+    this.#app.get(path, FOR_PEOPLE, async (request, reply) => {
       const frame = frameFor(this.#hubName, request);
       const session = this.#sessionOf(request);
       if (session === null) return this.#refusals.signIn(request, reply, frame);
@@ -55,7 +56,7 @@ export class Guard {
 
   /** What a form is sent to; it carries the session's `csrf`. @param path as Fastify has it */
   form(path: string, answer: (sent: SentForm) => Promise<FastifyReply>): void {
-    this.#app.post(path, async (request, reply) => {
+    this.#app.post(path, FOR_PEOPLE, async (request, reply) => {
       const frame = frameFor(this.#hubName, request);
       if (!fromOwnPage(request)) return this.#refusals.foreign(request, reply, frame);
       const session = this.#sessionOf(request);

@@ -7,6 +7,7 @@ import { serveCallback } from './callback.ts';
 import { sendNotice } from './document.ts';
 import { frameFor } from './frame.ts';
 import { servePairPage } from './pair-page.ts';
+import { serveSignIn } from './sign-in.ts';
 
 /** What the pages are made of. */
 export interface PageOptions extends LimitSurroundings {
@@ -26,7 +27,7 @@ export interface Pages {
 
 /** Everything that people come to with a browser. */
 export function openPages(options: PageOptions): Pages {
-  const { service, hubName } = options;
+  const { service, access, hubName } = options;
   return {
     plain(app, httpsPort) {
       serveCallback(app, service, hubName);
@@ -45,8 +46,9 @@ export function openPages(options: PageOptions): Pages {
     },
     secure(app) {
       servePairPage(app, service, hubName, options);
-      app.get('/', { exposeHeadRoute: true }, async (request, reply) =>
-        sendNotice(reply, 200, frameFor(hubName, request), {
+      const guard = serveSignIn(app, access, hubName);
+      guard.page('/', async ({ reply, frame }) =>
+        sendNotice(reply, 200, frame, {
           mood: 'neutral',
           heading: hubName,
           text: 'This hub keeps the grants of the appliances in this home. Pair them with "latchkey pair" on the hub.',

@@ -18,10 +18,10 @@ afterAll(async () => {
 });
 
 describe('a person who opens the hub’s address', () => {
-  it('finds the way to the page for codes', async () => {
+  it('is asked for the setup code', async () => {
     const { statusCode, body } = await request(`https://127.0.0.1:${side.server.httpsPort}/`, { dispatcher: agent });
-    expect(statusCode).toBe(200);
-    expect(await body.text()).toContain('<a href="/pair">Does an appliance show a code? Connect it</a>');
+    expect(statusCode).toBe(401);
+    expect(await body.text()).toContain('<label for="code">Setup code</label>');
   });
 
   it.for(['/pair', '/pair?user_code=WDJB-MJHT'])('without TLS (%s) is sent to where there is some', async (path) => {

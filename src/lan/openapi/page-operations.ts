@@ -72,9 +72,9 @@ export const pageOperations: readonly Operation[] = [
   {
     method: 'get',
     path: '/',
-    ports: both,
+    ports: ['http'],
     id: 'home',
-    summary: 'A page for people; on the HTTP port it sends them to the other one',
+    summary: "A page that sends people to the installer's, on the other port",
     answers: { 200: page('For people') },
   },
   {

@@ -1,0 +1,107 @@
+import type { FastifyReply } from 'fastify';
+import { html } from 'ghtml';
+import { type Page, sendNotice, sendPage } from './document.ts';
+import type { Frame } from './frame.ts';
+import type { Texts } from './texts/en.ts';
+
+/** Characters of a wrong code that come back in the field: with all its spaces and dashes a code has fewer. */
+const LONGEST_SHOWN = 40;
+/** The command that shows the setup code. */
+const COMMAND = 'latchkey setup-code';
+
+/** Why somebody has to sign in, or could not. */
+export type Reason =
+  | { readonly kind: 'asked' | 'ended' | 'ended_meanwhile' | 'signed_out' | 'used_up' | 'missing' }
+  | { readonly kind: 'wrong'; readonly typed: string }
+  | { readonly kind: 'locked'; readonly retryAfter: number };
+
+/**
+ * The page that takes the setup code. It shows nothing of the home but the hub's name.
+ * @param next where to go on
+ */
+export function signInPage(texts: Texts, next: string, reason: Reason): Page {
+  const { signIn } = texts;
+  const problem = problemOf(texts, reason);
+  const told = noteOf(texts, reason);
+  const note = told === null ? '' : html`<p role="status">${told}</p>`;
+  const message = problem === null ? '' : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
+  const invalid = problem === null ? '' : 'aria-invalid="true"';
+  const describedBy = problem === null ? 'hint' : 'problem hint';
+  const typed = reason.kind === 'wrong' ? reason.typed.slice(0, LONGEST_SHOWN) : '';
+  const where = reason.kind === 'used_up' ? '' : html`<p>${signIn.where}</p>`;
+  return {
+    heading: signIn.heading,
+    mood: null,
+    form: true,
+    body: html`!${note}
+!${where}
+<p><code>${COMMAND}</code></p>
+<form method="post" action="/sign-in">
+<input type="hidden" name="next" value="${next}">
+<label for="code">${signIn.label}</label>
+!${message}
+<input id="code" name="code" value="${typed}" required autofocus inputmode="text" autocapitalize="characters"
+ autocomplete="off" autocorrect="off" spellcheck="false" maxlength="64" enterkeyhint="go" aria-describedby="${describedBy}" !${invalid}>
+<p class="quiet" id="hint">${signIn.hint}</p>
+<button>${signIn.button}</button>
+</form>`,
+  };
+}
+
+/**
+ * Goes on by itself to a page of the hub's, from the hub's own: a browser that was led here by another site, or a mail,
+ * keeps the session's cookie (SameSite=Strict) back until then.
+ */
+export function sendGoingOn(reply: FastifyReply, frame: Frame, to: string): FastifyReply {
+  const { goingOn, goOn } = frame.texts.signIn;
+  return sendPage(reply.header('refresh', `0; url=${to}`), 200, frame, {
+    heading: goingOn,
+    mood: 'waiting',
+    body: html`<p><a href="${to}">${goOn}</a></p>`,
+  });
+}
+
+/** Nothing was done for a form that another site has sent, or that is of another session. @param page that it was on */
+export function sendForeign(reply: FastifyReply, frame: Frame, page: string): FastifyReply {
+  const { heading, text, link } = frame.texts.signIn.foreign;
+  return sendNotice(reply, 403, frame, { mood: 'bad', heading, text, link: { href: page, text: link } });
+}
+
+/** What was sent is no form. @param page that it may have been on */
+export function sendUnreadable(reply: FastifyReply, status: 400 | 415, frame: Frame, page: string): FastifyReply {
+  const { unreadable, foreign } = frame.texts.signIn;
+  return sendNotice(reply, status, frame, { mood: 'bad', ...unreadable, link: { href: page, text: foreign.link } });
+}
+
+function problemOf(texts: Texts, reason: Reason): string | null {
+  switch (reason.kind) {
+    case 'missing':
+      return texts.signIn.missing;
+    case 'wrong':
+      return texts.signIn.wrong;
+    case 'locked':
+      return texts.signIn.locked(inWords(texts, reason.retryAfter));
+    default:
+      return null;
+  }
+}
+
+function noteOf({ signIn }: Texts, { kind }: Reason): string | null {
+  switch (kind) {
+    case 'ended':
+      return signIn.ended;
+    case 'ended_meanwhile':
+      return signIn.endedMeanwhile;
+    case 'signed_out':
+      return signIn.signedOut;
+    case 'used_up':
+      return signIn.usedUp;
+    default:
+      return null;
+  }
+}
+
+/** Never less than it is. @param seconds whole */
+function inWords({ signIn }: Texts, seconds: number): string {
+  return seconds < 100 ? signIn.seconds(seconds) : signIn.minutes(Math.ceil(seconds / 60));
+}

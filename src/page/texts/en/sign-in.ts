@@ -1,0 +1,34 @@
+/** Signing in to the installer's page. */
+export const signIn = {
+  heading: 'Sign in',
+  where:
+    'Type the setup code of this hub. Whoever set the hub up may have noted it; on the hub itself this command shows it:',
+  label: 'Setup code',
+  hint: 'Twelve letters, such as BCDF-GHJK-LMNP. Capitals and dashes do not matter.',
+  button: 'Sign in',
+  missing: 'Type the setup code first.',
+  wrong: 'This is not the setup code of this hub. Compare it letter by letter.',
+  /** @param time such as "30 seconds" */
+  locked: (time: string) =>
+    `Too many wrong codes. The hub looks at no code for another ${time}, not even at the right one; then try again. A one-time address that “latchkey setup-code” shows works meanwhile.`,
+  ended: 'You are no longer signed in. Sign in once more.',
+  /** Of a form that was sent. */
+  endedMeanwhile:
+    'You are no longer signed in, so nothing was changed. Sign in, and you are back on the page that you came from.',
+  signedOut: 'You are signed out.',
+  usedUp:
+    'This sign-in address has been used, or has run out: each is good once, for ten minutes. Type the setup code, or make another address on the hub:',
+  goingOn: 'One moment',
+  goOn: 'Go on',
+  foreign: {
+    heading: 'Nothing was changed',
+    text: 'This form came from another site, or from before you last signed in. Open the page again, and send it once more.',
+    link: 'Open the page',
+  },
+  unreadable: {
+    heading: 'This form can not be read',
+    text: 'Nothing was changed. Open the page again, and send it once more.',
+  },
+  seconds: (count: number) => (count === 1 ? 'second' : `${count} seconds`),
+  minutes: (count: number) => (count === 1 ? 'minute' : `${count} minutes`),
+};
