@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Callback, LanService } from '../core/lan-service.ts';
 import { Secret } from '../core/secret.ts';
-import { type Notice, sendNotice } from './document.ts';
+import { sendNotice } from './document.ts';
 import { frameFor } from './frame.ts';
 import { pairingNotice } from './pairing-notices.ts';
 
@@ -20,15 +20,20 @@ export function serveCallback(
   app.get<{ Params: { nonce: string } }>('/callback/:nonce', async (request, reply) => {
     const { params, url } = request;
     const frame = frameFor(hubName, request);
+    const { result: texts } = frame.texts;
+    const refuse = (status: number, heading: string, text: string) =>
+      sendNotice(reply, status, frame, { mood: 'bad', heading, text });
     // Only the first "?" is a delimiter (RFC 3986, 3.4): a code may hold more of them.
     const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
     const callback = read(new URLSearchParams(query));
-    if (callback === null) return sendNotice(reply, 400, frame, MALFORMED);
-    const result = await service.receiveCallback(params.nonce, callback);
-    if (result === null) return sendNotice(reply, 404, frame, UNKNOWN);
-    const { pairing, appliance } = result;
-    if (callback.kind === 'nothing' && pairing.step.kind === 'waiting') return sendNotice(reply, 400, frame, NO_CODE);
-    return sendNotice(reply, 200, frame, pairingNotice(pairing, appliance));
+    if (callback === null) return refuse(400, texts.malformed, texts.malformedText);
+    const found = await service.receiveCallback(params.nonce, callback);
+    if (found === null) return refuse(404, texts.unknown, texts.unknownText);
+    const { pairing, appliance } = found;
+    if (callback.kind === 'nothing' && pairing.step.kind === 'waiting') {
+      return refuse(400, texts.noCode, texts.noCodeText);
+    }
+    return sendNotice(reply, 200, frame, pairingNotice(pairing, appliance, frame.texts));
   });
 }
 
@@ -41,21 +46,3 @@ function read(query: URLSearchParams): Callback | null {
   if (code) return { kind: 'code', code: new Secret(code) };
   return error ? { kind: 'error', error } : { kind: 'nothing' };
 }
-
-const MALFORMED: Notice = {
-  mood: 'bad',
-  heading: 'This address is not right',
-  text: 'It is not what the portal sends after a login. Open the pairing link once more and log in again.',
-};
-
-const NO_CODE: Notice = {
-  mood: 'bad',
-  heading: 'The login is not finished',
-  text: 'The portal sent no code along. Open the pairing link once more and log in.',
-};
-
-const UNKNOWN: Notice = {
-  mood: 'bad',
-  heading: 'This link is no longer in use',
-  text: 'The hub knows nothing of this pairing. Start a new one at the hub and open its link.',
-};

@@ -31,14 +31,12 @@ export function openPages(options: PageOptions): Pages {
   return {
     plain(app, httpsPort) {
       serveCallback(app, service, hubName);
-      app.get('/', { exposeHeadRoute: true }, async (request, reply) =>
-        sendNotice(reply, 200, frameFor(hubName, request), {
-          mood: 'neutral',
-          heading: hubName,
-          text: 'The page of this hub is on a secure address. The browser warns of its certificate once: it is the hub’s own.',
-          link: { href: `https://${request.hostname}:${httpsPort}/`, text: 'Go there' },
-        }),
-      );
+      app.get('/', { exposeHeadRoute: true }, async (request, reply) => {
+        const frame = frameFor(hubName, request);
+        const { insecure, goThere } = frame.texts.home;
+        const link = { href: `https://${request.hostname}:${httpsPort}/`, text: goThere };
+        return sendNotice(reply, 200, frame, { mood: 'neutral', heading: hubName, text: insecure, link });
+      });
       // Typed in without "https://", it is still a person at the page that an appliance has named.
       app.get('/pair', { exposeHeadRoute: true }, async ({ hostname, url }, reply) =>
         reply.redirect(`https://${hostname}:${httpsPort}${url}`, 307),
@@ -56,11 +54,10 @@ export function openPages(options: PageOptions): Pages {
         }),
       );
     },
-    nothingHere: (request, reply) =>
-      sendNotice(reply, 404, frameFor(hubName, request), {
-        mood: 'bad',
-        heading: 'There is nothing here',
-        text: 'Check the address.',
-      }),
+    nothingHere(request, reply) {
+      const frame = frameFor(hubName, request);
+      const { nothingHere, nothingHereText } = frame.texts.home;
+      return sendNotice(reply, 404, frame, { mood: 'bad', heading: nothingHere, text: nothingHereText });
+    },
   };
 }

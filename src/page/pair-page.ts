@@ -9,13 +9,13 @@ import { fromOwnPage } from './own-page.ts';
 import {
   codePage,
   confirmPage,
-  FOREIGN,
-  NOT_A_FORM,
+  foreign,
   newerCode,
-  TOO_MANY_OPEN,
+  notForm,
   tooMany,
-  UNREADABLE,
+  tooManyOpen,
   unreachablePage,
+  unreadable,
 } from './pair-documents.ts';
 import { pairingNotice } from './pairing-notices.ts';
 
@@ -47,37 +47,41 @@ export function servePairPage(
     const allowed = result === null ? unknownCodes.take(address) : unknownCodes.look(address);
     if (!allowed.ok) {
       reply.header('retry-after', allowed.retryAfter);
-      sendNotice(reply, 429, frameFor(hubName, request), tooMany(allowed.retryAfter));
+      const frame = frameFor(hubName, request);
+      sendNotice(reply, 429, frame, tooMany(allowed.retryAfter, frame.texts));
       return null;
     }
     if (result !== null) return result;
-    sendPage(reply, 404, frameFor(hubName, request), codePage(userCode));
+    const frame = frameFor(hubName, request);
+    sendPage(reply, 404, frame, codePage(userCode, frame.texts));
     return null;
   }
 
   app.get('/pair', { exposeHeadRoute: true }, async (request, reply) => {
+    const frame = frameFor(hubName, request);
     const userCode = codeOf(request.url.split('?').slice(1).join('?'));
-    if (userCode instanceof FormError) return sendNotice(reply, 400, frameFor(hubName, request), UNREADABLE);
-    if (userCode === undefined) return sendPage(reply, 200, frameFor(hubName, request), codePage(null));
+    if (userCode instanceof FormError) return sendNotice(reply, 400, frame, unreadable(frame.texts));
+    if (userCode === undefined) return sendPage(reply, 200, frame, codePage(null, frame.texts));
     const result = await found(userCode, request, reply);
     if (result === null) return reply;
     const { pairing, appliance } = result;
     const { kind } = pairing.step;
     if (kind !== 'asking' && kind !== 'waiting') {
-      return sendNotice(reply, 200, frameFor(hubName, request), pairingNotice(pairing, appliance));
+      return sendNotice(reply, 200, frame, pairingNotice(pairing, appliance, frame.texts));
     }
     return pairing.device?.userCode === readUserCode(userCode)
-      ? sendPage(reply, 200, frameFor(hubName, request), confirmPage(pairing, appliance))
-      : sendNotice(reply, 200, frameFor(hubName, request), newerCode(appliance));
+      ? sendPage(reply, 200, frame, confirmPage(pairing, appliance, frame.texts))
+      : sendNotice(reply, 200, frame, newerCode(appliance, frame.texts));
   });
 
   app.post('/pair', async (request, reply) => {
-    if (!fromOwnPage(request)) return sendNotice(reply, 403, frameFor(hubName, request), FOREIGN);
+    const frame = frameFor(hubName, request);
+    if (!fromOwnPage(request)) return sendNotice(reply, 403, frame, foreign(frame.texts));
     const { body, headers } = request;
     const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-    if (type !== FORM) return sendNotice(reply, 415, frameFor(hubName, request), NOT_A_FORM);
+    if (type !== FORM) return sendNotice(reply, 415, frame, notForm(frame.texts));
     const userCode = codeOf(typeof body === 'string' ? body : '');
-    if (userCode instanceof FormError) return sendNotice(reply, 400, frameFor(hubName, request), UNREADABLE);
+    if (userCode instanceof FormError) return sendNotice(reply, 400, frame, unreadable(frame.texts));
     if (userCode === undefined) return reply.redirect('/pair', 303);
     const result = await found(userCode, request, reply);
     if (result === null) return reply;
@@ -87,10 +91,10 @@ export function servePairPage(
         return reply.header('cache-control', 'no-store').redirect(link.authorizeUrl, 303);
       case 'unreachable':
         reply.header('retry-after', RETRY_UNREACHABLE);
-        return sendPage(reply, 503, frameFor(hubName, request), unreachablePage(userCode));
+        return sendPage(reply, 503, frame, unreachablePage(userCode, frame.texts));
       case 'too_many':
         reply.header('retry-after', RETRY_TOO_MANY);
-        return sendNotice(reply, 503, frameFor(hubName, request), TOO_MANY_OPEN);
+        return sendNotice(reply, 503, frame, tooManyOpen(frame.texts));
       case 'over':
         return reply.redirect(`/pair?user_code=${encodeURIComponent(userCode)}`, 303);
     }

@@ -1,81 +1,52 @@
 import { byInstaller, type FailureReason, type Pairing } from '../core/pairing.ts';
 import type { Notice } from './document.ts';
+import type { Texts } from './texts/en.ts';
 
 /** What a person is told of a pairing that has ended, or goes on without them. */
-export function pairingNotice(pairing: Pairing, appliance: string): Notice {
+export function pairingNotice(pairing: Pairing, appliance: string, { result: texts }: Texts): Notice {
   const { step, setback } = pairing;
   if (step.kind === 'ended') {
     return step.result.kind === 'paired'
-      ? {
-          mood: 'good',
-          heading: `${appliance} is connected`,
-          text: 'You can close this page. The hub looks after the rest.',
-        }
-      : failed(step.result.reason, appliance, !byInstaller(pairing));
+      ? { mood: 'good', heading: texts.connected(appliance), text: texts.connectedText }
+      : failed(step.result.reason, appliance, !byInstaller(pairing), texts);
   }
+  const notYet = { mood: 'bad', heading: texts.notConnectedYet(appliance) } as const;
   if (setback !== null && step.kind === 'waiting') {
-    return {
-      mood: 'bad',
-      heading: `${appliance} is not connected yet`,
-      text: `${REFUSED} Open the pairing link once more and log in again.`,
-    };
+    return { ...notYet, text: `${texts.setbacks.code_refused} ${texts.sameLinkAgain}` };
   }
   if (setback === 'answer_lost' && step.kind === 'asking') {
-    const next = byInstaller(pairing)
-      ? 'The hub makes a fresh link: open that one and log in once more.'
-      : 'Open the pairing link once more and log in again.';
-    return { mood: 'bad', heading: `${appliance} is not connected yet`, text: `${LOST} ${next}` };
+    const next = byInstaller(pairing) ? texts.freshLink : texts.sameLinkAgain;
+    return { ...notYet, text: `${texts.setbacks.answer_lost} ${next}` };
   }
-  return {
-    mood: 'waiting',
-    heading: `${appliance} is being connected`,
-    text: 'The hub waits for the portal. This page looks again by itself.',
-    reloadAfter: 5,
-  };
+  return { mood: 'waiting', heading: texts.connecting(appliance), text: texts.connectingText, reloadAfter: 5 };
 }
 
 /** What came between a person's login and the grant, for one who may log in once more; null where nothing did. */
-export function setbackText({ setback }: Pairing): string | null {
+export function setbackText({ setback }: Pairing, { result: { setbacks } }: Texts): string | null {
   if (setback === null) return null;
-  return setback === 'answer_lost' ? LOST : REFUSED;
+  return setback === 'answer_lost' ? setbacks.answer_lost : setbacks.code_refused;
 }
 
-const REFUSED = 'The portal did not accept this login any more, perhaps because it took too long.';
-const LOST = 'The portal’s answer was lost on the way.';
-
-function failed(reason: FailureReason, appliance: string, byAppliance: boolean): Notice {
-  const pairing = byAppliance ? 'the pairing once more on the appliance' : 'a new pairing at the hub';
-  const text = `${REASONS[reason]} ${nextStep(reason, pairing)}`;
+function failed(reason: FailureReason, appliance: string, byAppliance: boolean, texts: Texts['result']): Notice {
+  const text = `${texts.reasons[reason]} ${nextStep(reason, byAppliance, texts.next)}`;
   const command = byAppliance || FIRST_SOMETHING_ELSE.includes(reason) ? {} : { command: `latchkey pair ${appliance}` };
-  return { mood: 'bad', heading: `${appliance} is not connected`, text, ...command };
+  return { mood: 'bad', heading: texts.notConnected(appliance), text, ...command };
 }
 
-const REASONS: Readonly<Record<FailureReason, string>> = {
-  refused_by_user: 'Access was refused at the portal.',
-  expired: 'The time for this pairing ran out.',
-  replaced: 'A newer pairing was started in its place.',
-  cancelled: 'The pairing was cancelled at the hub.',
-  portal_rejected: 'The portal rejected the pairing.',
-  foreign_origin: 'The portal named an address that is not its own, so the hub stopped.',
-  code_refused: 'The portal did not accept the login.',
-  answer_lost: LOST,
-  misconfigured: 'The portal does not accept the hub’s own credentials.',
-};
-
-/** @param pairing what to start where a new one is the way */
-function nextStep(reason: FailureReason, pairing: string): string {
+/** @param byAppliance whether a new pairing is the appliance's to start */
+function nextStep(reason: FailureReason, byAppliance: boolean, next: Texts['result']['next']): string {
   switch (reason) {
     case 'refused_by_user':
-      return `If that was a mistake, start ${pairing}.`;
+      return byAppliance ? next.mistakeOnAppliance : next.mistakeAtHub;
     case 'replaced':
-      return 'Use the link of that one.';
+      return next.otherLink;
     case 'portal_rejected':
-      return `Start ${pairing}; if that happens again, check the hub’s configuration.`;
+      return byAppliance ? next.startOrCheckOnAppliance : next.startOrCheckAtHub;
     case 'foreign_origin':
     case 'misconfigured':
-      return 'Check the hub’s configuration.';
+      return next.checkConfiguration;
     default:
-      return `Start ${pairing}.`;
+      return byAppliance ? next.startOnAppliance : next.startAtHub;
   }
 }
 

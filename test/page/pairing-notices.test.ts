@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { FailureReason } from '../../src/core/pairing.ts';
 import { confirmPage } from '../../src/page/pair-documents.ts';
 import { pairingNotice } from '../../src/page/pairing-notices.ts';
+import { en } from '../../src/page/texts/en.ts';
 import { at, LINK, pairingOf } from '../core/samples.ts';
 
 const device = { codeHash: 'a-hash', userCode: 'WDJB-MJHT' };
@@ -14,20 +15,20 @@ describe('a pairing that failed', () => {
     ['expired', 'The time for this pairing ran out. Start'],
     ['portal_rejected', 'if that happens again, check the hub’s configuration.'],
   ] as const)('(%s) is started again where it was started', (reason, text) => {
-    const ofInstaller = pairingNotice(pairingOf(failed(reason)), 'wallbox');
+    const ofInstaller = pairingNotice(pairingOf(failed(reason)), 'wallbox', en);
     expect(ofInstaller.text).toContain(text);
     expect(ofInstaller).toMatchObject({
       text: expect.stringContaining('at the hub'),
       command: 'latchkey pair wallbox',
     });
-    const ofAppliance = pairingNotice(pairingOf(failed(reason), { device }), 'wallbox');
+    const ofAppliance = pairingNotice(pairingOf(failed(reason), { device }), 'wallbox', en);
     expect(ofAppliance.text).toContain(text);
     expect(ofAppliance.text).toContain('on the appliance');
     expect(ofAppliance).not.toHaveProperty('command');
   });
 
   test.each(['replaced', 'misconfigured', 'foreign_origin'] as const)('(%s) is not started again at once', (reason) => {
-    const notice = pairingNotice(pairingOf(failed(reason)), 'wallbox');
+    const notice = pairingNotice(pairingOf(failed(reason)), 'wallbox', en);
     expect(notice).not.toHaveProperty('command');
     expect(notice.text).not.toMatch(/start .* (pairing at the hub|appliance)/i);
   });
@@ -37,21 +38,26 @@ describe('an answer that was lost', () => {
   const lost = { setback: 'answer_lost' } as const;
 
   test('is told while there is no link, with where the next one is', () => {
-    expect(pairingNotice(pairingOf({ kind: 'asking' }, lost), 'wallbox').text).toContain('The hub makes a fresh link');
-    const text = pairingNotice(pairingOf({ kind: 'asking' }, { ...lost, device }), 'wallbox').text;
+    expect(pairingNotice(pairingOf({ kind: 'asking' }, lost), 'wallbox', en).text).toContain(
+      'The hub makes a fresh link',
+    );
+    const text = pairingNotice(pairingOf({ kind: 'asking' }, { ...lost, device }), 'wallbox', en).text;
     expect(text).toContain('Open the pairing link once more');
     expect(text).not.toContain('fresh link');
   });
 
   test('is of no interest while the next code is exchanged', () => {
     const exchanging = { kind: 'exchanging', link: LINK, since: at(1) } as const;
-    expect(pairingNotice(pairingOf(exchanging, lost), 'wallbox')).toMatchObject({ mood: 'waiting', reloadAfter: 5 });
+    expect(pairingNotice(pairingOf(exchanging, lost), 'wallbox', en)).toMatchObject({
+      mood: 'waiting',
+      reloadAfter: 5,
+    });
   });
 });
 
 describe('the page that names an appliance', () => {
   const body = (scope: string | null, setback: 'answer_lost' | 'code_refused' | null = null) =>
-    confirmPage(pairingOf(waiting, { device, scope, setback }), 'wallbox').body;
+    confirmPage(pairingOf(waiting, { device, scope, setback }), 'wallbox', en).body;
 
   test('says what it asks for in plain words', () => {
     expect(body('A')).toContain('access to <b>A</b>.');

@@ -1,0 +1,49 @@
+import type { result as english } from '../en/result.ts';
+
+const LOST = 'Die Antwort des Portals ging unterwegs verloren.';
+
+export const result: typeof english = {
+  connected: (appliance) => `${appliance} ist verbunden`,
+  connectedText: 'Sie können diese Seite schließen. Um alles Weitere kümmert sich der Hub.',
+  notConnectedYet: (appliance) => `${appliance} ist noch nicht verbunden`,
+  setbacks: {
+    code_refused: 'Das Portal hat diese Anmeldung nicht mehr angenommen, vielleicht weil sie zu lange gedauert hat.',
+    answer_lost: LOST,
+  },
+  sameLinkAgain: 'Öffnen Sie den Link der Kopplung noch einmal und melden Sie sich erneut an.',
+  freshLink: 'Der Hub erstellt einen neuen Link: Öffnen Sie diesen und melden Sie sich noch einmal an.',
+  connecting: (appliance) => `${appliance} wird verbunden`,
+  connectingText: 'Der Hub wartet auf das Portal. Diese Seite sieht von selbst wieder nach.',
+  notConnected: (appliance) => `${appliance} ist nicht verbunden`,
+  reasons: {
+    refused_by_user: 'Der Zugriff wurde am Portal abgelehnt.',
+    expired: 'Die Zeit für diese Kopplung ist abgelaufen.',
+    replaced: 'Inzwischen wurde eine neuere Kopplung begonnen.',
+    cancelled: 'Die Kopplung wurde am Hub abgebrochen.',
+    portal_rejected: 'Das Portal hat die Kopplung zurückgewiesen.',
+    foreign_origin: 'Das Portal hat eine Adresse genannt, die nicht seine eigene ist. Deshalb hat der Hub aufgehört.',
+    code_refused: 'Das Portal hat die Anmeldung nicht angenommen.',
+    answer_lost: LOST,
+    misconfigured: 'Das Portal nimmt die Zugangsdaten des Hubs nicht an.',
+  },
+  next: {
+    startOnAppliance: 'Starten Sie die Kopplung am Gerät noch einmal.',
+    startAtHub: 'Starten Sie am Hub eine neue Kopplung.',
+    mistakeOnAppliance: 'War das ein Versehen, dann starten Sie die Kopplung am Gerät noch einmal.',
+    mistakeAtHub: 'War das ein Versehen, dann starten Sie am Hub eine neue Kopplung.',
+    startOrCheckOnAppliance:
+      'Starten Sie die Kopplung am Gerät noch einmal; geschieht das wieder, dann prüfen Sie die Konfiguration des Hubs.',
+    startOrCheckAtHub:
+      'Starten Sie am Hub eine neue Kopplung; geschieht das wieder, dann prüfen Sie die Konfiguration des Hubs.',
+    otherLink: 'Verwenden Sie den Link der neueren.',
+    checkConfiguration: 'Prüfen Sie die Konfiguration des Hubs.',
+  },
+  malformed: 'Diese Adresse stimmt nicht',
+  malformedText:
+    'So kommt niemand nach einer Anmeldung vom Portal zurück. Öffnen Sie den Link der Kopplung noch einmal und melden Sie sich erneut an.',
+  noCode: 'Die Anmeldung ist nicht abgeschlossen',
+  noCodeText:
+    'Das Portal hat keinen Code mitgeschickt. Öffnen Sie den Link der Kopplung noch einmal und melden Sie sich an.',
+  unknown: 'Dieser Link gilt nicht mehr',
+  unknownText: 'Der Hub weiß nichts von dieser Kopplung. Starten Sie am Hub eine neue und öffnen Sie deren Link.',
+};

@@ -1,0 +1,49 @@
+import type { FailureReason } from '../../../core/pairing.ts';
+
+const LOST = 'The portal’s answer was lost on the way.';
+
+/** What the last page of a login says: how a pairing stands, or ended. */
+export const result = {
+  connected: (appliance: string) => `${appliance} is connected`,
+  connectedText: 'You can close this page. The hub looks after the rest.',
+  notConnectedYet: (appliance: string) => `${appliance} is not connected yet`,
+  /** Between a login and the grant; told to who may log in once more. */
+  setbacks: {
+    code_refused: 'The portal did not accept this login any more, perhaps because it took too long.',
+    answer_lost: LOST,
+  },
+  sameLinkAgain: 'Open the pairing link once more and log in again.',
+  freshLink: 'The hub makes a fresh link: open that one and log in once more.',
+  connecting: (appliance: string) => `${appliance} is being connected`,
+  connectingText: 'The hub waits for the portal. This page looks again by itself.',
+  notConnected: (appliance: string) => `${appliance} is not connected`,
+  reasons: {
+    refused_by_user: 'Access was refused at the portal.',
+    expired: 'The time for this pairing ran out.',
+    replaced: 'A newer pairing was started in its place.',
+    cancelled: 'The pairing was cancelled at the hub.',
+    portal_rejected: 'The portal rejected the pairing.',
+    foreign_origin: 'The portal named an address that is not its own, so the hub stopped.',
+    code_refused: 'The portal did not accept the login.',
+    answer_lost: LOST,
+    misconfigured: 'The portal does not accept the hub’s own credentials.',
+  } satisfies Readonly<Record<FailureReason, string>>,
+  /** What to do next, for a pairing that its appliance began, and for one of the installer's. */
+  next: {
+    startOnAppliance: 'Start the pairing once more on the appliance.',
+    startAtHub: 'Start a new pairing at the hub.',
+    mistakeOnAppliance: 'If that was a mistake, start the pairing once more on the appliance.',
+    mistakeAtHub: 'If that was a mistake, start a new pairing at the hub.',
+    startOrCheckOnAppliance:
+      'Start the pairing once more on the appliance; if that happens again, check the hub’s configuration.',
+    startOrCheckAtHub: 'Start a new pairing at the hub; if that happens again, check the hub’s configuration.',
+    otherLink: 'Use the link of that one.',
+    checkConfiguration: 'Check the hub’s configuration.',
+  },
+  malformed: 'This address is not right',
+  malformedText: 'It is not what the portal sends after a login. Open the pairing link once more and log in again.',
+  noCode: 'The login is not finished',
+  noCodeText: 'The portal sent no code along. Open the pairing link once more and log in.',
+  unknown: 'This link is no longer in use',
+  unknownText: 'The hub knows nothing of this pairing. Start a new one at the hub and open its link.',
+};
