@@ -29,10 +29,10 @@ const STORE = 'store';
 
 /**
  * Tells the log how the grants fare: what begins, what lasts and what is over. A refresh that goes well like the one before it,
- * and each try of many that fail alike, are there for whoever debugs.
+ * and each try of many that fail alike, are there for whoever debugs. Whoever keeps books is told of every one.
  */
 export class GrantNotices {
-  readonly #surroundings: Pick<Surroundings, 'clock' | 'log'>;
+  readonly #surroundings: Pick<Surroundings, 'clock' | 'log' | 'tell'>;
   readonly #holder: (appliance: string) => GrantHolder | undefined;
   readonly #troubles: Troubles;
   /** The appliances of which it was told in this run that their refreshes succeed. */
@@ -41,7 +41,7 @@ export class GrantNotices {
   #failed = 0;
 
   constructor(
-    surroundings: Pick<Surroundings, 'clock' | 'log'>,
+    surroundings: Pick<Surroundings, 'clock' | 'log' | 'tell'>,
     holder: (appliance: string) => GrantHolder | undefined,
   ) {
     this.#surroundings = surroundings;
@@ -55,12 +55,23 @@ export class GrantNotices {
     this.#surroundings.log.warn('refresh was cut short', this.#fields(standing.grant, standing.health));
   }
 
+  /**
+   * It was an attempt that brought no new tokens, see {@link HubEvent}: called once for each, when it is known what follows.
+   * @param took from sending to now in ms, where that is known
+   * @param at when it was, where that was long ago
+   */
+  attemptFailed({ grant, health }: Standing, took: number | null, at = this.#surroundings.clock.now()): void {
+    if (health.kind === 'good') return;
+    const { code } = health.problem;
+    this.#surroundings.tell({ kind: 'refresh_failed', appliance: grant.appliance, at, problem: code, took });
+  }
+
   /** A grant was taken up from the disk. */
   takenUp(before: Grant, standing: Standing): void {
     this.#tellChange({ grant: before, health: { kind: 'good' } }, standing);
   }
 
-  /** An attempt brought no new tokens. */
+  /** An attempt brought no new tokens, or a grant could not be written. */
   setBack(before: Standing, standing: Standing): void {
     const { grant, health } = standing;
     if (health.kind === 'good') return;
@@ -74,10 +85,15 @@ export class GrantNotices {
     else this.#surroundings.log.warn('refresh did not succeed', { ...fields, portal, ...howLong(told) });
   }
 
-  /** An attempt brought new tokens, and they are written down. @param lifetime of the tokens, in ms */
-  refreshed({ appliance, generation }: Grant, lifetime: number): void {
+  /**
+   * An attempt brought new tokens, and they are written down.
+   * @param lifetime of the tokens, in ms
+   * @param took from sending to now, in ms
+   */
+  refreshed({ appliance, generation }: Grant, lifetime: number, took: number): void {
     this.#refreshed += 1;
-    const { log } = this.#surroundings;
+    const { clock, log, tell } = this.#surroundings;
+    tell({ kind: 'refreshed', appliance, at: clock.now(), took });
     const holder = this.#holder(appliance);
     for (const code of OF_PORTAL) {
       const over = this.#troubles.over(this.#keyOf(appliance, code));
@@ -105,6 +121,7 @@ export class GrantNotices {
   /** The cloud refuses the token at hand, its appliance says. */
   distrusted({ grant }: Standing): void {
     const { appliance, generation } = grant;
+    this.#surroundings.tell({ kind: 'token_refused', appliance, at: this.#surroundings.clock.now() });
     const told = this.#troubles.happened(`${appliance} distrusted`, appliance);
     const level = told === null ? 'debug' : 'warn';
     this.#surroundings.log[level]('token refused by the cloud', { appliance: this.#nameOf(appliance), generation });

@@ -83,7 +83,12 @@ export class Grants implements AsyncDisposable {
       const held = this.#takeUp(stored);
       if (stored.attempt !== null) {
         this.#notices.cutShort(held);
-        await this.#store.endAttempt(held.grant).catch((error: unknown) => this.#notices.unwritable(held, error));
+        const cutShort = held.health;
+        await this.#store
+          .endAttempt(held.grant)
+          // Told once, however often the hub is started before that can be written.
+          .then(() => this.#notices.attemptFailed({ ...held, health: cutShort }, null, stored.attempt?.at))
+          .catch((error: unknown) => this.#notices.unwritable(held, error));
       }
       await this.#rememberGiver(held);
       this.#schedule(held);
@@ -288,6 +293,7 @@ export class Grants implements AsyncDisposable {
     if (this.#stopping || !this.#serves(held)) return Promise.resolve();
     if (holder === undefined) {
       this.#apply(held, { kind: 'misconfigured', detail: 'its portal is not configured', portalTime: null });
+      this.#notices.attemptFailed(held, null);
       return Promise.resolve();
     }
     const turns = this.#turnsOf(holder.portal);
@@ -301,6 +307,7 @@ export class Grants implements AsyncDisposable {
       .catch((error: unknown) => {
         this.#notices.unexpected(appliance, error);
         this.#apply(held, { kind: 'not_sent', detail: messageOf(error) });
+        this.#notices.attemptFailed(held, null);
       })
       .finally(() => {
         held.refreshing = null;

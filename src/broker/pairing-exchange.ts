@@ -7,6 +7,7 @@ import { giverOf, type Link, type PresentPortal } from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
 import { sha256 } from '../system/compare.ts';
 import { afterExchange, exchangeCode } from './code-exchange.ts';
+import { tellPaired } from './pairing-books.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingProgress } from './pairing-progress.ts';
 
@@ -124,6 +125,7 @@ export class PairingExchange {
       if (saved === false) continue;
       grants.adopt(grant, saved === null ? save : null);
       progress.log('info', 'paired', { scope: grant.scope });
+      tellPaired(this.#context, grant);
       progress.take(paired);
       return;
     }

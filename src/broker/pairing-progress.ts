@@ -3,6 +3,7 @@ import { LONGEST_TIMER } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { advance, occupiesPortal, type Pairing, type PairingEvent, timeLeft } from '../core/pairing.ts';
 import type { Unreachable } from '../core/portal.ts';
+import { tellFailure } from './pairing-books.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { Troubles } from './troubles.ts';
 
@@ -113,6 +114,7 @@ export class PairingProgress {
       this.log(occupiesPortal(before) ? 'info' : 'debug', 'pairing ended', { reason: step.result.reason });
     }
     await this.saveIfPossible(next);
+    if (occupiesPortal(before)) tellFailure(this.#context, next);
     this.#changed();
   }
 

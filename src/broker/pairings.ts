@@ -1,5 +1,5 @@
 import { type Appliance, sameScope } from '../core/appliance.ts';
-import { Failure } from '../core/failure.ts';
+import { Failure, messageOf } from '../core/failure.ts';
 import type { Callback, LinkResult } from '../core/lan-service.ts';
 import {
   advance,
@@ -10,6 +10,7 @@ import {
   type Pairing,
 } from '../core/pairing.ts';
 import { sha256 } from '../system/compare.ts';
+import { tellFailure } from './pairing-books.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
 import { within } from './within.ts';
@@ -46,6 +47,7 @@ export class Pairings implements AsyncDisposable {
     for (const pairing of kept) {
       const goesOn = newest.get(pairing.appliance) === pairing.id;
       const taken = goesOn ? pairing : advance(pairing, { kind: 'failed', reason: 'replaced' });
+      if (taken !== pairing) await this.#endedBefore(pairing, taken);
       this.#remember(PairingRun.resume(this.#context, taken));
     }
     this.#forgetEnded();
@@ -189,6 +191,17 @@ export class Pairings implements AsyncDisposable {
       await within(refused, LONGEST_WAIT, this.#context.surroundings.timers);
     }
     return run.pairing;
+  }
+
+  /** The last run of the hub ended before it had written that a pairing gave way to another; it is told once. */
+  async #endedBefore(pairing: Pairing, ended: Pairing): Promise<void> {
+    const { store, surroundings } = this.#context;
+    try {
+      await store.savePairing(ended);
+      if (occupiesPortal(pairing)) tellFailure(this.#context, ended);
+    } catch (error) {
+      surroundings.log.error('store could not be written', { error: messageOf(error) });
+    }
   }
 
   /** Stops polling; the pairings stay open, and go on when the hub is started again. */

@@ -65,7 +65,7 @@ export class RefreshAttempts {
       log.info('refresh came too late for its grant', { appliance: name });
       return;
     }
-    await (outcome.kind === 'granted' ? this.#succeed(held, identity, outcome, sent) : this.#fail(held, outcome));
+    await (outcome.kind === 'granted' ? this.#succeed(held, identity, outcome, sent) : this.#fail(held, outcome, sent));
   }
 
   /** Commits the attempt. A rotation is not started when its result could not be kept. */
@@ -90,6 +90,7 @@ export class RefreshAttempts {
       await this.#keeper.reload(held);
     } catch (error) {
       this.#keeper.apply(held, { kind: 'store_unwritable', detail: messageOf(error) });
+      this.#notices.attemptFailed(held, null);
     }
     return false;
   }
@@ -111,14 +112,15 @@ export class RefreshAttempts {
       take(held, successor);
       held.unsaved = () => this.#store.replaceGrant(held.grant);
       this.#keeper.apply(held, { kind: 'store_unwritable', detail: messageOf(error) });
+      this.#notices.attemptFailed(held, this.#since(sent));
       return;
     }
     take(held, successor);
     held.health = { kind: 'good' };
-    this.#notices.refreshed(successor, tokens.lifetime);
+    this.#notices.refreshed(successor, tokens.lifetime, this.#since(sent));
   }
 
-  async #fail(held: Held, outcome: Setback): Promise<void> {
+  async #fail(held: Held, outcome: Setback, sent: Instant): Promise<void> {
     const { appliance, generation } = held.grant;
     const standing = setBack(held.grant, held.health, outcome, this.#times.context(appliance));
     const { doubt, refused } = standing;
@@ -127,8 +129,14 @@ export class RefreshAttempts {
       this.#notices.unwritable(held, error);
       return true;
     });
-    if (current) this.#keeper.settle(held, standing);
-    else await this.#keeper.reload(held);
+    if (!current) return this.#keeper.reload(held);
+    this.#keeper.settle(held, standing);
+    this.#notices.attemptFailed(held, outcome.kind === 'not_sent' ? null : this.#since(sent));
+  }
+
+  /** Milliseconds on the boot clock. */
+  #since({ uptime }: Instant): number {
+    return this.#surroundings.clock.now().uptime - uptime;
   }
 }
 

@@ -9,12 +9,16 @@ export type HubEvent = {
   readonly at: Instant;
 } & (
   | { readonly kind: 'paired'; readonly scope: string | null }
+  /** One that a person could have opened, or has; a device flow that nobody opened just lapses. */
   | { readonly kind: 'pairing_failed'; readonly reason: FailureReason }
   /** A person had the grant forgotten. */
   | { readonly kind: 'unpaired' }
-  /** New tokens are written down; `took` in ms from the request to that. */
+  /** New tokens are written down; `took` in ms from sending the request to that. */
   | { readonly kind: 'refreshed'; readonly took: number }
-  /** An attempt brought no new tokens. `took` in ms; null where nothing was sent. */
+  /**
+   * An attempt was not begun, or brought no new tokens, or some that can't be written (`store_unwritable`) and are served from
+   * memory. `took` in ms from sending; null where nothing was sent, or a power cut or the hub's end cut it short.
+   */
   | { readonly kind: 'refresh_failed'; readonly problem: ProblemCode; readonly took: number | null }
   /** The cloud refused the access token, its appliance says. */
   | { readonly kind: 'token_refused' }

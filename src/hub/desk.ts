@@ -180,11 +180,13 @@ export function openDesk(context: DeskContext): Administration {
     followPairing: (id, signal) => followPairing(pairings.get(id), signal),
     async unpair(name) {
       const { id } = appliances.named(name);
+      const { store } = context;
+      const isPaired = grants.get(id) !== undefined || grants.resting(id) !== undefined || store.damagedGrants.has(id);
       await pairings.end(id, 'cancelled');
       await grants.forget(id);
       await context.sessions.endAll(id);
-      const { store } = context;
       if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));
+      if (isPaired) surroundings.tell({ kind: 'unpaired', appliance: id, at: clock.now() });
       log.info('unpaired', { appliance: name });
     },
     async token(name) {

@@ -32,6 +32,7 @@ import { openControlSocket } from './control-socket.ts';
 import { declareAppliances, warnOfScopes } from './declared.ts';
 import { openDesk } from './desk.ts';
 import { Housekeeping } from './housekeeping.ts';
+import { HubEvents } from './hub-events.ts';
 import { hubNames, loadIdentity } from './identity.ts';
 import { LanFollower } from './lan-follower.ts';
 import { lanService } from './lan-service.ts';
@@ -85,7 +86,14 @@ export async function startHub(
   { before, reloads }: PartOfDaemon = {},
 ): Promise<Hub> {
   const { lan: lanConfiguration, stateDirectory, name } = configuration;
-  const surroundings: Surroundings = { clock: systemClock(), timers: systemTimers, random: systemRandom, log };
+  const events = new HubEvents(log);
+  const surroundings: Surroundings = {
+    clock: systemClock(),
+    timers: systemTimers,
+    random: systemRandom,
+    log,
+    tell: events.tell,
+  };
   const { clock, timers, random } = surroundings;
   const started = before?.started ?? clock.now();
   await using parts = new AsyncDisposableStack();

@@ -10,6 +10,7 @@ import { Registrations } from '../../src/broker/registrations.ts';
 import { Scheduler } from '../../src/broker/scheduler.ts';
 import type { Surroundings } from '../../src/broker/surroundings.ts';
 import { Failure } from '../../src/core/failure.ts';
+import type { HubEvent, TellEvent } from '../../src/core/hub-event.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PairingStep } from '../../src/core/pairing.ts';
 import type { Portal, PortalIdentity, PresentPortal } from '../../src/core/portal.ts';
@@ -70,6 +71,14 @@ export class Home implements AsyncDisposable {
   readonly events: { readonly level: string; readonly event: string; readonly fields: LogFields }[] = [];
   /** What the journal has of it: the lines of the hub's own log, as it is by default. */
   readonly journal: string[] = [];
+  /** What was told to whoever keeps books. */
+  readonly told: HubEvent[] = [];
+  /** Beside `told`, who hears of it. */
+  listener: TellEvent = () => undefined;
+  readonly #tell: TellEvent = (event) => {
+    this.told.push(event);
+    this.listener(event);
+  };
   readonly #journal = createLog('info', { write: (line) => void this.journal.push(line) }, () => this.time.uptime);
   readonly #log = logFile('broker');
   readonly #folder = stateFolder();
@@ -117,7 +126,7 @@ export class Home implements AsyncDisposable {
   /** Starts the hub on what the run before has left. */
   async start(): Promise<Run> {
     const random = { ...systemRandom, fraction: () => this.#options.fraction ?? 0.5 };
-    const surroundings = { clock: this.time, timers: this.time, random, log: this.#logger() };
+    const surroundings = { clock: this.time, timers: this.time, random, log: this.#logger(), tell: this.#tell };
     this.#surroundings = surroundings;
     const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
     const store = await openStore(this.folder, sealing, () => this.time.wall);

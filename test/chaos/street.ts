@@ -182,7 +182,7 @@ export class StreetHub implements Disposable {
   async start(): Promise<void> {
     const { time, activity, random: chance } = this.#street;
     const random = { ...systemRandom, fraction: () => chance.fraction() };
-    const surroundings = { clock: time, timers: time, random, log: SILENT };
+    const surroundings = { clock: time, timers: time, random, log: SILENT, tell: () => undefined };
     const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
     const opened = await openStore(this.#folder.path, sealing, () => time.wall);
     const store = activity.watching(opened);

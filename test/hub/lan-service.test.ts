@@ -16,7 +16,7 @@ test('nothing is said of device flows and callbacks before the pairings of the l
   const { deviceCode, userCode } = outcome.authorization;
   rememberSecrets([deviceCode.reveal()]);
   const log = { debug() {}, info() {}, warn() {}, error() {} };
-  const surroundings = { clock: home.time, timers: home.time, random: systemRandom, log };
+  const surroundings = { clock: home.time, timers: home.time, random: systemRandom, log, tell() {} };
   const portalClock = new PortalClock(surroundings);
   const ready = Promise.withResolvers<void>();
   const service = lanService({

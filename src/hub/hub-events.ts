@@ -1,0 +1,29 @@
+import { messageOf } from '../core/failure.ts';
+import type { HubEvent, TellEvent } from '../core/hub-event.ts';
+import type { Log } from '../core/log.ts';
+
+/** Carries what happens to appliances to all who listen; who tells of it never hears of their trouble. */
+export class HubEvents {
+  readonly #listeners = new Set<TellEvent>();
+  readonly #log: Log;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** From now on `listener` hears of every event. */
+  listen(listener: TellEvent): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Tells all who listen, and comes back when each has taken it. */
+  readonly tell = (event: HubEvent): void => {
+    for (const listener of this.#listeners) {
+      try {
+        listener(event);
+      } catch (error) {
+        this.#log.error('event could not be taken', { kind: event.kind, error: messageOf(error) });
+      }
+    }
+  };
+}
