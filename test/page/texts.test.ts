@@ -1,0 +1,147 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { de } from '../../src/page/texts/de.ts';
+import { en } from '../../src/page/texts/en.ts';
+import { root } from '../project/checkout.ts';
+
+/** Texts that are the same in English and in German: names, units and words of both. */
+const SAME_IN_BOTH = new Set(['Code', ', ', '.', 'Name', 'Portal', 'Hub', 'Latchkey', 'QR-Code', 'System', 'Status']);
+
+/** What a text that takes something is tried with; every one takes strings, numbers or nothing. */
+const SAMPLES = ['wallbox', 'heatpump', 'car', 'fridge'];
+
+/** Every text by its path, such as `result.reasons.expired`; functions called with samples. */
+function flat(texts: unknown, path = ''): Map<string, string> {
+  if (typeof texts === 'string') return new Map([[path, texts]]);
+  if (typeof texts === 'function') return flat(called(texts), `${path}()`);
+  if (typeof texts !== 'object' || texts === null) throw new TypeError(`${path} is no text: ${typeof texts}`);
+  return new Map(
+    Object.entries(texts).flatMap(([key, value]) => [...flat(value, path === '' ? key : `${path}.${key}`)]),
+  );
+}
+
+/** Called with names, and where it wants none of these with numbers. */
+function called(text: (...args: never[]) => unknown): unknown {
+  const call = text as (...args: readonly unknown[]) => unknown;
+  const numbers = SAMPLES.map((_, index) => 12 + index);
+  for (const samples of [SAMPLES, numbers]) {
+    try {
+      const told = call(...samples);
+      if (told !== undefined && !/undefined|NaN|Invalid/.test(String(told))) return told;
+    } catch {
+      // Another kind of sample is what it takes.
+    }
+  }
+  throw new TypeError(`a text takes neither names nor numbers: ${text}`);
+}
+
+const english = flat(en);
+const german = flat(de);
+
+describe('the texts of the pages', () => {
+  test('are the same ones in every language, and none is empty', () => {
+    expect([...german.keys()].toSorted()).toEqual([...english.keys()].toSorted());
+    expect(english.size).toBeGreaterThan(60);
+    for (const texts of [english, german]) {
+      for (const [path, text] of texts) expect(text, path).not.toBe('');
+    }
+  });
+
+  test('are not left in English by mistake', () => {
+    const left = [...german].filter(([path, text]) => text === english.get(path) && !SAME_IN_BOTH.has(text));
+    expect(left).toEqual([]);
+  });
+
+  test('have the quotation marks and apostrophes of their language', () => {
+    for (const [path, text] of [...english, ...german]) expect(text, path).not.toMatch(/["']/);
+    for (const [path, text] of german) {
+      // “ ends a quotation in German, and ” is in none.
+      expect(text.split('„').length, path).toBe(text.split('“').length);
+      expect(text, path).not.toContain('”');
+    }
+  });
+
+  test('speak German to people in one way', () => {
+    for (const [path, text] of german) expect(text, path).not.toMatch(/\b(du|dir|dich|dein\w*|euch)\b/i);
+  });
+});
+
+describe('the sources of the pages', () => {
+  const folder = join(root, 'src/page');
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+    (file) => file.endsWith('.ts') && !file.startsWith('texts/'),
+  );
+
+  test.each(files)('%s holds no words of its own', (file) => {
+    expect(wordsIn(readFileSync(join(folder, file), 'utf8'))).toEqual([]);
+  });
+
+  test.each([
+    ['between tags', 'html`<p>Log in again</p>`', ['Log in again']],
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a source
+    ['in a template inside another', "html`<p>${a ? html`<b>Now</b>` : ''}</p>`", ['Now']],
+    ['in what a screen reader says', 'html`<img alt="A picture">`', ['A picture']],
+    ['in what a notice says', "sendNotice(reply, 200, frame, { mood: 'bad', heading: 'Not there' })", ['Not there']],
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a source
+    ['nowhere', 'html`<p class="quiet" id="it">${texts.x} – !${y}</p>`', []],
+  ])('words are found %s', (_, source, found) => {
+    expect(wordsIn(source)).toEqual(found);
+  });
+});
+
+/** What a person would read that stands in a source: texts of templates and of notices. */
+function wordsIn(source: string): string[] {
+  const notices = [...source.matchAll(/\b(?:heading|text|title|label): '([^']*\p{L}[^']*)'/gu)].map(
+    ([, words = '']) => words,
+  );
+  return [...templates(source).flatMap(readable), ...notices];
+}
+
+/** What a person reads, or hears, of a template's HTML. */
+function readable(markup: string): string[] {
+  const attributes = [...markup.matchAll(/\b(?:alt|title|placeholder|aria-label|aria-description)="([^"]*)"/g)];
+  const bare = markup
+    .replaceAll(/<(script|style)\b[^>]*>.*?<\/\1>/gs, ' ')
+    .replaceAll(/<!?[/\w](?:"[^"]*"|[^>"])*>/g, '\n')
+    .replaceAll(/&\w+;/g, ' ');
+  return [...bare.split('\n'), ...attributes.map(([, words = '']) => words)]
+    .map((words) => words.trim())
+    .filter((words) => /\p{L}/u.test(words));
+}
+
+/** The markup of every `html` template in a source; what is filled in is left out, save templates inside it. */
+function templates(source: string): string[] {
+  const found: string[] = [];
+  for (const { index } of source.matchAll(/\bhtml`/g)) {
+    let markup = '';
+    let at = index + 5;
+    while (at < source.length && source[at] !== '`') {
+      if (source.startsWith('${', at)) at = afterHole(source, at + 2);
+      else markup += source[at++];
+    }
+    found.push(markup.replaceAll('!', ''));
+  }
+  return found;
+}
+
+/** @returns where the hole that begins at `at` has ended */
+function afterHole(source: string, at: number): number {
+  let depth = 1;
+  let here = at;
+  while (depth > 0 && here < source.length) {
+    const character = source[here++];
+    if (character === '{') depth++;
+    else if (character === '}') depth--;
+    else if (character === '`') here = afterTemplate(source, here);
+    else if (character === "'") here = source.indexOf("'", here) + 1;
+  }
+  return here;
+}
+
+function afterTemplate(source: string, at: number): number {
+  let here = at;
+  while (here < source.length && source[here] !== '`')
+    here = source.startsWith('${', here) ? afterHole(source, here + 2) : here + 1;
+  return here + 1;
+}
