@@ -2,10 +2,8 @@ import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import type { Frame } from './frame.ts';
+import { type Mood, sign } from './signs.ts';
 import { STYLE } from './style.ts';
-
-/** How a page's news is: it decides the sign and the colour. */
-type Mood = 'good' | 'bad' | 'waiting' | 'neutral';
 
 /** A page that tells a person one thing. */
 export interface Notice {
@@ -18,14 +16,6 @@ export interface Notice {
   readonly reloadAfter?: number;
   readonly link?: { readonly href: string; readonly text: string };
 }
-
-/** Drawn, because fonts differ in what they make of a check mark. Paths in a box of 24 by 24. */
-const SIGNS: Readonly<Record<Mood, string>> = {
-  good: 'M6.5 12.5l3.7 3.7 7.3-7.9',
-  bad: 'M12 6.5v7M12 17.4v.1',
-  waiting: 'M7 12v.1M12 12v.1M17 12v.1',
-  neutral: 'M12 6.7v.1M12 11.2v6.3',
-};
 
 /** A page of the hub's. */
 export interface Page {
@@ -79,10 +69,6 @@ export function sendPage(reply: FastifyReply, status: number, frame: Frame, page
 
 function document({ hubName, texts }: Frame, { mood, heading, body, reloadAfter }: Page): string {
   const refresh = reloadAfter === undefined ? '' : html`<meta http-equiv="refresh" content="${reloadAfter}">`;
-  const sign =
-    mood === null
-      ? ''
-      : html`<svg class="${mood}" viewBox="0 0 24 24" aria-hidden="true"><path d="${SIGNS[mood]}"/></svg>`;
   return html`<!doctype html>
 <html lang="${texts.language}">
 <head>
@@ -96,7 +82,7 @@ function document({ hubName, texts }: Frame, { mood, heading, body, reloadAfter 
 </head>
 <body>
 <main>
-!${sign}
+!${mood === null ? '' : sign(mood)}
 <h1>${heading}</h1>
 !${body}
 <footer>${hubName === heading ? texts.document.hub : texts.document.hubNamed(hubName)}</footer>

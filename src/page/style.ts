@@ -10,7 +10,7 @@ main { margin: 1rem; padding: 2.25rem 1.25rem 1.25rem; text-align: center; backg
   border: 1px solid var(--line); border-radius: 1rem; }
 svg { display: block; width: 4.5rem; height: 4.5rem; margin: 0 auto 1.25rem; fill: none; stroke: var(--card); stroke-width: 2.4;
   stroke-linecap: round; stroke-linejoin: round; border-radius: 50%; }
-.good { background: var(--good); } .bad { background: var(--bad); } .waiting, .neutral { background: var(--quiet); }
+.good { background: var(--good); } .bad { background: var(--bad); } .waiting, .warn, .neutral { background: var(--quiet); }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .75rem; }
 h1, p { overflow-wrap: anywhere; } h1 { text-wrap: balance; } p { margin: 0; text-wrap: pretty; } p + p { margin-top: 1.25rem; }
 code { display: inline-block; padding: .5rem .9rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--page);

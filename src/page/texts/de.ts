@@ -1,6 +1,7 @@
 import { code } from './de/code.ts';
 import { document } from './de/document.ts';
 import { home } from './de/home.ts';
+import { installer } from './de/installer.ts';
 import { result } from './de/result.ts';
 import { signIn } from './de/sign-in.ts';
 import type { Texts } from './en.ts';
@@ -9,4 +10,4 @@ import type { Texts } from './en.ts';
  * Every text of the pages in German. Its words: Gerät (appliance), Kopplung (pairing), Anmeldung (login), Einrichtungscode
  * (setup code), Hinweis (notice), Portal, Hub. People are spoken to with "Sie".
  */
-export const de: Texts = { language: 'de', document, signIn, code, home, result };
+export const de: Texts = { language: 'de', document, signIn, code, home, result, installer };
