@@ -3,6 +3,12 @@ import type { Grant } from './grant.ts';
 import type { Session } from './session.ts';
 
 /**
+ * The setting that holds who is signed in to the installer's page: this machine's alone, and in no copy. Somebody who has
+ * signed out would be signed in again.
+ */
+export const PAGE_SESSIONS = 'page_sessions';
+
+/**
  * The state of a hub, as a backup holds it: what makes it this hub, its appliances, their grants and their sessions.
  * Pairings are left out: they live for a quarter of an hour, and a hub that took one up from a copy would send its code a
  * second time. So are invites: one that was used since would be good again.

@@ -1,4 +1,5 @@
 import type { PortalClock } from '../broker/portal-clock.ts';
+import type { SignInMemory } from '../broker/setup-access.ts';
 import type { Instant } from '../core/clock.ts';
 import type { UsedAssertions } from '../lan/oauth/used-assertions.ts';
 
@@ -18,4 +19,6 @@ export interface Continuity {
   readonly portalClock: PortalClock;
   /** Milliseconds for which any appliance may still introduce itself; 0 where registration is closed. */
   readonly registrationOpenFor: number;
+  /** One-time sign-in addresses, and who waits because of wrong setup codes. */
+  readonly signIns: SignInMemory;
 }

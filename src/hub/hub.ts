@@ -192,7 +192,7 @@ export async function startHub(
   const sessions = parts.use(await Sessions.load(store, scheduler, surroundings));
   const registrations = await Registrations.load({ surroundings, store, appliances, scheduler });
   registrations.hold(before?.registrationOpenFor ?? 0);
-  const access = await SetupAccessBook.load(store, surroundings);
+  const access = await SetupAccessBook.load(store, surroundings, before?.signIns);
   const usedAssertions = before?.usedAssertions ?? new UsedAssertions();
   const service = lanService({
     surroundings,
@@ -341,7 +341,7 @@ export async function startHub(
       // Whoever is told to end meanwhile says goodbye.
       if (!ended.signal.aborted && isAnnouncedAlike(configuration, next)) announcing.comeBack();
       const registrationOpenFor = registrations.openFor;
-      return { started, knownBefore, usedAssertions, portalClock, registrationOpenFor };
+      return { started, knownBefore, usedAssertions, portalClock, registrationOpenFor, signIns: access.memory };
     },
     async [Symbol.asyncDispose]() {
       ended.abort();

@@ -1,4 +1,5 @@
 import Database from 'better-sqlite3';
+import { PAGE_SESSIONS } from '../core/state-copy.ts';
 import type { ApplianceRow, SessionRow } from './appliance-rows.ts';
 import { migrate } from './migrations.ts';
 import type { AnyGrantRow, Salvage, SettingRow } from './salvage.ts';
@@ -86,7 +87,7 @@ export function canMend(left: Salvage, copy: Salvage): boolean {
     if (copy.unreadable.has(row)) return false;
     if (table === 'grants') return hasTokens(copy.grants.get(key));
     if (table === 'appliances') return copy.appliances.some(({ id }) => id === key);
-    return table === 'settings' && copy.settings.has(key);
+    return table === 'settings' && key !== PAGE_SESSIONS && copy.settings.has(key);
   });
 }
 
@@ -164,6 +165,7 @@ function chosenSettings({ left, copy }: Sources): SettingRow[] {
   const rows = new Map<string, SettingRow>();
   for (const source of [left, copy?.salvage]) {
     for (const [name, row] of source?.settings ?? []) {
+      if (source !== left && name === PAGE_SESSIONS) continue;
       if (!rows.has(name) && !source?.unreadable.has(`settings/${name}`)) rows.set(name, row);
     }
   }

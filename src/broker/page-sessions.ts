@@ -1,0 +1,117 @@
+import * as v from 'valibot';
+import type { Instant } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import { timeLeft } from '../core/pairing.ts';
+import { Secret } from '../core/secret.ts';
+import type { PageSession } from '../core/setup-access.ts';
+import { PAGE_SESSIONS } from '../core/state-copy.ts';
+import type { Store } from '../core/store.ts';
+import { sha256 } from '../system/compare.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** How long somebody stays signed in, in ms. */
+const LIFETIME = 12 * 3_600_000;
+/** So many browsers are signed in at a time; of more, whoever has been for the longest is no longer. */
+const MOST = 20;
+/** Of a cookie: it can't be guessed, so its hash needs no salt. */
+const COOKIE_BYTES = 32;
+
+const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
+const kept = v.pipe(
+  v.string(),
+  v.parseJson(),
+  v.object({ code: v.string(), sessions: v.array(v.object({ hash: v.string(), begun: instant })) }),
+);
+
+type SessionStore = Pick<Store, 'setting' | 'saveSetting'>;
+
+/**
+ * Who is signed in to the installer's page: hashes of cookies, kept in the store so that a restart signs nobody out, and
+ * written where somebody signs in or out, never for a page that is looked at. They belong to one setup code: with another
+ * one in its place, whatever put it there, they count no longer. Where the store can't be written they are in memory alone.
+ */
+export class PageSessions {
+  readonly #store: SessionStore;
+  readonly #surroundings: Pick<Surroundings, 'clock' | 'random' | 'log'>;
+  /** When each was begun, by the cookie's hash, the oldest first. */
+  readonly #begun: Map<string, Instant>;
+  /** The hash of the setup code. */
+  #code: string;
+  /** One write after the other. */
+  #turn: Promise<void> = Promise.resolve();
+
+  private constructor(
+    store: SessionStore,
+    surroundings: Pick<Surroundings, 'clock' | 'random' | 'log'>,
+    code: string,
+    begun: Map<string, Instant>,
+  ) {
+    this.#store = store;
+    this.#surroundings = surroundings;
+    this.#code = code;
+    this.#begun = begun;
+  }
+
+  /** @param setupCode as it is now */
+  static async load(
+    store: SessionStore,
+    surroundings: Pick<Surroundings, 'clock' | 'random' | 'log'>,
+    setupCode: string,
+  ): Promise<PageSessions> {
+    const read = v.safeParse(kept, await store.setting(PAGE_SESSIONS));
+    const code = sha256(setupCode);
+    const sessions = read.success && read.output.code === code ? read.output.sessions : [];
+    return new PageSessions(store, surroundings, code, new Map(sessions.map(({ hash, begun }) => [hash, begun])));
+  }
+
+  async begin(): Promise<PageSession> {
+    const { clock, random } = this.#surroundings;
+    const cookie = random.token(COOKIE_BYTES);
+    this.#begun.set(sha256(cookie), clock.now());
+    for (const hash of [...this.#begun.keys()].slice(0, -MOST)) this.#begun.delete(hash);
+    await this.#write();
+    return sessionOf(cookie, LIFETIME);
+  }
+
+  /** Null where there is none of this cookie, or no more. */
+  find(cookie: string): PageSession | null {
+    const begun = this.#begun.get(sha256(cookie));
+    const left = begun === undefined ? 0 : this.#timeLeft(begun);
+    return left > 0 ? sessionOf(cookie, left) : null;
+  }
+
+  async end({ cookie }: PageSession): Promise<void> {
+    if (this.#begun.delete(sha256(cookie.reveal()))) await this.#write();
+  }
+
+  /** Ends all. @param setupCode the one that takes the place of the one before */
+  async endAll(setupCode: string): Promise<void> {
+    this.#code = sha256(setupCode);
+    this.#begun.clear();
+    await this.#write();
+  }
+
+  #timeLeft(begun: Instant): number {
+    return timeLeft({ begun, lifetime: LIFETIME }, this.#surroundings.clock.now());
+  }
+
+  #write(): Promise<void> {
+    this.#turn = this.#turn.then(() => this.#writeAll());
+    return this.#turn;
+  }
+
+  async #writeAll(): Promise<void> {
+    for (const [hash, begun] of this.#begun) if (this.#timeLeft(begun) === 0) this.#begun.delete(hash);
+    const sessions = [...this.#begun].map(([hash, begun]) => ({ hash, begun }));
+    try {
+      await this.#store.saveSetting(PAGE_SESSIONS, JSON.stringify({ code: this.#code, sessions }));
+    } catch (error) {
+      this.#surroundings.log.error('store could not be written', { error: messageOf(error) });
+    }
+  }
+}
+
+/** What forms carry follows from the cookie, and nobody can tell the cookie by it. @param left ms */
+function sessionOf(cookie: string, left: number): PageSession {
+  return { cookie: new Secret(cookie), csrf: sha256(`csrf ${cookie}`), lifetime: Math.ceil(left / 1000) };
+}
