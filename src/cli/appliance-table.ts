@@ -1,9 +1,9 @@
 import { styleText } from 'node:util';
 import type { ApplianceState, ApplianceStatus } from '../core/administration.ts';
+import { whatToDo } from '../core/problem-advice.ts';
 import { systemClock } from '../system/clock.ts';
 import { ago, inTime } from './duration.ts';
 import { print, printable } from './output.ts';
-import { whatToDo } from './problem-advice.ts';
 import { alignColumns, tableWidth } from './table.ts';
 
 const COLOURS = {

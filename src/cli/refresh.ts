@@ -1,8 +1,8 @@
 import { Command } from 'commander';
+import { whatToDo } from '../core/problem-advice.ts';
 import { inTime } from './duration.ts';
 import { connectHub } from './hub-connection.ts';
 import { fail, print, printJson } from './output.ts';
-import { whatToDo } from './problem-advice.ts';
 
 /** `latchkey refresh NAME` */
 export function refreshCommand(): Command {

@@ -34,3 +34,35 @@ export interface Notice {
   /** RFC 3339 UTC. */
   readonly since: string;
 }
+
+/** What is told of a notice: that it is new, that it still stands a day after it was told last, or that it is over. */
+export interface NoticeReport {
+  readonly status: 'raised' | 'repeated' | 'resolved';
+  /** `test`: nothing is wrong, somebody tries whether it arrives. */
+  readonly notice: NoticeCode | 'test';
+  readonly severity: Notice['severity'];
+  readonly appliance: string | null;
+  readonly message: string;
+  readonly what_to_do: string;
+  /** RFC 3339 UTC: when what is wrong began. */
+  readonly since: string;
+}
+
+/** The hub that tells it; `page` is the address of the installer's page on the home network. */
+export interface TellingHub {
+  readonly id: string;
+  readonly name: string;
+  readonly page: string;
+}
+
+/** A report as it leaves the house: what a hook is given as JSON. */
+export type NoticeMessage = NoticeReport & { readonly hub: TellingHub };
+
+/** What came of a try to have a message carried out of the house; `detail` in words, without any secret. */
+export interface HookTrial {
+  readonly hook: 'command' | 'webhook';
+  /** The command's program, or the webhook's origin: the rest may be secret. */
+  readonly target: string;
+  readonly ok: boolean;
+  readonly detail: string;
+}

@@ -1,4 +1,4 @@
-import type { ProblemCode } from '../core/problem.ts';
+import type { ProblemCode } from './problem.ts';
 
 /** What a person can do about an appliance's problem. */
 export function whatToDo(code: ProblemCode, appliance: string): string {
