@@ -136,6 +136,17 @@ export class PairingRun implements AsyncDisposable {
   }
 
   /**
+   * It becomes part of a round.
+   * @returns false where it has ended
+   * @throws Failure as the store
+   */
+  async join(round: string): Promise<boolean> {
+    await this.#exchange.concluded();
+    await this.#progress.moveOnceWritten({ kind: 'round', round });
+    return this.pairing.round === round && this.open;
+  }
+
+  /**
    * Makes room for another pairing. A code that is being exchanged may bring a grant, and then this one has ended well; it
    * is waited for some seconds, and goes on beside the other one after that.
    */

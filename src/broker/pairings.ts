@@ -3,6 +3,7 @@ import { Failure, messageOf } from '../core/failure.ts';
 import type { Callback, LinkResult } from '../core/lan-service.ts';
 import {
   advance,
+  byInstaller,
   codesLive,
   type DeviceCodes,
   type FailureReason,
@@ -26,6 +27,13 @@ const MOST_OPEN = 100;
  * may still ask how its device flow has ended.
  */
 const ENDED_REMEMBERED = 1000;
+
+/** What is to become of a pairing of the same appliance that is open, and which round the one that is begun is part of. */
+export interface Beginning {
+  /** True: it goes on, and is the one that was asked for. Default: another takes its place. */
+  readonly joins?: boolean;
+  readonly round?: string;
+}
 
 /** The pairings, at most one open for each appliance. */
 export class Pairings implements AsyncDisposable {
@@ -55,17 +63,22 @@ export class Pairings implements AsyncDisposable {
 
   /**
    * Starts a pairing for an installer. A device flow of the appliance that is open is taken over: its codes stay good. Any
-   * other open pairing of the appliance is replaced.
+   * other open pairing of the appliance is replaced, unless it may be joined.
    * @throws Failure `not_allowed` where too many are open, or as the store
    */
-  begin(appliance: Appliance): Promise<PairingRun> {
+  begin(appliance: Appliance, { joins = false, round }: Beginning = {}): Promise<PairingRun> {
     return this.#oneByOne(appliance.id, async () => {
+      const going = joins ? this.#openLike(appliance) : undefined;
+      if (going !== undefined && byInstaller(going.pairing)) {
+        if (round === undefined || (await going.join(round))) return going;
+      }
       if (this.#isFull(appliance.id)) {
         throw new Failure('not_allowed', `${MOST_OPEN} pairings are open: wait until one of them has ended`);
       }
       const open = this.#openLike(appliance);
       const isTaken = open !== undefined && open.pairing.device !== null && (await open.takeOver());
-      return isTaken ? open : this.#replace(appliance, null);
+      if (isTaken && (round === undefined || (await open.join(round)))) return open;
+      return this.#replace(appliance, null, round);
     });
   }
 
@@ -109,7 +122,7 @@ export class Pairings implements AsyncDisposable {
   }
 
   /** Begins another pairing in the place of the one that may be open. */
-  async #replace({ id, portal, scope }: Appliance, device: DeviceCodes | null): Promise<PairingRun> {
+  async #replace({ id, portal, scope }: Appliance, device: DeviceCodes | null, round?: string): Promise<PairingRun> {
     const { random, clock } = this.#context.surroundings;
     const pairing: Pairing = {
       id: random.uuid(),
@@ -122,6 +135,7 @@ export class Pairings implements AsyncDisposable {
       spentCodes: [],
       setback: null,
       device,
+      ...(round === undefined ? {} : { round }),
       step: { kind: 'asking' },
     };
     await this.#context.store.savePairing(pairing);
@@ -145,6 +159,11 @@ export class Pairings implements AsyncDisposable {
   /** The newest pairing that fits, open or ended. */
   find(fits: (run: PairingRun) => boolean): PairingRun | undefined {
     return [...this.#runs.values()].findLast(fits);
+  }
+
+  /** The pairings that fit, in the order in which they began, open or ended. */
+  all(fits: (run: PairingRun) => boolean): PairingRun[] {
+    return [...this.#runs.values()].filter(fits);
   }
 
   /** The newest pairing of an appliance, open or ended. */

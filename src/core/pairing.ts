@@ -49,6 +49,8 @@ export interface Pairing {
   readonly setback: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
   /** The device flow (RFC 8628) that its appliance has begun; null where only an installer has. */
   readonly device: DeviceFlow | null;
+  /** The round of pairings that it is part of, see `Round`; left out where it stands alone. */
+  readonly round?: string;
   readonly step: PairingStep;
 }
 
@@ -81,6 +83,8 @@ export type PairingEvent =
   | { readonly kind: 'paired'; readonly scope: string | null }
   | { readonly kind: 'failed'; readonly reason: FailureReason }
   | { readonly kind: 'deadline' }
+  /** It becomes part of a round. */
+  | { readonly kind: 'round'; readonly round: string }
   /** The appliance begins a device flow, perhaps once more; `lifetime` of a pairing that would be begun now. */
   | { readonly kind: 'device'; readonly codes: DeviceCodes; readonly at: Instant; readonly lifetime: number }
   /**
@@ -134,6 +138,8 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
       // A code that was sent may still bring the grant.
       if (step.kind === 'exchanging') return pairing;
       return ended(pairing, { kind: 'failed', reason: pairing.setback ?? 'expired' });
+    case 'round':
+      return pairing.round === event.round ? pairing : { ...pairing, round: event.round };
     case 'device':
       return withCodes(pairing, event.codes, event.at, event.lifetime);
     case 'installer': {

@@ -48,6 +48,7 @@ const secretPart = v.object({
     null,
   ),
 });
+/** Rows of before have no round. */
 const pairingAttributes = v.object({
   portal: v.string(),
   scope,
@@ -55,6 +56,7 @@ const pairingAttributes = v.object({
   lifetime: v.number(),
   spentCodes: v.array(v.string()),
   setback: v.nullable(v.picklist(['answer_lost', 'code_refused', 'portal_rejected'])),
+  round: v.exactOptional(v.string()),
 });
 const reasons = [
   'refused_by_user',
@@ -140,13 +142,13 @@ export async function readGrant(row: GrantRow, sealing: Sealing): Promise<Stored
 
 /** A pairing as a row: what could plant or fetch a code is sealed, and the user code with it. */
 export async function pairingRow(pairing: Pairing, sealing: Sealing): Promise<PairingRow> {
-  const { id, appliance, nonce, portal, begun, lifetime, spentCodes, setback, device } = pairing;
+  const { id, appliance, nonce, portal, begun, lifetime, spentCodes, setback, device, round } = pairing;
   const { link: held, earlier, ...bare } = { link: null, earlier: undefined, ...pairing.step };
   return {
     id,
     appliance,
     sealed: await sealing.seal(`pairings/${id}`, JSON.stringify({ nonce, link: held, earlier, device })),
-    attributes: JSON.stringify({ portal, scope: pairing.scope, begun, lifetime, spentCodes, setback }),
+    attributes: JSON.stringify({ portal, scope: pairing.scope, begun, lifetime, spentCodes, setback, round }),
     step: JSON.stringify(bare),
   };
 }
