@@ -12,6 +12,8 @@ export interface HubStatus {
   readonly address: string | null;
   readonly http_port: number;
   readonly https_port: number;
+  /** Where metrics and health are told; left out where they are not. */
+  readonly metrics_port?: number;
   readonly ca_fingerprint: string;
   /** Seconds since the daemon was started. */
   readonly uptime: number;

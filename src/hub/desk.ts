@@ -52,7 +52,7 @@ export interface DeskContext {
   /** Whether another hub is about to take this one's place, so that no refresh is started any more. */
   isLeaving(): boolean;
   /** The hub's name, version, address and ports, as they are now. */
-  whereabouts(): Pick<HubStatus, 'name' | 'version' | 'address' | 'http_port' | 'https_port'>;
+  whereabouts(): Pick<HubStatus, 'name' | 'version' | 'address' | 'http_port' | 'https_port' | 'metrics_port'>;
 }
 
 /** Registration is held open for so long at most, in seconds. */

@@ -27,6 +27,7 @@ test('nothing is said of device flows and callbacks before the pairings of the l
     portalClock,
     timeInquiry: new TimeInquiry(surroundings, portalClock, () => []),
     knownBefore: new Set(),
+    tally: { handedOut() {} },
     caFingerprint: () => '',
     ready: ready.promise,
   });

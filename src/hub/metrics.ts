@@ -1,0 +1,43 @@
+import type { Appliances } from '../broker/appliances.ts';
+import type { PortalClock } from '../broker/portal-clock.ts';
+import type { Surroundings } from '../broker/surroundings.ts';
+import type { Administration } from '../core/administration.ts';
+import { trueTime } from '../core/clock.ts';
+import { MetricsListener } from '../metrics/listener.ts';
+import type { Tally } from '../metrics/tally.ts';
+import type { SocketAddress } from './socket-address.ts';
+
+/** What metrics and health are told from. */
+export interface MetricsContext {
+  readonly surroundings: Surroundings;
+  /** Null for nowhere. */
+  readonly listen: SocketAddress | null;
+  readonly administration: Administration;
+  readonly appliances: Appliances;
+  readonly portalClock: PortalClock;
+  readonly tally: Tally;
+  overdue(): number;
+  names(): readonly string[];
+}
+
+/** Opens the listener for metrics and health, if there is to be one. */
+export async function openMetrics(context: MetricsContext): Promise<MetricsListener | null> {
+  const { listen, surroundings, administration, appliances, portalClock, tally, overdue, names } = context;
+  const { clock, timers, log } = surroundings;
+  if (listen === null) return null;
+  return MetricsListener.open({
+    ...listen,
+    status: () => administration.status(),
+    ids: () => new Map(appliances.list().map(({ id, name }) => [name, id])),
+    clockOffset() {
+      const now = clock.now();
+      const time = trueTime(portalClock.confirmed, now);
+      return time === null ? null : now.wall - time;
+    },
+    tally,
+    overdue,
+    names,
+    log,
+    timers,
+  });
+}

@@ -1,0 +1,89 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { LONGEST_TIMER } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import type { Log } from '../core/log.ts';
+import { isOwnHost } from '../system/host-check.ts';
+import { Exposition, type ExpositionContext } from './exposition.ts';
+import { readiness } from './readiness.ts';
+
+/** What is answered from. */
+export interface AnswersContext extends ExpositionContext {
+  /** For how long the next thing that was planned has been due, in ms on the boot clock. */
+  overdue(): number;
+  /** The DNS names that the hub answers to, in lower case, those of loopback among them. */
+  names(): readonly string[];
+  readonly log: Log;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly type?: string;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** What is due for longer was not run: as for systemd's watchdog. In ms on the boot clock. */
+const LONGEST_OVERDUE = LONGEST_TIMER + 30_000;
+
+const TEXT = 'text/plain; charset=utf-8';
+const JSON_TYPE = 'application/json';
+const PLACES = 'There is /metrics, /healthz and /readyz.\n';
+
+/** Answers Prometheus, and whoever looks after the daemon. */
+export function answers(context: AnswersContext): (request: IncomingMessage, response: ServerResponse) => void {
+  const exposition = new Exposition(context);
+
+  const places: Readonly<Record<string, () => Promise<Answer>>> = {
+    async '/metrics'() {
+      return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: await exposition.render() };
+    },
+    async '/healthz'() {
+      const overdue = context.overdue();
+      if (overdue <= LONGEST_OVERDUE) return json(200, { healthy: true });
+      const reason = `the scheduler has not run what was due ${Math.round(overdue / 1000)} s ago`;
+      return json(503, { healthy: false, reason });
+    },
+    async '/readyz'() {
+      const { appliances } = await context.status();
+      const told = readiness(appliances);
+      return json(told.ready ? 200 : 503, told);
+    },
+  };
+
+  async function answer({ method, url = '', headers, rawHeaders }: IncomingMessage): Promise<Answer> {
+    // RFC 9112, 3.2: one Host, and no other address that would win over it.
+    const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');
+    if (hosts.length > 1 || !url.startsWith('/')) return { status: 400, body: 'The request can not be read.\n' };
+    if (!isOwnHost(headers.host, context.names())) {
+      return { status: 421, body: 'This is a Latchkey hub, and it does not go by that name.\n' };
+    }
+    const [path = ''] = url.split('?');
+    const place = Object.hasOwn(places, path) ? places[path] : undefined;
+    if (place === undefined) return { status: 404, body: PLACES };
+    if (method !== 'GET' && method !== 'HEAD') return { status: 405, body: '', headers: { allow: 'GET, HEAD' } };
+    return place();
+  }
+
+  return (request, response) => {
+    answer(request)
+      .catch((error: unknown): Answer => {
+        context.log.error('metrics could not be told', { error: messageOf(error) });
+        return { status: 500, body: 'The hub came upon an error; its log tells more.\n' };
+      })
+      .then(({ status, type = TEXT, body, headers = {} }) => {
+        const bytes = Buffer.from(body);
+        response.writeHead(status, {
+          'content-type': type,
+          'content-length': bytes.length,
+          'cache-control': 'no-store',
+          'x-content-type-options': 'nosniff',
+          ...headers,
+        });
+        response.end(request.method === 'HEAD' ? undefined : bytes);
+      });
+  };
+}
+
+function json(status: number, body: object): Answer {
+  return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
+}

@@ -1,0 +1,127 @@
+import type { ApplianceState, ApplianceStatus, HubProblem, HubStatus } from '../core/administration.ts';
+import type { Notice } from '../core/notice.ts';
+import { type Families, openFamilies } from './families.ts';
+import { readiness } from './readiness.ts';
+import type { Tally } from './tally.ts';
+import { writtenBytes } from './written-bytes.ts';
+
+/** How the hub stands, as `status` has it. */
+export interface Standing {
+  readonly hub: HubStatus;
+  readonly appliances: readonly ApplianceStatus[];
+  readonly notices?: readonly Notice[];
+}
+
+/** What is told of. */
+export interface ExpositionContext {
+  status(): Promise<Standing>;
+  /** The ids of all appliances, by their names. */
+  ids(): ReadonlyMap<string, string>;
+  /** How far the hub's clock is ahead of the true time, in ms; null while nobody has told that. */
+  clockOffset(): number | null;
+  readonly tally: Tally;
+}
+
+/** Appliances that are told of, at most. */
+const MOST = 10_000;
+
+const STATES: readonly ApplianceState[] = ['unpaired', 'pairing', 'active', 'retrying', 'needs_pairing'];
+const HUB_PROBLEMS: readonly HubProblem['code'][] = [
+  'hub_id_taken',
+  'not_announced',
+  'store_recovered',
+  'store_unwritable',
+];
+
+/** Tells all metrics in Prometheus' text format; the families are made when somebody asks first. */
+export class Exposition {
+  readonly #context: ExpositionContext;
+  readonly #newAnswers: ReturnType<Tally['answers']['reader']>;
+  #families: Promise<Families> | null = null;
+  #rendering: Promise<string> | null = null;
+
+  constructor(context: ExpositionContext) {
+    this.#context = context;
+    this.#newAnswers = context.tally.answers.reader();
+  }
+
+  /** Gives the metrics as they are now; who asks while another one is answered gets the same answer. */
+  render(): Promise<string> {
+    this.#rendering ??= this.#render().finally(() => {
+      this.#rendering = null;
+    });
+    return this.#rendering;
+  }
+
+  async #render(): Promise<string> {
+    this.#families ??= openFamilies();
+    const families = await this.#families;
+    const { hub, appliances, notices = [] } = await this.#context.status();
+    const told = appliances.slice(0, MOST);
+    tellHub(families, hub, notices, this.#context.clockOffset());
+    tellStates(families, told);
+    families.ready.set(readiness(appliances).ready ? 1 : 0);
+    tellCounts(families, told, this.#context);
+    this.#newAnswers((seconds) => families.duration.observe(seconds));
+    await tellProcess(families);
+    return families.registry.metrics();
+  }
+}
+
+function tellHub(families: Families, hub: HubStatus, notices: readonly Notice[], clockOffset: number | null): void {
+  families.build.set({ version: hub.version }, 1);
+  families.uptime.set(hub.uptime);
+  const problems = new Set(hub.problems?.map(({ code }) => code));
+  for (const code of HUB_PROBLEMS) families.hubProblem.set({ code }, problems.has(code) ? 1 : 0);
+  families.notices.reset();
+  for (const { code, severity, appliance } of notices) {
+    families.notices.inc({ notice: code, severity, ...(appliance === null ? {} : { appliance }) });
+  }
+  families.clockOffset.remove();
+  if (clockOffset !== null) families.clockOffset.set(clockOffset / 1000);
+}
+
+function tellStates(families: Families, told: readonly ApplianceStatus[]): void {
+  const { appliances, state: states, expires, lastRefresh } = families;
+  for (const family of [appliances, states, expires, lastRefresh]) family.reset();
+  for (const state of STATES) appliances.set({ state }, 0);
+  for (const { name: appliance, state: current, expires_in, last_refresh } of told) {
+    appliances.inc({ state: current });
+    for (const state of STATES) states.set({ appliance, state }, state === current ? 1 : 0);
+    if (expires_in !== null) expires.set({ appliance }, expires_in);
+    if (last_refresh !== null) lastRefresh.set({ appliance }, Date.parse(last_refresh) / 1000);
+  }
+}
+
+/** What never happened yet is told where it usually does, so that the first time is seen as a change. */
+function tellCounts(
+  { refreshes, handOuts, pairings, refusedTokens }: Families,
+  told: readonly ApplianceStatus[],
+  { tally, ids }: ExpositionContext,
+): void {
+  for (const family of [refreshes, handOuts, pairings, refusedTokens]) family.reset();
+  const known = ids();
+  tally.keep(new Set(known.values()));
+  for (const { name: appliance } of told) {
+    const id = known.get(appliance);
+    if (id === undefined) continue;
+    const counts = tally.of(id);
+    refreshes.inc({ appliance, outcome: 'refreshed' }, 0);
+    for (const [outcome, count] of counts.refreshes) refreshes.inc({ appliance, outcome }, count);
+    handOuts.inc({ appliance, outcome: 'token' }, 0);
+    for (const [outcome, count] of counts.handOuts) handOuts.inc({ appliance, outcome }, count);
+    for (const [outcome, count] of counts.pairings) pairings.inc({ appliance, outcome }, count);
+    refusedTokens.inc({ appliance }, counts.refusedTokens);
+  }
+}
+
+async function tellProcess({ written, cpu, memory }: Families): Promise<void> {
+  const bytes = await writtenBytes();
+  written.reset();
+  if (bytes === null) written.remove();
+  else written.inc(bytes);
+  const { user, system } = process.cpuUsage();
+  cpu.reset();
+  cpu.inc((user + system) / 1e6);
+  memory.set(process.memoryUsage.rss());
+}

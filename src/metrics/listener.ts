@@ -1,0 +1,99 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Timers } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
+import { type AnswersContext, answers } from './answers.ts';
+
+/** Where and from what is answered. */
+export interface MetricsOptions extends AnswersContext {
+  /** An IP address. */
+  readonly host: string;
+  /** 0 for any free one. */
+  readonly port: number;
+  readonly timers: Timers;
+}
+
+/** Bounds for clients that are slow, or worse: ms, bytes. */
+const PATIENCE = {
+  headersTimeout: 10_000,
+  requestTimeout: 15_000,
+  connectionsCheckingInterval: 2000,
+  keepAliveTimeout: 65_000,
+  maxHeaderSize: 8 * 1024,
+};
+/** A connection on which nothing moves for so long while an answer is due is closed, in ms. */
+const LONGEST_SILENCE = 15_000;
+/** Connections at a time: one that scrapes, and some who look. */
+const MOST_CONNECTIONS = 32;
+const MOST_UNDER_WAY = { ofOne: 8, all: MOST_CONNECTIONS };
+/** How long until a port that could not be had is tried again, in ms. */
+const RETRY = 30_000;
+/** What is given up on is told why, and gets so long to read it, in ms. */
+const LINGER = 1000;
+
+/** The listener for metrics and health. What keeps it from its port keeps nothing else from being served: it tries again. */
+export class MetricsListener implements AsyncDisposable {
+  readonly #options: MetricsOptions;
+  readonly #server: Server;
+  #retry: () => void = () => undefined;
+  #isClosed = false;
+  #hasWarned = false;
+
+  private constructor(options: MetricsOptions) {
+    this.#options = options;
+    this.#server = createServer(PATIENCE, answers(options));
+    this.#server.timeout = LONGEST_SILENCE;
+    this.#server.maxConnections = MOST_CONNECTIONS;
+    boundRequestsUnderWay(this.#server, MOST_UNDER_WAY);
+    this.#server.on('clientError', (_error, socket: Duplex) => {
+      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
+      options.timers.after(LINGER, () => socket.destroy());
+    });
+  }
+
+  /** Resolves when the port was tried, had or not. */
+  static async open(options: MetricsOptions): Promise<MetricsListener> {
+    const listener = new MetricsListener(options);
+    await listener.#listen();
+    return listener;
+  }
+
+  /** The port in use; null while none could be had. */
+  get port(): number | null {
+    const address: AddressInfo | string | null = this.#server.address();
+    return address === null || typeof address === 'string' ? null : address.port;
+  }
+
+  async #listen(): Promise<void> {
+    const { host, port, log, timers } = this.#options;
+    const failure = await new Promise<Error | null>((resolve) => {
+      this.#server.once('error', resolve);
+      this.#server.listen({ host, port }, () => {
+        this.#server.off('error', resolve);
+        resolve(null);
+      });
+    });
+    if (failure === null) {
+      // One that comes later is of a single connection.
+      this.#server.on('error', (error) => log.warn('metrics listener failed', { error: messageOf(error) }));
+      log.info('metrics are told', { host, port: this.port });
+      return;
+    }
+    if (!this.#hasWarned) {
+      const error = messageOf(failure);
+      log.warn('metrics can not be told, trying again', { host, port, error, every: RETRY / 1000 });
+    }
+    this.#hasWarned = true;
+    if (!this.#isClosed) this.#retry = timers.after(RETRY, () => void this.#listen());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    this.#retry();
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+}
