@@ -11,8 +11,8 @@ import { WrongCodes } from './wrong-codes.ts';
 
 /** The name of the setup code among the store's settings. */
 const SETTING = 'setup_code';
-/** Of the token of a one-time address. */
-const TOKEN_BYTES = 32;
+/** Of the token of a one-time address: few, so that its QR code is one of few modules. */
+const TOKEN_BYTES = 16;
 
 /** What is known of signing in and is in no store. */
 export class SignInMemory {

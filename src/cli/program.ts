@@ -15,6 +15,7 @@ import { registrationCommand } from './registration.ts';
 import { reloadCommand } from './reload.ts';
 import { restoreCommand } from './restore.ts';
 import { serveCommand } from './serve.ts';
+import { setupCodeCommand } from './setup-code.ts';
 import { statusCommand } from './status.ts';
 import { tokenCommand } from './token.ts';
 import { unpairCommand } from './unpair.ts';
@@ -46,6 +47,7 @@ function createProgram(): Command {
     serveCommand(),
     demoCommand(),
     emulatorCommand(),
+    setupCodeCommand(),
     applianceCommand(),
     inviteCommand(),
     registrationCommand(),

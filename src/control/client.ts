@@ -18,6 +18,7 @@ import type {
   PairingStarted,
   RegistrationAnswer,
   ReloadStarted,
+  SetupCodeAnswer,
   TokenAnswer,
 } from './messages.ts';
 
@@ -43,6 +44,9 @@ export interface ControlClient extends AsyncDisposable {
   unpair(name: string): Promise<void>;
   token(name: string): Promise<TokenAnswer>;
   refresh(name: string): Promise<ApplianceStatus>;
+  setupCode(): Promise<SetupCodeAnswer>;
+  /** Has the hub make another setup code, and sign everybody out. */
+  rotateSetupCode(): Promise<SetupCodeAnswer>;
   backUp(passphrase: string): Promise<Backup>;
   restore(copy: string, passphrase: string): Promise<RestoreReport>;
   /** Has the hub take its changed configuration over. @returns the reload's id, by which its outcome is asked for */
@@ -92,6 +96,8 @@ export async function connectControl(paths: readonly string[]): Promise<ControlC
     unpair: (name) => call('DELETE', `${appliance(name)}/grant`),
     token: (name) => call('GET', `${appliance(name)}/token`),
     refresh: (name) => call('POST', `${appliance(name)}/refresh`),
+    setupCode: () => call('GET', '/v1/setup-code'),
+    rotateSetupCode: () => call('POST', '/v1/setup-code'),
     backUp: (passphrase) => call('POST', '/v1/backup', { passphrase }),
     restore: (copy, passphrase) => call('POST', '/v1/restore', { copy, passphrase }),
     reload: async () => (await call<ReloadStarted>('POST', '/v1/reload')).reload,

@@ -50,6 +50,16 @@ export interface InviteAnswer {
   readonly ca_fingerprint: string;
 }
 
+/** The answer to `GET` and `POST /v1/setup-code`, as `latchkey setup-code --json` prints it. */
+export interface SetupCodeAnswer {
+  readonly code: string;
+  /** The address of the installer's page. */
+  readonly page: string;
+  /** A one-time address that signs a browser in; good for `expires_in` seconds. */
+  readonly sign_in: string;
+  readonly expires_in: number;
+}
+
 /** The answer to `PUT /v1/registration`. */
 export interface RegistrationAnswer {
   /** Seconds. */

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import * as v from 'valibot';
 import type { Administration, IssuedCredentials } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
+import type { SetupCode } from '../core/setup-access.ts';
 import {
   type AuthorityAnswer,
   addRequest,
@@ -14,6 +15,7 @@ import {
   type ReloadStarted,
   registrationRequest,
   restoreRequest,
+  type SetupCodeAnswer,
   secretRequest,
   type TokenAnswer,
 } from './messages.ts';
@@ -83,6 +85,9 @@ export function serveAdministration(app: FastifyInstance, administration: Admini
   });
   app.post<Named>('/v1/appliances/:name/refresh', ({ params }) => administration.refresh(params.name));
 
+  app.get('/v1/setup-code', async () => setupCode(await administration.setupCode()));
+  app.post('/v1/setup-code', async () => setupCode(await administration.rotateSetupCode()));
+
   app.post('/v1/backup', ({ body }) => administration.backUp(parse(backupRequest, body).passphrase));
   app.post('/v1/restore', { bodyLimit: LARGEST_COPY }, async ({ body }, reply) => {
     const { copy, passphrase } = parse(restoreRequest, body);
@@ -115,6 +120,10 @@ function credentials(issued: IssuedCredentials): CredentialsAnswer {
     token_endpoint: issued.tokenEndpoint,
     ca_fingerprint: issued.caFingerprint,
   };
+}
+
+function setupCode({ code, page, signIn, signInExpiresIn }: SetupCode): SetupCodeAnswer {
+  return { code: code.reveal(), page, sign_in: signIn.reveal(), expires_in: signInExpiresIn };
 }
 
 /** @throws Failure `request_invalid` */

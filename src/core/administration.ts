@@ -1,6 +1,7 @@
 import type { FailureReason } from './pairing.ts';
 import type { ProblemCode } from './problem.ts';
 import type { Secret } from './secret.ts';
+import type { SetupCodes } from './setup-access.ts';
 import type { Restoration } from './state-copy.ts';
 
 /** The hub in `status`; ports and address are what is really in use. */
@@ -156,7 +157,7 @@ export type ReloadOutcome =
  * What a person at the hub may ask of it. Everything rejects with a Failure: `appliance_unknown`, `name_invalid` and
  * `store_unwritable` where they apply, and what is named at each.
  */
-export interface Administration {
+export interface Administration extends SetupCodes {
   status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }>;
   /** The CA's certificate, PEM, and its pin. */
   authority(): { readonly certificate: string; readonly fingerprint: string };

@@ -4,6 +4,7 @@ import type { HandOuts } from '../broker/hand-outs.ts';
 import type { Pairings } from '../broker/pairings.ts';
 import type { Registrations } from '../broker/registrations.ts';
 import type { Sessions } from '../broker/sessions.ts';
+import type { SetupAccessBook } from '../broker/setup-access.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import type {
   Administration,
@@ -21,6 +22,7 @@ import { backUp, restore } from './backups.ts';
 import type { Identity } from './identity.ts';
 import { followPairing } from './pairing-reports.ts';
 import type { Reloads } from './reloads.ts';
+import { setupDesk } from './setup-desk.ts';
 import type { Anchor } from './shown-leaf.ts';
 import { applianceStatus } from './status.ts';
 import { hubProblems, withStoreProblem } from './store-problems.ts';
@@ -40,6 +42,7 @@ export interface DeskContext {
   readonly handOuts: HandOuts;
   readonly sessions: Sessions;
   readonly registrations: Registrations;
+  readonly access: SetupAccessBook;
   readonly store: SqliteStore;
   /** In words, that another hub on the network has this one's id; null where none has. */
   idTaken(): string | null;
@@ -116,6 +119,7 @@ export function openDesk(context: DeskContext): Administration {
   });
 
   return {
+    ...setupDesk(context.access, endpoint),
     async status() {
       const { fingerprint } = context.anchor();
       const uptime = Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000);

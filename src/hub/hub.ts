@@ -225,6 +225,7 @@ export async function startHub(
     handOuts,
     sessions,
     registrations,
+    access,
     store,
     idTaken: () => announcing.taken,
     unannounced: () =>

@@ -12,6 +12,7 @@ import type {
 import { checkName, checkScope } from '../../src/core/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
 import { Secret } from '../../src/core/secret.ts';
+import type { SetupCode } from '../../src/core/setup-access.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
 /** One pairing of a {@link Household}: tests push its reports, and see whether anybody still follows. */
@@ -74,8 +75,22 @@ export class Household implements Administration {
     uptime: 7384,
   };
 
+  setup = { code: 'BCDF-GHJK-LMNP', page: 'https://192.168.1.7:8443/', rotations: 0 };
+
   constructor() {
     rememberSecrets([this.accessToken]);
+  }
+
+  async setupCode(): Promise<SetupCode> {
+    const { code, page } = this.setup;
+    const token = crypto.randomUUID();
+    rememberSecrets([token]);
+    return { code: new Secret(code), page, signIn: new Secret(`${page}sign-in/${token}`), signInExpiresIn: 600 };
+  }
+
+  async rotateSetupCode(): Promise<SetupCode> {
+    this.setup = { ...this.setup, code: 'QRST-VWXZ-BCDF', rotations: this.setup.rotations + 1 };
+    return this.setupCode();
   }
 
   async status() {

@@ -1,0 +1,44 @@
+import { Command } from 'commander';
+import type { SetupCodeAnswer } from '../control/messages.ts';
+import { formatDuration } from './duration.ts';
+import { connectHub } from './hub-connection.ts';
+import { notice, print, printable, printJson } from './output.ts';
+
+interface Options {
+  readonly rotate?: boolean;
+  readonly json?: boolean;
+}
+
+/** `latchkey setup-code` */
+export function setupCodeCommand(): Command {
+  return new Command('setup-code')
+    .description("print the setup code of the hub's page; on a terminal also a QR code that signs a phone in once")
+    .option('--rotate', 'make another code first; whoever is signed in to the page is signed out')
+    .option('--json', 'print JSON')
+    .action(async (options: Options, command: Command) => {
+      await using hub = await connectHub(command);
+      const answer = await (options.rotate === true ? hub.rotateSetupCode() : hub.setupCode());
+      if (options.rotate === true) {
+        notice('the setup code is another one now, and whoever was signed in to the page is signed out');
+      }
+      if (options.json === true) printJson(answer);
+      else if (process.stdout.isTTY) await show(answer);
+      else print(answer.code);
+    });
+}
+
+async function show({ code, page, sign_in, expires_in }: SetupCodeAnswer): Promise<void> {
+  print(`Setup code   ${code}
+Page         ${printable(page)}
+
+To sign in on a phone, scan this. It is good once, for ${formatDuration(expires_in)}:
+`);
+  const { qrCode, qrCodeWidth } = await import('./qr-code.ts');
+  const drawn = qrCode(sign_in, process.stdout);
+  if (drawn === null) {
+    notice(`(the terminal is too narrow for the QR code: it takes ${qrCodeWidth(sign_in)} columns)\n`);
+  } else print(`${drawn}\n`);
+  print(`  ${printable(sign_in)}
+
+The browser warns of the hub's certificate once: it is the hub's own.`);
+}
