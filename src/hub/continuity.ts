@@ -2,6 +2,7 @@ import type { PortalClock } from '../broker/portal-clock.ts';
 import type { SignInMemory } from '../broker/setup-access.ts';
 import type { Instant } from '../core/clock.ts';
 import type { UsedAssertions } from '../lan/oauth/used-assertions.ts';
+import type { Tally } from '../metrics/tally.ts';
 
 /**
  * What a daemon knows and its store does not, handed from one hub to the next when it takes another configuration over.
@@ -19,6 +20,8 @@ export interface Continuity {
   readonly portalClock: PortalClock;
   /** Milliseconds for which any appliance may still introduce itself; 0 where registration is closed. */
   readonly registrationOpenFor: number;
+  /** What was counted since the daemon was started. */
+  readonly tally: Tally;
   /** One-time sign-in addresses, and who waits because of wrong setup codes. */
   readonly signIns: SignInMemory;
 }

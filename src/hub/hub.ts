@@ -17,6 +17,8 @@ import type { ListeningSockets } from '../lan/listening-sockets.ts';
 import { UsedAssertions } from '../lan/oauth/used-assertions.ts';
 import { serveLan } from '../lan/server.ts';
 import { readLan, watchLan } from '../mdns/lan-watch.ts';
+import type { MetricsListener } from '../metrics/listener.ts';
+import { Tally } from '../metrics/tally.ts';
 import { openPages } from '../page/pages.ts';
 import { openStore } from '../store/open-store.ts';
 import { jweSealing, KEY_BYTES } from '../store/sealing.ts';
@@ -37,6 +39,7 @@ import { hubNames, loadIdentity } from './identity.ts';
 import { LanFollower } from './lan-follower.ts';
 import { lanService } from './lan-service.ts';
 import { HubLeaf } from './leaf.ts';
+import { openMetrics } from './metrics.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { connectPortals } from './portals.ts';
 import type { Reloads } from './reloads.ts';
@@ -87,6 +90,8 @@ export async function startHub(
 ): Promise<Hub> {
   const { lan: lanConfiguration, stateDirectory, name } = configuration;
   const events = new HubEvents(log);
+  const tally = before?.tally ?? new Tally();
+  events.listen(tally.tell);
   const surroundings: Surroundings = {
     clock: systemClock(),
     timers: systemTimers,
@@ -210,9 +215,11 @@ export async function startHub(
       portals.names.flatMap((portal) => portals.get(portal)?.portal ?? []),
     ),
     knownBefore,
+    tally,
     ready: running.promise,
   });
 
+  let metrics: MetricsListener | null = null;
   const administration = openDesk({
     surroundings,
     started,
@@ -239,6 +246,7 @@ export async function startHub(
       address: lan.current.address?.address ?? null,
       http_port: ports.http,
       https_port: ports.https,
+      ...(metrics?.port ? { metrics_port: metrics.port } : {}),
     }),
   });
 
@@ -276,6 +284,17 @@ export async function startHub(
   );
   const socket = { path: configuration.controlSocket, administration, log };
   parts.use(await openControlSocket(socket, timers));
+  metrics = await openMetrics({
+    surroundings,
+    listen: configuration.metrics,
+    administration,
+    appliances,
+    portalClock,
+    tally,
+    overdue: () => scheduler.overdue,
+    names: () => leaf.names,
+  });
+  if (metrics !== null) parts.use(metrics);
   const follower = parts.use(
     new LanFollower({
       address: () => lan.current.address?.address ?? null,
@@ -342,7 +361,7 @@ export async function startHub(
       // Whoever is told to end meanwhile says goodbye.
       if (!ended.signal.aborted && isAnnouncedAlike(configuration, next)) announcing.comeBack();
       const registrationOpenFor = registrations.openFor;
-      return { started, knownBefore, usedAssertions, portalClock, registrationOpenFor, signIns: access.memory };
+      return { started, knownBefore, usedAssertions, portalClock, registrationOpenFor, tally, signIns: access.memory };
     },
     async [Symbol.asyncDispose]() {
       ended.abort();

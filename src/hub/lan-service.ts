@@ -10,6 +10,7 @@ import type { Surroundings } from '../broker/surroundings.ts';
 import type { TimeInquiry } from '../broker/time-inquiry.ts';
 import { type Instant, trueTime } from '../core/clock.ts';
 import type { LanService } from '../core/lan-service.ts';
+import type { Tally } from '../metrics/tally.ts';
 import { sha256 } from '../system/compare.ts';
 
 /** What the home network is served from. */
@@ -29,6 +30,8 @@ export interface LanServiceContext {
   readonly timeInquiry: TimeInquiry;
   /** The ids of the appliances that the run before has left. */
   readonly knownBefore: ReadonlySet<string>;
+  /** Counts the answers to appliances. */
+  readonly tally: Pick<Tally, 'handedOut'>;
   /** Resolves when the pairings of the last run are taken up. */
   readonly ready: Promise<void>;
 }
@@ -53,7 +56,11 @@ export function lanService(context: LanServiceContext): LanService {
     knewBefore: ({ id }) => context.knownBefore.has(id),
     heard: ({ id }) => registrations.heard(id),
 
-    handOut: ({ id }, { scope, ...wish }) => handOuts.handOut(id, scope, wish),
+    async handOut({ id }, { scope, ...wish }) {
+      const handOut = await handOuts.handOut(id, scope, wish);
+      context.tally.handedOut(id, handOut.kind);
+      return handOut;
+    },
     async revoke({ id }, token) {
       const end = await sessions.end(id, token);
       if (end === 'none') await grants.distrust(id, token);
