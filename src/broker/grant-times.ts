@@ -1,4 +1,4 @@
-import { type Grant, remaining } from '../core/grant.ts';
+import { ageOf, type Grant, remaining } from '../core/grant.ts';
 import { dueAt, promptedAt, type Replay, restIn, type SetbackContext } from '../core/refresh.ts';
 import type { HeldGrant } from './held-grant.ts';
 import type { PortalClock } from './portal-clock.ts';
@@ -52,6 +52,11 @@ export class GrantTimes {
   /** Milliseconds that the token at hand lives; null where that can't be known yet. */
   remaining({ grant }: HeldGrant): number | null {
     return remaining(grant, this.#surroundings.clock.now(), this.#portalClock.confirmed);
+  }
+
+  /** Milliseconds since the token at hand was obtained; null where that can't be known yet. */
+  age({ grant }: HeldGrant): number | null {
+    return ageOf(grant, this.#surroundings.clock.now(), this.#portalClock.confirmed);
   }
 
   /** What a setback of an appliance's grant is judged by now. */

@@ -9,6 +9,7 @@ import type {
   RestoreReport,
 } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
+import type { HookTrial, Notice } from '../core/notice.ts';
 import { parseAnswer, parseFailure, parseReports } from './answers.ts';
 import { findHub } from './find-hub.ts';
 import type {
@@ -24,7 +25,8 @@ import type {
 
 /** The running hub, as the command line speaks to it. Every call rejects with the hub's own Failure where it refuses. */
 export interface ControlClient extends AsyncDisposable {
-  status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }>;
+  status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[]; notices: Notice[] }>;
+  testNotices(): Promise<HookTrial[]>;
   authority(): Promise<AuthorityAnswer>;
   addAppliance(name: string, scope: string | null, portal: string | null): Promise<CredentialsAnswer>;
   removeAppliance(name: string): Promise<void>;
@@ -85,6 +87,7 @@ export async function connectControl(paths: readonly string[]): Promise<ControlC
 
   return {
     status: () => call('GET', '/v1/status'),
+    testNotices: () => call('POST', '/v1/notices/test'),
     authority: () => call('GET', '/v1/ca'),
     addAppliance: (name, scope, portal) => call('POST', '/v1/appliances', { name, scope, portal }),
     removeAppliance: (name) => call('DELETE', appliance(name)),

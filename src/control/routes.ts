@@ -33,6 +33,7 @@ interface Named {
 /** What the command line asks of the running hub, except the following of a pairing. */
 export function serveAdministration(app: FastifyInstance, administration: Administration): void {
   app.get('/v1/status', () => administration.status());
+  app.post('/v1/notices/test', () => administration.testNotices());
   app.get('/v1/ca', async (): Promise<AuthorityAnswer> => administration.authority());
 
   app.post('/v1/appliances', async (request, reply) => {

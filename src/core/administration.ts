@@ -1,3 +1,4 @@
+import type { HookTrial, Notice } from './notice.ts';
 import type { FailureReason } from './pairing.ts';
 import type { ProblemCode } from './problem.ts';
 import type { Secret } from './secret.ts';
@@ -50,6 +51,8 @@ export interface ApplianceStatus {
   readonly portal: string;
   /** Only while a pairing waits for a person; of one that the appliance started itself, the hub's own `/pair` link. */
   readonly authorize_url?: string;
+  /** The configuration declares it, which alone can take it away; left out of all others. */
+  readonly declared?: true;
   /** It has introduced itself, and can do nothing until an installer approves it; left out where it need not wait. */
   readonly waiting_for_approval?: { readonly since: string; readonly software_id: string | null };
   /** Nobody can ask for its tokens: it is declared no longer, or `credentials_damaged`; left out where it has some. */
@@ -158,7 +161,12 @@ export type ReloadOutcome =
  * `store_unwritable` where they apply, and what is named at each.
  */
 export interface Administration extends SetupCodes {
-  status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }>;
+  /** `notices` are those that stand, what needs a person first. */
+  status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[]; notices: Notice[] }>;
+  /** Sends a notice that means nothing through each hook that is configured; none where there is none. */
+  testNotices(): Promise<HookTrial[]>;
+  /** The names of the configured portals, the default one first. */
+  portals(): readonly string[];
   /** The CA's certificate, PEM, and its pin. */
   authority(): { readonly certificate: string; readonly fingerprint: string };
   /** @throws Failure `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed` */

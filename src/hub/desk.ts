@@ -1,6 +1,7 @@
 import { type Appliances, type Credentials, refuseDeclared } from '../broker/appliances.ts';
 import type { Grants } from '../broker/grants.ts';
 import type { HandOuts } from '../broker/hand-outs.ts';
+import type { HouseFacts, Notices } from '../broker/notices.ts';
 import type { Pairings } from '../broker/pairings.ts';
 import type { Registrations } from '../broker/registrations.ts';
 import type { Sessions } from '../broker/sessions.ts';
@@ -16,10 +17,12 @@ import type {
 import type { Appliance } from '../core/appliance.ts';
 import { elapsed, type Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
+import type { HookTrial, TellingHub } from '../core/notice.ts';
 import { checkPassphrase, readPassphrase } from '../core/passphrase.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import { backUp, restore } from './backups.ts';
 import type { Identity } from './identity.ts';
+import { noticeFacts } from './notice-facts.ts';
 import { followPairing } from './pairing-reports.ts';
 import type { Reloads } from './reloads.ts';
 import { setupDesk } from './setup-desk.ts';
@@ -42,6 +45,9 @@ export interface DeskContext {
   readonly handOuts: HandOuts;
   readonly sessions: Sessions;
   readonly registrations: Registrations;
+  readonly notices: Notices;
+  /** Sends a notice that means nothing through every hook. */
+  testNotices(): Promise<HookTrial[]>;
   readonly access: SetupAccessBook;
   readonly store: SqliteStore;
   /** In words, that another hub on the network has this one's id; null where none has. */
@@ -63,8 +69,16 @@ const LONGEST_OPEN = 86_400;
 /** An invite is good for so long at most, in seconds. */
 const LONGEST_INVITE = 30 * 86_400;
 
+/** What the hub itself asks of the desk. */
+export interface Desk extends Administration {
+  /** What notices go by. */
+  facts(): HouseFacts;
+  /** The hub as notices name it. */
+  tellingHub(): TellingHub;
+}
+
 /** Serves people at the hub: what the control socket and the installer's page offer. */
-export function openDesk(context: DeskContext): Administration {
+export function openDesk(context: DeskContext): Desk {
   const { appliances, grants, pairings, handOuts, identity, registrations, surroundings } = context;
   const { clock, log } = surroundings;
 
@@ -104,6 +118,17 @@ export function openDesk(context: DeskContext): Administration {
     return message === null || unannouncedSince === null ? null : { message, since: unannouncedSince };
   }
 
+  /** How all stands at this moment. */
+  function look() {
+    const listed = appliances.list().map((appliance) => [appliance, statusOf(appliance)] as const);
+    const problems = hubProblems(context.store, context.idTaken(), began, whyUnannounced());
+    return {
+      statuses: listed.map(([, status]) => status),
+      problems,
+      facts: noticeFacts(listed, problems, grants, endpoint('/')),
+    };
+  }
+
   /** @throws Failure `not_allowed` where it waits to be approved */
   function approved(appliance: Appliance): Appliance {
     if (appliance.waitingSince === null) return appliance;
@@ -123,15 +148,20 @@ export function openDesk(context: DeskContext): Administration {
     async status() {
       const { fingerprint } = context.anchor();
       const uptime = Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000);
-      const problems = hubProblems(context.store, context.idTaken(), began, whyUnannounced());
+      const { statuses, problems, facts } = look();
       const wrong = problems.length === 0 ? {} : { problems };
       const openFor = Math.ceil(registrations.openFor / 1000);
       const open = openFor === 0 ? {} : { registration_open_for: openFor };
       return {
         hub: { id: identity.id, ...context.whereabouts(), ca_fingerprint: fingerprint, uptime, ...open, ...wrong },
-        appliances: appliances.list().map(statusOf),
+        appliances: statuses,
+        notices: context.notices.standing(facts),
       };
     },
+    facts: () => look().facts,
+    tellingHub: () => ({ id: identity.id, name: context.whereabouts().name, page: endpoint('/') }),
+    testNotices: () => context.testNotices(),
+    portals: () => appliances.portals,
     authority: () => context.anchor(),
     async addAppliance(name, scope, portal) {
       const credentials = await appliances.add(name, scope, portal);

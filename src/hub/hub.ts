@@ -3,6 +3,7 @@ import { watchClock } from '../broker/clock-watch.ts';
 import { DeviceFlows } from '../broker/device-flows.ts';
 import { Grants } from '../broker/grants.ts';
 import { HandOuts } from '../broker/hand-outs.ts';
+import { Notices } from '../broker/notices.ts';
 import { Pairings } from '../broker/pairings.ts';
 import { PortalClock } from '../broker/portal-clock.ts';
 import { Registrations } from '../broker/registrations.ts';
@@ -220,6 +221,8 @@ export async function startHub(
   });
 
   let metrics: MetricsListener | null = null;
+  const notices = parts.use(await Notices.load({ surroundings, store, portalClock, carry: () => undefined }));
+  events.listen(() => notices.changed());
   const administration = openDesk({
     surroundings,
     started,
@@ -233,6 +236,8 @@ export async function startHub(
     sessions,
     registrations,
     access,
+    notices,
+    testNotices: async () => [],
     store,
     idTaken: () => announcing.taken,
     unannounced: () =>
@@ -329,6 +334,7 @@ export async function startHub(
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {
     log.warn('no interface has the address', { 'lan.address': lanConfiguration.address });
   }
+  notices.begin(() => administration.facts());
   sockets?.closeUnclaimed();
   log.info('hub started', {
     name,

@@ -22,7 +22,7 @@ test('status --json has the members of the contract, and list --json its applian
   const wallbox = hub.household.set({ name: 'wallbox', state: 'pairing', authorize_url: 'https://portal.example/a' });
   const status = await hub.latchkey('status', '--json');
   expect(status).toMatchObject({ status: 0, stderr: '' });
-  expect(JSON.parse(status.stdout)).toEqual({ hub: hub.household.hub, appliances: [wallbox] });
+  expect(JSON.parse(status.stdout)).toEqual({ hub: hub.household.hub, appliances: [wallbox], notices: [] });
   expect(JSON.parse((await hub.latchkey('appliance', 'list', '--json')).stdout)).toEqual([wallbox]);
 });
 

@@ -11,6 +11,7 @@ import type {
 } from '../../src/core/administration.ts';
 import { checkName, checkScope } from '../../src/core/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
+import type { HookTrial, Notice } from '../../src/core/notice.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { SetupCode } from '../../src/core/setup-access.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -93,8 +94,15 @@ export class Household implements Administration {
     return this.setupCode();
   }
 
+  notices: Notice[] = [];
+  trials: HookTrial[] = [];
+
   async status() {
-    return { hub: this.hub, appliances: [...this.appliances.values()] };
+    return { hub: this.hub, appliances: [...this.appliances.values()], notices: this.notices };
+  }
+
+  async testNotices() {
+    return this.trials;
   }
 
   authority() {
