@@ -62,6 +62,7 @@ export function sendPage(reply: FastifyReply, status: number, frame: Frame, page
       'referrer-policy': referrer,
       vary: 'accept-language',
       'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
     })
     .type('text/html; charset=utf-8')
     .send(document(frame, page));

@@ -19,12 +19,16 @@ export interface SentForm extends SignedIn {
   readonly form: ReadonlyMap<string, string>;
 }
 
+/** The status of an answer to what is no form (415), or one that can't be read (400). */
+export type Unreadable = 400 | 415;
+
 /** How requests are answered that get no further. */
 export interface Refusals {
   /** Nobody is signed in, or no longer; `request` may have been a form that was sent. */
   signIn(request: FastifyRequest, reply: FastifyReply, frame: Frame): Promise<FastifyReply>;
   /** Another site's form, or one of an earlier session. */
   foreign(request: FastifyRequest, reply: FastifyReply, frame: Frame): Promise<FastifyReply>;
+  unreadable(request: FastifyRequest, reply: FastifyReply, frame: Frame, status: Unreadable): Promise<FastifyReply>;
 }
 
 /** The cookie of a session. Browsers take one of this prefix from its own host alone, over TLS (RFC 6265bis, 4.1.3.2). */
@@ -61,10 +65,9 @@ export class Guard {
       if (!fromOwnPage(request)) return this.#refusals.foreign(request, reply, frame);
       const session = this.#sessionOf(request);
       if (session === null) return this.#refusals.signIn(request, reply, frame);
-      const form = formOf(request);
-      if (form === null || !sameSecret(form.get('csrf') ?? '', session.csrf)) {
-        return this.#refusals.foreign(request, reply, frame);
-      }
+      const form = readForm(request);
+      if (typeof form === 'number') return this.#refusals.unreadable(request, reply, frame, form);
+      if (!sameSecret(form.get('csrf') ?? '', session.csrf)) return this.#refusals.foreign(request, reply, frame);
       return answer({ request, reply, frame, session, form });
     });
   }
@@ -81,13 +84,13 @@ export function cookieOf({ headers }: FastifyRequest): string | null {
   return pairs.find((pair) => pair.startsWith(`${COOKIE}=`))?.slice(COOKIE.length + 1) ?? null;
 }
 
-/** Null for what is no form, or one that can't be read. */
-export function formOf({ headers, body }: FastifyRequest): ReadonlyMap<string, string> | null {
-  if (headers['content-type']?.split(';')[0]?.trim().toLowerCase() !== FORM) return null;
+/** The form, or the status that says what is wrong: it is none, or can't be read. */
+export function readForm({ headers, body }: FastifyRequest): ReadonlyMap<string, string> | Unreadable {
+  if (headers['content-type']?.split(';')[0]?.trim().toLowerCase() !== FORM) return 415;
   try {
     return parseForm(typeof body === 'string' ? body : '');
   } catch (error) {
-    if (error instanceof FormError) return null;
+    if (error instanceof FormError) return 400;
     throw error;
   }
 }

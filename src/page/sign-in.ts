@@ -1,9 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { PageSession, SetupAccess } from '../core/setup-access.ts';
-import { FORM, FormError, parseForm } from '../system/form.ts';
 import { sendPage } from './document.ts';
 import { type Frame, frameFor } from './frame.ts';
-import { COOKIE, cookieOf, Guard, type Refusals } from './guard.ts';
+import { COOKIE, cookieOf, Guard, type Refusals, readForm } from './guard.ts';
 import { fromOwnPage } from './own-page.ts';
 import { ownPath, pageOfForm } from './own-path.ts';
 import { FOR_PEOPLE } from './routes-for-people.ts';
@@ -75,6 +74,9 @@ const refusals: Refusals = {
   async foreign({ headers, host }, reply, frame) {
     return sendForeign(reply, frame, pageOfForm(headers.referer, host));
   },
+  async unreadable({ headers, host }, reply, frame, status) {
+    return sendUnreadable(reply, status, frame, pageOfForm(headers.referer, host));
+  },
 };
 
 function sendSignIn(reply: FastifyReply, status: number, frame: Frame, next: string, reason: Reason): FastifyReply {
@@ -97,15 +99,4 @@ function isAhead({ headers }: FastifyRequest): boolean {
   return ['sec-purpose', 'purpose', 'x-moz', 'x-purpose'].some((name) =>
     /prefetch|preview/i.test(String(headers[name] ?? '')),
   );
-}
-
-/** The form, or the status that says what is wrong with it. */
-function readForm({ headers, body }: FastifyRequest): ReadonlyMap<string, string> | 400 | 415 {
-  if (headers['content-type']?.split(';')[0]?.trim().toLowerCase() !== FORM) return 415;
-  try {
-    return parseForm(typeof body === 'string' ? body : '');
-  } catch (error) {
-    if (error instanceof FormError) return 400;
-    throw error;
-  }
 }
