@@ -1,7 +1,7 @@
 import type { ControlClient } from '../control/client.ts';
-import type { PairingReport } from '../core/administration.ts';
 import type { Timers } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
+import type { PairingReport } from '../core/pairing-report.ts';
 
 /** How often a hub that has gone is looked for, in ms. */
 const INTERVAL = 250;

@@ -1,5 +1,5 @@
-import type { FreshLinkReason } from '../core/administration.ts';
 import type { FailureReason } from '../core/pairing.ts';
+import type { FreshLinkReason } from '../core/pairing-report.ts';
 import { notice, printJson } from './output.ts';
 import { outOfReach } from './pairing-failure.ts';
 import type { PairingDisplay } from './pairing-watch.ts';

@@ -1,4 +1,4 @@
-import type { FreshLinkReason } from '../core/administration.ts';
+import type { FreshLinkReason } from '../core/pairing-report.ts';
 import { formatDuration } from './duration.ts';
 import { notice, print, printable } from './output.ts';
 import { outOfReach } from './pairing-failure.ts';

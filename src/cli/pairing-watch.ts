@@ -1,6 +1,6 @@
-import type { FreshLinkReason, PairingReport } from '../core/administration.ts';
 import type { Timers } from '../core/clock.ts';
 import type { FailureReason } from '../core/pairing.ts';
+import type { FreshLinkReason, PairingReport } from '../core/pairing-report.ts';
 
 /** What a watched pairing is shown on. */
 export interface PairingDisplay {

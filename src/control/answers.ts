@@ -1,5 +1,5 @@
-import type { PairingReport } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
+import type { PairingReport } from '../core/pairing-report.ts';
 import type { FailureAnswer } from './messages.ts';
 
 /**

@@ -4,12 +4,12 @@ import type {
   Backup,
   HubStatus,
   InviteRequest,
-  PairingReport,
   ReloadOutcome,
   RestoreReport,
 } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
 import type { HookTrial, Notice } from '../core/notice.ts';
+import type { PairingReport } from '../core/pairing-report.ts';
 import { parseAnswer, parseFailure, parseReports } from './answers.ts';
 import { findHub } from './find-hub.ts';
 import type {

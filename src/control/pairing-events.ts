@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
-import type { Administration, PairingReport } from '../core/administration.ts';
+import type { Administration } from '../core/administration.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
+import type { PairingReport } from '../core/pairing-report.ts';
 
 /**
  * `GET /v1/pairings/{id}/events`: a pairing's reports as NDJSON, until it has ended, the client has gone or the server

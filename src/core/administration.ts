@@ -1,5 +1,6 @@
 import type { HookTrial, Notice } from './notice.ts';
-import type { FailureReason } from './pairing.ts';
+import type { PairingDesk } from './pairing-desk.ts';
+import type { PairingReport } from './pairing-report.ts';
 import type { ProblemCode } from './problem.ts';
 import type { Secret } from './secret.ts';
 import type { SetupCodes } from './setup-access.ts';
@@ -98,26 +99,6 @@ export interface RegistrationPlace {
   readonly caFingerprint: string;
 }
 
-/**
- * Why there is a fresh link: the one before is good no longer (`link_ended`), or leads to where the hub was; who has begun to
- * log in through it can go on.
- */
-export type FreshLinkReason = 'link_ended' | 'address_changed';
-
-/** A pairing as it is followed; the same shape that `latchkey pair --json` prints. */
-export type PairingReport =
-  /** The portal was not reached yet; the hub goes on trying. */
-  | { readonly event: 'connecting'; readonly problem: string | null; readonly expires_in: number }
-  | {
-      readonly event: 'waiting';
-      readonly authorize_url: string;
-      readonly expires_in: number;
-      /** Why this link takes the place of the one before; left out of the first. */
-      readonly reason?: FreshLinkReason;
-    }
-  | { readonly event: 'paired'; readonly scope: string | null }
-  | { readonly event: 'failed'; readonly reason: FailureReason };
-
 /** The token at hand, as `latchkey token` prints it. */
 interface TokenAtHand {
   readonly accessToken: Secret;
@@ -160,7 +141,7 @@ export type ReloadOutcome =
  * What a person at the hub may ask of it. Everything rejects with a Failure: `appliance_unknown`, `name_invalid` and
  * `store_unwritable` where they apply, and what is named at each.
  */
-export interface Administration extends SetupCodes {
+export interface Administration extends SetupCodes, PairingDesk {
   /** `notices` are those that stand, what needs a person first. */
   status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[]; notices: Notice[] }>;
   /** Sends a notice that means nothing through each hook that is configured; none where there is none. */

@@ -2,6 +2,7 @@ import type { Appliance } from './appliance.ts';
 import type { HandOut } from './hand-out.ts';
 import type { FailureReason, Pairing } from './pairing.ts';
 import type { Introduction, Registration } from './registration.ts';
+import type { Round, RoundLink } from './round.ts';
 import type { Secret } from './secret.ts';
 
 /** What a browser brought to `/callback/{nonce}`: a code, a refusal (`error`), or neither. */
@@ -50,6 +51,12 @@ export interface UserCodeResult {
   readonly pairing: Pairing;
   /** The appliance's name. */
   readonly appliance: string;
+}
+
+/** What became of a login that was brought back. */
+export interface CallbackResult extends UserCodeResult {
+  /** Null where the pairing is part of none. */
+  readonly round: Round | null;
 }
 
 /** What became of a person's wish to go on to the portal. */
@@ -123,5 +130,11 @@ export interface LanService {
    * Takes what the portal's redirect brought, and waits some seconds for what becomes of it.
    * @returns the pairing as it stands then, and its appliance's name; null for a nonce that the hub never gave out
    */
-  receiveCallback(nonce: string, callback: Callback): Promise<{ pairing: Pairing; appliance: string } | null>;
+  receiveCallback(nonce: string, callback: Callback): Promise<CallbackResult | null>;
+  /**
+   * Takes whoever has the nonce of a round's pairing on to the login of the next appliance, within the time that a person waits.
+   * @param again rather to that of the same appliance
+   * @throws Failure `not_allowed` where too many pairings are open, or as the store
+   */
+  goOnInRound(nonce: string, again: boolean): Promise<RoundLink>;
 }

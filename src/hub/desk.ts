@@ -4,6 +4,7 @@ import type { HandOuts } from '../broker/hand-outs.ts';
 import type { HouseFacts, Notices } from '../broker/notices.ts';
 import type { Pairings } from '../broker/pairings.ts';
 import type { Registrations } from '../broker/registrations.ts';
+import type { Rounds } from '../broker/rounds.ts';
 import type { Sessions } from '../broker/sessions.ts';
 import type { SetupAccessBook } from '../broker/setup-access.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
@@ -18,11 +19,13 @@ import type { Appliance } from '../core/appliance.ts';
 import { elapsed, type Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { HookTrial, TellingHub } from '../core/notice.ts';
+import type { LabelText } from '../core/pairing-desk.ts';
 import { checkPassphrase, readPassphrase } from '../core/passphrase.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import { backUp, restore } from './backups.ts';
 import type { Identity } from './identity.ts';
 import { noticeFacts } from './notice-facts.ts';
+import { openPairingDesk } from './pairing-desk.ts';
 import { followPairing } from './pairing-reports.ts';
 import type { Reloads } from './reloads.ts';
 import { setupDesk } from './setup-desk.ts';
@@ -42,6 +45,7 @@ export interface DeskContext {
   readonly appliances: Appliances;
   readonly grants: Grants;
   readonly pairings: Pairings;
+  readonly rounds: Rounds;
   readonly handOuts: HandOuts;
   readonly sessions: Sessions;
   readonly registrations: Registrations;
@@ -129,6 +133,13 @@ export function openDesk(context: DeskContext): Desk {
     };
   }
 
+  function label(name: string): LabelText {
+    const { address, https_port, name: hubName } = context.whereabouts();
+    const at = (host: string) => `https://${host}:${https_port}/p/${encodeURIComponent(name)}`;
+    const byAddress = address === null ? null : at(address.includes(':') ? `[${address}]` : address);
+    return { name, hubName, link: at(context.host(null)), byAddress };
+  }
+
   /** @throws Failure `not_allowed` where it waits to be approved */
   function approved(appliance: Appliance): Appliance {
     if (appliance.waitingSince === null) return appliance;
@@ -212,6 +223,7 @@ export function openDesk(context: DeskContext): Desk {
       return run.pairing.id;
     },
     followPairing: (id, signal) => followPairing(pairings.get(id), signal),
+    ...openPairingDesk({ ...context, log, approved, label }),
     async unpair(name) {
       const { id } = appliances.named(name);
       const { store } = context;

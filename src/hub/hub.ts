@@ -7,6 +7,7 @@ import { Notices } from '../broker/notices.ts';
 import { Pairings } from '../broker/pairings.ts';
 import { PortalClock } from '../broker/portal-clock.ts';
 import { Registrations } from '../broker/registrations.ts';
+import { Rounds } from '../broker/rounds.ts';
 import { Scheduler } from '../broker/scheduler.ts';
 import { Sessions } from '../broker/sessions.ts';
 import { SetupAccessBook } from '../broker/setup-access.ts';
@@ -46,6 +47,7 @@ import { connectPortals } from './portals.ts';
 import type { Reloads } from './reloads.ts';
 import { followRenamedPortals } from './renamed-portals.ts';
 import { spreadOf } from './spread.ts';
+import { needsPairing } from './status.ts';
 
 /** A running hub. Disposing of it says goodbye, lets what was sent to the portal end, and closes the store. */
 export interface Hub extends AsyncDisposable {
@@ -175,6 +177,12 @@ export async function startHub(
       portalOf: (portal) => portals.get(portal),
     }),
   );
+  const rounds = new Rounds({
+    surroundings,
+    appliances,
+    pairings,
+    needsPairing: (appliance) => needsPairing(appliance, grants.get(appliance.id)),
+  });
   await grants.load();
   warnOfScopes(appliances, grants, log);
   for (const id of store.damagedGrants) log.error('grant is damaged', { appliance: appliances.byId(id)?.name ?? id });
@@ -208,6 +216,7 @@ export async function startHub(
     grants,
     handOuts,
     pairings,
+    rounds,
     deviceFlows: new DeviceFlows(pairings, surroundings),
     sessions,
     registrations,
@@ -232,6 +241,7 @@ export async function startHub(
     appliances,
     grants,
     pairings,
+    rounds,
     handOuts,
     sessions,
     registrations,
@@ -314,6 +324,7 @@ export async function startHub(
   );
 
   await pairings.load();
+  rounds.resume();
   for (const id of moved) await pairings.end(id, 'cancelled');
   running.resolve();
   const housekeeping = parts.use(new Housekeeping(store, surroundings, () => restarting.resolve()));

@@ -5,6 +5,7 @@ import type { HandOuts } from '../broker/hand-outs.ts';
 import type { Pairings } from '../broker/pairings.ts';
 import type { PortalClock } from '../broker/portal-clock.ts';
 import type { Registrations } from '../broker/registrations.ts';
+import type { Rounds } from '../broker/rounds.ts';
 import type { Sessions } from '../broker/sessions.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import type { TimeInquiry } from '../broker/time-inquiry.ts';
@@ -23,6 +24,7 @@ export interface LanServiceContext {
   readonly grants: Grants;
   readonly handOuts: HandOuts;
   readonly pairings: Pairings;
+  readonly rounds: Rounds;
   readonly deviceFlows: DeviceFlows;
   readonly sessions: Sessions;
   readonly registrations: Registrations;
@@ -41,7 +43,8 @@ const STORE_RETRY = 60;
 
 /** Serves the home network: what the OAuth endpoints and the pages on it offer. */
 export function lanService(context: LanServiceContext): LanService {
-  const { appliances, grants, handOuts, pairings, deviceFlows, sessions, registrations, portalClock, ready } = context;
+  const { appliances, grants, handOuts, pairings, rounds, deviceFlows, sessions, registrations, portalClock, ready } =
+    context;
   const { clock } = context.surroundings;
   const nameOf = (id: string) => appliances.byId(id)?.name ?? 'The appliance';
 
@@ -93,7 +96,11 @@ export function lanService(context: LanServiceContext): LanService {
     async receiveCallback(nonce, callback) {
       await ready;
       const pairing = await pairings.receive(nonce, callback);
-      return pairing && { pairing, appliance: nameOf(pairing.appliance) };
+      return pairing && { pairing, appliance: nameOf(pairing.appliance), round: rounds.ofNonce(nonce) };
+    },
+    async goOnInRound(nonce, again) {
+      await ready;
+      return rounds.goOn(nonce, again);
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { PairingRun } from '../broker/pairing-run.ts';
-import type { PairingReport } from '../core/administration.ts';
 import { leadsAstray, linkFor, linksOf, type PairingStep } from '../core/pairing.ts';
+import type { PairingReport } from '../core/pairing-report.ts';
 
 /** Follows a pairing: how it stands, and each change, until its end. */
 export async function* followPairing(run: PairingRun, signal: AbortSignal): AsyncIterable<PairingReport> {
@@ -33,7 +33,7 @@ export async function* followPairing(run: PairingRun, signal: AbortSignal): Asyn
  * @param shown the link that was told before: further ones, for whoever opens the page of a device flow, take nothing from it,
  *   unless the hub has moved
  */
-function reportOf(run: PairingRun, shown: string | null): PairingReport {
+export function reportOf(run: PairingRun, shown: string | null): PairingReport {
   const { step } = run.pairing;
   const expires_in = Math.ceil(run.timeLeft / 1000);
   switch (step.kind) {

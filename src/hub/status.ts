@@ -38,6 +38,7 @@ export function applianceStatus(
     last_refresh: held === undefined ? null : instant(held.grant.portalTime ?? held.grant.obtained.wall),
     problem: problem && { code: problem.code, message: problem.message, since: instant(problem.since.wall) },
     portal: appliance.portal,
+    ...(appliance.origin === 'declared' ? { declared: true } : {}),
     ...registrationOf(appliance),
     ...(appliance.credentials.kind === 'none' ? { without_credentials: true } : {}),
     ...(wantsAnotherScope(appliance, held?.grant) ? { wanted_scope: appliance.scope } : {}),
@@ -68,6 +69,11 @@ export function wantsAnotherScope(
 ): boolean {
   if (grant === undefined || origin !== 'declared') return false;
   return !sameScope(scope, grant.asked === undefined ? grant.scope : grant.asked);
+}
+
+/** Whether only a person's login can give an appliance a grant that it can go on with. @param held undefined where it has none at work */
+export function needsPairing(appliance: Appliance, held: HeldGrant | undefined): boolean {
+  return held === undefined || held.health.kind === 'refused' || wantsAnotherScope(appliance, held.grant);
 }
 
 function registrationOf({ waitingSince, softwareId }: Appliance): Pick<ApplianceStatus, 'waiting_for_approval'> {

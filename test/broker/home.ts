@@ -7,6 +7,7 @@ import type { PairingRun } from '../../src/broker/pairing-run.ts';
 import { Pairings } from '../../src/broker/pairings.ts';
 import { PortalClock } from '../../src/broker/portal-clock.ts';
 import { Registrations } from '../../src/broker/registrations.ts';
+import { Rounds } from '../../src/broker/rounds.ts';
 import { Scheduler } from '../../src/broker/scheduler.ts';
 import type { Surroundings } from '../../src/broker/surroundings.ts';
 import { Failure } from '../../src/core/failure.ts';
@@ -18,6 +19,7 @@ import type { Replay } from '../../src/core/refresh.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+import { needsPairing } from '../../src/hub/status.ts';
 import { HttpPortal } from '../../src/portal/http-portal.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
@@ -47,6 +49,7 @@ export interface Run {
   readonly grants: Grants;
   readonly handOuts: HandOuts;
   readonly pairings: Pairings;
+  readonly rounds: Rounds;
   readonly deviceFlows: DeviceFlows;
   readonly registrations: Registrations;
 }
@@ -185,10 +188,17 @@ export class Home implements AsyncDisposable {
     });
     await grants.load();
     await pairings.load();
+    const rounds = new Rounds({
+      surroundings,
+      appliances,
+      pairings,
+      needsPairing: (appliance) => needsPairing(appliance, grants.get(appliance.id)),
+    });
+    rounds.resume();
     const deviceFlows = new DeviceFlows(pairings, surroundings);
     const registrations = await Registrations.load({ surroundings, store: port, appliances, scheduler });
     const handOuts = new HandOuts(grants, surroundings);
-    this.#run = { store, appliances, scheduler, grants, pairings, deviceFlows, registrations, handOuts };
+    this.#run = { store, appliances, scheduler, grants, pairings, rounds, deviceFlows, registrations, handOuts };
     return this.#run;
   }
 

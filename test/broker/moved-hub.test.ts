@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairing-run.ts';
-import type { PairingReport } from '../../src/core/administration.ts';
 import { linksOf } from '../../src/core/pairing.ts';
+import type { PairingReport } from '../../src/core/pairing-report.ts';
 import { followPairing } from '../../src/hub/pairing-reports.ts';
 import { Home, resultOf } from './home.ts';
 

@@ -6,12 +6,13 @@ import type {
   InviteRequest,
   IssuedCredentials,
   IssuedInvite,
-  PairingReport,
   ReloadOutcome,
 } from '../../src/core/administration.ts';
 import { checkName, checkScope } from '../../src/core/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { HookTrial, Notice } from '../../src/core/notice.ts';
+import type { LabelText } from '../../src/core/pairing-desk.ts';
+import type { PairingReport } from '../../src/core/pairing-report.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { SetupCode } from '../../src/core/setup-access.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -45,6 +46,10 @@ export class ScriptedPairing {
       this.followers -= 1;
     }
   }
+}
+
+function unscripted(): never {
+  throw new Failure('unexpected', 'this household has no script for that');
 }
 
 /** A hub's administration in memory, for what speaks to one. */
@@ -92,6 +97,20 @@ export class Household implements Administration {
   async rotateSetupCode(): Promise<SetupCode> {
     this.setup = { ...this.setup, code: 'QRST-VWXZ-BCDF', rotations: this.setup.rotations + 1 };
     return this.setupCode();
+  }
+
+  joinPairing = (name: string) => this.pair(name);
+  pairing = unscripted;
+  retryPairing = unscripted;
+  cancelPairing = unscripted;
+  pairingsMark = () => '';
+  pairAll = unscripted;
+  nextPairing = unscripted;
+  round = unscripted;
+
+  label(name: string): LabelText {
+    const link = `https://${this.hub.id}.local:8443/p/${name}`;
+    return { name, hubName: this.hub.name, link, byAddress: `https://192.168.1.7:8443/p/${name}` };
   }
 
   notices: Notice[] = [];

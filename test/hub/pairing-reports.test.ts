@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { PairingReport } from '../../src/core/administration.ts';
+import type { PairingReport } from '../../src/core/pairing-report.ts';
 import { followPairing } from '../../src/hub/pairing-reports.ts';
 import { Home } from '../broker/home.ts';
 

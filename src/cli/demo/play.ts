@@ -1,6 +1,6 @@
 import { request } from 'undici';
-import type { PairingReport } from '../../core/administration.ts';
 import type { Timers } from '../../core/clock.ts';
+import type { PairingReport } from '../../core/pairing-report.ts';
 import type { Household, Member } from './household.ts';
 import type { Show, Tally } from './show.ts';
 

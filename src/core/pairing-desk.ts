@@ -1,0 +1,51 @@
+import type { PairingReport } from './pairing-report.ts';
+import type { Round } from './round.ts';
+
+/** A pairing as a page shows it. */
+export interface PairingView {
+  readonly id: string;
+  /** The appliance's name. */
+  readonly appliance: string;
+  /** What is asked for. */
+  readonly scope: string | null;
+  /** How it stands; `exchanging`: somebody has logged in, and the portal is asked for the grant. */
+  readonly report: PairingReport | { readonly event: 'exchanging'; readonly expires_in: number };
+  /** A login came to nothing, and another one may follow. */
+  readonly setback: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
+  readonly round: Round | null;
+  /** The newest pairing of the same appliance, where that is another one. */
+  readonly newer: string | null;
+}
+
+/** What is printed for the door of an appliance's cabinet. */
+export interface LabelText {
+  readonly name: string;
+  readonly hubName: string;
+  /** Lasts: by the hub's mDNS name, or by the name of the user's own certificate. */
+  readonly link: string;
+  /** By the address that the hub has now; null while it has none. */
+  readonly byAddress: string | null;
+}
+
+/** What a page, or the command line, may do about pairings. Each rejects with a Failure where it can't. */
+export interface PairingDesk {
+  /** The pairing of an appliance that is open, or else a new one. @returns its id. @throws Failure as `pair` */
+  joinPairing(name: string): Promise<string>;
+  /** @throws Failure `pairing_unknown` */
+  pairing(id: string): PairingView;
+  /** Another pairing of the same appliance, in place of this one. @returns its id. @throws Failure `pairing_unknown`, and as `pair` */
+  retryPairing(id: string): Promise<string>;
+  /** Ends a pairing; one that has ended stays as it is. @throws Failure `pairing_unknown` */
+  cancelPairing(id: string): Promise<void>;
+  /** What changes whenever a pairing does. */
+  pairingsMark(): string;
+
+  /** Begins to pair all appliances that need it, one after the other; goes on with a round that is under way. */
+  pairAll(): Promise<Round>;
+  /** Begins the next pairing of a round, unless one of it is open. @throws Failure as `pair` */
+  nextPairing(round: string): Promise<Round>;
+  round(id: string): Round;
+
+  /** @throws Failure `appliance_unknown` */
+  label(name: string): LabelText;
+}

@@ -1,0 +1,21 @@
+import type { FailureReason } from './pairing.ts';
+
+/**
+ * Why there is a fresh link: the one before is good no longer (`link_ended`), or leads to where the hub was; who has begun to
+ * log in through it can go on.
+ */
+export type FreshLinkReason = 'link_ended' | 'address_changed';
+
+/** A pairing as it is followed; the same shape that `latchkey pair --json` prints. */
+export type PairingReport =
+  /** The portal was not reached yet; the hub goes on trying. */
+  | { readonly event: 'connecting'; readonly problem: string | null; readonly expires_in: number }
+  | {
+      readonly event: 'waiting';
+      readonly authorize_url: string;
+      readonly expires_in: number;
+      /** Why this link takes the place of the one before; left out of the first. */
+      readonly reason?: FreshLinkReason;
+    }
+  | { readonly event: 'paired'; readonly scope: string | null }
+  | { readonly event: 'failed'; readonly reason: FailureReason };

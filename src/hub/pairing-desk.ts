@@ -1,0 +1,78 @@
+import type { Appliances } from '../broker/appliances.ts';
+import type { PairingRun } from '../broker/pairing-run.ts';
+import type { Pairings } from '../broker/pairings.ts';
+import type { Rounds } from '../broker/rounds.ts';
+import type { Appliance } from '../core/appliance.ts';
+import type { Log } from '../core/log.ts';
+import { linksOf } from '../core/pairing.ts';
+import type { LabelText, PairingDesk, PairingView } from '../core/pairing-desk.ts';
+import { sha256 } from '../system/compare.ts';
+import { reportOf } from './pairing-reports.ts';
+
+/** What pairings are shown and worked on from. */
+export interface PairingDeskContext {
+  readonly appliances: Appliances;
+  readonly pairings: Pairings;
+  readonly rounds: Rounds;
+  readonly log: Log;
+  /** @throws Failure `not_allowed` where the appliance waits to be approved */
+  approved(appliance: Appliance): Appliance;
+  label(name: string): LabelText;
+}
+
+/** Serves who looks at pairings and rounds of them. */
+export function openPairingDesk(context: PairingDeskContext): PairingDesk {
+  const { appliances, pairings, rounds, log } = context;
+  const nameOf = (id: string) => appliances.byId(id)?.name ?? '?';
+
+  function view(run: PairingRun): PairingView {
+    const { id, appliance, scope, setback, round, step } = run.pairing;
+    const newest = pairings.ofAppliance(appliance)?.pairing.id ?? id;
+    const report = reportOf(run, null);
+    return {
+      id,
+      appliance: nameOf(appliance),
+      scope,
+      report:
+        step.kind === 'exchanging' && report.event === 'waiting'
+          ? { event: 'exchanging', expires_in: report.expires_in }
+          : report,
+      setback,
+      round: round === undefined ? null : rounds.view(round),
+      newer: newest === id ? null : newest,
+    };
+  }
+
+  return {
+    async joinPairing(name) {
+      const run = await pairings.begin(context.approved(appliances.named(name)), { joins: true });
+      log.info('pairing begun', { appliance: name });
+      return run.pairing.id;
+    },
+    pairing: (id) => view(pairings.get(id)),
+    async retryPairing(id) {
+      const { pairing } = pairings.get(id);
+      const appliance = context.approved(appliances.named(nameOf(pairing.appliance)));
+      const run = await rounds.again(appliance, pairing);
+      log.info('pairing begun', { appliance: appliance.name });
+      return run.pairing.id;
+    },
+    cancelPairing: (id) => pairings.get(id).fail('cancelled'),
+    pairingsMark: () =>
+      pairings
+        .all(() => true)
+        .slice(-MOST_MARKED)
+        .map(({ pairing, trouble }) => {
+          const [link] = linksOf(pairing.step);
+          return [pairing.id, pairing.step.kind, trouble, pairing.setback, link && sha256(link.authorizeUrl)].join(' ');
+        })
+        .join('\n'),
+    pairAll: () => rounds.begin(),
+    nextPairing: (round) => rounds.next(round),
+    round: (id) => rounds.view(id),
+    label: (name) => context.label(appliances.named(name).name),
+  };
+}
+
+/** Of so many pairings somebody may be looking at the page. */
+const MOST_MARKED = 100;
