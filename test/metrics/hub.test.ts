@@ -1,0 +1,212 @@
+// A real hub and the emulator: what the metrics say is right to the count.
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { type Scraped, scrape } from './scrape.ts';
+
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator());
+  hub = parts.use(await HubProcess.start({ emulator, metrics: '127.0.0.1:0' }));
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await parts.disposeAsync();
+});
+
+const scraped = async (of: HubProcess = hub) => scrape((await of.status()).hub.metrics_port);
+const refresh = (name: string) => hub.ask((control) => control.refresh(name));
+
+async function reloaded(of: HubProcess, from: string | RegExp, to: string): Promise<void> {
+  const file = join(of.directory, 'latchkey.toml');
+  await writeFile(file, (await readFile(file, 'utf8')).replace(from, to));
+  expect(await of.cli('reload')).toMatchObject({ status: 0 });
+}
+
+function countsOf(metrics: Scraped, appliance: string): Record<string, number | undefined> {
+  const count = (name: string, outcome: string) => metrics.value(name, { appliance, outcome });
+  return {
+    paired: count('latchkey_pairings_total', 'paired'),
+    refreshed: count('latchkey_refreshes_total', 'refreshed'),
+    deferred: count('latchkey_refreshes_total', 'portal_deferred'),
+    refused: count('latchkey_refreshes_total', 'refused'),
+    tokens: count('latchkey_hand_outs_total', 'token'),
+    otherScope: count('latchkey_hand_outs_total', 'other_scope'),
+    notPaired: count('latchkey_hand_outs_total', 'not_paired'),
+    refusedTokens: metrics.value('latchkey_tokens_refused_total', { appliance }),
+  };
+}
+
+describe('the metrics of a hub', () => {
+  it('count pairings, refreshes and hand-outs, each as it ended', async () => {
+    const wallbox = await hub.addAppliance('wallbox', 'Monitoring');
+    expect((await hub.requestToken(wallbox)).status).toBe(400);
+    expect(countsOf(await scraped(), 'wallbox')).toEqual({ refreshed: 0, tokens: 0, notPaired: 1, refusedTokens: 0 });
+    await hub.pair('wallbox', emulator);
+    for (let times = 0; times < 3; times++) expect((await hub.requestToken(wallbox)).status).toBe(200);
+    expect((await hub.requestToken(wallbox, { scope: 'RemoteControl' })).status).toBe(400);
+    for (let times = 0; times < 2; times++) await refresh('wallbox');
+    emulator.addFault({ kind: 'status', status: 503, endpoint: 'token' });
+    expect(await refresh('wallbox')).toMatchObject({ state: 'retrying' });
+    const metrics = await scraped();
+    expect(countsOf(metrics, 'wallbox')).toEqual({
+      paired: 1,
+      refreshed: 2,
+      deferred: 1,
+      tokens: 3,
+      otherScope: 1,
+      notPaired: 1,
+      refusedTokens: 0,
+    });
+    expect(metrics.value('latchkey_refresh_duration_seconds_count')).toBe(3);
+    expect(metrics.value('latchkey_refresh_duration_seconds_bucket', { le: '+Inf' })).toBe(3);
+    expect(metrics.value('latchkey_appliance_state', { appliance: 'wallbox', state: 'retrying' })).toBe(1);
+    await refresh('wallbox');
+    const after = await scraped();
+    expect(countsOf(after, 'wallbox')).toMatchObject({ refreshed: 3, deferred: 1 });
+    expect(after.value('latchkey_refresh_duration_seconds_count')).toBe(4);
+  });
+
+  it('say how every appliance stands, and what its token has left', async () => {
+    await hub.addAppliance('heater');
+    const { version } = (await hub.status()).hub;
+    const metrics = await scraped();
+    expect(metrics.value('latchkey_build_info', { version })).toBe(1);
+    const { appliances } = await hub.status();
+    for (const state of ['unpaired', 'pairing', 'active', 'retrying', 'needs_pairing']) {
+      const there = appliances.filter((appliance) => appliance.state === state);
+      expect(metrics.value('latchkey_appliances', { state })).toBe(there.length);
+      for (const { name: appliance } of appliances) {
+        const is = there.some(({ name }) => name === appliance) ? 1 : 0;
+        expect(metrics.value('latchkey_appliance_state', { appliance, state })).toBe(is);
+      }
+    }
+    const left = metrics.value('latchkey_token_expires_seconds', { appliance: 'wallbox' });
+    expect(left).toBeGreaterThan(3500);
+    expect(left).toBeLessThanOrEqual(3600);
+    expect(metrics.value('latchkey_token_expires_seconds', { appliance: 'heater' })).toBeUndefined();
+    expect(metrics.value('latchkey_last_refresh_timestamp_seconds', { appliance: 'heater' })).toBeUndefined();
+    expect(metrics.value('latchkey_store_written_bytes_total')).toBeGreaterThan(0);
+    expect(Math.abs(metrics.value('latchkey_clock_offset_seconds') ?? Number.NaN)).toBeLessThan(5);
+    expect(metrics.value('latchkey_ready')).toBe(1);
+  });
+
+  it('tell of a grant that the portal has revoked, and of its return', async () => {
+    const pump = await hub.addAppliance('pump');
+    await hub.pair('pump', emulator);
+    const [grant] = emulator.grants().slice(-1);
+    emulator.revoke(grant?.id ?? '');
+    expect(await refresh('pump')).toMatchObject({ state: 'needs_pairing' });
+    const dead = await scraped();
+    expect(countsOf(dead, 'pump')).toMatchObject({ refreshed: 0, refused: 1 });
+    expect(dead.value('latchkey_appliances', { state: 'needs_pairing' })).toBe(1);
+    expect(dead.value('latchkey_appliance_state', { appliance: 'pump', state: 'needs_pairing' })).toBe(1);
+    await hub.pair('pump', emulator);
+    expect((await hub.requestToken(pump)).status).toBe(200);
+    const back = await scraped();
+    expect(countsOf(back, 'pump')).toMatchObject({ paired: 2, tokens: 1 });
+    expect(back.value('latchkey_appliances', { state: 'needs_pairing' })).toBe(0);
+  });
+
+  it('hold nothing that is secret, and forget an appliance that was removed', async () => {
+    const { client_id, client_secret } = await hub.addAppliance('guest');
+    await hub.pair('guest', emulator);
+    const { text, value } = await scraped();
+    expect(value('latchkey_pairings_total', { appliance: 'guest', outcome: 'paired' })).toBe(1);
+    const { appliances } = await hub.status();
+    const secrets = [client_secret, client_id, emulator.clientId, emulator.clientSecret, ...emulator.secretsIssued()];
+    for (const secret of [...secrets, ...appliances.map((appliance) => appliance.client_id)]) {
+      expect(text).not.toContain(secret);
+    }
+    await hub.ask((control) => control.removeAppliance('guest'));
+    expect((await scraped()).text).not.toContain('guest');
+    await hub.addAppliance('guest');
+    expect(countsOf(await scraped(), 'guest')).toEqual({ refreshed: 0, tokens: 0, refusedTokens: 0 });
+  });
+
+  it('go on from what was counted when the configuration is reloaded, at another port', async () => {
+    const before = await scraped();
+    const port = (await hub.status()).hub.metrics_port;
+    await reloaded(hub, 'listen = "127.0.0.1:0"', `listen = "127.0.0.1:${await freePort()}"`);
+    const after = await hub.status();
+    expect(after.hub.metrics_port).not.toBe(port);
+    expect(countsOf(await scraped(), 'wallbox')).toEqual(countsOf(before, 'wallbox'));
+    expect((await scraped()).value('latchkey_refresh_duration_seconds_count')).toBe(
+      before.value('latchkey_refresh_duration_seconds_count'),
+    );
+    await expect(scrape(port)).rejects.toThrow('ECONNREFUSED');
+    await reloaded(hub, /listen = "127.0.0.1:\d+"/, 'listen = ""');
+    expect((await hub.status()).hub).not.toHaveProperty('metrics_port');
+    await expect(scrape(after.hub.metrics_port)).rejects.toThrow('ECONNREFUSED');
+    await reloaded(hub, 'listen = ""', 'listen = "127.0.0.1:0"');
+    expect(countsOf(await scraped(), 'wallbox')).toEqual(countsOf(before, 'wallbox'));
+  });
+});
+
+it('a port that is taken keeps a hub from nothing but telling its metrics', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => other.once('listening', resolve));
+  const address = other.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  await using crowded = await HubProcess.start({ emulator, metrics: `127.0.0.1:${port}` });
+  other.close();
+  const meter = await crowded.addAppliance('meter');
+  await crowded.pair('meter', emulator);
+  expect((await crowded.requestToken(meter)).status).toBe(200);
+  expect((await crowded.status()).hub).not.toHaveProperty('metrics_port');
+  const warnings = (await readFile(crowded.log, 'utf8')).split('\n').filter((line) => line.includes('EADDRINUSE'));
+  expect(warnings.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 'warn', event: 'metrics can not be told, trying again', host: '127.0.0.1', port, every: 30 },
+  ]);
+});
+
+it('readiness ends when a token has run out and the portal is gone, and comes back with it', async () => {
+  await using portal = await startEmulator({ tokenLifetime: 4 });
+  await using small = await HubProcess.start({ emulator: portal, metrics: '127.0.0.1:0' });
+  const ready = async () => {
+    const { metrics_port } = (await small.status()).hub;
+    const { statusCode, body } = await request(`http://127.0.0.1:${metrics_port}/readyz`);
+    return { status: statusCode, body: await body.json() };
+  };
+  await small.addAppliance('unpaired');
+  expect(await ready()).toEqual({ status: 200, body: { ready: true, appliances: [] } });
+  await small.addAppliance('boiler');
+  await small.pair('boiler', portal);
+  expect(await ready()).toEqual({ status: 200, body: { ready: true, appliances: [] } });
+  portal.addFault({ kind: 'origin_down', origin: 'base' });
+  portal.addFault({ kind: 'origin_down', origin: 'frontend' });
+  const lost = await eventually(async () => {
+    const told = await ready();
+    return told.status === 200 ? null : told;
+  });
+  expect(lost).toEqual({
+    status: 503,
+    body: {
+      ready: false,
+      appliances: [{ name: 'boiler', state: 'retrying', problem: 'portal_unreachable', since: expect.any(String) }],
+    },
+  });
+  expect((await scraped(small)).value('latchkey_ready')).toBe(0);
+  await portal.clearFaults();
+  await small.ask((control) => control.refresh('boiler'));
+  expect(await ready()).toEqual({ status: 200, body: { ready: true, appliances: [] } });
+  rememberSecrets(portal.secretsIssued('code', 'access_token', 'refresh_token'));
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (typeof address !== 'object' || address === null) throw new Error('no port');
+  return address.port;
+}
