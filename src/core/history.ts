@@ -1,7 +1,8 @@
+import type { HubEvent } from './hub-event.ts';
 import type { FailureReason } from './pairing.ts';
 import type { ProblemCode } from './problem.ts';
 
-/** A line of an appliance's history; alike ones that follow each other on one day are one line. Instants in RFC 3339 UTC. */
+/** A line of an appliance's history; refreshes and failures that are alike make one line a day (UTC). Instants in RFC 3339 UTC. */
 export interface HistoryEntry {
   readonly kind: 'paired' | 'pairing_failed' | 'unpaired' | 'refreshed' | 'refresh_failed' | 'token_refused';
   /** Why, for what failed; null otherwise. */
@@ -13,8 +14,73 @@ export interface HistoryEntry {
   readonly count: number;
 }
 
+/** A line as it is kept; times in ms since 1970. */
+export interface HistoryLine extends Pick<HistoryEntry, 'kind' | 'why' | 'count'> {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** How many lines of an appliance are kept: of one that just works, half a year. */
+export const MOST_LINES = 200;
+/** No clock that says less than this is right, in ms since 1970: what it tells is no time. */
+export const SENSIBLE_SINCE = Date.UTC(2025, 0, 1);
+
+const DAY = 86_400_000;
+/** Two of them are never one line, and nothing of before becomes one with what came after them. */
+const MILESTONES: readonly HistoryEntry['kind'][] = ['paired', 'unpaired'];
+
+/** What keeps histories. */
+export interface HistoryStore {
+  /** The lines of an appliance, the oldest first; those that can't be read are left out. @throws Failure as the store */
+  history(appliance: string): Promise<readonly HistoryLine[]>;
+  /** Writes lines to those of each appliance that there is; all or nothing. @throws Failure as the store */
+  addHistory(lines: ReadonlyMap<string, readonly HistoryLine[]>): Promise<void>;
+}
+
+/** Lines that wait to be written together with something else. */
+export interface WaitingHistory {
+  /** What may be written of this appliance now, the oldest first. */
+  waiting(appliance: string): readonly HistoryLine[];
+  /** What {@link waiting} has just given is written. */
+  written(appliance: string): void;
+}
+
+/** The line that an event makes. @param at when it was, in ms since 1970 */
+export function lineOf(event: HubEvent, at: number): HistoryLine {
+  const why = event.kind === 'refresh_failed' ? event.problem : event.kind === 'pairing_failed' ? event.reason : null;
+  return { kind: event.kind, why, first: at, last: at, count: 1 };
+}
+
+/**
+ * Where a line belongs among others: it becomes one with an alike one of the same day, or comes to their end.
+ * @param lines the oldest first
+ * @returns the line to put at `index`, which is `lines.length` for one that was added
+ */
+export function placed(lines: readonly HistoryLine[], next: HistoryLine): { index: number; line: HistoryLine } {
+  const end = { index: lines.length, line: next };
+  if (MILESTONES.includes(next.kind)) return end;
+  for (const [index, line] of [...lines.entries()].toReversed()) {
+    if (MILESTONES.includes(line.kind)) return end;
+    if (line.kind !== next.kind || line.why !== next.why || dayOf(line.last) !== dayOf(next.first)) continue;
+    const { first, last, count } = line;
+    const merged = { first: Math.min(first, next.first), last: Math.max(last, next.last), count: count + next.count };
+    return { index, line: { ...line, ...merged } };
+  }
+  return end;
+}
+
+/** Lines with one more; see {@link placed}. */
+export function withLine(lines: readonly HistoryLine[], next: HistoryLine): readonly HistoryLine[] {
+  const { index, line } = placed(lines, next);
+  return lines.toSpliced(index, 1, line);
+}
+
+function dayOf(time: number): number {
+  return Math.floor(time / DAY);
+}
+
 /** What is remembered of appliances. */
 export interface Histories {
-  /** The newest line first. @throws Failure `appliance_unknown` */
+  /** The line that last had something added first. @throws Failure `appliance_unknown` */
   history(name: string): Promise<readonly HistoryEntry[]>;
 }

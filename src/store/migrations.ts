@@ -60,6 +60,17 @@ const MIGRATIONS: readonly string[] = [
      begun TEXT NOT NULL,
      lifetime REAL NOT NULL
    ) STRICT, WITHOUT ROWID;`,
+  `-- One b-tree and no index, so that a line costs one page. Times in ms since 1970.
+   CREATE TABLE history (
+     appliance TEXT NOT NULL REFERENCES appliances (id) ON DELETE CASCADE,
+     number INTEGER NOT NULL,
+     kind TEXT NOT NULL,
+     why TEXT,
+     first INTEGER NOT NULL,
+     last INTEGER NOT NULL,
+     count INTEGER NOT NULL,
+     PRIMARY KEY (appliance, number)
+   ) STRICT, WITHOUT ROWID;`,
 ];
 
 /** The number of the newest schema; packages keep a newer store from an older Latchkey by it. */

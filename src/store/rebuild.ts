@@ -62,6 +62,8 @@ export function rebuild({ left, copy }: Sources): Rebuilt {
     for (const row of chosenSessions({ left, copy }, names)) insert('sessions', row);
     // One of the copy may have been used since.
     for (const row of left?.invites ?? []) insert('invites', row);
+    const numbered = new Map((left?.history ?? []).map((row) => [`${row.appliance} ${row.number}`, row]));
+    for (const row of numbered.values()) if (names.has(row.appliance)) insert('history', row);
   })();
   const fromCopy = grants.filter(({ older }) => older).map(({ row }) => names.get(row.appliance) ?? row.appliance);
   return { database, fromCopy, lost };

@@ -10,6 +10,7 @@ import {
   type SessionRow,
   sessionRow,
 } from './appliance-rows.ts';
+import { type HistoryRow, historyRow } from './history-table.ts';
 import { readGrant, readPairing } from './rows.ts';
 import type { Sealing } from './sealing.ts';
 
@@ -50,6 +51,8 @@ export interface Salvage {
   /** In the order of their numbers. */
   readonly sessions: readonly SessionRow[];
   readonly invites: readonly InviteRow[];
+  /** Of a sound database nobody needs it, and none is read. */
+  readonly history: readonly HistoryRow[];
   /** Rows that are there, and whose content can't be opened or makes no sense, such as `grants/<appliance>`. */
   readonly unreadable: ReadonlySet<string>;
   /** How many sealed values could be opened: none where the key is another one. */
@@ -114,6 +117,7 @@ export async function salvage(database: Database.Database, sealing: Sealing): Pr
     await open(`grants/${row.appliance}`, () => readGrant({ ...row, tokens }, sealing));
   }
   for (const row of pairings) await open(`pairings/${row.id}`, () => readPairing(row, sealing));
+  const isSound = damage === null && unreadable.size === 0;
   return {
     settings: new Map(settings.map((row) => [row.name, row])),
     appliances,
@@ -121,10 +125,25 @@ export async function salvage(database: Database.Database, sealing: Sealing): Pr
     pairings,
     sessions: sessions.toSorted((a, b) => a.number - b.number),
     invites,
+    history: isSound ? [] : historyLeft(database),
     unreadable,
     opened,
     damage,
   };
+}
+
+/** What can be read of the history from its beginning on; where there is none, or all is damaged, nothing is lost that counts. */
+function historyLeft(database: Database.Database): HistoryRow[] {
+  const rows: HistoryRow[] = [];
+  try {
+    for (const raw of database.prepare('SELECT * FROM history ORDER BY appliance, number').iterate()) {
+      const row = v.safeParse(historyRow, raw);
+      if (row.success) rows.push(row.output);
+    }
+  } catch {
+    return rows;
+  }
+  return rows;
 }
 
 /** Whether it is of schema 1, which has neither sessions nor invites. */

@@ -2,6 +2,7 @@ import type { Appliance } from '../core/appliance.ts';
 import type { Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
+import type { HistoryLine, HistoryStore, WaitingHistory } from '../core/history.ts';
 import type { Pairing } from '../core/pairing.ts';
 import type { Invite } from '../core/registration.ts';
 import type { Session } from '../core/session.ts';
@@ -10,6 +11,7 @@ import { ApplianceTable } from './appliance-table.ts';
 import { Ballast } from './ballast.ts';
 import type { OpenedDatabase } from './database.ts';
 import { GrantTable } from './grant-table.ts';
+import { HistoryTable } from './history-table.ts';
 import { PairingTable } from './pairing-table.ts';
 import { type GrantRow, grantRow, pairingRow, readGrant, readPairing } from './rows.ts';
 import { type Salvage, type SettingRow, salvage } from './salvage.ts';
@@ -37,7 +39,7 @@ export interface NewState {
  * The store of one hub: SQLite in `latchkey.db`, WAL with `synchronous=FULL`, so that what was committed outlives a
  * power cut. It is locked as long as it is open: two hubs must not live on one family of tokens.
  */
-export class SqliteStore implements Store, Disposable {
+export class SqliteStore implements Store, HistoryStore, Disposable {
   readonly files: StoreFiles;
   readonly sealing: Sealing;
   readonly #ballast: Ballast;
@@ -49,8 +51,10 @@ export class SqliteStore implements Store, Disposable {
   readonly #sessions: SessionTable;
   readonly #grants: GrantTable;
   readonly #pairings: PairingTable;
+  readonly #history: HistoryTable;
   #opened: OpenedDatabase;
   #paired: () => void = () => undefined;
+  #waiting: WaitingHistory | null = null;
 
   /** @param reopen opens it anew, for one that can't be written for now */
   constructor(files: StoreFiles, opened: OpenedDatabase, sealing: Sealing, reopen: () => Promise<OpenedDatabase>) {
@@ -65,6 +69,7 @@ export class SqliteStore implements Store, Disposable {
     this.#sessions = new SessionTable(this.#sql);
     this.#grants = new GrantTable(this.#sql);
     this.#pairings = new PairingTable(this.#sql);
+    this.#history = new HistoryTable(this.#sql);
   }
 
   /** Why nothing can be written, and all is served from memory; null where it can. */
@@ -90,6 +95,11 @@ export class SqliteStore implements Store, Disposable {
   /** Calls `paired` whenever a pairing has brought a grant. */
   whenPaired(paired: () => void): void {
     this.#paired = paired;
+  }
+
+  /** From now on what waits to be written of an appliance's history goes with whatever else is written of it. */
+  takeHistoryFrom(waiting: WaitingHistory): void {
+    this.#waiting = waiting;
   }
 
   /** How many rows were changed since it was opened. */
@@ -214,11 +224,11 @@ export class SqliteStore implements Store, Disposable {
 
   async beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: Attempt): Promise<boolean> {
     this.#sql.guarded(() => this.#ballast.keep());
-    return this.#grants.beginAttempt(grant, attempt);
+    return this.#withHistory(grant.appliance, () => this.#grants.beginAttempt(grant, attempt));
   }
 
   async endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
-    return this.#grants.endAttempt(grant);
+    return this.#withHistory(grant.appliance, () => this.#grants.endAttempt(grant));
   }
 
   async distrust(appliance: string, generation: number, at: Instant): Promise<boolean> {
@@ -227,7 +237,8 @@ export class SqliteStore implements Store, Disposable {
 
   async replaceGrant(grant: Grant): Promise<boolean> {
     const row = await grantRow(grant, this.sealing);
-    return this.#withBallast(() => this.#grants.replace(row));
+    const replace = () => this.#grants.replace(row);
+    return this.#withHistory(grant.appliance, replace, () => this.#withBallast(replace));
   }
 
   async forgetGrant(appliance: string, generation: number): Promise<boolean> {
@@ -249,7 +260,8 @@ export class SqliteStore implements Store, Disposable {
   async savePairing(pairing: Pairing): Promise<void> {
     const row = await pairingRow(pairing, this.sealing);
     if (pairing.step.kind === 'exchanging') this.#sql.guarded(() => this.#ballast.keep());
-    this.#sql.transaction(() => this.#pairings.put(row));
+    const put = () => this.#pairings.put(row);
+    this.#withHistory(pairing.appliance, put, () => this.#sql.transaction(put));
   }
 
   async concludePairing(pairing: Pairing, grant: Grant): Promise<boolean> {
@@ -262,9 +274,42 @@ export class SqliteStore implements Store, Disposable {
       this.#pairings.put(pairingPart);
       return true;
     };
-    const concluded = this.#withBallast(() => this.#sql.transaction(conclude));
+    const concluded = this.#withHistory(grant.appliance, conclude, () =>
+      this.#withBallast(() => this.#sql.transaction(conclude)),
+    );
     if (concluded) this.#paired();
     return concluded;
+  }
+
+  async history(appliance: string): Promise<HistoryLine[]> {
+    return this.#history.of(appliance);
+  }
+
+  async addHistory(lines: ReadonlyMap<string, readonly HistoryLine[]>): Promise<void> {
+    this.#sql.transaction(() => {
+      for (const [appliance, added] of lines) this.#history.add(appliance, added);
+    });
+  }
+
+  /**
+   * Writes something of an appliance, and in the same transaction what waits of its history. Where that fails it is written
+   * without: a history is worth no grant.
+   * @param alone writes it without the history
+   */
+  #withHistory<Result>(appliance: string, write: () => Result, alone: () => Result = write): Result {
+    const lines = this.#waiting?.waiting(appliance) ?? [];
+    if (lines.length === 0) return alone();
+    let result: Result;
+    try {
+      result = this.#sql.transaction(() => {
+        this.#history.add(appliance, lines);
+        return write();
+      });
+    } catch {
+      return alone();
+    }
+    this.#waiting?.written(appliance);
+    return result;
   }
 
   /** A grant that can't be read costs its appliance a pairing, and no other appliance anything. */

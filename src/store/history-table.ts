@@ -1,0 +1,99 @@
+import * as v from 'valibot';
+import { type HistoryLine, MOST_LINES, placed } from '../core/history.ts';
+import type { Sql } from './sql.ts';
+
+const time = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8.64e15));
+const reasons = [
+  'refused_by_user',
+  'expired',
+  'replaced',
+  'cancelled',
+  'portal_rejected',
+  'foreign_origin',
+  'code_refused',
+  'answer_lost',
+  'misconfigured',
+] as const;
+const problems = [
+  'portal_unreachable',
+  'portal_deferred',
+  'portal_rejected',
+  'answer_lost',
+  'misconfigured',
+  'clock_unknown',
+  'store_unwritable',
+  'refused',
+] as const;
+const entries = {
+  appliance: v.string(),
+  number: v.pipe(v.number(), v.integer()),
+  first: time,
+  last: time,
+  count: v.pipe(v.number(), v.integer(), v.minValue(1)),
+};
+
+/** A row of `history`: the lines of an appliance are numbered from its first on. */
+export const historyRow = v.variant('kind', [
+  v.object({ ...entries, kind: v.picklist(['paired', 'unpaired', 'refreshed', 'token_refused']), why: v.null() }),
+  v.object({ ...entries, kind: v.literal('pairing_failed'), why: v.picklist(reasons) }),
+  v.object({ ...entries, kind: v.literal('refresh_failed'), why: v.picklist(problems) }),
+]);
+
+export type HistoryRow = v.InferOutput<typeof historyRow>;
+
+/** How far back it is looked for an alike line: of one day there are never so many. */
+const LOOKED_AT = 40;
+
+/** What happened to the appliances, as rows. */
+export class HistoryTable {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** The oldest first; rows that make no sense are left out. */
+  of(appliance: string): HistoryLine[] {
+    return this.#newest(appliance, MOST_LINES).map(({ kind, why, first, last, count }) => ({
+      ...{ kind, why, first, last, count },
+    }));
+  }
+
+  /** Several statements: to be called in a transaction. Of an appliance that is gone nothing is written. */
+  add(appliance: string, lines: readonly HistoryLine[]): void {
+    for (const line of lines) this.#addOne(appliance, line);
+  }
+
+  #addOne(appliance: string, next: HistoryLine): void {
+    const rows = this.#newest(appliance, LOOKED_AT);
+    const { index, line } = placed(rows, next);
+    const row = rows[index];
+    if (row !== undefined) {
+      this.#sql.run(
+        'UPDATE history SET first = ?, last = ?, count = ? WHERE appliance = ? AND number = ?',
+        ...[line.first, line.last, line.count, appliance, row.number],
+      );
+      return;
+    }
+    this.#sql.run(
+      `INSERT INTO history (appliance, number, kind, why, first, last, count)
+       SELECT id, (SELECT coalesce(max(number), 0) + 1 FROM history WHERE appliance = id), ?, ?, ?, ?, ?
+       FROM appliances WHERE id = ?`,
+      ...[line.kind, line.why, line.first, line.last, line.count, appliance],
+    );
+    this.#sql.run(
+      'DELETE FROM history WHERE appliance = ? AND number <= (SELECT max(number) FROM history WHERE appliance = ?) - ?',
+      ...[appliance, appliance, MOST_LINES],
+    );
+  }
+
+  #newest(appliance: string, most: number): HistoryRow[] {
+    return this.#sql
+      .all<unknown>('SELECT * FROM history WHERE appliance = ? ORDER BY number DESC LIMIT ?', appliance, most)
+      .flatMap((row) => {
+        const read = v.safeParse(historyRow, row);
+        return read.success ? [read.output] : [];
+      })
+      .toReversed();
+  }
+}
