@@ -1,0 +1,358 @@
+import { appendFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SetupAccessBook, type SignInMemory } from '../../src/broker/setup-access.ts';
+import { Failure } from '../../src/core/failure.ts';
+import type { LogFields } from '../../src/core/log.ts';
+import type { PageSession } from '../../src/core/setup-access.ts';
+import { PAGE_SESSIONS } from '../../src/core/state-copy.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
+import type { SqliteStore } from '../../src/store/sqlite-store.ts';
+import { copyState, restoreState } from '../../src/store/state-copies.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { FakeTime } from '../support/fake-time.ts';
+import { logFile, rememberSecrets } from '../support/logs.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+const PHONE = '192.168.1.20';
+const NEIGHBOUR = '192.168.1.66';
+const WRONG = 'BBBB-BBBB-BBBB';
+const HOUR = 3_600_000;
+
+let time: FakeTime;
+let folder: ReturnType<typeof stateFolder>;
+let sealing: ReturnType<typeof jweSealing>;
+let store: SqliteStore;
+let book: SetupAccessBook;
+let events: { readonly event: string; readonly fields: LogFields }[];
+let unwritable: boolean;
+let writes: number;
+const log = logFile('setup-access');
+
+beforeEach(async () => {
+  time = new FakeTime();
+  folder = stateFolder();
+  sealing = jweSealing(Buffer.from(systemRandom.token(KEY_BYTES), 'base64url'));
+  events = [];
+  unwritable = false;
+  writes = 0;
+  store = await open(folder.path);
+  book = await load();
+});
+
+afterEach(() => {
+  store[Symbol.dispose]();
+  folder[Symbol.dispose]();
+});
+
+function open(directory: string): Promise<SqliteStore> {
+  return openStore(directory, sealing, () => time.wall);
+}
+
+/** A run of the hub on the store. */
+async function load(memory?: SignInMemory, on = store): Promise<SetupAccessBook> {
+  const tell = (event: string, fields: LogFields = {}) => {
+    events.push({ event, fields });
+    appendFileSync(log, `${JSON.stringify({ event, ...fields })}\n`);
+  };
+  const loaded = await SetupAccessBook.load(
+    {
+      setting: (name) => on.setting(name),
+      async saveSetting(name, value) {
+        if (unwritable) throw new Failure('store_unwritable', 'the disk is full');
+        writes += 1;
+        await on.saveSetting(name, value);
+      },
+    },
+    { clock: time, random: systemRandom, log: { debug: tell, info: tell, warn: tell, error: tell } },
+    memory,
+  );
+  rememberSecrets([loaded.code.reveal()]);
+  return loaded;
+}
+
+/** The hub was ended and is started again. */
+async function restart(): Promise<void> {
+  store[Symbol.dispose]();
+  store = await open(folder.path);
+  book = await load();
+}
+
+function remembered(session: PageSession): PageSession {
+  rememberSecrets([session.cookie.reveal(), session.csrf]);
+  return session;
+}
+
+async function signIn(from = PHONE): Promise<PageSession> {
+  const result = await book.signIn(book.code.reveal(), from);
+  if (result.kind !== 'signed_in') throw new Error(`not signed in: ${result.kind}`);
+  return remembered(result.session);
+}
+
+function issue(): string {
+  const token = book.issueToken().token.reveal();
+  rememberSecrets([token]);
+  return token;
+}
+
+const isSignedIn = ({ cookie }: PageSession) => book.session(cookie.reveal()) !== null;
+const told = (name: string) => events.filter(({ event }) => event === name);
+
+describe('the setup code', () => {
+  it('is made once, and the log says only where to find it', async () => {
+    const code = book.code.reveal();
+    expect(told('setup code made')).toEqual([
+      { event: 'setup code made', fields: { next: expect.stringContaining('latchkey setup-code') } },
+    ]);
+    await restart();
+    expect(book.code.reveal()).toBe(code);
+    expect(told('setup code made')).toHaveLength(1);
+    expect(JSON.stringify(events)).not.toContain(code);
+  });
+
+  it('is taken however it is typed', async () => {
+    const typed = ` ${book.code.reveal().toLowerCase().replaceAll('-', ' ')} `;
+    expect(await book.signIn(typed, PHONE)).toMatchObject({ kind: 'signed_in' });
+    expect(await book.signIn(WRONG, PHONE)).toEqual({ kind: 'wrong' });
+  });
+
+  it('that is rotated is another one, and ends all sessions and one-time addresses, also after a restart', async () => {
+    const before = book.code.reveal();
+    const session = await signIn();
+    const token = issue();
+    await book.rotate();
+    rememberSecrets([book.code.reveal()]);
+    expect(book.code.reveal()).not.toBe(before);
+    expect(isSignedIn(session)).toBe(false);
+    expect(await book.redeem(token)).toBeNull();
+    expect(await book.signIn(before, PHONE)).toEqual({ kind: 'wrong' });
+    const later = await signIn();
+    await restart();
+    expect([isSignedIn(session), isSignedIn(later)]).toEqual([false, true]);
+  });
+
+  it('that was written before a power cut in the middle of a rotation ends the sessions all the same', async () => {
+    const session = await signIn();
+    await store.saveSetting('setup_code', 'BCDF-GHJK-LMNP');
+    await restart();
+    expect(isSignedIn(session)).toBe(false);
+  });
+
+  it('stays where another one can not be written', async () => {
+    const before = book.code.reveal();
+    const session = await signIn();
+    unwritable = true;
+    await expect(book.rotate()).rejects.toMatchObject({ code: 'store_unwritable' });
+    expect([book.code.reveal(), isSignedIn(session)]).toEqual([before, true]);
+  });
+
+  it('is the one in the store after two rotations at once', async () => {
+    await Promise.all([book.rotate(), book.rotate()]);
+    const code = book.code.reveal();
+    await restart();
+    expect(book.code.reveal()).toBe(code);
+  });
+});
+
+describe('a session', () => {
+  it('survives a restart, with what its forms carry, and costs no write but at its beginning and its end', async () => {
+    const before = writes;
+    const session = await signIn();
+    for (let looks = 0; looks < 50; looks++) expect(isSignedIn(session)).toBe(true);
+    expect(writes).toBe(before + 1);
+    await restart();
+    expect(book.session(session.cookie.reveal())).toMatchObject({ csrf: session.csrf });
+    await book.signOut(session);
+    expect(writes).toBe(before + 2);
+    expect(isSignedIn(session)).toBe(false);
+    await restart();
+    expect(isSignedIn(session)).toBe(false);
+  });
+
+  it('is in the store without what its browser proves itself by', async () => {
+    const session = await signIn();
+    const kept = (await store.setting(PAGE_SESSIONS)) ?? '';
+    expect(kept).toContain('hash');
+    for (const secret of [session.cookie.reveal(), session.csrf, book.code.reveal()])
+      expect(kept).not.toContain(secret);
+  });
+
+  it('lasts twelve hours, whatever the wall clock does', async () => {
+    const session = await signIn();
+    time.wall += 100 * HOUR;
+    time.skip(12 * HOUR - 1000);
+    expect(book.session(session.cookie.reveal())?.lifetime).toBe(1);
+    time.skip(1000);
+    expect(isSignedIn(session)).toBe(false);
+  });
+
+  it('ages by the wall clock while the machine is off', async () => {
+    const session = await signIn();
+    const { wall } = time;
+    time.reboot(wall + 11 * HOUR);
+    await restart();
+    expect(isSignedIn(session)).toBe(true);
+    time.reboot(wall + 12 * HOUR);
+    await restart();
+    expect(isSignedIn(session)).toBe(false);
+  });
+
+  it('goes where twenty others have come after it', async () => {
+    const first = await signIn();
+    for (let others = 0; others < 19; others++) await signIn();
+    expect(isSignedIn(first)).toBe(true);
+    await signIn();
+    expect(isSignedIn(first)).toBe(false);
+    await restart();
+    expect(JSON.parse((await store.setting(PAGE_SESSIONS)) ?? '{}')).toMatchObject({
+      sessions: { length: 20 },
+    });
+  });
+
+  it('begins and ends in memory alone where the store can not be written', async () => {
+    unwritable = true;
+    const session = await signIn();
+    expect(isSignedIn(session)).toBe(true);
+    await book.signOut(session);
+    expect(isSignedIn(session)).toBe(false);
+    expect(told('store could not be written')).not.toEqual([]);
+  });
+
+  it.each(['', 'no JSON', '{}', '{"code":1,"sessions":[]}', '[]'])('is none where %j is kept', async (damaged) => {
+    await store.saveSetting(PAGE_SESSIONS, damaged);
+    await restart();
+    await signIn();
+  });
+
+  it('does not come back with a backup, and the setup code does', async () => {
+    const session = await signIn();
+    const copy = await copyState(store, time.wall);
+    expect(copy.settings.get('setup_code')).toBe(book.code.reveal());
+    expect(copy.settings.has(PAGE_SESSIONS)).toBe(false);
+    await book.signOut(session);
+    await restoreState(store, copy);
+    await restart();
+    expect(isSignedIn(session)).toBe(false);
+    using another = stateFolder();
+    using other = await open(another.path);
+    await restoreState(other, copy);
+    const elsewhere = await load(undefined, other);
+    expect(elsewhere.code.reveal()).toBe(book.code.reveal());
+    expect(elsewhere.session(session.cookie.reveal())).toBeNull();
+  });
+});
+
+describe('a one-time address', () => {
+  it('is good once, for ten minutes, whoever asks', async () => {
+    const [used, late] = [issue(), issue()];
+    const results = await Promise.all([book.redeem(used), book.redeem(used), book.redeem(used)]);
+    const [session, ...others] = results.filter((result) => result !== null);
+    expect(others).toEqual([]);
+    expect(session !== undefined && isSignedIn(remembered(session))).toBe(true);
+    time.skip(600_000);
+    expect(await book.redeem(late)).toBeNull();
+    expect(await book.redeem('')).toBeNull();
+  });
+
+  it('goes where five others have come after it, and with a restart', async () => {
+    const tokens = Array.from({ length: 6 }, issue);
+    expect(await book.redeem(tokens[0] ?? '')).toBeNull();
+    await restart();
+    expect(await book.redeem(tokens[5] ?? '')).toBeNull();
+  });
+
+  it('stays good where another hub takes this one’s place with a changed configuration', async () => {
+    const token = issue();
+    book = await load(book.memory);
+    expect(await book.redeem(token)).not.toBeNull();
+  });
+});
+
+describe('who types wrong codes', () => {
+  const wrong = (from = NEIGHBOUR) => book.signIn(WRONG, from);
+
+  it('waits longer with each one after the fifth, up to an hour, and not even the right one is looked at', async () => {
+    for (let count = 1; count < 5; count++) expect(await wrong()).toEqual({ kind: 'wrong' });
+    for (const seconds of [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]) {
+      expect(await wrong()).toEqual({ kind: 'locked', retryAfter: seconds });
+      time.skip(1000);
+      expect(await book.signIn(book.code.reveal(), NEIGHBOUR)).toEqual({ kind: 'locked', retryAfter: seconds - 1 });
+      time.skip(seconds * 1000 - 1000);
+    }
+    expect(await book.signIn(book.code.reveal(), NEIGHBOUR)).toMatchObject({ kind: 'signed_in' });
+    expect(await wrong()).toEqual({ kind: 'wrong' });
+  });
+
+  it('is not counted further while nothing is looked at', async () => {
+    for (let count = 0; count < 40; count++) await wrong();
+    time.skip(30_000);
+    expect(await wrong()).toEqual({ kind: 'locked', retryAfter: 60 });
+  });
+
+  it('gets no more tries by asking at once', async () => {
+    const kinds = (await Promise.all(Array.from({ length: 20 }, () => wrong()))).map(({ kind }) => kind);
+    expect(kinds.filter((kind) => kind === 'wrong')).toHaveLength(4);
+  });
+
+  it('keeps nobody else out', async () => {
+    for (let count = 0; count < 10; count++) await wrong();
+    await signIn(PHONE);
+    // An IPv6 socket has IPv4 devices so.
+    expect(await book.signIn(book.code.reveal(), `::ffff:${NEIGHBOUR}`)).toMatchObject({ kind: 'locked' });
+  });
+
+  it('waits on, where another hub takes this one’s place with a changed configuration', async () => {
+    for (let count = 0; count < 5; count++) await wrong();
+    book = await load(book.memory);
+    expect(await wrong()).toMatchObject({ kind: 'locked' });
+  });
+
+  it('is in the log once a burst, by the address, without what was typed', async () => {
+    for (let count = 0; count < 7; count++) {
+      await wrong();
+      time.skip(60_000);
+    }
+    expect(told('too many wrong setup codes')).toEqual([
+      { event: 'too many wrong setup codes', fields: { address: NEIGHBOUR, count: 5 } },
+    ]);
+    expect(JSON.stringify(events)).not.toContain(WRONG);
+  });
+
+  it('is forgotten after a day', async () => {
+    for (let count = 0; count < 6; count++) {
+      await wrong();
+      time.skip(30_000);
+    }
+    time.skip(24 * HOUR);
+    expect(await wrong()).toEqual({ kind: 'wrong' });
+  });
+
+  it('is held back with many addresses too, and keeps others out for seconds; a one-time address is always good', async () => {
+    let looked = 0;
+    for (let device = 0; device < 200; device++) {
+      for (let count = 0; count < 4; count++) if ((await wrong(`10.0.${device}.1`)).kind === 'wrong') looked += 1;
+    }
+    expect(looked).toBeLessThanOrEqual(100);
+    const locked = await book.signIn(book.code.reveal(), PHONE);
+    expect(locked).toMatchObject({ kind: 'locked' });
+    expect(locked.kind === 'locked' && locked.retryAfter).toBeLessThanOrEqual(10);
+    expect(await book.redeem(issue())).not.toBeNull();
+    time.skip(10_000);
+    await signIn(PHONE);
+    expect(told('too many wrong setup codes')).toHaveLength(1);
+  });
+
+  it('with one IPv6 address after the other of the hub’s own network keeps it waiting, but never for long', async () => {
+    const kinds: string[] = [];
+    for (let device = 1; device <= 40; device++) kinds.push((await wrong(`fe80::${device}%eth0`)).kind);
+    expect(kinds.filter((kind) => kind === 'wrong')).toHaveLength(14);
+    for (let count = 0; count < 5; count++) {
+      const result = await wrong('fe80::99%eth0');
+      expect(result).toMatchObject({ kind: 'locked' });
+      expect(result.kind === 'locked' && result.retryAfter).toBeLessThanOrEqual(30);
+      time.skip(30_000);
+    }
+    await signIn('fe80::7777%eth0');
+    await signIn(PHONE);
+  });
+});
