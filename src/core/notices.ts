@@ -1,5 +1,5 @@
 import type { ApplianceStatus, HubProblem } from './administration.ts';
-import type { Notice, NoticeCode } from './notice.ts';
+import type { Notice, NoticeCode, NoticeReport } from './notice.ts';
 import type { ProblemCode } from './problem.ts';
 import { whatToDo } from './problem-advice.ts';
 
@@ -169,6 +169,13 @@ export function endOf({ appliance, message }: Notice, facts: ApplianceFacts | un
   if (facts === undefined) return `${appliance} was removed from the hub`;
   if (facts.status.state === 'active' || facts.status.state === 'retrying') return `${appliance} is connected again`;
   return `${appliance} needs nothing any more`;
+}
+
+/** What is sent where somebody tries whether notices arrive. @param since now, RFC 3339 UTC */
+export function testReport(since: string): NoticeReport {
+  const message = 'This is a test: notices of this hub arrive here';
+  const wrong = { notice: 'test', severity: 'warning', appliance: null } as const;
+  return { status: 'raised', ...wrong, message, what_to_do: 'Nothing', since };
 }
 
 function isHeld(code: NoticeCode, generation: number | null, { status, grant }: ApplianceFacts): boolean {

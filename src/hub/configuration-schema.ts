@@ -56,6 +56,15 @@ const metricsListen = v.pipe(
   v.transform(parseSocketAddress),
 );
 
+const COMMAND = 'a list of texts, a program and its arguments, such as ["/etc/latchkey/notify", "--urgent"]';
+const command = v.pipe(
+  v.array(v.string(COMMAND), COMMAND),
+  v.check((value) => value[0] !== undefined && value[0] !== '' && !value.some((part) => part.includes('\0')), COMMAND),
+);
+
+const WEBHOOK = 'an address such as "https://notify.example/latchkey" (http:// only on loopback)';
+const webhook = v.pipe(v.string(WEBHOOK), v.check(isWebhook, WEBHOOK));
+
 const UUID = 'a UUID such as "0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90"';
 const uuid = v.pipe(v.string(UUID), v.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i, UUID));
 
@@ -128,23 +137,23 @@ const pairing = v.strictObject(
 
 const metrics = v.strictObject({ listen: v.optional(metricsListen, '127.0.0.1:9480') }, TABLE);
 
+const notify = v.strictObject({ command: v.optional(command), webhook: v.optional(webhook) }, TABLE);
+
 export const configurationSchema = v.strictObject({
   hub: v.optional(hub, {}),
   lan: v.optional(lan, {}),
   portals: v.optional(v.record(v.string(), portalSchema, TABLE), {}),
   pairing: v.optional(pairing, {}),
   appliances: v.optional(v.record(v.string(), applianceSchema, TABLE), {}),
+  notify: v.optional(notify, {}),
   metrics: v.optional(metrics, {}),
 });
 
 /** The keys that a section's table may have. */
 export function keysIn(section: string): object {
-  const sections = { hub, lan, pairing, metrics, appliances: applianceSchema };
+  const sections = { hub, lan, pairing, notify, metrics, appliances: applianceSchema };
   return Object.entries(sections).find(([name]) => name === section)?.[1].entries ?? portalSchema.entries;
 }
-
-/** Parts of the format that this version can't serve: better refused than read over. */
-export const NOT_YET: readonly string[] = ['notify'];
 
 function isPortalOrigin(value: string): boolean {
   const url = URL.parse(value);
@@ -156,6 +165,11 @@ function isPortalOrigin(value: string): boolean {
 function isRedirectBase(value: string): boolean {
   const url = URL.parse(value);
   return url !== null && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '' && url.username === '';
+}
+
+function isWebhook(value: string): boolean {
+  const url = URL.parse(value);
+  return url !== null && (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname)));
 }
 
 function isLoopback(hostname: string): boolean {

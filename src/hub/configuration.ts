@@ -6,9 +6,10 @@ import { parse, TomlError } from 'smol-toml';
 import * as v from 'valibot';
 import { Failure } from '../core/failure.ts';
 import type { Replay } from '../core/refresh.ts';
-import type { Secret } from '../core/secret.ts';
+import { Secret } from '../core/secret.ts';
+import type { HooksConfiguration } from '../notify/hooks.ts';
 import { readBounded } from './bounded-file.ts';
-import { configurationSchema, keysIn, NOT_YET } from './configuration-schema.ts';
+import { configurationSchema, keysIn } from './configuration-schema.ts';
 import { type Declaration, readDeclarations } from './declarations.ts';
 import { overriding, type RawTable, withEnvironment } from './environment.ts';
 import { CertificateFault, type CertificateFiles, readOwnCertificate } from './own-certificate.ts';
@@ -51,6 +52,8 @@ export interface Configuration {
   /** The appliances that are declared. */
   readonly appliances: readonly Declaration[];
   readonly pairing: { readonly lifetime: number; readonly pollInterval: number; readonly onStart: boolean };
+  /** The ways on which notices leave the house. */
+  readonly notify: HooksConfiguration;
   /** Where Prometheus and health checks are answered; null for nowhere. */
   readonly metrics: SocketAddress | null;
   /** systemd's `$CREDENTIALS_DIRECTORY`. */
@@ -67,19 +70,22 @@ const LARGEST_FILE = 1 << 20;
 /**
  * Reads and checks the configuration. Relative paths in it are relative to the file.
  * @param file as named by the user; else `LATCHKEY_CONFIG`, else {@link DEFAULT_FILE}, which may be missing
+ * @param secretOf reads the files of secrets
  * @throws Failure `config_invalid`: one line that names the key, what was found and what is allowed
  */
-export async function loadConfiguration(file: string | undefined, env: NodeJS.ProcessEnv): Promise<Configuration> {
+export async function loadConfiguration(
+  file: string | undefined,
+  env: NodeJS.ProcessEnv,
+  secretOf: typeof readSecret = readSecret,
+): Promise<Configuration> {
   const { path, named } = locate(file, env);
   const raw = withEnvironment(await readTable(path, named), env);
   const invalid = (key: string, what: string) => invalidAt(overriding(key, env) ?? path, key, what);
-  for (const key of NOT_YET)
-    if (has(raw, key)) throw invalid(key, 'is not in this version of Latchkey yet: leave it out');
   const list = listForTable(raw);
   if (list !== undefined) throw invalid(list, 'found a list; allowed is a table');
   const parsed = v.safeParse(configurationSchema, raw);
   if (!parsed.success) throw invalid(...describe(parsed.issues.find(isUnknownKey) ?? parsed.issues[0]));
-  const { hub, lan, portals, pairing, appliances, metrics } = parsed.output;
+  const { hub, lan, portals, pairing, appliances, notify, metrics } = parsed.output;
   if (lan.http_port === lan.https_port && lan.http_port !== 0)
     throw invalid('lan.http_port', `found ${lan.http_port}, which is lan.https_port too; allowed is another port`);
 
@@ -108,7 +114,7 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
         baseUrl: portal.base_url,
         frontendUrl: portal.frontend_url,
         clientId: portal.client_id,
-        clientSecret: await readSecret(portal.client_secret_file, directory, credentials).catch((error: Error) => {
+        clientSecret: await secretOf(portal.client_secret_file, directory, credentials).catch((error: Error) => {
           throw invalid(`portals.${name}.client_secret_file`, error.message);
         }),
         ca: await readCa(portal.ca_file, directory).catch((error: Error) => {
@@ -122,9 +128,14 @@ export async function loadConfiguration(file: string | undefined, env: NodeJS.Pr
       portals: Object.keys(portals),
       directory,
       credentials,
+      secretOf,
       invalid,
     }),
     pairing: { lifetime: pairing.lifetime, pollInterval: pairing.poll_interval, onStart: pairing.on_start },
+    notify: {
+      command: commandOf(notify.command, directory),
+      webhook: notify.webhook ? new Secret(notify.webhook) : null,
+    },
     metrics: metrics.listen,
     credentials,
   };
@@ -218,6 +229,13 @@ async function ownCertificate(
   return { files, leaf: await readOwnCertificate(files) };
 }
 
+/** A program that is named by a path is looked for beside the configuration, any other where programs are. */
+function commandOf(command: readonly string[] | undefined, directory: string): HooksConfiguration['command'] {
+  const [program, ...args] = command ?? [];
+  if (program === undefined) return null;
+  return [program.includes('/') ? resolve(directory, program) : program, ...args];
+}
+
 async function readCa(file: string, directory: string): Promise<string[]> {
   if (file === '') return [];
   const path = resolve(directory, file);
@@ -233,6 +251,8 @@ function describe(issue: v.BaseIssue<unknown>): [key: string, what: string] {
   const key = (issue.path ?? []).map((item) => String(item.key)).join('.') || 'the file';
   if (isUnknownKey(issue)) return [key, `is no key that Latchkey knows; allowed are ${keysOf(issue)}`];
   if (issue.received === 'undefined') return [key, 'is missing, and is needed'];
+  // Arguments and addresses may hold secrets.
+  if (key.startsWith('notify.')) return [key, `found something else; allowed is ${issue.message}`];
   return [
     key,
     `found ${/\.(client_id|secret_file|client_secret_file)$/.test(key) ? abbreviated(issue.input) : shown(issue)}; allowed is ${issue.message}`,
@@ -274,11 +294,4 @@ function keysOf({ path }: v.BaseIssue<unknown>): string {
 /** @param source the file, or the environment variable that overrides it */
 function invalidAt(source: string, key: string, what: string): Failure {
   return new Failure('config_invalid', `${source}: ${key.slice(0, LONGEST_KEY)}: ${what}`);
-}
-
-function has(raw: RawTable, key: string): boolean {
-  let value: unknown = raw;
-  for (const name of key.split('.'))
-    value = typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
-  return value !== undefined;
 }

@@ -1,6 +1,7 @@
 import { type Appliances, type Credentials, refuseDeclared } from '../broker/appliances.ts';
 import type { Grants } from '../broker/grants.ts';
 import type { HandOuts } from '../broker/hand-outs.ts';
+import type { HistoryBook } from '../broker/history-book.ts';
 import type { HouseFacts, Notices } from '../broker/notices.ts';
 import type { Pairings } from '../broker/pairings.ts';
 import type { Registrations } from '../broker/registrations.ts';
@@ -18,11 +19,13 @@ import type {
 import type { Appliance } from '../core/appliance.ts';
 import { elapsed, type Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
-import type { HookTrial, TellingHub } from '../core/notice.ts';
+import type { HookTrial, NoticeReport, TellingHub } from '../core/notice.ts';
+import { testReport } from '../core/notices.ts';
 import type { LabelText } from '../core/pairing-desk.ts';
 import { checkPassphrase, readPassphrase } from '../core/passphrase.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import { backUp, restore } from './backups.ts';
+import { openHistoryDesk } from './history-desk.ts';
 import type { Identity } from './identity.ts';
 import { noticeFacts } from './notice-facts.ts';
 import { openPairingDesk } from './pairing-desk.ts';
@@ -50,10 +53,11 @@ export interface DeskContext {
   readonly sessions: Sessions;
   readonly registrations: Registrations;
   readonly notices: Notices;
-  /** Sends a notice that means nothing through every hook. */
-  testNotices(): Promise<HookTrial[]>;
+  /** Carries a report through every hook. */
+  tryHooks(report: NoticeReport): Promise<HookTrial[]>;
   readonly access: SetupAccessBook;
   readonly store: SqliteStore;
+  readonly histories: HistoryBook;
   /** In words, that another hub on the network has this one's id; null where none has. */
   idTaken(): string | null;
   /** In words, what else keeps the hub from being announced; null where nothing does. */
@@ -156,6 +160,7 @@ export function openDesk(context: DeskContext): Desk {
 
   return {
     ...setupDesk(context.access, endpoint),
+    ...openHistoryDesk(appliances, context.histories),
     async status() {
       const { fingerprint } = context.anchor();
       const uptime = Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000);
@@ -171,7 +176,7 @@ export function openDesk(context: DeskContext): Desk {
     },
     facts: () => look().facts,
     tellingHub: () => ({ id: identity.id, name: context.whereabouts().name, page: endpoint('/') }),
-    testNotices: () => context.testNotices(),
+    testNotices: () => context.tryHooks(testReport(instant(clock.now().wall))),
     portals: () => appliances.portals,
     authority: () => context.anchor(),
     async addAppliance(name, scope, portal) {

@@ -3,7 +3,8 @@ import { applianceSchema, portalSchema } from './configuration-schema.ts';
 /** A configuration as TOML gives it. */
 export type RawTable = Record<string, unknown>;
 
-const SECTIONS = ['hub', 'lan', 'pairing', 'metrics'] as const;
+const SECTIONS = ['hub', 'lan', 'pairing', 'notify', 'metrics'] as const;
+const LISTS: readonly string[] = ['lan.listen', 'notify.command'];
 const BOOLEANS: readonly string[] = ['lan.mdns', 'pairing.on_start'];
 const NUMBERS: readonly string[] = ['lan.http_port', 'lan.https_port'];
 
@@ -56,7 +57,7 @@ function namedKey(rest: string, keys: object): string[] {
 
 function interpreted(path: string[], value: string): unknown {
   const key = path.join('.');
-  if (key === 'lan.listen') return value.split(',').map((address) => address.trim());
+  if (LISTS.includes(key)) return value.split(',').map((part) => part.trim());
   if (BOOLEANS.includes(key) && /^(true|false)$/.test(value)) return value === 'true';
   return NUMBERS.includes(key) && /^\d+$/.test(value) ? Number(value) : value;
 }

@@ -3,6 +3,7 @@ import { watchClock } from '../broker/clock-watch.ts';
 import { DeviceFlows } from '../broker/device-flows.ts';
 import { Grants } from '../broker/grants.ts';
 import { HandOuts } from '../broker/hand-outs.ts';
+import { HistoryBook } from '../broker/history-book.ts';
 import { Notices } from '../broker/notices.ts';
 import { Pairings } from '../broker/pairings.ts';
 import { PortalClock } from '../broker/portal-clock.ts';
@@ -21,6 +22,7 @@ import { serveLan } from '../lan/server.ts';
 import { readLan, watchLan } from '../mdns/lan-watch.ts';
 import type { MetricsListener } from '../metrics/listener.ts';
 import { Tally } from '../metrics/tally.ts';
+import { openHooks } from '../notify/hooks.ts';
 import { openPages } from '../page/pages.ts';
 import { openStore } from '../store/open-store.ts';
 import { jweSealing, KEY_BYTES } from '../store/sealing.ts';
@@ -152,6 +154,9 @@ export async function startHub(
   });
   const scheduler = parts.use(new Scheduler({ clock, timers }));
   const portalClock = new PortalClock(surroundings, before?.portalClock);
+  const histories = parts.use(new HistoryBook(surroundings, store, scheduler, portalClock));
+  store.takeHistoryFrom(histories);
+  events.listen(histories.take);
   const grants = parts.use(
     new Grants(
       surroundings,
@@ -230,7 +235,15 @@ export async function startHub(
   });
 
   let metrics: MetricsListener | null = null;
-  const notices = parts.use(await Notices.load({ surroundings, store, portalClock, carry: () => undefined }));
+  const hooks = parts.use(openHooks(configuration.notify, { timers, log }));
+  const notices = parts.use(
+    await Notices.load({
+      surroundings,
+      store,
+      portalClock,
+      carry: (report) => hooks.post({ ...report, hub: administration.tellingHub() }),
+    }),
+  );
   events.listen(() => notices.changed());
   const administration = openDesk({
     surroundings,
@@ -246,8 +259,9 @@ export async function startHub(
     sessions,
     registrations,
     access,
+    histories,
     notices,
-    testNotices: async () => [],
+    tryHooks: (report) => hooks.trial({ ...report, hub: administration.tellingHub() }),
     store,
     idTaken: () => announcing.taken,
     unannounced: () =>

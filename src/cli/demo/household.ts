@@ -77,6 +77,7 @@ export async function moveIn(parts: AsyncDisposableStack, log: Log): Promise<Hou
     portals: [portal('home', 'auto'), portal('away', OUT_OF_REACH), portal('strict', 'auto')],
     appliances: [],
     pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
+    notify: { command: null, webhook: null },
     metrics: null,
     credentials: undefined,
   };

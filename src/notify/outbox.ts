@@ -1,0 +1,87 @@
+import type { Timers } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { NoticeMessage } from '../core/notice.ts';
+import type { Hook } from './hook.ts';
+
+/** What an outbox needs of the machine. */
+export interface OutboxSurroundings {
+  readonly timers: Timers;
+  readonly log: Log;
+}
+
+/** How long after each failed try the next one comes, in ms; after the last there is none. */
+const PAUSES = [10_000, 60_000, 300_000, 1_800_000];
+/** Messages that wait; where there are more, those that have waited longest are given up. */
+const MOST_WAITING = 1000;
+/** Where the hub ends, what is under way has so long, in ms. */
+const PARTING = 3000;
+
+/** Carries messages through one hook: in their order, one at a time, trying again where that may help. */
+export class Outbox implements AsyncDisposable {
+  readonly #hook: Hook;
+  readonly #surroundings: OutboxSurroundings;
+  readonly #waiting: NoticeMessage[] = [];
+  /** No further try is begun. */
+  readonly #parting = new AbortController();
+  /** What is under way ends. */
+  readonly #ending = new AbortController();
+  #working: Promise<void> | null = null;
+
+  constructor(hook: Hook, surroundings: OutboxSurroundings) {
+    this.#hook = hook;
+    this.#surroundings = surroundings;
+  }
+
+  /** Takes a message, and returns at once. */
+  post(message: NoticeMessage): void {
+    if (this.#parting.signal.aborted) return;
+    this.#waiting.push(message);
+    if (this.#waiting.length > MOST_WAITING) {
+      const lost = this.#waiting.shift();
+      if (lost !== undefined) this.#warn('notice was given up', lost, 'too many wait');
+    }
+    this.#working ??= this.#work();
+  }
+
+  /** Lets what is under way end, for a moment. What waits is given up: what lasts is told again within a day. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#parting.abort();
+    const disarm = this.#surroundings.timers.after(PARTING, () => this.#ending.abort());
+    await this.#working;
+    disarm();
+  }
+
+  async #work(): Promise<void> {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      if (this.#parting.signal.aborted) this.#warn('notice was given up', next, 'the hub ends');
+      else await this.#deliver(next);
+    }
+    this.#working = null;
+  }
+
+  async #deliver(message: NoticeMessage): Promise<void> {
+    const text = textOf(message);
+    for (const pause of [...PAUSES, null]) {
+      const { ok, detail, passes } = await this.#hook.carry(text, this.#ending.signal);
+      if (ok) return;
+      if (pause === null || !passes || this.#parting.signal.aborted) {
+        this.#warn('notice was given up', message, detail);
+        return;
+      }
+      this.#warn('notice could not be carried', message, detail, { retry_in: pause / 1000 });
+      await this.#surroundings.timers.sleep(pause, this.#parting.signal);
+      if (this.#parting.signal.aborted) return;
+    }
+  }
+
+  #warn(event: string, { notice, appliance, status }: NoticeMessage, problem: string, more = {}): void {
+    const { kind, target } = this.#hook;
+    this.#surroundings.log.warn(event, { notice, appliance, status, hook: kind, target, problem, ...more });
+  }
+}
+
+/** JSON in one line of ASCII: what reads it need not know of character sets. */
+export function textOf(message: NoticeMessage): string {
+  const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return `${JSON.stringify(message).replaceAll(/[\u007f-\uffff]/g, escaped)}\n`;
+}
