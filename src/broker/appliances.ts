@@ -20,7 +20,8 @@ export interface Credentials {
 export class Appliances {
   readonly #store: Store;
   readonly #random: Random;
-  readonly #portals: readonly string[];
+  /** The names of the configured portals, the default one first. */
+  readonly portals: readonly string[];
   readonly #byId = new Map<string, Appliance>();
   readonly #byClientId = new Map<string, Appliance>();
 
@@ -29,7 +30,7 @@ export class Appliances {
   private constructor(store: Store, random: Random, portals: readonly string[]) {
     this.#store = store;
     this.#random = random;
-    this.#portals = portals;
+    this.portals = portals;
   }
 
   /** @param portals the names of the configured portals, the default one first */
@@ -73,17 +74,17 @@ export class Appliances {
    * @throws Failure `portal_unknown`
    */
   portal(portal: string | null): string {
-    const [first] = this.#portals;
+    const [first] = this.portals;
     const chosen = portal ?? first;
     if (chosen !== undefined && this.hasPortal(chosen)) return chosen;
     throw new Failure(
       'portal_unknown',
-      `there is no portal ${chosen}: the configuration has ${this.#portals.join(', ')}`,
+      `there is no portal ${chosen}: the configuration has ${this.portals.join(', ')}`,
     );
   }
 
   hasPortal(portal: string): boolean {
-    return this.#portals.includes(portal);
+    return this.portals.includes(portal);
   }
 
   /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, or as {@link admit} */

@@ -1,3 +1,4 @@
+import type { Histories } from './history.ts';
 import type { HookTrial, Notice } from './notice.ts';
 import type { PairingDesk } from './pairing-desk.ts';
 import type { PairingReport } from './pairing-report.ts';
@@ -141,7 +142,7 @@ export type ReloadOutcome =
  * What a person at the hub may ask of it. Everything rejects with a Failure: `appliance_unknown`, `name_invalid` and
  * `store_unwritable` where they apply, and what is named at each.
  */
-export interface Administration extends SetupCodes, PairingDesk {
+export interface Administration extends SetupCodes, PairingDesk, Histories {
   /** `notices` are those that stand, what needs a person first. */
   status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[]; notices: Notice[] }>;
   /** Sends a notice that means nothing through each hook that is configured; none where there is none. */

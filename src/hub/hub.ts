@@ -279,10 +279,11 @@ export async function startHub(
     }),
   });
 
+  const pages = openPages({ service, administration, access, hubName: name, log, clock, timers });
   const lanServer = parts.use(
     await serveLan({
       service,
-      pages: openPages({ service, administration, access, hubName: name, log, clock }),
+      pages,
       names: () => leaf.names,
       listen: lanConfiguration.listen,
       httpPort: lanConfiguration.httpPort,
@@ -296,6 +297,7 @@ export async function startHub(
       timers,
     }),
   );
+  parts.defer(() => pages.close());
   ports.http = lanServer.httpPort;
   ports.https = lanServer.httpsPort;
   leaf.serve(lanServer);

@@ -24,8 +24,8 @@ main.narrow { max-width: 40rem; }
 .stack { display: grid; gap: .75rem; grid-template-columns: minmax(0, 1fr); justify-items: stretch; }
 .cards { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); padding: 0; list-style: none; align-items: start; }
 .card { display: grid; gap: .75rem; grid-template-columns: minmax(0, 1fr); padding: 1.1rem 1.1rem 1.25rem; background: var(--card); border: 1px solid var(--line); border-radius: 1rem; }
-.card.bad { border-color: var(--bad); } .card h2 a { color: inherit; display: flex; justify-content: space-between; align-items: center; min-height: 2.75rem;
-  text-decoration: none; } .card h2 a::after { content: "›"; content: "›" / ""; color: var(--quiet); font-size: 1.5rem; line-height: 1; padding-left: .5rem; }
+.card.bad { border-color: var(--bad); } .card h3 { font-size: 1.25rem; } .card h3 a { color: inherit; display: flex; justify-content: space-between; align-items: center; min-height: 2.75rem;
+  text-decoration: none; } .card h3 a::after { content: "›"; content: "›" / ""; color: var(--quiet); font-size: 1.5rem; line-height: 1; padding-left: .5rem; }
 .sign { flex: none; display: block; width: 1.6rem; height: 1.6rem; fill: none; stroke: var(--card); stroke-width: 2.6; stroke-linecap: round; stroke-linejoin: round; border-radius: 50%; }
 .sign.good { background: var(--good); } .sign.warn { background: var(--warn); } .sign.bad { background: var(--bad); } .sign.waiting, .sign.neutral { background: var(--quiet); }
 .state { display: flex; align-items: center; gap: .6rem; font-weight: 600; }

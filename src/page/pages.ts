@@ -1,11 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Administration } from '../core/administration.ts';
+import type { Timers } from '../core/clock.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { SetupAccess } from '../core/setup-access.ts';
 import type { LimitSurroundings } from '../system/address-limit.ts';
 import { serveCallback } from './callback.ts';
 import { sendNotice } from './document.ts';
 import { frameFor } from './frame.ts';
+import { serveInstaller } from './installer.ts';
+import { Live } from './live.ts';
 import { servePairPage } from './pair-page.ts';
 import { serveSignIn } from './sign-in.ts';
 
@@ -15,6 +18,7 @@ export interface PageOptions extends LimitSurroundings {
   readonly administration: Administration;
   readonly access: SetupAccess;
   readonly hubName: string;
+  readonly timers: Timers;
 }
 
 /** The pages of a hub, as its two listeners serve them. */
@@ -23,11 +27,14 @@ export interface Pages {
   plain(app: FastifyInstance, httpsPort: number): void;
   secure(app: FastifyInstance): void;
   nothingHere(request: FastifyRequest, reply: FastifyReply): FastifyReply;
+  /** Lets go of the pages that follow the hub: nothing waits for them then. */
+  close(): void;
 }
 
 /** Everything that people come to with a browser. */
 export function openPages(options: PageOptions): Pages {
   const { service, access, hubName } = options;
+  const live = new Live(options);
   return {
     plain(app, httpsPort) {
       serveCallback(app, service, hubName);
@@ -45,19 +52,13 @@ export function openPages(options: PageOptions): Pages {
     secure(app) {
       servePairPage(app, service, hubName, options);
       const guard = serveSignIn(app, access, hubName);
-      guard.page('/', async ({ reply, frame }) =>
-        sendNotice(reply, 200, frame, {
-          mood: 'neutral',
-          heading: hubName,
-          text: 'This hub keeps the grants of the appliances in this home. Pair them with "latchkey pair" on the hub.',
-          link: { href: '/pair', text: 'Does an appliance show a code? Connect it' },
-        }),
-      );
+      serveInstaller(app, guard, { ...options, live });
     },
     nothingHere(request, reply) {
       const frame = frameFor(hubName, request);
       const { nothingHere, nothingHereText } = frame.texts.home;
       return sendNotice(reply, 404, frame, { mood: 'bad', heading: nothingHere, text: nothingHereText });
     },
+    close: () => live.close(),
   };
 }

@@ -48,6 +48,7 @@ export class LanSide implements AsyncDisposable {
         hubName: 'Test hub',
         log: home.log,
         clock: home.clock,
+        timers: systemTimers,
       }),
       names: () => names,
       listen,

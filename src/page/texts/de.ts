@@ -1,13 +1,31 @@
+import { adding } from './de/adding.ts';
+import { appliance } from './de/appliance.ts';
 import { code } from './de/code.ts';
 import { document } from './de/document.ts';
+import { history } from './de/history.ts';
 import { home } from './de/home.ts';
 import { installer } from './de/installer.ts';
+import { overview } from './de/overview.ts';
 import { result } from './de/result.ts';
 import { signIn } from './de/sign-in.ts';
+import { states } from './de/states.ts';
 import type { Texts } from './en.ts';
 
 /**
  * Every text of the pages in German. Its words: Gerät (appliance), Kopplung (pairing), Anmeldung (login), Einrichtungscode
  * (setup code), Hinweis (notice), Portal, Hub. People are spoken to with "Sie".
  */
-export const de: Texts = { language: 'de', document, signIn, code, home, result, installer };
+export const de: Texts = {
+  language: 'de',
+  document,
+  signIn,
+  code,
+  home,
+  result,
+  installer,
+  adding,
+  appliance,
+  history,
+  overview,
+  states,
+};

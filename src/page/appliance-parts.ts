@@ -1,0 +1,56 @@
+import { html } from 'ghtml';
+import type { ApplianceStatus } from '../core/administration.ts';
+import type { PageSession } from '../core/setup-access.ts';
+import { appliancePath } from './appliance-path.ts';
+import { ownForm } from './installer-page.ts';
+import { sign } from './signs.ts';
+import type { Standing } from './standing.ts';
+import type { Texts } from './texts/en.ts';
+import { timeElement } from './times.ts';
+
+/** Its state in words and a sign, and what to do. @returns HTML */
+export function standingParts({ states }: Texts, { kind, mood, advice }: Standing): string {
+  return html`<p class="state ${mood}">!${sign(mood)}<span>${states[kind]}</span></p>
+!${advice.map((text) => html`<p>${text}</p>`)}`;
+}
+
+/** What is known of it, by name and value. @param now the hub's wall clock, in ms @returns HTML */
+export function facts(texts: Texts, appliance: ApplianceStatus, several: boolean, now: number): string {
+  const { overview, states } = texts;
+  const { scope, last_refresh, refresh_in, expires_in, portal, waiting_for_approval, problem } = appliance;
+  const rows: [name: string, value: string][] = [
+    [overview.access, scope === null ? html`${overview.accessByPortal}` : html`${scope}`],
+  ];
+  if (several) rows.push([overview.portal, html`${portal}`]);
+  if (waiting_for_approval !== undefined) {
+    const { since, software_id } = waiting_for_approval;
+    if (software_id !== null) rows.push([states.calledItself, html`${software_id}`]);
+    rows.push([overview.since, timeElement(texts, Date.parse(since), now)]);
+  }
+  if (last_refresh !== null) rows.push([overview.lastRefresh, timeElement(texts, Date.parse(last_refresh), now)]);
+  if (refresh_in !== null) rows.push([overview.nextRefresh, timeElement(texts, now + refresh_in * 1000, now)]);
+  if (problem !== null) rows.push([overview.since, timeElement(texts, Date.parse(problem.since), now)]);
+  if (problem !== null && expires_in !== null && expires_in > 0) {
+    rows.push([states.serves, timeElement(texts, now + expires_in * 1000, now)]);
+  }
+  return html`<dl class="facts">!${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>!${value}</dd></div>`)}</dl>`;
+}
+
+/** What can be done next about how it stands; nothing where all is well. @returns HTML */
+export function nextAction(
+  { overview }: Texts,
+  session: PageSession,
+  { name, authorize_url }: ApplianceStatus,
+  standing: Standing,
+): string {
+  const pair = (text: string) =>
+    ownForm(session, appliancePath(name, 'pair'), html`<button class="primary" id="pair-${name}">${text}</button>`);
+  if (standing.kind === 'waiting_for_approval') {
+    const approve = html`<button class="primary" id="approve-${name}">${overview.approve}</button>`;
+    return html`<div class="actions">!${ownForm(session, appliancePath(name, 'approve'), approve)}
+<a class="button danger" id="refuse-${name}" href="${appliancePath(name, 'remove')}">${overview.refuse}</a></div>`;
+  }
+  if (authorize_url !== undefined) return pair(overview.showLink);
+  if (standing.kind === 'not_connected') return pair(overview.connect);
+  return standing.kind === 'log_in_again' ? pair(overview.connectAgain) : '';
+}

@@ -1,0 +1,35 @@
+/// <reference lib="dom" />
+
+/** How long a button says that it has copied, in ms. */
+const TOLD = 2500;
+
+/** Shows the buttons that copy what they name; without scripts, and so without them, the text is selected by a tap. */
+export function offerCopying(): void {
+  for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-copy]')) button.hidden = false;
+  document.addEventListener('click', ({ target }) => {
+    const button = target instanceof Element ? target.closest<HTMLButtonElement>('button[data-copy]') : null;
+    const source = document.getElementById(button?.dataset['copy'] ?? '');
+    if (button !== null && source !== null) void copy(button, source);
+  });
+}
+
+async function copy(button: HTMLButtonElement, source: HTMLElement): Promise<void> {
+  const isCopied = await navigator.clipboard.writeText(source.textContent ?? '').then(
+    () => true,
+    () => copySelected(source),
+  );
+  if (!isCopied) return;
+  const before = button.textContent;
+  const copied = button.dataset['copied'] ?? '';
+  if (before === copied) return;
+  button.textContent = copied;
+  setTimeout(() => {
+    button.textContent = before;
+  }, TOLD);
+}
+
+/** Where a browser keeps its clipboard from the page, what is selected may still be copied. */
+function copySelected(source: HTMLElement): boolean {
+  getSelection()?.selectAllChildren(source);
+  return document.execCommand('copy');
+}

@@ -1,0 +1,60 @@
+/// <reference lib="dom" />
+import { showNewer } from './newer-page.ts';
+
+/** After this, in ms, a hub that does not answer is asked again. */
+const AGAIN = 2000;
+
+const offline = document.getElementById('offline');
+let events: EventSource | null = null;
+let showing = false;
+let due = false;
+let retry: ReturnType<typeof setTimeout> | undefined;
+
+/** Follows what happens at the hub while somebody looks: a phone in a pocket asks nothing. */
+export function follow(): void {
+  if (document.querySelector('main[data-live]') === null) return;
+  document.addEventListener('visibilitychange', listen);
+  // A page that comes back from the browser's memory has the state of then.
+  addEventListener('pageshow', ({ persisted }) => persisted && listen());
+  addEventListener('pagehide', leave);
+  listen();
+}
+
+function listen(): void {
+  leave();
+  if (document.visibilityState === 'hidden') return;
+  events = new EventSource('/live');
+  // What happened before it listened is on a fresh page alone.
+  events.addEventListener('open', () => void show());
+  events.addEventListener('changed', () => void show());
+  events.addEventListener('error', () => void show());
+}
+
+function leave(): void {
+  clearTimeout(retry);
+  events?.close();
+  events = null;
+}
+
+/** Shows what there is now, never twice at a time. */
+async function show(): Promise<void> {
+  due = true;
+  if (showing) return;
+  showing = true;
+  let isThere = true;
+  while (due) {
+    due = false;
+    isThere = await showNewer();
+  }
+  showing = false;
+  tell(isThere);
+  clearTimeout(retry);
+  // A browser that was answered with anything but events tries no more by itself.
+  if (!isThere || events?.readyState === EventSource.CLOSED) retry = setTimeout(listen, AGAIN);
+}
+
+function tell(isThere: boolean): void {
+  if (offline === null || offline.hidden === isThere) return;
+  offline.hidden = isThere;
+  offline.textContent = isThere ? '' : (offline.dataset['text'] ?? '');
+}

@@ -1,0 +1,118 @@
+import type { ServerResponse } from 'node:http';
+import type { Administration } from '../core/administration.ts';
+import type { Clock, Timers } from '../core/clock.ts';
+import type { PageSession, SetupAccess } from '../core/setup-access.ts';
+import type { Guard } from './guard.ts';
+import { hasChanged, type Outline, outlineOf } from './outline.ts';
+
+/** How often is looked whether anything has changed, in ms. */
+const INTERVAL = 1000;
+/** A comment comes every so many looks: a connection on which nothing moves for 15 s is ended. */
+const COMMENT_EVERY = 10;
+/** Pages that are open at a time; of more the oldest is told no longer. */
+const MOST = 32;
+/** Bytes that a browser may leave unread. */
+const MOST_UNREAD = 16 * 1024;
+
+/** A page that is open somewhere. */
+interface Listener {
+  readonly stream: ServerResponse;
+  readonly session: PageSession;
+}
+
+/** What it takes to follow the hub. */
+export interface LiveOptions {
+  readonly administration: Pick<Administration, 'status'>;
+  readonly access: Pick<SetupAccess, 'session'>;
+  readonly clock: Clock;
+  readonly timers: Timers;
+}
+
+/** Tells open pages that what they show has changed (server-sent events); they read it again by themselves. */
+export class Live {
+  readonly #options: LiveOptions;
+  readonly #listeners = new Set<Listener>();
+  #outline: Outline | null = null;
+  #looks = 0;
+  /** Null while nobody listens: then nothing is done at all. */
+  #cancel: (() => void) | null = null;
+  #isClosed = false;
+
+  constructor(options: LiveOptions) {
+    this.#options = options;
+  }
+
+  /** Serves `GET /live`. */
+  serve(guard: Guard): void {
+    guard.page('/live', async ({ request, reply, session }) => {
+      if (this.#isClosed) return reply.code(503).send();
+      reply.hijack();
+      const stream = reply.raw;
+      stream.writeHead(200, {
+        'content-type': 'text/event-stream; charset=utf-8',
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+      });
+      stream.write('retry: 2000\n\n');
+      request.raw.socket.setNoDelay(true);
+      this.#join({ stream, session });
+      return reply;
+    });
+  }
+
+  /** Tells all pages at once. */
+  touch(): void {
+    for (const listener of this.#listeners) this.#send(listener, 'event: changed\ndata:\n\n');
+  }
+
+  /** Lets go of all pages, so that nobody has to wait for them; they come back by themselves. */
+  close(): void {
+    this.#isClosed = true;
+    for (const { stream } of this.#listeners) stream.end();
+    this.#listeners.clear();
+    this.#rest();
+  }
+
+  #join(listener: Listener): void {
+    const [oldest] = this.#listeners;
+    if (oldest !== undefined && this.#listeners.size >= MOST) this.#drop(oldest);
+    this.#listeners.add(listener);
+    listener.stream.once('close', () => this.#drop(listener));
+    this.#cancel ??= this.#options.timers.after(INTERVAL, () => void this.#look());
+  }
+
+  #drop(listener: Listener): void {
+    if (!this.#listeners.delete(listener)) return;
+    listener.stream.end();
+    if (this.#listeners.size === 0) this.#rest();
+  }
+
+  #rest(): void {
+    this.#cancel?.();
+    this.#cancel = null;
+    this.#outline = null;
+  }
+
+  async #look(): Promise<void> {
+    const { administration, access, clock, timers } = this.#options;
+    for (const listener of this.#listeners) {
+      if (access.session(listener.session.cookie.reveal()) === null) this.#drop(listener);
+    }
+    const before = this.#outline;
+    const status = await administration.status().catch(() => null);
+    const outline = status === null ? before : outlineOf(status, clock.now().uptime);
+    if (this.#listeners.size === 0 || this.#isClosed) return;
+    this.#outline = outline;
+    this.#looks += 1;
+    if (before !== null && outline !== null && hasChanged(before, outline)) this.touch();
+    else if (this.#looks % COMMENT_EVERY === 0) {
+      for (const listener of this.#listeners) this.#send(listener, ':\n\n');
+    }
+    this.#cancel = timers.after(INTERVAL, () => void this.#look());
+  }
+
+  #send(listener: Listener, text: string): void {
+    if (listener.stream.writableLength > MOST_UNREAD) listener.stream.destroy();
+    else listener.stream.write(text);
+  }
+}

@@ -1,0 +1,118 @@
+import { html } from 'ghtml';
+import type { Administration, ApplianceStatus, HubStatus } from '../core/administration.ts';
+import type { PageSession } from '../core/setup-access.ts';
+import { facts, nextAction, standingParts } from './appliance-parts.ts';
+import { appliancePath } from './appliance-path.ts';
+import type { Frame } from './frame.ts';
+import { healthOf } from './health.ts';
+import { type InstallerPage, ownForm } from './installer-page.ts';
+import { sign } from './signs.ts';
+import { type Standing, standingOf } from './standing.ts';
+import type { Texts } from './texts/en.ts';
+import { timeElement } from './times.ts';
+
+/** What `status` says of the hub and its appliances. */
+export type Status = Awaited<ReturnType<Administration['status']>>;
+
+/** Seconds after which a page is looked at again where scripts are off and somebody is about to log in. */
+const RELOAD_WHILE_WAITING = 10;
+
+/**
+ * The first page: how the hub is, and each appliance.
+ * @param portals the names of the configured ones
+ * @param now the hub's wall clock, in ms since 1970
+ */
+export function overviewPage(
+  status: Status,
+  { texts }: Frame,
+  session: PageSession,
+  portals: readonly string[],
+  now: number,
+): InstallerPage {
+  const { overview } = texts;
+  const { hub, notices } = status;
+  const appliances = status.appliances
+    .map((appliance) => ({ name: appliance.name, appliance, standing: standingOf(appliance, notices, texts) }))
+    .toSorted((a, b) => Number(b.standing.needsPerson) - Number(a.standing.needsPerson));
+  const { mood, sentence } = healthOf(appliances, (hub.problems ?? []).length > 0, texts);
+  const isWaiting =
+    hub.registration_open_for !== undefined || status.appliances.some(({ state }) => state === 'pairing');
+  const cards = appliances.map(({ appliance, standing }) =>
+    card(texts, session, appliance, standing, portals.length > 1, now),
+  );
+  const list = html`<section class="stack" aria-labelledby="appliances"><h2 id="appliances">${overview.appliances}</h2>
+<ul class="cards">!${cards}</ul></section>`;
+  return {
+    title: overview.title,
+    now,
+    live: true,
+    ...(isWaiting && { reloadAfter: RELOAD_WHILE_WAITING }),
+    body: html`<div class="health">!${sign(mood)}<h1 id="health">${sentence}</h1></div>
+!${hubNotices(texts, hub)}
+!${cards.length === 0 ? html`<p>${overview.firstOne}</p>` : ''}
+!${actions(texts, session, status.appliances)}
+!${cards.length === 0 ? '' : list}
+!${registration(texts, session, hub, now)}
+<p><a class="back" href="/pair">${overview.code}</a></p>
+!${about(texts, hub)}`,
+  };
+}
+
+function card(
+  texts: Texts,
+  session: PageSession,
+  appliance: ApplianceStatus,
+  standing: Standing,
+  several: boolean,
+  now: number,
+): string {
+  const { name } = appliance;
+  return html`<li class="card ${standing.needsPerson ? 'bad' : ''}" id="appliance-${name}">
+<h3><a href="${appliancePath(name)}" id="open-${name}">${name}</a></h3>
+!${standingParts(texts, standing)}
+!${nextAction(texts, session, appliance, standing)}
+!${facts(texts, appliance, several, now)}</li>`;
+}
+
+function hubNotices({ states, overview }: Texts, { problems }: HubStatus): string {
+  if (problems === undefined || problems.length === 0) return '';
+  const each = problems.map(
+    ({ code }) => html`<p class="notice bad">!${sign('bad')}<span>${states.hub[code]}</span></p>`,
+  );
+  return html`<section class="stack" aria-label="${overview.notices}">!${each}</section>`;
+}
+
+function actions({ overview }: Texts, session: PageSession, appliances: readonly ApplianceStatus[]): string {
+  const open = appliances.filter(
+    ({ state, waiting_for_approval }) =>
+      waiting_for_approval === undefined && (state === 'unpaired' || state === 'pairing' || state === 'needs_pairing'),
+  );
+  const add = html`<a class="button ${appliances.length === 0 ? 'primary' : ''}" id="add" href="/appliances/add">${overview.add}</a>`;
+  if (open.length < 2) return html`<div class="actions">!${add}</div>`;
+  const all = ownForm(
+    session,
+    '/pair-all',
+    html`<button class="primary" id="pair-all">${overview.connectAll}</button>`,
+  );
+  return html`<div class="stack"><div class="actions">!${all}!${add}</div><p class="hint">${overview.connectAllHint}</p></div>`;
+}
+
+function registration(texts: Texts, session: PageSession, { registration_open_for }: HubStatus, now: number): string {
+  const { overview } = texts;
+  const button = (path: string, text: string) =>
+    html`<div class="actions">!${ownForm(session, path, html`<button id="registration">${text}</button>`)}</div>`;
+  const isOpen = registration_open_for !== undefined;
+  const content = isOpen
+    ? html`<p>${overview.registrationOpen} !${timeElement(texts, now + registration_open_for * 1000, now)}. ${overview.registrationOpenHint}</p>
+!${button('/registration/close', overview.closeRegistration)}`
+    : html`<p class="quiet">${overview.registrationHint}</p>!${button('/registration/open', overview.openRegistration)}`;
+  return html`<details id="registration-part" !${isOpen ? 'open' : ''}><summary>${overview.registration}</summary>
+!${content}</details>`;
+}
+
+function about({ overview }: Texts, { version, address, ca_fingerprint }: HubStatus): string {
+  return html`<details id="about"><summary>${overview.about}</summary>
+<dl class="facts"><div><dt>${overview.version}</dt><dd>${version}</dd></div>
+<div><dt>${overview.address}</dt><dd>${address ?? overview.noAddress}</dd></div>
+<div><dt>${overview.pin}</dt><dd><code>${ca_fingerprint}</code></dd></div></dl></details>`;
+}

@@ -1,0 +1,54 @@
+import type { HubProblem } from '../../../core/administration.ts';
+import type { NoticeCode } from '../../../core/notice.ts';
+import type { ProblemCode } from '../../../core/problem.ts';
+
+/** How appliances and the hub stand, and what to do. */
+export const states = {
+  connected: 'Connected',
+  held_up: 'Connected, but not refreshed',
+  interrupted: 'Interrupted',
+  log_in_again: 'Log in again',
+  not_connected: 'Not connected yet',
+  waiting_for_login: 'Waiting for the login',
+  waiting_for_approval: 'Waits for your approval',
+  /** What is wrong, and what to do about it. */
+  problems: {
+    portal_unreachable: () =>
+      'The portal can not be reached. Check the internet connection of this home; the hub goes on trying.',
+    portal_deferred: () => 'The portal asked for patience. There is nothing to do: the hub tries again by itself.',
+    portal_rejected: () =>
+      'The portal turned the hub away. The hub goes on trying. If this lasts, check the portal’s address in the configuration, and any firewall on the way.',
+    answer_lost: () => 'An answer of the portal was lost on the way. The hub tries again by itself.',
+    misconfigured: () =>
+      'The portal does not accept the hub’s own credentials. Correct client_id and client secret of the portal in the hub’s configuration.',
+    clock_unknown: () => 'The hub does not know the right time yet. It goes on by itself once it does.',
+    store_unwritable: () => 'The hub can not save anything. Make room on its disk, or replace its memory card.',
+    refused: (appliance: string) => `The portal has ended the access. Log in again to connect the ${appliance}.`,
+  } satisfies Readonly<Record<ProblemCode, (appliance: string) => string>>,
+  unpaired: (appliance: string) => `Log in once to connect the ${appliance}.`,
+  loginOpen: (appliance: string) => `Someone has to log in at the portal to connect the ${appliance}.`,
+  newLoginOpen: 'A new login is under way; until then all stays as it is.',
+  needsLogin: (appliance: string) => `Log in again to connect the ${appliance}.`,
+  approval: (appliance: string) => `The ${appliance} has introduced itself. Approve it only if it is yours.`,
+  calledItself: 'Calls itself',
+  withoutCredentials:
+    'It has no secret any more, so it gets no access. Add it to the configuration again, or give it a new secret.',
+  credentialsDamaged: 'Its secret was damaged on the hub’s disk. Give it a new one.',
+  otherScope: 'The configuration asks for other access by now. Log in again to bring it into effect.',
+  serves: 'It still has access, until',
+  /** Of the hub as a whole. */
+  hub: {
+    hub_id_taken:
+      'Another hub in this network says that it is this one. If a memory card was copied, switch one of the two off.',
+    not_announced: 'Appliances may not find this hub in the network by themselves. Check the hub’s network.',
+    store_recovered:
+      'The hub’s memory was damaged and has been repaired. Look through the appliances, and replace the memory card soon.',
+    store_unwritable: 'The hub can not save anything. Make room on its disk, or replace its memory card.',
+  } satisfies Readonly<Record<HubProblem['code'], string>>,
+  /** What the hub warns of where the state does not say it. */
+  warnings: {
+    token_ending: (appliance: string) =>
+      `The ${appliance} is about to lose its access, because that could not be refreshed. See to it soon.`,
+    refresh_failing: () => 'Its access has not been refreshed for a day.',
+  } satisfies Partial<Record<NoticeCode, (appliance: string) => string>>,
+};
