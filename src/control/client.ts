@@ -8,6 +8,7 @@ import type {
   RestoreReport,
 } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
+import type { HistoryEntry } from '../core/history.ts';
 import type { HookTrial, Notice } from '../core/notice.ts';
 import type { PairingReport } from '../core/pairing-report.ts';
 import { parseAnswer, parseFailure, parseReports } from './answers.ts';
@@ -45,6 +46,8 @@ export interface ControlClient extends AsyncDisposable {
   followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingReport>;
   unpair(name: string): Promise<void>;
   token(name: string): Promise<TokenAnswer>;
+  /** The line that last had something added first. */
+  history(name: string): Promise<HistoryEntry[]>;
   refresh(name: string): Promise<ApplianceStatus>;
   setupCode(): Promise<SetupCodeAnswer>;
   /** Has the hub make another setup code, and sign everybody out. */
@@ -97,6 +100,7 @@ export async function connectControl(paths: readonly string[]): Promise<ControlC
     openRegistration: (seconds) => call('PUT', '/v1/registration', { open_for: seconds }),
     pair: async (name) => (await call<PairingStarted>('POST', `${appliance(name)}/pairings`)).pairing,
     unpair: (name) => call('DELETE', `${appliance(name)}/grant`),
+    history: (name) => call('GET', `${appliance(name)}/history`),
     token: (name) => call('GET', `${appliance(name)}/token`),
     refresh: (name) => call('POST', `${appliance(name)}/refresh`),
     setupCode: () => call('GET', '/v1/setup-code'),

@@ -84,6 +84,7 @@ export function serveAdministration(app: FastifyInstance, administration: Admini
       ...(token.scope === null ? {} : { scope: token.scope }),
     };
   });
+  app.get<Named>('/v1/appliances/:name/history', ({ params }) => administration.history(params.name));
   app.post<Named>('/v1/appliances/:name/refresh', ({ params }) => administration.refresh(params.name));
 
   app.get('/v1/setup-code', async () => setupCode(await administration.setupCode()));

@@ -10,6 +10,7 @@ import type {
 } from '../../src/core/administration.ts';
 import { checkName, checkScope } from '../../src/core/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
+import type { HistoryEntry } from '../../src/core/history.ts';
 import type { HookTrial, Notice } from '../../src/core/notice.ts';
 import type { LabelText } from '../../src/core/pairing-desk.ts';
 import type { PairingReport } from '../../src/core/pairing-report.ts';
@@ -68,6 +69,8 @@ export class Household implements Administration {
   restarts = 0;
   reloads = 0;
   readonly invites: InviteRequest[] = [];
+  /** What happened to every appliance, the newest first. */
+  events: HistoryEntry[] = [];
   /** Names of appliances that have keys in place of a secret. */
   readonly keyed = new Set<string>();
   hub: HubStatus = {
@@ -97,6 +100,11 @@ export class Household implements Administration {
   async rotateSetupCode(): Promise<SetupCode> {
     this.setup = { ...this.setup, code: 'QRST-VWXZ-BCDF', rotations: this.setup.rotations + 1 };
     return this.setupCode();
+  }
+
+  async history(name: string): Promise<HistoryEntry[]> {
+    this.#find(name);
+    return this.events;
   }
 
   joinPairing = (name: string) => this.pair(name);

@@ -1,0 +1,78 @@
+import { Command } from 'commander';
+import type { HistoryEntry } from '../core/history.ts';
+import { connectHub } from './hub-connection.ts';
+import { print, printJson } from './output.ts';
+import { alignColumns } from './table.ts';
+
+/** `latchkey history NAME` */
+export function historyCommand(): Command {
+  return new Command('history')
+    .description('show what happened to an appliance: pairings, refreshes, failures and why; the newest first')
+    .argument('<name>', "the appliance's name")
+    .option('--json', 'print JSON')
+    .action(async (name: string, options: { json?: boolean }, command: Command) => {
+      await using hub = await connectHub(command);
+      const entries = await hub.history(name);
+      if (options.json === true) printJson(entries);
+      else if (entries.length === 0) print(`Nothing has happened to ${name} yet. Pair it: latchkey pair ${name}`);
+      else print(alignColumns([['WHEN', 'TIMES', 'WHAT'], ...entries.map(row)]));
+    });
+}
+
+const WHAT = {
+  paired: 'paired',
+  unpaired: 'unpaired: its grant was forgotten',
+  refreshed: 'refreshed',
+  token_refused: 'the cloud refused its token',
+} as const;
+
+const WHY_NOT_PAIRED: Readonly<Record<string, string>> = {
+  refused_by_user: 'the login was refused',
+  expired: 'nobody logged in in time',
+  replaced: 'another one was begun',
+  cancelled: 'it was cancelled',
+  portal_rejected: 'the portal rejected it',
+  foreign_origin: "the portal's links lead elsewhere",
+  code_refused: 'the portal refused the code',
+  answer_lost: "the portal's answer was lost",
+  misconfigured: "the portal does not take the hub's credentials",
+};
+
+const WHY_NOT_REFRESHED: Readonly<Record<string, string>> = {
+  portal_unreachable: 'the portal was out of reach',
+  portal_deferred: 'the portal asked to wait',
+  portal_rejected: 'the portal rejected it',
+  answer_lost: "the portal's answer was lost",
+  misconfigured: "the portal did not take the hub's credentials",
+  clock_unknown: 'the clock was wrong',
+  store_unwritable: 'the store could not be written',
+  refused: 'the portal refused the grant',
+};
+
+function row(entry: HistoryEntry): string[] {
+  return [spanOf(entry), entry.count === 1 ? '' : `×${entry.count}`, what(entry)];
+}
+
+/** Words for whoever reads; of what a newer hub tells, its own. */
+function what({ kind, why }: HistoryEntry): string {
+  if (kind === 'pairing_failed') return `not paired: ${WHY_NOT_PAIRED[why ?? ''] ?? why}`;
+  if (kind === 'refresh_failed') return `not refreshed: ${WHY_NOT_REFRESHED[why ?? ''] ?? why}`;
+  return WHAT[kind] ?? kind;
+}
+
+/** Local time, such as `2026-11-22 07:14 – 23:50`. */
+function spanOf({ first, last }: HistoryEntry): string {
+  const [begun, ended] = [local(first), local(last)];
+  if (begun.time === ended.time && begun.day === ended.day) return `${begun.day} ${begun.time}`;
+  return `${begun.day} ${begun.time} – ${begun.day === ended.day ? '' : `${ended.day} `}${ended.time}`;
+}
+
+/** @param instant RFC 3339 */
+function local(instant: string): { readonly day: string; readonly time: string } {
+  const date = new Date(instant);
+  const two = (number: number) => String(number).padStart(2, '0');
+  return {
+    day: `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`,
+    time: `${two(date.getHours())}:${two(date.getMinutes())}`,
+  };
+}
