@@ -4,10 +4,14 @@ import { version } from '../system/version.ts';
 import { applianceCommand } from './appliance.ts';
 import { backupCommand } from './backup.ts';
 import { caCommand } from './ca.ts';
+import { completionCommand } from './completion.ts';
 import { demoCommand } from './demo.ts';
 import { emulatorCommand } from './emulator.ts';
 import { helpCommand, refuseUnknown } from './help.ts';
+import { historyCommand } from './history.ts';
 import { inviteCommand } from './invite.ts';
+import { manCommand } from './man.ts';
+import { notifyCommand } from './notify.ts';
 import { fail, guardOutput, printable } from './output.ts';
 import { pairCommand } from './pair.ts';
 import { refreshCommand } from './refresh.ts';
@@ -56,13 +60,17 @@ function createProgram(): Command {
     statusCommand(),
     tokenCommand(),
     refreshCommand(),
+    historyCommand(),
     reloadCommand(),
+    notifyCommand(),
     caCommand(),
     backupCommand(),
     restoreCommand(),
+    completionCommand(),
     helpCommand(),
   ];
   for (const command of commands) program.addCommand(command);
+  program.addCommand(manCommand(), { hidden: true });
   settle(program);
   return program;
 }
