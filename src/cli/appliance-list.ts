@@ -1,17 +1,19 @@
 import { Command } from 'commander';
 import { showAppliances } from './appliance-table.ts';
 import { connectHub } from './hub-connection.ts';
-import { printJson } from './output.ts';
+import { print, printJson } from './output.ts';
 
 /** `latchkey appliance list` */
 export function applianceListCommand(): Command {
   return new Command('list')
     .description('list the appliances and how they stand')
+    .option('--names', 'print their names alone, one a line')
     .option('--json', 'print JSON')
-    .action(async (options: { json?: boolean }, command: Command) => {
+    .action(async (options: { names?: boolean; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
       const { appliances } = await hub.status();
       if (options.json === true) printJson(appliances);
+      else if (options.names === true) for (const { name } of appliances) print(name);
       else showAppliances(appliances);
     });
 }

@@ -5,11 +5,13 @@ import { applianceCommand } from './appliance.ts';
 import { backupCommand } from './backup.ts';
 import { caCommand } from './ca.ts';
 import { completionCommand } from './completion.ts';
+import { completionCommand } from './completion.ts';
 import { demoCommand } from './demo.ts';
 import { emulatorCommand } from './emulator.ts';
 import { helpCommand, refuseUnknown } from './help.ts';
 import { historyCommand } from './history.ts';
 import { inviteCommand } from './invite.ts';
+import { manCommand } from './man.ts';
 import { manCommand } from './man.ts';
 import { notifyCommand } from './notify.ts';
 import { fail, guardOutput, printable } from './output.ts';
@@ -67,9 +69,11 @@ function createProgram(): Command {
     backupCommand(),
     restoreCommand(),
     completionCommand(),
+    completionCommand(),
     helpCommand(),
   ];
   for (const command of commands) program.addCommand(command);
+  program.addCommand(manCommand(), { hidden: true });
   program.addCommand(manCommand(), { hidden: true });
   settle(program);
   return program;

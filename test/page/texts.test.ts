@@ -6,15 +6,18 @@ import { en } from '../../src/page/texts/en.ts';
 import { root } from '../project/checkout.ts';
 
 /** Texts that are the same in English and in German: names, units and words of both. */
-const SAME_IN_BOTH = new Set(['Code', ', ', '.', 'Name', 'Portal', 'Hub', 'Latchkey', 'QR-Code', 'System', 'Status']);
+const SAME_IN_BOTH = new Set(['Code', ', ', '.', 'Name', 'Portal', 'Hub', 'Latchkey', 'QR-Code', 'Version']);
 
 /** What a text that takes something is tried with; every one takes strings, numbers or nothing. */
 const SAMPLES = ['wallbox', 'heatpump', 'car', 'fridge'];
 
+/** One that takes something. */
+type Text = (...args: readonly unknown[]) => unknown;
+
 /** Every text by its path, such as `result.reasons.expired`; functions called with samples. */
 function flat(texts: unknown, path = ''): Map<string, string> {
   if (typeof texts === 'string') return new Map([[path, texts]]);
-  if (typeof texts === 'function') return flat(called(texts), `${path}()`);
+  if (typeof texts === 'function') return flat(called(texts as Text), `${path}()`);
   if (typeof texts !== 'object' || texts === null) throw new TypeError(`${path} is no text: ${typeof texts}`);
   return new Map(
     Object.entries(texts).flatMap(([key, value]) => [...flat(value, path === '' ? key : `${path}.${key}`)]),
@@ -22,12 +25,11 @@ function flat(texts: unknown, path = ''): Map<string, string> {
 }
 
 /** Called with names, and where it wants none of these with numbers. */
-function called(text: (...args: never[]) => unknown): unknown {
-  const call = text as (...args: readonly unknown[]) => unknown;
+function called(text: Text): unknown {
   const numbers = SAMPLES.map((_, index) => 12 + index);
   for (const samples of [SAMPLES, numbers]) {
     try {
-      const told = call(...samples);
+      const told = text(...samples);
       if (told !== undefined && !/undefined|NaN|Invalid/.test(String(told))) return told;
     } catch {
       // Another kind of sample is what it takes.

@@ -1,0 +1,106 @@
+import type { Argument, Command, Option } from 'commander';
+
+/** What can be given as a value, as shells complete it. */
+export type Values =
+  | { readonly kind: 'choices'; readonly choices: readonly string[] }
+  | { readonly kind: 'file' }
+  | { readonly kind: 'appliance' }
+  | { readonly kind: 'command' }
+  | { readonly kind: 'any' };
+
+/** An option of a command. */
+export interface OptionDefinition {
+  /** As it is typed, such as `--json`. */
+  readonly name: string;
+  /** As help shows it, such as `--timeout <duration>`. */
+  readonly flags: string;
+  readonly description: string;
+  /** Null where it takes none. */
+  readonly values: Values | null;
+}
+
+/** Something that is typed behind a command's name. */
+export interface ArgumentDefinition {
+  /** As help shows it, such as `<name>`. */
+  readonly term: string;
+  readonly name: string;
+  readonly description: string;
+  readonly variadic: boolean;
+  readonly values: Values;
+}
+
+/** A command, or the program itself. */
+export interface CommandDefinition {
+  /** From the program's name on, such as `['latchkey', 'appliance', 'add']`. */
+  readonly path: readonly string[];
+  readonly name: string;
+  readonly description: string;
+  /** With what every command takes. */
+  readonly options: readonly OptionDefinition[];
+  readonly arguments: readonly ArgumentDefinition[];
+  readonly commands: readonly CommandDefinition[];
+}
+
+/** The commands that the program of a command has, as its help shows them: the manual and the completions are made of it. */
+export function definitionOf(command: Command): CommandDefinition {
+  return define(programOf(command), [], []);
+}
+
+/** A command and all that are below it, from the outermost on. */
+export function everyCommand(definition: CommandDefinition): CommandDefinition[] {
+  return [definition, ...definition.commands.flatMap(everyCommand)];
+}
+
+function programOf(command: Command): Command {
+  return command.parent === null ? command : programOf(command.parent);
+}
+
+function define(command: Command, above: readonly string[], inherited: readonly OptionDefinition[]): CommandDefinition {
+  const help = command.createHelp();
+  const path = [...above, command.name()];
+  const own = help.visibleOptions(command).map(optionOf);
+  const options = [...own, ...inherited.filter(({ name }) => own.every((option) => option.name !== name))];
+  return {
+    path,
+    name: command.name(),
+    description: command.description(),
+    options,
+    arguments: help.visibleArguments(command).map((argument) => argumentOf(argument, command)),
+    commands: help.visibleCommands(command).map((child) => define(child, path, above.length === 0 ? own : inherited)),
+  };
+}
+
+function optionOf(option: Option): OptionDefinition {
+  const { flags, description, argChoices, defaultValueDescription: described } = option;
+  const takes = option.required || option.optional;
+  return {
+    name: option.long ?? option.short ?? flags,
+    flags,
+    description: `${description}${described === undefined ? '' : ` (default: ${described})`}`,
+    values: takes ? valuesOf(/[<[](\w+)/.exec(flags)?.[1] ?? '', argChoices) : null,
+  };
+}
+
+function argumentOf(argument: Argument, command: Command): ArgumentDefinition {
+  const { description, variadic, argChoices } = argument;
+  const name = argument.name();
+  const term = command.createHelp().argumentTerm(argument);
+  const [open, close] = argument.required ? ['<', '>'] : ['[', ']'];
+  return {
+    term: `${open}${term}${variadic ? '...' : ''}${close}`,
+    name,
+    description,
+    variadic,
+    // One that is yet to be registered has no name to choose from.
+    values:
+      name === 'name' && /^(an|the) appliance's name/.test(description)
+        ? { kind: 'appliance' }
+        : valuesOf(name, argChoices),
+  };
+}
+
+function valuesOf(name: string, choices: readonly string[] | undefined): Values {
+  if (choices !== undefined) return { kind: 'choices', choices };
+  if (name === 'command') return { kind: 'command' };
+  return { kind: name === 'file' || name === 'folder' ? 'file' : 'any' };
+}

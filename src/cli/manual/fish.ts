@@ -1,0 +1,81 @@
+import { type CommandDefinition, everyCommand, type Values } from './commands.ts';
+
+/** The completion of fish 3 or later. */
+export function fishCompletion(program: CommandDefinition): string {
+  const commands = everyCommand(program);
+  const steps = commands.flatMap(({ path, commands: below }) => below.map(({ name }) => quoted([...path, name])));
+  const taking = new Set(
+    commands.flatMap(({ options }) => options.filter(({ values }) => values !== null).map(({ name }) => name)),
+  );
+  return `# Completion of latchkey for fish: latchkey completion fish | source
+function __latchkey_path
+    set -l path latchkey
+    set -l skip
+    for word in (commandline -opc)[2..-1]
+        if set -q skip[1]
+            set -e skip
+            continue
+        end
+        if contains -- $word ${[...taking].join(' ')}
+            set skip $word
+            continue
+        end
+        switch "$path $word"
+            case ${steps.join(' ')}
+                set path "$path $word"
+        end
+    end
+    echo $path
+end
+function __latchkey_at
+    test (__latchkey_path) = "$argv"
+end
+function __latchkey_appliances
+    set -l words (commandline -opc)
+    set -l config
+    if set -l at (contains -i -- --config $words)
+        set config --config $words[(math $at + 1)]
+    end
+    set -l limit
+    command -q timeout; and set limit timeout 2
+    $limit latchkey appliance list --names $config 2>/dev/null
+end
+complete -c latchkey -f
+${commands.flatMap((command) => linesOf(command, program)).join('\n')}
+`;
+}
+
+function linesOf(command: CommandDefinition, program: CommandDefinition): string[] {
+  const at = `complete -c latchkey -n '__latchkey_at ${command.path.join(' ')}'`;
+  const below = command.commands.map(({ name, description }) => `${at} -a ${name} -d ${quoted([description])}`);
+  const options = command.options.map(({ name, description, values }) => {
+    const value = values === null ? '' : ` ${suggestion(values, program, '-r')}`;
+    return `${at} -l ${name.replace(/^--/, '')}${value} -d ${quoted([description])}`;
+  });
+  const operands = command.arguments
+    .filter(({ values }) => values.kind !== 'any')
+    .map(({ values }) => `${at} ${suggestion(values, program, '')}`.trimEnd());
+  return [...below, ...options, ...operands];
+}
+
+/** @param required `-r` where the value is an option's */
+function suggestion(values: Values, program: CommandDefinition, required: string): string {
+  const only = required === '' ? '-f' : '-x';
+  switch (values.kind) {
+    case 'choices':
+      return `${only} -a ${quoted(values.choices)}`;
+    case 'command':
+      return `${only} -a ${quoted(program.commands.map(({ name }) => name))}`;
+    case 'file':
+      return `${required} -F`.trimStart();
+    case 'appliance':
+      return `${only} -a '(__latchkey_appliances)'`;
+    case 'any':
+      return only;
+  }
+}
+
+/** Words as one for fish, in which a backslash escapes within quotes too. */
+function quoted(words: readonly string[]): string {
+  return `'${words.join(' ').replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+}

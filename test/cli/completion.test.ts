@@ -1,0 +1,148 @@
+import { spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { root } from '../project/checkout.ts';
+import { latchkey, runHousehold, shell } from './command.ts';
+import { everyHelp, type Help } from './help-texts.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'lk-completion-'));
+const missing = (program: string) => !existsSync(`/usr/bin/${program}`);
+
+let hub: Awaited<ReturnType<typeof runHousehold>>;
+let helps: Help[];
+
+beforeAll(async () => {
+  hub = await runHousehold();
+  for (const name of ['wallbox', 'washer', 'heatpump']) hub.household.set({ name });
+  writeFileSync(join(folder, 'latchkey'), `#!/bin/sh\nexec ${process.execPath} ${join(root, 'src/main.ts')} "$@"\n`);
+  chmodSync(join(folder, 'latchkey'), 0o755);
+  writeFileSync(join(folder, 'a copy.latchkey'), '');
+  helps = await everyHelp();
+  for (const name of ['bash', 'zsh', 'fish']) {
+    const printed = await latchkey(['completion', name], { LATCHKEY_CONFIG: '/nowhere.toml' });
+    expect(printed).toMatchObject({ status: 0, stderr: '' });
+    writeFileSync(join(folder, name), printed.stdout);
+  }
+}, 60_000);
+
+afterAll(() => hub[Symbol.asyncDispose]());
+
+/** What is offered for each of these beginnings of a line. */
+type Offers = (lines: readonly string[], env?: NodeJS.ProcessEnv) => Promise<string[][]>;
+
+function describeShell(name: string, offers: Offers): void {
+  describe.skipIf(missing(name))(`the completion of ${name}`, () => {
+    const offer = async (line: string, env?: NodeJS.ProcessEnv) => (await offers([line], env))[0] ?? [];
+
+    test('knows every command and option that help shows', async () => {
+      const lines = helps.flatMap(({ path }) => {
+        const line = ['latchkey', ...path, ''].join(' ');
+        return [line, `${line}--`];
+      });
+      const offered = await offers(lines);
+      for (const [index, { path, commands, options }] of helps.entries()) {
+        const at = `latchkey ${path.join(' ')}`;
+        expect(offered[2 * index], at).toEqual(expect.arrayContaining([...commands]));
+        expect(offered[2 * index + 1]?.toSorted(), at).toEqual(options.toSorted());
+      }
+    }, 60_000);
+
+    test('completes commands, those of a group, choices, files and the names of appliances', async () => {
+      expect(await offer('latchkey unp')).toEqual(['unpair']);
+      expect((await offer('latchkey appliance r')).toSorted()).toEqual(['remove', 'rotate-secret']);
+      expect((await offer('latchkey emulator --basic ')).toSorted()).toEqual(['accept', 'refuse']);
+      expect((await offer('latchkey completion ')).toSorted()).toEqual(['bash', 'fish', 'zsh']);
+      expect((await offer('latchkey pair wa')).toSorted()).toEqual(['wallbox', 'washer']);
+      expect(await offer('latchkey --config /dev/null pair --timeout 3 hea')).toEqual(['heatpump']);
+      expect(await offer('latchkey appliance remove h')).toEqual(['heatpump']);
+      expect(await offer('latchkey appliance add w')).toEqual([]);
+      expect(await offer('latchkey pair --timeout w')).toEqual([]);
+      expect((await offer('latchkey restore a'))[0]?.replaceAll('\\', '')).toBe('a copy.latchkey');
+      expect((await offer('latchkey status --config a'))[0]?.replaceAll('\\', '')).toBe('a copy.latchkey');
+    }, 30_000);
+
+    test('says nothing where there is no hub to ask for names', async () => {
+      expect(await offer('latchkey pair ', { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock' })).toEqual([]);
+    });
+  });
+}
+
+const environment = (env: NodeJS.ProcessEnv = {}) => ({
+  ...hub.env,
+  PATH: `${folder}:${process.env['PATH']}`,
+  HOME: folder,
+  ...env,
+});
+
+describeShell('bash', async (lines, env) => {
+  const script = `cd ${folder}; source ./bash
+while IFS= read -r line; do
+  read -ra COMP_WORDS <<<"$line"
+  if [[ $line == *' ' ]]; then COMP_WORDS+=(''); fi
+  COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); COMP_LINE=$line; COMP_POINT=\${#line}
+  _latchkey
+  ((\${#COMPREPLY[@]} == 0)) || printf '%s\\n' "\${COMPREPLY[@]}"
+  echo ===
+done <<'END'
+${lines.join('\n')}
+END`;
+  const { status, stdout, stderr } = await shell(script, environment(env));
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  return cut(stdout);
+});
+
+describeShell('fish', async (lines, env) => {
+  const asked = lines.map((line) => `complete -C '${line}'; echo ===`).join('\n');
+  writeFileSync(join(folder, 'ask.fish'), `cd ${folder}; source ./fish\n${asked}\n`);
+  const { status, stdout, stderr } = await shell(`fish --no-config ${join(folder, 'ask.fish')}`, environment(env));
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  return cut(stdout).map((found) => found.map((line) => line.split('\t')[0] ?? ''));
+});
+
+// Its completion works at the prompt alone: it is one on a terminal of its own, and what it would offer is written down.
+describeShell('zsh', async (lines, env) => {
+  const found = join(folder, `zsh-found-${lines.length}`);
+  writeFileSync(found, '');
+  writeFileSync(
+    join(folder, '.zshrc'),
+    `PROMPT='ready> '; cd ${folder}; autoload -Uz compinit; compinit -u -D; source ./zsh
+zstyle ':completion:*' list-prompt ''
+compadd() {
+  if [[ \${@[1,(i)(-|--)]} == *-(O|A|D)\\ * ]]; then builtin compadd "$@"; return; fi
+  local -a hits; builtin compadd -A hits "$@"
+  (( $#hits )) && print -rl -- $hits >>${found}
+  builtin compadd "$@"
+}
+offer() { zle complete-word; print -r -- '===' >>${found}; BUFFER= ; zle redisplay; }
+zle -N offer; bindkey '^T' offer; LISTMAX=0
+print -r -- started >>${found}
+`,
+  );
+  const child = spawn('script', ['-qefc', 'stty cols 200 rows 250; exec zsh -i', '/dev/null'], {
+    env: { ...environment(env), ZDOTDIR: folder, TERM: 'xterm' },
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  const told = () => readFileSync(found, 'utf8');
+  const until = async (ready: () => boolean) => {
+    for (let tries = 0; tries < 1000 && !ready(); tries++) await sleep(20);
+    expect(ready(), told()).toBe(true);
+  };
+  await until(() => told().startsWith('started'));
+  for (const [index, line] of lines.entries()) {
+    child.stdin.write(`${line}\u0014`);
+    await until(() => told().split('===\n').length === index + 2);
+  }
+  child.stdin.end('exit\r');
+  child.kill();
+  return cut(told().replace('started\n', ''));
+});
+
+function cut(stdout: string): string[][] {
+  return stdout
+    .split('===\n')
+    .slice(0, -1)
+    .map((part) => part.split('\n').filter((line) => line !== ''));
+}
