@@ -1,0 +1,186 @@
+import { describe, expect, test } from 'vitest';
+import type { ProblemCode } from '../../src/core/problem.ts';
+import { HubEvents } from '../../src/hub/hub-events.ts';
+import type { Fault } from '../support/faulty-portal.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { Home } from './home.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+/** What was told since the last time it was asked, without the times. */
+function told(home: Home) {
+  return home.told.splice(0).map(({ at: _, ...event }) => event);
+}
+
+test('a pairing, the refreshes after it and its end are each told of once, also over a restart', async () => {
+  await using home = await Home.start();
+  const appliance = await home.paired();
+  expect(told(home)).toEqual([{ kind: 'paired', appliance, scope: 'Monitoring' }]);
+  const answer = Promise.withResolvers<void>();
+  home.portal.fail('token', { kind: 'wait', until: answer.promise });
+  void home.run.grants.refresh(appliance);
+  await expect.poll(() => home.refreshes).toBe(1);
+  home.time.skip(1500);
+  answer.resolve();
+  await home.run.grants.settled();
+  expect(home.told).toMatchObject([{ at: { boot: 'boot-1', uptime: home.time.uptime } }]);
+  expect(told(home)).toEqual([{ kind: 'refreshed', appliance, took: 1500 }]);
+  await home.stop();
+  await home.start();
+  await home.time.pass(MINUTE);
+  expect(told(home)).toEqual([]);
+});
+
+describe('a pairing that comes to nothing is told of once', () => {
+  test('where nobody logs in, also where the hub is started again', async () => {
+    await using home = await Home.start({ lifetime: 10 * MINUTE });
+    const { appliance } = await home.add('wallbox');
+    await home.begin('wallbox');
+    await home.time.pass(2 * MINUTE);
+    await home.stop();
+    await home.start();
+    await home.time.pass(20 * MINUTE);
+    expect(told(home)).toEqual([{ kind: 'pairing_failed', appliance: appliance.id, reason: 'expired' }]);
+    await home.crash();
+    await home.start();
+    expect(told(home)).toEqual([]);
+  });
+
+  test('where another takes its place', async () => {
+    await using home = await Home.start();
+    const { appliance } = await home.add('wallbox');
+    await home.begin('wallbox');
+    await home.begin('wallbox');
+    expect(told(home)).toEqual([{ kind: 'pairing_failed', appliance: appliance.id, reason: 'replaced' }]);
+  });
+
+  test('where the hub was cut short while another took its place', async () => {
+    await using home = await Home.start();
+    const { appliance } = await home.add('wallbox');
+    await home.begin('wallbox');
+    const held = new Promise<void>(() => undefined);
+    const save = home.run.store.savePairing.bind(home.run.store);
+    let saves = 0;
+    home.run.store.savePairing = (pairing) => {
+      saves += 1;
+      return saves === 1 ? save(pairing) : held;
+    };
+    void home.run.pairings.begin(home.run.appliances.named('wallbox')).catch(() => undefined);
+    await expect.poll(() => saves).toBeGreaterThan(1);
+    await home.crash();
+    home.told.length = 0;
+    await home.start();
+    expect(told(home)).toEqual([{ kind: 'pairing_failed', appliance: appliance.id, reason: 'replaced' }]);
+    await home.crash();
+    await home.start();
+    expect(told(home)).toEqual([]);
+  });
+
+  test('but not where its appliance alone has begun it, and nobody has opened it', async () => {
+    await using home = await Home.start({ lifetime: 5 * MINUTE });
+    const { appliance } = await home.add('wallbox');
+    const outcome = await home.run.deviceFlows.begin(appliance, null);
+    if (outcome.kind !== 'begun') throw new Error(outcome.kind);
+    rememberSecrets([outcome.authorization.deviceCode.reveal()]);
+    await home.time.pass(20 * MINUTE);
+    expect(home.run.pairings.ofAppliance(appliance.id)?.open).toBe(false);
+    expect(told(home)).toEqual([]);
+  });
+});
+
+describe('an attempt that brings no new tokens is told of once, with why', () => {
+  test.each<[string, Fault, ProblemCode]>([
+    ['is asked to wait', { kind: 'answer', status: 503 }, 'portal_deferred'],
+    ['is refused', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' }, 'refused'],
+    ['is not known', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' }, 'misconfigured'],
+    ['is rejected', { kind: 'answer', status: 403 }, 'portal_rejected'],
+    ['hears nothing', { kind: 'drop' }, 'answer_lost'],
+  ])('where the hub %s', async (_, fault, problem) => {
+    await using home = await Home.start();
+    const appliance = await home.paired();
+    told(home);
+    home.portal.fail('token', fault);
+    await home.run.grants.refresh(appliance);
+    expect(told(home)).toEqual([{ kind: 'refresh_failed', appliance, problem, took: expect.any(Number) }]);
+  });
+
+  test('where nothing could be sent', async () => {
+    await using home = await Home.start();
+    const appliance = await home.paired();
+    told(home);
+    await home.portal.unplug();
+    await home.run.grants.refresh(appliance);
+    expect(told(home)).toEqual([{ kind: 'refresh_failed', appliance, problem: 'portal_unreachable', took: null }]);
+    home.configured = false;
+    await home.run.grants.refresh(appliance);
+    expect(told(home)).toEqual([{ kind: 'refresh_failed', appliance, problem: 'misconfigured', took: null }]);
+  });
+
+  test('where it can not be written that it begins, or what it brought', async () => {
+    await using home = await Home.start();
+    const appliance = await home.paired();
+    told(home);
+    home.unwritable.add('beginAttempt');
+    await home.run.grants.refresh(appliance);
+    const failed = { kind: 'refresh_failed', appliance, problem: 'store_unwritable' };
+    expect(told(home)).toEqual([{ ...failed, took: null }]);
+    home.unwritable.clear();
+    home.unwritable.add('replaceGrant');
+    await home.run.grants.refresh(appliance);
+    expect(told(home)).toEqual([{ ...failed, took: expect.any(Number) }]);
+    home.unwritable.clear();
+  });
+
+  test('where a power cut came between, when the hub is there again', async () => {
+    await using home = await Home.start({ replay: 'late' });
+    const appliance = await home.paired();
+    const answer = Promise.withResolvers<void>();
+    home.portal.fail('token', { kind: 'wait', until: answer.promise });
+    void home.run.grants.refresh(appliance);
+    await expect.poll(() => home.refreshes).toBe(1);
+    const sent = home.time.now();
+    told(home);
+    await home.crash();
+    home.time.reboot(home.time.wall + MINUTE);
+    home.unwritable.add('endAttempt');
+    await home.start();
+    expect(told(home)).toEqual([]);
+    await home.crash();
+    home.unwritable.clear();
+    await home.start();
+    expect(home.told).toMatchObject([{ at: sent }]);
+    expect(told(home)).toEqual([{ kind: 'refresh_failed', appliance, problem: 'answer_lost', took: null }]);
+    await home.crash();
+    await home.start();
+    expect(told(home)).toEqual([]);
+    answer.resolve();
+  });
+});
+
+test('a token that the cloud refused is told of once, and then the refresh that it provokes', async () => {
+  await using home = await Home.start();
+  const appliance = await home.paired();
+  told(home);
+  const token = await home.token(appliance);
+  for (let times = 0; times < 3; times++) await home.run.grants.distrust(appliance, token);
+  await home.run.grants.settled();
+  expect(told(home)).toEqual([
+    { kind: 'token_refused', appliance },
+    { kind: 'refreshed', appliance, took: expect.any(Number) },
+  ]);
+});
+
+test('who throws at an event hinders nobody', () => {
+  const lines: string[] = [];
+  const say = (event: string) => void lines.push(event);
+  const events = new HubEvents({ debug: say, info: say, warn: say, error: say });
+  const heard: string[] = [];
+  events.listen(() => {
+    throw new Error('no more');
+  });
+  events.listen(({ kind }) => void heard.push(kind));
+  events.tell({ kind: 'unpaired', appliance: 'a', at: { boot: '', uptime: 0, wall: 0 } });
+  expect(heard).toEqual(['unpaired']);
+  expect(lines).toEqual(['event could not be taken']);
+});

@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest';
+import { type HistoryLine, lineOf, withLine } from '../../src/core/history.ts';
+
+const MIDNIGHT = Date.UTC(2031, 4, 5);
+const HOUR = 3_600_000;
+
+/** Lines as text, such as `refresh_failed answer_lost 1-3 ×2`: its hours, and how often. */
+function texts(lines: readonly HistoryLine[]): string[] {
+  return lines.map(({ kind, why, first, last, count }) => {
+    const hours = [first, last].map((time) => (time - MIDNIGHT) / HOUR);
+    return [kind, why, hours.join('-'), `×${count}`].filter((part) => part !== null).join(' ');
+  });
+}
+
+type What = readonly [HistoryLine['kind'], HistoryLine['why'], number];
+
+function historyOf(events: readonly What[]): string[] {
+  const lines = events.map(([kind, why, hour]): HistoryLine => {
+    const time = MIDNIGHT + hour * HOUR;
+    return { kind, why, first: time, last: time, count: 1 };
+  });
+  return texts(lines.reduce<readonly HistoryLine[]>(withLine, []));
+}
+
+describe('what happens becomes lines', () => {
+  test.each<[string, What[], string[]]>([
+    [
+      'refreshes of one day are one',
+      [
+        ['refreshed', null, 1],
+        ['refreshed', null, 2],
+        ['refreshed', null, 23],
+      ],
+      ['refreshed 1-23 ×3'],
+    ],
+    [
+      'those of the next day are another',
+      [
+        ['refreshed', null, 23],
+        ['refreshed', null, 24],
+        ['refreshed', null, 25],
+      ],
+      ['refreshed 23-23 ×1', 'refreshed 24-25 ×2'],
+    ],
+    [
+      'failures are one where they have the same reason',
+      [
+        ['refresh_failed', 'portal_deferred', 1],
+        ['refresh_failed', 'answer_lost', 2],
+        ['refresh_failed', 'portal_deferred', 3],
+      ],
+      ['refresh_failed portal_deferred 1-3 ×2', 'refresh_failed answer_lost 2-2 ×1'],
+    ],
+    [
+      'a portal that answers every other time makes no line a try',
+      [
+        ['refreshed', null, 1],
+        ['refresh_failed', 'portal_deferred', 2],
+        ['refreshed', null, 3],
+        ['refresh_failed', 'portal_deferred', 4],
+      ],
+      ['refreshed 1-3 ×2', 'refresh_failed portal_deferred 2-4 ×2'],
+    ],
+    [
+      'a refused pairing and a refused grant are two things, whatever their reason is called',
+      [
+        ['pairing_failed', 'misconfigured', 1],
+        ['refresh_failed', 'misconfigured', 2],
+        ['pairing_failed', 'misconfigured', 3],
+      ],
+      ['pairing_failed misconfigured 1-3 ×2', 'refresh_failed misconfigured 2-2 ×1'],
+    ],
+    [
+      'pairings and their ends stand alone, and nothing reaches over them',
+      [
+        ['refreshed', null, 1],
+        ['unpaired', null, 2],
+        ['paired', null, 3],
+        ['paired', null, 4],
+        ['refreshed', null, 5],
+      ],
+      ['refreshed 1-1 ×1', 'unpaired 2-2 ×1', 'paired 3-3 ×1', 'paired 4-4 ×1', 'refreshed 5-5 ×1'],
+    ],
+    [
+      'a clock that was set back an hour widens a line, and never turns it round',
+      [
+        ['refreshed', null, 5],
+        ['refreshed', null, 4],
+      ],
+      ['refreshed 4-5 ×2'],
+    ],
+  ])('%s', (_, events, expected) => {
+    expect(historyOf(events)).toEqual(expected);
+  });
+});
+
+test.each([
+  [{ kind: 'refreshed', took: 12 }, null],
+  [{ kind: 'paired', scope: 'A B' }, null],
+  [{ kind: 'unpaired' }, null],
+  [{ kind: 'token_refused' }, null],
+  [{ kind: 'refresh_failed', problem: 'refused', took: null }, 'refused'],
+  [{ kind: 'pairing_failed', reason: 'expired' }, 'expired'],
+] as const)('%o is remembered with why', (event, why) => {
+  const at = { boot: 'boot-1', uptime: 1, wall: 2 };
+  const line = lineOf({ appliance: 'wallbox', at, ...event }, 7);
+  expect(line).toEqual({ kind: event.kind, why, first: 7, last: 7, count: 1 });
+});
