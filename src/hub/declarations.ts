@@ -6,7 +6,7 @@ import { sha256 } from '../system/compare.ts';
 import { readPublicKeys } from '../system/public-keys.ts';
 import { readBounded } from './bounded-file.ts';
 import type { applianceSchema } from './configuration-schema.ts';
-import { readSecret } from './secret-file.ts';
+import type { readSecret } from './secret-file.ts';
 
 /** An appliance that the configuration declares. */
 export interface Declaration {
@@ -26,6 +26,8 @@ interface DeclarationContext {
   readonly directory: string;
   /** systemd's `$CREDENTIALS_DIRECTORY`. */
   readonly credentials: string | undefined;
+  /** Reads a secret's file. */
+  readonly secretOf: typeof readSecret;
   /** The failure that says what is wrong with a key. */
   invalid(key: string, what: string): Error;
 }
@@ -101,8 +103,11 @@ function checkPortal(portal: string | null, portals: readonly string[]): string 
   throw new Error(`found ${JSON.stringify(portal.slice(0, 80))}; allowed is ${allowed}`);
 }
 
-async function readHash(file: string, { directory, credentials }: DeclarationContext): Promise<ClientCredentials> {
-  const secret = (await readSecret(file, directory, credentials)).reveal();
+async function readHash(
+  file: string,
+  { directory, credentials, secretOf }: DeclarationContext,
+): Promise<ClientCredentials> {
+  const secret = (await secretOf(file, directory, credentials)).reveal();
   if (secret.length < SHORTEST_SECRET) {
     throw new Error(
       `holds ${secret.length} characters; allowed are ${SHORTEST_SECRET} or more, best of all 256 random bits (openssl rand -hex 32)`,
