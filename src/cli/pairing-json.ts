@@ -6,21 +6,28 @@ import type { PairingDisplay } from './pairing-watch.ts';
 
 /** A pairing for programs: one JSON object a line. */
 export class JsonDisplay implements PairingDisplay, Disposable {
+  readonly #of: { readonly appliance?: string };
+
+  /** @param appliance is named in each line, where one of several is shown */
+  constructor(appliance?: string) {
+    this.#of = appliance === undefined ? {} : { appliance };
+  }
+
   outOfReach(problem: string, expiresIn: number): void {
     notice(outOfReach(problem, expiresIn));
   }
 
   link(authorizeUrl: string, expiresIn: number, reason: FreshLinkReason | null): void {
     const why = reason === null ? {} : { reason };
-    printJson({ event: 'waiting', authorize_url: authorizeUrl, expires_in: expiresIn, ...why });
+    printJson({ event: 'waiting', ...this.#of, authorize_url: authorizeUrl, expires_in: expiresIn, ...why });
   }
 
   paired(scope: string | null): void {
-    printJson({ event: 'paired', scope });
+    printJson({ event: 'paired', ...this.#of, scope });
   }
 
   failed(reason: FailureReason): void {
-    printJson({ event: 'failed', reason });
+    printJson({ event: 'failed', ...this.#of, reason });
   }
 
   [Symbol.dispose](): void {}

@@ -34,6 +34,11 @@ export function qrCode(text: string, screen: Screen): string | null {
   return null;
 }
 
+/** A QR code of half blocks, for paper: dark modules are drawn. */
+export function printedQrCode(text: string): string {
+  return draw(encode(text, { ecc: 'M', border: Math.min(...QUIET_ZONES) }).data, true).join('\n');
+}
+
 /** The columns that the QR code of a text takes at least. */
 export function qrCodeWidth(text: string): number {
   return encode(text, { ecc: 'L', border: Math.min(...QUIET_ZONES) }).size;

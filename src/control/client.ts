@@ -11,12 +11,14 @@ import { Failure } from '../core/failure.ts';
 import type { HistoryEntry } from '../core/history.ts';
 import type { HookTrial, Notice } from '../core/notice.ts';
 import type { PairingReport } from '../core/pairing-report.ts';
+import type { Round } from '../core/round.ts';
 import { parseAnswer, parseFailure, parseReports } from './answers.ts';
 import { findHub } from './find-hub.ts';
 import type {
   AuthorityAnswer,
   CredentialsAnswer,
   InviteAnswer,
+  LabelAnswer,
   PairingStarted,
   RegistrationAnswer,
   ReloadStarted,
@@ -44,6 +46,12 @@ export interface ControlClient extends AsyncDisposable {
    * @throws Failure `hub_stopping` where the hub goes in between
    */
   followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingReport>;
+  /** Begins a round of pairings, or goes on with the one that is under way. */
+  pairAll(): Promise<Round>;
+  /** Begins the next pairing of a round, unless one of it is open. @param id of the round */
+  nextPairing(id: string): Promise<Round>;
+  round(id: string): Promise<Round>;
+  label(name: string): Promise<LabelAnswer>;
   unpair(name: string): Promise<void>;
   token(name: string): Promise<TokenAnswer>;
   /** The line that last had something added first. */
@@ -99,6 +107,10 @@ export async function connectControl(paths: readonly string[]): Promise<ControlC
     invite: (request) => call('POST', '/v1/invites', request),
     openRegistration: (seconds) => call('PUT', '/v1/registration', { open_for: seconds }),
     pair: async (name) => (await call<PairingStarted>('POST', `${appliance(name)}/pairings`)).pairing,
+    pairAll: () => call('POST', '/v1/rounds'),
+    nextPairing: (id) => call('POST', `/v1/rounds/${encodeURIComponent(id)}/next`),
+    round: (id) => call('GET', `/v1/rounds/${encodeURIComponent(id)}`),
+    label: (name) => call('GET', `${appliance(name)}/label`),
     unpair: (name) => call('DELETE', `${appliance(name)}/grant`),
     history: (name) => call('GET', `${appliance(name)}/history`),
     token: (name) => call('GET', `${appliance(name)}/token`),

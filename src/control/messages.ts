@@ -86,6 +86,14 @@ export interface TokenAnswer {
   readonly scope?: string;
 }
 
+/** The answer to `GET /v1/appliances/{name}/label`; those of `/v1/rounds` are a `Round`. */
+export interface LabelAnswer {
+  readonly name: string;
+  readonly hub_name: string;
+  readonly link: string;
+  readonly by_address: string | null;
+}
+
 /** The answer to `GET /v1/ca`. */
 export interface AuthorityAnswer {
   readonly certificate: string;

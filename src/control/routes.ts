@@ -10,6 +10,7 @@ import {
   type CredentialsAnswer,
   type InviteAnswer,
   inviteRequest,
+  type LabelAnswer,
   type PairingStarted,
   type RegistrationAnswer,
   type ReloadStarted,
@@ -25,6 +26,10 @@ const LARGEST_COPY = 64 * 1024 * 1024;
 
 /** Keys whose value is never said back. */
 const secrets = { ...backupRequest.entries, ...restoreRequest.entries };
+
+interface Identified {
+  readonly Params: { readonly id: string };
+}
 
 interface Named {
   readonly Params: { readonly name: string };
@@ -71,6 +76,13 @@ export function serveAdministration(app: FastifyInstance, administration: Admini
     const started: PairingStarted = { pairing: await administration.pair(params.name) };
     return reply.code(201).send(started);
   });
+  app.get<Named>('/v1/appliances/:name/label', async ({ params }): Promise<LabelAnswer> => {
+    const { name, hubName, link, byAddress } = administration.label(params.name);
+    return { name, hub_name: hubName, link, by_address: byAddress };
+  });
+  app.post('/v1/rounds', async (_request, reply) => reply.code(201).send(await administration.pairAll()));
+  app.get<Identified>('/v1/rounds/:id', async ({ params }) => administration.round(params.id));
+  app.post<Identified>('/v1/rounds/:id/next', ({ params }) => administration.nextPairing(params.id));
   app.delete<Named>('/v1/appliances/:name/grant', async ({ params }, reply) => {
     await administration.unpair(params.name);
     return reply.code(204).send();

@@ -1,0 +1,78 @@
+import type { ControlClient } from '../control/client.ts';
+import type { LeftOutReason, Round } from '../core/round.ts';
+import { systemClock } from '../system/clock.ts';
+import { formatDuration } from './duration.ts';
+import { fail, notice, print, printJson } from './output.ts';
+import { INTERRUPTED, type PairOptions, watchShown } from './pair-one.ts';
+import { pairingFailure } from './pairing-failure.ts';
+
+/**
+ * `latchkey pair --all`: shows the link of one appliance after the other, each when the one before has ended, however that
+ * was. Who goes on at the phone takes this along.
+ */
+export async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> {
+  const clock = systemClock('');
+  const began = clock.now().uptime;
+  let round = await hub.pairAll();
+  while (round.current !== null) {
+    const { pairing, appliance } = round.current;
+    const { timeout } = options;
+    const left = timeout === undefined ? {} : { timeout: Math.max(0, timeout - (clock.now().uptime - began) / 1000) };
+    const outcome = await watchShown(hub, pairing, appliance, { ...options, ...left }, true);
+    switch (outcome.kind) {
+      case 'link_shown':
+        return;
+      case 'portal_out_of_reach':
+        return fail(
+          `the portal can't be reached (${outcome.problem ?? 'no answer yet'}); the hub goes on trying: run "latchkey pair --all" again to see the link`,
+        );
+      case 'timed_out':
+        return fail(
+          `not all appliances were paired within ${formatDuration(timeout ?? 0)} (${appliance} waits for a login); the hub goes on: run "latchkey pair --all" again to see the link`,
+        );
+      case 'interrupted':
+        return fail('stopped watching; the hub goes on: run "latchkey pair --all" again to see the link', INTERRUPTED);
+      case 'failed':
+        notice(`latchkey: ${pairingFailure(outcome.reason, appliance)}`);
+        break;
+      case 'paired':
+        break;
+    }
+    round = await hub.nextPairing(round.id);
+  }
+  tellEnd(round, options.json === true);
+}
+
+function tellEnd({ connected, leftOut }: Round, json: boolean): void {
+  if (json) printJson({ event: 'done', connected, left_out: leftOut });
+  const all = connected.length + leftOut.length;
+  if (all === 0) {
+    fail('there is no appliance to pair yet: add one with "latchkey appliance add NAME"');
+    return;
+  }
+  if (leftOut.length === 0) {
+    if (!json) print(all === 1 ? 'The one appliance is connected' : `All ${all} appliances are connected`);
+    return;
+  }
+  const why = leftOut.map(({ name, reason }) => `${name} (${WHY[reason]})`).join(', ');
+  const approval = leftOut.find(({ reason }) => reason === 'waiting_for_approval');
+  const next =
+    approval !== undefined && leftOut.every(({ reason }) => reason === 'waiting_for_approval')
+      ? `"latchkey appliance approve ${approval.name}" approves one`
+      : 'run "latchkey pair --all" again for those';
+  fail(`${connected.length} of ${all} appliances are connected; not ${why}: ${next}`);
+}
+
+const WHY: Readonly<Record<LeftOutReason, string>> = {
+  refused_by_user: 'refused at the login',
+  expired: 'nobody logged in',
+  replaced: 'another pairing took its place',
+  cancelled: 'cancelled',
+  portal_rejected: 'the portal rejected it',
+  foreign_origin: 'the portal named foreign addresses',
+  code_refused: 'the portal refused the login',
+  answer_lost: "the portal's answer was lost",
+  misconfigured: "the portal does not accept the hub's credentials",
+  waiting_for_approval: 'waiting for approval',
+  not_begun: 'not begun',
+};
