@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { gunzipSync } from 'node:zlib';
 import { Spec, Validation } from '@cyclonedx/cyclonedx-library';
 import { parse } from 'smol-toml';
 import * as v from 'valibot';
@@ -147,6 +148,29 @@ describe('the package', () => {
     const left = keys.filter((key) => !new RegExp(`^#${key} = `, 'm').test(example));
     // Where systemd runs the hub, it says where these are.
     expect(left).toEqual(['state_dir', 'control_socket']);
+  });
+
+  it('brings the manual page and the completions of three shells to where these look for them', async () => {
+    const share = join(unpacked, 'usr/share');
+    const files = (await readdir(share, { recursive: true, withFileTypes: true }))
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name).slice(share.length + 1))
+      .filter((file) => !file.startsWith('doc/'));
+    expect(files.sort()).toEqual([
+      'bash-completion/completions/latchkey',
+      'fish/vendor_completions.d/latchkey.fish',
+      'lintian/overrides/latchkey',
+      'man/man1/latchkey.1.gz',
+      'zsh/vendor-completions/_latchkey',
+    ]);
+    const page = gunzipSync(await readFile(join(share, 'man/man1/latchkey.1.gz'))).toString();
+    expect(page).toMatch(/^\.TH LATCHKEY 1 [\d-]{10} /);
+    for (const command of ['serve', 'pair', 'status', 'appliance add']) {
+      expect(page).toContain(`latchkey ${command}`);
+      expect(await text('usr/share/fish/vendor_completions.d/latchkey.fish')).toContain(`latchkey ${command}'`);
+    }
+    expect(await text('usr/share/bash-completion/completions/latchkey')).toContain('complete -F _latchkey latchkey\n');
+    expect(await text('usr/share/zsh/vendor-completions/_latchkey')).toMatch(/^#compdef latchkey\n/);
   });
 
   it('is what lintian expects of one, but for what the overrides give a reason for', async (ctx) => {

@@ -70,6 +70,12 @@ describe('the npm package, installed globally', () => {
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^latchkey: .* it takes 24 or later.*\n$/) });
   });
 
+  it('brings the manual page, and prints what shells complete commands with', async () => {
+    const page = await readFile(join(folder.path, 'prefix/share/man/man1/latchkey.1'), 'utf8');
+    expect(page).toMatch(/^\.TH LATCHKEY 1 /);
+    expect((await latchkey('completion', 'bash')).stdout).toContain('complete -F _latchkey latchkey\n');
+  });
+
   it('runs the demonstration', async () => {
     const { stdout } = await latchkey('demo', '--auto', '--for', '12s', '--json');
     expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({ appliances: 3, bad_hand_outs: 0 });
