@@ -112,7 +112,7 @@ export class InstalledHub implements AsyncDisposable {
     return JSON.parse(await this.machine.sh(`latchkey ${command} --json`)) as Result;
   }
 
-  status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }> {
+  async status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }> {
     // 3: a person is needed, which `status` says beside its result.
     return JSON.parse(await this.machine.sh('latchkey status --json || [ $? = 3 ]'));
   }

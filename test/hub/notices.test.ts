@@ -1,0 +1,156 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Notice, NoticeMessage } from '../../src/core/notice.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+/** What a webhook's address may hold, and a hook's arguments. */
+const SECRETS = { path: 'ntfy-topic-7f3a9c2e51', argument: 'bot-token-4be81d07a9' };
+
+let emulator: Emulator;
+let hub: HubProcess;
+let clientId: string;
+const posted: NoticeMessage[] = [];
+const server = createServer((request, response) => {
+  void take(request).then(() => response.writeHead(204).end());
+});
+
+async function take(request: IncomingMessage): Promise<void> {
+  let text = '';
+  for await (const chunk of request) text += String(chunk);
+  posted.push(JSON.parse(text) as NoticeMessage);
+}
+
+beforeAll(async () => {
+  rememberSecrets(Object.values(SECRETS));
+  emulator = await startEmulator();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const script = 'cat >> "$0"; env > "$1"; echo "$2" >/dev/null';
+  hub = await HubProcess.prepare({
+    emulator,
+    env: { LATCHKEY_NOTIFY_WEBHOOK: `http://127.0.0.1:${port}/${SECRETS.path}` },
+  });
+  const command = ['sh', '-c', script, join(hub.directory, 'told'), join(hub.directory, 'env'), SECRETS.argument];
+  const file = join(hub.directory, 'latchkey.toml');
+  await writeFile(file, `${await readFile(file, 'utf8')}\n[notify]\ncommand = ${JSON.stringify(command)}\n`);
+  await hub.launch();
+  clientId = (await hub.addAppliance('wallbox')).client_id;
+  await hub.pair('wallbox', emulator);
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await hub[Symbol.asyncDispose]();
+  await emulator[Symbol.asyncDispose]();
+  server.close();
+});
+
+async function byCommand(): Promise<NoticeMessage[]> {
+  const text = await readFile(join(hub.directory, 'told'), 'utf8').catch(() => '');
+  return text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as NoticeMessage);
+}
+
+async function logged(): Promise<Record<string, unknown>[]> {
+  const lines = (await readFile(hub.log, 'utf8')).split('\n').filter((line) => line.startsWith('{'));
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ event }) => event === 'notice');
+}
+
+test('while nothing is wrong status ends with 0, and nothing is told', async () => {
+  const { status, stdout } = await hub.cli('status', '--json');
+  expect(status).toBe(0);
+  expect(JSON.parse(stdout).notices).toEqual([]);
+  expect(posted).toEqual([]);
+});
+
+test('a grant that was revoked at the portal is told everywhere within one refresh, with the appliance and what to do', async () => {
+  for (const { id } of emulator.grants()) emulator.revoke(id);
+  expect(await hub.cli('refresh', 'wallbox')).toMatchObject({ status: 1 });
+  const page = `https://127.0.0.1:${hub.httpsPort}/`;
+  const wanted = {
+    severity: 'error',
+    appliance: 'wallbox',
+    message: expect.stringContaining('wallbox is no longer connected'),
+    what_to_do: expect.stringContaining(`${page}appliances/wallbox or run "latchkey pair wallbox"`),
+  };
+  const asJson = await hub.cli('status', '--json');
+  expect(asJson.status).toBe(3);
+  expect(JSON.parse(asJson.stdout).notices).toMatchObject([{ ...wanted, code: 'pairing_needed' }]);
+  const asText = await hub.cli('status');
+  expect(asText.status).toBe(3);
+  expect(asText.stdout.split('\n')[0]).toMatch(
+    /^! wallbox is no longer connected: .* Log in again to connect wallbox: open https/,
+  );
+
+  const told = { ...wanted, notice: 'pairing_needed', status: 'raised' };
+  const { id } = (await hub.status()).hub;
+  await eventually(async () => posted.length > 0 && (await byCommand()).length > 0);
+  expect(posted).toMatchObject([{ ...told, hub: { id, name: 'Test hub', page } }]);
+  expect(await byCommand()).toEqual(posted);
+  expect(await logged()).toMatchObject([{ ...told, level: 'error' }]);
+});
+
+test('a restart tells nothing twice', async () => {
+  await hub.kill('SIGTERM');
+  await hub.launch();
+  expect((await hub.status()).notices).toMatchObject([{ code: 'pairing_needed', appliance: 'wallbox' }]);
+  await sleep(1500);
+  expect(posted).toHaveLength(1);
+  expect(await logged()).toEqual([]);
+});
+
+test('a hook has nothing of the hub in its environment', async () => {
+  const names = (await readFile(join(hub.directory, 'env'), 'utf8')).split('\n').map((line) => line.split('=')[0]);
+  expect(names).toContain('PATH');
+  expect(names.filter((name) => /LATCHKEY|CREDENTIALS|XDG|NOTIFY/.test(name ?? ''))).toEqual([]);
+});
+
+test('notify --test says of each hook how it went', async () => {
+  const { status, stdout } = await hub.cli('notify', '--test');
+  expect(stdout).toMatch(/^command sh: ok \(done\)\nwebhook http:\/\/127\.0\.0\.1:\d+: ok \(answered 204\)\n$/);
+  expect(status).toBe(0);
+  expect(posted.at(-1)).toMatchObject({ notice: 'test', status: 'raised', appliance: null });
+  expect(await hub.cli('notify')).toMatchObject({ status: 2, stderr: expect.stringContaining('--test') });
+});
+
+test('pairing again keeps the appliance, and the notice is withdrawn everywhere', async () => {
+  await hub.pair('wallbox', emulator);
+  const status = await hub.cli('status', '--json');
+  expect(status.status).toBe(0);
+  const { appliances, notices } = JSON.parse(status.stdout) as {
+    appliances: { client_id: string }[];
+    notices: Notice[];
+  };
+  expect(notices).toEqual([]);
+  expect(appliances).toMatchObject([{ name: 'wallbox', client_id: clientId, state: 'active' }]);
+  const over = await eventually(async () => posted.find((message) => message.status === 'resolved'));
+  expect(over).toMatchObject({ notice: 'pairing_needed', appliance: 'wallbox', message: 'wallbox is connected again' });
+  expect(await eventually(async () => (await byCommand()).find((message) => message.status === 'resolved'))).toEqual(
+    over,
+  );
+  expect(await logged()).toMatchObject([{ status: 'resolved', appliance: 'wallbox', level: 'info' }]);
+});
+
+test('a reload takes other hooks over', async () => {
+  const file = join(hub.directory, 'latchkey.toml');
+  const text = await readFile(file, 'utf8');
+  await writeFile(file, text.replace(/^command = .*$/m, `command = ["sh", "-c", "echo no such user >&2; exit 7"]`));
+  expect(await hub.cli('reload')).toMatchObject({ status: 0 });
+  const { status, stdout, stderr } = await hub.cli('notify', '--test', '--json');
+  expect(status).toBe(1);
+  expect(stderr).toContain('the command of [notify] did not take the notice');
+  expect(JSON.parse(stdout)[0]).toEqual({
+    hook: 'command',
+    target: 'sh',
+    ok: false,
+    detail: 'ended with status 7: no such user',
+  });
+});
