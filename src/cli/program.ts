@@ -5,13 +5,12 @@ import { applianceCommand } from './appliance.ts';
 import { backupCommand } from './backup.ts';
 import { caCommand } from './ca.ts';
 import { completionCommand } from './completion.ts';
-import { completionCommand } from './completion.ts';
 import { demoCommand } from './demo.ts';
+import { doctorCommand } from './doctor.ts';
 import { emulatorCommand } from './emulator.ts';
 import { helpCommand, refuseUnknown } from './help.ts';
 import { historyCommand } from './history.ts';
 import { inviteCommand } from './invite.ts';
-import { manCommand } from './man.ts';
 import { manCommand } from './man.ts';
 import { notifyCommand } from './notify.ts';
 import { fail, guardOutput, printable } from './output.ts';
@@ -68,12 +67,11 @@ function createProgram(): Command {
     caCommand(),
     backupCommand(),
     restoreCommand(),
-    completionCommand(),
+    doctorCommand(),
     completionCommand(),
     helpCommand(),
   ];
   for (const command of commands) program.addCommand(command);
-  program.addCommand(manCommand(), { hidden: true });
   program.addCommand(manCommand(), { hidden: true });
   settle(program);
   return program;

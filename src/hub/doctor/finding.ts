@@ -1,0 +1,37 @@
+/** How a check ended: `warn` is what may become a fault, or what could not be looked at. */
+export type Result = 'ok' | 'warn' | 'fail';
+
+/** What a check found, in one line that says what to do next where something is to be done. */
+export interface Finding {
+  /** Of the check, and what of: `clock`, `appliance.wallbox`. */
+  readonly name: string;
+  readonly result: Result;
+  readonly detail: string;
+}
+
+/** What a check says of itself; its name is added by who runs it, before one that begins with a dot. */
+export type Said = Omit<Finding, 'name'> & { readonly name?: string };
+
+/** All is well. */
+export function ok(detail: string, name?: string): Said {
+  return said('ok', detail, name);
+}
+
+/** Something that may become a fault, or that could not be looked at. */
+export function warn(detail: string, name?: string): Said {
+  return said('warn', detail, name);
+}
+
+/** A fault. */
+export function fail(detail: string, name?: string): Said {
+  return said('fail', detail, name);
+}
+
+function said(result: Result, detail: string, name: string | undefined): Said {
+  return { result, detail, ...(name === undefined ? {} : { name }) };
+}
+
+/** What is said where a user's rights were not enough to look, and why. */
+export function needsRoot(what: string): Said {
+  return warn(`${what} could not be looked at, because this user may not: run it with sudo`);
+}

@@ -1,0 +1,72 @@
+import { fail, ok, type Said, warn } from './finding.ts';
+import type { Reach } from './reach.ts';
+import type { Subject } from './subject.ts';
+
+/** Whether each portal can be reached, and where the way to it ends. */
+export async function checkPortals({ reaches, configuration, env, wall }: Subject): Promise<Said[]> {
+  if (configuration === null) return [warn('no portal could be looked at: see to the configuration first')];
+  if (configuration.portals.length === 0) {
+    return [fail(`${configuration.file} names no portal: add a table such as [portals.home]`)];
+  }
+  const proxy = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((name) => env[name]);
+  const note = proxy === undefined ? '' : ` (${proxy} is set, and the hub uses no proxy)`;
+  return (await reaches).map((reach) => describe(reach, note, wall()));
+}
+
+function describe({ key, origin, outcome }: Reach, note: string, now: number): Said {
+  const name = `.${key.replace(/^portals\./, '')}`;
+  switch (outcome.kind) {
+    case 'answered':
+      if (outcome.status === 511 || outcome.elsewhere !== null) {
+        const to =
+          outcome.elsewhere === null ? 'asks for a login to the network' : `sends people to ${outcome.elsewhere}`;
+        const what = `${origin} ${to} (HTTP ${outcome.status}): log in to this network where it wants that (a captive portal), or correct ${key}`;
+        return (outcome.status === 511 ? fail : warn)(what, name);
+      }
+      if (outcome.status >= 500) {
+        return warn(
+          `${origin} answers, with an error of its own (HTTP ${outcome.status}): wait; the hub goes on trying`,
+          name,
+        );
+      }
+      return ok(`${origin} answers`, name);
+    case 'untrusted':
+      return fail(`${origin} shows a certificate that is not trusted: ${certificate(outcome, key, now)}`, name);
+    case 'stuck':
+      return fail(`${origin} is out of reach: ${stuck(outcome, key, new URL(origin).hostname)}${note}`, name);
+  }
+}
+
+function certificate(
+  { why, validFrom, validTo }: { why: string; validFrom: number; validTo: number },
+  key: string,
+  now: number,
+): string {
+  const clock = `this machine's clock says ${day(now)}`;
+  if (now > validTo) {
+    return `it ended on ${day(validTo)}, and ${clock}: correct the clock where it is wrong (timedatectl), else ask the portal's operator`;
+  }
+  if (now < validFrom) {
+    return `it begins on ${day(validFrom)}, and ${clock}: correct the clock (timedatectl), or ask the portal's operator`;
+  }
+  const caFile = key.replace(/\.\w+$/, '.ca_file');
+  return `${why}: correct ${key}, name its CA as ${caFile}, or look for a proxy or captive portal on the way`;
+}
+
+function stuck({ stage, why }: { stage: string; why: string }, key: string, host: string): string {
+  switch (stage) {
+    case 'name':
+      return `the name ${host} could not be looked up (${why}): check the internet connection, the DNS server (/etc/resolv.conf), and ${key}`;
+    case 'connection':
+      return `no connection (${why}): check the internet connection, any firewall, and ${key}`;
+    case 'handshake':
+      return `a connection, but no TLS (${why}): check ${key}, and any proxy or firewall on the way`;
+    default:
+      return `a connection, but no answer to HTTP (${why}): check ${key}, and any proxy or firewall on the way`;
+  }
+}
+
+/** RFC 3339, the day alone. */
+function day(instant: number): string {
+  return Number.isNaN(instant) ? 'an unknown day' : new Date(instant).toISOString().slice(0, 10);
+}

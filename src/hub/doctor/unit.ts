@@ -1,0 +1,47 @@
+import { existsSync } from 'node:fs';
+import { outputOf } from './program.ts';
+
+/** The systemd unit of the hub, as far as it is there. */
+export interface Unit {
+  /** `active`, `inactive`, `failed`, `activating`, … */
+  readonly state: string;
+  /** `enabled`, `disabled`, `static`, … */
+  readonly enabled: string;
+  /** Why it ended last: `success`, `exit-code`, `watchdog`, … */
+  readonly result: string;
+  readonly exitStatus: number;
+  /** Restarts since it was started by somebody. */
+  readonly restarts: number;
+}
+
+export const UNIT = 'latchkey.service';
+
+const PROPERTIES = ['LoadState', 'ActiveState', 'UnitFileState', 'Result', 'ExecMainStatus', 'NRestarts'];
+
+/** Asks systemd for the hub's unit. Null where there is no systemd, or no such unit. */
+export async function readUnit(signal: AbortSignal, env: NodeJS.ProcessEnv): Promise<Unit | null> {
+  const text = await outputOf('systemctl', ['show', UNIT, `--property=${PROPERTIES.join(',')}`], signal, env);
+  const lines = (text ?? '').split('\n').map((line) => line.split('=', 2));
+  const of = (property: string) => lines.find(([name]) => name === property)?.[1] ?? '';
+  if (of('LoadState') !== 'loaded') return null;
+  return {
+    state: of('ActiveState'),
+    enabled: of('UnitFileState'),
+    result: of('Result'),
+    exitStatus: Number(of('ExecMainStatus')),
+    restarts: Number(of('NRestarts')),
+  };
+}
+
+/** Where systemd has the credentials of the running service, and where the unit takes them from. */
+const CREDENTIALS = ['/run/credentials/latchkey.service', '/etc/latchkey/credentials'];
+
+/** The environment in which the service reads its configuration. */
+export function environmentOfService(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return {
+    STATE_DIRECTORY: '/var/lib/latchkey',
+    RUNTIME_DIRECTORY: '/run/latchkey',
+    CREDENTIALS_DIRECTORY: CREDENTIALS.find((path) => existsSync(path)) ?? '/etc/latchkey/credentials',
+    ...env,
+  };
+}

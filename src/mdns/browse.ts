@@ -1,0 +1,50 @@
+import { createSocket } from 'node:dgram';
+import Bonjour, { type Service } from 'bonjour-service';
+import type { Timers } from '../core/clock.ts';
+
+/** A hub that was seen on the network. */
+export interface SeenHub {
+  readonly instance: string;
+  /** From its TXT record; null where there is none. */
+  readonly id: string | null;
+  readonly addresses: readonly string[];
+  readonly port: number;
+}
+
+/** RFC 6762 section 3. */
+const GROUP = '224.0.0.251';
+
+/** Two questions, since an answer may be held back for a second after the last one (RFC 6762 section 6). */
+const AGAIN_AFTER = 1200;
+
+/**
+ * Asks a network over IPv4 which hubs there are. It takes 2.4 s.
+ * @param address this machine's on the interface that is asked on
+ * @throws Error as the socket gives it: port 5353 can't be had, the network is away
+ */
+export async function browse(address: string, timers: Timers): Promise<SeenHub[]> {
+  const { promise: broken, reject } = Promise.withResolvers<never>();
+  const socket = createSocket({ type: 'udp4', reuseAddr: true });
+  const bonjour = new Bonjour({ socket, type: 'udp4', ip: GROUP, bind: GROUP, interface: address } as object, reject);
+  bonjour['server'].mdns.on('warning', (error: unknown) => {
+    // What has no system call's name is a packet that could not be read.
+    if (error instanceof Error && 'syscall' in error) reject(error);
+  });
+  try {
+    const seen = new Map<string, Service>();
+    const browser = bonjour.find({ type: 'latchkey' }, (service: Service) => seen.set(service.name, service));
+    for (let asked = 0; asked < 2; asked++) {
+      await Promise.race([timers.sleep(AGAIN_AFTER), broken]);
+      if (asked === 0) browser.update();
+    }
+    return [...seen.values()].map(hubOf);
+  } finally {
+    broken.catch(() => undefined);
+    await new Promise<void>((resolve) => bonjour.destroy(() => resolve()));
+  }
+}
+
+function hubOf({ name, txt, addresses = [], port }: Service): SeenHub {
+  const id: unknown = txt?.id;
+  return { instance: name, id: typeof id === 'string' ? id : null, addresses, port };
+}
