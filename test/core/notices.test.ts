@@ -1,0 +1,208 @@
+import { describe, expect, test } from 'vitest';
+import type { Notice, NoticeCode } from '../../src/core/notice.ts';
+import {
+  type ApplianceFacts,
+  endOf,
+  failingFor,
+  type GrantFacts,
+  isToldOnce,
+  noticeOf,
+  noticeOfHub,
+  standing,
+  staysAtStart,
+} from '../../src/core/notices.ts';
+import type { ProblemCode } from '../../src/core/problem.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const PAGE = 'https://192.168.1.7:8443/';
+const since = '2031-04-05T06:07:08Z';
+
+const FAILING: GrantFacts = { generation: 3, failing: true, left: 0, lifetime: HOUR, overdue: null };
+
+function facts(
+  state: ApplianceFacts['status']['state'],
+  code: ProblemCode | null,
+  grant: Partial<GrantFacts> | null = {},
+): ApplianceFacts {
+  const problem = code === null ? null : { code, message: 'Something is wrong', since };
+  return { status: { name: 'wallbox', state, problem }, grant: grant === null ? null : { ...FAILING, ...grant } };
+}
+
+function notice(code: NoticeCode, severity: Notice['severity'] = 'warning'): Notice {
+  return { code, severity, appliance: 'wallbox', message: 'm', what_to_do: 'w', since: '2030-01-01T00:00:00Z' };
+}
+
+describe('when an appliance has a notice', () => {
+  test.each<[what: string, facts: ApplianceFacts, lasting: number | null, code: NoticeCode | null]>([
+    ['refused', facts('needs_pairing', 'refused'), null, 'pairing_needed'],
+    [
+      'refused, with the token at hand still good',
+      facts('needs_pairing', 'refused', { left: HOUR }),
+      null,
+      'pairing_needed',
+    ],
+    ['its grant is of another portal, or was damaged', facts('needs_pairing', 'refused', null), null, 'pairing_needed'],
+    ['misconfigured', facts('retrying', 'misconfigured', { left: HOUR }), 0, 'misconfigured'],
+    ['out of reach, just now', facts('retrying', 'portal_unreachable'), 0, null],
+    ['out of reach, less than an hour', facts('retrying', 'portal_unreachable'), HOUR - 1, null],
+    ['out of reach for an hour, the token ended', facts('retrying', 'portal_unreachable'), HOUR, 'token_ending'],
+    [
+      '… the token of an age that nobody knows',
+      facts('retrying', 'portal_unreachable', { left: null }),
+      HOUR,
+      'token_ending',
+    ],
+    ['… a tenth left', facts('retrying', 'portal_unreachable', { left: HOUR / 10 }), HOUR, 'token_ending'],
+    ['… more than a tenth left', facts('retrying', 'portal_unreachable', { left: HOUR / 10 + 1 }), HOUR, null],
+    [
+      'less than a day, the token good',
+      facts('retrying', 'portal_rejected', { left: DAY, lifetime: DAY }),
+      DAY - 1,
+      null,
+    ],
+    [
+      'for a day, the token good',
+      facts('retrying', 'portal_rejected', { left: DAY, lifetime: DAY }),
+      DAY,
+      'refresh_failing',
+    ],
+    ['for a day, the token ended', facts('retrying', 'portal_deferred'), DAY, 'token_ending'],
+    ['an answer lost, the early replay to come', facts('retrying', 'answer_lost', { left: HOUR }), 3000, null],
+    ['an answer lost a minute ago', facts('retrying', 'answer_lost', { left: HOUR }), MINUTE, 'answer_lost'],
+    [
+      'an answer lost a day ago',
+      facts('retrying', 'answer_lost', { left: DAY, lifetime: DAY }),
+      DAY,
+      'refresh_failing',
+    ],
+    ['its age is not known, and no refresh failed', facts('retrying', 'clock_unknown', { left: null }), null, null],
+    ['active', facts('active', null), null, null],
+    ['unpaired', facts('unpaired', null, null), null, null],
+    ['pairing', facts('pairing', null, null), null, null],
+  ])('%s', (_what, stands, lasting, code) => {
+    const found = noticeOf(stands, lasting === null ? null : { lasting, since }, PAGE);
+    expect(found?.code ?? null).toBe(code);
+  });
+
+  test('one that has introduced itself waits for approval', () => {
+    const waiting = { since, software_id: null };
+    const stands = { status: { ...facts('unpaired', null).status, waiting_for_approval: waiting }, grant: null };
+    expect(noticeOf(stands, null, PAGE)).toMatchObject({ code: 'approval_needed', severity: 'warning', since });
+  });
+
+  test.each<[facts: ApplianceFacts, lasting: number]>([
+    [facts('needs_pairing', 'refused'), 0],
+    [facts('retrying', 'misconfigured'), 0],
+    [facts('retrying', 'portal_unreachable'), HOUR],
+    [facts('retrying', 'answer_lost', { left: HOUR }), MINUTE],
+  ])('it names the appliance, what is wrong, and where to go', (stands, lasting) => {
+    const found = noticeOf(stands, { lasting, since }, PAGE);
+    expect(found?.appliance).toBe('wallbox');
+    expect(found?.message).toMatch(/^wallbox .*: something is wrong$/);
+    expect(found?.what_to_do).toContain('https://192.168.1.7:8443/appliances/wallbox');
+  });
+});
+
+test.each([
+  [MINUTE, null, MINUTE],
+  [9 * MINUTE, 30 * DAY, 9 * MINUTE],
+  [10 * MINUTE, 30 * DAY, 30 * DAY],
+  [3 * HOUR, HOUR, 3 * HOUR],
+  [3 * HOUR, null, 3 * HOUR],
+])('seen to fail for %i ms, overdue by %s: it counts as %i', (observed, overdue, counted) => {
+  expect(failingFor(observed, overdue)).toBe(counted);
+});
+
+describe('what stands, where a notice stood before', () => {
+  const stood = (code: NoticeCode, generation: number | null = 3) => ({ notice: notice(code), generation });
+  const failing = (code: ProblemCode = 'portal_unreachable') => facts('retrying', code);
+  const idle = facts('active', null, { failing: false, left: HOUR });
+  const dead = facts('retrying', 'portal_unreachable', { failing: false, left: 0 });
+
+  test.each<
+    [
+      what: string,
+      before: ReturnType<typeof stood>,
+      now: ApplianceFacts | undefined,
+      fresh: NoticeCode | null,
+      stands: NoticeCode | null,
+    ]
+  >([
+    ['new tokens are there', stood('token_ending', 2), idle, null, null],
+    ['the hub was started, nothing is tried', stood('token_ending'), idle, null, 'token_ending'],
+    ['the first try has failed', stood('refresh_failing'), failing(), null, 'refresh_failing'],
+    ['the portal answers otherwise', stood('misconfigured'), failing('portal_deferred'), null, 'misconfigured'],
+    [
+      'the lesser one does not take its place',
+      stood('token_ending'),
+      failing('answer_lost'),
+      'answer_lost',
+      'token_ending',
+    ],
+    ['the greater one does', stood('refresh_failing'), failing(), 'token_ending', 'token_ending'],
+    ['an error does', stood('token_ending'), failing('misconfigured'), 'misconfigured', 'misconfigured'],
+    [
+      'what has stood for an hour takes the place of misconfigured',
+      stood('misconfigured'),
+      failing(),
+      'token_ending',
+      'token_ending',
+    ],
+    [
+      'refused takes the place of all',
+      stood('token_ending'),
+      facts('needs_pairing', 'refused'),
+      'pairing_needed',
+      'pairing_needed',
+    ],
+    ['paired again', stood('pairing_needed', 2), idle, null, null],
+    ['rejected until a person comes, and the hub was started', stood('pairing_needed'), dead, null, 'pairing_needed'],
+    ['its grant is back at work, and good', stood('pairing_needed'), idle, null, null],
+    ['a pairing is open', stood('pairing_needed', null), facts('pairing', null, null), null, 'pairing_needed'],
+    ['unpaired', stood('pairing_needed'), facts('unpaired', null, null), null, null],
+    ['removed', stood('token_ending'), undefined, null, null],
+    ['approved', stood('approval_needed', null), facts('unpaired', null, null), null, null],
+  ])('%s', (_what, was, now, fresh, stands) => {
+    const severity = fresh === 'misconfigured' || fresh === 'pairing_needed' ? 'error' : 'warning';
+    const found = standing(was, { facts: now, notice: fresh && notice(fresh, severity) });
+    expect(found?.code ?? null).toBe(stands);
+  });
+
+  test('the same one keeps the time when it began', () => {
+    const later = { ...notice('token_ending'), since, message: 'new' };
+    const found = standing(stood('token_ending'), { facts: failing(), notice: later });
+    expect(found).toEqual({ ...later, since: '2030-01-01T00:00:00Z' });
+  });
+});
+
+describe('the hub as a whole', () => {
+  test.each([
+    ['not_announced', 10 * MINUTE, 'warning'],
+    ['hub_id_taken', MINUTE, 'error'],
+    ['store_recovered', 0, 'warning'],
+    ['store_unwritable', 0, 'error'],
+  ] as const)('%s is a notice after %i ms', (code, after, severity) => {
+    const problem = { code, message: 'Why', since };
+    expect(noticeOfHub(problem, after)).toMatchObject({ code, severity, appliance: null, message: 'Why', since });
+    if (after > 0) expect(noticeOfHub(problem, after - 1)).toBeNull();
+    expect(staysAtStart(code, after)).toBe(false);
+    if (after > 0) expect(staysAtStart(code, after - 1)).toBe(true);
+  });
+});
+
+test('only what is no emergency is told once', () => {
+  const all: NoticeCode[] = ['pairing_needed', 'misconfigured', 'token_ending', 'refresh_failing', 'answer_lost'];
+  all.push('approval_needed', 'hub_id_taken', 'not_announced', 'store_recovered', 'store_unwritable');
+  expect(all.filter(isToldOnce)).toEqual(['answer_lost', 'store_recovered']);
+});
+
+test.each<[facts: ApplianceFacts | undefined, end: string]>([
+  [facts('active', null), 'wallbox is connected again'],
+  [facts('unpaired', null, null), 'wallbox needs nothing any more'],
+  [undefined, 'wallbox was removed from the hub'],
+])('what is over is told in words', (now, end) => {
+  expect(endOf(notice('pairing_needed'), now)).toBe(end);
+  expect(endOf({ ...notice('not_announced'), appliance: null }, undefined)).toBe('This is over: m');
+});
