@@ -136,10 +136,12 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
       .type('text/plain; charset=utf-8')
       .send('This is a Latchkey hub, and it does not go by that name.\n');
   });
-  app.setErrorHandler((error, _request, reply) => {
+  app.setErrorHandler((error, request, reply) => {
     const status = statusOf(error);
     // One of them may be what can't be sent: without this Fastify would answer by itself.
     for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name);
+    // What is left of a body that nobody wants is not read, however long it is.
+    if (!request.raw.complete) reply.header('connection', 'close');
     if (status >= 500) log.error('request failed unexpectedly', { error: messageOf(error) });
     return reply
       .code(status)

@@ -50,7 +50,7 @@ export class Guard {
 
   /** A page; it changes nothing. @param path as Fastify has it */
   page(path: string, answer: (asked: SignedIn) => Promise<FastifyReply>): void {
-    this.#app.get(path, FOR_PEOPLE, async (request, reply) => {
+    this.#app.get(path, { ...FOR_PEOPLE, exposeHeadRoute: true }, async (request, reply) => {
       const frame = frameFor(this.#hubName, request);
       const session = this.#sessionOf(request);
       if (session === null) return this.#refusals.signIn(request, reply, frame);

@@ -1,0 +1,446 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { connect } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { SetupCodeAnswer } from '../../src/control/messages.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { PageVisitor, type Seen } from '../support/page-visitor.ts';
+
+const WRONG = 'BBBB-BBBB-BBBB';
+/** What no answer may have in it but as text. */
+const SCRIPT = '"><script>alert(1)</script>';
+
+let emulator: Emulator;
+let hub: HubProcess;
+let setup: SetupCodeAnswer;
+/** Devices of one test each: who types wrong codes waits. */
+let devices = 1;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  hub = await HubProcess.start({ emulator });
+  setup = await tell();
+});
+
+afterAll(async () => {
+  await hub[Symbol.asyncDispose]();
+  await emulator[Symbol.asyncDispose]();
+});
+
+/** What "latchkey setup-code" tells. */
+async function tell(rotate = false): Promise<SetupCodeAnswer> {
+  const answer = await hub.ask((control) => (rotate ? control.rotateSetupCode() : control.setupCode()));
+  rememberSecrets([answer.code, answer.sign_in.split('/').at(-1) ?? '']);
+  return answer;
+}
+
+function newDevice(): Promise<PageVisitor> {
+  devices += 1;
+  return PageVisitor.open(hub, `127.0.0.${devices}`);
+}
+
+async function signedIn(): Promise<PageVisitor> {
+  const visitor = await newDevice();
+  expect(await visitor.signIn(setup.code)).toMatchObject({ status: 303, headers: { location: '/' } });
+  return visitor;
+}
+
+/** Where the form of a page leads on to. */
+const nextOf = (text: string) => /name="next" value="([^"]*)"/.exec(text)?.[1]?.replaceAll('&#61;', '=');
+const setCookie = ({ headers }: Seen) => [headers['set-cookie'] ?? []].flat();
+
+describe('whoever is not signed in', () => {
+  it('sees the hub’s name and the way in, and nothing of the home', async () => {
+    await hub.addAppliance('secret-wallbox');
+    await using visitor = await newDevice();
+    for (const path of ['/', '/sign-in', '/live']) {
+      const { status, text } = await visitor.get(path);
+      expect(status, path).toBe(path === '/sign-in' ? 200 : 401);
+      expect(text).toContain('Test hub');
+      expect(text).toContain('latchkey setup-code');
+      expect(text).toContain('Setup code');
+      expect(text).not.toContain('wallbox');
+    }
+  });
+
+  it('is answered in the language of the browser', async () => {
+    await using visitor = await newDevice();
+    const { text } = await visitor.get('/', { 'accept-language': 'de-AT,de;q=0.9' });
+    expect(text).toContain('<html lang="de">');
+    expect(text).toContain('Einrichtungscode');
+  });
+
+  it('goes on to the page that was asked for', async () => {
+    await using visitor = await newDevice();
+    const { text } = await visitor.get('/?view=1');
+    expect(nextOf(text)).toBe('/?view=1');
+    expect((await visitor.signIn(setup.code, '/?view=1')).headers['location']).toBe('/?view=1');
+  });
+
+  it('with a form of an expired session is told so, and led back to the page that the form was on', async () => {
+    await using visitor = await newDevice();
+    const form = { csrf: 'of-an-earlier-session' };
+    for (const [referer, next] of [
+      [`${visitor.origin}/appliances/wallbox?x=1`, '/appliances/wallbox?x=1'],
+      ['https://evil.example/appliances/wallbox', '/'],
+      ['nonsense', '/'],
+    ] as const) {
+      const { status, text } = await visitor.post('/sign-out', form, { referer });
+      expect(status).toBe(401);
+      expect(text).toContain('so nothing was changed');
+      expect(nextOf(text)).toBe(next);
+    }
+  });
+
+  it('is asked again where the code is left out, and nothing is counted', async () => {
+    await using visitor = await newDevice();
+    for (let count = 0; count < 8; count++) {
+      const { status, text } = await visitor.post('/sign-in', 'code=&next=%2F');
+      expect(status).toBe(400);
+      expect(text).toContain('Type the setup code first.');
+    }
+    expect(await visitor.signIn(setup.code)).toMatchObject({ status: 303 });
+  });
+
+  it('sees the message beside the field, tied to it', async () => {
+    await using visitor = await newDevice();
+    const { status, text } = await visitor.post('/sign-in', { code: WRONG });
+    expect(status).toBe(401);
+    expect(text).toMatch(/<p class="problem" id="problem" role="alert">This is not the setup code/);
+    expect(text).toMatch(/<input id="code"[^>]* aria-describedby="problem hint" aria-invalid="true"/);
+    expect(text).toMatch(/autocapitalize="characters"[^>]*autocorrect="off"/);
+  });
+});
+
+describe('a session', () => {
+  it('is a cookie that no script and no other site has, for twelve hours', async () => {
+    await using visitor = await newDevice();
+    const [cookie, ...others] = setCookie(await visitor.signIn(setup.code));
+    expect(others).toEqual([]);
+    expect(cookie).toMatch(/^__Host-latchkey=[\w-]{43}; Max-Age=43200; Path=\/; HttpOnly; Secure; SameSite=Strict$/);
+    const again = await visitor.signIn(setup.code);
+    expect(setCookie(again)[0]).not.toBe(cookie);
+  });
+
+  it('is good until somebody signs out, and a stolen cookie is nothing then', async () => {
+    await using visitor = await signedIn();
+    await using thief = await newDevice();
+    thief.cookie = visitor.cookie;
+    expect(await thief.isSignedIn()).toBe(true);
+    const out = await visitor.post('/sign-out', { csrf: await visitor.csrf() });
+    expect(out).toMatchObject({ status: 303, headers: { location: '/sign-in?out' } });
+    expect(setCookie(out)[0]).toMatch(/^__Host-latchkey=; Max-Age=0; Path=\/; HttpOnly; Secure; SameSite=Strict$/);
+    expect((await visitor.get('/sign-in?out')).text).toContain('You are signed out.');
+    expect(await thief.isSignedIn()).toBe(false);
+    expect((await thief.get('/')).text).toContain('You are no longer signed in.');
+  });
+
+  it.each([
+    '',
+    '__Host-latchkey',
+    '__Host-latchkey=',
+    'latchkey=x',
+    '__Host-latchkey=%00',
+    `__Host-latchkey=${'a'.repeat(43)}`,
+  ])('is none with the cookie %j', async (cookie) => {
+    await using visitor = await newDevice();
+    visitor.cookie = cookie;
+    expect(await visitor.isSignedIn()).toBe(false);
+  });
+
+  it('survives that the hub is killed, and ends where the setup code is rotated', async () => {
+    await using visitor = await signedIn();
+    const csrf = await visitor.csrf();
+    await hub.kill('SIGKILL');
+    await hub.launch();
+    expect(await visitor.isSignedIn()).toBe(true);
+    expect(await visitor.csrf()).toBe(csrf);
+    const before = setup;
+    setup = await tell(true);
+    expect(setup.code).not.toBe(before.code);
+    expect(await visitor.isSignedIn()).toBe(false);
+    expect(await visitor.post('/sign-out', { csrf })).toMatchObject({ status: 401 });
+    expect(await visitor.signIn(before.code)).toMatchObject({ status: 401 });
+    await using other = await newDevice();
+    expect(await other.follow(before.sign_in)).toMatchObject({ status: 410 });
+    await hub.kill('SIGKILL');
+    await hub.launch();
+    expect(await visitor.isSignedIn()).toBe(false);
+    expect((await tell()).code).toBe(setup.code);
+    expect(await visitor.signIn(setup.code)).toMatchObject({ status: 303 });
+  });
+
+  it('and a one-time address outlive a reload of the configuration, and so does the wait of who typed wrong codes', async () => {
+    await using visitor = await signedIn();
+    await using guesser = await newDevice();
+    for (let count = 0; count < 5; count++) await guesser.signIn(WRONG);
+    const { sign_in } = await tell();
+    const file = `${hub.directory}/latchkey.toml`;
+    await writeFile(file, (await readFile(file, 'utf8')).replace('name = "Test hub"', 'name = "Test hub" # as before'));
+    const id = await hub.ask((control) => control.reload());
+    await eventually(async () => {
+      const outcome = await hub.ask((control) => control.reloadOutcome(id)).catch(() => null);
+      return outcome?.state === 'done';
+    });
+    expect(await visitor.isSignedIn()).toBe(true);
+    expect(await guesser.signIn(setup.code)).toMatchObject({ status: 429 });
+    expect(await guesser.follow(sign_in)).toMatchObject({ status: 303 });
+    expect(await guesser.isSignedIn()).toBe(true);
+  });
+});
+
+describe('a form counts only where', () => {
+  let visitor: PageVisitor;
+  let csrf: string;
+  beforeAll(async () => {
+    visitor = await signedIn();
+    csrf = await visitor.csrf();
+  });
+  afterAll(() => visitor[Symbol.asyncDispose]());
+
+  it.each([
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { origin: 'http://127.0.0.1' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+  ])('no other site has sent it: %j', async (headers) => {
+    expect(await visitor.post('/sign-out', { csrf }, headers)).toMatchObject({ status: 403 });
+    expect(await visitor.post('/sign-in', { code: setup.code }, headers)).toMatchObject({ status: 403 });
+    expect(await visitor.isSignedIn()).toBe(true);
+  });
+
+  it('it carries what the session’s own forms do', async () => {
+    await using other = await signedIn();
+    const others = await other.csrf();
+    const wrong = ['', `csrf=`, `csrf=${others}`, `csrf=${csrf}x`, `csrf=%00`, `csrf=${SCRIPT}`, `_=${csrf}`];
+    for (const body of wrong) {
+      const { status, text } = await visitor.post('/sign-out', body, { referer: `${visitor.origin}/?from` });
+      expect(status, body).toBe(403);
+      expect(text).toContain('<a href="/?from">Open the page</a>');
+      expect(text).not.toContain('<script>alert');
+    }
+    expect(await visitor.isSignedIn()).toBe(true);
+  });
+
+  it('it is a form', async () => {
+    const path = '/sign-out';
+    expect(await visitor.post(path, `csrf=${csrf}&csrf=${csrf}`)).toMatchObject({ status: 400 });
+    expect(await visitor.post('/sign-in', `code=${setup.code}&code=${setup.code}`)).toMatchObject({ status: 400 });
+    for (const type of ['application/json', 'text/plain', 'multipart/form-data; boundary=x', 'nonsense']) {
+      const headers = { 'content-type': type };
+      expect((await visitor.post(path, `csrf=${csrf}`, headers)).status, type).toBe(415);
+      expect((await visitor.post('/sign-in', `code=${setup.code}`, headers)).status, type).toBe(415);
+    }
+    expect(await visitor.isSignedIn()).toBe(true);
+  });
+
+  it('it is a POST', async () => {
+    expect(await visitor.get(`/sign-out?csrf=${csrf}`)).toMatchObject({ status: 405 });
+    expect(await visitor.isSignedIn()).toBe(true);
+  });
+
+  it.each(['/sign-in', '/sign-out', '/pair'])('it is small: %s takes no 4 GB', async (path) => {
+    const { certificate } = await hub.authority();
+    const before = await residentKilobytes();
+    const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, ca: certificate });
+    socket.on('error', () => {});
+    const head = [
+      `POST ${path} HTTP/1.1`,
+      `host: 127.0.0.1:${hub.httpsPort}`,
+      `cookie: ${visitor.cookie}`,
+      'content-type: application/x-www-form-urlencoded',
+      'content-length: 4294967296',
+    ];
+    socket.write(`${head.join('\r\n')}\r\n\r\ncode=`);
+    const flood = Buffer.alloc(64 * 1024, 'B');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += String(chunk);
+    });
+    let closed = false;
+    const gone = new Promise<void>((resolve) =>
+      socket.once('close', () => {
+        closed = true;
+        resolve();
+      }),
+    );
+    for (let sent = 0; sent < 1000 && !closed; sent++) {
+      if (!socket.write(flood)) {
+        await Promise.race([new Promise<void>((resolve) => socket.once('drain', resolve)), gone]);
+      }
+    }
+    socket.destroy();
+    await gone;
+    expect(text === '' || text.startsWith('HTTP/1.1 413 ')).toBe(true);
+    expect((await residentKilobytes()) - before).toBeLessThan(40_000);
+    expect(await visitor.isSignedIn()).toBe(true);
+  });
+
+  async function residentKilobytes(): Promise<number> {
+    const [, kilobytes = ''] = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${hub.pid}/status`, 'utf8')) ?? [];
+    return Number(kilobytes);
+  }
+});
+
+describe('a setup code is not found by trying', () => {
+  it('since the sixth one waits, longer each time, and the right one is not looked at meanwhile', async () => {
+    await using guesser = await newDevice();
+    for (let count = 0; count < 4; count++) expect(await guesser.signIn(WRONG)).toMatchObject({ status: 401 });
+    const locked = await guesser.signIn(WRONG);
+    expect(locked).toMatchObject({ status: 429, headers: { 'retry-after': '30' } });
+    expect(locked.text).toContain('for another 30 seconds, not even at the right one');
+    const right = await guesser.signIn(setup.code);
+    expect(right.status).toBe(429);
+    expect(Number(right.headers['retry-after'])).toBeGreaterThan(0);
+    expect(setCookie(right)).toEqual([]);
+    await using installer = await signedIn();
+    expect(await installer.isSignedIn()).toBe(true);
+    expect(await guesser.follow((await tell()).sign_in)).toMatchObject({ status: 303 });
+    expect(await guesser.isSignedIn()).toBe(true);
+  });
+
+  it('nor at once', async () => {
+    await using guesser = await newDevice();
+    const all = await Promise.all(Array.from({ length: 25 }, () => guesser.post('/sign-in', { code: WRONG })));
+    expect(all.filter(({ status }) => status === 401)).toHaveLength(4);
+    expect(all.filter(({ status }) => status === 429)).toHaveLength(21);
+  });
+
+  it('and the log names the device once, and nothing that was typed', async () => {
+    const log = await readFile(hub.log, 'utf8');
+    const lines = log.split('\n').filter((line) => line.includes('too many wrong setup codes'));
+    expect(new Set(lines.map((line) => /127\.0\.0\.\d+/.exec(line)?.[0])).size).toBe(lines.length);
+    expect(lines.length).toBeGreaterThan(0);
+    expect(log).not.toContain(WRONG);
+  });
+});
+
+describe('a one-time address', () => {
+  it('signs in who opens it first, and nobody after', async () => {
+    const { sign_in } = await tell();
+    const visitors = await Promise.all([newDevice(), newDevice(), newDevice()]);
+    const seen = await Promise.all(visitors.map((visitor) => visitor.follow(sign_in)));
+    expect(seen.map(({ status }) => status).sort()).toEqual([303, 410, 410]);
+    for (const [index, visitor] of visitors.entries()) {
+      expect(await visitor.isSignedIn()).toBe(seen[index]?.status === 303);
+      await visitor[Symbol.asyncDispose]();
+    }
+    const late = seen.find(({ status }) => status === 410);
+    expect(late?.text).toContain('This sign-in address has been used, or has run out');
+    expect(late?.text).toContain('<label for="code">');
+    expect(setCookie(late ?? { status: 0, headers: {}, text: '' })).toEqual([]);
+  });
+
+  it('is not used up by what only looks ahead', async () => {
+    const { sign_in } = await tell();
+    const { pathname } = new URL(sign_in);
+    await using visitor = await newDevice();
+    expect((await visitor.send('HEAD', pathname, {})).status).toBe(405);
+    for (const name of ['sec-purpose', 'purpose', 'x-moz'])
+      expect((await visitor.get(pathname, { [name]: 'prefetch;prerender' })).status).toBe(503);
+    expect(await visitor.follow(sign_in)).toMatchObject({ status: 303, headers: { location: '/' } });
+  });
+
+  it('from a mail or a chat ends signed in: the page goes on from the hub’s own', async () => {
+    await using visitor = await newDevice();
+    const led = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' };
+    const { headers } = await visitor.follow((await tell()).sign_in, led);
+    const { cookie } = visitor;
+    // A browser keeps a SameSite=Strict cookie back here.
+    visitor.cookie = null;
+    const bounce = await visitor.get(String(headers['location']), led);
+    expect(bounce).toMatchObject({ status: 200, headers: { refresh: '0; url=/', 'cache-control': 'no-store' } });
+    expect(bounce.text).toContain('<a href="/">Go on</a>');
+    visitor.cookie = cookie;
+    expect(await visitor.get('/', { ...led, 'sec-fetch-site': 'same-origin' })).toMatchObject({ status: 200 });
+    visitor.cookie = null;
+    expect(await visitor.get('/', { ...led, 'sec-fetch-site': 'same-origin' })).toMatchObject({ status: 401 });
+  });
+
+  it.each(['/sign-in/', '/sign-in/x', `/sign-in/${encodeURIComponent(SCRIPT)}`, '/sign-in/%00', '/sign-in/..%2f..%2f'])(
+    'is none of this hub’s: %s',
+    async (path) => {
+      await using visitor = await newDevice();
+      const { status, text } = await visitor.get(path);
+      expect([404, 410]).toContain(status);
+      expect(text).not.toContain('<script>alert');
+    },
+  );
+});
+
+describe('after signing in nobody is led to another site', () => {
+  it.each([
+    '//evil.example',
+    '/\\evil.example',
+    '\\\\evil.example',
+    'https://evil.example/',
+    'javascript:alert(1)',
+    '/\t/evil.example',
+    '/\n/evil.example',
+    ' //evil.example',
+    '/.//evil.example',
+    '/x/..//evil.example',
+    '/%5c/../..//evil.example',
+    '/@evil.example\0',
+    'evil.example',
+    '/\u2028/evil.example',
+    `/${'a'.repeat(3000)}`,
+    '/sign-out',
+    '/sign-in/x',
+  ])('by %j', async (next) => {
+    await using visitor = await newDevice();
+    expect((await visitor.signIn(setup.code, next)).headers['location']).toBe('/');
+    const query = await visitor.get(`/sign-in?next=${encodeURIComponent(next)}`);
+    expect(query).toMatchObject({ status: 303, headers: { location: '/' } });
+    visitor.cookie = null;
+    const { text } = await visitor.get(`/sign-in?next=${encodeURIComponent(next)}`);
+    expect(nextOf(text)).toBe('/');
+  });
+
+  it.each(['/%2Fevil.example', '/?next=//evil.example', '/%2f%2fevil.example', '/?a=%27'])(
+    'and %j is a page of the hub’s own',
+    async (next) => {
+      await using visitor = await newDevice();
+      const { headers } = await visitor.signIn(setup.code, next);
+      expect(new URL(String(headers['location']), visitor.origin).origin).toBe(visitor.origin);
+      expect(headers['location']).toBe(next);
+    },
+  );
+});
+
+it('script in a field stays text', async () => {
+  await using visitor = await newDevice();
+  const answers = [
+    await visitor.post('/sign-in', { code: SCRIPT, next: `/${SCRIPT}` }),
+    await visitor.post('/sign-in', { code: `\0${SCRIPT}`, next: `/?${SCRIPT}` }),
+    await visitor.get(`/sign-in?next=${encodeURIComponent(`/?${SCRIPT}`)}`),
+    await visitor.get(`/?${encodeURIComponent(SCRIPT)}`),
+    await visitor.post('/sign-in', {}, { referer: `${visitor.origin}/${SCRIPT}` }),
+  ];
+  for (const { text } of answers) expect(text).not.toContain('<script>alert');
+  expect(answers[0]?.text).toContain('value="&#34;&#62;&#60;script&#62;');
+});
+
+it('no page of the hub’s can be framed, kept or guessed at', async () => {
+  await using visitor = await newDevice();
+  await using inside = await signedIn();
+  for (const seen of [
+    await visitor.get('/'),
+    await visitor.get('/sign-in'),
+    await visitor.post('/sign-in', { code: WRONG }),
+    await visitor.get('/sign-in/x'),
+    await visitor.get('/nothing-here'),
+    await inside.get('/'),
+    await inside.post('/sign-out', {}),
+  ]) {
+    expect(seen.headers).toMatchObject({
+      'cache-control': 'no-store',
+      'content-security-policy': expect.stringMatching(/default-src 'none'.*frame-ancestors 'none'/),
+      'referrer-policy': expect.stringMatching(/^(?:same-origin|no-referrer)$/),
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+    });
+  }
+});

@@ -1,0 +1,96 @@
+import { Agent, request } from 'undici';
+import { FORM } from '../../src/system/form.ts';
+import type { HubProcess } from './hub-process.ts';
+import { rememberSecrets } from './logs.ts';
+
+/** An answer of the hub's pages. */
+export interface Seen {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+/** A browser of few words: it has a cookie, follows no redirects, and sends what it is told to. */
+export class PageVisitor implements AsyncDisposable {
+  readonly origin: string;
+  readonly #agent: Agent;
+  /** As the browser sends it, `name=value`; null where it has none. */
+  cookie: string | null = null;
+
+  private constructor(origin: string, agent: Agent) {
+    this.origin = origin;
+    this.#agent = agent;
+  }
+
+  /** @param from the loopback address of its device */
+  static async open(hub: HubProcess, from = '127.0.0.1'): Promise<PageVisitor> {
+    const { certificate } = await hub.authority();
+    return new PageVisitor(
+      `https://127.0.0.1:${hub.httpsPort}`,
+      new Agent({ connect: { ca: certificate }, localAddress: from }),
+    );
+  }
+
+  get(path: string, headers: Record<string, string> = {}): Promise<Seen> {
+    return this.send('GET', path, headers);
+  }
+
+  /** Sends a form as the hub's own page does. @param form encoded already where it is a text */
+  post(path: string, form: Record<string, string> | string, headers: Record<string, string> = {}): Promise<Seen> {
+    const body = typeof form === 'string' ? form : new URLSearchParams(form).toString();
+    const own = { origin: this.origin, 'sec-fetch-site': 'same-origin', 'content-type': FORM };
+    return this.send('POST', path, { ...own, ...headers }, body);
+  }
+
+  /** Signs in with a setup code; the cookie is kept. */
+  async signIn(code: string, next?: string): Promise<Seen> {
+    return this.#keep(await this.post('/sign-in', { code, ...(next !== undefined && { next }) }));
+  }
+
+  /** Opens a one-time address; the cookie is kept. */
+  async follow(address: string, headers: Record<string, string> = {}): Promise<Seen> {
+    return this.#keep(await this.get(new URL(address).pathname, headers));
+  }
+
+  /** What the forms of this session carry. */
+  async csrf(): Promise<string> {
+    const { text } = await this.get('/');
+    const [, csrf] = /name="csrf" value="([^"]+)"/.exec(text) ?? [];
+    if (csrf === undefined) throw new Error('the page has no form of a session');
+    rememberSecrets([csrf]);
+    return csrf;
+  }
+
+  /** Whether the page is shown to this browser. */
+  async isSignedIn(): Promise<boolean> {
+    return (await this.get('/')).status === 200;
+  }
+
+  async send(
+    method: 'GET' | 'POST' | 'HEAD' | 'PUT' | 'DELETE',
+    path: string,
+    headers: Record<string, string>,
+    body?: string,
+  ): Promise<Seen> {
+    const answer = await request(this.origin + path, {
+      method,
+      dispatcher: this.#agent,
+      headers: { ...(this.cookie !== null && { cookie: this.cookie }), ...headers },
+      ...(body !== undefined && { body }),
+    });
+    return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+  }
+
+  #keep(seen: Seen): Seen {
+    const cookie = [seen.headers['set-cookie'] ?? []].flat()[0]?.split(';')[0];
+    if (cookie !== undefined) {
+      this.cookie = cookie;
+      rememberSecrets([cookie.split('=').slice(1).join('=')]);
+    }
+    return seen;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#agent.destroy();
+  }
+}
