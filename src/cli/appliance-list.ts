@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { showAppliances } from './appliance-table.ts';
+import { appliancesText } from './appliance-table.ts';
 import { connectHub } from './hub-connection.ts';
 import { print, printJson } from './output.ts';
 
@@ -14,6 +14,6 @@ export function applianceListCommand(): Command {
       const { appliances } = await hub.status();
       if (options.json === true) printJson(appliances);
       else if (options.names === true) for (const { name } of appliances) print(name);
-      else showAppliances(appliances);
+      else print(appliancesText(appliances));
     });
 }

@@ -3,7 +3,7 @@ import type { ApplianceState, ApplianceStatus } from '../core/administration.ts'
 import { whatToDo } from '../core/problem-advice.ts';
 import { systemClock } from '../system/clock.ts';
 import { ago, inTime } from './duration.ts';
-import { print, printable } from './output.ts';
+import { printable } from './output.ts';
 import { alignColumns, tableWidth } from './table.ts';
 
 const COLOURS = {
@@ -20,16 +20,13 @@ const SCOPE_COLUMN = HEAD.indexOf('SCOPE');
 /** Columns of what is no terminal, and of a terminal that does not say. */
 const USUAL_WIDTH = 80;
 
-/** Prints how appliances stand: a table, and below it what needs a person. */
-export function showAppliances(appliances: readonly ApplianceStatus[]): void {
-  if (appliances.length === 0) {
-    print('No appliances yet. Register one: latchkey appliance add NAME');
-    return;
-  }
+/** How appliances stand: a table, and below it what needs a person. */
+export function appliancesText(appliances: readonly ApplianceStatus[]): string {
+  if (appliances.length === 0) return 'No appliances yet. Register one: latchkey appliance add NAME';
   const now = systemClock('').now().wall;
-  print(table(appliances, now, process.stdout.columns ?? USUAL_WIDTH));
   const remarks = appliances.flatMap((appliance) => remark(appliance, now));
-  if (remarks.length > 0) print(`\n${remarks.join('\n')}`);
+  const standing = table(appliances, now, process.stdout.columns ?? USUAL_WIDTH);
+  return remarks.length > 0 ? `${standing}\n\n${remarks.join('\n')}` : standing;
 }
 
 /** Their portal is told where not all have the same; where the table is too wide, scopes take a line for each name. */
@@ -41,7 +38,17 @@ function table(appliances: readonly ApplianceStatus[], now: number, columns: num
   ]);
   const head = samePortal ? HEAD : [...HEAD, 'PORTAL'];
   const wide = alignColumns([head, ...rows]);
-  return tableWidth(wide) <= columns ? wide : alignColumns([head, ...rows.flatMap(withScopeBelow)]);
+  if (tableWidth(wide) <= columns) return wide;
+  const narrow = alignColumns([head, ...rows.flatMap(withScopeBelow)]);
+  // Lines that a terminal breaks are no table any more.
+  if (tableWidth(narrow) <= columns || !process.stdout.isTTY) return narrow;
+  return rows.map((cells) => stacked(head, cells)).join('\n');
+}
+
+/** One appliance below the other: each of its cells with what it is. */
+function stacked(head: readonly string[], [name = '', ...cells]: readonly string[]): string {
+  const rows = cells.map((cell, index) => [` ${(head[index + 1] ?? '').toLowerCase()}`, cell]);
+  return `${name}\n${alignColumns(rows.filter(([, cell]) => cell !== '–'))}`;
 }
 
 function withScopeBelow(cells: readonly string[]): string[][] {

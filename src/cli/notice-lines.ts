@@ -1,17 +1,14 @@
 import { styleText } from 'node:util';
 import type { Notice } from '../core/notice.ts';
-import { print, printable } from './output.ts';
+import { printable } from './output.ts';
 
 /** The exit status of `latchkey status` where nothing gets better until a person acts. */
 const PERSON_NEEDED = 3;
 
-/** Prints the notices that stand, a line each, and an empty one behind them. */
-export function showNotices(notices: readonly Notice[]): void {
-  for (const { severity, message, what_to_do } of notices) {
-    const mark = styleText(severity === 'error' ? 'red' : 'yellow', '!', { stream: process.stdout });
-    print(`${mark} ${printable(message)}. ${printable(what_to_do)}.`);
-  }
-  if (notices.length > 0) print('');
+/** A notice that stands, as a line. */
+export function noticeLine({ severity, message, what_to_do }: Notice): string {
+  const mark = styleText(severity === 'error' ? 'red' : 'yellow', '!', { stream: process.stdout });
+  return `${mark} ${printable(message)}. ${printable(what_to_do)}.`;
 }
 
 /** Sets the exit status by the notices that stand. */

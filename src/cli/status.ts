@@ -1,45 +1,56 @@
 import { Command } from 'commander';
-import type { HubStatus } from '../core/administration.ts';
-import { showAppliances } from './appliance-table.ts';
-import { formatDuration } from './duration.ts';
+import { systemTimers } from '../system/clock.ts';
 import { connectHub } from './hub-connection.ts';
-import { showNotices, tellByStatus } from './notice-lines.ts';
-import { print, printable, printJson } from './output.ts';
-import { alignColumns } from './table.ts';
+import { tellByStatus } from './notice-lines.ts';
+import { print, printJson } from './output.ts';
+import { statusText } from './status-text.ts';
+import type { StatusDisplay } from './status-watch.ts';
+import { drawsOver } from './terminal.ts';
+import { untilSignal } from './until-signal.ts';
+
+interface Options {
+  readonly watch?: boolean;
+  readonly json?: boolean;
+}
 
 /** `latchkey status` */
 export function statusCommand(): Command {
   return new Command('status')
     .description('show how the hub and each appliance stand')
-    .option('--json', 'print JSON')
+    .option(
+      '--watch',
+      'go on showing it until Ctrl-C: redrawn each second on a terminal, elsewhere a line for each change',
+    )
+    .option('--json', 'print JSON; with --watch one object a line, whenever something has changed')
     .addHelpText('after', '\nExit status: 0; 3 where a person is needed; 1 failed; 2 wrong usage.')
-    .action(async (options: { json?: boolean }, command: Command) => {
+    .action(async (options: Options, command: Command) => {
+      if (options.watch === true) return watch(options, command);
       await using hub = await connectHub(command);
       const status = await hub.status();
       tellByStatus(status.notices);
-      if (options.json === true) {
-        printJson(status);
-        return;
-      }
-      showNotices(status.notices);
-      showHub(status.hub);
-      print('');
-      showAppliances(status.appliances);
+      if (options.json === true) printJson(status);
+      else print(statusText(status));
     });
 }
 
-function showHub(hub: HubStatus): void {
-  const rows = [
-    ['hub', `${printable(hub.name)} (${hub.id})`],
-    ['version', hub.version],
-    ['address', hub.address ?? 'none yet: the home network is not there'],
-    ['ports', `${hub.https_port} (HTTPS), ${hub.http_port} (HTTP)`],
-    ['CA fingerprint', hub.ca_fingerprint],
-    ['running for', formatDuration(hub.uptime)],
-  ];
-  if (hub.registration_open_for !== undefined) {
-    rows.push(['registration', `open to any appliance for another ${formatDuration(hub.registration_open_for)}`]);
+/** Ctrl-C is how it ends, and no failure. */
+async function watch(options: Options, command: Command): Promise<void> {
+  const { watchStatus } = await import('./status-watch.ts');
+  const ended = new AbortController();
+  void untilSignal().then(() => ended.abort());
+  const connect = () => connectHub(command);
+  // Before the screen is another one: where there is no hub, that stays to be read.
+  await (await connect())[Symbol.asyncDispose]();
+  using parts = new DisposableStack();
+  await watchStatus(connect, await displayFor(options, parts), systemTimers, ended.signal);
+}
+
+/** @param parts what the terminal is to be left by */
+async function displayFor({ json }: Options, parts: DisposableStack): Promise<StatusDisplay> {
+  if (json !== true && drawsOver(process.stdout)) {
+    const { StatusScreen } = await import('./status-screen.ts');
+    return parts.use(new StatusScreen());
   }
-  print(alignColumns(rows));
-  for (const { message } of hub.problems ?? []) print(`\n${printable(message)}`);
+  const { ChangeLines, JsonChanges } = await import('./status-changes.ts');
+  return json === true ? new JsonChanges() : new ChangeLines();
 }

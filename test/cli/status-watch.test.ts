@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { serveControl } from '../../src/control/server.ts';
+import { createLog } from '../../src/system/log.ts';
+import { onTerminal, runHousehold, start } from './command.ts';
+
+const ENTER = '\u001b[?1049h';
+const LEAVE = '\u001b[?1049l';
+const CURSOR = '\u001b[?25h';
+
+let hub: Awaited<ReturnType<typeof runHousehold>>;
+
+beforeAll(async () => {
+  hub = await runHousehold();
+});
+
+afterAll(() => hub[Symbol.asyncDispose]());
+
+beforeEach(() => {
+  hub.household.appliances.clear();
+  hub.household.set({ name: 'wallbox', state: 'pairing', scope: 'A' });
+});
+
+test.each([
+  ['Ctrl-C', '\u0003'],
+  ['SIGTERM', 'SIGTERM'],
+])('--watch redraws on a terminal, and leaves it as it was at %s', async (_, end) => {
+  const running = onTerminal(['status', '--watch'], hub.env, 80);
+  await running.stdout(/wallbox +\S*pairing/);
+  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expires_in: 740 });
+  const seen = await running.stdout(/wallbox +\S*active/);
+  expect(seen).toContain(ENTER);
+  expect(seen).not.toContain(LEAVE);
+  if (end === 'SIGTERM') {
+    // `script` passes it on to nobody: what runs on the terminal is its child.
+    const { execFileSync } = await import('node:child_process');
+    execFileSync('pkill', ['-TERM', '-P', String(running.process.pid)]);
+  } else running.process.stdin?.write(end);
+  const { status, stdout } = await running.ended;
+  expect(status).toBe(0);
+  expect(stdout.endsWith(CURSOR + LEAVE)).toBe(true);
+  expect(stdout.split(ENTER)).toHaveLength(2);
+});
+
+test('--watch says when the hub is away, and comes back with it', async () => {
+  const passing = await runHousehold();
+  passing.household.set({ name: 'wallbox', state: 'pairing' });
+  const path = passing.env.LATCHKEY_HUB_CONTROL_SOCKET;
+  const screen = onTerminal(['status', '--watch'], passing.env, 80);
+  const lines = start(['status', '--watch'], passing.env);
+  const json = start(['status', '--watch', '--json'], passing.env);
+  await Promise.all([screen.stdout(/pairing/), lines.stdout(/pairing/), json.stdout(/pairing/)]);
+  await passing[Symbol.asyncDispose]();
+  const away = /the hub is away, trying again/;
+  await Promise.all([screen.stdout(away), lines.stdout(away), json.stderr(away)]);
+  const { household } = passing;
+  household.set({ name: 'wallbox', state: 'active' });
+  await using _again = await serveControl({ path, administration: household, log: createLog('silent') });
+  await Promise.all([screen.stdout(/active/), lines.stdout(/back.*active/s), json.stdout(/active/)]);
+  screen.process.stdin?.write('\u0003');
+  for (const running of [lines, json]) running.process.kill('SIGINT');
+  for (const running of [screen, lines, json]) expect((await running.ended).status).toBe(0);
+  expect((await lines.ended).stdout.match(/away/g)).toHaveLength(1);
+  expect((await json.ended).stderr).toBe('the hub is away, trying again\n');
+});
+
+test('--watch says a line for each change where nothing can be written over, and none where only time has passed', async () => {
+  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expires_in: 740 });
+  const dumb = onTerminal(['status', '--watch'], { ...hub.env, TERM: 'dumb' }, 80);
+  const piped = start(['status', '--watch'], hub.env);
+  const json = start(['status', '--watch', '--json'], hub.env);
+  await Promise.all([dumb.stdout(/active/), piped.stdout(/active/), json.stdout(/active/)]);
+  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expires_in: 739 });
+  const asked = vi.spyOn(hub.household, 'status');
+  await vi.waitFor(() => expect(asked.mock.calls.length).toBeGreaterThan(5), 10_000);
+  asked.mockRestore();
+  const problem = {
+    code: 'refused',
+    message: 'the portal refused it\u001b[2J',
+    since: new Date(0).toISOString(),
+  } as const;
+  hub.household.set({ name: 'wallbox', state: 'needs_pairing', scope: 'A', problem });
+  await Promise.all([dumb.stdout(/refused/), piped.stdout(/refused/), json.stdout(/refused/)]);
+  hub.household.appliances.clear();
+  await Promise.all([dumb.stdout(/removed/), piped.stdout(/removed/), json.stdout(/"appliances":\[\]/)]);
+  dumb.process.stdin?.write('\u0003');
+  for (const running of [piped, json]) running.process.kill('SIGTERM');
+  const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z /;
+  for (const running of [dumb, piped]) {
+    const { status, stdout } = await running.ended;
+    expect(status).toBe(0);
+    expect(stdout).not.toContain('\u001b');
+    const said = stdout
+      .replaceAll('\r', '')
+      .split('\n')
+      .filter((line) => time.test(line))
+      .map((line) => line.replace(time, ''));
+    expect(said).toEqual([
+      'wallbox active, scope A',
+      'wallbox needs_pairing, scope A, the portal refused it\ufffd[2J',
+      'wallbox was removed',
+    ]);
+  }
+  const objects = (await json.ended).stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(objects.map(({ appliances }) => appliances[0]?.state)).toEqual(['active', 'needs_pairing', undefined]);
+  expect(Object.keys(objects[0])).toEqual(expect.arrayContaining(['hub', 'appliances', 'notices']));
+});
+
+test('--watch without a hub fails as status does, and leaves the terminal alone', async () => {
+  const { status, stdout } = await onTerminal(['status', '--watch'], { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock' })
+    .ended;
+  expect(status).toBe(1);
+  expect(stdout).toMatch(/^latchkey: no hub is running here .*\r\n$/);
+});
