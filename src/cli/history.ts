@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import type { HistoryEntry } from '../core/history.ts';
 import { connectHub } from './hub-connection.ts';
-import { print, printJson } from './output.ts';
+import { print, printable, printJson } from './output.ts';
 import { alignColumns } from './table.ts';
 
 /** `latchkey history NAME` */
@@ -14,14 +14,16 @@ export function historyCommand(): Command {
       await using hub = await connectHub(command);
       const entries = await hub.history(name);
       if (options.json === true) printJson(entries);
-      else if (entries.length === 0) print(`Nothing has happened to ${name} yet. Pair it: latchkey pair ${name}`);
+      else if (entries.length === 0) print(nothingYet(name));
       else print(alignColumns([['WHEN', 'TIMES', 'WHAT'], ...entries.map(row)]));
     });
 }
 
+const DAY = 86_400_000;
+
 const WHAT = {
   paired: 'paired',
-  unpaired: 'unpaired: its grant was forgotten',
+  unpaired: 'unpaired',
   refreshed: 'refreshed',
   token_refused: 'the cloud refused its token',
 } as const;
@@ -35,7 +37,7 @@ const WHY_NOT_PAIRED: Readonly<Record<string, string>> = {
   foreign_origin: "the portal's links lead elsewhere",
   code_refused: 'the portal refused the code',
   answer_lost: "the portal's answer was lost",
-  misconfigured: "the portal does not take the hub's credentials",
+  misconfigured: 'the hub is misconfigured',
 };
 
 const WHY_NOT_REFRESHED: Readonly<Record<string, string>> = {
@@ -43,11 +45,15 @@ const WHY_NOT_REFRESHED: Readonly<Record<string, string>> = {
   portal_deferred: 'the portal asked to wait',
   portal_rejected: 'the portal rejected it',
   answer_lost: "the portal's answer was lost",
-  misconfigured: "the portal did not take the hub's credentials",
+  misconfigured: 'the hub is misconfigured',
   clock_unknown: 'the clock was wrong',
   store_unwritable: 'the store could not be written',
   refused: 'the portal refused the grant',
 };
+
+function nothingYet(name: string): string {
+  return `Nothing is remembered of ${name} yet. If it is not paired: latchkey pair ${name}`;
+}
 
 function row(entry: HistoryEntry): string[] {
   return [spanOf(entry), entry.count === 1 ? '' : `×${entry.count}`, what(entry)];
@@ -55,16 +61,18 @@ function row(entry: HistoryEntry): string[] {
 
 /** Words for whoever reads; of what a newer hub tells, its own. */
 function what({ kind, why }: HistoryEntry): string {
-  if (kind === 'pairing_failed') return `not paired: ${WHY_NOT_PAIRED[why ?? ''] ?? why}`;
-  if (kind === 'refresh_failed') return `not refreshed: ${WHY_NOT_REFRESHED[why ?? ''] ?? why}`;
-  return WHAT[kind] ?? kind;
+  const reason = why ?? '';
+  if (kind === 'pairing_failed') return `not paired: ${WHY_NOT_PAIRED[reason] ?? printable(reason)}`;
+  if (kind === 'refresh_failed') return `not refreshed: ${WHY_NOT_REFRESHED[reason] ?? printable(reason)}`;
+  return WHAT[kind] ?? printable(kind);
 }
 
-/** Local time, such as `2026-11-22 07:14 – 23:50`. */
+/** Local time, such as `2026-11-22 07:14 – 23:50`; where it ends at an earlier hour, that is the next day's. */
 function spanOf({ first, last }: HistoryEntry): string {
   const [begun, ended] = [local(first), local(last)];
-  if (begun.time === ended.time && begun.day === ended.day) return `${begun.day} ${begun.time}`;
-  return `${begun.day} ${begun.time} – ${begun.day === ended.day ? '' : `${ended.day} `}${ended.time}`;
+  const start = `${begun.day} ${begun.time}`;
+  if (Date.parse(last) - Date.parse(first) >= DAY) return `${start} – ${ended.day} ${ended.time}`;
+  return start === `${ended.day} ${ended.time}` ? start : `${start} – ${ended.time}`;
 }
 
 /** @param instant RFC 3339 */

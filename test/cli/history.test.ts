@@ -1,0 +1,108 @@
+import { stripVTControlCharacters } from 'node:util';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { HistoryEntry } from '../../src/core/history.ts';
+import { latchkey, runHousehold } from './command.ts';
+
+let hub: Awaited<ReturnType<typeof runHousehold>>;
+
+beforeAll(async () => {
+  hub = await runHousehold();
+});
+
+afterAll(() => hub[Symbol.asyncDispose]());
+
+beforeEach(() => {
+  hub.household.appliances.clear();
+  hub.household.set({ name: 'wallbox', state: 'active' });
+  hub.household.events = [];
+});
+
+/** In a place where a day of the hub's reaches into the next. */
+const show = (...args: string[]) => latchkey(['history', ...args], { ...hub.env, TZ: 'Europe/Berlin' });
+
+const ENTRIES: HistoryEntry[] = [
+  { kind: 'refreshed', why: null, first: '2031-05-05T22:10:00Z', last: '2031-05-06T21:50:00Z', count: 27 },
+  {
+    kind: 'refresh_failed',
+    why: 'misconfigured',
+    first: '2031-05-05T20:00:00Z',
+    last: '2031-05-05T23:30:00Z',
+    count: 1234,
+  },
+  { kind: 'token_refused', why: null, first: '2031-05-05T09:00:00Z', last: '2031-05-05T09:00:30Z', count: 2 },
+  { kind: 'paired', why: null, first: '2031-05-05T08:00:00Z', last: '2031-05-05T08:00:00Z', count: 1 },
+  {
+    kind: 'pairing_failed',
+    why: 'refused_by_user',
+    first: '2031-05-05T07:00:00Z',
+    last: '2031-05-05T07:00:00Z',
+    count: 1,
+  },
+  { kind: 'unpaired', why: null, first: '2031-01-05T07:00:00Z', last: '2031-01-05T07:00:00Z', count: 1 },
+];
+
+test('history is a table of 80 columns in plain words and local time, the newest first', async () => {
+  hub.household.events = ENTRIES;
+  const { status, stdout, stderr } = await show('wallbox');
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stripVTControlCharacters(stdout).trimEnd().split('\n')).toEqual([
+    'WHEN                      TIMES  WHAT',
+    '2031-05-06 00:10 – 23:50  ×27    refreshed',
+    '2031-05-05 22:00 – 01:30  ×1234  not refreshed: the hub is misconfigured',
+    '2031-05-05 11:00          ×2     the cloud refused its token',
+    '2031-05-05 10:00                 paired',
+    '2031-05-05 09:00                 not paired: the login was refused',
+    '2031-01-05 08:00                 unpaired',
+  ]);
+});
+
+test('every reason has words, none of them longer than the line', async () => {
+  const pairing = ['refused_by_user', 'expired', 'replaced', 'cancelled', 'portal_rejected', 'foreign_origin'] as const;
+  const more = ['code_refused', 'answer_lost', 'misconfigured'] as const;
+  const refresh = ['portal_unreachable', 'portal_deferred', 'portal_rejected', 'answer_lost', 'misconfigured'] as const;
+  const others = ['clock_unknown', 'store_unwritable', 'refused'] as const;
+  const times = { first: '2031-05-05T20:00:00Z', last: '2031-05-05T23:30:00Z', count: 1234 };
+  hub.household.events = [
+    ...[...pairing, ...more].map((why) => ({ kind: 'pairing_failed', why, ...times }) as const),
+    ...[...refresh, ...others].map((why) => ({ kind: 'refresh_failed', why, ...times }) as const),
+  ];
+  const { stdout } = await show('wallbox');
+  const lines = stdout.trimEnd().split('\n');
+  expect(new Set(lines).size).toBe(1 + hub.household.events.length);
+  for (const line of lines) {
+    expect(line).not.toMatch(/_|null|undefined/);
+    expect([...line].length).toBeLessThanOrEqual(80);
+  }
+});
+
+test('history --json is an array of what there is', async () => {
+  hub.household.events = ENTRIES;
+  const { status, stdout } = await show('wallbox', '--json');
+  expect(status).toBe(0);
+  expect(JSON.parse(stdout)).toEqual(ENTRIES);
+});
+
+test('where nothing has happened yet, it says what to do', async () => {
+  expect(await show('wallbox')).toMatchObject({
+    status: 0,
+    stdout: 'Nothing is remembered of wallbox yet. If it is not paired: latchkey pair wallbox\n',
+  });
+  expect((await show('wallbox', '--json')).stdout).toBe('[]\n');
+});
+
+test('an unknown appliance is a failure with the next step', async () => {
+  expect(await show('nobody')).toMatchObject({
+    status: 1,
+    stdout: '',
+    stderr: expect.stringContaining('latchkey appliance list'),
+  });
+});
+
+test('words of a newer hub are shown as they are, and move no cursor', async () => {
+  const newer = { kind: 'melted\u001b[2J', why: null, first: 'x', last: 'x', count: 1 };
+  hub.household.events = [newer as unknown as HistoryEntry];
+  const { status, stdout } = await show('wallbox');
+  expect(status).toBe(0);
+  expect(stdout).toContain('melted');
+  expect(stdout).not.toContain('\u001b[2J');
+});
