@@ -279,7 +279,7 @@ export async function startHub(
     }),
   });
 
-  const pages = openPages({ service, administration, access, hubName: name, log, clock, timers });
+  const pages = openPages({ service, administration, access, hubName: name, log, clock, timers, random });
   const lanServer = parts.use(
     await serveLan({
       service,

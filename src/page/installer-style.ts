@@ -12,7 +12,8 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; } h3 { font-size: 1.0625rem; 
 a { color: var(--link); text-underline-offset: .15em; }
 :focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
 [hidden] { display: none !important; }
-.skip { position: absolute; left: -100vw; } .skip:focus { left: 1rem; top: .5rem; z-index: 1; padding: .75rem 1rem; background: var(--card); }
+.skip { position: absolute; left: 1rem; top: .5rem; z-index: 2; min-height: 2.75rem; padding: .75rem 1rem; background: var(--card); transform: translateY(-300%); }
+.skip:focus { transform: none; }
 .top { display: flex; align-items: center; gap: .5rem 1rem; max-width: 64rem; margin: 0 auto; padding: .5rem 1rem; }
 .top a { flex: 1; min-width: 0; min-height: 2.75rem; display: flex; align-items: center; gap: .6rem; color: inherit; font-weight: 650; text-decoration: none; }
 .top svg { flex: none; width: 1.75rem; height: 1.75rem; fill: none; stroke: var(--link); stroke-width: 2.2; stroke-linecap: round; stroke-linejoin: round; }
@@ -36,7 +37,7 @@ main.narrow { max-width: 40rem; }
 .notice > * { grid-column: 2; } .notice > .sign { grid-column: 1; grid-row: 1; }
 .quiet { color: var(--quiet); font-size: 1rem; } .problem { color: var(--bad); font-weight: 600; }
 .facts { display: grid; gap: .35rem; } .facts div { display: flex; flex-wrap: wrap; gap: 0 .75rem; justify-content: space-between; }
-.facts dt { color: var(--quiet); } .facts dd { text-align: right; }
+.facts dt { color: var(--quiet); } .facts dd { margin-left: auto; text-align: right; }
 .actions { display: flex; flex-wrap: wrap; gap: .75rem; align-items: center; } .actions > * { flex: 1 1 12rem; }
 .button, button { display: flex; align-items: center; justify-content: center; gap: .5rem; width: 100%; min-height: 3rem; padding: .6rem 1.1rem; border: 2px solid var(--link);
   border-radius: .75rem; background: none; color: var(--link); font: 600 1.0625rem/1.25 system-ui, sans-serif; text-align: center; text-decoration: none; cursor: pointer; }

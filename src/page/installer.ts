@@ -1,27 +1,37 @@
 import type { FastifyInstance } from 'fastify';
 import type { Administration } from '../core/administration.ts';
 import type { Clock } from '../core/clock.ts';
+import type { Random } from '../core/random.ts';
+import { serveAdding } from './adding.ts';
+import { serveAppliances } from './appliance.ts';
+import { serveCredentials } from './credentials.ts';
 import type { Guard } from './guard.ts';
 import { sendInstallerPage } from './installer-page.ts';
 import type { Live } from './live.ts';
 import { overviewPage } from './overview.ts';
 import { serveScripts } from './scripts.ts';
+import type { ShownCredentials } from './shown-credentials.ts';
 
 /** What the installer's page is made of. */
 export interface InstallerOptions {
   readonly administration: Administration;
   readonly clock: Clock;
+  readonly random: Random;
   readonly live: Live;
+  readonly shown: ShownCredentials;
 }
 
+/** How long the door is open for appliances that introduce themselves, in seconds. */
+const REGISTRATION = 600;
+
 /** The installer's page: the hub and its appliances, for somebody who is signed in. */
-export function serveInstaller(
-  app: FastifyInstance,
-  guard: Guard,
-  { administration, clock, live }: InstallerOptions,
-): void {
+export function serveInstaller(app: FastifyInstance, guard: Guard, options: InstallerOptions): void {
+  const { administration, clock, live } = options;
   serveScripts(app);
   live.serve(guard);
+  serveAdding(guard, options);
+  serveCredentials(guard, options);
+  serveAppliances(guard, options);
   guard.page('/', async (asked) => {
     const status = await administration.status();
     const { wall } = clock.now();
@@ -31,4 +41,13 @@ export function serveInstaller(
       overviewPage(status, asked.frame, asked.session, administration.portals(), wall),
     );
   });
+  for (const [path, seconds] of [
+    ['/registration/open', REGISTRATION],
+    ['/registration/close', 0],
+  ] as const) {
+    guard.form(path, async ({ reply }) => {
+      await administration.openRegistration(seconds);
+      return reply.redirect('/', 303);
+    });
+  }
 }

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Administration } from '../core/administration.ts';
 import type { Timers } from '../core/clock.ts';
 import type { LanService } from '../core/lan-service.ts';
+import type { Random } from '../core/random.ts';
 import type { SetupAccess } from '../core/setup-access.ts';
 import type { LimitSurroundings } from '../system/address-limit.ts';
 import { serveCallback } from './callback.ts';
@@ -10,6 +11,7 @@ import { frameFor } from './frame.ts';
 import { serveInstaller } from './installer.ts';
 import { Live } from './live.ts';
 import { servePairPage } from './pair-page.ts';
+import { ShownCredentials } from './shown-credentials.ts';
 import { serveSignIn } from './sign-in.ts';
 
 /** What the pages are made of. */
@@ -19,6 +21,7 @@ export interface PageOptions extends LimitSurroundings {
   readonly access: SetupAccess;
   readonly hubName: string;
   readonly timers: Timers;
+  readonly random: Random;
 }
 
 /** The pages of a hub, as its two listeners serve them. */
@@ -35,6 +38,7 @@ export interface Pages {
 export function openPages(options: PageOptions): Pages {
   const { service, access, hubName } = options;
   const live = new Live(options);
+  const shown = new ShownCredentials(options);
   return {
     plain(app, httpsPort) {
       serveCallback(app, service, hubName);
@@ -52,13 +56,16 @@ export function openPages(options: PageOptions): Pages {
     secure(app) {
       servePairPage(app, service, hubName, options);
       const guard = serveSignIn(app, access, hubName);
-      serveInstaller(app, guard, { ...options, live });
+      serveInstaller(app, guard, { ...options, live, shown });
     },
     nothingHere(request, reply) {
       const frame = frameFor(hubName, request);
       const { nothingHere, nothingHereText } = frame.texts.home;
       return sendNotice(reply, 404, frame, { mood: 'bad', heading: nothingHere, text: nothingHereText });
     },
-    close: () => live.close(),
+    close() {
+      live.close();
+      shown.close();
+    },
   };
 }

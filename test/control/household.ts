@@ -132,6 +132,10 @@ export class Household implements Administration {
     return this.trials;
   }
 
+  portals(): readonly string[] {
+    return ['home'];
+  }
+
   authority() {
     return {
       certificate: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',

@@ -9,6 +9,7 @@ import { type LanOptions, type LanServer, serveLan } from '../../src/lan/server.
 import { openPages } from '../../src/page/pages.ts';
 import { createAuthority, issueLeaf, type Leaf } from '../../src/system/certificates.ts';
 import { systemTimers } from '../../src/system/clock.ts';
+import { systemRandom } from '../../src/system/random.ts';
 
 /** The name of this hub, beside `localhost`. */
 export const HUB_NAME = 'latchkey-test.local';
@@ -49,6 +50,7 @@ export class LanSide implements AsyncDisposable {
         log: home.log,
         clock: home.clock,
         timers: systemTimers,
+        random: systemRandom,
       }),
       names: () => names,
       listen,

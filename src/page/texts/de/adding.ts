@@ -31,9 +31,7 @@ export const adding: typeof english = {
     connectNext: (appliance) => `${appliance} jetzt verbinden`,
     done: 'Fertig',
     gone: 'Diese Zugangsdaten werden nicht mehr gezeigt',
-    goneText: (appliance) =>
-      `Sie sind zehn Minuten lang zu sehen, und nicht mehr nach „Fertig“ oder dem Abmelden. Sind sie verloren, auf der Seite von ${appliance} ein neues Geheimnis geben.`,
-    goneOfSome:
+    goneText:
       'Sie sind zehn Minuten lang zu sehen, und nicht mehr nach „Fertig“ oder dem Abmelden. Sind sie verloren, auf der Seite des Geräts ein neues Geheimnis geben.',
   },
 };

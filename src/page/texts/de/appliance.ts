@@ -1,9 +1,8 @@
 import type { appliance as english } from '../en/appliance.ts';
 
 export const appliance: typeof english = {
+  state: 'Zustand',
   refreshNow: 'Jetzt erneuern',
-  connectAnew: 'Neu anmelden',
-  facts: 'Einzelheiten',
   clientId: 'Client-ID',
   manage: 'Ändern',
   newSecret: 'Neues Geheimnis',
@@ -38,5 +37,4 @@ export const appliance: typeof english = {
     other: 'Der Hub konnte es nicht tun. Sein Protokoll sagt mehr.',
   },
   notDone: 'Es wurde nichts geändert',
-  refreshed: 'Es wurde gerade erneuert.',
 };

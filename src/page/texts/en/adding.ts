@@ -29,9 +29,7 @@ export const adding = {
     connectNext: (appliance: string) => `Connect ${appliance} now`,
     done: 'Done',
     gone: 'These credentials are no longer shown',
-    goneText: (appliance: string) =>
-      `They can be seen for ten minutes, and not after “Done” or signing out. If they are lost, give ${appliance} a new secret on its page.`,
-    goneOfSome:
+    goneText:
       'They can be seen for ten minutes, and not after “Done” or signing out. If they are lost, give the appliance a new secret on its page.',
   },
 };

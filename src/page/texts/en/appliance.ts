@@ -1,8 +1,7 @@
 /** The page of one appliance, and what is asked back before something is lost. */
 export const appliance = {
+  state: 'State',
   refreshNow: 'Refresh now',
-  connectAnew: 'Log in anew',
-  facts: 'Details',
   clientId: 'Client ID',
   manage: 'Change',
   newSecret: 'New secret',
@@ -37,5 +36,4 @@ export const appliance = {
     other: 'The hub could not do it. Its log tells more.',
   },
   notDone: 'Nothing was changed',
-  refreshed: 'It has just been refreshed.',
 };

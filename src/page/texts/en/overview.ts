@@ -21,7 +21,7 @@ export const overview = {
   firstOne: 'Add the first one, and connect it then.',
   add: 'Add an appliance',
   connectAll: 'Connect all',
-  connectAllHint: 'One login is mostly enough for all of them.',
+  connectAllHint: 'To connect all, one login is mostly enough.',
   code: 'Does an appliance show a code? Connect it',
   access: 'Access',
   accessByPortal: 'as the portal gives it',

@@ -1,0 +1,71 @@
+import { html } from 'ghtml';
+import type { ApplianceStatus } from '../core/administration.ts';
+import type { HistoryEntry } from '../core/history.ts';
+import type { PageSession } from '../core/setup-access.ts';
+import { facts, nextAction, standingParts } from './appliance-parts.ts';
+import { appliancePath } from './appliance-path.ts';
+import type { Frame } from './frame.ts';
+import { historyParts } from './history-view.ts';
+import { backTo, type InstallerPage, ownForm } from './installer-page.ts';
+import type { Status } from './overview.ts';
+import { standingOf } from './standing.ts';
+import type { Texts } from './texts/en.ts';
+
+/** Seconds after which the page is looked at again where scripts are off and somebody is about to log in. */
+const RELOAD_WHILE_WAITING = 10;
+
+/** What there is to show of an appliance. */
+export interface ShownAppliance {
+  readonly appliance: ApplianceStatus;
+  readonly notices: Status['notices'];
+  readonly history: readonly HistoryEntry[];
+  /** The hub's wall clock, in ms since 1970. */
+  readonly now: number;
+}
+
+/** The page of one appliance: how it stands, what can be done with it, and what has happened to it. */
+export function appliancePage(shown: ShownAppliance, { texts }: Frame, session: PageSession): InstallerPage {
+  const { appliance, notices, history, now } = shown;
+  const { name, state } = appliance;
+  const standing = standingOf(appliance, notices, texts);
+  return {
+    title: name,
+    now,
+    live: true,
+    ...(state === 'pairing' && { reloadAfter: RELOAD_WHILE_WAITING }),
+    body: html`!${backTo('/', texts.installer.overview)}
+<div class="two"><div class="stack">
+<h1>${name}</h1>
+<section class="card ${standing.needsPerson ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${standingParts(texts, standing)}
+!${nextAction(texts, session, appliance, standing)}
+!${facts(texts, appliance, true, now)}</section>
+!${manage(texts, session, appliance)}
+</div>
+!${historyParts(texts, history, now)}</div>`,
+  };
+}
+
+function manage({ appliance: texts, overview }: Texts, session: PageSession, appliance: ApplianceStatus): string {
+  const { name, state, client_id, declared, waiting_for_approval, authorize_url } = appliance;
+  const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
+  const isWaiting = waiting_for_approval !== undefined;
+  const buttons: string[] = [];
+  if (hasGrant)
+    buttons.push(
+      ownForm(session, appliancePath(name, 'refresh'), html`<button id="refresh">${texts.refreshNow}</button>`),
+    );
+  if ((state === 'active' || state === 'retrying') && authorize_url === undefined) {
+    buttons.push(
+      ownForm(session, appliancePath(name, 'pair'), html`<button id="pair">${overview.connectAgain}</button>`),
+    );
+  }
+  const link = (below: string, text: string, style = '') =>
+    html`<a class="button ${style}" id="${below}" href="${appliancePath(name, below)}">${text}</a>`;
+  if (!declared && !isWaiting) buttons.push(link('rotate-secret', texts.newSecret));
+  if (hasGrant || state === 'pairing') buttons.push(link('unpair', texts.disconnect, 'danger'));
+  if (!declared && !isWaiting) buttons.push(link('remove', texts.remove, 'danger'));
+  return html`<section class="stack" aria-labelledby="manage"><h2 id="manage">${texts.manage}</h2>
+!${declared ? html`<p class="quiet">${texts.declared}</p>` : ''}
+!${buttons.length === 0 ? '' : html`<div class="actions">!${buttons}</div>`}
+<dl class="facts"><div><dt>${texts.clientId}</dt><dd><code>${client_id}</code></dd></div></dl></section>`;
+}
