@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { onTerminal, runHousehold } from './command.ts';
+
+let hub: Awaited<ReturnType<typeof runHousehold>>;
+
+beforeAll(async () => {
+  hub = await runHousehold();
+});
+
+afterAll(() => hub[Symbol.asyncDispose]());
+
+beforeEach(() => {
+  hub.household.setup = { code: 'BCDF-GHJK-LMNP', page: 'https://192.168.1.7:8443/', rotations: 0 };
+});
+
+test('where nobody looks, the code stands alone on standard output', async () => {
+  expect(await hub.latchkey('setup-code')).toMatchObject({ status: 0, stdout: 'BCDF-GHJK-LMNP\n', stderr: '' });
+});
+
+test('a person at a terminal sees the page’s address too, and a QR code that signs a phone in once', async () => {
+  const { status, stdout } = await onTerminal(['setup-code'], hub.env, 80).ended;
+  expect(status).toBe(0);
+  expect(stdout).toContain('Setup code   BCDF-GHJK-LMNP\r\n');
+  expect(stdout).toContain('Page         https://192.168.1.7:8443/\r\n');
+  expect(stdout).toMatch(/ https:\/\/192\.168\.1\.7:8443\/sign-in\/[\w-]+\r\n/);
+  expect(stdout).toContain('It is good once, for 10 min:');
+  expect(stdout).toMatch(/[▀▄█]{5}/);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours of the terminal
+  const lines = stdout.split('\r\n').map((line) => line.replaceAll(/\u001b\[[\d;]*m/g, ''));
+  for (const line of lines) expect(line.length, line).toBeLessThanOrEqual(80);
+});
+
+test('a terminal that is too narrow for the QR code gets the address all the same', async () => {
+  const { status, stdout } = await onTerminal(['setup-code'], hub.env, 30).ended;
+  expect(status).toBe(0);
+  expect(stdout).toContain('too narrow for the QR code');
+  expect(stdout).toContain('/sign-in/');
+  expect(stdout).not.toMatch(/[▀▄█]/);
+});
+
+test('--json prints one object', async () => {
+  const { status, stdout, stderr } = await hub.latchkey('setup-code', '--json');
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(JSON.parse(stdout)).toEqual({
+    code: 'BCDF-GHJK-LMNP',
+    page: 'https://192.168.1.7:8443/',
+    sign_in: expect.stringMatching(/^https:\/\/192\.168\.1\.7:8443\/sign-in\//),
+    expires_in: 600,
+  });
+});
+
+test('--rotate makes another code, asks nothing, and says who is signed out', async () => {
+  const { status, stdout, stderr } = await hub.latchkey('setup-code', '--rotate');
+  expect({ status, stdout }).toEqual({ status: 0, stdout: 'QRST-VWXZ-BCDF\n' });
+  expect(stderr).toBe('the setup code is another one now, and whoever was signed in to the page is signed out\n');
+  expect(hub.household.setup.rotations).toBe(1);
+  expect(JSON.parse((await hub.latchkey('setup-code', '--rotate', '--json')).stdout)).toMatchObject({
+    code: 'QRST-VWXZ-BCDF',
+  });
+});
+
+test('an argument is wrong usage', async () => {
+  expect(await hub.latchkey('setup-code', 'now')).toMatchObject({ status: 2, stdout: '' });
+});
