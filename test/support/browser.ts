@@ -76,7 +76,12 @@ export async function startBrowser(namespace?: string): Promise<Browser> {
       const origins = new Set<string>();
       const complaints: string[] = [];
       context.on('request', (request) => origins.add(new URL(request.url()).origin));
-      context.on('requestfailed', (request) => complaints.push(`${request.url()}: ${request.failure()?.errorText}`));
+      context.on('requestfailed', (request) => {
+        const error = request.failure()?.errorText;
+        // A page that is left lets go of what it follows.
+        const isLeft = error === 'net::ERR_ABORTED' && request.url().endsWith('/live');
+        if (!isLeft) complaints.push(`${request.url()}: ${error}`);
+      });
       context.on('weberror', (error) => complaints.push(String(error.error())));
       context.on('console', (message) => {
         const ofThePage = message.location().url === message.page()?.url();
