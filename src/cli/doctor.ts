@@ -1,27 +1,61 @@
 import { Command } from 'commander';
+import { messageOf } from '../core/failure.ts';
 import type { Finding } from '../hub/doctor/finding.ts';
-import { print, printable, printJson } from './output.ts';
+import { wallClock } from '../system/clock.ts';
+import { refuseExisting, writeWhole } from './doctor-bundle.ts';
+import { fail, print, printable, printJson } from './output.ts';
 import { alignColumns } from './table.ts';
+
+interface Options {
+  readonly json?: boolean;
+  readonly bundle?: string;
+  readonly yes?: boolean;
+}
 
 /** `latchkey doctor` */
 export function doctorCommand(): Command {
   return new Command('doctor')
     .description('look for what is wrong with the hub, its configuration and this machine, and say what to do')
+    .option('--bundle <file>', 'also write a diagnostics archive (tar.gz) without any secret, to be given to who helps')
+    .option('--yes', 'replace the archive where the file is there')
     .option('--json', 'print JSON')
-    .action(async (options: { json?: boolean }, command: Command) => {
-      const [{ gather }, { examine }] = await Promise.all([
-        import('../hub/doctor/subject.ts'),
-        import('../hub/doctor/examine.ts'),
-      ]);
+    .action(async (options: Options, command: Command) => {
       const { config } = command.optsWithGlobals<{ config?: string }>();
-      const subject = await gather({ file: config, env: process.env });
-      const checks = await examine(subject);
-      if (options.json === true) printJson({ checks });
-      else print(alignColumns(checks.map(rowOf)));
-      const status = checks.some(({ result }) => result === 'fail') ? 1 : 0;
+      const status = await run(options, config).catch((error: unknown) => {
+        fail(messageOf(error));
+        return 1;
+      });
       // A name that nobody looks up would hold the process for half a minute.
       process.stdout.write('', () => process.exit(status));
     });
+}
+
+async function run({ json, bundle, yes }: Options, file: string | undefined): Promise<number> {
+  if (bundle !== undefined && yes !== true) await refuseExisting(bundle);
+  const [{ gather }, { examine }] = await Promise.all([
+    import('../hub/doctor/subject.ts'),
+    import('../hub/doctor/examine.ts'),
+  ]);
+  const examination = { file, env: process.env };
+  const subject = await gather(examination);
+  const checks = await examine(subject);
+  if (bundle !== undefined) {
+    const [{ contents }, { archive }] = await Promise.all([
+      import('../hub/doctor/bundle/contents.ts'),
+      import('../hub/doctor/bundle/archive.ts'),
+    ]);
+    const parts = await contents(subject, checks, examination);
+    await writeWhole(bundle, await archive(parts, 'latchkey-diagnostics', wallClock.now().wall), yes === true);
+  }
+  if (json === true) printJson({ checks, ...(bundle === undefined ? {} : { bundle }) });
+  else {
+    print(alignColumns(checks.map(rowOf)));
+    if (bundle !== undefined)
+      print(
+        `\n${printable(bundle)} holds what somebody who helps needs, and no secret; its README.txt says what is inside.`,
+      );
+  }
+  return checks.some(({ result }) => result === 'fail') ? 1 : 0;
 }
 
 function rowOf({ name, result, detail }: Finding): string[] {

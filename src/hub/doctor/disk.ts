@@ -13,8 +13,11 @@ const FEW_FILES = 100;
 
 /** Whether there is room where the hub writes. */
 export async function checkDisk({ configuration }: Subject): Promise<Said[]> {
-  const state = configuration === null ? [] : [await place('hub.state_dir', configuration.stateDirectory, fail)];
-  return [...state, await place('temporary files', tmpdir(), warn)];
+  const state =
+    configuration === null
+      ? []
+      : [{ ...(await place('hub.state_dir', configuration.stateDirectory, fail)), name: '.state' }];
+  return [...state, { ...(await place('temporary files', tmpdir(), warn)), name: '.tmp' }];
 }
 
 async function place(what: string, path: string, gone: typeof fail): Promise<Said> {

@@ -1,6 +1,7 @@
-import { connectControl } from '../../control/client.ts';
+import { type ControlClient, connectControl } from '../../control/client.ts';
 import type { ApplianceStatus, HubStatus } from '../../core/administration.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
+import type { Notice } from '../../core/notice.ts';
 import { Secret } from '../../core/secret.ts';
 import { systemClock, systemTimers } from '../../system/clock.ts';
 import { type Configuration, controlSockets, loadConfiguration } from '../configuration.ts';
@@ -10,7 +11,12 @@ import { environmentOfService, readUnit, type Unit } from './unit.ts';
 
 /** The running hub, by its own word. */
 export type HubAnswer =
-  | { readonly kind: 'running'; readonly hub: HubStatus; readonly appliances: readonly ApplianceStatus[] }
+  | {
+      readonly kind: 'running';
+      readonly hub: HubStatus;
+      readonly appliances: readonly ApplianceStatus[];
+      readonly notices: readonly Notice[];
+    }
   | { readonly kind: 'not_running' | 'forbidden' | 'silent'; readonly detail: string };
 
 /** What the checks look at: the hub's configuration, and the hub where it runs. */
@@ -45,10 +51,11 @@ const HUB_PATIENCE = 4000;
 const PORTAL_PATIENCE = 4000;
 
 /** Gathers what the checks look at. Changes nothing. */
-export async function gather({ file, env: own }: Examination): Promise<Subject> {
+export async function gather(examination: Examination): Promise<Subject> {
+  const { file, env: own } = examination;
   const signal = AbortSignal.timeout(HUB_PATIENCE);
   const isDefault = file === undefined && !own['LATCHKEY_CONFIG'];
-  const [found, hub] = await Promise.all([isDefault ? readUnit(signal, own) : null, askHub(file, own)]);
+  const [found, hub] = await Promise.all([isDefault ? readUnit(signal, own) : null, askHub(examination)]);
   const env = found === null ? own : environmentOfService(own);
   const isRoot = process.getuid?.() === 0;
   const unread: string[] = [];
@@ -80,15 +87,27 @@ async function noAnswer(): Promise<never> {
   throw new Error(`no answer within ${HUB_PATIENCE / 1000} s`);
 }
 
-async function askHub(file: string | undefined, env: NodeJS.ProcessEnv): Promise<HubAnswer> {
+/**
+ * Asks the running hub, which may take a few seconds.
+ * @throws Failure as {@link connectControl}, and Error where it takes longer
+ */
+export async function withHub<Result>(
+  { file, env }: Examination,
+  work: (hub: ControlClient) => Promise<Result>,
+): Promise<Result> {
+  // What is wrong with the configuration is another check's; a hub may run all the same.
+  const sockets = await controlSockets(file, env).catch(() => controlSockets(undefined, {}));
+  const client = await connectControl(sockets);
   try {
-    const client = await connectControl(await controlSockets(file, env).catch(() => controlSockets(undefined, {})));
-    try {
-      const status = await Promise.race([client.status(), noAnswer()]);
-      return { kind: 'running', hub: status.hub, appliances: status.appliances };
-    } finally {
-      await client[Symbol.asyncDispose]();
-    }
+    return await Promise.race([work(client), noAnswer()]);
+  } finally {
+    await client[Symbol.asyncDispose]();
+  }
+}
+
+async function askHub(examination: Examination): Promise<HubAnswer> {
+  try {
+    return { kind: 'running', ...(await withHub(examination, (hub) => hub.status())) };
   } catch (error) {
     const code = error instanceof Failure ? error.code : '';
     const kind = code === 'hub_not_running' ? 'not_running' : code === 'not_allowed' ? 'forbidden' : 'silent';

@@ -1,0 +1,65 @@
+/** What is put where something was taken out. */
+export const REMOVED = '[removed]';
+
+/** Everything from a name that tells of a secret to the end of its value. */
+const NAMED =
+  /\b(client_secret|access_token|refresh_token|device_code|user_code|client_assertion|registration_token|csrf_token|setup_code|password|passphrase)(["']?\s*[=:]\s*["']?)[^\s"'&,;}]+/gi;
+const PEM = /-----BEGIN [^-]*PRIVATE KEY-----[^-]*(-----END [^-]*-----)?/g;
+const SCHEME = /\b(Basic|Bearer)\s+[\w.~+/=%-]{6,}/gi;
+/** The rest of an address behind its path, which may carry states and codes. */
+const QUERY = /(\bhttps?:\/\/[^\s"'<>?#]+|\/[\w./%-]*)[?#][^\s"'<>]+/g;
+const USERINFO = /(:\/\/)[^\s/@"']+@/g;
+/** What follows a path that leads somewhere once. */
+const ONE_TIME = /(\/(?:callback|sign-in|pairings|code\/(?:get|set))\/)[^\s/"'?&]+/g;
+const COOKIE = /\b((?:set-)?cookie["']?\s*[:=]\s*["']?)[^\n"']+/gi;
+/** Setup codes and user codes: letters in groups of four. */
+const LETTER_CODE = /\b[BCDFGHJKLMNPQRSTVWXZ]{4}(-[BCDFGHJKLMNPQRSTVWXZ]{4}){1,3}\b/g;
+/** A JWT, or a JWE. */
+const JWT = /\beyJ[\w-]{8,}(\.[\w-]*)+/g;
+/** What random bytes look like as base64, base64url or hex. */
+const RUN = /[\w+%=-]{20,}/g;
+
+/**
+ * Takes everything out of a text that looks like a secret. The last of several fences: nothing of the kind is meant to get this
+ * far, and what other programs wrote into the journal may.
+ * @param known secrets by their values
+ * @param kept what looks like a secret and is none: fingerprints, ids
+ */
+export function scrub(text: string, known: Iterable<string>, kept: ReadonlySet<string>): string {
+  let left = text;
+  for (const secret of known) for (const form of formsOf(secret)) left = left.replaceAll(form, REMOVED);
+  return left
+    .replace(PEM, REMOVED)
+    .replace(COOKIE, `$1${REMOVED}`)
+    .replace(NAMED, (whole, name: string, between: string) =>
+      whole.endsWith('null') ? whole : `${name}${between}${REMOVED}`,
+    )
+    .replace(SCHEME, `$1 ${REMOVED}`)
+    .replace(USERINFO, `$1${REMOVED}@`)
+    .replace(QUERY, `$1?${REMOVED}`)
+    .replace(ONE_TIME, `$1${REMOVED}`)
+    .replace(JWT, REMOVED)
+    .replace(LETTER_CODE, (code) => (kept.has(code) ? code : REMOVED))
+    .replace(RUN, (run) => (kept.has(run) || !looksRandom(run) ? run : REMOVED));
+}
+
+function formsOf(secret: string): string[] {
+  if (secret.length < 6) return [];
+  const bytes = Buffer.from(secret);
+  const all = [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1), bytes.toString('base64url')];
+  return [...new Set([...all, bytes.toString('base64'), bytes.toString('hex')])];
+}
+
+/** Names and instants are of one case, or have few digits in a row of letters. */
+function looksRandom(run: string): boolean {
+  if (/^\d{4}-\d\d-\d\d/.test(run)) return false;
+  const word = run.replace(/^\w+=/, '');
+  if (word.length < 20) return false;
+  if (/^[0-9a-f-]+$/i.test(word))
+    return /\d/.test(word) && /[a-f]/i.test(word) && /[0-9a-f]{16}/i.test(word.replaceAll('-', ''));
+  const kinds = [/[a-z]/, /[A-Z]/, /\d/].filter((kind) => kind.test(word)).length;
+  return (
+    kinds === 3 ||
+    (kinds === 2 && /[a-zA-Z0-9+]{16}/.test(word) && /\d.*[a-zA-Z].*\d|[a-z][A-Z].*[a-z][A-Z]/.test(word))
+  );
+}
