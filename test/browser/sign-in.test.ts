@@ -1,0 +1,204 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import type { SetupCodeAnswer } from '../../src/control/messages.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import {
+  type Browser,
+  DESKTOP,
+  flaws,
+  PHONE,
+  SMALL_PHONE,
+  startBrowser,
+  type Visit,
+  whyNoBrowser,
+} from '../support/browser.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+const missing = await whyNoBrowser();
+let browser: Browser;
+let emulator: Emulator;
+let hub: HubProcess;
+let origin: string;
+
+beforeAll(async () => {
+  if (missing !== null) return;
+  browser = await startBrowser();
+  emulator = await startEmulator();
+  hub = await HubProcess.start({ emulator });
+  origin = `https://127.0.0.1:${hub.httpsPort}`;
+});
+afterAll(async () => {
+  await hub?.[Symbol.asyncDispose]();
+  await emulator?.[Symbol.asyncDispose]();
+  await browser?.[Symbol.asyncDispose]();
+});
+beforeEach((ctx: TestContext) => {
+  if (missing !== null) ctx.skip(missing);
+});
+
+async function tell(rotate = false): Promise<SetupCodeAnswer> {
+  const answer = await hub.ask((control) => (rotate ? control.rotateSetupCode() : control.setupCode()));
+  rememberSecrets([answer.code, answer.sign_in.split('/').at(-1) ?? '']);
+  return answer;
+}
+
+/** Another site, with one page. */
+async function otherSite(body: () => string) {
+  const server = createServer((_request, response) => {
+    response.setHeader('content-type', 'text/html; charset=utf-8').end(`<!doctype html><title>Other</title>${body()}`);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  return {
+    url: `http://127.0.0.1:${port}/`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+const cookiesOf = async ({ page }: Visit) =>
+  (await page.context().cookies(origin)).filter(({ name }) => name === '__Host-latchkey');
+
+async function expectSignedIn(visit: Visit): Promise<void> {
+  await visit.page.getByRole('button', { name: /Sign out|Abmelden/ }).waitFor();
+  const [cookie] = await cookiesOf(visit);
+  expect(cookie).toMatchObject({ httpOnly: true, secure: true, sameSite: 'Strict', path: '/', domain: '127.0.0.1' });
+  rememberSecrets([cookie?.value ?? '']);
+  expect(await visit.page.evaluate(() => document.cookie)).toBe('');
+}
+
+describe.each([
+  ['a phone', { ...PHONE, ignoreHTTPSErrors: true }],
+  [
+    'a small phone in German, without scripts',
+    { ...SMALL_PHONE, ignoreHTTPSErrors: true, locale: 'de-DE', javaScriptEnabled: false },
+  ],
+  ['a desktop', { ...DESKTOP, ignoreHTTPSErrors: true }],
+])('an installer with %s', (device, options) => {
+  it('types the code, is told beside the field where it is wrong, and lands on the page', async () => {
+    const german = options.locale === 'de-DE';
+    const { code } = await tell();
+    await using visit = await browser.visit(options);
+    const { page } = visit;
+    await page.goto(`${origin}/`);
+    await page.getByRole('heading', { name: german ? 'Anmelden' : 'Sign in' }).waitFor();
+    await visit.picture(`sign-in-${device}`);
+    if (options.javaScriptEnabled !== false) expect(await flaws(page)).toEqual([]);
+    expect(await page.textContent('body')).not.toContain('wallbox');
+    // The field has the focus: nothing but the keyboard is needed.
+    await page.keyboard.type(`${code.slice(0, -1).toLowerCase()}B`.replace(/b$/i, code.endsWith('B') ? 'C' : 'B'));
+    await page.keyboard.press('Enter');
+    const field = page.getByLabel(german ? 'Einrichtungscode' : 'Setup code');
+    await page.getByRole('alert').waitFor();
+    await visit.picture(`sign-in-wrong-${device}`);
+    expect(await field.getAttribute('aria-invalid')).toBe('true');
+    await field.fill(code.toLowerCase().replaceAll('-', ' '));
+    await field.press('Enter');
+    await expectSignedIn(visit);
+    expect(page.url()).toBe(`${origin}/`);
+    await visit.picture(`signed-in-${device}`);
+    await page.getByRole('button', { name: german ? 'Abmelden' : 'Sign out' }).click();
+    await page.getByText(german ? 'Sie sind abgemeldet.' : 'You are signed out.').waitFor();
+    expect(await cookiesOf(visit)).toEqual([]);
+    await page.goBack();
+    await page.getByLabel(german ? 'Einrichtungscode' : 'Setup code').waitFor();
+    // A page that is left follows the hub no longer.
+    expect(visit.complaints.filter((complaint) => !complaint.endsWith('/live: net::ERR_ABORTED'))).toEqual([]);
+  });
+});
+
+describe('a one-time address', () => {
+  it('that a phone scans signs it in, once', async () => {
+    const { sign_in } = await tell();
+    await using visit = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true });
+    await visit.page.goto(sign_in);
+    await expectSignedIn(visit);
+    expect(visit.page.url()).toBe(`${origin}/`);
+    await using late = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true });
+    await late.page.goto(sign_in);
+    await late.page.getByText('This sign-in address has been used').waitFor();
+    await late.picture('sign-in-used-up');
+    expect(await cookiesOf(late)).toEqual([]);
+  });
+
+  it.each([true, false])('in a mail or a chat signs in too (scripts: %s)', async (javaScriptEnabled) => {
+    const { sign_in } = await tell();
+    await using site = await otherSite(() => `<a href="${sign_in}">The hub</a>`);
+    await using visit = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true, javaScriptEnabled });
+    await visit.page.goto(site.url);
+    await visit.page.getByRole('link').click();
+    await expectSignedIn(visit);
+  });
+});
+
+it('a link to the page on another site opens it for who is signed in, and asks others for the code', async () => {
+  await using site = await otherSite(() => `<a href="${origin}/?from=elsewhere">The hub</a>`);
+  await using visit = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true });
+  await visit.page.goto(site.url);
+  await visit.page.getByRole('link').click();
+  await visit.page.getByLabel('Setup code').fill((await tell()).code);
+  await visit.page.getByRole('button', { name: 'Sign in' }).click();
+  await expectSignedIn(visit);
+  await visit.page.goto(site.url);
+  await visit.page.getByRole('link').click();
+  await expectSignedIn(visit);
+  expect(visit.page.url()).toBe(`${origin}/?from=elsewhere`);
+});
+
+describe('another site', () => {
+  it('gets nothing of the page into a frame, though somebody is signed in', async () => {
+    await using site = await otherSite(
+      () => `<iframe src="${origin}/"></iframe><iframe src="${origin}/sign-in"></iframe>`,
+    );
+    await using visit = await browser.visit({ ...DESKTOP, ignoreHTTPSErrors: true });
+    await visit.page.goto((await tell()).sign_in);
+    await expectSignedIn(visit);
+    await visit.page.goto(site.url, { waitUntil: 'load' });
+    const frames = visit.page.frames().filter((frame) => frame.parentFrame() !== null);
+    expect(frames).toHaveLength(2);
+    for (const frame of frames) {
+      expect(frame.url()).not.toContain(origin);
+      expect(await frame.locator('form').count()).toBe(0);
+      expect(await frame.locator('body').textContent()).not.toContain('Test hub');
+    }
+  });
+
+  it('can send no form that counts, even where it has come to know what the forms carry', async () => {
+    await using visit = await browser.visit({ ...DESKTOP, ignoreHTTPSErrors: true });
+    await visit.page.goto((await tell()).sign_in);
+    await expectSignedIn(visit);
+    const csrf = (await visit.page.locator('input[name="csrf"]').first().getAttribute('value')) ?? '';
+    rememberSecrets([csrf]);
+    await using site = await otherSite(
+      () =>
+        `<form method="post" action="${origin}/sign-out"><input name="csrf" value="${csrf}"><button>Win</button></form>`,
+    );
+    await visit.page.goto(site.url);
+    await visit.page.getByRole('button').click();
+    await visit.page.getByText('Nothing was changed').waitFor();
+    await visit.page.goto(`${origin}/`);
+    await expectSignedIn(visit);
+  });
+});
+
+it('a session that ends in the middle is told in plain words, and leads back', async () => {
+  await using visit = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true });
+  const { page } = visit;
+  await page.goto((await tell()).sign_in);
+  await expectSignedIn(visit);
+  await page.goto(`${origin}/?from=before`);
+  const { code } = await tell(true);
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByText('You are no longer signed in, so nothing was changed.').waitFor();
+  await visit.picture('sign-in-ended');
+  await page.getByLabel('Setup code').fill(code);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expectSignedIn(visit);
+  expect(page.url()).toBe(`${origin}/?from=before`);
+});
