@@ -1,5 +1,5 @@
 // What the packages run: the sources and the npm packages that they use, as few JavaScript files.
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type Metafile } from 'esbuild';
 
@@ -17,6 +17,8 @@ const COMMON = {
   logLevel: 'warning',
   metafile: true,
 } as const;
+
+const IDIOMORPH = 'node_modules/idiomorph/dist/idiomorph.min.js';
 
 /** Packages that are CommonJS ask for Node's modules, and for their own folder where they would start a worker: none does. */
 const COMMONJS =
@@ -49,15 +51,18 @@ export async function bundle(root: string, cpu: Cpu, folder: string): Promise<st
   const main = join(folder, 'main.js');
   writeFileSync(main, readFileSync(main, 'utf8').replace(/^#!.*\n/, ''));
   chmodSync(main, 0o644);
-  const page = await build({
+  const pages = await build({
     ...COMMON,
     absWorkingDir: root,
-    entryPoints: { main: 'src/emulator/console/browser/main.ts' },
+    // Of the emulator's console, and of the installer's page.
+    entryPoints: { main: 'src/emulator/console/browser/main.ts', page: 'src/page/browser/page.ts' },
     outdir: join(folder, 'pieces/browser'),
     platform: 'browser',
     target: 'es2022',
   });
-  return [...inputsOf(program.metafile), ...inputsOf(page.metafile)];
+  // A script by itself, which the page's modules find in the browser.
+  copyFileSync(join(root, IDIOMORPH), join(folder, 'pieces/browser/idiomorph.js'));
+  return [...inputsOf(program.metafile), ...inputsOf(pages.metafile), IDIOMORPH];
 }
 
 /** What has left something in the output: of what a package offers, only what is used is inside. */

@@ -34,14 +34,14 @@ export function appliancePage(shown: ShownAppliance, { texts }: Frame, session: 
     live: true,
     ...(state === 'pairing' && { reloadAfter: RELOAD_WHILE_WAITING }),
     body: html`!${backTo('/', texts.installer.overview)}
-<div class="two"><div class="stack">
+<div class="two"><div class="stack head">
 <h1>${name}</h1>
 <section class="card ${standing.needsPerson ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${standingParts(texts, standing)}
 !${nextAction(texts, session, appliance, standing)}
 !${facts(texts, appliance, true, now)}</section>
-!${manage(texts, session, appliance)}
 </div>
-!${historyParts(texts, history, now)}</div>`,
+!${historyParts(texts, history, now)}
+!${manage(texts, session, appliance)}</div>`,
   };
 }
 
@@ -64,7 +64,7 @@ function manage({ appliance: texts, overview }: Texts, session: PageSession, app
   if (!declared && !isWaiting) buttons.push(link('rotate-secret', texts.newSecret));
   if (hasGrant || state === 'pairing') buttons.push(link('unpair', texts.disconnect, 'danger'));
   if (!declared && !isWaiting) buttons.push(link('remove', texts.remove, 'danger'));
-  return html`<section class="stack" aria-labelledby="manage"><h2 id="manage">${texts.manage}</h2>
+  return html`<section class="stack manage" aria-labelledby="manage"><h2 id="manage">${texts.manage}</h2>
 !${declared ? html`<p class="quiet">${texts.declared}</p>` : ''}
 !${buttons.length === 0 ? '' : html`<div class="actions">!${buttons}</div>`}
 <dl class="facts"><div><dt>${texts.clientId}</dt><dd><code>${client_id}</code></dd></div></dl></section>`;

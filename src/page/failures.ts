@@ -23,7 +23,7 @@ export function sendFailure(asked: SignedIn, name: string, error: unknown): Fast
 }
 
 /** There is no such appliance, perhaps no longer. */
-export function sendGone(asked: SignedIn, name: string): FastifyReply {
+function sendGone(asked: SignedIn, name: string): FastifyReply {
   const { appliance } = asked.frame.texts;
   const back = { href: '/', text: appliance.backToOverview };
   const text = appliance.goneText(name.slice(0, LONGEST_SHOWN));

@@ -36,16 +36,19 @@ export function historyParts(texts: Texts, entries: readonly HistoryEntry[], now
 function picture({ history }: Texts, days: readonly Day[]): string {
   const count = (state: DayState) => days.filter((day) => day.state === state).length;
   const summary = history.summary(count('connected'), count('failing'), count('needs_pairing'));
-  const bars = days.map(({ state }, index) => {
-    const { style, height } = BARS[state];
-    const x = index * PLACE.width + (PLACE.width - PLACE.bar) / 2;
-    return html`<rect class="${style}" x="${x}" y="${PLACE.height - height}" width="${PLACE.bar}" height="${height}" rx="3"/>`;
-  });
-  const seen = (state: DayState, mood: Mood, text: string) =>
-    count(state) === 0 ? '' : html`<span>!${sign(mood)}${text}</span>`;
+  const bars = days.map(({ state }, index) => bar(state, index * PLACE.width + (PLACE.width - PLACE.bar) / 2));
+  const seen = (state: DayState, text: string) =>
+    count(state) === 0
+      ? ''
+      : html`<span><svg class="days" viewBox="0 0 ${PLACE.bar} ${PLACE.height}" aria-hidden="true">!${bar(state, 0)}</svg>${text}</span>`;
   return html`<figure class="stack card"><h3>${history.days}</h3>
 <svg class="days" viewBox="0 0 ${DAYS * PLACE.width} ${PLACE.height}" role="img" aria-label="${summary}">!${bars}</svg>
-<figcaption class="legend">!${seen('connected', 'good', history.connected)}!${seen('failing', 'warn', history.failing)}!${seen('needs_pairing', 'bad', history.needsPairing)}!${seen('unknown', 'neutral', history.unknown)}</figcaption></figure>`;
+<figcaption class="legend">!${seen('connected', history.connected)}!${seen('failing', history.failing)}!${seen('needs_pairing', history.needsPairing)}!${seen('unknown', history.unknown)}</figcaption></figure>`;
+}
+
+function bar(state: DayState, x: number): string {
+  const { style, height } = BARS[state];
+  return html`<rect class="${style}" x="${x}" y="${PLACE.height - height}" width="${PLACE.bar}" height="${height}" rx="3"/>`;
 }
 
 const MOODS: Readonly<Record<DayState, Mood>> = {

@@ -53,14 +53,15 @@ code, .value { font: .9375rem/1.4 ui-monospace, monospace; user-select: all; -we
 .copied { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .5rem; align-items: stretch; } .copied .value { grid-column: 1; } .copied:not(:has(button:not([hidden]))) .value { grid-column: 1 / -1; }
 .copied button { width: auto; min-width: 6.5rem; }
 .qr { display: block; width: min(100%, 20rem); height: auto; margin: 0 auto; background: #fff; border-radius: .5rem; }
+.two { display: grid; gap: 1.5rem; grid-template-columns: minmax(0, 1fr); }
 .days { display: block; width: 100%; height: auto; } .days .good { fill: var(--good); } .days .warn { fill: var(--warn); } .days .bad { fill: var(--bad); } .days .none { fill: var(--line); }
-.days .mark { fill: none; stroke: var(--card); stroke-width: 2; stroke-linecap: round; }
 .legend { display: flex; flex-wrap: wrap; gap: .25rem 1rem; font-size: .9375rem; color: var(--quiet); } .legend span { display: flex; align-items: center; gap: .4rem; }
-.legend .sign { width: 1.2rem; height: 1.2rem; }
+.legend .days { width: .6rem; flex: none; }
 .history { display: grid; padding: 0; list-style: none; } .history li { display: flex; gap: .6rem; padding: .6rem 0; border-top: 1px solid var(--line); } .history .sign { width: 1.3rem; height: 1.3rem; margin-top: .15rem; }
 .history li > div { flex: 1; min-width: 0; } .history time { color: var(--quiet); font-size: .9375rem; }
 summary { min-height: 2.75rem; display: list-item; align-content: center; cursor: pointer; font-weight: 600; }
 details > * + * { margin-top: .75rem; }
 @media (min-width: 60rem) { main { padding-top: 1rem; gap: 1.5rem; } .actions > * { flex: 0 1 auto; } .actions .button, .actions button { width: auto; min-width: 10rem; }
-  .two { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); gap: 1.5rem; align-items: start; } }
+.two { grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); grid-template-rows: auto 1fr; gap: 1.5rem 2rem; align-items: start; }
+  .two > :nth-child(2) { grid-column: 2; grid-row: 1 / span 2; } }
 `;

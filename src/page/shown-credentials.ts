@@ -3,7 +3,7 @@ import { type Clock, elapsed, type Instant, type Timers } from '../core/clock.ts
 import type { PageSession } from '../core/setup-access.ts';
 
 /** How long credentials can be looked at again, in ms: a phone may be turned, or its page loaded anew. */
-export const SHOWN_FOR = 600_000;
+const SHOWN_FOR = 600_000;
 /** Credentials that are kept at a time; of more the oldest go. */
 const MOST = 50;
 

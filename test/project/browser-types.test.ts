@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { root, run, temporaryFolder } from './checkout.ts';
 
 /** The sources that run in a browser: their types of the DOM reach everything that is compiled together with them. */
-const BROWSER = 'src/emulator/console/browser';
+const BROWSER = ['src/emulator/console/browser', 'src/page/browser'];
 
 test('without the sources that run in a browser, no other needs what only a browser has', async () => {
   using folder = temporaryFolder();
@@ -12,7 +12,7 @@ test('without the sources that run in a browser, no other needs what only a brow
     extends: join(root, 'tsconfig.json'),
     compilerOptions: { noEmit: true, rootDir: root, typeRoots: [join(root, 'node_modules/@types')] },
     include: [join(root, 'src')],
-    exclude: [join(root, BROWSER)],
+    exclude: BROWSER.map((folder) => join(root, folder)),
   };
   writeFileSync(join(folder.path, 'tsconfig.json'), JSON.stringify(project));
   const { stdout } = await run(join(root, 'node_modules/.bin/tsc'), ['-p', folder.path], { cwd: root });
