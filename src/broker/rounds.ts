@@ -83,12 +83,13 @@ export class Rounds {
     const open = this.#openOf(id);
     for (const appliance of appliances.list()) {
       const { name } = appliance;
-      if (appliance.waitingSince !== null) leftOut.push({ name, reason: 'waiting_for_approval' });
+      if (appliance.waitingSince !== null) leftOut.push({ name, pairing: null, reason: 'waiting_for_approval' });
       else if (!needsPairing(appliance)) connected.push(name);
       else {
         const tried = this.#triedIn(id, appliance);
         const result = tried?.pairing.step.kind === 'ended' ? tried.pairing.step.result : null;
-        leftOut.push({ name, reason: result?.kind === 'failed' ? result.reason : 'not_begun' });
+        const reason = result?.kind === 'failed' ? result.reason : 'not_begun';
+        leftOut.push({ name, pairing: tried?.pairing.id ?? null, reason });
       }
     }
     const current = open && appliances.byId(open.pairing.appliance);

@@ -44,7 +44,9 @@ export async function pairAll(hub: ControlClient, options: PairOptions): Promise
 }
 
 function tellEnd({ connected, leftOut }: Round, json: boolean): void {
-  if (json) printJson({ event: 'done', connected, left_out: leftOut });
+  if (json) {
+    printJson({ event: 'done', connected, left_out: leftOut.map(({ name, reason }) => ({ name, reason })) });
+  }
   const all = connected.length + leftOut.length;
   if (all === 0) {
     fail('there is no appliance to pair yet: add one with "latchkey appliance add NAME"');

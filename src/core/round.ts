@@ -6,6 +6,8 @@ export type LeftOutReason = FailureReason | 'waiting_for_approval' | 'not_begun'
 /** An appliance that a round has not connected. */
 export interface LeftOut {
   readonly name: string;
+  /** The round's pairing of it; null where there was none. */
+  readonly pairing: string | null;
   readonly reason: LeftOutReason;
 }
 

@@ -1,12 +1,17 @@
 import type { FastifyInstance } from 'fastify';
+import { Failure } from '../core/failure.ts';
 import type { Callback, LanService } from '../core/lan-service.ts';
 import { Secret } from '../core/secret.ts';
-import { sendNotice } from './document.ts';
+import { nextUnreachablePage, roundResultPage } from './callback-round.ts';
+import { sendNotice, sendPage } from './document.ts';
 import { frameFor } from './frame.ts';
 import { pairingNotice } from './pairing-notices.ts';
+import { FOR_PEOPLE } from './routes-for-people.ts';
 
 /** Longer ones are no codes: the portal's are short. */
 const LONGEST_CODE = 4096;
+/** Seconds after which the portal may be there again. */
+const RETRY_UNREACHABLE = 5;
 
 /**
  * The portal's redirect lands here (steady request flow). It is plain HTTP: the code in it is worth nothing without
@@ -14,8 +19,9 @@ const LONGEST_CODE = 4096;
  */
 export function serveCallback(
   app: FastifyInstance,
-  service: Pick<LanService, 'receiveCallback'>,
+  service: Pick<LanService, 'receiveCallback' | 'goOnInRound'>,
   hubName: string,
+  httpsPort: number,
 ): void {
   app.get<{ Params: { nonce: string } }>('/callback/:nonce', async (request, reply) => {
     const { params, url } = request;
@@ -33,7 +39,36 @@ export function serveCallback(
     if (callback.kind === 'nothing' && pairing.step.kind === 'waiting') {
       return refuse(400, texts.noCode, texts.noCodeText);
     }
+    const { round } = found;
+    const home = `https://${request.hostname}:${httpsPort}`;
+    const page = round && roundResultPage({ ...found, round }, params.nonce, `${home}/rounds/${round.id}`, frame.texts);
+    if (page !== null) return sendPage(reply, 200, frame, page);
     return sendNotice(reply, 200, frame, pairingNotice(pairing, appliance, frame.texts));
+  });
+
+  // Who has the nonce has just logged in for this home: that is what entitles to the next login, and to nothing else.
+  app.post<{ Params: { nonce: string } }>('/callback/:nonce/next', FOR_PEOPLE, async (request, reply) => {
+    const { nonce } = request.params;
+    const frame = frameFor(hubName, request);
+    const again = new URLSearchParams(typeof request.body === 'string' ? request.body : '').get('again') === '1';
+    const next = await service.goOnInRound(nonce, again).catch((error: unknown) => {
+      if (error instanceof Failure && error.code === 'not_allowed') return { kind: 'over' } as const;
+      throw error;
+    });
+    switch (next.kind) {
+      case 'link':
+        return reply.header('cache-control', 'no-store').redirect(next.authorizeUrl, 303);
+      case 'unreachable':
+        reply.header('retry-after', RETRY_UNREACHABLE);
+        return sendPage(reply, 503, frame, nextUnreachablePage(next.appliance, nonce, frame.texts));
+      case 'over':
+        return sendNotice(reply, 200, frame, {
+          mood: 'neutral',
+          heading: frame.texts.round.over,
+          text: frame.texts.round.overText,
+          link: { href: `https://${request.hostname}:${httpsPort}/`, text: frame.texts.round.toHub },
+        });
+    }
   });
 }
 

@@ -9,6 +9,7 @@ import type { Guard } from './guard.ts';
 import { sendInstallerPage } from './installer-page.ts';
 import type { Live } from './live.ts';
 import { overviewPage } from './overview.ts';
+import { servePairing } from './pairing/pairing.ts';
 import { serveScripts } from './scripts.ts';
 import type { ShownCredentials } from './shown-credentials.ts';
 
@@ -32,6 +33,7 @@ export function serveInstaller(app: FastifyInstance, guard: Guard, options: Inst
   serveAdding(guard, options);
   serveCredentials(guard, options);
   serveAppliances(guard, options);
+  servePairing(guard, options);
   guard.page('/', async (asked) => {
     const status = await administration.status();
     const { wall } = clock.now();

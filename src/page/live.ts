@@ -22,7 +22,7 @@ interface Listener {
 
 /** What it takes to follow the hub. */
 export interface LiveOptions {
-  readonly administration: Pick<Administration, 'status'>;
+  readonly administration: Pick<Administration, 'status' | 'pairingsMark'>;
   readonly access: Pick<SetupAccess, 'session'>;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -100,7 +100,8 @@ export class Live {
     }
     const before = this.#outline;
     const status = await administration.status().catch(() => null);
-    const outline = status === null ? before : outlineOf(status, clock.now().uptime);
+    const outline =
+      status === null ? before : outlineOf({ ...status, pairings: administration.pairingsMark() }, clock.now().uptime);
     if (this.#listeners.size === 0 || this.#isClosed) return;
     this.#outline = outline;
     this.#looks += 1;

@@ -13,7 +13,10 @@ export interface Outline {
 }
 
 /** @param uptime on the boot clock, in ms */
-export function outlineOf({ hub, appliances, ...more }: Status, uptime: number): Outline {
+export function outlineOf(
+  { hub, appliances, ...more }: Status & { readonly pairings?: string },
+  uptime: number,
+): Outline {
   const { uptime: _, registration_open_for, ...house } = hub;
   const fixed = appliances.map(({ expires_in, refresh_in, problem, ...appliance }) => ({
     ...appliance,

@@ -41,7 +41,7 @@ export function openPages(options: PageOptions): Pages {
   const shown = new ShownCredentials(options);
   return {
     plain(app, httpsPort) {
-      serveCallback(app, service, hubName);
+      serveCallback(app, service, hubName, httpsPort);
       app.get('/', { exposeHeadRoute: true }, async (request, reply) => {
         const frame = frameFor(hubName, request);
         const { insecure, goThere } = frame.texts.home;

@@ -214,8 +214,10 @@ it('a code is taken to the letter, whatever is in it', async () => {
         codes.push(callback.kind === 'code' ? callback.code.reveal() : callback.kind);
         return null;
       },
+      goOnInRound: async () => ({ kind: 'over' }),
     },
     'Hub',
+    8443,
   );
   for (const query of ['code=a?b=?', 'code=a%3Fb%26c%3Dd%2B%2F%25', 'x=1&code=a/b.c~d-e_f', 'code', ''])
     await app.inject(`/callback/nonce?${query}`);

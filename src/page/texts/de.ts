@@ -6,7 +6,9 @@ import { history } from './de/history.ts';
 import { home } from './de/home.ts';
 import { installer } from './de/installer.ts';
 import { overview } from './de/overview.ts';
+import { pairing } from './de/pairing.ts';
 import { result } from './de/result.ts';
+import { round } from './de/round.ts';
 import { signIn } from './de/sign-in.ts';
 import { states } from './de/states.ts';
 import type { Texts } from './en.ts';
@@ -28,4 +30,6 @@ export const de: Texts = {
   history,
   overview,
   states,
+  pairing,
+  round,
 };

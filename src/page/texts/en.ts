@@ -6,7 +6,9 @@ import { history } from './en/history.ts';
 import { home } from './en/home.ts';
 import { installer } from './en/installer.ts';
 import { overview } from './en/overview.ts';
+import { pairing } from './en/pairing.ts';
 import { result } from './en/result.ts';
+import { round } from './en/round.ts';
 import { signIn } from './en/sign-in.ts';
 import { states } from './en/states.ts';
 
@@ -24,6 +26,8 @@ export const en = {
   history,
   overview,
   states,
+  pairing,
+  round,
 };
 
 /** The texts of the pages in one language; what there is in English is in all of them. */

@@ -1,0 +1,64 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { html } from 'ghtml';
+import type { PairingDesk } from '../../core/pairing-desk.ts';
+import { labelPicture } from '../../system/label-picture.ts';
+import { appliancePath } from '../appliance-path.ts';
+import type { Guard, SignedIn } from '../guard.ts';
+import { backTo, ownForm, sendInstallerPage } from '../installer-page.ts';
+
+/** Answers, or says in words why not. */
+type Answered = (asked: SignedIn, answer: () => Promise<FastifyReply>) => Promise<FastifyReply>;
+
+/** The label of an appliance as a picture, and where its link leads. */
+export function serveLabels(guard: Guard, administration: PairingDesk, answered: Answered): void {
+  guard.page('/appliances/:name/label.png', (asked) =>
+    answered(asked, async () => {
+      const { name, hubName, link, byAddress } = administration.label(nameOf(asked));
+      const { caption } = asked.frame.texts.pairing.label;
+      return asked.reply
+        .headers({
+          'cache-control': 'no-store',
+          'content-disposition': `inline; filename="latchkey-${name}.png"`,
+          'content-security-policy': "default-src 'none'",
+          'x-content-type-options': 'nosniff',
+        })
+        .type('image/png')
+        .send(Buffer.from(labelPicture({ name, hubName, caption, link, otherLink: byAddress })));
+    }),
+  );
+  guard.page('/p/:name', (asked) =>
+    answered(asked, async () => {
+      const { name } = administration.label(nameOf(asked));
+      if (!isMeant(asked.request)) return ask(asked, name);
+      const id = await administration.joinPairing(name);
+      return asked.reply.header('cache-control', 'no-store').redirect(`/pairings/${encodeURIComponent(id)}`, 303);
+    }),
+  );
+}
+
+function ask(asked: SignedIn, name: string): FastifyReply {
+  const { label: texts } = asked.frame.texts.pairing;
+  const heading = texts.heading(name);
+  const button = html`<button class="primary" id="go-on">${texts.button}</button>`;
+  return sendInstallerPage(asked, 200, {
+    title: heading,
+    narrow: true,
+    body: html`!${backTo(appliancePath(name), name)}<h1>${heading}</h1><p>${texts.text}</p>
+!${ownForm(asked.session, appliancePath(name, 'pair'), button)}`,
+  });
+}
+
+/**
+ * Whether a person has opened the label's link, and not another site, or a browser on its own: opening it begins a pairing.
+ * Whoever was led here by another site comes a second time from the hub's own address, but from no page of it.
+ */
+function isMeant({ method, headers, host }: FastifyRequest): boolean {
+  if (method !== 'GET' || headers['sec-purpose'] !== undefined || headers['purpose'] !== undefined) return false;
+  const site = headers['sec-fetch-site'];
+  if (site !== 'same-origin') return site === undefined || site === 'none';
+  return URL.parse(headers.referer ?? '')?.host.toLowerCase() === host.toLowerCase();
+}
+
+function nameOf({ request: { params } }: SignedIn): string {
+  return typeof params === 'object' && params !== null && 'name' in params ? String(params.name) : '';
+}

@@ -1,0 +1,89 @@
+import { html } from 'ghtml';
+import type { FailureReason } from '../../core/pairing.ts';
+import type { PairingView } from '../../core/pairing-desk.ts';
+import type { SignedIn } from '../guard.ts';
+import { ownForm } from '../installer-page.ts';
+import { qrSvg } from '../qr-svg.ts';
+import { type Mood, sign } from '../signs.ts';
+import type { Texts } from '../texts/en.ts';
+import { timeElement } from '../times.ts';
+
+/** Seconds after which a page is looked at again where scripts are off. */
+export const RELOAD = 5;
+
+/**
+ * How a pairing stands, in words, and what to do.
+ * @param now the hub's wall clock, in ms since 1970
+ * @returns HTML
+ */
+export function pairingParts(asked: SignedIn, view: PairingView, now: number): string {
+  const { pairing: texts } = asked.frame.texts;
+  const { report, appliance } = view;
+  switch (report.event) {
+    case 'connecting':
+      return html`!${state('waiting', texts.connecting)}
+<p>${report.problem === null ? texts.connectingText : texts.outOfReach}</p>
+<p class="quiet">${texts.follows}</p>
+<div class="actions">!${button(asked, view, 'cancel', texts.cancel)}</div>`;
+    case 'waiting': {
+      const end = now + 1000 * report.expires_in;
+      return html`!${setback(asked.frame.texts, view)}!${state('waiting', texts.waiting)}
+<a class="button primary" id="login" href="${report.authorize_url}" rel="noreferrer">${texts.logIn}</a>
+<p>${texts.scan}</p>
+!${qrSvg(report.authorize_url, texts.qr)}
+<p class="quiet">${texts.ends} !${timeElement(asked.frame.texts, end, now)}. ${texts.follows}</p>
+<div class="actions">!${button(asked, view, 'fresh', texts.fresh)}!${button(asked, view, 'cancel', texts.cancel)}</div>`;
+    }
+    case 'exchanging':
+      return html`!${state('waiting', texts.exchanging)}<p>${texts.exchangingText}</p>`;
+    case 'paired':
+      return html`!${state('good', texts.connected(appliance))}<p>${texts.connectedText}</p>`;
+    case 'failed':
+      return html`!${state('bad', texts.failed(appliance))}
+<p>${asked.frame.texts.result.reasons[report.reason]} ${nextStep(report.reason, view.newer, texts.next)}</p>
+!${view.newer === null ? button(asked, view, 'fresh', texts.fresh, true) : newer(view.newer, texts.showNewer)}`;
+  }
+}
+
+/** Whether something will happen to it without anybody's doing at this page. */
+export function isUnderWay({ report }: PairingView): boolean {
+  return report.event !== 'paired' && report.event !== 'failed';
+}
+
+/** @returns HTML */
+export function state(mood: Mood, text: string): string {
+  return html`<p class="state ${mood}" role="status" id="state">!${sign(mood)}<span>${text}</span></p>`;
+}
+
+function button(asked: SignedIn, { id }: PairingView, what: string, text: string, isMain = false): string {
+  return ownForm(
+    asked.session,
+    `/pairings/${encodeURIComponent(id)}/${what}`,
+    html`<button id="${what}" class="${isMain ? 'primary' : ''}">${text}</button>`,
+  );
+}
+
+function newer(id: string, text: string): string {
+  return html`<a class="button primary" id="newer" href="/pairings/${encodeURIComponent(id)}">${text}</a>`;
+}
+
+function setback({ result }: Texts, view: PairingView): string {
+  if (view.setback === null) return '';
+  const what = view.setback === 'answer_lost' ? result.setbacks.answer_lost : result.setbacks.code_refused;
+  return html`<p class="problem" role="alert">${what}</p>`;
+}
+
+function nextStep(reason: FailureReason, newer: string | null, next: Texts['pairing']['next']): string {
+  if (newer !== null) return next.newer;
+  switch (reason) {
+    case 'refused_by_user':
+      return next.refused;
+    case 'foreign_origin':
+    case 'misconfigured':
+      return next.configuration;
+    case 'portal_rejected':
+      return next.portal;
+    default:
+      return next.fresh;
+  }
+}

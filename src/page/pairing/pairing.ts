@@ -1,0 +1,116 @@
+import type { FastifyReply } from 'fastify';
+import type { Clock } from '../../core/clock.ts';
+import { Failure } from '../../core/failure.ts';
+import type { PairingDesk } from '../../core/pairing-desk.ts';
+import { appliancePath } from '../appliance-path.ts';
+import { sendNotice } from '../document.ts';
+import type { Guard, SignedIn } from '../guard.ts';
+import { sendInstallerPage } from '../installer-page.ts';
+import { serveLabels } from './label.ts';
+import { pairingPage } from './pairing-page.ts';
+import { roundPage, roundPath } from './round-page.ts';
+
+/** What pairing from the page works with. */
+export interface PairingPagesOptions {
+  readonly administration: PairingDesk;
+  readonly clock: Clock;
+}
+
+/** Connecting appliances from the installer's page: one by one, all in a round, and by a printed label. */
+export function servePairing(guard: Guard, { administration, clock }: PairingPagesOptions): void {
+  guard.form('/appliances/:name/pair', (sent) =>
+    answered(sent, async () => to(sent, pairingPath(await administration.joinPairing(parameter(sent, 'name'))))),
+  );
+  guard.page('/pairings/:id', (asked) =>
+    answered(asked, async () => {
+      const view = administration.pairing(parameter(asked, 'id'));
+      return sendInstallerPage(asked, 200, pairingPage(asked, view, clock.now().wall));
+    }),
+  );
+  guard.form('/pairings/:id/fresh', (sent) =>
+    answered(sent, async () => {
+      const { round } = administration.pairing(parameter(sent, 'id'));
+      const fresh = await administration.retryPairing(parameter(sent, 'id'));
+      return to(sent, round === null ? pairingPath(fresh) : roundPath(round.id));
+    }),
+  );
+  guard.form('/pairings/:id/cancel', (sent) =>
+    answered(sent, async () => {
+      const id = parameter(sent, 'id');
+      const { appliance, round } = administration.pairing(id);
+      await administration.cancelPairing(id);
+      return to(sent, round === null ? appliancePath(appliance) : roundPath(round.id));
+    }),
+  );
+
+  guard.form('/pair-all', (sent) =>
+    answered(sent, async () => to(sent, roundPath((await administration.pairAll()).id))),
+  );
+  guard.page('/rounds/:id', (asked) =>
+    answered(asked, async () => {
+      const round = administration.round(parameter(asked, 'id'));
+      const current = round.current === null ? null : administration.pairing(round.current.pairing);
+      return sendInstallerPage(asked, 200, roundPage(asked, round, current, clock.now().wall));
+    }),
+  );
+  guard.form('/rounds/:id/next', (sent) =>
+    answered(sent, async () => {
+      const id = parameter(sent, 'id');
+      const { current } = administration.round(id);
+      // Another one may be under way by now: that one is nobody's to skip from an older page.
+      if (current !== null && current.pairing === sent.form.get('skip')) {
+        await administration.cancelPairing(current.pairing);
+      }
+      await administration.nextPairing(id);
+      return to(sent, roundPath(id));
+    }),
+  );
+
+  serveLabels(guard, administration, answered);
+}
+
+/** The page of a pairing. */
+export function pairingPath(id: string): string {
+  return `/pairings/${encodeURIComponent(id)}`;
+}
+
+function to({ reply }: SignedIn, path: string): FastifyReply {
+  return reply.header('cache-control', 'no-store').redirect(path, 303);
+}
+
+function parameter({ request }: SignedIn, name: string): string {
+  const { params } = request;
+  return typeof params === 'object' && params !== null && name in params
+    ? String((params as Record<string, unknown>)[name])
+    : '';
+}
+
+/** Answers, or says in words why not. */
+async function answered(asked: SignedIn, answer: () => Promise<FastifyReply>): Promise<FastifyReply> {
+  try {
+    return await answer();
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    const { pairing: texts } = asked.frame.texts;
+    const tell = (status: number, heading: string, text: string) =>
+      sendNotice(asked.reply, status, asked.frame, {
+        mood: 'bad',
+        heading,
+        text,
+        link: { href: '/', text: texts.toOverview },
+      });
+    switch (error.code) {
+      case 'pairing_unknown':
+        return tell(404, texts.unknown, texts.unknownText);
+      case 'appliance_unknown':
+      case 'name_invalid':
+        return tell(404, texts.noAppliance, texts.noApplianceText);
+      case 'not_allowed':
+        return tell(409, texts.notPossible, texts.tooMany);
+      case 'store_unwritable':
+        return tell(507, texts.notPossible, texts.storeText);
+      default:
+        throw error;
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import { html } from 'ghtml';
+import type { PairingView } from '../../core/pairing-desk.ts';
+import type { LeftOut, Round } from '../../core/round.ts';
+import { appliancePath } from '../appliance-path.ts';
+import type { SignedIn } from '../guard.ts';
+import { backTo, type InstallerPage, ownForm } from '../installer-page.ts';
+import { sign } from '../signs.ts';
+import { pairingParts, RELOAD, state } from './pairing-parts.ts';
+
+/** The page of a round. */
+export function roundPath(id: string): string {
+  return `/rounds/${encodeURIComponent(id)}`;
+}
+
+/**
+ * All appliances, one after the other: the one that is being connected, those that are, and those that are not.
+ * @param current the pairing that is under way
+ * @param now the hub's wall clock, in ms since 1970
+ */
+export function roundPage(asked: SignedIn, round: Round, current: PairingView | null, now: number): InstallerPage {
+  const { round: texts, installer } = asked.frame.texts;
+  const { connected, leftOut } = round;
+  const all = connected.length + leftOut.length + (current === null ? 0 : 1);
+  return {
+    title: texts.title,
+    now,
+    narrow: true,
+    live: true,
+    ...(current !== null && { reloadAfter: RELOAD }),
+    body: html`!${backTo('/', installer.overview)}
+<h1>${texts.title}</h1>
+!${current === null ? summary(asked, round, all) : underWay(asked, round, current, all, now)}
+!${list(
+      texts.connected,
+      connected.map((name) => item(name, 'good', '')),
+    )}
+!${list(
+      texts.open,
+      leftOut.map((left) =>
+        item(left.name, 'neutral', texts.reasons[left.reason], again(asked, left, current !== null)),
+      ),
+    )}`,
+  };
+}
+
+function underWay(asked: SignedIn, { id, connected, next }: Round, view: PairingView, all: number, now: number) {
+  const { round: texts } = asked.frame.texts;
+  const skip =
+    next === null
+      ? ''
+      : html`<div class="actions">!${ownForm(
+          asked.session,
+          `${roundPath(id)}/next`,
+          html`<input type="hidden" name="skip" value="${view.id}"><button id="skip">${texts.skip(view.appliance)}</button>`,
+        )}</div>`;
+  return html`<p class="quiet">${texts.progress(connected.length, all)}</p>
+<section class="card" id="pairing"><h2>${view.appliance}</h2>
+!${pairingParts(asked, view, now)}
+!${skip}</section>`;
+}
+
+function summary(asked: SignedIn, { id, connected, leftOut, next }: Round, all: number): string {
+  const { round: texts } = asked.frame.texts;
+  if (all === 0) return html`!${state('neutral', texts.none)}<p>${texts.noneText}</p>`;
+  if (leftOut.length === 0) return state('good', texts.done(all));
+  const onward =
+    next === null
+      ? leftOut.some(({ reason }) => reason !== 'waiting_for_approval') &&
+        ownForm(asked.session, '/pair-all', html`<button class="primary" id="others">${texts.others}</button>`)
+      : ownForm(
+          asked.session,
+          `${roundPath(id)}/next`,
+          html`<button class="primary" id="next">${texts.next(next)}</button>`,
+        );
+  return html`!${state('warn', texts.notAll(connected.length, all))}!${onward || ''}`;
+}
+
+function again(asked: SignedIn, { name, pairing, reason }: LeftOut, isBusy: boolean): string {
+  if (isBusy || pairing === null || reason === 'not_begun') return '';
+  return ownForm(
+    asked.session,
+    `/pairings/${encodeURIComponent(pairing)}/fresh`,
+    html`<button id="again-${name}">${asked.frame.texts.round.again(name)}</button>`,
+  );
+}
+
+function list(heading: string, items: readonly string[]): string {
+  return items.length === 0
+    ? ''
+    : html`<section class="stack"><h2>${heading}</h2><ul class="history">!${items}</ul></section>`;
+}
+
+function item(name: string, mood: 'good' | 'neutral', text: string, below = ''): string {
+  const why = text === '' ? '' : html`<p class="quiet">${text}</p>`;
+  return html`<li>!${sign(mood)}<div class="stack"><a href="${appliancePath(name)}">${name}</a>!${why}!${below}</div></li>`;
+}

@@ -1,0 +1,49 @@
+import type { pairing as english } from '../en/pairing.ts';
+
+export const pairing: typeof english = {
+  title: (appliance) => `${appliance} verbinden`,
+  connecting: 'Wartet auf das Portal',
+  connectingText: 'Der Hub fragt das Portal nach einem Link. Er ist gleich da.',
+  outOfReach:
+    'Das Portal ist gerade nicht erreichbar. Bitte die Internetverbindung prüfen; der Hub versucht es von selbst weiter.',
+  waiting: 'Wartet auf die Anmeldung',
+  logIn: 'Beim Portal anmelden',
+  scan: 'Oder mit einem anderen Telefon scannen und sich dort anmelden. Es darf überall sein, auch außerhalb dieses Hauses.',
+  qr: 'QR-Code des Links zur Anmeldung',
+  follows: 'Diese Seite zeigt von selbst, wie es weitergeht.',
+  ends: 'Der Link endet',
+  exchanging: 'Jemand hat sich angemeldet',
+  exchangingText: 'Der Hub holt den Zugang beim Portal. Das dauert ein paar Sekunden.',
+  connected: (appliance) => `${appliance} ist verbunden`,
+  connectedText: 'Um alles Weitere kümmert sich der Hub. Es ist nichts mehr zu tun.',
+  failed: (appliance) => `${appliance} ist nicht verbunden`,
+  next: {
+    refused: 'War das ein Versehen, dann nehmen Sie einen neuen Link und erlauben diesmal den Zugang.',
+    fresh: 'Nehmen Sie einen neuen Link und melden Sie sich noch einmal an.',
+    newer: 'Es gilt eine andere Kopplung dieses Geräts.',
+    configuration: 'Berichtigen Sie das zuerst in der Konfiguration des Hubs, und nehmen Sie dann einen neuen Link.',
+    portal:
+      'Nehmen Sie einen neuen Link. Geschieht das wieder, dann prüfen Sie in der Konfiguration des Hubs die Adresse des Portals und den Scope.',
+  },
+  showNewer: 'Die neuere zeigen',
+  fresh: 'Neuen Link nehmen',
+  freshHint: 'Beendet diesen Link und macht einen anderen.',
+  cancel: 'Abbrechen',
+  toOverview: 'Zur Übersicht',
+  unknown: 'Diese Kopplung kennt der Hub nicht mehr',
+  unknownText: 'Beginnen Sie beim Gerät eine neue.',
+  noAppliance: 'Dieses Gerät gibt es nicht',
+  noApplianceText: 'Es wurde inzwischen umbenannt oder entfernt. Die Übersicht zeigt, welche es gibt.',
+  notPossible: 'Das geht gerade nicht',
+  tooMany:
+    'Es sind zu viele Kopplungen offen, oder das Gerät ist noch nicht freigegeben. Klären Sie das zuerst und versuchen Sie es dann wieder.',
+  storeText:
+    'Der Hub kann nichts speichern. Schaffen Sie Platz auf seiner Platte, oder tauschen Sie seine Speicherkarte aus, und versuchen Sie es dann wieder.',
+  tryAgain: 'Noch einmal versuchen',
+  label: {
+    heading: (appliance) => `${appliance} neu verbinden?`,
+    text: 'Sie kommen nicht vom Code auf dem Etikett selbst. Fahren Sie nur fort, wenn Sie dieses Gerät jetzt verbinden möchten.',
+    button: 'Weiter',
+    caption: 'Zum Verbinden scannen',
+  },
+};

@@ -1,0 +1,30 @@
+import type { round as english } from '../en/round.ts';
+import { result } from './result.ts';
+
+export const round: typeof english = {
+  title: 'Alle Geräte verbinden',
+  progress: (connected, all) => `${connected} von ${all} verbunden`,
+  done: (count) => (count === 1 ? 'Ihr Gerät ist verbunden' : `Alle ${count} Geräte sind verbunden`),
+  notAll: (connected, all) => `${connected} von ${all} Geräten sind verbunden`,
+  none: 'Es gibt noch kein Gerät',
+  noneText: 'Fügen Sie zuerst auf der Übersicht eines hinzu.',
+  connected: 'Verbunden',
+  open: 'Noch nicht verbunden',
+  next: (appliance) => `Weiter mit ${appliance}`,
+  skip: (appliance) => `${appliance} auslassen`,
+  again: (appliance) => `${appliance} noch einmal versuchen`,
+  others: 'Die übrigen noch einmal verbinden',
+  goOn: 'Mit den übrigen fortfahren',
+  closing: 'Das war das letzte. Sie können diese Seite schließen.',
+  toHub: 'Zur Seite des Hubs',
+  unreachable: 'Das Portal ist nicht erreichbar',
+  unreachableText: (appliance) =>
+    `Der Hub bekommt gerade keinen Link für ${appliance}. Prüfen Sie, ob das Haus online ist, und versuchen Sie es noch einmal.`,
+  over: 'Dieser Durchgang ist beendet',
+  overText: 'Fahren Sie auf der Seite des Hubs fort, oder mit „latchkey pair --all“.',
+  reasons: {
+    ...result.reasons,
+    waiting_for_approval: 'Es wartet auf Ihre Freigabe.',
+    not_begun: 'Es war noch nicht an der Reihe.',
+  },
+};

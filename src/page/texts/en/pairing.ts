@@ -1,0 +1,49 @@
+/** Connecting an appliance, step by step. */
+export const pairing = {
+  title: (appliance: string) => `Connect ${appliance}`,
+  connecting: 'Waiting for the portal',
+  connectingText: 'The hub asks the portal for a link. It is here in a moment.',
+  outOfReach:
+    'The portal can not be reached just now. Check the internet connection of this home; the hub goes on trying by itself.',
+  waiting: 'Waiting for the login',
+  logIn: 'Log in at the portal',
+  scan: 'Or scan this with another phone, and log in there. It may be anywhere, also outside this home.',
+  qr: 'QR code of the link to log in at',
+  follows: 'This page follows by itself.',
+  /** Before a time such as "in 14 minutes". */
+  ends: 'The link ends',
+  exchanging: 'Somebody has logged in',
+  exchangingText: 'The hub fetches the access from the portal. This takes a few seconds.',
+  connected: (appliance: string) => `${appliance} is connected`,
+  connectedText: 'The hub looks after the rest. There is nothing more to do.',
+  failed: (appliance: string) => `${appliance} is not connected`,
+  /** What to do next. */
+  next: {
+    refused: 'If that was a mistake, take a fresh link and allow the access this time.',
+    fresh: 'Take a fresh link and log in once more.',
+    newer: 'Another pairing of this appliance is the one that counts.',
+    configuration: 'Correct that in the hub’s configuration first, and then take a fresh link.',
+    portal:
+      'Take a fresh link. If that happens again, check the portal’s address and the scope in the hub’s configuration.',
+  },
+  showNewer: 'Show the newer one',
+  fresh: 'Take a fresh link',
+  freshHint: 'Ends this link and makes another.',
+  cancel: 'Cancel',
+  toOverview: 'To the overview',
+  unknown: 'This pairing is not known any more',
+  unknownText: 'Begin a new one at the appliance.',
+  noAppliance: 'There is no such appliance',
+  noApplianceText: 'It was renamed or removed since. The overview shows those there are.',
+  notPossible: 'That is not possible just now',
+  tooMany: 'Too many pairings are open, or the appliance is not approved yet. See to that first, and try again.',
+  storeText: 'The hub can not save anything. Make room on its disk, or replace its memory card, and try again.',
+  tryAgain: 'Try again',
+  label: {
+    heading: (appliance: string) => `Connect ${appliance} again?`,
+    text: 'Something else than the label’s own code has led you here. Go on only if you want to connect this appliance now.',
+    button: 'Go on',
+    /** On the printed label; ASCII alone. */
+    caption: 'Scan to connect',
+  },
+};
