@@ -1,0 +1,412 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, expect, test } from 'vitest';
+import { type HouseFacts, Notices } from '../../src/broker/notices.ts';
+import type { HubProblem } from '../../src/core/administration.ts';
+import type { ConfirmedTime } from '../../src/core/clock.ts';
+import type { LogFields } from '../../src/core/log.ts';
+import type { NoticeReport } from '../../src/core/notice.ts';
+import type { ApplianceFacts, GrantFacts } from '../../src/core/notices.ts';
+import type { ProblemCode } from '../../src/core/problem.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
+import type { SqliteStore } from '../../src/store/sqlite-store.ts';
+import { Activity, FakeTime } from '../support/fake-time.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** The notices of a hub in virtual time, on a real store; what they go by is set by hand. */
+class House implements AsyncDisposable {
+  readonly #activity = new Activity();
+  readonly time = new FakeTime(this.#activity);
+  readonly #folder = stateFolder();
+  readonly #sealing = jweSealing(randomBytes(KEY_BYTES));
+  readonly appliances = new Map<string, ApplianceFacts>();
+  problems: HubProblem[] = [];
+  confirmed: ConfirmedTime | null = null;
+  /** What was carried out of the house, as "status notice appliance". */
+  readonly told: string[] = [];
+  readonly reports: NoticeReport[] = [];
+  readonly logged: { readonly level: string; readonly event: string; readonly fields: LogFields }[] = [];
+  writes = 0;
+  unwritable = false;
+  #store: SqliteStore | null = null;
+  #notices: Notices | null = null;
+
+  async start(): Promise<void> {
+    const store = await openStore(this.#folder.path, this.#sealing, () => this.time.wall);
+    this.#store = store;
+    const line =
+      (level: string) =>
+      (event: string, fields: LogFields = {}) => {
+        this.logged.push({ level, event, fields });
+      };
+    const log = { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') };
+    const kept = {
+      setting: (name: string) => store.setting(name),
+      saveSetting: async (name: string, value: string) => {
+        if (this.unwritable) throw new Error('the disk is full');
+        this.writes += 1;
+        await store.saveSetting(name, value);
+      },
+    };
+    const house = this;
+    this.#notices = await Notices.load({
+      surroundings: { clock: this.time, timers: this.time, log },
+      store: this.#activity.watching(kept),
+      portalClock: {
+        get confirmed() {
+          return house.confirmed;
+        },
+      },
+      carry: (report) => {
+        this.reports.push(report);
+        this.told.push([report.status, report.notice, report.appliance ?? 'hub'].join(' '));
+      },
+    });
+    this.#notices.begin(() => this.facts);
+    await this.time.pass(0);
+  }
+
+  async stop(): Promise<void> {
+    await this.#notices?.[Symbol.asyncDispose]();
+    this.#store?.[Symbol.dispose]();
+    this.#store = null;
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    await this.start();
+  }
+
+  get facts(): HouseFacts {
+    return { appliances: [...this.appliances.values()], problems: this.problems, page: 'https://10.0.0.1:8443/' };
+  }
+
+  /** The notices that stand. */
+  get standing(): string[] {
+    return this.#notices?.standing(this.facts).map(({ code, appliance }) => `${code} ${appliance ?? 'hub'}`) ?? [];
+  }
+
+  /** What was told since it was asked last. */
+  news(): string[] {
+    return this.told.splice(0);
+  }
+
+  changed(): void {
+    this.#notices?.changed();
+  }
+
+  good(name = 'wallbox', generation = 1): void {
+    this.#set(name, 'active', null, { generation, failing: false, left: HOUR / 2 });
+  }
+
+  refused(name = 'wallbox', generation = 1): void {
+    this.#set(name, 'needs_pairing', 'refused', { generation, failing: false, left: 0 });
+  }
+
+  failing(code: ProblemCode = 'portal_unreachable', grant: Partial<GrantFacts> = {}, name = 'wallbox'): void {
+    this.#set(name, 'retrying', code, { generation: 1, failing: true, left: 0, ...grant });
+  }
+
+  /** The hub was started, and nothing was tried yet. */
+  untried(name = 'wallbox', generation = 1): void {
+    this.#set(name, 'retrying', 'clock_unknown', { generation, failing: false, left: null });
+  }
+
+  #set(name: string, state: ApplianceFacts['status']['state'], code: ProblemCode | null, grant: Partial<GrantFacts>) {
+    const problem = code === null ? null : { code, message: 'Why', since: '2031-04-05T06:07:08Z' };
+    const known = { generation: 1, failing: false, left: null, lifetime: HOUR, overdue: null, ...grant };
+    this.appliances.set(name, { status: { name, state, problem }, grant: known });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    this.#folder[Symbol.dispose]();
+  }
+}
+
+let house: House;
+
+async function start(): Promise<House> {
+  house = new House();
+  house.good();
+  await house.start();
+  return house;
+}
+
+afterEach(() => house[Symbol.asyncDispose]());
+
+test('a notice is told soon after something changed, each day while it stands, and once when it is over', async () => {
+  await start();
+  house.refused();
+  house.changed();
+  await house.time.pass(1000);
+  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
+  expect(house.standing).toEqual(['pairing_needed wallbox']);
+  await house.time.pass(DAY - 2 * MINUTE);
+  expect(house.news()).toEqual([]);
+  await house.time.pass(3 * MINUTE);
+  expect(house.news()).toEqual(['repeated pairing_needed wallbox']);
+  await house.time.pass(2 * DAY + 10 * MINUTE);
+  expect(house.news()).toEqual(['repeated pairing_needed wallbox', 'repeated pairing_needed wallbox']);
+  house.good('wallbox', 2);
+  await house.time.pass(MINUTE);
+  expect(house.news()).toEqual(['resolved pairing_needed wallbox']);
+  expect(house.standing).toEqual([]);
+  await house.time.pass(3 * DAY);
+  expect(house.news()).toEqual([]);
+});
+
+test('what is told is in the log, with a level of its severity', async () => {
+  await start();
+  house.refused();
+  await house.time.pass(MINUTE);
+  house.good('wallbox', 2);
+  await house.time.pass(MINUTE);
+  const fields = { notice: 'pairing_needed', appliance: 'wallbox', severity: 'error' };
+  expect(house.logged).toMatchObject([
+    { level: 'error', event: 'notice', fields: { ...fields, status: 'raised' } },
+    {
+      level: 'info',
+      event: 'notice',
+      fields: { ...fields, status: 'resolved', message: 'wallbox is connected again' },
+    },
+  ]);
+});
+
+test('nothing is written but when something is told', async () => {
+  await start();
+  house.refused();
+  await house.time.pass(HOUR);
+  expect(house.writes).toBe(1);
+  await house.time.pass(DAY);
+  expect(house.writes).toBe(2);
+});
+
+test('before the token ends it is warned of, after an hour of failing, and the graver takes the place of the lesser', async () => {
+  await start();
+  house.failing('portal_unreachable', { left: 10 * DAY, lifetime: 20 * DAY });
+  await house.time.pass(DAY - MINUTE);
+  expect(house.news()).toEqual([]);
+  await house.time.pass(3 * MINUTE);
+  expect(house.news()).toEqual(['raised refresh_failing wallbox']);
+  house.failing('portal_unreachable', { left: DAY, lifetime: 20 * DAY });
+  await house.time.pass(MINUTE);
+  expect(house.news()).toEqual(['raised token_ending wallbox']);
+  expect(house.standing).toEqual(['token_ending wallbox']);
+  house.refused();
+  await house.time.pass(MINUTE);
+  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
+});
+
+test('a lost answer is told once, and never again', async () => {
+  await start();
+  house.failing('answer_lost', { left: HOUR });
+  await house.time.pass(2 * MINUTE);
+  expect(house.news()).toEqual(['raised answer_lost wallbox']);
+  // With a token that lasts long.
+  house.failing('answer_lost', { left: 30 * DAY, lifetime: 40 * DAY });
+  await house.time.pass(23 * HOUR);
+  expect(house.news()).toEqual([]);
+});
+
+test('a lost answer that the early replay makes good is not worth a notice', async () => {
+  await start();
+  house.failing('answer_lost', { left: HOUR });
+  house.changed();
+  await house.time.pass(3000);
+  house.good('wallbox', 2);
+  await house.time.pass(HOUR);
+  expect(house.news()).toEqual([]);
+});
+
+test('a restart tells nothing twice, and repeats when a day is over', async () => {
+  await start();
+  house.refused();
+  await house.time.pass(20 * HOUR);
+  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
+  await house.restart();
+  await house.time.pass(3 * HOUR);
+  expect(house.news()).toEqual([]);
+  await house.time.pass(HOUR + 2 * MINUTE);
+  expect(house.news()).toEqual(['repeated pairing_needed wallbox']);
+});
+
+test.each([
+  ['the true time is known', true, 5 * HOUR],
+  ['nobody knows the time', false, DAY],
+])('over a reboot with a wrong clock a day is a day: %s', async (_what, isKnown, wait) => {
+  await start();
+  const confirm = (wall: number) => {
+    house.confirmed = isKnown ? { wall, at: house.time.now() } : null;
+  };
+  confirm(house.time.wall);
+  house.refused();
+  await house.time.pass(MINUTE);
+  const true_time = house.time.wall;
+  house.news();
+  await house.stop();
+  // Off for 19 hours, and the clock says 1970 then.
+  house.time.reboot(0);
+  confirm(true_time + 19 * HOUR);
+  await house.start();
+  await house.time.pass(wait - 2 * MINUTE);
+  expect(house.news()).toEqual([]);
+  await house.time.pass(4 * MINUTE);
+  expect(house.news()).toEqual(['repeated pairing_needed wallbox']);
+});
+
+test('what was mended while the hub was off is told when it is on', async () => {
+  await start();
+  house.refused();
+  await house.time.pass(MINUTE);
+  house.news();
+  await house.stop();
+  house.time.reboot(house.time.wall + DAY);
+  house.good('wallbox', 2);
+  await house.start();
+  expect(house.news()).toEqual(['resolved pairing_needed wallbox']);
+});
+
+test('a hub that was started anew takes back nothing before new tokens are there', async () => {
+  await start();
+  house.failing();
+  await house.time.pass(2 * HOUR);
+  expect(house.news()).toEqual(['raised token_ending wallbox']);
+  await house.stop();
+  house.time.reboot(house.time.wall + MINUTE);
+  house.untried();
+  await house.start();
+  expect(house.standing).toEqual(['token_ending wallbox']);
+  house.failing();
+  await house.time.pass(5 * MINUTE);
+  expect(house.standing).toEqual(['token_ending wallbox']);
+  expect(house.news()).toEqual([]);
+  house.good('wallbox', 2);
+  await house.time.pass(MINUTE);
+  expect(house.news()).toEqual(['resolved token_ending wallbox']);
+});
+
+test('a hub that boots before its router does not cry, however long it was off', async () => {
+  house = new House();
+  house.failing('portal_unreachable', { overdue: 30 * DAY });
+  await house.start();
+  await house.time.pass(9 * MINUTE);
+  expect(house.news()).toEqual([]);
+  await house.time.pass(2 * MINUTE);
+  expect(house.news()).toEqual(['raised token_ending wallbox']);
+});
+
+test('a jump of the wall clock makes nothing due', async () => {
+  await start();
+  house.failing();
+  await house.time.pass(30 * MINUTE);
+  house.time.wall += 400 * DAY;
+  await house.time.pass(20 * MINUTE);
+  expect(house.news()).toEqual([]);
+  house.refused();
+  await house.time.pass(MINUTE);
+  house.time.wall -= 800 * DAY;
+  await house.time.pass(HOUR);
+  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
+});
+
+test('suspended time counts', async () => {
+  await start();
+  house.refused();
+  await house.time.pass(MINUTE);
+  house.news();
+  house.time.suspend(DAY);
+  await house.time.pass(MINUTE);
+  expect(house.news()).toEqual(['repeated pairing_needed wallbox']);
+});
+
+test('what comes and goes is told three times a day, ends with their beginnings, and status has it all the same', async () => {
+  await start();
+  for (let times = 1; times <= 50; times++) {
+    house.refused('wallbox', times);
+    await house.time.pass(5 * MINUTE);
+    expect(house.standing).toEqual(['pairing_needed wallbox']);
+    house.good('wallbox', times + 1);
+    await house.time.pass(5 * MINUTE);
+  }
+  const told = house.news();
+  expect(told.filter((line) => line.startsWith('raised'))).toHaveLength(3);
+  expect(told.filter((line) => line.startsWith('resolved'))).toHaveLength(3);
+  expect(told).toHaveLength(6);
+  // And no restart makes that more.
+  await house.restart();
+  house.refused('wallbox', 99);
+  await house.time.pass(MINUTE);
+  expect(house.news()).toEqual([]);
+  // But what lasts is told when it may be.
+  await house.time.pass(DAY);
+  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
+});
+
+test('an appliance that is removed is told to need nobody any more', async () => {
+  await start();
+  house.refused();
+  await house.time.pass(MINUTE);
+  house.appliances.clear();
+  await house.time.pass(MINUTE);
+  expect(house.news()).toEqual(['raised pairing_needed wallbox', 'resolved pairing_needed wallbox']);
+  expect(house.reports.at(-1)).toMatchObject({ message: 'wallbox was removed from the hub', what_to_do: 'Nothing' });
+});
+
+test('each appliance has its own, what needs a person first', async () => {
+  await start();
+  house.failing('portal_unreachable', {}, 'car');
+  house.refused();
+  await house.time.pass(2 * HOUR);
+  expect(house.standing).toEqual(['pairing_needed wallbox', 'token_ending car']);
+  expect(house.news()).toEqual(['raised pairing_needed wallbox', 'raised token_ending car']);
+});
+
+test('problems of the hub are told when they last, and stay over a restart until that is known', async () => {
+  await start();
+  const since = '2031-04-05T06:07:08Z';
+  house.problems = [{ code: 'not_announced', message: 'No mDNS', since }];
+  await house.time.pass(9 * MINUTE);
+  expect(house.news()).toEqual([]);
+  await house.time.pass(2 * MINUTE);
+  expect(house.news()).toEqual(['raised not_announced hub']);
+  house.problems = [];
+  await house.restart();
+  await house.time.pass(5 * MINUTE);
+  expect(house.standing).toEqual(['not_announced hub']);
+  await house.time.pass(6 * MINUTE);
+  expect(house.news()).toEqual(['resolved not_announced hub']);
+});
+
+test('while the disk is full it is told all the same, and written as soon as that goes', async () => {
+  await start();
+  house.unwritable = true;
+  house.refused();
+  await house.time.pass(5 * MINUTE);
+  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
+  expect(house.logged.filter(({ event }) => event === 'notices could not be written')).toHaveLength(1);
+  house.unwritable = false;
+  await house.time.pass(MINUTE);
+  expect(house.writes).toBe(1);
+  await house.restart();
+  expect(house.news()).toEqual([]);
+});
+
+test('what was kept and can not be read is made anew', async () => {
+  await start();
+  await house.stop();
+  const broken = ['', 'null', '{}', '[1]', '[["appliance wallbox"]]', '[["appliance wallbox",{"notice":null}]]', '[['];
+  for (const text of broken) {
+    const kept = { setting: async () => text, saveSetting: async () => undefined };
+    const { time } = house;
+    const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+    const surroundings = { clock: time, timers: time, log };
+    const notices = await Notices.load({ surroundings, store: kept, portalClock: house, carry: () => {} });
+    house.refused();
+    expect(notices.standing(house.facts)).toMatchObject([{ code: 'pairing_needed' }]);
+  }
+});
