@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { type Call, callsDuring, canStopAtCalls } from '../chaos/system-calls.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberIssued } from './fleet.ts';
+
+const REFRESHES = 6;
+
+/** What one refresh does to the disk. */
+function work(calls: readonly Call[]) {
+  const journal = calls.filter(({ on }) => on.endsWith('/latchkey.db-wal'));
+  const writes = journal.filter(({ name }) => name === 'pwrite64').length;
+  return {
+    syncs: journal.length - writes,
+    /** Each is written as a header and itself. */
+    pages: Math.floor(writes / 2),
+    isMovedToDatabase: calls.some(({ name, on }) => name === 'pwrite64' && on.endsWith('/latchkey.db')),
+  };
+}
+
+it('a refresh is synced to the disk twice, history or not, which takes a page more at most and is there after a kill', {
+  timeout: 120_000,
+}, async (ctx) => {
+  if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
+  await using emulator = await startEmulator();
+  await using hub = await HubProcess.start({ emulator });
+  await hub.addAppliance('wallbox');
+  await hub.pair('wallbox', emulator);
+  // The copy that follows a pairing is made.
+  await eventually(async () => readFileSync(hub.log, 'utf8').includes('"store copied"'));
+  const refresh = () => hub.ask((control) => control.refresh('wallbox'));
+  const watched = async () => {
+    const calls = await callsDuring(hub.pid, ['fsync', 'fdatasync', 'pwrite64'], async () => {
+      await refresh();
+    });
+    return work(calls);
+  };
+  // It writes the line of the pairing.
+  await refresh();
+  await hub.kill('SIGKILL');
+  await hub.launch();
+  // What waited to be written is lost.
+  const without = await watched();
+  const each = [];
+  for (let count = 0; count < REFRESHES; count++) each.push(await watched());
+  for (const { syncs, pages, isMovedToDatabase } of each) {
+    // When the journal is moved to the database it is synced once more.
+    expect(syncs).toBe(isMovedToDatabase ? 3 : 2);
+    expect(pages).toBeLessThanOrEqual(without.pages + 1);
+  }
+  await hub.kill('SIGKILL');
+  await hub.launch();
+  // Two lines where the test runs at midnight.
+  const refreshes = async () => {
+    const history = await hub.ask((control) => control.history('wallbox'));
+    expect(history.at(-1)).toMatchObject({ kind: 'paired', count: 1 });
+    return history.reduce((sum, { kind, count }) => (kind === 'refreshed' ? sum + count : sum), 0);
+  };
+  // All but the last of each run, which nothing was written with.
+  expect(await refreshes()).toBe(REFRESHES);
+  await refresh();
+  await hub.kill('SIGTERM');
+  await hub.launch();
+  expect(await refreshes()).toBe(REFRESHES + 1);
+  rememberIssued(emulator);
+});
