@@ -1,0 +1,154 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { commandHook } from '../../src/notify/command.ts';
+import { systemTimers } from '../../src/system/clock.ts';
+import { eventually } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+const MESSAGE = '{"status":"raised"}\n';
+const SECRET = 'hook-argument-c07d1e55';
+rememberSecrets([SECRET]);
+
+const folder = mkdtempSync(join(tmpdir(), 'latchkey-hook-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const never = new AbortController().signal;
+let files = 0;
+
+function file(): string {
+  files += 1;
+  return join(folder, `${files}`);
+}
+
+/** Runs a hook that is a shell script; `$1` and so on are its arguments. */
+function shell(script: string, ...args: string[]) {
+  return hook(['sh', '-c', script, 'hook', ...args]);
+}
+
+function hook(command: [string, ...string[]], signal = never) {
+  return commandHook(command, systemTimers, { run: 700, term: 300 }).carry(MESSAGE, signal);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // A zombie is dead, and its parent may not have noticed.
+    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+  } catch {
+    return false;
+  }
+}
+
+async function gone(path: string): Promise<void> {
+  const pid = Number(readFileSync(path, 'utf8'));
+  expect(pid).toBeGreaterThan(0);
+  await eventually(async () => !isAlive(pid), 5);
+}
+
+describe('a command', () => {
+  test('has the message on its standard input, runs in / and gets its arguments as they are', async () => {
+    const path = file();
+    expect(await shell('{ cat; pwd; echo "$2"; } > "$1"', path, 'a b; $(c) "')).toMatchObject({ ok: true });
+    expect(readFileSync(path, 'utf8')).toBe(`${MESSAGE}/\na b; $(c) "\n`);
+  });
+
+  test('gets little of the environment', async () => {
+    const path = file();
+    const env = {
+      PATH: process.env['PATH'],
+      LANG: 'C.UTF-8',
+      LATCHKEY_NOTIFY_WEBHOOK: SECRET,
+      CREDENTIALS_DIRECTORY: '/x',
+    };
+    const limits = { run: 5000, term: 300 };
+    await commandHook(['sh', '-c', 'env > "$0"', path], systemTimers, limits, env).carry(MESSAGE, never);
+    const names = readFileSync(path, 'utf8')
+      .split('\n')
+      .map((line) => line.split('=')[0]);
+    expect(names.filter((name) => name !== '' && name !== 'PWD' && name !== '_' && name !== 'SHLVL').sort()).toEqual([
+      'LANG',
+      'PATH',
+    ]);
+  });
+
+  test('that fails is told by its status and the last line that it said', async () => {
+    expect(await shell('echo one >&2; printf "two \\033[31m\\n\\n" >&2; exit 3')).toEqual({
+      ok: false,
+      detail: 'ended with status 3: two \u{fffd}[31m',
+      passes: true,
+    });
+  });
+
+  test('of a long line no more is told than fits', async () => {
+    const { detail } = await shell('head -c 100000 /dev/zero | tr "\\0" x >&2; exit 1');
+    expect(detail).toBe(`ended with status 1: ${'x'.repeat(200)}`);
+  });
+
+  test('that does not read its input is no failure, whatever there is of it', async () => {
+    const long = commandHook(['true'], systemTimers, { run: 5000, term: 300 });
+    expect(await long.carry('x'.repeat(1_000_000), never)).toMatchObject({ ok: true });
+  });
+
+  test.each<[what: string, command: [string, ...string[]], detail: string]>([
+    ['that is not there', ['/nowhere/hook', SECRET], 'could not be run: there is no such program'],
+    ['that may not be run', [folder, SECRET], 'could not be run: this user may not run it'],
+    ['that was killed', ['sh', '-c', 'kill -9 $$', SECRET], 'was ended by SIGKILL'],
+  ])('%s is told so, without its arguments', async (_what, command, detail) => {
+    expect(await hook(command)).toEqual({ ok: false, detail, passes: true });
+  });
+
+  test('is called by its program alone', () => {
+    expect(commandHook(['/usr/local/bin/tell', SECRET], systemTimers).target).toBe('tell');
+  });
+});
+
+describe('a command that hangs', () => {
+  test('is ended', async () => {
+    expect(await shell('echo waiting >&2; sleep 60')).toEqual({
+      ok: false,
+      detail: 'did not end within 0.7 s: waiting',
+      passes: true,
+    });
+  });
+
+  test('is killed where it ignores SIGTERM, with all its children', async () => {
+    const [own, child] = [file(), file()];
+    const script =
+      'trap "" TERM; echo $$ > "$1"; sh -c "trap \\"\\" TERM; echo \\$\\$ > $2; while :; do sleep 1; done" & while :; do sleep 1; done';
+    expect(await shell(script, own, child)).toMatchObject({ ok: false, detail: 'did not end within 0.7 s' });
+    await gone(own);
+    await gone(child);
+  });
+
+  test('is ended when the hub ends', async () => {
+    const ending = new AbortController();
+    const path = file();
+    const carried = hook(['sh', '-c', 'echo $$ > "$0"; exec sleep 60', path], ending.signal);
+    await eventually(async () => existsSync(path) && readFileSync(path, 'utf8') !== '', 5);
+    ending.abort();
+    expect(await carried).toMatchObject({ ok: false, detail: 'was ended by SIGTERM' });
+    await gone(path);
+  });
+
+  test('does not outlive its end by a child that holds its pipes', async () => {
+    const path = file();
+    const carried = await shell('sleep 60 & echo $! > "$1"; exit 0', path);
+    expect(carried).toMatchObject({ ok: true });
+    await gone(path);
+  });
+});
+
+test('a command that floods its output is no burden', async () => {
+  const before = process.memoryUsage().rss;
+  const flood = 'head -c 300000000 /dev/zero';
+  const hooked = commandHook(['sh', '-c', `${flood}; ${flood} >&2; echo >&2; echo the end >&2; exit 1`], systemTimers, {
+    run: 30_000,
+    term: 300,
+  });
+  expect(await hooked.carry(MESSAGE, never)).toMatchObject({
+    detail: 'ended with status 1: the end',
+  });
+  expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000);
+});

@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest';
+import type { LogFields } from '../../src/core/log.ts';
+import type { NoticeMessage } from '../../src/core/notice.ts';
+import type { Carried, Hook } from '../../src/notify/hook.ts';
+import { Outbox, textOf } from '../../src/notify/outbox.ts';
+import { Activity, FakeTime } from '../support/fake-time.ts';
+
+const MINUTE = 60_000;
+const OK: Carried = { ok: true, detail: 'done', passes: false };
+const FAILED: Carried = { ok: false, detail: 'answered 500', passes: true };
+
+function message(appliance: string): NoticeMessage {
+  const wrong = { notice: 'pairing_needed', severity: 'error', appliance, since: '2031-04-05T06:07:08Z' } as const;
+  const hub = { id: 'latchkey-1', name: 'Cellar hub', page: 'https://10.0.0.1:8443/' };
+  return { status: 'raised', ...wrong, message: 'Why', what_to_do: 'What', hub };
+}
+
+/** An outbox in virtual time, whose hook answers as it is told. */
+function open(answers: Carried[], otherwise: Carried | Promise<Carried> = OK) {
+  const activity = new Activity();
+  const time = new FakeTime(activity);
+  const carried: { readonly name: string | null; readonly at: number }[] = [];
+  const logged: { readonly event: string; readonly fields: LogFields }[] = [];
+  const hook: Hook = {
+    kind: 'webhook',
+    target: 'https://notify.example',
+    async carry(text) {
+      carried.push({ name: (JSON.parse(text) as NoticeMessage).appliance, at: time.uptime });
+      return answers.shift() ?? otherwise;
+    },
+  };
+  const line = (event: string, fields: LogFields = {}) => void logged.push({ event, fields });
+  const log = { debug: line, info: line, warn: line, error: line };
+  return { outbox: new Outbox(hook, { timers: time, log }), time, carried, logged };
+}
+
+test('what fails is tried again, later each time, and those behind it wait', async () => {
+  const { outbox, time, carried, logged } = open([FAILED, FAILED, FAILED]);
+  const began = time.uptime;
+  outbox.post(message('car'));
+  outbox.post(message('wallbox'));
+  await time.pass(10 * MINUTE);
+  expect(carried.map(({ name, at }) => [name, (at - began) / 1000])).toEqual([
+    ['car', 0],
+    ['car', 10],
+    ['car', 70],
+    ['car', 370],
+    ['wallbox', 370],
+  ]);
+  const about = { notice: 'pairing_needed', appliance: 'car', status: 'raised', hook: 'webhook' };
+  expect(logged[0]).toMatchObject({
+    event: 'notice could not be carried',
+    fields: { ...about, target: 'https://notify.example', problem: 'answered 500', retry_in: 10 },
+  });
+  expect(logged).toHaveLength(3);
+});
+
+test('what fails again and again is given up, and told in the log', async () => {
+  const { outbox, time, carried, logged } = open([], FAILED);
+  outbox.post(message('car'));
+  await time.pass(100 * MINUTE);
+  expect(carried).toHaveLength(5);
+  expect(logged.at(-1)).toMatchObject({ event: 'notice was given up', fields: { appliance: 'car' } });
+  expect(time.armed).toBe(0);
+});
+
+test('what can not pass is not tried again', async () => {
+  const { outbox, time, carried, logged } = open([{ ...FAILED, passes: false }]);
+  outbox.post(message('car'));
+  outbox.post(message('wallbox'));
+  await time.pass(MINUTE);
+  expect(carried.map(({ name }) => name)).toEqual(['car', 'wallbox']);
+  expect(logged.map(({ event }) => event)).toEqual(['notice was given up']);
+});
+
+test('one at a time, and no more wait than fit: the oldest are given up', async () => {
+  const first = Promise.withResolvers<Carried>();
+  const { outbox, time, carried, logged } = open([], first.promise);
+  for (let number = 0; number < 1101; number++) outbox.post(message(`a${number}`));
+  await time.pass(0);
+  expect(carried).toHaveLength(1);
+  expect(logged).toHaveLength(100);
+  first.resolve(OK);
+  await time.pass(0);
+  expect(carried.map(({ name }) => name).slice(0, 2)).toEqual(['a0', 'a101']);
+  expect(carried).toHaveLength(1001);
+});
+
+test('the hub that ends waits for no further try', async () => {
+  const { outbox, time, carried } = open([], FAILED);
+  outbox.post(message('car'));
+  outbox.post(message('wallbox'));
+  await time.pass(1000);
+  await outbox[Symbol.asyncDispose]();
+  outbox.post(message('late'));
+  await time.pass(100 * MINUTE);
+  expect(carried.map(({ name }) => name)).toEqual(['car']);
+  expect(time.armed).toBe(0);
+});
+
+test('a message is one line of ASCII that is JSON again', () => {
+  const told = { ...message('wallbox'), message: 'Größe 🔑\n"\u2028' };
+  const text = textOf(told);
+  expect(text).toMatch(/^[ -~]+\n$/);
+  expect(JSON.parse(text)).toEqual(told);
+});

@@ -1,0 +1,117 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { Secret } from '../../src/core/secret.ts';
+import { webhookHook } from '../../src/notify/webhook.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+const SECRET = 'topic-5b1f09a7d3';
+rememberSecrets([SECRET]);
+
+const never = new AbortController().signal;
+
+interface Taken {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+const taken: Taken[] = [];
+let answer: (response: ServerResponse) => void = (response) => response.writeHead(204).end();
+const server = createServer((request, response) => {
+  let body = '';
+  request.on('data', (chunk) => {
+    body += String(chunk);
+  });
+  request.on('end', () => {
+    const { method, url, headers } = request;
+    taken.push({ method, url, headers, body });
+    answer(response);
+  });
+});
+
+beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)));
+afterEach(() => {
+  taken.length = 0;
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+function address(user = ''): string {
+  return `http://${user}127.0.0.1:${(server.address() as AddressInfo).port}/hook/${SECRET}?a=b`;
+}
+
+function carry(url = address(), signal = never) {
+  return webhookHook(new Secret(url), 500).carry('{"status":"raised"}\n', signal);
+}
+
+describe('a webhook', () => {
+  test('gets the message as JSON', async () => {
+    answer = (response) => response.writeHead(200).end('thank you');
+    expect(await carry()).toEqual({ ok: true, detail: 'answered 200', passes: false });
+    expect(taken).toMatchObject([{ method: 'POST', url: `/hook/${SECRET}?a=b`, body: '{"status":"raised"}\n' }]);
+    expect(taken[0]?.headers['content-type']).toBe('application/json');
+    expect(taken[0]?.headers.authorization).toBeUndefined();
+  });
+
+  test('a user and a password in its address are sent as Basic', async () => {
+    await carry(address('me:p%40ss@'));
+    expect(taken[0]?.headers.authorization).toBe(`Basic ${Buffer.from('me:p@ss').toString('base64')}`);
+  });
+
+  test.each([
+    [302, false, 'answered 302, and redirects are not followed'],
+    [400, false, 'answered 400'],
+    [404, false, 'answered 404'],
+    [408, true, 'answered 408'],
+    [429, true, 'answered 429'],
+    [500, true, 'answered 500'],
+    [503, true, 'answered 503'],
+  ])('that answers %i may pass: %s', async (status, passes, detail) => {
+    answer = (response) => response.writeHead(status, { location: address() }).end();
+    expect(await carry()).toEqual({ ok: false, detail, passes });
+    expect(taken).toHaveLength(1);
+  });
+
+  test('that does not answer is given up in time', async () => {
+    answer = () => undefined;
+    expect(await carry()).toEqual({ ok: false, detail: 'did not answer within 0.5 s', passes: true });
+  });
+
+  test('that never comes to an end with its answer has taken the message', async () => {
+    answer = (response) => {
+      const flood = setInterval(() => response.write('x'.repeat(65_536)), 5);
+      response.once('close', () => clearInterval(flood));
+      response.writeHead(200).write('x');
+    };
+    expect(await carry()).toMatchObject({ ok: true });
+  });
+
+  test('that goes away in the middle may pass', async () => {
+    answer = (response) => response.destroy();
+    expect(await carry()).toEqual({ ok: false, detail: 'was not reached: UND_ERR_SOCKET', passes: true });
+  });
+
+  test('the hub that ends does not wait for it', async () => {
+    answer = () => undefined;
+    const ending = new AbortController();
+    const carried = webhookHook(new Secret(address()), 60_000).carry('{}', ending.signal);
+    ending.abort();
+    expect(await carried).toMatchObject({ ok: false });
+  });
+});
+
+test.each([
+  `http://127.0.0.1:1/${SECRET}`,
+  `http://user:${SECRET}@127.0.0.1:1/`,
+  `https://127.0.0.1:1/?${SECRET}`,
+  `https://nowhere.invalid/${SECRET}`,
+])('nothing but its origin is told of %#', async (url) => {
+  const hook = webhookHook(new Secret(url), 5000);
+  expect(hook.target).toMatch(/^https?:\/\/(127\.0\.0\.1:1|nowhere\.invalid)$/);
+  const carried = await hook.carry('{}', never);
+  expect(carried).toMatchObject({ ok: false, passes: true, detail: expect.stringMatching(/^was not reached: E\w+$/) });
+});
