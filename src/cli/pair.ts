@@ -41,9 +41,9 @@ async function pair(name: string | undefined, options: Options, command: Command
   await using hub = await connectHub(command);
   if (name === undefined) {
     const { pairAll } = await import('./pair-all.ts');
-    return pairAll(hub, options);
+    return await pairAll(hub, options);
   }
-  if (print !== true) return pairOne(hub, name, options);
+  if (print !== true) return await pairOne(hub, name, options);
   const { printLabel } = await import('./pair-label.ts');
-  return printLabel(hub, name, options);
+  return await printLabel(hub, name, options);
 }

@@ -3,7 +3,7 @@ import { formatDuration } from './duration.ts';
 import { notice, print, printable } from './output.ts';
 import { outOfReach } from './pairing-failure.ts';
 import type { PairingDisplay } from './pairing-watch.ts';
-import { qrCode, qrCodeWidth } from './qr-code.ts';
+import { noRoomFor, qrCode } from './qr-code.ts';
 import { WaitingLine } from './waiting-line.ts';
 
 const WHY: Readonly<Record<FreshLinkReason, string>> = {
@@ -31,13 +31,11 @@ export class TextDisplay implements PairingDisplay, Disposable {
   link(authorizeUrl: string, expiresIn: number, reason: FreshLinkReason | null): void {
     this.#waiting.end();
     const which = reason === null ? '' : ` with this fresh link (${WHY[reason]})`;
-    print(`Log in to connect ${this.#name}${which}:\n\n  ${printable(authorizeUrl)}\n`);
+    // The link is one line, whatever the terminal makes of it, so that it can be copied.
+    const link = `Log in to connect ${this.#name}${which}:\n\n  ${printable(authorizeUrl)}\n`;
     const code = qrCode(authorizeUrl, process.stdout);
-    if (code === null)
-      notice(
-        `(the terminal is too narrow for the QR code of this link: it takes ${qrCodeWidth(authorizeUrl)} columns)`,
-      );
-    else print(`${code}\n`);
+    if (code === null) print(`${link}\n${noRoomFor(authorizeUrl, process.stdout)}`);
+    else print(fitTogether(link, code, process.stdout) ? `${link}\n${code}\n` : `${code}\n\n${link}`);
     if (this.#waits) this.#waiting.begin(expiresIn);
     else notice(`the link is good for ${formatDuration(expiresIn)}; "latchkey status" shows how the pairing stands`);
   }
@@ -54,4 +52,11 @@ export class TextDisplay implements PairingDisplay, Disposable {
   [Symbol.dispose](): void {
     this.#waiting.end();
   }
+}
+
+/** Whether a link and its code are seen at once, with the line that says what is waited for; else the link is to come last. */
+function fitTogether(link: string, code: string, { isTTY, columns = 80, rows }: NodeJS.WriteStream): boolean {
+  if (!isTTY || rows === undefined) return true;
+  const broken = link.split('\n').reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / columns)), 0);
+  return broken + code.split('\n').length + 2 <= rows;
 }

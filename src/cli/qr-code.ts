@@ -4,6 +4,7 @@ import { encode } from 'uqr';
 export interface Screen {
   readonly isTTY?: boolean;
   readonly columns?: number;
+  readonly rows?: number;
   hasColors?(): boolean;
 }
 
@@ -17,13 +18,13 @@ const QUIET_ZONES = [4, 2];
 /**
  * A QR code of half blocks. Where there are no colours, light modules are drawn and dark ones left out: right on a dark
  * terminal, and inverted, which phones read too, on a light one.
- * @returns null where it is wider than the terminal
+ * @returns null where the terminal is too small to show all of it at once
  */
 export function qrCode(text: string, screen: Screen): string | null {
-  const columns = screen.isTTY === true ? (screen.columns ?? 80) : Number.POSITIVE_INFINITY;
+  const { columns, rows } = roomOn(screen);
   for (const border of QUIET_ZONES) {
     const { data, size } = encode(text, { ecc: 'L', border });
-    if (size > columns) continue;
+    if (size > columns || linesOf(size) > rows) continue;
     const coloured = screen.isTTY === true && screen.hasColors?.() === true;
     return coloured
       ? draw(data, true)
@@ -39,9 +40,23 @@ export function printedQrCode(text: string): string {
   return draw(encode(text, { ecc: 'M', border: Math.min(...QUIET_ZONES) }).data, true).join('\n');
 }
 
-/** The columns that the QR code of a text takes at least. */
-export function qrCodeWidth(text: string): number {
-  return encode(text, { ecc: 'L', border: Math.min(...QUIET_ZONES) }).size;
+/** Why there is no QR code of a text on a screen, and what it takes, in parentheses. */
+export function noRoomFor(text: string, screen: Screen): string {
+  const { size } = encode(text, { ecc: 'L', border: Math.min(...QUIET_ZONES) });
+  return size > roomOn(screen).columns
+    ? `(the terminal is too narrow for the QR code: it takes ${size} columns)`
+    : `(the terminal is too low for the QR code: it takes ${linesOf(size) + 1} lines)`;
+}
+
+/** A line is left for the cursor. */
+function roomOn({ isTTY, columns = 80, rows = Number.POSITIVE_INFINITY }: Screen): { columns: number; rows: number } {
+  if (isTTY !== true) return { columns: Number.POSITIVE_INFINITY, rows: Number.POSITIVE_INFINITY };
+  return { columns, rows: rows - 1 };
+}
+
+/** Lines of half blocks that so many modules take. */
+function linesOf(modules: number): number {
+  return Math.ceil(modules / 2);
 }
 
 /** @param ink whether a block is to be a dark module or a light one */

@@ -33,11 +33,10 @@ Page         ${printable(page)}
 
 To sign in on a phone, scan this. It is good once, for ${formatDuration(expires_in)}:
 `);
-  const { qrCode, qrCodeWidth } = await import('./qr-code.ts');
+  const { noRoomFor, qrCode } = await import('./qr-code.ts');
   const drawn = qrCode(sign_in, process.stdout);
-  if (drawn === null) {
-    notice(`(the terminal is too narrow for the QR code: it takes ${qrCodeWidth(sign_in)} columns)\n`);
-  } else print(`${drawn}\n`);
+  if (drawn === null) notice(`${noRoomFor(sign_in, process.stdout)}\n`);
+  else print(`${drawn}\n`);
   print(`  ${printable(sign_in)}
 
 The browser warns of the hub's certificate once: it is the hub's own.`);

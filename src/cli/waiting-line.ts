@@ -1,22 +1,28 @@
 import { systemClock, systemTimers } from '../system/clock.ts';
 import { formatDuration } from './duration.ts';
 import { notice } from './output.ts';
+import { drawsOver } from './terminal.ts';
 
-/** "waiting for login … expires in 15 min" on standard error: kept up to date on a terminal, said once elsewhere. */
+/** "waiting for login … expires in 14:59 min" on standard error: counted down on a terminal, said once elsewhere. */
 export class WaitingLine {
   readonly #clock = systemClock('');
+  readonly #redraw = () => this.#draw();
   #stop: (() => void) | null = null;
+  /** On the boot clock, in ms. */
+  #deadline = 0;
+  /** Characters that stand in the line. */
+  #shown = 0;
 
   /** @param expiresIn seconds */
   begin(expiresIn: number): void {
-    if (!process.stderr.isTTY) {
+    if (!drawsOver(process.stderr)) {
       notice(`waiting for login, expires in ${formatDuration(expiresIn)}`);
       return;
     }
-    const end = this.#clock.now().uptime + 1000 * expiresIn;
+    this.#deadline = this.#clock.now().uptime + 1000 * expiresIn;
+    process.stderr.on('resize', this.#redraw);
     const tick = () => {
-      const left = (end - this.#clock.now().uptime) / 1000;
-      process.stderr.write(`\r\u001b[Kwaiting for login … expires in ${formatDuration(left)}`);
+      this.#draw();
       this.#stop = systemTimers.after(1000, tick);
     };
     tick();
@@ -27,6 +33,33 @@ export class WaitingLine {
     if (this.#stop === null) return;
     this.#stop();
     this.#stop = null;
-    process.stderr.write('\r\u001b[K');
+    process.stderr.off('resize', this.#redraw);
+    this.#clear();
   }
+
+  #draw(): void {
+    this.#clear();
+    const left = countdown(Math.round((this.#deadline - this.#clock.now().uptime) / 1000));
+    const whole = `waiting for login … expires in ${left}`;
+    const text = whole.length < columns() ? whole : left.slice(0, columns() - 1);
+    this.#shown = text.length;
+    process.stderr.write(text);
+  }
+
+  /** A terminal that has become narrower has broken the line. */
+  #clear(): void {
+    const above = Math.max(0, Math.ceil(this.#shown / columns()) - 1);
+    process.stderr.write(`${above > 0 ? `\u001b[${above}A` : ''}\r\u001b[J`);
+    this.#shown = 0;
+  }
+}
+
+function columns(): number {
+  return process.stderr.columns || 80;
+}
+
+/** `14:59 min`, and the last two minutes in seconds. */
+function countdown(seconds: number): string {
+  if (seconds < 120 || seconds >= 3600) return formatDuration(seconds);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} min`;
 }

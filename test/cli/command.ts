@@ -59,9 +59,9 @@ export function shell(command: string, env: NodeJS.ProcessEnv = {}): Promise<End
 }
 
 /** Starts `latchkey` on a terminal of its own (a real pty); all it writes comes as standard output. */
-export function onTerminal(args: readonly string[], env: NodeJS.ProcessEnv = {}, columns = 120): Running {
+export function onTerminal(args: readonly string[], env: NodeJS.ProcessEnv = {}, columns = 120, rows = 50): Running {
   const command = [process.execPath, main, ...args].map(quoted).join(' ');
-  const script = ['-qefc', `stty cols ${columns} rows 50; exec ${command}`, '/dev/null'];
+  const script = ['-qefc', `stty cols ${columns} rows ${rows}; exec ${command}`, '/dev/null'];
   return watch(spawn('script', script, { env: { ...environment, TERM: 'xterm-256color', ...env } }));
 }
 

@@ -7,8 +7,8 @@ const waiting = {
   expires_in: 900,
 } as const;
 
-/** Back to the line's beginning, and all of it erased. */
-const CLEARED = '\r\u001b[K';
+/** Back to the line's beginning, and all behind it erased. */
+const CLEARED = '\r\u001b[J';
 
 let hub: Awaited<ReturnType<typeof runHousehold>>;
 
@@ -104,10 +104,35 @@ test('a terminal too narrow for the QR code gets the link alone', async () => {
   hub.household.script = [waiting];
   const { status, stdout } = await onTerminal(['pair', 'wallbox', '--no-wait'], hub.env, 40).ended;
   expect(status).toBe(0);
-  expect(stdout).toMatch(/too narrow for the QR code of this link: it takes \d+ columns\)/);
+  expect(stdout).toMatch(/too narrow for the QR code: it takes \d+ columns\)/);
   const needed = Number(/it takes (\d+) columns/.exec(stdout)?.[1]);
   expect((await onTerminal(['pair', 'wallbox', '--no-wait'], hub.env, needed).ended).stdout).toContain('█');
   expect((await onTerminal(['pair', 'wallbox', '--no-wait'], hub.env, needed - 1).ended).stdout).toContain('narrow');
   expect(stdout).not.toContain('█');
   await vi.waitFor(() => expect([...hub.household.pairings.values()].at(-1)?.followers).toBe(0));
+});
+
+test('a code and its link are shown together, the link last where they do not fit, or the link alone', async () => {
+  hub.household.script = [{ ...waiting, authorize_url: 'https://portal.example/authorize?state=short' }];
+  const on = async (rows: number) =>
+    (await onTerminal(['pair', 'wallbox', '--no-wait'], { ...hub.env, NO_COLOR: '1' }, 80, rows).ended).stdout;
+  const roomy = await on(40);
+  expect(roomy).toMatch(/state=short\r\n.*█/s);
+  const tight = await on(20);
+  expect(tight).toMatch(/█.*Log in to connect wallbox:.*state=short\r\n/s);
+  expect(tight).not.toMatch(/state=short.*█/s);
+  const low = await on(10);
+  expect(low).toMatch(/state=short\r\n.*too low for the QR code: it takes \d+ lines\)/s);
+  expect(low).not.toContain('█');
+});
+
+test('a terminal that can not go back gets the waiting said once, and no colours', async () => {
+  hub.household.script = [{ ...waiting, authorize_url: 'https://portal.example/authorize?state=short' }];
+  const running = onTerminal(['pair', 'wallbox'], { ...hub.env, TERM: 'dumb' }, 80);
+  await running.stdout(/waiting for login, expires in 15 min\r\n/);
+  [...hub.household.pairings.values()].at(-1)?.push({ event: 'paired', scope: null });
+  const { status, stdout } = await running.ended;
+  expect(status).toBe(0);
+  expect(stdout).not.toContain('\u001b');
+  expect(stdout).toMatch(/wallbox is connected\r\n$/);
 });
