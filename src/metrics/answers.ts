@@ -53,9 +53,9 @@ export function answers(context: AnswersContext): (request: IncomingMessage, res
   async function answer({ method, url = '', headers, rawHeaders }: IncomingMessage): Promise<Answer> {
     // RFC 9112, 3.2: one Host, and no other address that would win over it.
     const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');
-    if (hosts.length > 1 || !url.startsWith('/')) return { status: 400, body: 'The request can not be read.\n' };
+    if (hosts.length > 1 || !url.startsWith('/')) return refusal(400, 'The request can not be read.\n');
     if (!isOwnHost(headers.host, context.names())) {
-      return { status: 421, body: 'This is a Latchkey hub, and it does not go by that name.\n' };
+      return refusal(421, 'This is a Latchkey hub, and it does not go by that name.\n');
     }
     const [path = ''] = url.split('?');
     const place = Object.hasOwn(places, path) ? places[path] : undefined;
@@ -86,4 +86,9 @@ export function answers(context: AnswersContext): (request: IncomingMessage, res
 
 function json(status: number, body: object): Answer {
   return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
+}
+
+/** Whoever is refused has no business with the connection either. */
+function refusal(status: number, body: string): Answer {
+  return { status, body, headers: { connection: 'close' } };
 }

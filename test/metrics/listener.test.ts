@@ -1,0 +1,223 @@
+// The listener alone, on real sockets: who is answered, who is refused, and what becomes of a port that is taken.
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ApplianceStatus } from '../../src/core/administration.ts';
+import { MetricsListener, type MetricsOptions } from '../../src/metrics/listener.ts';
+import { Tally } from '../../src/metrics/tally.ts';
+import { systemTimers } from '../../src/system/clock.ts';
+import { FakeTime } from '../support/fake-time.ts';
+import { hold, sendRaw } from './raw.ts';
+import { scrape } from './scrape.ts';
+
+const HUB = {
+  id: '4f2a9c',
+  name: 'Cellar hub',
+  version: '1.2.3',
+  address: null,
+  http_port: 8480,
+  https_port: 8443,
+  ca_fingerprint: '',
+  uptime: 12,
+};
+
+const lines: { readonly level: string; readonly event: string; readonly fields: object | undefined }[] = [];
+const note = (level: string) => (event: string, fields?: object) => lines.push({ level, event, fields });
+const log = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') };
+
+function options(change: Partial<MetricsOptions> = {}): MetricsOptions {
+  return {
+    host: '127.0.0.1',
+    port: 0,
+    status: async () => ({ hub: HUB, appliances: [] }),
+    ids: () => new Map(),
+    clockOffset: () => null,
+    tally: new Tally(),
+    overdue: () => 0,
+    names: () => ['localhost', 'cellar.local'],
+    log,
+    timers: systemTimers,
+    ...change,
+  };
+}
+
+async function occupy(host = '127.0.0.1'): Promise<{ server: Server; port: number }> {
+  const server = createServer().listen(0, host);
+  await once(server, 'listening');
+  const address = server.address();
+  if (typeof address !== 'object' || address === null) throw new Error('no port');
+  return { server, port: address.port };
+}
+
+const get = (listener: MetricsListener, path: string, init: RequestInit = {}, host = '127.0.0.1') =>
+  fetch(`http://${host}:${listener.port}${path}`, init);
+
+describe('the listener', () => {
+  let overdue = 0;
+  let failing = false;
+  let appliances: ApplianceStatus[] = [];
+  let listener: MetricsListener;
+
+  beforeAll(async () => {
+    listener = await MetricsListener.open(
+      options({
+        overdue: () => overdue,
+        async status() {
+          if (failing) throw new Error('a reason');
+          return { hub: HUB, appliances };
+        },
+      }),
+    );
+  });
+
+  afterAll(() => listener[Symbol.asyncDispose]());
+
+  it('tells the metrics as Prometheus wants them', async () => {
+    const answer = await get(listener, '/metrics?x=1');
+    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    const { value } = await scrape(listener.port ?? undefined);
+    expect(value('latchkey_build_info', { version: '1.2.3' })).toBe(1);
+    expect(value('latchkey_hub_uptime_seconds')).toBe(12);
+    expect(value('latchkey_clock_offset_seconds')).toBeUndefined();
+  });
+
+  it('is healthy while what is planned is run, and not when it has been due for long', async () => {
+    const health = async () => {
+      const answer = await get(listener, '/healthz');
+      return { status: answer.status, body: await answer.json() };
+    };
+    expect(await health()).toEqual({ status: 200, body: { healthy: true } });
+    overdue = 90_000;
+    expect(await health()).toMatchObject({ status: 200 });
+    overdue = 90_001;
+    const reason = 'the scheduler has not run what was due 90 s ago';
+    expect(await health()).toEqual({ status: 503, body: { healthy: false, reason } });
+    overdue = 0;
+  });
+
+  it('answers what it does not have, and what went wrong, with no more than that', async () => {
+    for (const path of ['/', '/metrics/', '/constructor', '/%zz', '//metrics']) {
+      expect((await get(listener, path)).status, path).toBe(404);
+    }
+    expect((await get(listener, '/metrics', { method: 'HEAD' })).status).toBe(200);
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      const answer = await get(listener, '/metrics', { method });
+      expect([answer.status, answer.headers.get('allow')], method).toEqual([405, 'GET, HEAD']);
+    }
+    failing = true;
+    for (const path of ['/metrics', '/readyz']) {
+      const answer = await get(listener, path);
+      expect([answer.status, await answer.text()]).toEqual([500, 'The hub came upon an error; its log tells more.\n']);
+    }
+    failing = false;
+    expect((await get(listener, '/metrics')).status).toBe(200);
+    expect(lines).toContainEqual({ level: 'error', event: 'metrics could not be told', fields: { error: 'a reason' } });
+  });
+
+  it.each([
+    ['evil.example', 421],
+    ['127.0.0.1.evil.example', 421],
+    ['localhost.evil.example:80', 421],
+    ['', 421],
+    ['127.0.0.1', 200],
+    ['localhost', 200],
+    ['LOCALHOST:9480', 200],
+    ['[::1]:9480', 200],
+    ['192.168.1.7', 200],
+    ['cellar.local:9480', 200],
+  ])('asked as %s answers %i: a page on the web can make its own name point here', async (host, status) => {
+    for (const path of ['/metrics', '/healthz', '/readyz']) {
+      const answer = await sendRaw(listener.port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+      if (status === 421) expect(answer).not.toContain('latchkey_');
+    }
+  });
+
+  it.each([
+    ['no Host', 'GET /metrics HTTP/1.1\r\n\r\n'],
+    ['two', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n'],
+    ['another in the address', 'GET http://localhost/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['no HTTP', '\x16\x03\x01\r\n\r\n'],
+    ['more headers than anybody needs', `GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(9000)}\r\n\r\n`],
+  ])('refuses a request with %s', async (_what, bytes) => {
+    expect(await sendRaw(listener.port, bytes)).toMatch(/^HTTP\/1\.1 400 /);
+    expect((await get(listener, '/healthz')).status).toBe(200);
+  });
+
+  it('does not wait for the body that a request announces', async () => {
+    const head = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4294967296\r\n\r\n';
+    expect(await sendRaw(listener.port, head, (answer) => answer.includes('healthy'))).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it('takes no more connections than it can do with, and serves whoever comes when they are gone', async () => {
+    const crowd = await Promise.all(Array.from({ length: 60 }, () => hold(listener.port)));
+    expect(crowd.filter((socket) => !socket.destroyed).length).toBeLessThanOrEqual(32);
+    for (const socket of crowd) socket.destroy();
+    for (let tries = 0; tries < 50; tries++) {
+      const answer = await get(listener, '/healthz').catch(() => null);
+      if (answer?.status === 200) return;
+    }
+    throw new Error('nobody is served any more');
+  });
+
+  it('tells of ten thousand appliances and no more', { timeout: 60_000 }, async () => {
+    appliances = Array.from({ length: 10_050 }, (_, index) => appliance(`a${index}`));
+    const { value, text } = await scrape(listener.port ?? undefined);
+    expect(value('latchkey_appliances', { state: 'unpaired' })).toBe(10_000);
+    expect(text).toContain('appliance="a9999"');
+    expect(text).not.toContain('appliance="a10000"');
+    appliances = [];
+    expect((await scrape(listener.port ?? undefined)).text).not.toContain('appliance="a1"');
+  });
+});
+
+it('listens on IPv6 too', async () => {
+  await using listener = await MetricsListener.open(options({ host: '::1' }));
+  expect((await get(listener, '/healthz', {}, '[::1]')).status).toBe(200);
+});
+
+it('where its port is taken it says so once, tries every half minute, and tells when it has it', async () => {
+  lines.length = 0;
+  const { server, port } = await occupy();
+  const time = new FakeTime();
+  await using listener = await MetricsListener.open(options({ port, timers: time }));
+  expect(listener.port).toBeNull();
+  for (let tries = 0; tries < 3; tries++) await time.pass(30_000);
+  const error = expect.stringContaining('EADDRINUSE');
+  const warning = { level: 'warn', event: 'metrics can not be told, trying again' };
+  expect(lines).toEqual([{ ...warning, fields: { host: '127.0.0.1', port, error, every: 30 } }]);
+  server.close();
+  await once(server, 'close');
+  await time.pass(29_000);
+  expect(listener.port).toBeNull();
+  await time.pass(1000);
+  expect(listener.port).toBe(port);
+  expect((await get(listener, '/healthz')).status).toBe(200);
+  expect(lines.at(-1)).toEqual({ level: 'info', event: 'metrics are told', fields: { host: '127.0.0.1', port } });
+});
+
+it('closed while it waits for its port, it does not come back', async () => {
+  const { server, port } = await occupy();
+  const time = new FakeTime();
+  const listener = await MetricsListener.open(options({ port, timers: time }));
+  await listener[Symbol.asyncDispose]();
+  server.close();
+  await once(server, 'close');
+  await time.pass(60_000);
+  expect(listener.port).toBeNull();
+});
+
+function appliance(name: string): ApplianceStatus {
+  return {
+    name,
+    client_id: name,
+    state: 'unpaired',
+    scope: null,
+    expires_in: null,
+    refresh_in: null,
+    last_refresh: null,
+    problem: null,
+    portal: 'home',
+  };
+}
