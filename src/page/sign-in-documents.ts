@@ -28,23 +28,22 @@ export function signInPage(texts: Texts, next: string, reason: Reason): Page {
   const invalid = problem === null ? '' : 'aria-invalid="true"';
   const describedBy = problem === null ? 'hint' : 'problem hint';
   const typed = reason.kind === 'wrong' ? reason.typed.slice(0, LONGEST_SHOWN) : '';
-  const where = reason.kind === 'used_up' ? '' : html`<p>${signIn.where}</p>`;
   return {
     heading: signIn.heading,
     mood: null,
     form: true,
     body: html`!${note}
-!${where}
-<p><code>${COMMAND}</code></p>
 <form method="post" action="/sign-in">
 <input type="hidden" name="next" value="${next}">
 <label for="code">${signIn.label}</label>
+<p class="quiet" id="hint">${signIn.hint}</p>
 !${message}
 <input id="code" name="code" value="${typed}" required autofocus inputmode="text" autocapitalize="characters"
  autocomplete="off" autocorrect="off" spellcheck="false" maxlength="64" enterkeyhint="go" aria-describedby="${describedBy}" !${invalid}>
-<p class="quiet" id="hint">${signIn.hint}</p>
 <button>${signIn.button}</button>
-</form>`,
+</form>
+<p class="quiet">${signIn.where}</p>
+<p><code>${COMMAND}</code></p>`,
   };
 }
 

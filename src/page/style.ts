@@ -23,9 +23,11 @@ a { display: inline-block; padding: .6rem 1.2rem; color: var(--link); }
 p + .code, .code + p { margin-top: .75rem; } form { margin-top: 1.5rem; } form + p { margin-top: .75rem; } label { display: block; margin-bottom: .4rem; text-align: left; font-weight: 600; }
 input, button { box-sizing: border-box; width: 100%; min-height: 3.5rem; border-radius: .75rem; }
 input { padding: .5rem 1rem; border: 2px solid var(--quiet); background: var(--page); color: inherit; text-align: center;
-  text-transform: uppercase; font: 600 1.75rem/1.2 ui-monospace, monospace; letter-spacing: .06em; }
+  text-transform: uppercase; font: 600 clamp(1rem, 7vw, 1.75rem)/1.2 ui-monospace, monospace; letter-spacing: .06em; }
 input[aria-invalid] { border-color: var(--bad); }
 button { border: 0; padding: .75rem 1.25rem; background: var(--link); color: var(--on-link); font: 600 1.25rem/1.2 system-ui, sans-serif;
   cursor: pointer; } input + button { margin-top: 1rem; }
+form p, form p + p { margin: 0 0 .6rem; text-align: left; } form > label + .quiet { margin-top: -.2rem; }
+form + .quiet { margin-top: 1.75rem; } .quiet + p { margin-top: .75rem; }
 footer { margin-top: 2rem; padding-top: 1rem; border-top: 1px solid var(--line); font-size: .9rem; color: var(--quiet); overflow-wrap: anywhere; }
 `;

@@ -51,6 +51,13 @@ const nextOf = (text: string) => /name="next" value="([^"]*)"/.exec(text)?.[1]?.
 const setCookie = ({ headers }: Seen) => [headers['set-cookie'] ?? []].flat();
 
 describe('whoever is not signed in', () => {
+  it('is told by the first start’s log where the code is to be found, and not what it is', async () => {
+    const log = await readFile(hub.log, 'utf8');
+    expect(log.match(/setup code made/g)).toHaveLength(1);
+    expect(log).toContain('latchkey setup-code');
+    expect(log).not.toContain(setup.code);
+  });
+
   it('sees the hub’s name and the way in, and nothing of the home', async () => {
     await hub.addAppliance('secret-wallbox');
     await using visitor = await newDevice();

@@ -3,9 +3,9 @@ import type { signIn as english } from '../en/sign-in.ts';
 export const signIn: typeof english = {
   heading: 'Anmelden',
   where:
-    'Geben Sie den Einrichtungscode dieses Hubs ein. Wer den Hub eingerichtet hat, hat ihn vielleicht notiert; am Hub selbst zeigt ihn dieser Befehl:',
+    'Wer den Hub eingerichtet hat, hat den Code vielleicht notiert. Am Hub selbst zeigt ihn dieser Befehl, und dazu eine Einmal-Adresse:',
   label: 'Einrichtungscode',
-  hint: 'Zwölf Buchstaben, zum Beispiel BCDF-GHJK-LMNP. Groß oder klein und die Striche sind gleich.',
+  hint: 'Zwölf Buchstaben; groß oder klein, mit oder ohne Striche.',
   button: 'Anmelden',
   missing: 'Geben Sie zuerst den Einrichtungscode ein.',
   wrong: 'Das ist nicht der Einrichtungscode dieses Hubs. Vergleichen Sie ihn Buchstabe für Buchstabe.',
@@ -16,7 +16,7 @@ export const signIn: typeof english = {
     'Sie sind nicht mehr angemeldet, deshalb wurde nichts geändert. Melden Sie sich an, dann sind Sie wieder auf der Seite, von der Sie kamen.',
   signedOut: 'Sie sind abgemeldet.',
   usedUp:
-    'Diese Anmelde-Adresse wurde schon benutzt oder ist abgelaufen: jede gilt einmal, zehn Minuten lang. Geben Sie den Einrichtungscode ein, oder lassen Sie den Hub eine neue Adresse machen:',
+    'Diese Anmelde-Adresse wurde schon benutzt oder ist abgelaufen: jede gilt einmal, zehn Minuten lang. Geben Sie den Einrichtungscode ein, oder lassen Sie sich vom Hub eine neue Adresse geben.',
   goingOn: 'Einen Moment',
   goOn: 'Weiter',
   foreign: {
@@ -28,6 +28,6 @@ export const signIn: typeof english = {
     heading: 'Dieses Formular ist nicht lesbar',
     text: 'Es wurde nichts geändert. Öffnen Sie die Seite neu und senden Sie es noch einmal.',
   },
-  seconds: (count) => (count === 1 ? 'Sekunde' : `${count} Sekunden`),
-  minutes: (count) => (count === 1 ? 'Minute' : `${count} Minuten`),
+  seconds: (count) => (count === 1 ? 'eine Sekunde' : `${count} Sekunden`),
+  minutes: (count) => (count === 1 ? 'eine Minute' : `${count} Minuten`),
 };

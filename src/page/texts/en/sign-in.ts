@@ -2,9 +2,9 @@
 export const signIn = {
   heading: 'Sign in',
   where:
-    'Type the setup code of this hub. Whoever set the hub up may have noted it; on the hub itself this command shows it:',
+    'Whoever set the hub up may have noted the code. On the hub itself this command shows it, and a one-time address too:',
   label: 'Setup code',
-  hint: 'Twelve letters, such as BCDF-GHJK-LMNP. Capitals and dashes do not matter.',
+  hint: 'Twelve letters; capitals and dashes do not matter.',
   button: 'Sign in',
   missing: 'Type the setup code first.',
   wrong: 'This is not the setup code of this hub. Compare it letter by letter.',
@@ -17,7 +17,7 @@ export const signIn = {
     'You are no longer signed in, so nothing was changed. Sign in, and you are back on the page that you came from.',
   signedOut: 'You are signed out.',
   usedUp:
-    'This sign-in address has been used, or has run out: each is good once, for ten minutes. Type the setup code, or make another address on the hub:',
+    'This sign-in address has been used, or has run out: each is good once, for ten minutes. Type the setup code, or have the hub make another address.',
   goingOn: 'One moment',
   goOn: 'Go on',
   foreign: {
