@@ -63,6 +63,46 @@ fridge: not paired yet: latchkey pair fridge
 `);
 });
 
+test('what needs a person is at the top, and ends with 3; what may pass does not', async () => {
+  const since = ago(5);
+  const what = { appliance: 'wallbox', since, what_to_do: 'Log in again' };
+  hub.household.notices = [
+    { ...what, code: 'refresh_failing', severity: 'warning', message: `wallbox${ESCAPE}2J fails` },
+  ];
+  const warned = await hub.latchkey('status');
+  expect(warned).toMatchObject({
+    status: 0,
+    stdout: expect.stringMatching(/^! wallbox\ufffd\[2J fails\. Log in again\.\n\nhub /),
+  });
+  hub.household.notices.push({ ...what, code: 'pairing_needed', severity: 'error', message: 'wallbox is refused' });
+  expect(await hub.latchkey('status')).toMatchObject({
+    status: 3,
+    stdout: expect.stringContaining('! wallbox is refused'),
+  });
+  const json = await hub.latchkey('status', '--json');
+  expect(json.status).toBe(3);
+  expect(JSON.parse(json.stdout).notices).toEqual(hub.household.notices);
+  expect((await hub.latchkey('appliance', 'list')).status).toBe(0);
+  hub.household.notices = [];
+});
+
+test('notify --test says how each hook went, and what to do where there is none', async () => {
+  const none = await hub.latchkey('notify', '--test');
+  expect(none).toMatchObject({
+    status: 1,
+    stdout: '',
+    stderr: expect.stringContaining('set command or webhook in [notify]'),
+  });
+  hub.household.trials = [
+    { hook: 'command', target: 'tell', ok: true, detail: 'done' },
+    { hook: 'webhook', target: 'https://notify.example', ok: false, detail: 'answered 404' },
+  ];
+  const tried = await hub.latchkey('notify', '--test');
+  expect(tried.stdout).toBe('command tell: ok (done)\nwebhook https://notify.example: failed (answered 404)\n');
+  expect(tried).toMatchObject({ status: 1, stderr: expect.stringContaining('the webhook of [notify] did not take') });
+  expect(JSON.parse((await hub.latchkey('notify', '--test', '--json')).stdout)).toEqual(hub.household.trials);
+});
+
 test('a table that is too wide has a line for each name of a scope, and all of it stays', async () => {
   const times = { expires_in: 7000, refresh_in: 6000, last_refresh: ago(100 * 60) };
   const scope = 'Monitoring RemoteControl';

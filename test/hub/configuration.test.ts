@@ -123,6 +123,14 @@ describe('a mistake is named by its key, with what was found and what is allowed
     ['pairing.poll_interval = "1s"', 'pairing.poll_interval', 'found "1s"', 'from "5s" to "10s"'],
     ['pairing.poll_interval = "-5s"', 'pairing.poll_interval', 'found "-5s"', 'from "5s" to "10s"'],
     ['pairing.on_start = 1', 'pairing.on_start', 'found 1', 'true or false'],
+    ['notify.comand = ["x"]', 'notify.comand', 'no key that Latchkey knows', 'command, webhook'],
+    ['notify.command = "/etc/latchkey/notify"', 'notify.command', 'a list of texts'],
+    ['notify.command = []', 'notify.command', 'a program and its arguments'],
+    ['notify.command = [""]', 'notify.command', 'a program and its arguments'],
+    ['notify.command = ["a", 7]', 'notify.command.1', 'a list of texts'],
+    ['notify.webhook = "http://notify.example/"', 'notify.webhook', 'http:// only on loopback'],
+    ['notify.webhook = "mailto:me@example.org"', 'notify.webhook', 'https://notify.example'],
+    ['notify.webhook = ""', 'notify.webhook', 'https://notify.example'],
     ['appliances = "wallbox"', 'appliances', 'found a string', 'a table'],
     ['[[appliances.wallbox]]', 'appliances.wallbox', 'found a list', 'a table'],
     ['appliances.wallbox = "x"', 'appliances.wallbox', 'found a string', 'a table'],
@@ -263,6 +271,9 @@ describe('the secret of a portal', () => {
     ['for an appliance, in place of its file', appliance({ secret_file: `"${SECRET}"` })],
     ['for an appliance, in a list', appliance({ secret_file: `["${SECRET}"]` })],
     ['for an appliance, in place of its table', `[appliances]\nwallbox = "${SECRET}"`],
+    ['in the address of a webhook', `notify.webhook = "http://notify.example/${SECRET}"`],
+    ['in a command', `notify.command = "curl -H ${SECRET}"`],
+    ['in an argument', `notify.command = ["curl", ["${SECRET}"]]`],
     ['in the environment', portal(), { LATCHKEY_PORTALS_HOME_CLIENT_SECRET: SECRET }],
     ['in the environment, without a portal', portal(), { LATCHKEY_PORTALS_CLIENT_SECRET: SECRET }],
   ])('put in the wrong place is not said back: %s', async ([, toml, env]) => {
@@ -292,6 +303,17 @@ describe('the environment', () => {
       appliances: [{ name: 'heat-pump', scope: 'Monitoring', clientId: 'heat_pump', portal: null }],
       portals: [{ name: 'home', baseUrl: 'https://other.portal.example', frontendUrl: 'https://portal.example' }],
     });
+  });
+
+  it('says where notices go: a program by a path is beside the configuration, and arguments are separated by commas', async () => {
+    const { notify } = await load('notify.command = ["./tell", "-v"]\nnotify.webhook = "http://127.0.0.1:1/a?b"', {});
+    expect(notify.command).toEqual([`${folder.path}/tell`, '-v']);
+    expect(notify.webhook?.reveal()).toBe('http://127.0.0.1:1/a?b');
+    const env = { LATCHKEY_NOTIFY_COMMAND: 'tell, me', LATCHKEY_NOTIFY_WEBHOOK: 'https://u:p@notify.example/x' };
+    const overridden = (await load('notify.command = ["./tell"]', env)).notify;
+    expect(overridden.command).toEqual(['tell', 'me']);
+    expect(overridden.webhook?.reveal()).toBe('https://u:p@notify.example/x');
+    expect((await load('', {})).notify).toEqual({ command: null, webhook: null });
   });
 
   it('can make a portal of its own', async () => {
@@ -346,6 +368,7 @@ describe('what is left out', () => {
       portals: [],
       appliances: [],
       pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
+      notify: { command: null, webhook: null },
       metrics: { host: '127.0.0.1', port: 9480 },
       credentials: undefined,
     });
