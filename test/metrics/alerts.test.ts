@@ -1,0 +1,89 @@
+// docs/alerts.yml and what a real hub tells, judged by Prometheus' own tool.
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { root } from '../project/checkout.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { type Scraped, scrape } from './scrape.ts';
+
+const PROMTOOL = '/usr/bin/promtool';
+const RULES = join(root, 'docs/alerts.yml');
+const CASES = join(import.meta.dirname, 'alerts.test.yml');
+
+/** Runs promtool. @returns all it said; it throws where something is wrong */
+async function promtool(args: readonly string[], input = ''): Promise<string> {
+  const running = promisify(execFile)(PROMTOOL, args);
+  running.child.stdin?.end(input);
+  const { stdout, stderr } = await running;
+  return stdout + stderr;
+}
+
+/** A hub with one appliance of each kind that has series of its own. */
+async function aHubsMetrics(): Promise<Scraped> {
+  await using emulator = await startEmulator();
+  await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0' });
+  for (const name of ['wallbox', 'pump']) {
+    const appliance = await hub.addAppliance(name);
+    await hub.pair(name, emulator);
+    await hub.requestToken(appliance);
+  }
+  emulator.revoke(emulator.grants().at(-1)?.id ?? '');
+  await hub.ask((control) => control.refresh('pump'));
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  return await scrape((await hub.status()).hub.metrics_port);
+}
+
+describe.skipIf(!existsSync(PROMTOOL))('promtool', () => {
+  it('finds no fault with the rules', async () => {
+    expect(await promtool(['check', 'rules', RULES])).toContain('SUCCESS: 8 rules found');
+  });
+
+  it('sees every alert fire when it is to, and stay quiet else', async () => {
+    expect(await promtool(['test', 'rules', CASES])).toContain('SUCCESS');
+    const alerts = [...readFileSync(RULES, 'utf8').matchAll(/alert: (\w+)/g)].map(([, name]) => name);
+    const cases = readFileSync(CASES, 'utf8').split(/(?=alertname: )/);
+    for (const alert of alerts) {
+      const own = cases.filter((text) => text.startsWith(`alertname: ${alert}\n`));
+      expect(
+        own.some((text) => text.includes('exp_alerts')),
+        alert,
+      ).toBe(true);
+      expect(
+        own.some((text) => !text.includes('exp_alerts')),
+        alert,
+      ).toBe(true);
+    }
+  });
+
+  it('finds no fault with what a hub tells', async () => {
+    const { text } = await aHubsMetrics();
+    expect(text).toContain('latchkey_appliance_state{appliance="pump",state="needs_pairing"} 1');
+    expect(await promtool(['check', 'metrics'], text)).toBe('');
+  });
+});
+
+it('the rules and docs/metrics.md speak of the metrics that a hub really tells, and the page of all of them', async () => {
+  const { families } = await aHubsMetrics();
+  const page = readFileSync(join(root, 'docs/metrics.md'), 'utf8');
+  const rows = [...page.matchAll(/^\| `(latchkey_\w+|process_\w+)` \| (\w+) \| (.*?) \|/gm)].map(
+    ([, name = '', type, labels = '']) => ({
+      name,
+      type,
+      labels: [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label),
+    }),
+  );
+  expect(rows.map(({ name, type }) => `${name} ${type}`).sort()).toEqual(
+    [...families].map(([name, { type }]) => `${name} ${type}`).sort(),
+  );
+  for (const { name, labels } of rows) {
+    const told = families.get(name)?.labels ?? new Set();
+    // What has no series at this hub has no labels to compare.
+    if (told.size > 0) expect([...told].sort(), name).toEqual(labels.sort());
+  }
+  const named = readFileSync(RULES, 'utf8').match(/\blatchkey_\w+/g) ?? [];
+  for (const name of named) expect([...families.keys()]).toContain(name);
+});
