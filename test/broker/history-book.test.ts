@@ -31,6 +31,8 @@ async function written(home: Home, id: string): Promise<string[]> {
 test('a week of refreshes is a line a day, written with what is written anyway', async () => {
   await using home = await Home.start();
   const id = await home.paired();
+  await home.time.pass(20 * MINUTE);
+  const other = await home.paired('heat-pump');
   const { book } = keepBook(home);
   let alone = 0;
   const add = home.run.store.addHistory.bind(home.run.store);
@@ -40,9 +42,9 @@ test('a week of refreshes is a line a day, written with what is written anyway',
   };
   await home.time.pass(7 * DAY);
   expect(alone).toBe(0);
-  const lines = await book.of(id);
-  expect(lines).toHaveLength(8);
-  expect(lines.reduce((sum, { count }) => sum + count, 0)).toBe(home.refreshes);
+  const both = [await book.of(id), await book.of(other)];
+  expect(both.map(({ length }) => length)).toEqual([8, 8]);
+  expect(both.flat().reduce((sum, { count }) => sum + count, 0)).toBe(home.refreshes);
   expect(await written(home, id)).toHaveLength(8);
 });
 

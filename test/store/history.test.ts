@@ -91,6 +91,10 @@ test('of each appliance two hundred lines are kept, and the oldest go', async ()
   }
   expect(await store.history(id)).toEqual(days.slice(-200));
   expect(await store.history(HEATER.id)).toHaveLength(1);
+  store[Symbol.dispose]();
+  const database = new Database(join(folder.path, 'latchkey.db'), { readonly: true });
+  expect(database.prepare('SELECT count(*) FROM history').pluck().get()).toBe(201);
+  database.close();
 });
 
 test('an appliance that is removed takes its history along, and one that is gone gets none', async () => {
