@@ -75,6 +75,7 @@ function settings({ dice, good }: Values): object {
 /** Each setting, with some of what it takes. */
 export const GOOD_SETTINGS: readonly (readonly [name: string, values: readonly unknown[]])[] = [
   ['auto_login', [true, false]],
+  ['forget_logins', [true, false]],
   ['state_lifetime', [0.5, 1e9]],
   ['code_lifetime', [0.001, 60]],
   ['token_lifetime', [1, 1e9]],

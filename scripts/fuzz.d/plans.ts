@@ -68,7 +68,7 @@ function authorize(values: Values): Plan {
     : `state=${values.state()}`;
   const path = `/sso/authorize?response_type=code&client_id=${values.client()}&${more}`;
   if (dice.chance(0.4)) return { origin: 'frontend', method: 'GET', path, heads: [] };
-  const action = dice.chance(0.15) ? 'refuse' : '';
+  const action = dice.chance(0.15) ? dice.of(['refuse', 'continue', 'other'], 'refuse') : '';
   const body = values.form({ username: facts.user, password: facts.password, action });
   return { origin: 'frontend', method: 'POST', path, heads: [FORM], body };
 }

@@ -9,6 +9,7 @@ export function addSwitches(command: Command): Command {
     command.addOption(new Option(flags, description).choices(choices));
   command
     .option('--auto-login', 'opening the authorize URL logs the first user in')
+    .option('--forget-logins', 'a browser that has logged in is asked for the password again')
     .option('--state-lifetime <duration>', 'of the links that config hands out (default: 30m)', parseDuration)
     .option('--code-lifetime <duration>', 'of authorization codes (default: 45s)', parseDuration)
     .option('--token-lifetime <duration>', 'of access tokens (default: 3600s)', parseDuration)

@@ -1,5 +1,6 @@
 import { AuthorizationCodes } from './authorization-codes.ts';
 import { BearerTokens } from './bearer-tokens.ts';
+import { BrowserLogins } from './browser-logins.ts';
 import { Changes } from './changes.ts';
 import type { Client } from './client.ts';
 import { Grants } from './grants.ts';
@@ -40,6 +41,7 @@ export interface Portal {
   readonly runs: HelperRuns;
   readonly codes: AuthorizationCodes;
   readonly grants: Grants;
+  readonly browserLogins: BrowserLogins;
 }
 
 /** A portal that has seen nothing yet, or what its memory holds. */
@@ -67,6 +69,7 @@ export function createPortal(settings: Settings, origins: () => Origins, memory:
     states: new States(memory.key('states'), () => memory.newKey('states'), now, issued),
     runs: new HelperRuns(memory.runs, () => changes.changed('logins')),
     codes: new AuthorizationCodes(memory.codes, now, issued),
+    browserLogins: new BrowserLogins(),
     grants: new Grants({ tokens, kept: memory.grants }, now, issued, judge, () => changes.changed('grants')),
   };
 }

@@ -16,6 +16,7 @@ export async function reset(portal: Portal, log: RequestLog, faults: Faults): Pr
     portal.judge.clear();
     portal.clock.reset();
   });
+  portal.browserLogins.clear();
   portal.rates.forget();
   portal.switchboard.reset();
   log.clear();

@@ -8,6 +8,8 @@ import { OptionError } from './option-error.ts';
 export interface Switches {
   /** Opening the authorize URL logs the first user in at once. Default: false. */
   readonly autoLogin: boolean;
+  /** Every link asks for name and password; else a browser that has logged in is only asked whether to go on. Default: false. */
+  readonly forgetLogins: boolean;
   /** How long the links of a config response work, told to them when they are made. Default: 1800. */
   readonly stateLifetime: number;
   /** Of authorization codes. Default: 45 (the specification says 30 to 60). */
@@ -61,6 +63,7 @@ const lifetime = v.message(
 /** Each switch's values; the message of an issue says what is allowed ("is …"). */
 export const switchesSchema = v.strictObject({
   autoLogin: yesOrNo,
+  forgetLogins: yesOrNo,
   stateLifetime: lifetime,
   codeLifetime: lifetime,
   tokenLifetime: whole(1, LONGEST),
@@ -88,6 +91,7 @@ export const switchesSchema = v.strictObject({
 
 const DEFAULTS: Switches = {
   autoLogin: false,
+  forgetLogins: false,
   stateLifetime: 1800,
   codeLifetime: 45,
   tokenLifetime: 3600,

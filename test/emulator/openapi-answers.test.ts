@@ -84,6 +84,7 @@ test('every answer that is described was really given, by every operation, and i
     await ask(get, code_url);
   }
   const refused = await config(emulator);
+  await ask('post /sso/authorize', refused.authorize_url, form({ action: 'other' }));
   const back = await ask('post /sso/authorize', refused.authorize_url, form({ action: 'refuse' }));
   await ask(set, back.headers.get('location') ?? '');
   await ask(set, `${baseUrl}${helper}/code/set/nobody`);

@@ -16,6 +16,7 @@ test('the settings can be read, and say how an emulator without options behaves'
   const answer = await get(`${emulator.baseUrl}/_emulator/settings`);
   expect(await answer.json()).toEqual({
     auto_login: false,
+    forget_logins: false,
     state_lifetime: 1800,
     code_lifetime: 45,
     token_lifetime: 3600,

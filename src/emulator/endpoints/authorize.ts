@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { sameSecret } from '../../system/compare.ts';
 import {
   type AuthorizationProblem,
@@ -10,6 +10,7 @@ import {
 import { received } from '../http/received.ts';
 import { rawQuery } from '../http/request-form.ts';
 import { serve } from '../http/server.ts';
+import { consentPage } from '../pages/consent.ts';
 import { sendPage } from '../pages/layout.ts';
 import { type LoginPage, loginPage } from '../pages/login.ts';
 import { messagePage } from '../pages/message.ts';
@@ -18,6 +19,7 @@ import type { Portal } from '../portal.ts';
 /** Characters of a wrong user name that come back. */
 const LONGEST_USER_NAME = 200;
 
+const FORGOTTEN = 'You are not logged in any more.';
 const WRONG = 'User name or password is wrong. Please try again.';
 
 /**
@@ -32,7 +34,10 @@ export function serveAuthorize(app: FastifyInstance): void {
       if (typeof asked === 'string') return sendProblem(reply, asked);
       if ('location' in asked) return reply.redirect(asked.location, 302);
       if (portal.settings.autoLogin) return reply.redirect(allow(portal, asked, portal.settings.firstUser.name), 302);
-      return sendLogin(reply, portal, asked, 200, { userName: '', complaint: null });
+      const user = rememberedUser(portal, request);
+      return user === null
+        ? sendLogin(reply, portal, asked, 200, { userName: '', complaint: null })
+        : sendConsent(reply, portal, asked, user);
     },
     async POST(request, reply) {
       const { portal, url, query, form } = received(request);
@@ -41,12 +46,21 @@ export function serveAuthorize(app: FastifyInstance): void {
       if ('location' in asked) return reply.redirect(asked.location, 303);
       if (form === null) return sendProblem(reply, 'malformed');
       if (form.get('action') === 'refuse') return reply.redirect(refuse(portal, asked), 303);
+      if (form.get('action') === 'other')
+        return sendLogin(reply, portal, asked, 200, { userName: '', complaint: null });
+      if (form.get('action') === 'continue') {
+        const remembered = rememberedUser(portal, request);
+        return remembered === null
+          ? sendLogin(reply, portal, asked, 403, { userName: '', complaint: FORGOTTEN })
+          : reply.redirect(allow(portal, asked, remembered), 303);
+      }
       const user = portal.settings.users.get(form.get('username') ?? '');
       const good = sameSecret(form.get('password') ?? '', user?.password ?? portal.settings.firstUser.password);
       if (user === undefined || !good) {
         const userName = (form.get('username') ?? '').slice(0, LONGEST_USER_NAME);
         return sendLogin(reply, portal, asked, 403, { userName, complaint: WRONG });
       }
+      remember(portal, reply, user.name);
       return reply.redirect(allow(portal, asked, user.name), 303);
     },
   });
@@ -59,7 +73,6 @@ function sendLogin(
   status: number,
   lastTry: Pick<LoginPage, 'userName' | 'complaint'>,
 ): FastifyReply {
-  if (request.flow === 'helper') portal.runs.open(request.state, request.jwt, portal.now());
   const { demoUser, firstUser } = portal.settings;
   const page = loginPage({
     client: request.client.name,
@@ -67,8 +80,37 @@ function sendLogin(
     ...lastTry,
     hint: demoUser ? firstUser : null,
   });
+  return send(reply, portal, request, status, page);
+}
+
+/** For a browser that has logged in before: its user only says yes or no. */
+function sendConsent(reply: FastifyReply, portal: Portal, request: AuthorizationRequest, user: string): FastifyReply {
+  const scope = request.flow === 'ordinary' ? request.scope : null;
+  return send(reply, portal, request, 200, consentPage({ client: request.client.name, scope, user }));
+}
+
+function send(
+  reply: FastifyReply,
+  portal: Portal,
+  request: AuthorizationRequest,
+  status: number,
+  page: string,
+): FastifyReply {
+  if (request.flow === 'helper') portal.runs.open(request.state, request.jwt, portal.now());
   const last = request.flow === 'helper' ? request.state.redirectUrl : request.redirectUri;
   return sendPage(reply, status, page, [portal.origins().base, ...(last === null ? [] : [last])]);
+}
+
+/** Who has logged in with this browser before; null where nobody has, or that counts for nothing. */
+function rememberedUser(portal: Portal, { headers }: FastifyRequest): string | null {
+  if (portal.settings.forgetLogins) return null;
+  const user = portal.browserLogins.userOf(headers.cookie);
+  return user !== null && portal.settings.users.has(user) ? user : null;
+}
+
+function remember(portal: Portal, reply: FastifyReply, user: string): void {
+  if (portal.settings.forgetLogins) return;
+  reply.header('set-cookie', portal.browserLogins.remember(user, portal.origins().frontend.startsWith('https:')));
 }
 
 const PROBLEMS: Readonly<Record<AuthorizationProblem, readonly [string, string]>> = {

@@ -121,7 +121,10 @@ export const portalOperations: readonly Operation[] = [
     summary: 'The login page (endpoint 3)',
     query: authorizeQuery,
     answers: {
-      200: { description: 'The login page', body: 'text/html' },
+      200: {
+        description: 'The login page, or for a browser that has logged in a page to say yes or no',
+        body: 'text/html',
+      },
       302: { description: 'With automatic login: on to code/set', headers: { location: 'With code and state' } },
       400: { description: 'A page: the link is no good', body: 'text/html' },
     },
@@ -136,12 +139,18 @@ export const portalOperations: readonly Operation[] = [
     form: v.object({
       username: v.optional(v.string()),
       password: v.optional(v.string()),
-      action: v.optional(text('refuse: the user refuses')),
+      action: v.optional(
+        text('refuse: the user refuses; of a browser that has logged in also continue, and other for another user'),
+      ),
     }),
     answers: {
+      200: { description: 'The login page: another user wants to log in', body: 'text/html' },
       303: { description: 'On to code/set', headers: { location: 'With code, or error, and state' } },
       400: { description: 'A page: the link is no good', body: 'text/html' },
-      403: { description: 'The login page again: user name or password is wrong', body: 'text/html' },
+      403: {
+        description: 'The login page again: user name or password is wrong, or the browser is not known any more',
+        body: 'text/html',
+      },
     },
   },
   {

@@ -15,7 +15,7 @@ p{margin:.75rem 0}
 label{display:block;margin:1rem 0 .25rem}
 input,button{font:inherit;color:inherit;box-sizing:border-box;width:100%;padding:.7rem;border:1px solid var(--line);border-radius:.5rem;background:var(--card)}
 button{margin-top:.75rem;cursor:pointer}
-button[value=login]{margin-top:1.5rem;background:var(--main);border-color:var(--main);color:var(--on-main);font-weight:600}
+button[value=login],button[value=continue]{margin-top:1.5rem;background:var(--main);border-color:var(--main);color:var(--on-main);font-weight:600}
 :focus-visible{outline:3px solid var(--main);outline-offset:2px}
 .hint,.problem{padding:.6rem .8rem;border-radius:.5rem;background:var(--soft)}
 .problem{border-left:.3rem solid var(--bad)}

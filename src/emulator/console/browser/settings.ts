@@ -60,6 +60,7 @@ const FIELDS: Readonly<Record<string, Field>> = {
     empty: 'none',
   },
   auto_login: { kind: 'choice', label: 'Opening the link logs in at once', choices: YES_OR_NO },
+  forget_logins: { kind: 'choice', label: 'Browsers are asked for the password each time', choices: YES_OR_NO },
   token_lifetime: { kind: 'number', label: 'Access tokens live', unit: 'seconds' },
   refresh_lifetime: { kind: 'number', label: 'Unused refresh tokens live', unit: 'seconds', empty: 'for ever' },
   grant_lifetime: { kind: 'number', label: 'Grants live', unit: 'seconds', empty: 'for ever' },
