@@ -89,6 +89,13 @@ export async function loadConfiguration(
   if (lan.http_port === lan.https_port && lan.http_port !== 0)
     throw invalid('lan.http_port', `found ${lan.http_port}, which is lan.https_port too; allowed is another port`);
 
+  const taken = (['http_port', 'https_port'] as const).find(
+    (key) => lan[key] === metrics.listen?.port && lan[key] !== 0,
+  );
+  if (taken !== undefined) {
+    throw invalid('metrics.listen', `found port ${lan[taken]}, which is lan.${taken} too; allowed is another port`);
+  }
+
   const credentials = env['CREDENTIALS_DIRECTORY'];
   const directory = dirname(path);
   const stateDirectory = resolve(directory, hub.state_dir ?? defaultStateDirectory(env));

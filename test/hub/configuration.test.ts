@@ -115,6 +115,16 @@ describe('a mistake is named by its key, with what was found and what is allowed
     [portal({ redirect: '"https://hub.example/x?y"' }), 'portals.home.redirect', '/callback/<nonce>'],
     [portal({ ca_file: '"no-ca.pem"' }), 'portals.home.ca_file', `${folder.path}/no-ca.pem is not there`],
     [portal({ ca_file: '"portal.secret"' }), 'portals.home.ca_file', 'holds no PEM certificate'],
+    ['metrics.listen = 9480', 'metrics.listen', 'found 9480', 'an IP address and a port, such as "127.0.0.1:9480"'],
+    ['metrics.listen = "9480"', 'metrics.listen', 'found "9480"', '"" for none'],
+    ['metrics.listen = ":9480"', 'metrics.listen', 'found ":9480"', 'an IP address and a port'],
+    ['metrics.listen = "localhost:9480"', 'metrics.listen', 'found "localhost:9480"', 'an IP address and a port'],
+    ['metrics.listen = "::1:9480"', 'metrics.listen', 'found "::1:9480"', '"[::1]:9480"'],
+    ['metrics.listen = "[127.0.0.1]:9480"', 'metrics.listen', 'found "[127.0.0.1]:9480"', 'an IP address and a port'],
+    ['metrics.listen = "127.0.0.1:65536"', 'metrics.listen', 'found "127.0.0.1:65536"', 'an IP address and a port'],
+    ['metrics.listen = "127.0.0.1:8443"', 'metrics.listen', 'found port 8443', 'lan.https_port too', 'another port'],
+    ['metrics.listen = "[::1]:8480"', 'metrics.listen', 'found port 8480', 'lan.http_port too', 'another port'],
+    ['metrics.port = 9480', 'metrics.port', 'no key that Latchkey knows; allowed are listen'],
     ['pairing.lifetime = 15', 'pairing.lifetime', 'found 15', 'from "1m" to "24h"'],
     ['pairing.lifetime = "15 minutes"', 'pairing.lifetime', 'found "15 minutes"', 'from "1m" to "24h"'],
     ['pairing.lifetime = "15min"', 'pairing.lifetime', 'found "15min"', 'from "1m" to "24h"'],
@@ -347,6 +357,17 @@ describe('the environment', () => {
     const line = await complaint(portal(), { [variable]: value });
     expect(line.startsWith(`${variable}: ${key}: `), line).toBe(true);
     expect(line).toContain(says);
+  });
+});
+
+describe('where metrics are told', () => {
+  it.each([
+    ['127.0.0.1:0', { host: '127.0.0.1', port: 0 }],
+    ['[::1]:9481', { host: '::1', port: 9481 }],
+    ['', null],
+  ])('may be %j, in the file or the environment', async (text, listen) => {
+    expect((await load(`metrics.listen = ${JSON.stringify(text)}`)).metrics).toEqual(listen);
+    expect((await load('', { LATCHKEY_METRICS_LISTEN: text })).metrics).toEqual(listen);
   });
 });
 
