@@ -4,7 +4,7 @@ import type { Subject } from './subject.ts';
 const JOURNAL = '"sudo journalctl -u latchkey -n 20 --no-pager" says why';
 
 /** Whether systemd runs the hub, will do so at the next boot, and had to start it again. */
-export async function checkService({ unit }: Subject): Promise<Said[]> {
+export async function checkService({ unit }: Pick<Subject, 'unit'>): Promise<Said[]> {
   if (unit === null) return [ok('no service of systemd: nothing to look at')];
   const { state, enabled, result, exitStatus, restarts } = unit;
   if (state === 'failed' || (state === 'activating' && result !== 'success')) {

@@ -102,10 +102,16 @@ async function listing(directory: string | undefined): Promise<string> {
 function secretsOf({ configuration }: Subject): string[] {
   if (configuration === null) return [];
   const { portals, notify } = configuration;
-  const webhook = notify.webhook === null ? [] : [notify.webhook.reveal()];
+  const webhook = notify.webhook === null ? [] : partsOf(notify.webhook.reveal());
   // A path is none, and would be missed where it is told.
   const args = (notify.command ?? []).slice(1).filter((arg) => !arg.startsWith('/'));
   return [...portals.map(({ clientSecret }) => clientSecret.reveal()), ...webhook, ...args];
+}
+
+/** Of an address the origin is told. */
+function partsOf(address: string): string[] {
+  const { pathname, search } = new URL(address);
+  return [address, `${pathname}${search}`, pathname];
 }
 
 function harmlessOf({ configuration, hub }: Subject): ReadonlySet<string> {

@@ -1,13 +1,15 @@
 /** What is put where something was taken out. */
 export const REMOVED = '[removed]';
 
+/** As names of files have it, and RFC 3339. */
+const INSTANT = /\d{4}-\d\d-\d\dT[\d-]+Z?/g;
 /** Everything from a name that tells of a secret to the end of its value. */
 const NAMED =
   /\b(client_secret|access_token|refresh_token|device_code|user_code|client_assertion|registration_token|csrf_token|setup_code|password|passphrase)(["']?\s*[=:]\s*["']?)[^\s"'&,;}]+/gi;
 const PEM = /-----BEGIN [^-]*PRIVATE KEY-----[^-]*(-----END [^-]*-----)?/g;
 const SCHEME = /\b(Basic|Bearer)\s+[\w.~+/=%-]{6,}/gi;
 /** The rest of an address behind its path, which may carry states and codes. */
-const QUERY = /(\bhttps?:\/\/[^\s"'<>?#]+|\/[\w./%-]*)[?#][^\s"'<>]+/g;
+const QUERY = /(\bhttps?:\/\/[^\s"'<>?#]{1,2000}|\/[\w./%-]{0,500})[?#][^\s"'<>]+/g;
 const USERINFO = /(:\/\/)[^\s/@"']+@/g;
 /** What follows a path that leads somewhere once. */
 const ONE_TIME = /(\/(?:callback|sign-in|pairings|code\/(?:get|set))\/)[^\s/"'?&]+/g;
@@ -16,8 +18,8 @@ const COOKIE = /\b((?:set-)?cookie["']?\s*[:=]\s*["']?)[^\n"']+/gi;
 const LETTER_CODE = /\b[BCDFGHJKLMNPQRSTVWXZ]{4}(-[BCDFGHJKLMNPQRSTVWXZ]{4}){1,3}\b/g;
 /** A JWT, or a JWE. */
 const JWT = /\beyJ[\w-]{8,}(\.[\w-]*)+/g;
-/** What random bytes look like as base64, base64url or hex. */
-const RUN = /[\w+%=-]{20,}/g;
+/** What random bytes look like as base64, base64url or hex, with what dots join to them. */
+const RUN = /[\w.~+%=-]{20,}/g;
 
 /**
  * Takes everything out of a text that looks like a secret. The last of several fences: nothing of the kind is meant to get this
@@ -40,26 +42,27 @@ export function scrub(text: string, known: Iterable<string>, kept: ReadonlySet<s
     .replace(ONE_TIME, `$1${REMOVED}`)
     .replace(JWT, REMOVED)
     .replace(LETTER_CODE, (code) => (kept.has(code) ? code : REMOVED))
-    .replace(RUN, (run) => (kept.has(run) || !looksRandom(run) ? run : REMOVED));
+    .replace(RUN, (run) => (run.split('.').some((piece) => !kept.has(piece) && looksRandom(piece)) ? REMOVED : run));
 }
 
 function formsOf(secret: string): string[] {
   if (secret.length < 6) return [];
   const bytes = Buffer.from(secret);
-  const all = [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1), bytes.toString('base64url')];
-  return [...new Set([...all, bytes.toString('base64'), bytes.toString('hex')])];
+  const all = [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)];
+  return [...new Set([...all, bytes.toString('base64'), bytes.toString('base64url'), bytes.toString('hex')])];
 }
 
-/** Names and instants are of one case, or have few digits in a row of letters. */
+/** So often random characters change between small, capital and digit; names do less. */
+const CHANGES = 5;
+
+/** Names are of one case, and have few digits. */
 function looksRandom(run: string): boolean {
-  if (/^\d{4}-\d\d-\d\d/.test(run)) return false;
-  const word = run.replace(/^\w+=/, '');
+  const word = run.replace(/^[a-z_]+=(?=[^=])/, '').replace(INSTANT, '');
   if (word.length < 20) return false;
   if (/^[0-9a-f-]+$/i.test(word))
     return /\d/.test(word) && /[a-f]/i.test(word) && /[0-9a-f]{16}/i.test(word.replaceAll('-', ''));
   const kinds = [/[a-z]/, /[A-Z]/, /\d/].filter((kind) => kind.test(word)).length;
-  return (
-    kinds === 3 ||
-    (kinds === 2 && /[a-zA-Z0-9+]{16}/.test(word) && /\d.*[a-zA-Z].*\d|[a-z][A-Z].*[a-z][A-Z]/.test(word))
-  );
+  if (kinds !== 2) return kinds === 3;
+  const changes = word.match(/[a-z](?=[A-Z\d])|[A-Z](?=[a-z\d])|\d(?=[a-zA-Z])/g) ?? [];
+  return changes.length >= CHANGES;
 }

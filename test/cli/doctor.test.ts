@@ -1,0 +1,154 @@
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { gunzipSync } from 'node:zlib';
+import { extract } from 'tar-stream';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Finding } from '../../src/hub/doctor/finding.ts';
+import { secretSearch } from '../after/secret-search.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { PageVisitor } from '../support/page-visitor.ts';
+
+const WEBHOOK_SECRET = 'T04XK29QZ/gWx81LmPq72ZcRt0Va93';
+const WEBHOOK = `https://notify.example/hooks/${WEBHOOK_SECRET}`;
+const ARGUMENT = '--token=s3cr3t-Argument-of-a-Hook';
+
+let folder: string;
+let emulator: Emulator;
+let hub: HubProcess;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'latchkey-doctor-test-'));
+  mkdirSync(join(folder, 'bin'));
+  writeFileSync(join(folder, 'journal'), '');
+  writeFileSync(join(folder, 'bin/journalctl'), `#!/bin/sh\ncat ${folder}/journal\n`);
+  chmodSync(join(folder, 'bin/journalctl'), 0o755);
+  emulator = await startEmulator();
+  const toml = `[notify]\ncommand = ["/bin/true", "${ARGUMENT}"]\nwebhook = "${WEBHOOK}"\n`;
+  const env = { PATH: `${folder}/bin:${process.env['PATH']}`, LATCHKEY_HUB_NAME: 'Cellar' };
+  hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0', toml, env });
+  await hub.addAppliance('wallbox', 'Monitoring');
+  await hub.pair('wallbox', emulator);
+});
+
+afterAll(async () => {
+  await hub[Symbol.asyncDispose]();
+  await emulator[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+
+/** The files of an archive, without the folder that they are in. */
+async function unpacked(file: string): Promise<Map<string, string>> {
+  const files = new Map<string, string>();
+  for await (const entry of Readable.from([gunzipSync(readFileSync(file))]).pipe(extract())) {
+    const pieces: Buffer[] = [];
+    for await (const piece of entry) pieces.push(piece as Buffer);
+    files.set(entry.header.name.replace(/^latchkey-diagnostics\//, ''), Buffer.concat(pieces).toString('utf8'));
+  }
+  return files;
+}
+
+it('finds nothing wrong with a healthy hub, and says so in a line for each check', async () => {
+  const { status, stdout, stderr } = await hub.cli('doctor', '--json');
+  const { checks } = JSON.parse(stdout) as { checks: Finding[] };
+  expect(checks.filter(({ result }) => result !== 'ok')).toEqual([]);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(Object.keys(checks[0] ?? {})).toEqual(['name', 'result', 'detail']);
+  const names = checks.map(({ name }) => name.split('.')[0]);
+  expect([...new Set(names)]).toEqual([
+    ...['configuration', 'state', 'store', 'disk', 'clock', 'network', 'hub', 'service', 'ports', 'mdns', 'portal'],
+    ...['notify', 'metrics', 'appliance'],
+  ]);
+
+  const text = await hub.cli('doctor');
+  const lines = text.stdout.trimEnd().split('\n');
+  expect(lines).toHaveLength(checks.length);
+  for (const line of lines) expect(line).toMatch(/^ok {2}\S+ +\S/);
+  expect(text.stdout).toContain('appliance.wallbox');
+});
+
+it('changes nothing: neither the state nor what the portal was asked for with the client’s id', async () => {
+  const before = emulator.requests.length;
+  await hub.cli('doctor');
+  for (const { method, url, query, form, authorization, client } of emulator.requests.slice(before)) {
+    const asked = { method, url, query, form, authorization, client };
+    expect(asked).toEqual({ method: 'HEAD', url: '/', query: {}, form: {}, authorization: null, client: null });
+  }
+  expect(emulator.requests.length).toBeGreaterThan(before);
+});
+
+it('writes an archive that says all, and holds no secret', { timeout: 60_000 }, async () => {
+  const appliance = await hub.addAppliance('boiler');
+  await hub.addAppliance('heat-pump');
+  const link = await hub.beginPairing('boiler');
+  const { code, sign_in } = await hub.ask((control) => control.setupCode());
+  const invite = await hub.ask((control) => control.invite({ name: 'sauna', scope: null, portal: null, ttl: 600 }));
+  await using visitor = await PageVisitor.open(hub, '127.0.0.1');
+  const cookies = [(await visitor.signIn(code)).headers['set-cookie'] ?? []].flat();
+  const session = /=([^;]+)/.exec(cookies.join())?.[1] ?? '';
+  const token = await hub.ask((control) => control.token('wallbox'));
+  const secrets = [
+    ...emulator.secretsIssued('code', 'access_token', 'refresh_token'),
+    ...[token.access_token, appliance.client_secret, emulator.clientSecret, code, session, invite.token],
+    ...[sign_in.split('/').at(-1) ?? '', link.searchParams.get('state') ?? '', WEBHOOK_SECRET, ARGUMENT],
+    readFileSync(join(hub.directory, 'state/store.key'), 'utf8').trim(),
+  ];
+  expect(secrets.every((secret) => secret.length >= 12)).toBe(true);
+  rememberSecrets(secrets);
+  // The worst journal that there could be.
+  const journal = secrets.flatMap((secret) => [
+    `a line with ${secret} in it`,
+    `https://portal.example/x?code=${encodeURIComponent(secret)}&state=1`,
+    `{"client_secret":${JSON.stringify(secret)},"access_token": ${JSON.stringify(secret)}}`,
+    `authorization: Basic ${Buffer.from(`me:${secret}`).toString('base64')}`,
+    `Cookie: session=${secret}; other=1`,
+    `GET /callback/${secret} HTTP/1.1`,
+  ]);
+  journal.push(`posting to ${WEBHOOK}`);
+  const innocent = '2026-11-22T07:40:00+0000 hub latchkey[1]: {"event":"hub started","http_port":8480}';
+  writeFileSync(join(folder, 'journal'), [innocent, ...journal].join('\n'));
+
+  const file = join(folder, 'diagnostics.tar.gz');
+  const { status, stderr, stdout } = await hub.cli('doctor', '--bundle', file, '--json');
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(JSON.parse(stdout)).toMatchObject({ bundle: file });
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  const files = await unpacked(file);
+  const leaksIn = secretSearch(secrets);
+  expect(leaksIn(Buffer.from(journal.join('\n')))).not.toEqual([]);
+  for (const [name, text] of files) expect(leaksIn(Buffer.from(text)), name).toEqual([]);
+  expect(leaksIn(gunzipSync(readFileSync(file)))).toEqual([]);
+
+  expect([...files.keys()]).toEqual([
+    ...['README.txt', 'doctor.json', 'status.json', 'configuration.json', 'environment.json', 'versions.json'],
+    ...['network.txt', 'files.txt', 'history.json', 'metrics.txt', 'journal.txt'],
+  ]);
+  const { hub: said } = await hub.status();
+  const status_ = JSON.parse(files.get('status.json') ?? '');
+  expect(status_.hub).toMatchObject({ id: said.id, ca_fingerprint: said.ca_fingerprint });
+  expect(status_.appliances).toContainEqual(
+    expect.objectContaining({ name: 'boiler', state: 'pairing', authorize_url: 'left out' }),
+  );
+  expect(JSON.parse(files.get('history.json') ?? '')).toHaveProperty('wallbox');
+  expect(JSON.parse(files.get('environment.json') ?? '')).toMatchObject({ LATCHKEY_HUB_NAME: 'Cellar' });
+  expect(files.get('configuration.json')).toContain('"webhook": "https://notify.example"');
+  expect(files.get('configuration.json')).toContain(emulator.clientId);
+  expect(files.get('files.txt')).toMatch(/^100600 .* latchkey\.db$/m);
+  expect(files.get('metrics.txt')).toContain('# TYPE latchkey_');
+  expect(files.get('journal.txt')).toContain(innocent);
+});
+
+it('never writes over a file that is there, unless it is told to', async () => {
+  const file = join(folder, 'there');
+  writeFileSync(file, 'mine');
+  const refused = await hub.cli('doctor', '--bundle', file);
+  expect(refused).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/is there already.*--yes\n$/) });
+  expect(readFileSync(file, 'utf8')).toBe('mine');
+  expect((await hub.cli('doctor', '--bundle', file, '--yes')).stderr).toBe('');
+  expect((await unpacked(file)).has('doctor.json')).toBe(true);
+  const nowhere = await hub.cli('doctor', '--bundle', join(folder, 'nowhere/file'));
+  expect(nowhere).toMatchObject({ status: 1, stderr: expect.stringMatching(/can't be written: name a file/) });
+});
