@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest';
+import type { ApplianceState, ApplianceStatus } from '../../src/core/administration.ts';
+import type { ProblemCode } from '../../src/core/problem.ts';
+import { readiness } from '../../src/metrics/readiness.ts';
+
+const SINCE = '2031-05-05T06:07:08Z';
+
+function appliance(state: ApplianceState, expires_in: number | null, code?: ProblemCode): ApplianceStatus {
+  return {
+    name: 'wallbox',
+    client_id: 'a-client-id',
+    state,
+    scope: null,
+    expires_in,
+    refresh_in: null,
+    last_refresh: null,
+    problem: code === undefined ? null : { code, message: 'It was given by a-client-id', since: SINCE },
+    portal: 'home',
+  };
+}
+
+it.for<[what: string, appliance: ApplianceStatus, ready: boolean]>([
+  ['never paired', appliance('unpaired', null), true],
+  ['pairing for the first time', appliance('pairing', null), true],
+  ['active', appliance('active', 3000), true],
+  ['active, its token run out and to be refreshed when asked for', appliance('active', 0), true],
+  ['retrying, with a token that lives', appliance('retrying', 1, 'portal_unreachable'), true],
+  ['retrying, with one that has run out', appliance('retrying', 0, 'portal_unreachable'), false],
+  ['with a token of unknown age after a boot', appliance('retrying', null, 'clock_unknown'), true],
+  ['with a token of unknown age that could not be refreshed', appliance('retrying', null, 'portal_deferred'), false],
+  ['in need of pairing, with a token that lives', appliance('needs_pairing', 1, 'refused'), true],
+  ['in need of pairing, with one that has run out', appliance('needs_pairing', 0, 'refused'), false],
+  ['in need of pairing, with none', appliance('needs_pairing', null, 'refused'), false],
+])('an appliance that is %s: ready %s', ([, one, ready]) => {
+  expect(readiness([appliance('active', 3000), one]).ready).toBe(ready);
+});
+
+it('says which appliances are not served and why, and nothing of what only the installer may know', () => {
+  const { name, state } = appliance('needs_pairing', null);
+  expect(readiness([appliance('active', 1), appliance('needs_pairing', null, 'refused')])).toEqual({
+    ready: false,
+    appliances: [{ name, state, problem: 'refused', since: SINCE }],
+  });
+});

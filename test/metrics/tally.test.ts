@@ -1,0 +1,66 @@
+import { expect, it } from 'vitest';
+import type { HubEvent } from '../../src/core/hub-event.ts';
+import { BUCKETS, Durations } from '../../src/metrics/durations.ts';
+import { Tally } from '../../src/metrics/tally.ts';
+
+const at = { boot: 'boot-1', uptime: 1000, wall: 0 };
+
+function refreshed(appliance: string, took: number): HubEvent {
+  return { kind: 'refreshed', appliance, at, took };
+}
+
+/** How many of these seconds are in every bucket, and what they are together. */
+function histogram(seconds: readonly number[]): { counts: number[]; sum: number } {
+  const bounds = [...BUCKETS, Number.POSITIVE_INFINITY];
+  const place = (value: number) => bounds.findIndex((bound) => value <= bound);
+  return {
+    counts: bounds.map((_, index) => seconds.filter((value) => place(value) === index).length),
+    sum: seconds.reduce((sum, value) => sum + value, 0),
+  };
+}
+
+it('gives durations in the buckets that they belong to, with their sum, to each reader once', () => {
+  const durations = new Durations();
+  const early = durations.reader();
+  const taken = (read: ReturnType<Durations['reader']>) => {
+    const seconds: number[] = [];
+    read((value) => seconds.push(value));
+    return seconds;
+  };
+  const first = [0, 1, 50, 50, 51, 100, 100, 100, 130, 999, 1000, 1001, 60_000, 60_001, 300_000];
+  for (const ms of first) durations.took(ms);
+  const exact = histogram(first.map((ms) => ms / 1000));
+  const got = histogram(taken(early));
+  expect(got.counts).toEqual(exact.counts);
+  expect(got.sum).toBeCloseTo(exact.sum, 9);
+  expect(taken(early)).toEqual([]);
+  durations.took(100);
+  expect(taken(early)).toEqual([0.1]);
+  expect(histogram(taken(durations.reader())).counts).toEqual(histogram([...first, 100].map((ms) => ms / 1000)).counts);
+});
+
+it('counts what ended without a request, and not how long that took', () => {
+  const tally = new Tally();
+  tally.tell({ kind: 'refresh_failed', appliance: 'a', at, problem: 'store_unwritable', took: null });
+  tally.tell({ kind: 'refresh_failed', appliance: 'a', at, problem: 'portal_unreachable', took: 30_000 });
+  tally.tell({ kind: 'pairing_failed', appliance: 'a', at, reason: 'expired' });
+  tally.tell({ kind: 'token_refused', appliance: 'a', at });
+  tally.tell({ kind: 'unpaired', appliance: 'a', at });
+  const { refreshes, pairings, refusedTokens } = tally.of('a');
+  expect(Object.fromEntries(refreshes)).toEqual({ store_unwritable: 1, portal_unreachable: 1 });
+  expect(Object.fromEntries(pairings)).toEqual({ expired: 1 });
+  expect(refusedTokens).toBe(1);
+  const seconds: number[] = [];
+  tally.answers.reader()((value) => seconds.push(value));
+  expect(seconds).toEqual([30]);
+});
+
+it('keeps counts of ten thousand appliances and no more, and of those that are there alone when somebody asks', () => {
+  const tally = new Tally();
+  for (let index = 0; index < 10_001; index++) tally.tell(refreshed(`a${index}`, 1));
+  expect(tally.of('a1').refreshes.get('refreshed')).toBe(1);
+  tally.keep(new Set(['a1', 'a10000']));
+  expect(tally.of('a10000').refreshes.get('refreshed')).toBe(1);
+  expect(tally.of('a2').refreshes.size).toBe(0);
+  expect(tally.of('a0').refreshes.size).toBe(0);
+});
