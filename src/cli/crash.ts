@@ -1,26 +1,43 @@
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
+import { fail } from './output.ts';
+import { framesOf, showStacks, wantsStacks } from './stacks.ts';
+
+/** What a command did not see coming ends it with status 1 and one line. */
+export function failOnCrash(): void {
+  process.on('uncaughtException', failed);
+}
 
 /**
- * What nobody has caught, be it thrown or a rejected promise, ends the process with status 1 and the event `crashed`:
- * the hub's state is on disk at every moment, and a fresh start is safer than going on with half of a step done.
+ * In the daemon, what nobody has caught, be it thrown or a rejected promise, ends the process with status 1 and the event
+ * `crashed`: the hub's state is on disk at every moment, and a fresh start is safer than going on with half of a step done.
  */
 export function endOnCrash(log: Log): void {
+  process.off('uncaughtException', failed);
   process.on('uncaughtException', (error, origin) => {
     try {
-      log.error('crashed', { origin, error: messageOf(error), at: framesOf(error) });
+      const frames = framesOf(error);
+      const at = (wantsStacks() ? frames : frames.slice(0, 1)).join('; ');
+      log.error('crashed', { origin, error: messageOf(error), at });
     } finally {
       process.exit(1);
     }
   });
 }
 
-/** Where it came from: the stack without the message, which is told already. */
-function framesOf(error: unknown): string {
-  const stack = error instanceof Error ? (error.stack ?? '') : '';
-  const frames = stack.split('\n').filter((line) => /^\s+at /.test(line));
-  return frames
-    .slice(0, 8)
-    .map((line) => line.trim())
-    .join('; ');
+/** Says what nobody has foreseen, and how more is to be learned of it. */
+export function failUnforeseen(error: unknown): void {
+  const next = wantsStacks()
+    ? 'report it with the lines below'
+    : 'run it again with LATCHKEY_DEBUG=1, and report what it says';
+  fail(`something unexpected happened (${messageOf(error)}): ${next}`);
+  showStacks(error);
+}
+
+function failed(error: unknown): void {
+  try {
+    failUnforeseen(error);
+  } finally {
+    process.exit(1);
+  }
 }

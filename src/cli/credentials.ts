@@ -21,6 +21,8 @@ export function showCredentials(issued: CredentialsAnswer, done: string, json: b
 Once it is paired, it gets a token with:
 
   latchkey ca > latchkey-ca.pem
-  curl --cacert latchkey-ca.pem --user '${issued.client_id}:${issued.client_secret}' \\
-    --data grant_type=client_credentials '${issued.token_endpoint}'`);
+  curl --cacert latchkey-ca.pem --config - --data grant_type=client_credentials \\
+    '${issued.token_endpoint}' <<'EOF'
+user = "${issued.client_id}:${issued.client_secret}"
+EOF`);
 }

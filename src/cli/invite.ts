@@ -59,7 +59,9 @@ function explained({ token, name, scope, expires_in, registration_endpoint, ca_f
 An appliance that registers by RFC 7591 takes the token as its initial access token. By hand:
 
   latchkey ca > latchkey-ca.pem
-  curl --cacert latchkey-ca.pem --header 'Authorization: Bearer ${token}' \\
-    --header 'Content-Type: application/json' --data '{"client_name":"${name ?? 'My appliance'}"}' \\
-    '${registration_endpoint}'`;
+  curl --cacert latchkey-ca.pem --config - --header 'Content-Type: application/json' \\
+    --data '{"client_name":"${name ?? 'My appliance'}"}' \\
+    '${registration_endpoint}' <<'EOF'
+header = "Authorization: Bearer ${token}"
+EOF`;
 }

@@ -5,6 +5,7 @@ import { applianceCommand } from './appliance.ts';
 import { backupCommand } from './backup.ts';
 import { caCommand } from './ca.ts';
 import { completionCommand } from './completion.ts';
+import { failOnCrash, failUnforeseen } from './crash.ts';
 import { demoCommand } from './demo.ts';
 import { doctorCommand } from './doctor.ts';
 import { emulatorCommand } from './emulator.ts';
@@ -21,11 +22,15 @@ import { reloadCommand } from './reload.ts';
 import { restoreCommand } from './restore.ts';
 import { serveCommand } from './serve.ts';
 import { setupCodeCommand } from './setup-code.ts';
+import { showStacks } from './stacks.ts';
 import { statusCommand } from './status.ts';
 import { tokenCommand } from './token.ts';
 import { unpairCommand } from './unpair.ts';
 
 const WRONG_USAGE = 2;
+
+/** What a program does wrong, and no person can mend. */
+const FAULTS = [TypeError, RangeError, ReferenceError, SyntaxError];
 
 /**
  * Runs one command. Sets the process's exit status: 0 done, 1 failed, 2 wrong usage.
@@ -33,11 +38,16 @@ const WRONG_USAGE = 2;
  */
 export async function run(args: readonly string[]): Promise<void> {
   guardOutput();
+  failOnCrash();
   try {
     await createProgram().parseAsync(args, { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : WRONG_USAGE;
-    else fail(messageOf(error));
+    else if (FAULTS.some((fault) => error instanceof fault)) failUnforeseen(error);
+    else {
+      fail(messageOf(error));
+      showStacks(error);
+    }
   }
 }
 

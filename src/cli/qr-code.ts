@@ -1,4 +1,5 @@
 import { encode } from 'uqr';
+import { filled } from './filled.ts';
 
 /** What decides how a QR code is drawn; `process.stdout` fits. */
 export interface Screen {
@@ -43,9 +44,12 @@ export function printedQrCode(text: string): string {
 /** Why there is no QR code of a text on a screen, and what it takes, in parentheses. */
 export function noRoomFor(text: string, screen: Screen): string {
   const { size } = encode(text, { ecc: 'L', border: Math.min(...QUIET_ZONES) });
-  return size > roomOn(screen).columns
-    ? `(the terminal is too narrow for the QR code: it takes ${size} columns)`
-    : `(the terminal is too low for the QR code: it takes ${linesOf(size) + 1} lines)`;
+  const { columns } = roomOn(screen);
+  const why =
+    size > columns
+      ? `(the terminal is too narrow for the QR code: it takes ${size} columns)`
+      : `(the terminal is too low for the QR code: it takes ${linesOf(size) + 1} lines)`;
+  return filled(why, columns).join('\n');
 }
 
 /** A line is left for the cursor. */

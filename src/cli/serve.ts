@@ -10,6 +10,7 @@ import { endOnCrash } from './crash.ts';
 import { exitStatusOf } from './exit-status.ts';
 import { onHangup } from './hangup.ts';
 import { fail, notice } from './output.ts';
+import { showStacks } from './stacks.ts';
 import { untilSignal } from './until-signal.ts';
 
 interface ServeOptions {
@@ -39,6 +40,7 @@ export function serveCommand(): Command {
         // <3>: to the journal it is an error (sd-daemon(3)).
         const why = messageOf(error) + (await besideWhom(error, options));
         fail(why, exitStatusOf(error, service.listens), isJournal() ? '<3>' : '');
+        showStacks(error);
       }
     });
 }

@@ -1,3 +1,4 @@
+import { filled } from './filled.ts';
 import { statusText } from './status-text.ts';
 import type { Status, StatusDisplay } from './status-watch.ts';
 import { tableWidth } from './table.ts';
@@ -54,13 +55,14 @@ export class StatusScreen implements StatusDisplay, Disposable {
   }
 }
 
-/** As many lines as there is room for; long ones are the terminal's to break, so that a link in them can be copied. */
+/** As many lines as there is room for; a link that is too long is the terminal's to break, so that it can be copied. */
 function fitting(lines: readonly string[], columns: number, rows: number): string[] {
   const shown: string[] = [];
   let used = 0;
-  for (const line of lines) {
+  const whole = lines.flatMap((line) => filled(line, columns));
+  for (const line of whole) {
     used += Math.max(1, Math.ceil(tableWidth(line) / columns));
-    if (used > rows) return [...shown.slice(0, rows - 1), `… ${lines.length - shown.length} more lines`];
+    if (used > rows) return [...shown.slice(0, rows - 1), `… ${whole.length - shown.length + 1} more`];
     shown.push(line);
   }
   return shown;

@@ -40,8 +40,8 @@ export class WaitingLine {
   #draw(): void {
     this.#clear();
     const left = countdown(Math.round((this.#deadline - this.#clock.now().uptime) / 1000));
-    const whole = `waiting for login … expires in ${left}`;
-    const text = whole.length < columns() ? whole : left.slice(0, columns() - 1);
+    const texts = [`waiting for login … expires in ${left}`, `expires in ${left}`, left];
+    const text = texts.find(({ length }) => length < columns()) ?? '';
     this.#shown = text.length;
     process.stderr.write(text);
   }

@@ -30,16 +30,18 @@ test('appliance add shows a person the secret, and a curl command that is ready 
   expect(added).toMatchObject({ status: 0, stderr: '' });
   expect(added.stdout).toContain(`client_secret   ${secret}`);
   const example = added.stdout.slice(added.stdout.indexOf('  curl '));
-  const words = await shell(`curl() { printf '%s\\n' "$@"; }; ${example}`);
-  expect(words.stdout.split('\n')).toEqual([
+  const words = await shell(`curl() { printf '%s\\n' "$@"; echo; cat; }; ${example}`);
+  const [typed = '', read] = words.stdout.split('\n\n');
+  // What is among the arguments of a program, everybody on its machine can read.
+  expect(read).toBe(`user = "${hub.household.appliances.get('wallbox')?.client_id}:${secret}"\n`);
+  expect(typed.split('\n')).toEqual([
     '--cacert',
     'latchkey-ca.pem',
-    '--user',
-    `${hub.household.appliances.get('wallbox')?.client_id}:${secret}`,
+    '--config',
+    '-',
     '--data',
     'grant_type=client_credentials',
     'https://192.168.1.7:8443/oauth/token',
-    '',
   ]);
 });
 

@@ -34,12 +34,15 @@ test('an invite for anybody is good for an hour, and a person gets a curl comman
   expect(made.stdout).toMatch(/^One appliance may register within 60 min, and needs no approval/);
   expect(made.stdout).toContain(`token                  ${token}   (shown this once)`);
   const example = made.stdout.slice(made.stdout.indexOf('  curl '));
-  const words = await shell(`curl() { printf '%s\\n' "$@"; }; ${example}`);
-  expect(words.stdout.trimEnd().split('\n')).toEqual([
+  const words = await shell(`curl() { printf '%s\\n' "$@"; echo; cat; }; ${example}`);
+  const [typed = '', read] = words.stdout.split('\n\n');
+  // What is among the arguments of a program, everybody on its machine can read.
+  expect(read).toBe(`header = "Authorization: Bearer ${token}"\n`);
+  expect(typed.split('\n')).toEqual([
     '--cacert',
     'latchkey-ca.pem',
-    '--header',
-    `Authorization: Bearer ${token}`,
+    '--config',
+    '-',
     '--header',
     'Content-Type: application/json',
     '--data',

@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { latchkey, runHousehold, start } from './command.ts';
+
+const away = { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock' };
+
+let hub: Awaited<ReturnType<typeof runHousehold>>;
+
+beforeAll(async () => {
+  hub = await runHousehold();
+});
+
+afterAll(() => hub[Symbol.asyncDispose]());
+
+/** Throws soon after the program has begun. */
+const faulty = (code: string) => ({
+  NODE_OPTIONS: `--import=data:text/javascript,setTimeout(()=>{${encodeURIComponent(code)}},1500)`,
+});
+
+describe('LATCHKEY_DEBUG=1', () => {
+  test('shows the stacks of a failure and of its causes below its line', async () => {
+    const { status, stdout, stderr } = await latchkey(
+      ['restore', '/nowhere', '--passphrase-file', '/nowhere', '--yes'],
+      {
+        ...hub.env,
+        LATCHKEY_DEBUG: '1',
+      },
+    );
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    const [line, ...stacks] = stderr.trimEnd().split('\n');
+    expect(line).toMatch(/^latchkey: /);
+    expect(stacks[0]).toMatch(/^Failure \[\w+\]: /);
+    expect(stacks.some((one) => /^ {4}at .*src\/cli\//.test(one))).toBe(true);
+  });
+
+  test.each([undefined, '0', ''])('is what stacks are asked for by, and not %j', async (value) => {
+    const { stderr } = await latchkey(['status'], { ...away, LATCHKEY_DEBUG: value });
+    expect(stderr).toMatch(/^latchkey: no hub is running here [^\n]*\n$/);
+  });
+});
+
+describe('what nobody has foreseen', () => {
+  test.each(["throw new Error('planted')", "Promise.reject(new TypeError('planted'))"])(
+    '(%s) ends a command with one line that says how more is learned of it',
+    async (code) => {
+      const { status, stderr } = await start(['status', '--watch', '--json'], { ...hub.env, ...faulty(code) }).ended;
+      expect(status).toBe(1);
+      expect(stderr).toBe(
+        'latchkey: something unexpected happened (planted): run it again with LATCHKEY_DEBUG=1, and report what it says\n',
+      );
+      const asked = { ...hub.env, ...faulty(code), LATCHKEY_DEBUG: '1' };
+      const again = await start(['status', '--watch', '--json'], asked).ended;
+      expect(again.stderr).toMatch(/^latchkey: something unexpected .*\n\w*Error: planted\n {4}at /);
+    },
+  );
+});
