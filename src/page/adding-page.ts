@@ -81,7 +81,7 @@ function field(
   const told = [...(problem === undefined ? [] : [`${id}-problem`]), ...(hint === null ? [] : [`${id}-hint`])].join(
     ' ',
   );
-  const described = told === '' ? '' : html` aria-describedby="${told}"`;
+  const described = told === '' ? '' : ` aria-describedby="${told}"`;
   return html`<div class="field"><label for="${id}">${label}</label>
 !${control(described + (problem === undefined ? '' : ' aria-invalid="true"'))}
 !${problem === undefined ? '' : html`<p class="problem" id="${id}-problem">${problem}</p>`}

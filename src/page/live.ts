@@ -34,8 +34,8 @@ export class Live {
   readonly #listeners = new Set<Listener>();
   #outline: Outline | null = null;
   #looks = 0;
-  /** Null while nobody listens: then nothing is done at all. */
-  #cancel: (() => void) | null = null;
+  /** Looking again and again; null while nobody listens: then nothing is done at all. */
+  #run: { cancel(): void } | null = null;
   #isClosed = false;
 
   constructor(options: LiveOptions) {
@@ -60,8 +60,7 @@ export class Live {
     });
   }
 
-  /** Tells all pages at once. */
-  touch(): void {
+  #touch(): void {
     for (const listener of this.#listeners) this.#send(listener, 'event: changed\ndata:\n\n');
   }
 
@@ -78,7 +77,10 @@ export class Live {
     if (oldest !== undefined && this.#listeners.size >= MOST) this.#drop(oldest);
     this.#listeners.add(listener);
     listener.stream.once('close', () => this.#drop(listener));
-    this.#cancel ??= this.#options.timers.after(INTERVAL, () => void this.#look());
+    if (this.#run !== null) return;
+    this.#run = { cancel: () => undefined };
+    // At once: what changes from now on is not on the page that is read now.
+    void this.#look(this.#run);
   }
 
   #drop(listener: Listener): void {
@@ -88,12 +90,12 @@ export class Live {
   }
 
   #rest(): void {
-    this.#cancel?.();
-    this.#cancel = null;
+    this.#run?.cancel();
+    this.#run = null;
     this.#outline = null;
   }
 
-  async #look(): Promise<void> {
+  async #look(run: { cancel(): void }): Promise<void> {
     const { administration, access, clock, timers } = this.#options;
     for (const listener of this.#listeners) {
       if (access.session(listener.session.cookie.reveal()) === null) this.#drop(listener);
@@ -102,14 +104,14 @@ export class Live {
     const status = await administration.status().catch(() => null);
     const outline =
       status === null ? before : outlineOf({ ...status, pairings: administration.pairingsMark() }, clock.now().uptime);
-    if (this.#listeners.size === 0 || this.#isClosed) return;
+    if (this.#run !== run) return;
     this.#outline = outline;
     this.#looks += 1;
-    if (before !== null && outline !== null && hasChanged(before, outline)) this.touch();
+    if (before !== null && outline !== null && hasChanged(before, outline)) this.#touch();
     else if (this.#looks % COMMENT_EVERY === 0) {
       for (const listener of this.#listeners) this.#send(listener, ':\n\n');
     }
-    this.#cancel = timers.after(INTERVAL, () => void this.#look());
+    run.cancel = timers.after(INTERVAL, () => void this.#look(run));
   }
 
   #send(listener: Listener, text: string): void {

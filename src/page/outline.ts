@@ -12,9 +12,12 @@ export interface Outline {
   readonly dues: readonly (number | null)[];
 }
 
-/** @param uptime on the boot clock, in ms */
+/**
+ * @param status with what changes whenever a pairing does
+ * @param uptime on the boot clock, in ms
+ */
 export function outlineOf(
-  { hub, appliances, ...more }: Status & { readonly pairings?: string },
+  { hub, appliances, notices, pairings }: Status & { readonly pairings?: string },
   uptime: number,
 ): Outline {
   const { uptime: _, registration_open_for, ...house } = hub;
@@ -25,7 +28,12 @@ export function outlineOf(
     problem: problem && { code: problem.code, since: problem.since },
   }));
   return {
-    fixed: JSON.stringify([{ ...house, open: registration_open_for !== undefined }, fixed, more]),
+    fixed: JSON.stringify([
+      { ...house, open: registration_open_for !== undefined },
+      fixed,
+      notices.map(({ code, appliance, since }) => [code, appliance, since]),
+      pairings,
+    ]),
     dues: appliances.map(({ refresh_in }) => (refresh_in === null ? null : uptime + refresh_in * 1000)),
   };
 }

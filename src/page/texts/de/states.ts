@@ -32,7 +32,7 @@ export const states: typeof english = {
     'Es hat kein Geheimnis mehr und bekommt deshalb keinen Zugang. Es wieder in die Konfiguration aufnehmen oder ihm ein neues Geheimnis geben.',
   credentialsDamaged: 'Sein Geheimnis wurde auf dem Datenträger des Hubs beschädigt. Bitte ein neues geben.',
   otherScope: 'Die Konfiguration verlangt inzwischen anderen Zugang. Neu anmelden, damit das gilt.',
-  serves: 'Es hat noch Zugang, endet',
+  serves: 'Zugang endet',
   hub: {
     hub_id_taken:
       'Ein anderer Hub in diesem Netz gibt sich für diesen aus. Wurde eine Speicherkarte kopiert, bitte einen der beiden ausschalten.',

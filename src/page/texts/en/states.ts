@@ -35,7 +35,7 @@ export const states = {
     'It has no secret any more, so it gets no access. Add it to the configuration again, or give it a new secret.',
   credentialsDamaged: 'Its secret was damaged on the hub’s disk. Give it a new one.',
   otherScope: 'The configuration asks for other access by now. Log in again to bring it into effect.',
-  serves: 'It still has access, until',
+  serves: 'Access ends',
   /** Of the hub as a whole. */
   hub: {
     hub_id_taken:

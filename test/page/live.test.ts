@@ -1,0 +1,140 @@
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { PageVisitor } from '../support/page-visitor.ts';
+
+/** Pages that are told at a time. */
+const MOST = 32;
+
+let emulator: Emulator;
+let hub: HubProcess;
+let agent: Agent;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  hub = await HubProcess.start({ emulator });
+  agent = new Agent({ connect: { ca: (await hub.authority()).certificate } });
+});
+
+afterAll(async () => {
+  await agent.destroy();
+  await hub[Symbol.asyncDispose]();
+  await emulator[Symbol.asyncDispose]();
+});
+
+async function signedIn(): Promise<PageVisitor> {
+  const { code } = await hub.ask((control) => control.setupCode());
+  rememberSecrets([code]);
+  const visitor = await PageVisitor.open(hub);
+  await visitor.signIn(code);
+  return visitor;
+}
+
+/** A page that is open, and what it has been told. */
+interface Follower extends AsyncDisposable {
+  /** Resolves when the text has come; rejects where the stream has ended without. */
+  told(text: string): Promise<void>;
+  /** How the stream ended. */
+  readonly ended: Promise<'ended' | 'cut off'>;
+  isOpen(): boolean;
+}
+
+async function follow({ origin, cookie }: PageVisitor): Promise<Follower> {
+  const { statusCode, headers, body } = await request(`${origin}/live`, {
+    dispatcher: agent,
+    headers: { cookie: cookie ?? '' },
+  });
+  expect({ statusCode, type: headers['content-type'] }).toEqual({
+    statusCode: 200,
+    type: 'text/event-stream; charset=utf-8',
+  });
+  let text = '';
+  let isOpen = true;
+  let heard = Promise.withResolvers<void>();
+  body.setEncoding('utf8').on('data', (piece) => {
+    text += piece;
+    heard.resolve();
+    heard = Promise.withResolvers();
+  });
+  const ended = new Promise<'ended' | 'cut off'>((resolve) => {
+    body.once('end', () => resolve('ended'));
+    body.once('error', () => resolve('cut off'));
+  }).finally(() => {
+    isOpen = false;
+    heard.resolve();
+  });
+  return {
+    ended,
+    isOpen: () => isOpen,
+    async told(wanted) {
+      while (!text.includes(wanted)) {
+        if (!isOpen) throw new Error(`the stream ended without ${wanted}: ${text}`);
+        await heard.promise;
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      body.destroy();
+      await ended;
+    },
+  };
+}
+
+describe('a page that is open', () => {
+  it('is told when anything has changed, and is not cut off where nothing has for long', {
+    timeout: 30_000,
+  }, async () => {
+    await using visitor = await signedIn();
+    await using quiet = await follow(visitor);
+    // A comment, so that something moves on the connection.
+    await quiet.told('\n:\n\n');
+    await hub.addAppliance('wallbox');
+    await quiet.told('event: changed\ndata:\n\n');
+  });
+
+  it('is told when the door is opened for appliances, and when a login is waited for', async () => {
+    await using visitor = await signedIn();
+    await using follower = await follow(visitor);
+    await hub.ask((control) => control.openRegistration(600));
+    await follower.told('event: changed');
+    await using later = await follow(visitor);
+    await later.told('retry');
+    await hub.addAppliance('heat-pump');
+    await later.told('event: changed');
+    await using last = await follow(visitor);
+    await hub.beginPairing('heat-pump');
+    await last.told('event: changed');
+  });
+
+  it('is told no longer when its session has ended', async () => {
+    await using visitor = await signedIn();
+    await using other = await signedIn();
+    await using follower = await follow(visitor);
+    await using stays = await follow(other);
+    await visitor.post('/sign-out', { csrf: await visitor.csrf() });
+    expect(await follower.ended).toBe('ended');
+    expect(stays.isOpen()).toBe(true);
+    expect((await visitor.get('/live')).status).toBe(401);
+  });
+
+  it('gives way to a newer one where too many are open', async () => {
+    await using visitor = await signedIn();
+    await using all = new AsyncDisposableStack();
+    const followers: Follower[] = [];
+    for (let count = 0; count < MOST + 1; count++) followers.push(all.use(await follow(visitor)));
+    expect(await followers[0]?.ended).toBe('ended');
+    await hub.addAppliance('one-more');
+    await followers.at(-1)?.told('event: changed');
+    expect(followers.filter((one) => one.isOpen())).toHaveLength(MOST);
+  });
+
+  it('does not keep the hub from stopping', async () => {
+    await using visitor = await signedIn();
+    await using follower = await follow(visitor);
+    await follower.told('retry');
+    await hub.kill('SIGTERM');
+    expect(await follower.ended).toBe('ended');
+    await hub.launch();
+  });
+});

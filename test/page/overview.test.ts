@@ -1,0 +1,230 @@
+import { describe, expect, it } from 'vitest';
+import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
+import type { Notice } from '../../src/core/notice.ts';
+import type { ProblemCode } from '../../src/core/problem.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { appliancePage } from '../../src/page/appliance-page.ts';
+import { overviewPage } from '../../src/page/overview.ts';
+import { de } from '../../src/page/texts/de.ts';
+import { en, type Texts } from '../../src/page/texts/en.ts';
+
+const NOW = Date.UTC(2031, 4, 5, 6, 7, 8);
+const SCRIPT = '"><script>alert(1)</script>';
+const SESSION = { cookie: new Secret('a-cookie-of-the-overview'), csrf: 'the-csrf-of-the-session', lifetime: 60 };
+
+const HUB: HubStatus = {
+  id: 'abcd',
+  name: 'Test hub',
+  version: '1.2.3',
+  address: '192.0.2.7',
+  http_port: 8480,
+  https_port: 8443,
+  ca_fingerprint: 'pin',
+  uptime: 60,
+};
+
+function appliance(name: string, more: Partial<ApplianceStatus> = {}): ApplianceStatus {
+  return {
+    name,
+    client_id: `id-of-${name}`,
+    state: 'active',
+    scope: 'Monitoring',
+    expires_in: 3000,
+    refresh_in: 2400,
+    last_refresh: new Date(NOW - 300_000).toISOString(),
+    problem: null,
+    portal: 'home',
+    ...more,
+  };
+}
+
+function problem(code: ProblemCode) {
+  return { code, message: 'In English, and for logs', since: new Date(NOW - 7_200_000).toISOString() };
+}
+
+function page(
+  appliances: ApplianceStatus[],
+  { texts = en, hub = {}, notices = [] }: { texts?: Texts; hub?: Partial<HubStatus>; notices?: Notice[] } = {},
+): string {
+  const status = { hub: { ...HUB, ...hub }, appliances, notices };
+  return overviewPage(status, { hubName: 'Test hub', texts }, SESSION, ['home'], NOW).body;
+}
+
+const health = (html: string) => /<h1 id="health">([^<]*)<\/h1>/.exec(html)?.[1];
+
+describe('the hub’s health is one sentence', () => {
+  it.for<[string, ApplianceStatus[], string]>([
+    ['nothing is there', [], 'There are no appliances yet.'],
+    ['one is connected', [appliance('car')], 'The car is connected.'],
+    ['all are connected', [appliance('car'), appliance('boiler')], 'All 2 appliances are connected.'],
+    [
+      'one must be paired again',
+      [appliance('car'), appliance('wallbox', { state: 'needs_pairing', problem: problem('refused') })],
+      'The wallbox needs you: log in again.',
+    ],
+    [
+      'several need a person',
+      [appliance('car', { state: 'needs_pairing' }), appliance('wallbox', { state: 'needs_pairing' })],
+      '2 appliances need you.',
+    ],
+    ['one was never paired', [appliance('car', { state: 'unpaired' })], 'The car is not connected yet.'],
+    ['a login is waited for', [appliance('car', { state: 'pairing' })], 'The car waits for the login.'],
+    [
+      'the portal is away',
+      [appliance('car', { state: 'retrying', problem: problem('portal_unreachable') })],
+      'The car could not be refreshed; the hub goes on trying.',
+    ],
+    [
+      'one has introduced itself',
+      [
+        appliance('car', {
+          state: 'unpaired',
+          waiting_for_approval: { since: '2031-05-05T06:00:00Z', software_id: null },
+        }),
+      ],
+      'The car waits for your approval.',
+    ],
+    [
+      'the portal refuses the hub itself',
+      [appliance('car', { state: 'retrying', problem: problem('misconfigured') })],
+      'The car needs you.',
+    ],
+  ])('where %s', ([, appliances, sentence]) => {
+    expect(health(page(appliances))).toBe(sentence);
+  });
+
+  it('is about the hub where only that has a problem', () => {
+    const problems = [{ code: 'hub_id_taken' as const, message: 'In English', since: '2031-05-05T06:00:00Z' }];
+    const html = page([appliance('car')], { hub: { problems } });
+    expect(health(html)).toBe('The hub itself needs you.');
+    expect(html).toContain('Another hub in this network says that it is this one.');
+  });
+});
+
+describe('an appliance’s card', () => {
+  it('tells the last refresh and the next, to people and to machines', () => {
+    const html = page([appliance('car')]);
+    expect(html).toContain('<time datetime="2031-05-05T06:02:08.000Z">5 minutes ago</time>');
+    expect(html).toContain('<time datetime="2031-05-05T06:47:08.000Z">in 40 minutes</time>');
+  });
+
+  const codes: ProblemCode[] = [
+    'portal_unreachable',
+    'portal_deferred',
+    'portal_rejected',
+    'answer_lost',
+    'misconfigured',
+    'clock_unknown',
+    'store_unwritable',
+    'refused',
+  ];
+  it.for(codes)('says what to do about %s in the reader’s language, and never what the log says', (code) => {
+    const ill = [
+      appliance('wallbox', { state: code === 'refused' ? 'needs_pairing' : 'retrying', problem: problem(code) }),
+    ];
+    expect(page(ill).replaceAll('&#39;', "'")).toContain(en.states.problems[code]('wallbox'));
+    const german = page(ill, { texts: de });
+    expect(german).toContain(de.states.problems[code]('wallbox'));
+    expect(german).not.toContain('In English');
+  });
+
+  it('offers the one thing to do, and nothing where all is well', () => {
+    const actions = (one: ApplianceStatus) =>
+      [...page([one]).matchAll(/action="(\/appliances[^"]*)"/g)].map(([, to]) => to);
+    expect(actions(appliance('car'))).toEqual([]);
+    expect(actions(appliance('car', { state: 'needs_pairing' }))).toEqual(['/appliances/car/pair']);
+    const waiting = { since: '2031-05-05T06:00:00Z', software_id: 'app' };
+    expect(actions(appliance('car', { state: 'unpaired', waiting_for_approval: waiting }))).toEqual([
+      '/appliances/car/approve',
+    ]);
+  });
+
+  it('warns of an access that is about to end', () => {
+    const notice: Notice = {
+      code: 'token_ending',
+      severity: 'error',
+      appliance: 'car',
+      message: 'In English',
+      what_to_do: 'In English',
+      since: '2031-05-05T06:00:00Z',
+    };
+    const html = page(
+      [appliance('car', { state: 'retrying', problem: problem('portal_unreachable') }), appliance('boiler')],
+      {
+        notices: [notice],
+      },
+    );
+    expect(html.match(/is about to lose its access/g)).toHaveLength(1);
+    expect(html).not.toContain('In English');
+  });
+
+  it('stands first where it needs a person', () => {
+    const html = page([appliance('car'), appliance('wallbox', { state: 'needs_pairing' })]);
+    expect(html.indexOf('id="appliance-wallbox"')).toBeLessThan(html.indexOf('id="appliance-car"'));
+  });
+});
+
+describe('what the overview offers', () => {
+  it('is to connect all where two or more are not connected', () => {
+    expect(page([appliance('car', { state: 'unpaired' })])).not.toContain('/pair-all');
+    expect(page([appliance('car', { state: 'unpaired' }), appliance('b', { state: 'needs_pairing' })])).toContain(
+      '/pair-all',
+    );
+  });
+
+  it('is to open the door for appliances, and to close it', () => {
+    expect(page([])).toContain('action="/registration/open"');
+    const open = page([], { hub: { registration_open_for: 300 } });
+    expect(open).toContain('action="/registration/close"');
+    expect(open).toContain('>in 5 minutes</time>');
+  });
+
+  it('has the session’s proof in every form', () => {
+    const html = page([appliance('car', { state: 'unpaired' }), appliance('b', { state: 'unpaired' })]);
+    const forms = html.match(/<form /g)?.length ?? 0;
+    expect(forms).toBeGreaterThan(3);
+    expect(html.match(/name="csrf" value="the-csrf-of-the-session"/g)).toHaveLength(forms);
+  });
+});
+
+describe('what others have written', () => {
+  const hostile = appliance(SCRIPT, {
+    client_id: SCRIPT,
+    scope: SCRIPT,
+    portal: SCRIPT,
+    state: 'unpaired',
+    problem: { code: 'refused', message: SCRIPT, since: '2031-05-05T06:00:00Z' },
+    waiting_for_approval: { since: '2031-05-05T06:00:00Z', software_id: SCRIPT },
+  });
+
+  it('stays text on the overview', () => {
+    const html = page([hostile], { hub: { version: SCRIPT, address: SCRIPT, ca_fingerprint: SCRIPT } });
+    expect(html).not.toContain('<script');
+    expect(html).toContain('&#60;script&#62;');
+  });
+
+  it('stays text on the appliance’s page', () => {
+    const shown = { appliance: hostile, notices: [], history: [], now: NOW };
+    const { body } = appliancePage(shown, { hubName: SCRIPT, texts: en }, SESSION);
+    expect(body).not.toContain('<script');
+  });
+});
+
+describe('an appliance’s page', () => {
+  const show = (one: ApplianceStatus) =>
+    appliancePage({ appliance: one, notices: [], history: [], now: NOW }, { hubName: 'Test hub', texts: en }, SESSION)
+      .body;
+
+  it('says of a declared one where it is changed, and offers no way to remove it', () => {
+    const html = show(appliance('car', { declared: true }));
+    expect(html).toContain('It is declared in the hub');
+    expect(html).not.toContain('/appliances/car/remove');
+    expect(html).not.toContain('/appliances/car/rotate-secret');
+    expect(html).toContain('/appliances/car/unpair');
+  });
+
+  it('leads nowhere else where the appliance is called "add"', () => {
+    expect(page([appliance('add')])).toContain('href="/appliances/add/"');
+    expect(show(appliance('add'))).toContain('href="/appliances/add/remove"');
+  });
+});
