@@ -31,8 +31,6 @@ export class SetupAccessBook implements SetupAccess {
   /** To be handed to a hub that takes this one's place. */
   readonly memory: SignInMemory;
   #code: string;
-  /** One rotation after the other: what is in memory is what is in the store. */
-  #turn: Promise<unknown> = Promise.resolve();
 
   private constructor(
     store: AccessStore,
@@ -109,13 +107,7 @@ export class SetupAccessBook implements SetupAccess {
    * Puts another setup code in place; whoever is signed in is no longer, and no one-time address is good any more.
    * @throws Failure `store_unwritable`: nothing has changed then
    */
-  rotate(): Promise<void> {
-    const rotated = this.#turn.then(() => this.#rotate());
-    this.#turn = rotated.catch(() => undefined);
-    return rotated;
-  }
-
-  async #rotate(): Promise<void> {
+  async rotate(): Promise<void> {
     const { random, log } = this.#surroundings;
     const code = newSetupCode(random);
     await this.#store.saveSetting(SETTING, code);

@@ -380,6 +380,7 @@ describe('a one-time address', () => {
 describe('after signing in nobody is led to another site', () => {
   it.each([
     '//evil.example',
+    '//evil.example/appliances',
     '/\\evil.example',
     '\\\\evil.example',
     'https://evil.example/',
