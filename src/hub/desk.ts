@@ -191,6 +191,7 @@ export function openDesk(context: DeskContext): Desk {
       await appliances.remove(appliance);
       grants.drop(appliance.id);
       await context.sessions.endAll(appliance.id);
+      context.notices.changed();
       log.info('appliance removed', { appliance: name });
     },
     async rotateSecret(name, replaceKeys) {
@@ -200,6 +201,7 @@ export function openDesk(context: DeskContext): Desk {
     },
     async approveAppliance(name) {
       const appliance = await registrations.approve(appliances.named(name));
+      context.notices.changed();
       log.info('appliance approved', { appliance: name });
       return statusOf(appliance);
     },

@@ -314,6 +314,16 @@ test('a jump of the wall clock makes nothing due', async () => {
   expect(house.news()).toEqual(['raised pairing_needed wallbox']);
 });
 
+test('nor does a portal that takes its word for the time back', async () => {
+  await start();
+  house.confirmed = { wall: house.time.wall, at: house.time.now() };
+  house.refused();
+  await house.time.pass(MINUTE);
+  house.confirmed = { wall: house.time.wall + 400 * DAY, at: house.time.now() };
+  await house.time.pass(HOUR);
+  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
+});
+
 test('suspended time counts', async () => {
   await start();
   house.refused();
@@ -382,6 +392,16 @@ test('problems of the hub are told when they last, and stay over a restart until
   expect(house.news()).toEqual(['resolved not_announced hub']);
 });
 
+test('a store that was put together again is told once, and no more after the next start', async () => {
+  await start();
+  house.problems = [{ code: 'store_recovered', message: 'It was damaged', since: '2031-04-05T06:07:08Z' }];
+  await house.time.pass(3 * DAY);
+  expect(house.news()).toEqual(['raised store_recovered hub']);
+  house.problems = [];
+  await house.restart();
+  expect(house.news()).toEqual(['resolved store_recovered hub']);
+});
+
 test('while the disk is full it is told all the same, and written as soon as that goes', async () => {
   await start();
   house.unwritable = true;
@@ -399,14 +419,27 @@ test('while the disk is full it is told all the same, and written as soon as tha
 test('what was kept and can not be read is made anew', async () => {
   await start();
   await house.stop();
-  const broken = ['', 'null', '{}', '[1]', '[["appliance wallbox"]]', '[["appliance wallbox",{"notice":null}]]', '[['];
+  const half = { notice: { code: 'pairing_needed', appliance: 'wallbox' }, over: false };
+  const whole = [null, {}, [1], [['appliance wallbox']], [['appliance wallbox', { notice: null }]]];
+  const broken = ['', '[[', ...[...whole, [['appliance wallbox', half]]].map((value) => JSON.stringify(value))];
   for (const text of broken) {
     const kept = { setting: async () => text, saveSetting: async () => undefined };
     const { time } = house;
-    const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+    const failures: string[] = [];
+    const log = {
+      debug: () => {},
+      info: () => {},
+      warn: () => {},
+      error: (event: string) => void failures.push(event),
+    };
     const surroundings = { clock: time, timers: time, log };
-    const notices = await Notices.load({ surroundings, store: kept, portalClock: house, carry: () => {} });
+    const told: string[] = [];
+    const carry = ({ status }: NoticeReport) => void told.push(status);
     house.refused();
-    expect(notices.standing(house.facts)).toMatchObject([{ code: 'pairing_needed' }]);
+    await using notices = await Notices.load({ surroundings, store: kept, portalClock: house, carry });
+    notices.begin(() => house.facts);
+    await time.pass(0);
+    expect(told, text).toEqual(['raised']);
+    expect(failures).toEqual(['notice']);
   }
 });
