@@ -1,19 +1,9 @@
 import * as v from 'valibot';
 import { type HistoryLine, MOST_LINES, placed } from '../core/history.ts';
+import { reasons } from './rows.ts';
 import type { Sql } from './sql.ts';
 
 const time = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8.64e15));
-const reasons = [
-  'refused_by_user',
-  'expired',
-  'replaced',
-  'cancelled',
-  'portal_rejected',
-  'foreign_origin',
-  'code_refused',
-  'answer_lost',
-  'misconfigured',
-] as const;
 const problems = [
   'portal_unreachable',
   'portal_deferred',

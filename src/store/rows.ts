@@ -58,7 +58,8 @@ const pairingAttributes = v.object({
   setback: v.nullable(v.picklist(['answer_lost', 'code_refused', 'portal_rejected'])),
   round: v.exactOptional(v.string()),
 });
-const reasons = [
+/** Why a pairing came to nothing. */
+export const reasons = [
   'refused_by_user',
   'expired',
   'replaced',
