@@ -14,6 +14,8 @@ const ALLOWED = new Set([
   'store can not be opened again',
   'grant is damaged',
   'control socket could not be made',
+  'notice',
+  'notices could not be written',
 ]);
 
 /** What it says of a store that it has put together again. */
