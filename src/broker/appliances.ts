@@ -158,7 +158,7 @@ export class Appliances {
       const standing =
         current.credentials.kind === 'none'
           ? `it has no credentials, so that nobody can ask for its token: "latchkey appliance list" says what to do`
-          : 'it may ask for tokens already';
+          : 'it may ask for tokens already, nothing is to be done';
       throw new Failure('not_allowed', `${current.name} waits for no approval: ${standing}`);
     });
   }
@@ -177,7 +177,10 @@ export class Appliances {
    */
   change(id: string, change: (current: Appliance) => Appliance): Promise<Appliance> {
     const changed = this.#changes.then(async () => {
-      const gone = new Failure('appliance_unknown', 'the appliance was removed meanwhile');
+      const gone = new Failure(
+        'appliance_unknown',
+        'the appliance was removed meanwhile: "latchkey appliance list" shows those there are',
+      );
       const current = this.#byId.get(id);
       if (current === undefined) throw gone;
       const next = change(current);

@@ -71,5 +71,9 @@ async function claimName(file: string, force: boolean): Promise<Claim> {
 }
 
 function unwritable(file: string, cause: unknown): Failure {
-  return new Failure('request_invalid', `${file} can't be written`, { cause });
+  return new Failure(
+    'request_invalid',
+    `${file} can't be written: name a place that has room and that this user may write to`,
+    { cause },
+  );
 }

@@ -30,7 +30,10 @@ async function fromFile(file: string): Promise<string> {
   const { readSecret } = await import('../hub/secret-file.ts');
   const path = resolve(file);
   const secret = await readSecret(path, dirname(path), undefined).catch((error: Error) => {
-    throw new Failure('request_invalid', `the passphrase file can't be taken: ${error.message}`);
+    throw new Failure(
+      'request_invalid',
+      `the passphrase file can't be taken: name one that is there and that this user may read (${error.message})`,
+    );
   });
   return secret.reveal();
 }
@@ -42,7 +45,11 @@ async function askUnseen(questions: readonly string[]): Promise<string[]> {
   const gone = Promise.withResolvers<never>();
   gone.promise.catch(() => undefined);
   terminal.once('SIGINT', () => gone.reject(new Failure('request_invalid', 'interrupted: nothing was done')));
-  terminal.once('close', () => gone.reject(new Failure('request_invalid', 'no passphrase was typed')));
+  terminal.once('close', () =>
+    gone.reject(
+      new Failure('request_invalid', 'no passphrase was typed, and nothing was done: run it again and type one'),
+    ),
+  );
   const answers: string[] = [];
   try {
     for (const question of questions) {

@@ -49,11 +49,16 @@ async function mayGoOn(): Promise<boolean> {
 
 async function readCopyFile(file: string): Promise<string> {
   try {
-    if ((await stat(file)).size > LARGEST) throw new Failure('copy_unusable', `${file} is too large for a copy`);
+    if ((await stat(file)).size > LARGEST)
+      throw new Failure('copy_unusable', `${file} is too large for a copy: name one that "latchkey backup" made`);
     return await readFile(file, 'utf8');
   } catch (error) {
     if (error instanceof Failure) throw error;
-    throw new Failure('request_invalid', `${file} can't be read`, { cause: error });
+    throw new Failure(
+      'request_invalid',
+      `${file} can't be read: name a copy that is there and that this user may read`,
+      { cause: error },
+    );
   }
 }
 

@@ -14,7 +14,10 @@ export function parseAnswer<T>(text: string): T {
 export function parseFailure(status: number, text: string): Failure {
   const { code, message } = (parseJson(text) ?? {}) as Partial<FailureAnswer>;
   if (typeof code === 'string' && typeof message === 'string') return new Failure(code, message);
-  return new Failure('unexpected', `the hub answered with the status ${status} and no reason`);
+  return new Failure(
+    'unexpected',
+    `the hub answered with the status ${status} and no reason: see its log ("journalctl -u latchkey")`,
+  );
 }
 
 /** Reads a pairing's reports, one JSON object a line, as they come in. */
@@ -32,6 +35,10 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Failure('unexpected', 'the hub answered with something that is no JSON', { cause: error });
+    throw new Failure(
+      'unexpected',
+      'the hub answered with something that is no JSON: see whether it and this command are one version, and its log',
+      { cause: error },
+    );
   }
 }

@@ -83,7 +83,8 @@ export function readCopy(text: string): StateCopy {
     );
   }
   const parsed = v.safeParse(content, raw);
-  if (!parsed.success) throw new Failure('copy_unusable', 'the copy was opened, and what is in it makes no sense');
+  if (!parsed.success)
+    throw new Failure('copy_unusable', 'the copy was opened, and what is in it makes no sense: take another one');
   const { made, settings, appliances, grants, sessions } = parsed.output;
   const known = new Set(appliances.map(({ id }) => id));
   return {
@@ -114,6 +115,6 @@ function parseJson(text: string): unknown {
     return JSON.parse(text);
   } catch {
     // The parser's message may repeat what it found, and that is secret.
-    throw new Failure('copy_unusable', 'the copy was opened, and what is in it is no JSON');
+    throw new Failure('copy_unusable', 'the copy was opened, and what is in it is no JSON: take another one');
   }
 }

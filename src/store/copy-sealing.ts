@@ -22,10 +22,16 @@ export function sealWithPassphrase(text: string, passphrase: Secret): Promise<st
 export async function openWithPassphrase(sealed: string, passphrase: Secret): Promise<string> {
   const header = headerOf(sealed);
   if (header['alg'] !== ALGORITHM || header['typ'] !== 'latchkey-copy') {
-    throw new Failure('copy_unusable', 'this is no copy that "latchkey backup" made, or it is damaged');
+    throw new Failure(
+      'copy_unusable',
+      'this is no copy that "latchkey backup" made, or it is damaged: name another file',
+    );
   }
   if (typeof header['p2c'] !== 'number' || header['p2c'] > MOST_ROUNDS) {
-    throw new Failure('copy_unusable', `the copy asks for more than ${MOST_ROUNDS} rounds of key derivation`);
+    throw new Failure(
+      'copy_unusable',
+      `the copy asks for more than ${MOST_ROUNDS} rounds of key derivation: take one that "latchkey backup" made`,
+    );
   }
   const options = {
     keyManagementAlgorithms: [ALGORITHM],
@@ -33,7 +39,10 @@ export async function openWithPassphrase(sealed: string, passphrase: Secret): Pr
     maxPBES2Count: MOST_ROUNDS,
   };
   const opened = await compactDecrypt(sealed, keyOf(passphrase), options).catch(() => {
-    throw new Failure('copy_unusable', 'the passphrase is wrong, or the copy is damaged');
+    throw new Failure(
+      'copy_unusable',
+      'the passphrase is wrong, or the copy is damaged: try again, or take another copy',
+    );
   });
   return new TextDecoder().decode(opened.plaintext);
 }

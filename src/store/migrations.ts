@@ -101,7 +101,10 @@ export function migrate(database: Database): void {
 export function schemaOf(database: Database): number {
   const version = Number(database.pragma('user_version', { simple: true }));
   if (version < 0 || version > FARTHEST) {
-    throw new Failure('store_unreadable', `the store has schema ${version}, which there is not: it is damaged`);
+    throw new Failure(
+      'store_unreadable',
+      `the store has schema ${version}, which there is not: it is damaged, so put back a copy of the state directory`,
+    );
   }
   if (version > NEWEST_SCHEMA) {
     throw new Failure(

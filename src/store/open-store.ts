@@ -94,7 +94,7 @@ class Opening {
     if (unwritable === null) return openDatabase(this.#files);
     throw new Failure(
       'state_dir_unusable',
-      `the state directory ${this.#files.directory} (hub.state_dir) can't be written by this user, and there is no store in it yet (${unwritable})`,
+      `the state directory ${this.#files.directory} (hub.state_dir) can't be written by this user, and there is no store in it yet (${unwritable}): give it to that user, or name another directory`,
     );
   }
 

@@ -69,7 +69,11 @@ export async function storeKey(
   }
   const text = freshKey();
   await writeWhole(path, `${text}\n`).catch((cause: unknown) => {
-    throw new Failure('state_dir_unusable', `the store key ${path} can't be written`, { cause });
+    throw new Failure(
+      'state_dir_unusable',
+      `the store key ${path} can't be written: give its directory to the user that the hub runs as, and see that it has room`,
+      { cause },
+    );
   });
   return parseKey(path, text);
 }

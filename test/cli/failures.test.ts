@@ -1,0 +1,157 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { type Ended, latchkey } from './command.ts';
+
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+let config: string;
+
+/** What the failing commands find: files by their names in the hub's directory. */
+const files = {
+  'weak.passphrase': 'short',
+  'good.passphrase': 'correct horse battery staple',
+  'no.copy': 'this is no copy',
+  'wrong.toml': '[hub]\nnam = "typo"\n',
+  'torn.toml': '[hub\n',
+  'portal-less.toml': '',
+};
+const file = (name: keyof typeof files | 'there.not') => join(hub.directory, name);
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator());
+  hub = parts.use(await HubProcess.start({ emulator }));
+  config = join(hub.directory, 'latchkey.toml');
+  await hub.addAppliance('wallbox');
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(hub.directory, name), text, { mode: 0o600 });
+  rememberSecrets([files['good.passphrase']]);
+});
+
+afterAll(() => parts.disposeAsync());
+
+/** One line: what happened, where, and what to do about it. */
+function expectOneLine({ stdout, stderr }: Ended, says: RegExp): void {
+  expect(stdout).toBe('');
+  expect(stderr).toMatch(/^latchkey: [^\n]{20,}\n$/);
+  expect(stderr).toMatch(says);
+  expect(stderr).not.toMatch(/\bat (?:\w+ )?\(?(?:file:|node:|\/)|\bundefined\b|\[object/);
+  // What comes next is behind a colon, a semicolon or a comma, and is something that a person can do.
+  const DO =
+    'use|name|choose|give|run|pair|remove|try|add|see|correct|write|start|put|make|take|type|set|allowed|check|replace|say|"latchkey|"sudo';
+  expect(stderr).toMatch(
+    new RegExp(`[.:;,(] (?:or |so |then |it again |the configuration has )?(?:${DO}|home|nothing)`, 'i'),
+  );
+}
+
+describe('a command that fails says in one line what, where and what to do', () => {
+  test.each<[string, RegExp]>([
+    ['pair nobody', /no appliance nobody.*"latchkey appliance list"/],
+    ['unpair nobody --yes', /no appliance nobody.*"latchkey appliance list"/],
+    ['token nobody', /no appliance nobody.*"latchkey appliance list"/],
+    ['token wallbox', /wallbox is not paired.*"latchkey pair wallbox"/],
+    ['refresh nobody', /no appliance nobody.*"latchkey appliance list"/],
+    ['refresh wallbox', /wallbox.*"?latchkey pair wallbox/],
+    ['history nobody', /no appliance nobody.*"latchkey appliance list"/],
+    ['appliance remove nobody --yes', /no appliance nobody.*"latchkey appliance list"/],
+    ['appliance rotate-secret nobody', /no appliance nobody.*"latchkey appliance list"/],
+    ['appliance approve nobody', /no appliance nobody.*"latchkey appliance list"/],
+    ['appliance approve wallbox', /waits for no approval/],
+    ['appliance add wallbox', /an appliance wallbox already: choose another name, or remove/],
+    ['appliance add Wall_Box', /"Wall_Box" can't be an appliance's name: use 1 to 63 of a-z/],
+    [`appliance add ${'x'.repeat(5000)}`, /can't be an appliance's name: use/],
+    ['appliance add car --scope "A', /scope .* has a character that scopes can't have: use names such as/],
+    ['appliance add car --portal elsewhere', /no portal elsewhere: the configuration has home/],
+    ['invite --for Wall_Box', /"Wall_Box" can't be an appliance's name: use/],
+    ['invite --portal elsewhere', /no portal elsewhere: the configuration has home/],
+    ['notify --test', /no hook is configured: set command or webhook in \[notify\]/],
+  ])('%s', async (args, says) => {
+    const failed = await latchkey([...args.split(' '), '--config', config]);
+    expect(failed.status).toBe(1);
+    expectOneLine(failed, says);
+  });
+
+  test.each<[string, () => string[], RegExp]>([
+    [
+      'a copy that is none',
+      () => ['restore', file('no.copy'), '--yes', '--passphrase-file', file('good.passphrase')],
+      /no copy that "latchkey backup" made.*: name another file/,
+    ],
+    [
+      'a copy that is not there',
+      () => ['restore', file('there.not'), '--yes', '--passphrase-file', file('good.passphrase')],
+      /there\.not can't be read: name a copy/,
+    ],
+    [
+      'a weak passphrase',
+      () => ['backup', file('there.not'), '--passphrase-file', file('weak.passphrase')],
+      /passphrase is too weak: use at least/,
+    ],
+    [
+      'a passphrase file that is not there',
+      () => ['backup', file('there.not'), '--passphrase-file', file('there.not')],
+      /passphrase file can't be taken: name one/,
+    ],
+    [
+      'a backup over another file',
+      () => ['backup', file('no.copy'), '--passphrase-file', file('good.passphrase')],
+      /no\.copy is there already: name another file, or replace it with --force/,
+    ],
+    [
+      'a backup into no directory',
+      () => ['backup', '/nowhere/copy', '--passphrase-file', file('good.passphrase')],
+      /\/nowhere\/copy can't be written: name a place/,
+    ],
+    [
+      'a restore without --yes',
+      () => ['restore', file('no.copy'), '--passphrase-file', file('good.passphrase')],
+      /--yes/,
+    ],
+    ['no terminal to ask on', () => ['backup', file('there.not')], /no terminal to ask .*: name a --passphrase-file/],
+  ])('%s', async (_, args, says) => {
+    const failed = await latchkey([...args(), '--config', config]);
+    expect(failed.status).toBe(1);
+    expectOneLine(failed, says);
+  });
+
+  test.each<[string, () => string[], RegExp]>([
+    ['a hub without a portal', () => ['serve', '--config', file('portal-less.toml')], /portal/],
+    ['a hub with a misspelt key', () => ['serve', '--config', file('wrong.toml')], /wrong\.toml: hub\.nam: .*allowed/],
+    ['a hub with a torn configuration', () => ['serve', '--config', file('torn.toml')], /torn\.toml, line 1/],
+    [
+      'a hub without a configuration',
+      () => ['serve', '--config', '/nowhere.toml'],
+      /no configuration at \/nowhere\.toml: write one|can't be read: name one/,
+    ],
+    [
+      'a command without a hub',
+      () => ['status', '--config', file('portal-less.toml')],
+      /no hub is running here.*: start it/,
+    ],
+  ])('%s', async (_, args, says) => {
+    const failed = await latchkey(args(), {
+      XDG_STATE_HOME: hub.directory,
+      LATCHKEY_HUB_STATE_DIR: join(hub.directory, 'other'),
+    });
+    expect(failed.status).toBe(1);
+    expect(failed.stdout).toBe('');
+    expect(failed.stderr).toMatch(/^latchkey: [^\n]+\n$/);
+    expect(failed.stderr).toMatch(says);
+  });
+
+  test.each([
+    ['pair', '(see "latchkey pair --help")'],
+    ['status --wacth', '(see "latchkey status --help")'],
+    ['appliance add', '(see "latchkey appliance add --help")'],
+    ['completion tcsh', '(see "latchkey completion --help")'],
+    ['frobnicate', '(see "latchkey --help")'],
+  ])('%s is wrong usage, and says where to read on', async (args, where) => {
+    const { status, stdout, stderr } = await latchkey(args.split(' '));
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(/^latchkey: /);
+    expect(stderr.trimEnd().split('\n').at(-1)).toBe(where);
+  });
+});
