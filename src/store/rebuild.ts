@@ -72,7 +72,7 @@ export function rebuild({ left, copy }: Sources): Rebuilt {
 /** Whether a database that is sound has less in it than its copy: it was put back, or lost its journal. */
 export function isBehind(left: Salvage, copy: Salvage): boolean {
   return (
-    [...copy.settings.keys()].some((name) => !left.settings.has(name)) ||
+    [...copy.settings.keys()].some((name) => name !== PAGE_SESSIONS && !left.settings.has(name)) ||
     [...copy.grants.values()].some((row) => isNewer(row, left.grants.get(row.appliance)))
   );
 }

@@ -2,6 +2,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
+import { PAGE_SESSIONS } from '../../src/core/state-copy.ts';
 import { writeDailyCopy } from '../../src/store/daily-copy.ts';
 import { at, grantOf } from '../core/samples.ts';
 import { stateFolder } from '../support/state-folder.ts';
@@ -21,6 +22,8 @@ async function copied() {
   for (const appliance of [WALLBOX, DECLARED, FRIDGE]) await store.addAppliance(appliance);
   for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
   await store.saveSetting('hub_id', 'the hub');
+  await store.saveSetting('setup_code', 'BCDF-GHJK-LMNP');
+  await store.saveSetting(PAGE_SESSIONS, 'who was signed in');
   for (const session of SESSIONS) await store.saveSession(session);
   await store.saveInvite({ ...INVITE, hash: 'used up since' });
   await writeDailyCopy(store);
@@ -60,6 +63,24 @@ describe('a store that is put together again', () => {
       invites: [],
       recovered: expect.stringContaining('daily copy'),
     });
+  });
+
+  test('signs nobody in to the page who was when its copy was made, and says what it is once', async () => {
+    using folder = await copied();
+    const settings = async () => {
+      using store = await openAsHub(folder.path);
+      return [await store.setting(PAGE_SESSIONS), await store.setting('setup_code'), store.recovered !== null];
+    };
+    for (const damage of [
+      () => rmSync(join(folder.path, 'latchkey.db')),
+      () => spoil(folder.path, 'settings'),
+      () => sql(folder.path, `INSERT OR REPLACE INTO settings (name, sealed) VALUES ('${PAGE_SESSIONS}', 'damaged')`),
+    ]) {
+      damage();
+      const [sessions, code] = await settings();
+      expect([sessions, code]).toEqual([null, 'BCDF-GHJK-LMNP']);
+      expect(await settings()).toEqual([null, 'BCDF-GHJK-LMNP', false]);
+    }
   });
 
   test('from what is left of it has also what came since', async () => {
