@@ -1,9 +1,9 @@
-import { lookup } from 'node:dns/promises';
 import { type IncomingMessage, request } from 'node:http';
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates, type TLSSocket } from 'node:tls';
 import { messageOf } from '../../core/failure.ts';
 import type { PortalConfiguration } from '../configuration.ts';
+import { addressesOf, knowing } from './addresses.ts';
 
 /** How far the way to one of a portal's origins leads. */
 export interface Reach {
@@ -37,6 +37,7 @@ export async function reachPortals(
   portals: readonly PortalConfiguration[],
   wall: () => number,
   signal: AbortSignal,
+  env: NodeJS.ProcessEnv,
 ): Promise<Reach[]> {
   const origins = portals.flatMap(({ name, baseUrl, frontendUrl, ca }) => [
     { key: `portals.${name}.base_url`, origin: baseUrl, ca },
@@ -46,22 +47,28 @@ export async function reachPortals(
     origins.map(async ({ key, origin, ca }) => ({
       key,
       origin,
-      outcome: await reach(new URL(origin), ca, wall, signal),
+      outcome: await reach(new URL(origin), ca, wall, signal, env),
     })),
   );
 }
 
-async function reach(url: URL, ca: readonly string[], wall: () => number, signal: AbortSignal): Promise<ReachOutcome> {
+async function reach(
+  url: URL,
+  ca: readonly string[],
+  wall: () => number,
+  signal: AbortSignal,
+  env: NodeJS.ProcessEnv,
+): Promise<ReachOutcome> {
   let stage: Stage = 'name';
   let socket: Socket | TLSSocket | null = null;
   const { promise: late, reject } = Promise.withResolvers<never>();
   signal.addEventListener('abort', () => reject(new Error('no answer in time')), { once: true });
   try {
     const host = url.hostname.replace(/^\[|\]$/g, '');
-    if (isIP(host) === 0) await Promise.race([lookup(host), late]);
+    const lookup = knowing(await Promise.race([addressesOf(host, signal, env), late]));
     stage = 'connection';
     const isTls = url.protocol === 'https:';
-    const plain = connect({ host, port: Number(url.port || (isTls ? 443 : 80)) });
+    const plain = connect({ host, port: Number(url.port || (isTls ? 443 : 80)), lookup });
     socket = plain;
     await Promise.race([happened(plain, 'connect'), late]);
     if (isTls) {

@@ -75,7 +75,7 @@ export async function gather(examination: Examination): Promise<Subject> {
   });
   const clock = systemClock('');
   const wall = () => clock.now().wall;
-  const reaches = reachPortals(configuration?.portals ?? [], wall, AbortSignal.timeout(PORTAL_PATIENCE));
+  const reaches = reachPortals(configuration?.portals ?? [], wall, AbortSignal.timeout(PORTAL_PATIENCE), env);
   return { configuration, fault, unread, hub, unit: found, env, isRoot, wall, reaches };
 }
 
