@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { Failure } from '../core/failure.ts';
 import type { Callback, LanService } from '../core/lan-service.ts';
 import { Secret } from '../core/secret.ts';
+import { FORM } from '../system/form.ts';
 import { nextUnreachablePage, roundResultPage } from './callback-round.ts';
 import { sendNotice, sendPage } from './document.ts';
 import { frameFor } from './frame.ts';
@@ -10,6 +11,8 @@ import { FOR_PEOPLE } from './routes-for-people.ts';
 
 /** Longer ones are no codes: the portal's are short. */
 const LONGEST_CODE = 4096;
+/** Bytes of the form that goes on to the next appliance. */
+const LARGEST_FORM = 1024;
 /** Seconds after which the portal may be there again. */
 const RETRY_UNREACHABLE = 5;
 
@@ -46,6 +49,9 @@ export function serveCallback(
     return sendNotice(reply, 200, frame, pairingNotice(pairing, appliance, frame.texts));
   });
 
+  app.addContentTypeParser(FORM, { parseAs: 'string', bodyLimit: LARGEST_FORM }, (_request, body, done) =>
+    done(null, body),
+  );
   // Who has the nonce has just logged in for this home: that is what entitles to the next login, and to nothing else.
   app.post<{ Params: { nonce: string } }>('/callback/:nonce/next', FOR_PEOPLE, async (request, reply) => {
     const { nonce } = request.params;

@@ -92,5 +92,5 @@ function list(heading: string, items: readonly string[]): string {
 
 function item(name: string, mood: 'good' | 'neutral', text: string, below = ''): string {
   const why = text === '' ? '' : html`<p class="quiet">${text}</p>`;
-  return html`<li>!${sign(mood)}<div class="stack"><a href="${appliancePath(name)}">${name}</a>!${why}!${below}</div></li>`;
+  return html`<li>!${sign(mood)}<div class="stack"><a class="back" href="${appliancePath(name)}">${name}</a>!${why}!${below}</div></li>`;
 }

@@ -1,0 +1,251 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+import { type Browser, DESKTOP, flaws, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+const CLIENT = { id: '7d0f4c9e-2f6b-4f0e-9a53-0c5b8a5c2f77', secret: 'a-secret-for-the-page', name: 'Latchkey' };
+const APPLIANCES = ['battery', 'heat-pump', 'wallbox'] as const;
+
+const missing = await whyNoBrowser();
+let browser: Browser;
+beforeAll(async () => {
+  if (missing === null) browser = await startBrowser();
+});
+afterAll(() => browser?.[Symbol.asyncDispose]());
+beforeEach((ctx: TestContext) => {
+  if (missing !== null) ctx.skip(missing);
+});
+
+describe('an installer with a phone in the home network', () => {
+  it('connects three appliances with one password: the result page goes on with one tap', async () => {
+    await using home = await start();
+    await using visit = await home.signedIn(PHONE);
+    const { page } = visit;
+    await page.getByRole('button', { name: 'Connect all' }).click();
+    await page.getByRole('heading', { name: 'Connect all appliances' }).waitFor();
+    await page.getByText('0 of 3 connected').waitFor();
+    await page.getByRole('link', { name: 'Log in at the portal' }).waitFor();
+    await seen(visit, 'round-waiting');
+    await page.getByRole('link', { name: 'Log in at the portal' }).click();
+    await logIn(visit);
+    await page.getByText('battery is connected').waitFor();
+    await seen(visit, 'round-first-connected');
+    for (const [index, next] of APPLIANCES.slice(1).entries()) {
+      await page.getByRole('button', { name: `Next: ${next}` }).click();
+      await page.getByRole('button', { name: 'Continue as demo' }).click();
+      await page.getByText(index === 0 ? 'heat-pump is connected' : 'All 3 appliances are connected').waitFor();
+    }
+    await seen(visit, 'round-done');
+    await page.getByRole('link', { name: 'To the hub’s page' }).click();
+    await page.getByRole('status').getByText('All 3 appliances are connected').waitFor();
+    expect(new URL(page.url()).protocol).toBe('https:');
+    for (const name of APPLIANCES) expect((await home.hub.appliance(name)).state).toBe('active');
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it('takes up a refusal: tries that one again, and skips another', async () => {
+    await using home = await start();
+    await using visit = await home.signedIn(PHONE);
+    const { page } = visit;
+    await page.getByRole('button', { name: 'Connect all' }).click();
+    await page.getByRole('link', { name: 'Log in at the portal' }).click();
+    await page.getByRole('button', { name: 'Refuse' }).click();
+    await page.getByText('Access was refused at the portal').waitFor();
+    await page.getByRole('button', { name: 'Next: heat-pump' }).waitFor();
+    await seen(visit, 'round-refused');
+    await page.getByRole('button', { name: 'Try battery again' }).click();
+    await logIn(visit);
+    await page.getByText('battery is connected').waitFor();
+    await page.getByRole('link', { name: 'To the hub’s page' }).click();
+    await page.getByRole('button', { name: 'Skip heat-pump' }).click();
+    await page.getByRole('heading', { name: 'wallbox' }).waitFor();
+    await page.getByText('The pairing was cancelled at the hub.').waitFor();
+    await page.getByRole('link', { name: 'Log in at the portal' }).click();
+    await page.getByRole('button', { name: 'Continue as demo' }).click();
+    await page.getByText('2 of 3 appliances are connected').waitFor();
+    await seen(visit, 'round-not-all');
+    expect(visit.complaints).toEqual([]);
+  });
+});
+
+describe('an installer whose phone is not the one that logs in', () => {
+  it('sees each login live, and the next link by itself', async () => {
+    await using home = await start({}, 'redirect = "off"');
+    await using visit = await home.signedIn(DESKTOP);
+    await using other = await browser.visit(PHONE);
+    const { page } = visit;
+    await page.getByRole('button', { name: 'Connect all' }).click();
+    for (const name of APPLIANCES) {
+      await page.getByRole('heading', { name, exact: true }).waitFor();
+      const link = page.getByRole('link', { name: 'Log in at the portal' });
+      const url = await link.getAttribute('href');
+      if (name === 'battery') await seen(visit, 'round-desktop');
+      await other.page.goto(url ?? '');
+      if (name === 'battery') await logIn(other);
+      else await other.page.getByRole('button', { name: 'Continue as demo' }).click();
+      await other.page.getByText('You can close this page').waitFor();
+    }
+    await page.getByRole('status').getByText('All 3 appliances are connected').waitFor({ timeout: 15_000 });
+    await seen(visit, 'round-desktop-done');
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it('sees a refusal live, takes a fresh link, and the same pairing on two phones', async () => {
+    await using home = await start();
+    await using visit = await home.signedIn(PHONE);
+    await using second = await home.signedIn(PHONE);
+    const { page } = visit;
+    const one = await home.begin(visit);
+    const two = await home.begin(second);
+    expect(two.url).toBe(one.url);
+    expect(two.link).toBe(one.link);
+    await seen(visit, 'pairing-waiting');
+    await home.emulator.login({ state: new URL(one.link).searchParams.get('state') ?? '', deny: true });
+    // No browser has brought the refusal: polling does not tell of one, and the page goes on waiting.
+    await page.getByRole('button', { name: 'Take a fresh link' }).click();
+    await page.getByText('Waiting for the login').waitFor();
+    expect(page.url()).not.toBe(one.url);
+    await second.page.getByText('A newer pairing was started in its place.').waitFor();
+    await seen(second, 'pairing-replaced');
+    await second.page.getByRole('link', { name: 'Show the newer one' }).click();
+    await second.page.getByText('Waiting for the login').waitFor();
+    expect(second.page.url()).toBe(page.url());
+    await second.page.getByRole('link', { name: 'Log in at the portal' }).click();
+    await second.page.getByRole('button', { name: 'Refuse' }).click();
+    await second.page.getByText('wallbox is not connected').waitFor();
+    await page.getByText('Access was refused at the portal.').waitFor();
+    await seen(visit, 'pairing-refused');
+    await page.goBack();
+    await page.getByText('wallbox').first().waitFor();
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it('goes on after the hub was started anew, and cancels', async () => {
+    await using home = await start();
+    await using visit = await home.signedIn(PHONE);
+    const { page } = visit;
+    const { link } = await home.begin(visit);
+    await home.hub.kill('SIGTERM');
+    await home.hub.launch();
+    await page.reload();
+    await page.getByText('Waiting for the login').waitFor();
+    expect(await page.getByRole('link', { name: 'Log in at the portal' }).getAttribute('href')).toBe(link);
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('heading', { name: 'wallbox' }).first().waitFor();
+    expect((await home.hub.appliance('wallbox')).state).toBe('unpaired');
+  });
+});
+
+it('without scripts the page is looked at again by the browser, and all of it works', async () => {
+  await using home = await start({}, 'redirect = "off"');
+  await using visit = await home.signedIn({ ...PHONE, javaScriptEnabled: false });
+  const { page } = visit;
+  const { link } = await home.begin(visit);
+  await home.emulator.login({ state: new URL(link).searchParams.get('state') ?? '', user: 'demo' });
+  await eventually(async () => (await home.hub.appliance('wallbox')).state === 'active');
+  await page.getByText('wallbox is connected').first().waitFor();
+  await seen(visit, 'pairing-connected-no-scripts');
+  expect(visit.complaints).toEqual([]);
+});
+
+it('a printed label’s link asks for the setup code first, and then begins a pairing of its appliance', async () => {
+  await using home = await start();
+  await using visit = await trusting(PHONE);
+  const { page } = visit;
+  await page.goto(`${home.origin}/p/wallbox`);
+  await page.getByLabel('Setup code').fill(await home.setupCode());
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText('Waiting for the login').waitFor();
+  const url = page.url();
+  await page.goto(`${home.origin}/p/wallbox`);
+  await page.getByText('Waiting for the login').waitFor();
+  expect(page.url()).toBe(url);
+
+  // Led there by another site, it begins nothing by itself.
+  await page.goto('about:blank');
+  await page.setContent(`<a href="${home.origin}/p/heat-pump">here</a>`);
+  await page.getByRole('link', { name: 'here' }).click();
+  await page.getByRole('heading', { name: 'Connect heat-pump again?' }).waitFor();
+  await seen(visit, 'label-asked-back');
+  expect((await home.hub.appliance('heat-pump')).state).toBe('unpaired');
+  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByText('Waiting for the login').waitFor();
+});
+
+it('in German', async () => {
+  await using home = await start();
+  await using visit = await home.signedIn({ ...PHONE, locale: 'de-DE' });
+  const { page } = visit;
+  await page.goto(`${home.origin}/p/wallbox`);
+  await page.getByText('Wartet auf die Anmeldung').waitFor();
+  await page.getByRole('link', { name: 'Beim Portal anmelden' }).waitFor();
+  await seen(visit, 'pairing-german');
+});
+
+interface Home extends AsyncDisposable {
+  readonly emulator: Emulator;
+  readonly hub: HubProcess;
+  readonly origin: string;
+  setupCode(): Promise<string>;
+  /** A browser of somebody who is signed in, on the first page. */
+  signedIn(options: Parameters<Browser['visit']>[0]): Promise<Visit>;
+  /** Begins the pairing of the wallbox on its page. */
+  begin(visit: Visit): Promise<{ url: string; link: string }>;
+}
+
+/** A hub with three appliances, and its portal. @param portal keys of its configuration */
+async function start(options: EmulatorOptions = {}, portal = ''): Promise<Home> {
+  await using starting = new AsyncDisposableStack();
+  const emulator = starting.use(await startEmulator({ clients: [CLIENT], ...options }));
+  const hub = starting.use(await HubProcess.start({ emulator, portal }));
+  for (const name of APPLIANCES) await hub.addAppliance(name, 'Monitoring RemoteControl');
+  const resources = starting.move();
+  const origin = `https://127.0.0.1:${hub.httpsPort}`;
+  const setupCode = async () => {
+    const { code, sign_in } = await hub.ask((control) => control.setupCode());
+    rememberSecrets([code, sign_in]);
+    return code;
+  };
+  return {
+    emulator,
+    hub,
+    origin,
+    setupCode,
+    async signedIn(of) {
+      const visit = await trusting(of);
+      await visit.page.goto(`${origin}/`);
+      await visit.page.getByLabel(/Setup code|Einrichtungscode/).fill(await setupCode());
+      await visit.page.keyboard.press('Enter');
+      await visit.page.locator('#health').waitFor();
+      return visit;
+    },
+    async begin({ page }) {
+      await page.goto(`${origin}/appliances/wallbox`);
+      await page.locator('form[action$="/pair"] button').first().click();
+      const link = await page.getByRole('link', { name: 'Log in at the portal' }).getAttribute('href');
+      return { url: page.url(), link: link ?? '' };
+    },
+    async [Symbol.asyncDispose]() {
+      rememberSecrets([CLIENT.secret, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
+      await resources.disposeAsync();
+    },
+  };
+}
+
+/** A browser of somebody who goes past the warning of the hub's certificate. */
+function trusting(options: Parameters<Browser['visit']>[0]): Promise<Visit> {
+  return browser.visit({ ...options, ignoreHTTPSErrors: true });
+}
+
+/** Looks at the page: keeps a picture, and finds it easy to use. */
+async function seen(visit: Visit, name: string): Promise<void> {
+  await visit.picture(name);
+  expect(await flaws(visit.page), name).toEqual([]);
+}
+
+async function logIn({ page }: Visit): Promise<void> {
+  await page.getByLabel('User name').fill('demo');
+  await page.getByLabel('Password').fill('demo');
+  await page.getByRole('button', { name: 'Log in' }).click();
+}
