@@ -1,5 +1,5 @@
 /** How a check ended: `warn` is what may become a fault, or what could not be looked at. */
-export type Result = 'ok' | 'warn' | 'fail';
+type Result = 'ok' | 'warn' | 'fail';
 
 /** What a check found, in one line that says what to do next where something is to be done. */
 export interface Finding {

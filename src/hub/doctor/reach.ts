@@ -13,7 +13,7 @@ export interface Reach {
   readonly outcome: ReachOutcome;
 }
 
-export type ReachOutcome =
+type ReachOutcome =
   | {
       readonly kind: 'answered';
       readonly status: number;

@@ -10,7 +10,7 @@ import { type Reach, reachPortals } from './reach.ts';
 import { environmentOfService, readUnit, type Unit } from './unit.ts';
 
 /** The running hub, by its own word. */
-export type HubAnswer =
+type HubAnswer =
   | {
       readonly kind: 'running';
       readonly hub: HubStatus;

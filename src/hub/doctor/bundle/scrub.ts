@@ -1,5 +1,5 @@
 /** What is put where something was taken out. */
-export const REMOVED = '[removed]';
+const REMOVED = '[removed]';
 
 /** As names of files have it, and RFC 3339. */
 const INSTANT = /\d{4}-\d\d-\d\dT[\d-]+Z?/g;
