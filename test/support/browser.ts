@@ -55,6 +55,8 @@ export interface Visit extends AsyncDisposable {
    * or more is none of it.
    */
   readonly complaints: readonly string[];
+  /** Forgets what was complained about until now. */
+  forgive(): void;
   /** Keeps a picture of the page among the logs. */
   picture(name: string): Promise<void>;
 }
@@ -78,8 +80,8 @@ export async function startBrowser(namespace?: string): Promise<Browser> {
       context.on('request', (request) => origins.add(new URL(request.url()).origin));
       context.on('requestfailed', (request) => {
         const error = request.failure()?.errorText;
-        // A page that is left lets go of what it follows.
-        const isLeft = error === 'net::ERR_ABORTED' && request.url().endsWith('/live');
+        // A page that is left lets go of what it follows, and of scripts that it has not got yet.
+        const isLeft = error === 'net::ERR_ABORTED' && /\/(?:live$|page\/)/.test(request.url());
         if (!isLeft) complaints.push(`${request.url()}: ${error}`);
       });
       context.on('weberror', (error) => complaints.push(String(error.error())));
@@ -93,6 +95,7 @@ export async function startBrowser(namespace?: string): Promise<Browser> {
       return {
         page,
         complaints,
+        forgive: () => void complaints.splice(0),
         get origins() {
           return [...origins];
         },
