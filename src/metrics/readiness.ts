@@ -38,5 +38,5 @@ function canBeServed({ state, expires_in, problem }: ApplianceStatus): boolean {
   // What is left is handed out in whole seconds.
   if (expires_in !== null && expires_in >= 1) return true;
   // After a boot: an appliance that asks has it refreshed, and nothing says yet that this would fail.
-  return state === 'retrying' && problem?.code === 'clock_unknown';
+  return problem?.code === 'clock_unknown';
 }

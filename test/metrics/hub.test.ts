@@ -172,11 +172,12 @@ it('a port that is taken keeps a hub from nothing but telling its metrics', asyn
 it('readiness ends when a token has run out and the portal is gone, and comes back with it', async () => {
   await using portal = await startEmulator({ tokenLifetime: 4 });
   await using small = await HubProcess.start({ emulator: portal, metrics: '127.0.0.1:0' });
-  const ready = async () => {
+  const told = async (path: string) => {
     const { metrics_port } = (await small.status()).hub;
-    const { statusCode, body } = await request(`http://127.0.0.1:${metrics_port}/readyz`);
+    const { statusCode, body } = await request(`http://127.0.0.1:${metrics_port}${path}`);
     return { status: statusCode, body: await body.json() };
   };
+  const ready = () => told('/readyz');
   await small.addAppliance('unpaired');
   expect(await ready()).toEqual({ status: 200, body: { ready: true, appliances: [] } });
   await small.addAppliance('boiler');
@@ -185,8 +186,8 @@ it('readiness ends when a token has run out and the portal is gone, and comes ba
   portal.addFault({ kind: 'origin_down', origin: 'base' });
   portal.addFault({ kind: 'origin_down', origin: 'frontend' });
   const lost = await eventually(async () => {
-    const told = await ready();
-    return told.status === 200 ? null : told;
+    const now = await ready();
+    return now.status === 200 ? null : now;
   });
   expect(lost).toEqual({
     status: 503,
@@ -196,6 +197,7 @@ it('readiness ends when a token has run out and the portal is gone, and comes ba
     },
   });
   expect((await scraped(small)).value('latchkey_ready')).toBe(0);
+  expect(await told('/healthz')).toEqual({ status: 200, body: { healthy: true } });
   await portal.clearFaults();
   await small.ask((control) => control.refresh('boiler'));
   expect(await ready()).toEqual({ status: 200, body: { ready: true, appliances: [] } });
