@@ -17,6 +17,9 @@ export const PHONE: BrowserContextOptions = {
 export const SMALL_PHONE: BrowserContextOptions = { ...PHONE, viewport: { width: 320, height: 568 } };
 export const DESKTOP: BrowserContextOptions = { viewport: { width: 1280, height: 800 } };
 
+/** What a page loads beside itself, as Playwright names it. */
+const LET_GO = ['eventsource', 'xhr', 'script'];
+
 /** Chromium's own services stay off. */
 const FLAGS = [
   '--no-sandbox',
@@ -80,8 +83,8 @@ export async function startBrowser(namespace?: string): Promise<Browser> {
       context.on('request', (request) => origins.add(new URL(request.url()).origin));
       context.on('requestfailed', (request) => {
         const error = request.failure()?.errorText;
-        // A page that is left lets go of what it follows, and of scripts that it has not got yet.
-        const isLeft = error === 'net::ERR_ABORTED' && /\/(?:live$|page\/)/.test(request.url());
+        // A page that is left lets go of what it follows, and of what it has not got yet.
+        const isLeft = error === 'net::ERR_ABORTED' && LET_GO.includes(request.resourceType());
         if (!isLeft) complaints.push(`${request.url()}: ${error}`);
       });
       context.on('weberror', (error) => complaints.push(String(error.error())));

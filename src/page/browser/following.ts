@@ -42,11 +42,14 @@ async function show(): Promise<void> {
   if (showing) return;
   showing = true;
   let isThere = true;
-  while (due) {
-    due = false;
-    isThere = await showNewer();
+  try {
+    while (due) {
+      due = false;
+      isThere = await showNewer();
+    }
+  } finally {
+    showing = false;
   }
-  showing = false;
   tell(isThere);
   clearTimeout(retry);
   // A browser that was answered with anything but events tries no more by itself.

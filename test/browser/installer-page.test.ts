@@ -1,0 +1,332 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import type { BrowserContextOptions } from 'playwright-core';
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { type Browser, DESKTOP, flaws, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+/** All that a page may be in bytes, its scripts included. */
+const MOST_BYTES = 100_000;
+const SCRIPT = '"><script>document.title = "taken over"</script>';
+
+const missing = await whyNoBrowser();
+let browser: Browser;
+let emulator: Emulator;
+let hub: HubProcess;
+let origin: string;
+let axe: string;
+
+beforeAll(async () => {
+  if (missing !== null) return;
+  browser = await startBrowser();
+  emulator = await startEmulator();
+  hub = await HubProcess.start({
+    emulator,
+    toml: '[appliances.declared]\nscope = "Monitoring"\nsecret_file = "portal.secret"',
+  });
+  origin = `https://127.0.0.1:${hub.httpsPort}`;
+  axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+});
+afterAll(async () => {
+  if (emulator !== undefined) {
+    rememberSecrets([emulator.clientSecret, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
+  }
+  await hub?.[Symbol.asyncDispose]();
+  await emulator?.[Symbol.asyncDispose]();
+  await browser?.[Symbol.asyncDispose]();
+});
+beforeEach((ctx: TestContext) => {
+  if (missing !== null) ctx.skip(missing);
+});
+
+/** A browser that has signed in, and looks at the overview. */
+async function signedIn(options: BrowserContextOptions = PHONE): Promise<Visit> {
+  const { code } = await hub.ask((control) => control.setupCode());
+  rememberSecrets([code]);
+  const visit = await browser.visit({ ...options, ignoreHTTPSErrors: true });
+  await visit.page.goto(`${origin}/`);
+  await visit.page.locator('#code').fill(code);
+  await visit.page.locator('form button').click();
+  await visit.page.locator('#health').waitFor();
+  const cookies = await visit.page.context().cookies(origin);
+  rememberSecrets(cookies.map(({ value }) => value));
+  return visit;
+}
+
+/** Adds an appliance on the page. @returns its secret */
+async function add({ page }: Visit, name: string): Promise<string> {
+  await page.goto(`${origin}/appliances/add`);
+  await page.locator('#name').fill(name);
+  await page.locator('#scope').fill('Monitoring');
+  await page.locator('#submit').click();
+  const secret = (await page.locator('#client-secret').textContent()) ?? '';
+  rememberSecrets([secret]);
+  return secret;
+}
+
+/** Keeps a picture of the page, and finds neither a flaw in it nor anything that axe would. */
+async function seen(
+  visit: Visit,
+  name: string,
+  { scripts, german }: { scripts: boolean; german: boolean },
+): Promise<void> {
+  await visit.picture(`installer-${name}`);
+  if (!scripts) return;
+  expect(await flaws(visit.page), name).toEqual([]);
+  // What axe looks at is the same in German.
+  if (german) return;
+  await visit.page.evaluate(axe);
+  const found = await visit.page.evaluate(async () => {
+    const { violations } = await (
+      globalThis as unknown as { axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> } }
+    ).axe.run();
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`);
+  });
+  expect(found, name).toEqual([]);
+}
+
+const LOOKS: [string, BrowserContextOptions & { javaScriptEnabled?: boolean }][] = [
+  ['phone', PHONE],
+  ['phone-dark-german', { ...PHONE, colorScheme: 'dark', locale: 'de-DE' }],
+  ['desktop-dark', { ...DESKTOP, colorScheme: 'dark' }],
+  ['desktop-german', { ...DESKTOP, locale: 'de-DE' }],
+  ['phone-without-scripts', { ...PHONE, javaScriptEnabled: false }],
+];
+
+describe.each(LOOKS)('an installer (%s)', (look, options) => {
+  const scripts = options.javaScriptEnabled !== false;
+  const german = options.locale === 'de-DE';
+
+  it('adds an appliance, sees its secret, gives it another, disconnects and removes it', {
+    timeout: 120_000,
+  }, async () => {
+    await using visit = await signedIn(options);
+    const { page } = visit;
+    const name = `wallbox-${look}`;
+    await seen(visit, `${look}-overview`, { scripts, german });
+    expect(await page.locator('html').getAttribute('lang')).toBe(german ? 'de' : 'en');
+
+    await page.locator('#add').click();
+    await page.locator('#name').fill(SCRIPT);
+    await page.locator('#scope').fill('Monitoring "x"');
+    await page.locator('#submit').click();
+    await page.locator('#name-problem').waitFor();
+    await page.locator('#scope-problem').waitFor();
+    expect(await page.locator('#name').inputValue()).toBe(SCRIPT.slice(0, 63));
+    expect(await page.locator('#name').getAttribute('aria-describedby')).toBe('name-problem name-hint');
+    await seen(visit, `${look}-add-wrong`, { scripts, german });
+
+    const secret = await add(visit, name);
+    expect(secret).toMatch(/^[\w-]{43}$/);
+    await page.locator('[data-copy="client-secret"]').waitFor({ state: scripts ? 'visible' : 'hidden' });
+    await seen(visit, `${look}-secret`, { scripts, german });
+    await page.reload();
+    expect(await page.locator('#client-secret').textContent()).toBe(secret);
+    await page.locator('#done').click();
+    await page.locator('#remove').waitFor();
+    await page.goBack();
+    expect(await page.content()).not.toContain(secret);
+    await seen(visit, `${look}-secret-gone`, { scripts, german });
+
+    await hub.pair(name, emulator);
+    await page.goto(`${origin}/`);
+    await page.locator(`#appliance-${name} .state.good`).waitFor();
+    await page.locator(`#open-${name}`).click();
+    await page.locator('#refresh').click();
+    await page.locator('.history li').nth(1).waitFor();
+    await seen(visit, `${look}-appliance`, { scripts, german });
+
+    await page.locator('#rotate-secret').click();
+    await seen(visit, `${look}-rotate`, { scripts, german });
+    await page.locator('#yes').click();
+    const another = (await page.locator('#client-secret').textContent()) ?? '';
+    rememberSecrets([another]);
+    expect(another).not.toBe(secret);
+    await page.locator('#done').click();
+
+    await page.locator('#unpair').click();
+    await seen(visit, `${look}-unpair`, { scripts, german });
+    await page.locator('#yes').click();
+    await page.locator(`#pair-${name}`).waitFor();
+    expect(await hub.appliance(name)).toMatchObject({ state: 'unpaired' });
+
+    await page.locator('#remove').click();
+    await page.locator('#yes').click();
+    await page.locator('#health').waitFor();
+    expect((await hub.status()).appliances.map((one) => one.name)).not.toContain(name);
+    await page.goto(`${origin}/appliances/${name}`);
+    await page
+      .getByText(german ? 'Dieses Gerät gibt es nicht' : 'There is no such appliance')
+      .first()
+      .waitFor();
+    await seen(visit, `${look}-gone`, { scripts, german });
+    expect(await page.title()).not.toContain('taken over');
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it('opens the door, sees an appliance introduce itself, and approves it', { timeout: 60_000 }, async () => {
+    await using visit = await signedIn(options);
+    const { page } = visit;
+    await page.locator('#registration-part summary').click();
+    await page.locator('#registration').click();
+    await page.getByText(german ? 'Die Tür ist offen' : 'The door is open').waitFor();
+    const name = await introduce(`stove ${look}`);
+    if (!scripts) await page.goto(`${origin}/`);
+    await page.locator(`#approve-${name}`).waitFor();
+    expect(await page.content()).toContain('&lt;script&gt;');
+    await seen(visit, `${look}-introduced`, { scripts, german });
+    await page.locator(`#approve-${name}`).click();
+    await page.locator(`#pair-${name}`).waitFor();
+    expect(await hub.appliance(name)).not.toHaveProperty('waiting_for_approval');
+    await page.goto(`${origin}/appliances/${name}/remove`);
+    await page.locator('#yes').click();
+    await page.locator('#registration').click();
+    await page.locator('#registration-part:not([open])').waitFor();
+    expect(visit.complaints).toEqual([]);
+  });
+});
+
+/** An appliance introduces itself (RFC 7591). @returns its name */
+async function introduce(client_name: string): Promise<string> {
+  const agent = new Agent({ connect: { ca: (await hub.authority()).certificate } });
+  const { statusCode, body } = await request(`${origin}/oauth/register`, {
+    method: 'POST',
+    dispatcher: agent,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ client_name, software_id: SCRIPT }),
+  });
+  const answer = (await body.json()) as { readonly client_name: string; readonly client_secret: string };
+  await agent.destroy();
+  expect(statusCode).toBe(201);
+  rememberSecrets([answer.client_secret]);
+  return answer.client_name;
+}
+
+describe('an open page', () => {
+  it('shows what changes, and keeps focus and what was opened', async () => {
+    await using visit = await signedIn();
+    const { page } = visit;
+    await hub.addAppliance('first');
+    await page.locator('#appliance-first').waitFor();
+    await page.locator('#about summary').click();
+    await page.locator('#pair-first').focus();
+    await hub.addAppliance('another');
+    await page.locator('#appliance-another').waitFor();
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('pair-first');
+    expect(await page.locator('#about').getAttribute('open')).not.toBeNull();
+    await hub.pair('first', emulator);
+    await page.locator('#appliance-first .state.good').waitFor();
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it('outlives a hub that is killed and started again', { timeout: 60_000 }, async () => {
+    await using visit = await signedIn();
+    const { page } = visit;
+    await hub.addAppliance('before-the-end');
+    await page.locator('#appliance-before-the-end').waitFor();
+    await hub.kill();
+    await page.getByText('The hub does not answer').waitFor();
+    await visit.picture('installer-offline');
+    await hub.launch();
+    await page.locator('#offline').waitFor({ state: 'hidden', timeout: 20_000 });
+    await hub.addAppliance('after-the-restart');
+    await page.locator('#appliance-after-the-restart').waitFor();
+  });
+
+  it('leads to the way in when the session has ended', async () => {
+    await using visit = await signedIn();
+    const { code } = await hub.ask((control) => control.rotateSetupCode());
+    rememberSecrets([code]);
+    await visit.page.locator('#code').waitFor();
+  });
+
+  it('weighs little, with all that it loads', async () => {
+    for (let count = 0; count < 10; count++) await hub.addAppliance(`appliance-${count}`, 'Monitoring RemoteControl');
+    await using visit = await signedIn();
+    let bytes = 0;
+    visit.page.on('response', async (response) => {
+      if (!response.url().endsWith('/live')) bytes += (await response.body().catch(() => Buffer.alloc(0))).length;
+    });
+    await visit.page.goto(`${origin}/`, { waitUntil: 'load' });
+    await visit.page.waitForTimeout(1000);
+    expect(bytes).toBeGreaterThan(20_000);
+    expect(bytes).toBeLessThan(MOST_BYTES);
+    process.stderr.write(`the overview of ten appliances and all that it loads: ${bytes} bytes\n`);
+  });
+});
+
+describe('two phones, and one in a hurry', () => {
+  it('add nothing twice, and are told what is gone', async () => {
+    await using one = await signedIn();
+    await using other = await signedIn();
+    await one.page.goto(`${origin}/appliances/add`);
+    await one.page.locator('#name').fill('twice');
+    const form = await one.page.locator('form.fields').evaluate((element) => {
+      const fields = new FormData(element as HTMLFormElement);
+      return new URLSearchParams([...fields].map(([key, value]) => [key, String(value)])).toString();
+    });
+    const send = () =>
+      one.page.request.post(`${origin}/appliances/add`, {
+        data: form,
+        headers: { 'content-type': 'application/x-www-form-urlencoded', origin },
+      });
+    const pages = await Promise.all([send(), send()].map(async (sent) => (await sent).text()));
+    const secrets = pages.map((html) => /id="client-secret">([^<]+)</.exec(html)?.[1] ?? '');
+    rememberSecrets(secrets);
+    expect(secrets[0]).toMatch(/^[\w-]{43}$/);
+    expect(secrets[1]).toBe(secrets[0]);
+
+    await other.page.goto(one.page.url());
+    await other.page.locator('#name').fill('twice');
+    await other.page.locator('#submit').click();
+    await other.page.getByText('There is an appliance of this name already').waitFor();
+
+    await one.page.goto(`${origin}/appliances/twice/remove`);
+    await other.page.goto(`${origin}/appliances/twice/remove`);
+    await one.page.locator('#yes').click();
+    await one.page.locator('#health').waitFor();
+    await other.page.locator('#yes').click();
+    await other.page.getByText('There is no such appliance').first().waitFor();
+    await other.page.locator('main .back').click();
+    await other.page.locator('#health').waitFor();
+    expect([...one.complaints, ...other.complaints]).toEqual([]);
+  });
+
+  it('are told why an appliance of the configuration stays', async () => {
+    await using visit = await signedIn();
+    const { page } = visit;
+    await page.goto(`${origin}/appliances/declared`);
+    await page.getByText('It is declared in the hub’s configuration file').waitFor();
+    expect(await page.locator('#remove').count()).toBe(0);
+    const answer = await page.goto(`${origin}/appliances/declared/remove`);
+    expect(answer?.status()).toBe(409);
+    await page.getByText('Nothing was changed').first().waitFor();
+  });
+});
+
+it('an appliance is added with the keyboard alone', async () => {
+  await using visit = await signedIn(DESKTOP);
+  const { page } = visit;
+  const to = async (id: string) => {
+    for (let tries = 0; tries < 40; tries++) {
+      if ((await page.evaluate(() => document.activeElement?.id)) === id) return;
+      await page.keyboard.press('Tab');
+    }
+    throw new Error(`the keyboard does not get to ${id}`);
+  };
+  await to('add');
+  await page.keyboard.press('Enter');
+  await page.locator('#name').waitFor();
+  await to('name');
+  await page.keyboard.type('by-keyboard');
+  await page.keyboard.press('Enter');
+  await page.locator('#client-secret').waitFor();
+  rememberSecrets([(await page.locator('#client-secret').textContent()) ?? '']);
+  await to('done');
+  await page.keyboard.press('Enter');
+  await eventually(async () => new URL(page.url()).pathname === '/appliances/by-keyboard');
+  expect(visit.complaints).toEqual([]);
+});
