@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import type { SetupCodeAnswer } from '../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { axeViolations } from '../support/axe.ts';
 import {
   type Browser,
   DESKTOP,
@@ -79,7 +80,16 @@ describe.each([
     { ...SMALL_PHONE, ignoreHTTPSErrors: true, locale: 'de-DE', javaScriptEnabled: false },
   ],
   ['a desktop', { ...DESKTOP, ignoreHTTPSErrors: true }],
+  [
+    'a desktop in German at night',
+    { ...DESKTOP, ignoreHTTPSErrors: true, locale: 'de-DE', colorScheme: 'dark' as const },
+  ],
 ])('an installer with %s', (device, options) => {
+  /** Scripts of the page's must be on for these. */
+  async function flawsOf({ page }: Visit): Promise<string[]> {
+    return options.javaScriptEnabled === false ? [] : [...(await flaws(page)), ...(await axeViolations(page))];
+  }
+
   it('types the code, is told beside the field where it is wrong, and lands on the page', async () => {
     const german = options.locale === 'de-DE';
     const { code } = await tell();
@@ -88,7 +98,7 @@ describe.each([
     await page.goto(`${origin}/`);
     await page.getByRole('heading', { name: german ? 'Anmelden' : 'Sign in' }).waitFor();
     await visit.picture(`sign-in-${device}`);
-    if (options.javaScriptEnabled !== false) expect(await flaws(page)).toEqual([]);
+    expect(await flawsOf(visit)).toEqual([]);
     expect(await page.textContent('body')).not.toContain('wallbox');
     // The field has the focus: nothing but the keyboard is needed.
     await page.keyboard.type(`${code.slice(0, -1).toLowerCase()}B`.replace(/b$/i, code.endsWith('B') ? 'C' : 'B'));
@@ -97,6 +107,7 @@ describe.each([
     await page.getByRole('alert').waitFor();
     await visit.picture(`sign-in-wrong-${device}`);
     expect(await field.getAttribute('aria-invalid')).toBe('true');
+    expect(await flawsOf(visit)).toEqual([]);
     await field.fill(code.toLowerCase().replaceAll('-', ' '));
     await field.press('Enter');
     await expectSignedIn(visit);
