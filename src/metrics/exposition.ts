@@ -9,7 +9,7 @@ import { writtenBytes } from './written-bytes.ts';
 export interface Standing {
   readonly hub: HubStatus;
   readonly appliances: readonly ApplianceStatus[];
-  readonly notices?: readonly Notice[];
+  readonly notices: readonly Notice[];
 }
 
 /** What is told of. */
@@ -56,7 +56,7 @@ export class Exposition {
   async #render(): Promise<string> {
     this.#families ??= openFamilies();
     const families = await this.#families;
-    const { hub, appliances, notices = [] } = await this.#context.status();
+    const { hub, appliances, notices } = await this.#context.status();
     const told = appliances.slice(0, MOST);
     tellHub(families, hub, notices, this.#context.clockOffset());
     tellStates(families, told);

@@ -110,11 +110,14 @@ describe('the metrics of a hub', () => {
     expect(countsOf(dead, 'pump')).toMatchObject({ refreshed: 0, refused: 1 });
     expect(dead.value('latchkey_appliances', { state: 'needs_pairing' })).toBe(1);
     expect(dead.value('latchkey_appliance_state', { appliance: 'pump', state: 'needs_pairing' })).toBe(1);
+    const notice = { notice: 'pairing_needed', severity: 'error', appliance: 'pump' };
+    expect(dead.value('latchkey_notices', notice)).toBe(1);
     await hub.pair('pump', emulator);
     expect((await hub.requestToken(pump)).status).toBe(200);
     const back = await scraped();
     expect(countsOf(back, 'pump')).toMatchObject({ paired: 2, tokens: 1 });
     expect(back.value('latchkey_appliances', { state: 'needs_pairing' })).toBe(0);
+    expect(back.value('latchkey_notices', notice)).toBeUndefined();
   });
 
   it('hold nothing that is secret, and forget an appliance that was removed', async () => {

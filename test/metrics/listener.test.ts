@@ -29,7 +29,7 @@ function options(change: Partial<MetricsOptions> = {}): MetricsOptions {
   return {
     host: '127.0.0.1',
     port: 0,
-    status: async () => ({ hub: HUB, appliances: [] }),
+    status: async () => ({ hub: HUB, appliances: [], notices: [] }),
     ids: () => new Map(),
     clockOffset: () => null,
     tally: new Tally(),
@@ -64,7 +64,7 @@ describe('the listener', () => {
         overdue: () => overdue,
         async status() {
           if (failing) throw new Error('a reason');
-          return { hub: HUB, appliances };
+          return { hub: HUB, appliances, notices: [] };
         },
       }),
     );
