@@ -315,6 +315,15 @@ describe('a setup code is not found by trying', () => {
     expect(all.filter(({ status }) => status === 429)).toHaveLength(21);
   });
 
+  it('and no other site can make an installer’s device wait', async () => {
+    await using installer = await newDevice();
+    const foreign = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
+    for (let count = 0; count < 8; count++) {
+      expect(await installer.post('/sign-in', { code: WRONG }, foreign)).toMatchObject({ status: 403 });
+    }
+    expect(await installer.signIn(setup.code)).toMatchObject({ status: 303 });
+  });
+
   it('and the log names the device once, and nothing that was typed', async () => {
     const log = await readFile(hub.log, 'utf8');
     const lines = log.split('\n').filter((line) => line.includes('too many wrong setup codes'));
