@@ -6,7 +6,7 @@ import type { Tally } from './tally.ts';
 import { writtenBytes } from './written-bytes.ts';
 
 /** How the hub stands, as `status` has it. */
-export interface Standing {
+interface Standing {
   readonly hub: HubStatus;
   readonly appliances: readonly ApplianceStatus[];
   readonly notices: readonly Notice[];

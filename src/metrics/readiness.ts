@@ -2,7 +2,7 @@ import type { ApplianceState, ApplianceStatus } from '../core/administration.ts'
 import type { ProblemCode } from '../core/problem.ts';
 
 /** An appliance that would get no token now; of its problem no more is told than anybody may read. */
-export interface Unserved {
+interface Unserved {
   readonly name: string;
   readonly state: ApplianceState;
   readonly problem: ProblemCode | null;
