@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { type Running, start } from './command.ts';
+
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator());
+  hub = parts.use(await HubProcess.start({ emulator, portal: 'redirect = "off"' }));
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await parts.disposeAsync();
+});
+
+function pairAll(...args: string[]): Running {
+  return start(['pair', '--all', ...args, '--config', `${hub.directory}/latchkey.toml`]);
+}
+
+function lines(text: string): Record<string, unknown>[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+/** Somebody logs in, or refuses, through the link that is shown of an appliance. */
+async function logIn(running: Running, appliance: string, deny = false): Promise<void> {
+  const shown = await running.stdout(new RegExp(`"waiting","appliance":"${appliance}".*\\n`));
+  const waiting = lines(shown).findLast((line) => line['event'] === 'waiting' && line['appliance'] === appliance);
+  const state = new URL(String(waiting?.['authorize_url'])).searchParams.get('state') ?? '';
+  await emulator.login({ state, user: 'demo', deny });
+}
+
+test('without an appliance there is nothing to pair, and it says what to do', async () => {
+  const { status, stderr } = await pairAll().ended;
+  expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('latchkey appliance add NAME') });
+});
+
+test('one link after the other is shown, and the events name the appliance', async () => {
+  await hub.addAppliance('battery', 'Monitoring');
+  await hub.addAppliance('wallbox', 'Monitoring');
+  const running = pairAll('--json');
+  await logIn(running, 'battery');
+  await logIn(running, 'wallbox');
+  const { status, stdout, stderr } = await running.ended;
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(lines(stdout)).toMatchObject([
+    { event: 'waiting', appliance: 'battery', expires_in: expect.any(Number) },
+    { event: 'paired', appliance: 'battery', scope: 'Monitoring' },
+    { event: 'waiting', appliance: 'wallbox' },
+    { event: 'paired', appliance: 'wallbox', scope: 'Monitoring' },
+    { event: 'done', connected: ['battery', 'wallbox'], left_out: [] },
+  ]);
+});
+
+test('where all are connected there is nothing to do', async () => {
+  const { status, stdout } = await pairAll().ended;
+  expect({ status, stdout }).toEqual({ status: 0, stdout: 'All 2 appliances are connected\n' });
+});
+
+test('one that comes to nothing is left out, and named at the end with the reason', async () => {
+  await hub.addAppliance('heat-pump', 'Monitoring');
+  await hub.addAppliance('meter', 'Monitoring');
+  const running = pairAll('--json');
+  await running.stdout(/"waiting","appliance":"heat-pump"/);
+  await hub.ask((control) => control.unpair('heat-pump'));
+  await logIn(running, 'meter');
+  const { status, stdout, stderr } = await running.ended;
+  expect(status).toBe(1);
+  expect(lines(stdout).at(-1)).toEqual({
+    event: 'done',
+    connected: ['battery', 'meter', 'wallbox'],
+    left_out: [{ name: 'heat-pump', reason: 'cancelled' }],
+  });
+  expect(stderr).toContain(
+    '3 of 4 appliances are connected; not heat-pump (cancelled): run "latchkey pair --all" again',
+  );
+});
+
+test('--timeout ends the watching and not the round; who begins it again sees the same link', async () => {
+  const first = await pairAll('--json', '--timeout', '3').ended;
+  expect(first.status).toBe(1);
+  expect(first.stderr).toContain('heat-pump waits for a login');
+  const again = pairAll('--json');
+  const [shown] = lines(await again.stdout(/\n/));
+  expect(shown?.['authorize_url']).toBe(lines(first.stdout)[0]?.['authorize_url']);
+  await logIn(again, 'heat-pump');
+  expect((await again.ended).status).toBe(0);
+  await eventually(async () => (await hub.appliance('heat-pump')).state === 'active');
+});
+
+test.each([
+  [['pair'], /give the name of an appliance, or --all/],
+  [['pair', 'wallbox', '--all'], /not both/],
+  [['pair', '--all', '--print'], /--print is for one appliance/],
+  [['pair', 'wallbox', '--output', 'x.png'], /--output goes with --print/],
+])('wrong usage is said in one line: %j', async (args, problem) => {
+  const { status, stderr } = await start(args).ended;
+  expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(problem) });
+});

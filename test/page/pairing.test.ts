@@ -1,0 +1,167 @@
+import { request } from 'undici';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { PageVisitor, type Seen } from '../support/page-visitor.ts';
+
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+let visitor: PageVisitor;
+let csrf: string;
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator());
+  hub = parts.use(await HubProcess.start({ emulator }));
+  visitor = parts.use(await PageVisitor.open(hub));
+  const { code, sign_in } = await hub.ask((control) => control.setupCode());
+  rememberSecrets([code, sign_in.split('/').at(-1) ?? '']);
+  await visitor.signIn(code);
+  csrf = await visitor.csrf();
+});
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await parts.disposeAsync();
+});
+
+let appliances = 0;
+let name = '';
+beforeEach(async () => {
+  name = `appliance-${++appliances}`;
+  await hub.addAppliance(name, 'Monitoring');
+});
+
+function send(path: string, more: Record<string, string> = {}): Promise<Seen> {
+  return visitor.post(path, { csrf, ...more });
+}
+
+/** Where an answer sends a browser. */
+function target({ status, headers }: Seen): string {
+  expect(status).toBe(303);
+  return String(headers['location']);
+}
+
+/** The page of a pairing once it has the link. */
+async function withLink(path: string): Promise<{ text: string; link: string }> {
+  for (let tries = 0; tries < 100; tries++) {
+    const { text } = await visitor.get(path);
+    const [, link] = /id="login" href="([^"]+)"/.exec(text) ?? [];
+    if (link !== undefined)
+      return { text, link: link.replaceAll(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code))) };
+  }
+  throw new Error('there was no link');
+}
+
+const stateOf = (link: string) => new URL(link).searchParams.get('state') ?? '';
+
+it('needs a session and its own form: nothing is begun otherwise', async () => {
+  await using stranger = await PageVisitor.open(hub);
+  for (const path of [`/appliances/${name}/pair`, '/pair-all', '/pairings/x/cancel', '/rounds/x/next']) {
+    expect((await stranger.post(path, { csrf })).status, path).toBe(401);
+    expect((await visitor.post(path, { csrf: 'another' })).status, path).toBe(403);
+    expect((await visitor.post(path, { csrf }, { origin: 'https://evil.example' })).status, path).toBe(403);
+    expect([404, 405], path).toContain((await visitor.get(path)).status);
+  }
+  for (const path of [`/p/${name}`, `/appliances/${name}/label.png`, '/pairings/x', '/rounds/x']) {
+    const { text } = await stranger.get(path);
+    expect(text, path).toContain('Setup code');
+  }
+  expect((await hub.appliance(name)).state).toBe('unpaired');
+});
+
+it('shows link, QR code and time left, and a second start shows the same pairing', async () => {
+  const path = target(await send(`/appliances/${name}/pair`));
+  expect(path).toMatch(/^\/pairings\/[\w-]+$/);
+  const { text, link } = await withLink(path);
+  expect(link).toContain(emulator.frontendUrl);
+  expect(text).toContain('<svg class="qr"');
+  expect(text).toMatch(/The link ends <time/);
+  expect(text).toContain('<noscript><meta http-equiv="refresh" content="5"></noscript>');
+  expect(target(await send(`/appliances/${name}/pair`))).toBe(path);
+  expect(target(await visitor.get(`/p/${name}`, { 'sec-fetch-site': 'none' }))).toBe(path);
+  expect((await hub.appliance(name)).authorize_url).toBe(link);
+});
+
+it('follows to the end, refused or connected, and the QR code is gone then', async () => {
+  const path = target(await send(`/appliances/${name}/pair`));
+  const { location } = await emulator.login({ state: stateOf((await withLink(path)).link), deny: true });
+  await (await request(location)).body.dump();
+  const refused = await visitor.get(path);
+  expect(refused.text).toContain('Access was refused at the portal.');
+  expect(refused.text).not.toContain('class="qr"');
+  expect(refused.text).not.toContain('http-equiv="refresh"');
+
+  const fresh = target(await send(`${path}/fresh`));
+  expect(fresh).not.toBe(path);
+  const next = await emulator.login({ state: stateOf((await withLink(fresh)).link), user: 'demo' });
+  await (await request(next.location)).body.dump();
+  expect((await visitor.get(fresh)).text).toContain(`${name} is connected`);
+  // Whoever has the older page open is shown where it went on.
+  expect((await visitor.get(path)).text).toContain(`href="${fresh}"`);
+});
+
+it('is cancelled, and what has ended stays as it is', async () => {
+  const path = target(await send(`/appliances/${name}/pair`));
+  expect(target(await send(`${path}/cancel`))).toBe(`/appliances/${name}`);
+  expect((await visitor.get(path)).text).toContain('The pairing was cancelled at the hub.');
+  expect(target(await send(`${path}/cancel`))).toBe(`/appliances/${name}`);
+  expect((await hub.appliance(name)).state).toBe('unpaired');
+});
+
+it('says of what does not exist that it does not, in words', async () => {
+  for (const path of ['/pairings/nobody-knows', '/p/nobody', '/p/%3Cb%3E', '/appliances/nobody/label.png']) {
+    const { status, text } = await visitor.get(path);
+    expect({ path, status }).toEqual({ path, status: 404 });
+    expect(text).toContain('To the overview');
+    expect(text).not.toContain('<b>');
+  }
+  expect((await send('/appliances/nobody/pair')).status).toBe(404);
+  expect((await send('/pairings/nobody-knows/fresh')).status).toBe(404);
+});
+
+it('a label’s link begins nothing for another site, a prefetch or a HEAD; it asks first', async () => {
+  const asked = [
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { 'sec-fetch-site': 'same-origin' },
+    { 'sec-fetch-site': 'none', 'sec-purpose': 'prefetch' },
+    { 'sec-fetch-site': 'none', purpose: 'prefetch' },
+  ];
+  for (const headers of asked) {
+    const { status, text } = await visitor.get(`/p/${name}`, headers);
+    expect({ headers, status }).toEqual({ headers, status: 200 });
+    expect(text).toContain(`Connect ${name} again?`);
+    expect(text).toContain(`action="/appliances/${name}/pair"`);
+  }
+  await visitor.send('HEAD', `/p/${name}`, {});
+  expect((await hub.appliance(name)).state).toBe('unpaired');
+  const own = { 'sec-fetch-site': 'same-origin', referer: `${visitor.origin}/sign-in` };
+  expect(target(await visitor.get(`/p/${name}`, own))).toMatch(/^\/pairings\//);
+});
+
+it('gives the label as a picture', async () => {
+  const { status, headers } = await visitor.send('GET', `/appliances/${name}/label.png`, {});
+  expect({ status, headers }).toMatchObject({
+    status: 200,
+    headers: { 'content-type': 'image/png', 'content-disposition': `inline; filename="latchkey-${name}.png"` },
+  });
+});
+
+it('the result page goes on to the next of a round by its nonce alone, and ends it', async () => {
+  const round = target(await send('/pair-all'));
+  expect(target(await send('/pair-all'))).toBe(round);
+  const { link } = await withLink(round);
+  const { location } = await emulator.login({ state: stateOf(link), user: 'demo' });
+  const page = await (await request(location)).body.text();
+  const [, action = ''] = /action="(\/callback\/[\w-]+\/next)"/.exec(page) ?? [];
+  const next = () => request(new URL(action, location), { method: 'POST', body: '', headers: { origin: 'null' } });
+  const [one, two] = await Promise.all([next(), next()]);
+  for (const { statusCode, headers } of [one, two]) {
+    expect(statusCode).toBe(303);
+    expect(headers['location']).toContain(`${emulator.frontendUrl}/sso/authorize`);
+  }
+  expect(one.headers['location']).toBe(two.headers['location']);
+  const wrong = await request(new URL('/callback/made-up/next', location), { method: 'POST', body: '' });
+  expect(await wrong.body.text()).toContain('This round has ended');
+});
