@@ -18,7 +18,7 @@ const IDIOMORPH = 'idiomorph.js';
 export function serveScripts(app: FastifyInstance): void {
   app.get<{ readonly Params: { readonly file: string } }>('/page/:file', FOR_PEOPLE, async (request, reply) => {
     const script = await browserScript(request.params.file);
-    if (script === null) return reply.callNotFound();
+    if (script === null) return reply.code(404).send();
     return reply
       .headers({ 'cache-control': 'no-cache', 'x-content-type-options': 'nosniff' })
       .type('text/javascript; charset=utf-8')

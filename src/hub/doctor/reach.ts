@@ -119,7 +119,7 @@ function ask(url: URL, socket: Socket, wall: () => number): Promise<ReachOutcome
 
 function answered(url: URL, { statusCode = 0, headers }: IncomingMessage, now: number): ReachOutcome {
   const date = Date.parse(headers.date ?? '');
-  const target = statusCode >= 300 && statusCode < 400 ? URL.parse(headers.location ?? '', url) : null;
+  const target = statusCode >= 300 && statusCode < 400 ? URL.parse(headers.location ?? '', url.href) : null;
   return {
     kind: 'answered',
     status: statusCode,
