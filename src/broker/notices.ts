@@ -13,6 +13,7 @@ import {
   standing,
   staysAtStart,
 } from '../core/notices.ts';
+import { NOTICES_TOLD } from '../core/state-copy.ts';
 import type { Store } from '../core/store.ts';
 import { type Moment, type NoticeRecord, readRecords, sinceTelling, telling, writeRecords } from './notice-record.ts';
 import type { PortalClock } from './portal-clock.ts';
@@ -40,8 +41,6 @@ const DAY = 86_400_000;
 const MOST_RAISED = 3;
 /** After a change, so long until it is looked at: many come together. In ms. */
 const SOON = 250;
-/** The name of the setting that remembers what was told. */
-const SETTING = 'notices';
 
 /** A notice that stands now. */
 interface Standing {
@@ -73,7 +72,7 @@ export class Notices implements AsyncDisposable {
   }
 
   static async load(context: NoticesContext): Promise<Notices> {
-    return new Notices(context, readRecords(await context.store.setting(SETTING)));
+    return new Notices(context, readRecords(await context.store.setting(NOTICES_TOLD)));
   }
 
   /** Begins to look. @param look called when the hub is up, and from then on each minute and after every change */
@@ -203,7 +202,7 @@ export class Notices implements AsyncDisposable {
     const { store, surroundings } = this.#context;
     const kept = new Map([...this.#records].filter(([, { told, raised }]) => told !== null || raised.length > 0));
     try {
-      await store.saveSetting(SETTING, writeRecords(kept));
+      await store.saveSetting(NOTICES_TOLD, writeRecords(kept));
       this.#unwritten = false;
     } catch (error) {
       if (!this.#unwritten) surroundings.log.warn('notices could not be written', { error: messageOf(error) });

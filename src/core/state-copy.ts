@@ -8,6 +8,14 @@ import type { Session } from './session.ts';
  */
 export const PAGE_SESSIONS = 'page_sessions';
 
+/** The setting that remembers which notices were told; of this machine alone too: a copy's would be of things long over. */
+export const NOTICES_TOLD = 'notices';
+
+/** Whether a setting is in no copy. */
+export function isInNoCopy(setting: string): boolean {
+  return setting === PAGE_SESSIONS || setting === NOTICES_TOLD;
+}
+
 /**
  * The state of a hub, as a backup holds it: what makes it this hub, its appliances, their grants and their sessions.
  * Pairings are left out: they live for a quarter of an hour, and a hub that took one up from a copy would send its code a

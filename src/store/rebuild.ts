@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { PAGE_SESSIONS } from '../core/state-copy.ts';
+import { isInNoCopy } from '../core/state-copy.ts';
 import type { ApplianceRow, SessionRow } from './appliance-rows.ts';
 import { migrate } from './migrations.ts';
 import type { AnyGrantRow, Salvage, SettingRow } from './salvage.ts';
@@ -72,7 +72,7 @@ export function rebuild({ left, copy }: Sources): Rebuilt {
 /** Whether a database that is sound has less in it than its copy: it was put back, or lost its journal. */
 export function isBehind(left: Salvage, copy: Salvage): boolean {
   return (
-    [...copy.settings.keys()].some((name) => name !== PAGE_SESSIONS && !left.settings.has(name)) ||
+    [...copy.settings.keys()].some((name) => !isInNoCopy(name) && !left.settings.has(name)) ||
     [...copy.grants.values()].some((row) => isNewer(row, left.grants.get(row.appliance)))
   );
 }
@@ -89,7 +89,7 @@ export function canMend(left: Salvage, copy: Salvage): boolean {
     if (copy.unreadable.has(row)) return false;
     if (table === 'grants') return hasTokens(copy.grants.get(key));
     if (table === 'appliances') return copy.appliances.some(({ id }) => id === key);
-    return table === 'settings' && key !== PAGE_SESSIONS && copy.settings.has(key);
+    return table === 'settings' && !isInNoCopy(key) && copy.settings.has(key);
   });
 }
 
@@ -167,7 +167,7 @@ function chosenSettings({ left, copy }: Sources): SettingRow[] {
   const rows = new Map<string, SettingRow>();
   for (const source of [left, copy?.salvage]) {
     for (const [name, row] of source?.settings ?? []) {
-      if (source !== left && name === PAGE_SESSIONS) continue;
+      if (source !== left && isInNoCopy(name)) continue;
       if (!rows.has(name) && !source?.unreadable.has(`settings/${name}`)) rows.set(name, row);
     }
   }

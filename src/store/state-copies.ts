@@ -2,7 +2,7 @@ import type { Appliance } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
 import type { Session } from '../core/session.ts';
-import { PAGE_SESSIONS, type Restoration, type StateCopy } from '../core/state-copy.ts';
+import { isInNoCopy, type Restoration, type StateCopy } from '../core/state-copy.ts';
 import { type ApplianceRow, readAppliance, readSession, unreadableAppliance } from './appliance-rows.ts';
 import { type GrantRow, grantRow, readGrant } from './rows.ts';
 import type { Salvage } from './salvage.ts';
@@ -20,7 +20,7 @@ export async function copyState(store: SqliteStore, now: number): Promise<StateC
   const content = await store.content();
   const settings = new Map<string, string>();
   for (const { name, sealed } of content.settings.values()) {
-    if (name === PAGE_SESSIONS) continue;
+    if (isInNoCopy(name)) continue;
     settings.set(name, await store.sealing.open(`settings/${name}`, sealed));
   }
   const grants: Grant[] = [];

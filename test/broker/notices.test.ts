@@ -7,9 +7,11 @@ import type { LogFields } from '../../src/core/log.ts';
 import type { NoticeReport } from '../../src/core/notice.ts';
 import type { ApplianceFacts, GrantFacts } from '../../src/core/notices.ts';
 import type { ProblemCode } from '../../src/core/problem.ts';
+import type { StateCopy } from '../../src/core/state-copy.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
+import { copyState } from '../../src/store/state-copies.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
@@ -79,6 +81,12 @@ class House implements AsyncDisposable {
   async restart(): Promise<void> {
     await this.stop();
     await this.start();
+  }
+
+  /** What a backup has. */
+  async backup(): Promise<StateCopy> {
+    if (this.#store === null) throw new Error('the hub is off');
+    return copyState(this.#store, 0);
   }
 
   get facts(): HouseFacts {
@@ -414,6 +422,13 @@ test('while the disk is full it is told all the same, and written as soon as tha
   expect(house.writes).toBe(1);
   await house.restart();
   expect(house.news()).toEqual([]);
+});
+
+test('what was told is in no backup: elsewhere, or later, it would be of things long over', async () => {
+  await start();
+  house.refused();
+  await house.time.pass(MINUTE);
+  expect([...(await house.backup()).settings.keys()]).not.toContain('notices');
 });
 
 test('what was kept and can not be read is made anew', async () => {
