@@ -51,7 +51,8 @@ export async function run(args: readonly string[]): Promise<void> {
   }
 }
 
-function createProgram(): Command {
+/** The program with all its commands: help, manual page and completions are made of it. */
+export function createProgram(): Command {
   const program = new Command('latchkey')
     .description("Keeps the grants of a home's appliances on a hub, and hands out their tokens on the home network.")
     .version(version(), '--version', 'show the version')

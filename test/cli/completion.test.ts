@@ -20,7 +20,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'latchkey'), `#!/bin/sh\nexec ${process.execPath} ${join(root, 'src/main.ts')} "$@"\n`);
   chmodSync(join(folder, 'latchkey'), 0o755);
   writeFileSync(join(folder, 'a copy.latchkey'), '');
-  helps = await everyHelp();
+  helps = everyHelp();
   for (const name of ['bash', 'zsh', 'fish']) {
     const printed = await latchkey(['completion', name], { LATCHKEY_CONFIG: '/nowhere.toml' });
     expect(printed).toMatchObject({ status: 0, stderr: '' });
@@ -35,8 +35,6 @@ type Offers = (lines: readonly string[], env?: NodeJS.ProcessEnv) => Promise<str
 
 function describeShell(name: string, offers: Offers): void {
   describe.skipIf(missing(name))(`the completion of ${name}`, () => {
-    const offer = async (line: string, env?: NodeJS.ProcessEnv) => (await offers([line], env))[0] ?? [];
-
     test('knows every command and option that help shows', async () => {
       const lines = helps.flatMap(({ path }) => {
         const line = ['latchkey', ...path, ''].join(' ');
@@ -51,21 +49,27 @@ function describeShell(name: string, offers: Offers): void {
     }, 60_000);
 
     test('completes commands, those of a group, choices, files and the names of appliances', async () => {
-      expect(await offer('latchkey unp')).toEqual(['unpair']);
-      expect((await offer('latchkey appliance r')).toSorted()).toEqual(['remove', 'rotate-secret']);
-      expect((await offer('latchkey emulator --basic ')).toSorted()).toEqual(['accept', 'refuse']);
-      expect((await offer('latchkey completion ')).toSorted()).toEqual(['bash', 'fish', 'zsh']);
-      expect((await offer('latchkey pair wa')).toSorted()).toEqual(['wallbox', 'washer']);
-      expect(await offer('latchkey --config /dev/null pair --timeout 3 hea')).toEqual(['heatpump']);
-      expect(await offer('latchkey appliance remove h')).toEqual(['heatpump']);
-      expect(await offer('latchkey appliance add w')).toEqual([]);
-      expect(await offer('latchkey pair --timeout w')).toEqual([]);
-      expect((await offer('latchkey restore a'))[0]?.replaceAll('\\', '')).toBe('a copy.latchkey');
-      expect((await offer('latchkey status --config a'))[0]?.replaceAll('\\', '')).toBe('a copy.latchkey');
+      const expected: Record<string, string[]> = {
+        'latchkey unp': ['unpair'],
+        'latchkey appliance r': ['remove', 'rotate-secret'],
+        'latchkey emulator --basic ': ['accept', 'refuse'],
+        'latchkey completion ': ['bash', 'fish', 'zsh'],
+        'latchkey pair wa': ['wallbox', 'washer'],
+        'latchkey --config /dev/null pair --timeout 3 hea': ['heatpump'],
+        'latchkey appliance remove h': ['heatpump'],
+        'latchkey appliance add w': [],
+        'latchkey pair --timeout w': [],
+        'latchkey restore a': ['a copy.latchkey'],
+        'latchkey status --config a': ['a copy.latchkey'],
+      };
+      const offered = await offers(Object.keys(expected));
+      const found = offered.map((words) => words.map((word) => word.replaceAll('\\', '')).toSorted());
+      expect(Object.fromEntries(Object.keys(expected).map((line, index) => [line, found[index]]))).toEqual(expected);
     }, 30_000);
 
     test('says nothing where there is no hub to ask for names', async () => {
-      expect(await offer('latchkey pair ', { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock' })).toEqual([]);
+      const nowhere = { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock' };
+      expect(await offers(['latchkey pair '], nowhere)).toEqual([[]]);
     });
   });
 }
@@ -96,8 +100,8 @@ END`;
 
 describeShell('fish', async (lines, env) => {
   const asked = lines.map((line) => `complete -C '${line}'; echo ===`).join('\n');
-  writeFileSync(join(folder, 'ask.fish'), `cd ${folder}; source ./fish\n${asked}\n`);
-  const { status, stdout, stderr } = await shell(`fish --no-config ${join(folder, 'ask.fish')}`, environment(env));
+  writeFileSync(join(folder, 'questions.fish'), `cd ${folder}; source ./fish\n${asked}\n`);
+  const { status, stdout, stderr } = await shell(`fish --no-config ${join(folder, 'questions.fish')}`, environment(env));
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   return cut(stdout).map((found) => found.map((line) => line.split('\t')[0] ?? ''));
 });

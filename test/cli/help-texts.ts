@@ -1,4 +1,5 @@
-import { latchkey } from './command.ts';
+import type { Command } from 'commander';
+import { createProgram } from '../../src/cli/program.ts';
 
 /** What the help of one command shows. */
 export interface Help {
@@ -10,16 +11,15 @@ export interface Help {
 }
 
 /** What `--help` shows of every command that there is, the program itself first. */
-export async function everyHelp(path: readonly string[] = []): Promise<Help[]> {
-  const { stdout } = await latchkey([...path, '--help']);
-  const commands = termsOf(stdout, 'Commands').map((term) => term.split(' ')[0] ?? '');
-  const options = [...termsOf(stdout, 'Options'), ...termsOf(stdout, 'Global Options')].flatMap(
+export function everyHelp(command: Command = createProgram(), path: readonly string[] = []): Help[] {
+  const help = command.helpInformation();
+  const commands = termsOf(help, 'Commands').map((term) => term.split(' ')[0] ?? '');
+  const options = [...termsOf(help, 'Options'), ...termsOf(help, 'Global Options')].flatMap(
     (term) => /--[\w-]+/.exec(term)?.[0] ?? [],
   );
   // The help of help is that of its group.
-  const further = commands.filter((name) => name !== 'help');
-  const below = await Promise.all(further.map((name) => everyHelp([...path, name])));
-  return [{ path, commands, options }, ...below.flat()];
+  const further = command.commands.filter((child) => child.name() !== 'help' && commands.includes(child.name()));
+  return [{ path, commands, options }, ...further.flatMap((child) => everyHelp(child, [...path, child.name()]))];
 }
 
 /** The terms in one part of a help text: what is behind the indentation of two. */

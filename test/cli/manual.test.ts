@@ -29,7 +29,7 @@ describe('the manual page', () => {
 
   test.skipIf(!existsSync('/usr/bin/man'))('has every command and option that help shows', async () => {
     const text = await read();
-    const helps = (await everyHelp()).filter(({ commands }) => commands.length === 0);
+    const helps = everyHelp().filter(({ commands }) => commands.length === 0);
     expect(helps.length).toBeGreaterThan(15);
     const general = text.slice(text.indexOf('\nOPTIONS'), text.indexOf('\nCOMMANDS'));
     for (const { path, options } of helps) {
