@@ -1,0 +1,177 @@
+import { createReadStream } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createGunzip } from 'node:zlib';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { extract } from 'tar-stream';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { textsFor } from '../../src/page/texts/choice.ts';
+import type { Texts } from '../../src/page/texts/en.ts';
+import { axeViolations } from '../support/axe.ts';
+import { type Browser, DESKTOP, flaws, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { logFile, rememberSecrets } from '../support/logs.ts';
+
+/** With this set, the pictures for the documentation are written anew. */
+const IMAGES =
+  process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
+const CLIENT = { id: '3b7f9a52-64de-4a1d-8c0f-9f1f7f0a8e21', secret: 'a-secret-for-the-first-hour', name: 'Latchkey' };
+const SCOPES: Readonly<Record<string, string>> = {
+  'heat-pump': 'Monitoring',
+  inverter: '',
+  wallbox: 'Monitoring RemoteControl',
+};
+const NAMES = Object.keys(SCOPES);
+
+/** One way through the first hour. */
+interface Hour {
+  readonly options: BrowserContextOptions;
+  /** Whether the portal brings the browser back to the hub; else the hub polls for the code. */
+  readonly redirect: boolean;
+  /** Whether the browser warns of the hub's certificate, as a phone does once. */
+  readonly warned?: true;
+}
+
+const HOURS: readonly [string, Hour][] = [
+  ['phone', { options: PHONE, redirect: true, warned: true }],
+  ['phone-polled', { options: PHONE, redirect: false }],
+  ['desktop', { options: DESKTOP, redirect: true }],
+  ['desktop-polled', { options: DESKTOP, redirect: false }],
+  ['phone-without-scripts', { options: { ...PHONE, javaScriptEnabled: false }, redirect: true }],
+  ['phone-polled-without-scripts', { options: { ...PHONE, javaScriptEnabled: false }, redirect: false }],
+  ['phone-german', { options: { ...PHONE, locale: 'de-DE' }, redirect: true }],
+  ['desktop-german-polled', { options: { ...DESKTOP, locale: 'de-DE' }, redirect: false }],
+];
+
+const missing = await whyNoBrowser();
+let browser: Browser;
+beforeAll(async () => {
+  if (missing === null) browser = await startBrowser();
+});
+afterAll(() => browser?.[Symbol.asyncDispose]());
+beforeEach((ctx: TestContext) => {
+  if (missing !== null) ctx.skip(missing);
+});
+
+describe('the first hour of an installer', () => {
+  it.each(HOURS)('from an empty hub to three appliances (%s)', { timeout: 180_000 }, async (way, hour) => {
+    await using parts = new AsyncDisposableStack();
+    const emulator = parts.use(await startEmulator({ clients: [CLIENT] }));
+    const portal = hour.redirect ? '' : 'redirect = "off"';
+    const hub = parts.use(await HubProcess.start({ emulator, portal, env: { LATCHKEY_HUB_NAME: 'Cellar hub' } }));
+    const origin = `https://127.0.0.1:${hub.httpsPort}`;
+    const installer = parts.use(await browser.visit({ ...hour.options, ignoreHTTPSErrors: hour.warned !== true }));
+    const user = parts.use(await browser.visit({ ...PHONE, locale: hour.options.locale ?? 'en-US' }));
+    const { page } = installer;
+    page.setDefaultTimeout(20_000);
+    const texts = textsFor(hour.options.locale);
+    const seen = (step: string) => look(installer, `${way}-${step}`, hour.options.javaScriptEnabled !== false);
+
+    if (hour.warned === true) await passWarning(installer, `${origin}/`, way);
+    else await page.goto(`${origin}/`);
+    const { code, sign_in } = await hub.ask((control) => control.setupCode());
+    rememberSecrets([code, sign_in]);
+    await seen('sign-in');
+    await page.getByLabel(texts.signIn.label).fill(code.toLowerCase().replaceAll('-', ' '));
+    await page.getByRole('button', { name: texts.signIn.button }).click();
+    await page.getByText(texts.overview.none).waitFor();
+    await seen('empty');
+    rememberSecrets((await page.context().cookies(origin)).map(({ value }) => value));
+
+    for (const name of NAMES) await add(page, texts, name, name === 'wallbox' ? seen : undefined);
+    await page.getByText(texts.overview.severalNotConnected(3)).waitFor();
+    await seen('not-connected');
+
+    await page.getByRole('button', { name: texts.overview.connectAll, exact: true }).click();
+    for (const [index, name] of NAMES.entries()) {
+      await page.getByRole('heading', { name, exact: true }).waitFor();
+      await page.getByText(texts.round.progress(index, 3)).waitFor();
+      const link = page.getByRole('link', { name: texts.pairing.logIn });
+      if (index === 0) await seen('waiting');
+      if (index === 0 || !hour.redirect) await user.page.goto((await link.getAttribute('href')) ?? '');
+      // The portal's page is in English alone. It knows the browser from the second time on.
+      if (index === 0) await logIn(user.page);
+      else await user.page.getByRole('button', { name: 'Continue as demo' }).click();
+      if (!hour.redirect) await user.page.getByText('You can close this page').waitFor();
+      else if (index < 2) {
+        await user.page.getByText(texts.result.connected(name)).waitFor();
+        await user.page.getByRole('button', { name: texts.round.next(NAMES[index + 1] ?? '') }).click();
+      } else await user.page.getByText(texts.round.done(3)).waitFor();
+    }
+    await user.picture(`${way}-user-done`);
+    await page.getByText(texts.round.done(3)).waitFor();
+    await seen('connected');
+    await page.getByRole('link', { name: texts.installer.overview }).click();
+    await page.getByText(texts.overview.all(3)).waitFor();
+    await seen('overview');
+    if (IMAGES !== null && way === 'phone') {
+      await writeFile(join(IMAGES, 'overview.png'), await page.screenshot({ scale: 'css' }));
+    }
+
+    for (const { name, state, scope } of (await hub.status()).appliances) {
+      expect({ name, state, scope }).toEqual({ name, state: 'active', scope: SCOPES[name] || null });
+    }
+    expect(installer.complaints).toEqual([]);
+    expect(user.complaints).toEqual([]);
+    expect(installer.origins).toEqual([origin]);
+    rememberSecrets([CLIENT.secret, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
+    await keepBundle(hub);
+  });
+});
+
+/** What Chromium shows before the hub's page: once for each browser, as docs/installer-page.md says. */
+async function passWarning(visit: Visit, address: string, way: string): Promise<void> {
+  const { page } = visit;
+  await expect(page.goto(address)).rejects.toThrow('ERR_CERT_AUTHORITY_INVALID');
+  await page.getByText('Your connection is not private').waitFor();
+  await visit.picture(`${way}-warning`);
+  await page.getByRole('button', { name: 'Advanced' }).click();
+  await page.getByText('Proceed to 127.0.0.1 (unsafe)').click();
+  await page.getByRole('textbox').waitFor();
+  // The browser's own words about the certificate are no complaint of the page's.
+  visit.forgive();
+}
+
+async function add(page: Page, texts: Texts, name: string, seen?: (step: string) => Promise<void>): Promise<void> {
+  await page.getByRole('link', { name: texts.overview.add }).click();
+  await page.getByLabel(texts.adding.name, { exact: true }).fill(name);
+  await page.getByLabel(texts.adding.scope, { exact: true }).fill(SCOPES[name] ?? '');
+  await seen?.('add');
+  await page.getByRole('button', { name: texts.adding.add }).click();
+  await page.getByText(texts.adding.credentials.added(name)).waitFor();
+  rememberSecrets([(await page.locator('#client-secret').textContent()) ?? '']);
+  await seen?.('secret');
+  await page.getByRole('button', { name: texts.adding.credentials.done }).click();
+  await page.getByRole('heading', { name }).first().waitFor();
+  await page.goto(new URL('/', page.url()).href);
+}
+
+async function logIn(page: Page): Promise<void> {
+  await page.getByLabel('User name').fill('demo');
+  await page.getByLabel('Password').fill('demo');
+  await page.getByRole('button', { name: 'Log in' }).click();
+}
+
+/** Keeps a picture of the page, and finds nothing that makes it hard to use. */
+async function look(visit: Visit, name: string, scripts: boolean): Promise<void> {
+  await visit.picture(`first-hour-${name}`);
+  if (!scripts) return;
+  expect(await flaws(visit.page), name).toEqual([]);
+  expect(await axeViolations(visit.page), name).toEqual([]);
+}
+
+/** Puts what a diagnostics archive holds among the logs, which are searched for secrets in the end. */
+async function keepBundle(hub: HubProcess): Promise<void> {
+  const file = join(hub.directory, 'diagnostics.tar.gz');
+  const { status, stderr } = await hub.cli('doctor', '--bundle', file);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  const kept: string[] = [];
+  for await (const entry of createReadStream(file).pipe(createGunzip()).pipe(extract())) {
+    const pieces: Buffer[] = [];
+    for await (const piece of entry) pieces.push(piece as Buffer);
+    await writeFile(logFile(`bundle-${entry.header.name}`), Buffer.concat(pieces));
+    kept.push(entry.header.name);
+  }
+  expect(kept.length).toBeGreaterThan(5);
+}
