@@ -2,10 +2,10 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, it, type TestContext } from 'vitest';
 import type { Finding } from '../../../src/hub/doctor/finding.ts';
-import { logged, serveHub, writeHub } from '../../netns/served-hub.ts';
+import { serveHub, writeHub } from '../../netns/served-hub.ts';
 import { SHARED_CACHE } from '../../support/compile-cache.ts';
 import { MAIN } from '../../support/hub-process.ts';
-import { createLan, type Host, whyNoLan } from '../../support/netns.ts';
+import { createLan, type Host, type Process, whyNoLan } from '../../support/netns.ts';
 import { stateFolder } from '../../support/state-folder.ts';
 
 beforeEach(async (ctx: TestContext) => {
@@ -23,10 +23,15 @@ async function examined(host: Host, home: string): Promise<{ checks: Finding[]; 
   return { checks: (JSON.parse(said) as { checks: Finding[] }).checks, took: performance.now() - before, status };
 }
 
+/** Waits until a hub has logged an event, however busy the machine is. */
+function logged(daemon: Process, event: string): Promise<true> {
+  return daemon.errorLine((line) => line.includes(`"event":"${event}"`) || undefined, 40_000);
+}
+
 const finding = (checks: readonly Finding[], name: string) => checks.find((check) => check.name === name);
 
 it('finds the hub as its neighbours do, beside others, and another machine with its id', {
-  timeout: 90_000,
+  timeout: 150_000,
 }, async () => {
   using folder = stateFolder();
   await using lan = await createLan(['original', 'copy']);
@@ -59,7 +64,7 @@ it('finds the hub as its neighbours do, beside others, and another machine with 
   });
 });
 
-it('says that a hub hangs, and what of the network is missing', { timeout: 60_000 }, async () => {
+it('says that a hub hangs, and what of the network is missing', { timeout: 120_000 }, async () => {
   using folder = stateFolder();
   await using lan = await createLan(['hub']);
   const home = join(folder.path, 'hub');
@@ -88,7 +93,7 @@ it('says that a hub hangs, and what of the network is missing', { timeout: 60_00
   daemon.child.kill('SIGCONT');
 });
 
-it('comes to an end where everything that is sent disappears', { timeout: 60_000 }, async () => {
+it('comes to an end where everything that is sent disappears', { timeout: 120_000 }, async () => {
   using folder = stateFolder();
   await using lan = await createLan(['hub']);
   const home = join(folder.path, 'hub');
