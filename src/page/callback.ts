@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { Failure } from '../core/failure.ts';
 import type { Callback, LanService } from '../core/lan-service.ts';
+import { byInstaller } from '../core/pairing.ts';
 import { Secret } from '../core/secret.ts';
 import { FORM } from '../system/form.ts';
 import { nextUnreachablePage, roundResultPage } from './callback-round.ts';
@@ -46,7 +47,13 @@ export function serveCallback(
     const home = `https://${request.hostname}:${httpsPort}`;
     const page = round && roundResultPage({ ...found, round }, params.nonce, `${home}/rounds/${round.id}`, frame.texts);
     if (page !== null) return sendPage(reply, 200, frame, page);
-    return sendNotice(reply, 200, frame, pairingNotice(pairing, appliance, frame.texts));
+    // Who has begun it on the hub's page may have logged in in the same window.
+    const isOver = pairing.step.kind === 'ended' && byInstaller(pairing);
+    const link = { href: `${home}/pairings/${pairing.id}`, text: frame.texts.round.toHub };
+    return sendNotice(reply, 200, frame, {
+      ...pairingNotice(pairing, appliance, frame.texts),
+      ...(isOver && { link }),
+    });
   });
 
   app.addContentTypeParser(FORM, { parseAs: 'string', bodyLimit: LARGEST_FORM }, (_request, body, done) =>
