@@ -50,7 +50,6 @@ export interface ControlClient extends AsyncDisposable {
   pairAll(): Promise<Round>;
   /** Begins the next pairing of a round, unless one of it is open. @param id of the round */
   nextPairing(id: string): Promise<Round>;
-  round(id: string): Promise<Round>;
   label(name: string): Promise<LabelAnswer>;
   unpair(name: string): Promise<void>;
   token(name: string): Promise<TokenAnswer>;
@@ -109,7 +108,6 @@ export async function connectControl(paths: readonly string[]): Promise<ControlC
     pair: async (name) => (await call<PairingStarted>('POST', `${appliance(name)}/pairings`)).pairing,
     pairAll: () => call('POST', '/v1/rounds'),
     nextPairing: (id) => call('POST', `/v1/rounds/${encodeURIComponent(id)}/next`),
-    round: (id) => call('GET', `/v1/rounds/${encodeURIComponent(id)}`),
     label: (name) => call('GET', `${appliance(name)}/label`),
     unpair: (name) => call('DELETE', `${appliance(name)}/grant`),
     history: (name) => call('GET', `${appliance(name)}/history`),

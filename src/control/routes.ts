@@ -81,7 +81,6 @@ export function serveAdministration(app: FastifyInstance, administration: Admini
     return { name, hub_name: hubName, link, by_address: byAddress };
   });
   app.post('/v1/rounds', async (_request, reply) => reply.code(201).send(await administration.pairAll()));
-  app.get<Identified>('/v1/rounds/:id', async ({ params }) => administration.round(params.id));
   app.post<Identified>('/v1/rounds/:id/next', ({ params }) => administration.nextPairing(params.id));
   app.delete<Named>('/v1/appliances/:name/grant', async ({ params }, reply) => {
     await administration.unpair(params.name);

@@ -54,7 +54,7 @@ export interface UserCodeResult {
 }
 
 /** What became of a login that was brought back. */
-export interface CallbackResult extends UserCodeResult {
+interface CallbackResult extends UserCodeResult {
   /** Null where the pairing is part of none. */
   readonly round: Round | null;
 }

@@ -5,6 +5,7 @@ import { labelPicture } from '../../system/label-picture.ts';
 import { appliancePath } from '../appliance-path.ts';
 import type { Guard, SignedIn } from '../guard.ts';
 import { backTo, ownForm, sendInstallerPage } from '../installer-page.ts';
+import { pairingPath } from './pairing-parts.ts';
 
 /** Answers, or says in words why not. */
 type Answered = (asked: SignedIn, answer: () => Promise<FastifyReply>) => Promise<FastifyReply>;
@@ -31,7 +32,7 @@ export function serveLabels(guard: Guard, administration: PairingDesk, answered:
       const { name } = administration.label(nameOf(asked));
       if (!isMeant(asked.request)) return ask(asked, name);
       const id = await administration.joinPairing(name);
-      return asked.reply.header('cache-control', 'no-store').redirect(`/pairings/${encodeURIComponent(id)}`, 303);
+      return asked.reply.header('cache-control', 'no-store').redirect(pairingPath(id), 303);
     }),
   );
 }

@@ -45,6 +45,11 @@ export function pairingParts(asked: SignedIn, view: PairingView, now: number): s
   }
 }
 
+/** The page of a pairing. */
+export function pairingPath(id: string): string {
+  return `/pairings/${encodeURIComponent(id)}`;
+}
+
 /** Whether something will happen to it without anybody's doing at this page. */
 export function isUnderWay({ report }: PairingView): boolean {
   return report.event !== 'paired' && report.event !== 'failed';
@@ -58,13 +63,13 @@ export function state(mood: Mood, text: string): string {
 function button(asked: SignedIn, { id }: PairingView, what: string, text: string, isMain = false): string {
   return ownForm(
     asked.session,
-    `/pairings/${encodeURIComponent(id)}/${what}`,
+    `${pairingPath(id)}/${what}`,
     html`<button id="${what}" class="${isMain ? 'primary' : ''}">${text}</button>`,
   );
 }
 
 function newer(id: string, text: string): string {
-  return html`<a class="button primary" id="newer" href="/pairings/${encodeURIComponent(id)}">${text}</a>`;
+  return html`<a class="button primary" id="newer" href="${pairingPath(id)}">${text}</a>`;
 }
 
 function setback({ result }: Texts, view: PairingView): string {

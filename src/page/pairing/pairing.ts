@@ -8,6 +8,7 @@ import type { Guard, SignedIn } from '../guard.ts';
 import { sendInstallerPage } from '../installer-page.ts';
 import { serveLabels } from './label.ts';
 import { pairingPage } from './pairing-page.ts';
+import { pairingPath } from './pairing-parts.ts';
 import { roundPage, roundPath } from './round-page.ts';
 
 /** What pairing from the page works with. */
@@ -67,11 +68,6 @@ export function servePairing(guard: Guard, { administration, clock }: PairingPag
   );
 
   serveLabels(guard, administration, answered);
-}
-
-/** The page of a pairing. */
-export function pairingPath(id: string): string {
-  return `/pairings/${encodeURIComponent(id)}`;
 }
 
 function to({ reply }: SignedIn, path: string): FastifyReply {

@@ -5,7 +5,7 @@ import { appliancePath } from '../appliance-path.ts';
 import type { SignedIn } from '../guard.ts';
 import { backTo, type InstallerPage, ownForm } from '../installer-page.ts';
 import { sign } from '../signs.ts';
-import { pairingParts, RELOAD, state } from './pairing-parts.ts';
+import { pairingParts, pairingPath, RELOAD, state } from './pairing-parts.ts';
 
 /** The page of a round. */
 export function roundPath(id: string): string {
@@ -79,7 +79,7 @@ function again(asked: SignedIn, { name, pairing, reason }: LeftOut, isBusy: bool
   if (isBusy || pairing === null || reason === 'not_begun') return '';
   return ownForm(
     asked.session,
-    `/pairings/${encodeURIComponent(pairing)}/fresh`,
+    `${pairingPath(pairing)}/fresh`,
     html`<button id="again-${name}">${asked.frame.texts.round.again(name)}</button>`,
   );
 }
