@@ -37,6 +37,8 @@ export class PageSessions {
   readonly #begun: Map<string, Instant>;
   /** The hash of the setup code. */
   #code: string;
+  /** Whether anybody was ever signed in before this run. */
+  readonly wereAny: boolean;
   /** One write after the other. */
   #turn: Promise<void> = Promise.resolve();
 
@@ -45,11 +47,13 @@ export class PageSessions {
     surroundings: Pick<Surroundings, 'clock' | 'random' | 'log'>,
     code: string,
     begun: Map<string, Instant>,
+    wereAny: boolean,
   ) {
     this.#store = store;
     this.#surroundings = surroundings;
     this.#code = code;
     this.#begun = begun;
+    this.wereAny = wereAny;
   }
 
   /** @param setupCode as it is now */
@@ -58,10 +62,12 @@ export class PageSessions {
     surroundings: Pick<Surroundings, 'clock' | 'random' | 'log'>,
     setupCode: string,
   ): Promise<PageSessions> {
-    const read = v.safeParse(kept, await store.setting(PAGE_SESSIONS));
+    const stored = await store.setting(PAGE_SESSIONS);
+    const read = v.safeParse(kept, stored);
     const code = sha256(setupCode);
     const sessions = read.success && read.output.code === code ? read.output.sessions : [];
-    return new PageSessions(store, surroundings, code, new Map(sessions.map(({ hash, begun }) => [hash, begun])));
+    const begun = new Map(sessions.map((session) => [session.hash, session.begun]));
+    return new PageSessions(store, surroundings, code, begun, stored !== null);
   }
 
   async begin(): Promise<PageSession> {

@@ -59,6 +59,11 @@ export class SetupAccessBook implements SetupAccess {
     return new SetupAccessBook(store, surroundings, sessions, memory, code);
   }
 
+  /** Whether somebody had found the way to the page before this run: else the log says where it begins. */
+  get wasFound(): boolean {
+    return this.#sessions.wereAny;
+  }
+
   /** The setup code, as it is to be typed. */
   get code(): Secret {
     return new Secret(this.#code);
@@ -122,7 +127,6 @@ export class SetupAccessBook implements SetupAccess {
 async function keep(code: string, store: AccessStore, { log }: AccessSurroundings): Promise<void> {
   try {
     await store.saveSetting(SETTING, code);
-    log.info('setup code made', { next: '"latchkey setup-code" shows it: it opens the page of this hub' });
   } catch (error) {
     log.error('store could not be written', { error: messageOf(error) });
   }

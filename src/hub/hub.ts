@@ -373,6 +373,9 @@ export async function startHub(
     control_socket: configuration.controlSocket,
     appliances: appliances.list().length,
   });
+  if (!access.wasFound) {
+    log.info('nobody has opened the page yet', { next: '"latchkey setup-code" shows the setup code that opens it' });
+  }
 
   const ended = new AbortController();
   const resources = parts.move();

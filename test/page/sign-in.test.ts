@@ -53,7 +53,7 @@ const setCookie = ({ headers }: Seen) => [headers['set-cookie'] ?? []].flat();
 describe('whoever is not signed in', () => {
   it('is told by the first start’s log where the code is to be found, and not what it is', async () => {
     const log = await readFile(hub.log, 'utf8');
-    expect(log.match(/setup code made/g)).toHaveLength(1);
+    expect(log.match(/nobody has opened the page yet/g)).toHaveLength(1);
     expect(log).toContain('latchkey setup-code');
     expect(log).not.toContain(setup.code);
   });
@@ -162,6 +162,7 @@ describe('a session', () => {
     await hub.kill('SIGKILL');
     await hub.launch();
     expect(await visitor.isSignedIn()).toBe(true);
+    expect(await readFile(hub.log, 'utf8')).not.toContain('nobody has opened the page yet');
     expect(await visitor.csrf()).toBe(csrf);
     const before = setup;
     setup = await tell(true);
