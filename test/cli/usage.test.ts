@@ -82,7 +82,7 @@ test.each([
   [['appliance'], /Usage: latchkey appliance/],
   [['appliance', 'ad', 'x'], /unknown command 'ad'/],
   [['appliance', 'add'], /missing required argument 'name'.*\n.*latchkey appliance add --help/],
-  [['pair'], /missing required argument 'name'/],
+  [['pair'], /give the name of an appliance, or --all/],
   [['pair', 'a', 'b'], /too many arguments/],
   [['pair', 'a', '--wait'], /unknown option '--wait'/],
   [['pair', 'a', '--timeout', 'soon'], /--timeout.*'soon'.*45s or 10m/],
