@@ -1,5 +1,5 @@
 import type { Administration, ApplianceStatus } from '../core/administration.ts';
-import type { Clock } from '../core/clock.ts';
+import type { Clock, Timers } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import { appliancePage } from './appliance-page.ts';
 import { appliancePath } from './appliance-path.ts';
@@ -14,10 +14,14 @@ import type { Texts } from './texts/en.ts';
 interface ApplianceOptions {
   readonly administration: Administration;
   readonly clock: Clock;
+  readonly timers: Timers;
 }
 
+/** Nobody waits longer for an answer, in ms. */
+const LONGEST_WAIT = 8000;
+
 /** The page of each appliance, and what can be done there. */
-export function serveAppliances(guard: Guard, { administration, clock }: ApplianceOptions): void {
+export function serveAppliances(guard: Guard, { administration, clock, timers }: ApplianceOptions): void {
   /** Answers with what is known of the appliance, or that there is none of that name. */
   async function named(
     asked: SignedIn,
@@ -79,8 +83,13 @@ export function serveAppliances(guard: Guard, { administration, clock }: Applian
     (name) => administration.removeAppliance(name),
     () => '/',
   );
-  doing('refresh', (name) => administration.refresh(name), appliancePath);
+  doing('refresh', refresh, appliancePath);
   doing('approve', approve, appliancePath);
+
+  /** Goes on where it takes longer: the page that follows shows what comes of it. */
+  function refresh(name: string): Promise<unknown> {
+    return Promise.race([administration.refresh(name), timers.sleep(LONGEST_WAIT)]);
+  }
 
   /** Approving what somebody else has approved meanwhile is no failure. */
   async function approve(name: string): Promise<void> {

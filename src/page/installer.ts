@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Administration } from '../core/administration.ts';
-import type { Clock } from '../core/clock.ts';
+import type { Clock, Timers } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
 import { serveAdding } from './adding.ts';
 import { serveAppliances } from './appliance.ts';
@@ -17,6 +17,7 @@ import type { ShownCredentials } from './shown-credentials.ts';
 export interface InstallerOptions {
   readonly administration: Administration;
   readonly clock: Clock;
+  readonly timers: Timers;
   readonly random: Random;
   readonly live: Live;
   readonly shown: ShownCredentials;

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { Secret } from '../../src/core/secret.ts';
+import { addingPage } from '../../src/page/adding-page.ts';
+import { rotateQuestion } from '../../src/page/appliance-questions.ts';
+import { credentialsPage } from '../../src/page/credentials-page.ts';
+import { qrSvg } from '../../src/page/qr-svg.ts';
+import { questionPage } from '../../src/page/questions.ts';
+import { en } from '../../src/page/texts/en.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+const FRAME = { hubName: 'Test hub', texts: en };
+const SESSION = { cookie: new Secret('a-cookie-of-adding'), csrf: 'the-csrf', lifetime: 60 };
+const SCRIPT = '"><script>alert(1)</script>';
+
+describe('the form that adds an appliance', () => {
+  it('asks for the portal only where there are several, and keeps what was chosen', () => {
+    const typed = { name: '', scope: '', portal: 'garden' };
+    expect(addingPage(FRAME, SESSION, 'token', ['home'], typed, {}).body).not.toContain('<select');
+    const { body } = addingPage(FRAME, SESSION, 'token', ['home', 'garden'], typed, {});
+    expect(body).toContain('<option value="garden" selected>');
+    expect(body).not.toContain('<option value="home" selected>');
+  });
+
+  it('says what is wrong beside the field, and keeps what was typed as text', () => {
+    const typed = { name: SCRIPT, scope: SCRIPT, portal: SCRIPT };
+    const { body } = addingPage(FRAME, SESSION, 'token', [SCRIPT, 'home'], typed, { scope: 'Not so.' });
+    expect(body).toMatch(
+      /<input id="scope"[^>]* aria-describedby="scope-problem scope-hint" aria-invalid="true" autofocus>/,
+    );
+    expect(body).toContain('<p class="problem" id="scope-problem">Not so.</p>');
+    expect(body).toMatch(/<input id="name"[^>]* aria-describedby="name-hint">/);
+    expect(body).not.toContain('<script');
+  });
+});
+
+describe('the credentials', () => {
+  it('are there as text, and as a QR code of what the command line prints as JSON', () => {
+    const issued = {
+      name: 'wallbox',
+      clientId: 'the-client-id',
+      clientSecret: new Secret('the-secret-of-the-wallbox'),
+      tokenEndpoint: 'https://192.0.2.7:8443/oauth/token',
+      caFingerprint: 'the-pin',
+    };
+    rememberSecrets([issued.clientSecret.reveal()]);
+    const { body } = credentialsPage({ issued, isNew: true }, FRAME, SESSION, '/done');
+    for (const value of ['the-client-id', 'the-secret-of-the-wallbox', issued.tokenEndpoint, 'the-pin']) {
+      expect(body).toContain(`>${value}</code>`);
+    }
+    const json =
+      '{"name":"wallbox","client_id":"the-client-id","client_secret":"the-secret-of-the-wallbox","token_endpoint":"https://192.0.2.7:8443/oauth/token","ca_fingerprint":"the-pin"}';
+    expect(body).toContain(qrSvg(json, en.adding.credentials.qr));
+  });
+});
+
+describe('the question before a new secret', () => {
+  const ask = (keys: 'none' | 'asked' | 'missing') =>
+    questionPage(rotateQuestion(en, 'wallbox', 'token', keys), FRAME, SESSION).body;
+
+  it('asks for a tick only where the appliance has keys of its own, and never ticks it', () => {
+    expect(ask('none')).not.toContain('checkbox');
+    expect(ask('asked')).toContain('name="replace_keys"');
+    expect(ask('asked')).not.toContain('checked');
+    expect(ask('asked')).not.toContain('aria-invalid');
+  });
+
+  it('says so where the tick is missing', () => {
+    expect(ask('missing')).toContain('aria-invalid="true" aria-describedby="keys-problem"');
+  });
+});
