@@ -101,7 +101,10 @@ END`;
 describeShell('fish', async (lines, env) => {
   const asked = lines.map((line) => `complete -C '${line}'; echo ===`).join('\n');
   writeFileSync(join(folder, 'questions.fish'), `cd ${folder}; source ./fish\n${asked}\n`);
-  const { status, stdout, stderr } = await shell(`fish --no-config ${join(folder, 'questions.fish')}`, environment(env));
+  const { status, stdout, stderr } = await shell(
+    `fish --no-config ${join(folder, 'questions.fish')}`,
+    environment(env),
+  );
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   return cut(stdout).map((found) => found.map((line) => line.split('\t')[0] ?? ''));
 });

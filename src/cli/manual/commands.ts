@@ -20,7 +20,7 @@ export interface OptionDefinition {
 }
 
 /** Something that is typed behind a command's name. */
-export interface ArgumentDefinition {
+interface ArgumentDefinition {
   /** As help shows it, such as `<name>`. */
   readonly term: string;
   readonly name: string;
