@@ -39,7 +39,7 @@ export function pairingParts(asked: SignedIn, view: PairingView, now: number): s
     case 'paired':
       return html`!${state('good', texts.connected(appliance))}<p>${texts.connectedText}</p>`;
     case 'failed':
-      return html`!${state('bad', texts.failed(appliance))}
+      return html`!${view.newer === null ? state('bad', texts.failed(appliance)) : state('neutral', texts.superseded)}
 <p>${asked.frame.texts.result.reasons[report.reason]} ${nextStep(report.reason, view.newer, texts.next)}</p>
 !${view.newer === null ? button(asked, view, 'fresh', texts.fresh, true) : newer(view.newer, texts.showNewer)}`;
   }

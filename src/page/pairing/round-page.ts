@@ -92,5 +92,6 @@ function list(heading: string, items: readonly string[]): string {
 
 function item(name: string, mood: 'good' | 'neutral', text: string, below = ''): string {
   const why = text === '' ? '' : html`<p class="quiet">${text}</p>`;
-  return html`<li>!${sign(mood)}<div class="stack"><a class="back" href="${appliancePath(name)}">${name}</a>!${why}!${below}</div></li>`;
+  const link = html`<p class="state">!${sign(mood)}<a class="back" href="${appliancePath(name)}">${name}</a></p>`;
+  return html`<li><div class="stack">!${link}!${why}!${below}</div></li>`;
 }

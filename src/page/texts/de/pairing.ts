@@ -16,6 +16,7 @@ export const pairing: typeof english = {
   exchangingText: 'Der Hub holt den Zugang beim Portal. Das dauert ein paar Sekunden.',
   connected: (appliance) => `${appliance} ist verbunden`,
   connectedText: 'Um alles Weitere kümmert sich der Hub. Es ist nichts mehr zu tun.',
+  superseded: 'Diese Kopplung ist beendet',
   failed: (appliance) => `${appliance} ist nicht verbunden`,
   next: {
     refused: 'War das ein Versehen, dann nehmen Sie einen neuen Link und erlauben diesmal den Zugang.',

@@ -16,6 +16,7 @@ export const pairing = {
   exchangingText: 'The hub fetches the access from the portal. This takes a few seconds.',
   connected: (appliance: string) => `${appliance} is connected`,
   connectedText: 'The hub looks after the rest. There is nothing more to do.',
+  superseded: 'This pairing has ended',
   failed: (appliance: string) => `${appliance} is not connected`,
   /** What to do next. */
   next: {
