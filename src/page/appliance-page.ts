@@ -62,6 +62,7 @@ function manage({ appliance: texts, overview }: Texts, session: PageSession, app
   const link = (below: string, text: string, style = '') =>
     html`<a class="button ${style}" id="${below}" href="${appliancePath(name, below)}">${text}</a>`;
   if (!declared && !isWaiting) buttons.push(link('rotate-secret', texts.newSecret));
+  if (!isWaiting) buttons.push(link('label.png', texts.doorLabel));
   if (hasGrant || state === 'pairing') buttons.push(link('unpair', texts.disconnect, 'danger'));
   if (!declared && !isWaiting) buttons.push(link('remove', texts.remove, 'danger'));
   return html`<section class="stack manage" aria-labelledby="manage"><h2 id="manage">${texts.manage}</h2>

@@ -29,7 +29,7 @@ export function facts(texts: Texts, appliance: ApplianceStatus, several: boolean
   }
   if (last_refresh !== null) rows.push([overview.lastRefresh, timeElement(texts, Date.parse(last_refresh), now)]);
   if (refresh_in !== null) rows.push([overview.nextRefresh, timeElement(texts, now + refresh_in * 1000, now)]);
-  if (problem !== null) rows.push([overview.since, timeElement(texts, Date.parse(problem.since), now)]);
+  if (problem !== null) rows.push([states.troubleSince, timeElement(texts, Date.parse(problem.since), now)]);
   if (problem !== null && expires_in !== null && expires_in > 0) {
     rows.push([states.serves, timeElement(texts, now + expires_in * 1000, now)]);
   }

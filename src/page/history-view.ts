@@ -9,6 +9,8 @@ import { exactTimeElement } from './times.ts';
 const DAYS = 14;
 /** Lines that are shown: with more of them a page would be long to load, and longer to read. */
 const MOST_LINES = 60;
+/** Lines that are not folded away. */
+const NEWEST = 8;
 
 /** Width and height of a day's place in the picture, and what its bar takes of that. */
 const PLACE = { width: 24, height: 44, bar: 18 };
@@ -27,10 +29,19 @@ export function historyParts(texts: Texts, entries: readonly HistoryEntry[], now
   const list =
     entries.length === 0
       ? html`<p class="quiet">${history.nothing}</p>`
-      : html`<ol class="history">!${entries.slice(0, MOST_LINES).map((entry) => line(texts, entry))}</ol>`;
+      : lines(texts, entries.slice(0, NEWEST)) + older(texts, entries.slice(NEWEST, MOST_LINES));
   return html`<section class="stack" aria-labelledby="history"><h2 id="history">${history.heading}</h2>
 !${entries.length === 0 ? '' : picture(texts, lastDays(entries, now, DAYS))}
 !${list}</section>`;
+}
+
+function older(texts: Texts, entries: readonly HistoryEntry[]): string {
+  if (entries.length === 0) return '';
+  return html`<details id="older"><summary>${texts.history.older}</summary>!${lines(texts, entries)}</details>`;
+}
+
+function lines(texts: Texts, entries: readonly HistoryEntry[]): string {
+  return html`<ol class="history">!${entries.map((entry) => line(texts, entry))}</ol>`;
 }
 
 function picture({ history }: Texts, days: readonly Day[]): string {

@@ -6,13 +6,16 @@ import { appliancePath } from './appliance-path.ts';
 import type { Frame } from './frame.ts';
 import { healthOf } from './health.ts';
 import { type InstallerPage, ownForm } from './installer-page.ts';
-import { sign } from './signs.ts';
+import { type Mood, sign } from './signs.ts';
 import { type Standing, standingOf } from './standing.ts';
 import type { Texts } from './texts/en.ts';
 import { timeElement } from './times.ts';
 
 /** What `status` says of the hub and its appliances. */
 export type Status = Awaited<ReturnType<Administration['status']>>;
+
+/** What needs a person stands first. */
+const ORDER: readonly Mood[] = ['bad', 'warn', 'waiting', 'neutral', 'good'];
 
 /** Seconds after which a page is looked at again where scripts are off and somebody is about to log in. */
 const RELOAD_WHILE_WAITING = 10;
@@ -33,7 +36,7 @@ export function overviewPage(
   const { hub, notices } = status;
   const appliances = status.appliances
     .map((appliance) => ({ name: appliance.name, appliance, standing: standingOf(appliance, notices, texts) }))
-    .toSorted((a, b) => Number(b.standing.needsPerson) - Number(a.standing.needsPerson));
+    .toSorted((a, b) => ORDER.indexOf(a.standing.mood) - ORDER.indexOf(b.standing.mood));
   const { mood, sentence } = healthOf(appliances, (hub.problems ?? []).length > 0, texts);
   const isWaiting =
     hub.registration_open_for !== undefined || status.appliances.some(({ state }) => state === 'pairing');

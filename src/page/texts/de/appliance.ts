@@ -6,6 +6,7 @@ export const appliance: typeof english = {
   clientId: 'Client-ID',
   manage: 'Ändern',
   newSecret: 'Neues Geheimnis',
+  doorLabel: 'Etikett für die Schranktür',
   disconnect: 'Trennen',
   remove: 'Entfernen',
   declared:

@@ -5,6 +5,7 @@ export const appliance = {
   clientId: 'Client ID',
   manage: 'Change',
   newSecret: 'New secret',
+  doorLabel: 'Label for the door',
   disconnect: 'Disconnect',
   remove: 'Remove',
   declared:

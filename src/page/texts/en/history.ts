@@ -5,6 +5,7 @@ import type { ProblemCode } from '../../../core/problem.ts';
 export const history = {
   heading: 'History',
   nothing: 'Nothing has happened yet.',
+  older: 'Older',
   days: 'The last 14 days',
   today: 'Today',
   connected: 'Connected',

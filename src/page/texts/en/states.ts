@@ -35,6 +35,7 @@ export const states = {
     'It has no secret any more, so it gets no access. Add it to the configuration again, or give it a new secret.',
   credentialsDamaged: 'Its secret was damaged on the hub’s disk. Give it a new one.',
   otherScope: 'The configuration asks for other access by now. Log in again to bring it into effect.',
+  troubleSince: 'Trouble since',
   serves: 'Access ends',
   /** Of the hub as a whole. */
   hub: {
