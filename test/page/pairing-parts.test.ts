@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import type { FailureReason } from '../../src/core/pairing.ts';
+import type { PairingView } from '../../src/core/pairing-desk.ts';
+import { Secret } from '../../src/core/secret.ts';
+import type { SignedIn } from '../../src/page/guard.ts';
+import { pairingParts } from '../../src/page/pairing/pairing-parts.ts';
+import { de } from '../../src/page/texts/de.ts';
+import { en, type Texts } from '../../src/page/texts/en.ts';
+
+const NOW = Date.UTC(2031, 4, 5);
+
+function shown(texts: Texts, view: Partial<PairingView>): string {
+  const session = { cookie: new Secret('a-cookie-of-nobody'), csrf: 'csrf', lifetime: 60 };
+  const asked = { frame: { hubName: 'Hub', texts }, session } as SignedIn;
+  const whole: PairingView = {
+    id: 'one',
+    appliance: 'wallbox',
+    scope: null,
+    report: { event: 'connecting', problem: null, expires_in: 900 },
+    setback: null,
+    round: null,
+    newer: null,
+    ...view,
+  };
+  return pairingParts(asked, whole, NOW);
+}
+
+const reasons = Object.keys(en.result.reasons) as FailureReason[];
+
+describe.each([
+  ['English', en],
+  ['German', de],
+])('in %s', (_, texts) => {
+  it.each(reasons)('a pairing that failed as %s says why, what to do, and offers a fresh link', (reason) => {
+    const html = shown(texts, { report: { event: 'failed', reason } });
+    expect(html).toContain(texts.result.reasons[reason]);
+    expect(Object.values(texts.pairing.next).some((next) => html.includes(next))).toBe(true);
+    expect(html).toContain('action="/pairings/one/fresh"');
+    expect(html).not.toContain('class="qr"');
+  });
+
+  it('one that another took the place of leads there, and offers no link of its own', () => {
+    const html = shown(texts, { report: { event: 'failed', reason: 'replaced' }, newer: 'two' });
+    expect(html).toContain('href="/pairings/two"');
+    expect(html).not.toContain('action=');
+  });
+
+  it('a portal out of reach is told from one that is just being asked', () => {
+    expect(shown(texts, {})).toContain(texts.pairing.connectingText);
+    const away = shown(texts, { report: { event: 'connecting', problem: 'connect ECONNREFUSED', expires_in: 1 } });
+    expect(away).toContain(texts.pairing.outOfReach);
+    expect(away).not.toContain('ECONNREFUSED');
+  });
+
+  it('while the code is exchanged nothing can be pressed, and a login that came to nothing is told', () => {
+    const exchanging = shown(texts, { report: { event: 'exchanging', expires_in: 1 } });
+    expect(exchanging).toContain(texts.pairing.exchangingText);
+    expect(exchanging).not.toContain('<button');
+    const report = { event: 'waiting', authorize_url: 'https://portal.example/a?b=c&d=<e>', expires_in: 840 } as const;
+    const again = shown(texts, { report, setback: 'answer_lost' });
+    expect(again).toContain(texts.result.setbacks.answer_lost);
+    expect(again).toContain('href="https://portal.example/a?b&#61;c&#38;d&#61;&#60;e&#62;"');
+    expect(again).toContain('2031-05-05T00:14:00.000Z');
+  });
+});
