@@ -1,5 +1,4 @@
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import axe from 'axe-core';
 import type { BrowserContextOptions } from 'playwright-core';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
@@ -17,7 +16,6 @@ let browser: Browser;
 let emulator: Emulator;
 let hub: HubProcess;
 let origin: string;
-let axe: string;
 
 beforeAll(async () => {
   if (missing !== null) return;
@@ -28,7 +26,6 @@ beforeAll(async () => {
     toml: '[appliances.declared]\nscope = "Monitoring"\nsecret_file = "portal.secret"',
   });
   origin = `https://127.0.0.1:${hub.httpsPort}`;
-  axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 });
 afterAll(async () => {
   if (emulator !== undefined) {
@@ -78,7 +75,7 @@ async function seen(
   expect(await flaws(visit.page), name).toEqual([]);
   // What axe looks at is the same in German.
   if (german) return;
-  await visit.page.evaluate(axe);
+  await visit.page.evaluate(axe.source);
   const found = await visit.page.evaluate(async () => {
     const { violations } = await (
       globalThis as unknown as { axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> } }
