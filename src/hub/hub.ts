@@ -1,17 +1,6 @@
-import { Appliances } from '../broker/appliances.ts';
 import { watchClock } from '../broker/clock-watch.ts';
 import { DeviceFlows } from '../broker/device-flows.ts';
-import { Grants } from '../broker/grants.ts';
-import { HandOuts } from '../broker/hand-outs.ts';
-import { HistoryBook } from '../broker/history-book.ts';
 import { Notices } from '../broker/notices.ts';
-import { Pairings } from '../broker/pairings.ts';
-import { PortalClock } from '../broker/portal-clock.ts';
-import { Registrations } from '../broker/registrations.ts';
-import { Rounds } from '../broker/rounds.ts';
-import { Scheduler } from '../broker/scheduler.ts';
-import { Sessions } from '../broker/sessions.ts';
-import { SetupAccessBook } from '../broker/setup-access.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import { TimeInquiry } from '../broker/time-inquiry.ts';
 import type { Administration } from '../core/administration.ts';
@@ -24,9 +13,6 @@ import type { MetricsListener } from '../metrics/listener.ts';
 import { Tally } from '../metrics/tally.ts';
 import { openHooks } from '../notify/hooks.ts';
 import { openPages } from '../page/pages.ts';
-import { openStore } from '../store/open-store.ts';
-import { jweSealing, KEY_BYTES } from '../store/sealing.ts';
-import { openStateDirectory, storeKey } from '../store/state-directory.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
 import { ntpWatch } from '../system/ntp.ts';
 import { systemRandom } from '../system/random.ts';
@@ -35,21 +21,20 @@ import { Announcing } from './announcing.ts';
 import type { Configuration } from './configuration.ts';
 import type { Continuity } from './continuity.ts';
 import { openControlSocket } from './control-socket.ts';
-import { declareAppliances, warnOfScopes } from './declared.ts';
 import { openDesk } from './desk.ts';
+import { drain, isAnnouncedAlike } from './hand-over.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { HubEvents } from './hub-events.ts';
-import { hubNames, loadIdentity } from './identity.ts';
+import { hubNames } from './identity.ts';
 import { LanFollower } from './lan-follower.ts';
 import { lanService } from './lan-service.ts';
 import { HubLeaf } from './leaf.ts';
 import { openMetrics } from './metrics.ts';
+import { openBroker } from './open-broker.ts';
+import { openState } from './open-state.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { connectPortals } from './portals.ts';
 import type { Reloads } from './reloads.ts';
-import { followRenamedPortals } from './renamed-portals.ts';
-import { spreadOf } from './spread.ts';
-import { needsPairing } from './status.ts';
 
 /** A running hub. Disposing of it says goodbye, lets what was sent to the portal end, and closes the store. */
 export interface Hub extends AsyncDisposable {
@@ -79,8 +64,6 @@ export interface PartOfDaemon {
 
 /** How often the network's addresses are looked at, in ms. */
 const LAN_INTERVAL = 3000;
-/** How often it is tried to write what a hub that goes has in memory alone, in ms. */
-const SAVING_INTERVAL = 2000;
 
 /**
  * Starts a hub: here, and only here, the parts are joined.
@@ -93,7 +76,7 @@ export async function startHub(
   sockets?: ListeningSockets,
   { before, reloads }: PartOfDaemon = {},
 ): Promise<Hub> {
-  const { lan: lanConfiguration, stateDirectory, name } = configuration;
+  const { lan: lanConfiguration, name } = configuration;
   const events = new HubEvents(log);
   const tally = before?.tally ?? new Tally();
   events.listen(tally.tell);
@@ -108,13 +91,7 @@ export async function startHub(
   const started = before?.started ?? clock.now();
   await using parts = new AsyncDisposableStack();
 
-  await openStateDirectory(stateDirectory);
-  const key = await storeKey(stateDirectory, configuration.credentials, () => random.token(KEY_BYTES));
-  const store = parts.use(await openStore(stateDirectory, jweSealing(key), () => clock.now().wall));
-  if (store.recovered !== null) log.error('store recovered', { what: store.recovered });
-  if (store.unwritable !== null)
-    log.error('store can not be written, serving from memory', { error: store.unwritable });
-  const identity = await loadIdentity(store);
+  const { store, identity } = await openState(configuration, surroundings, parts);
 
   let leaving = false;
   const running = Promise.withResolvers<void>();
@@ -140,60 +117,9 @@ export async function startHub(
     ),
   );
 
-  const appliances = await Appliances.load(store, random, [...portals.names]);
-  const knownBefore = before?.knownBefore ?? new Set(appliances.list().map(({ id }) => id));
-  const { appliances: declarations, file } = configuration;
-  await followRenamedPortals(appliances, portals, store, log);
-  const moved = await declareAppliances(declarations, {
-    file,
-    appliances,
-    store,
-    identityOf: (portal) => portals.get(portal)?.identity,
-    random,
-    log,
-  });
-  const scheduler = parts.use(new Scheduler({ clock, timers }));
-  const portalClock = new PortalClock(surroundings, before?.portalClock);
-  const histories = parts.use(new HistoryBook(surroundings, store, scheduler, portalClock));
-  store.takeHistoryFrom(histories);
-  events.listen(histories.take);
-  const grants = parts.use(
-    new Grants(
-      surroundings,
-      store,
-      scheduler,
-      portalClock,
-      (id) => {
-        const appliance = appliances.byId(id);
-        const portal = appliance && portals.get(appliance.portal);
-        return appliance && portal && { name: appliance.name, ...portal };
-      },
-      (id) => spreadOf(identity.id, id),
-    ),
-  );
-  const pairings = parts.use(
-    new Pairings({
-      surroundings,
-      store,
-      grants,
-      portalClock,
-      times: configuration.pairing,
-      nameOf: (id) => appliances.byId(id)?.name ?? id,
-      portalOf: (portal) => portals.get(portal),
-    }),
-  );
-  const rounds = new Rounds({
-    surroundings,
-    appliances,
-    pairings,
-    needsPairing: (appliance) => needsPairing(appliance, grants.get(appliance.id)),
-  });
-  await grants.load();
-  warnOfScopes(appliances, grants, log);
-  for (const id of store.damagedGrants) log.error('grant is damaged', { appliance: appliances.byId(id)?.name ?? id });
-  for (const id of store.damagedAppliances) {
-    log.error('appliance is damaged', { appliance: appliances.byId(id)?.name ?? id });
-  }
+  const broker = await openBroker({ configuration, surroundings, events, store, identity, portals, before }, parts);
+  const { appliances, scheduler, portalClock, histories, grants, pairings, rounds } = broker;
+  const { handOuts, sessions, registrations, access, knownBefore, moved } = broker;
   const names = hubNames(identity.id);
   const leaf = await HubLeaf.open({
     surroundings,
@@ -207,11 +133,6 @@ export async function startHub(
       if (lanConfiguration.mdns) void announcing.follow(lan.current);
     },
   });
-  const handOuts = new HandOuts(grants, surroundings);
-  const sessions = parts.use(await Sessions.load(store, scheduler, surroundings));
-  const registrations = await Registrations.load({ surroundings, store, appliances, scheduler });
-  registrations.hold(before?.registrationOpenFor ?? 0);
-  const access = await SetupAccessBook.load(store, surroundings, before?.signIns);
   const usedAssertions = before?.usedAssertions ?? new UsedAssertions();
   const service = lanService({
     surroundings,
@@ -390,13 +311,10 @@ export async function startHub(
     },
     async handOver(next) {
       leaving = true;
-      grants.stop();
-      await grants.settled();
-      await pairings[Symbol.asyncDispose]();
-      while (!(await grants.save()) && !ended.signal.aborted) await timers.sleep(SAVING_INTERVAL, ended.signal);
+      await drain(broker, timers, ended.signal);
       // Whoever is told to end meanwhile says goodbye.
       if (!ended.signal.aborted && isAnnouncedAlike(configuration, next)) announcing.comeBack();
-      const registrationOpenFor = registrations.openFor;
+      const { openFor: registrationOpenFor } = registrations;
       return { started, knownBefore, usedAssertions, portalClock, registrationOpenFor, tally, signIns: access.memory };
     },
     async [Symbol.asyncDispose]() {
@@ -407,11 +325,4 @@ export async function startHub(
       log.info('hub stopped');
     },
   };
-}
-
-/** Whether neighbours find the one hub by what they know of the other: only its ports and keys may be others. */
-function isAnnouncedAlike(before: Configuration, next: Configuration): boolean {
-  const told = ({ name, lan: { mdns, address, listen } }: Configuration) =>
-    JSON.stringify([name, mdns, address, listen]);
-  return told(before) === told(next);
 }
