@@ -17,7 +17,7 @@ import { serveOpenApi } from './openapi/serve.ts';
 import { type LeafPem, SharedTls } from './tls.ts';
 
 /** What people come to on the two listeners. */
-export interface HubPages {
+interface HubPages {
   /** @param httpsPort of the other listener */
   plain(app: FastifyInstance, httpsPort: number): void;
   /** @param httpPort of the other listener */

@@ -55,7 +55,7 @@ beforeEach((ctx: TestContext) => {
 });
 
 describe('the first hour of an installer', () => {
-  it.each(HOURS)('from an empty hub to three appliances (%s)', { timeout: 180_000 }, async (way, hour) => {
+  it.concurrent.each(HOURS)('from an empty hub to three appliances (%s)', { timeout: 180_000 }, async (way, hour) => {
     await using parts = new AsyncDisposableStack();
     const emulator = parts.use(await startEmulator({ clients: [CLIENT] }));
     const portal = hour.redirect ? '' : 'redirect = "off"';
@@ -88,8 +88,9 @@ describe('the first hour of an installer', () => {
       await page.getByRole('heading', { name, exact: true }).waitFor();
       await page.getByText(texts.round.progress(index, 3)).waitFor();
       const link = page.getByRole('link', { name: texts.pairing.logIn });
+      const address = await link.getAttribute('href');
       if (index === 0) await seen('waiting');
-      if (index === 0 || !hour.redirect) await user.page.goto((await link.getAttribute('href')) ?? '');
+      if (index === 0 || !hour.redirect) await user.page.goto(address ?? '');
       // The portal's page is in English alone. It knows the browser from the second time on.
       if (index === 0) await logIn(user.page);
       else await user.page.getByRole('button', { name: 'Continue as demo' }).click();

@@ -1,13 +1,9 @@
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import axe from 'axe-core';
 import type { Page } from 'playwright-core';
-
-let script: Promise<string> | undefined;
 
 /** What axe finds on a page: each finding with the elements that it is about. */
 export async function axeViolations(page: Page): Promise<string[]> {
-  script ??= readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  await page.evaluate(await script);
+  await page.evaluate(axe.source);
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } };
     interface Violation {
