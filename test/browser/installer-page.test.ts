@@ -327,3 +327,15 @@ it('an appliance is added with the keyboard alone', async () => {
   await eventually(async () => new URL(page.url()).pathname === '/appliances/by-keyboard');
   expect(visit.complaints).toEqual([]);
 });
+
+it('the secret is copied by a tap', async () => {
+  await using visit = await signedIn();
+  const { page } = visit;
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin });
+  const secret = await add(visit, 'copied-from');
+  const button = page.locator('[data-copy="client-secret"]');
+  await button.tap();
+  await eventually(async () => (await button.textContent()) === 'Copied');
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(secret);
+  expect(visit.complaints).toEqual([]);
+});
