@@ -112,7 +112,8 @@ async function whereToTry({ administration }: Hub, { portals }: Configuration): 
     `PIN=${hub.ca_fingerprint}`,
     ...portals.slice(0, 1).map(({ baseUrl }) => `CLOUD=${baseUrl}`),
   ];
-  return `To try an appliance:\n\n  export ${variables.join(' ')}\n`;
+  const page = `The installer's page is at https://${host}:${hub.https_port}/; "latchkey setup-code" shows the code that opens it.`;
+  return `${page}\nTo try an appliance:\n\n  export ${variables.join(' ')}\n`;
 }
 
 /** @param parts what is started beside the hub is disposed of with these */

@@ -16,6 +16,8 @@ import { logFile, rememberSecrets } from '../support/logs.ts';
 /** With this set, the pictures for the documentation are written anew. */
 const IMAGES =
   process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
+/** The steps that the documentation shows. */
+const PICTURED: Readonly<Record<string, string>> = { 'phone-waiting': 'connecting', 'phone-overview': 'overview' };
 const CLIENT = { id: '3b7f9a52-64de-4a1d-8c0f-9f1f7f0a8e21', secret: 'a-secret-for-the-first-hour', name: 'Latchkey' };
 const SCOPES: Readonly<Record<string, string>> = {
   'heat-pump': 'Monitoring',
@@ -106,9 +108,6 @@ describe('the first hour of an installer', () => {
     await page.getByRole('link', { name: texts.installer.overview }).click();
     await page.getByText(texts.overview.all(3)).waitFor();
     await seen('overview');
-    if (IMAGES !== null && way === 'phone') {
-      await writeFile(join(IMAGES, 'overview.png'), await page.screenshot({ scale: 'css' }));
-    }
 
     for (const { name, state, scope } of (await hub.status()).appliances) {
       expect({ name, state, scope }).toEqual({ name, state: 'active', scope: SCOPES[name] || null });
@@ -157,6 +156,9 @@ async function logIn(page: Page): Promise<void> {
 /** Keeps a picture of the page, and finds nothing that makes it hard to use. */
 async function look(visit: Visit, name: string, scripts: boolean): Promise<void> {
   await visit.picture(`first-hour-${name}`);
+  if (IMAGES !== null && name in PICTURED) {
+    await writeFile(join(IMAGES, `${PICTURED[name]}.png`), await visit.page.screenshot({ scale: 'css' }));
+  }
   if (!scripts) return;
   expect(await flaws(visit.page), name).toEqual([]);
   expect(await axeViolations(visit.page), name).toEqual([]);

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
-import type { Clock } from '../../core/clock.ts';
+import type { Administration } from '../../core/administration.ts';
+import type { Clock, Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { PairingDesk } from '../../core/pairing-desk.ts';
 import { appliancePath } from '../appliance-path.ts';
@@ -7,23 +8,26 @@ import { sendNotice } from '../document.ts';
 import type { Guard, SignedIn } from '../guard.ts';
 import { sendInstallerPage } from '../installer-page.ts';
 import { serveLabels } from './label.ts';
+import { untilLinked } from './link-soon.ts';
 import { pairingPage } from './pairing-page.ts';
 import { pairingPath } from './pairing-parts.ts';
 import { roundPage, roundPath } from './round-page.ts';
 
 /** What pairing from the page works with. */
 export interface PairingPagesOptions {
-  readonly administration: PairingDesk;
+  readonly administration: PairingDesk & Pick<Administration, 'followPairing'>;
   readonly clock: Clock;
+  readonly timers: Timers;
 }
 
 /** Connecting appliances from the installer's page: one by one, all in a round, and by a printed label. */
-export function servePairing(guard: Guard, { administration, clock }: PairingPagesOptions): void {
+export function servePairing(guard: Guard, { administration, clock, timers }: PairingPagesOptions): void {
   guard.form('/appliances/:name/pair', (sent) =>
     answered(sent, async () => to(sent, pairingPath(await administration.joinPairing(parameter(sent, 'name'))))),
   );
   guard.page('/pairings/:id', (asked) =>
     answered(asked, async () => {
+      await untilLinked(administration, timers, parameter(asked, 'id'));
       const view = administration.pairing(parameter(asked, 'id'));
       return sendInstallerPage(asked, 200, pairingPage(asked, view, clock.now().wall));
     }),
@@ -49,6 +53,8 @@ export function servePairing(guard: Guard, { administration, clock }: PairingPag
   );
   guard.page('/rounds/:id', (asked) =>
     answered(asked, async () => {
+      const begun = administration.round(parameter(asked, 'id')).current;
+      if (begun !== null) await untilLinked(administration, timers, begun.pairing);
       const round = administration.round(parameter(asked, 'id'));
       const current = round.current === null ? null : administration.pairing(round.current.pairing);
       return sendInstallerPage(asked, 200, roundPage(asked, round, current, clock.now().wall));

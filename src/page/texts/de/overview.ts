@@ -21,7 +21,7 @@ export const overview: typeof english = {
   firstOne: 'Das erste hinzufügen und dann verbinden.',
   add: 'Gerät hinzufügen',
   connectAll: 'Alle verbinden',
-  connectAllHint: 'Um alle zu verbinden, genügt meist eine Anmeldung.',
+  connectAllHint: 'Meist genügt eine Anmeldung für alle.',
   code: 'Zeigt ein Gerät einen Code? Hier verbinden',
   access: 'Zugang',
   accessByPortal: 'wie das Portal ihn gibt',

@@ -21,7 +21,7 @@ export const overview = {
   firstOne: 'Add the first one, and connect it then.',
   add: 'Add an appliance',
   connectAll: 'Connect all',
-  connectAllHint: 'To connect all, one login is mostly enough.',
+  connectAllHint: 'One login is usually enough for all of them.',
   code: 'Does an appliance show a code? Connect it',
   access: 'Access',
   accessByPortal: 'as the portal gives it',
