@@ -1,9 +1,9 @@
 import type { FastifyReply } from 'fastify';
 import { Failure } from '../core/failure.ts';
-import { appliancePath } from './appliance-path.ts';
-import type { SignedIn } from './guard.ts';
+import { appliancePath } from './appliance/appliance-path.ts';
 import { sendInstallerPage } from './installer-page.ts';
 import { refusalPage } from './questions.ts';
+import type { SignedIn } from './sign-in/guard.ts';
 
 /** Characters of a name that nobody has, as it is told. */
 const LONGEST_SHOWN = 63;

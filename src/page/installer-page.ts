@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import type { PageSession } from '../core/setup-access.ts';
-import type { SignedIn } from './guard.ts';
 import { INSTALLER_STYLE } from './installer-style.ts';
 import { mainScript } from './scripts.ts';
+import type { SignedIn } from './sign-in/guard.ts';
 
 /** A page of the installer's. */
 export interface InstallerPage {

@@ -2,16 +2,16 @@ import type { FastifyInstance } from 'fastify';
 import type { Administration } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
-import { serveAdding } from './adding.ts';
-import { serveAppliances } from './appliance.ts';
-import { serveCredentials } from './credentials.ts';
-import type { Guard } from './guard.ts';
+import { serveAdding } from './adding/adding.ts';
+import { serveCredentials } from './adding/credentials.ts';
+import type { ShownCredentials } from './adding/shown-credentials.ts';
+import { serveAppliances } from './appliance/appliance.ts';
 import { sendInstallerPage } from './installer-page.ts';
-import type { Live } from './live.ts';
-import { overviewPage } from './overview.ts';
+import type { Live } from './live/live.ts';
+import { overviewPage } from './overview/overview.ts';
 import { servePairing } from './pairing/pairing.ts';
 import { serveScripts } from './scripts.ts';
-import type { ShownCredentials } from './shown-credentials.ts';
+import type { Guard } from './sign-in/guard.ts';
 
 /** What the installer's page is made of. */
 export interface InstallerOptions {

@@ -5,14 +5,14 @@ import type { LanService } from '../core/lan-service.ts';
 import type { Random } from '../core/random.ts';
 import type { SetupAccess } from '../core/setup-access.ts';
 import type { LimitSurroundings } from '../system/address-limit.ts';
-import { serveCallback } from './callback.ts';
+import { ShownCredentials } from './adding/shown-credentials.ts';
+import { serveCallback } from './callback/callback.ts';
 import { sendNotice } from './document.ts';
 import { frameFor } from './frame.ts';
 import { serveInstaller } from './installer.ts';
-import { Live } from './live.ts';
-import { servePairPage } from './pair-page.ts';
-import { ShownCredentials } from './shown-credentials.ts';
-import { serveSignIn } from './sign-in.ts';
+import { Live } from './live/live.ts';
+import { serveSignIn } from './sign-in/sign-in.ts';
+import { servePairPage } from './user-code/pair-page.ts';
 
 /** What the pages are made of. */
 export interface PageOptions extends LimitSurroundings {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
-import { addingPage } from '../../src/page/adding-page.ts';
-import { rotateQuestion } from '../../src/page/appliance-questions.ts';
-import { credentialsPage } from '../../src/page/credentials-page.ts';
+import { addingPage } from '../../src/page/adding/adding-page.ts';
+import { credentialsPage } from '../../src/page/adding/credentials-page.ts';
+import { rotateQuestion } from '../../src/page/appliance/appliance-questions.ts';
 import { qrSvg } from '../../src/page/qr-svg.ts';
 import { questionPage } from '../../src/page/questions.ts';
 import { en } from '../../src/page/texts/en.ts';

@@ -4,7 +4,7 @@ import fastify from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Callback } from '../../src/core/lan-service.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
-import { serveCallback } from '../../src/page/callback.ts';
+import { serveCallback } from '../../src/page/callback/callback.ts';
 import { type Answer, HubClient } from '../lan/wire.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { logFolder, rememberSecrets } from '../support/logs.ts';

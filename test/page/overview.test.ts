@@ -3,8 +3,8 @@ import type { ApplianceStatus, HubStatus } from '../../src/core/administration.t
 import type { Notice } from '../../src/core/notice.ts';
 import type { ProblemCode } from '../../src/core/problem.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { appliancePage } from '../../src/page/appliance-page.ts';
-import { overviewPage } from '../../src/page/overview.ts';
+import { appliancePage } from '../../src/page/appliance/appliance-page.ts';
+import { overviewPage } from '../../src/page/overview/overview.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en, type Texts } from '../../src/page/texts/en.ts';
 

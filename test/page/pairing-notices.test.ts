@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { FailureReason } from '../../src/core/pairing.ts';
-import { confirmPage } from '../../src/page/pair-documents.ts';
-import { pairingNotice } from '../../src/page/pairing-notices.ts';
+import { pairingNotice } from '../../src/page/callback/pairing-notices.ts';
 import { en } from '../../src/page/texts/en.ts';
+import { confirmPage } from '../../src/page/user-code/pair-documents.ts';
 import { at, LINK, pairingOf } from '../core/samples.ts';
 
 const device = { codeHash: 'a-hash', userCode: 'WDJB-MJHT' };

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { FailureReason } from '../../src/core/pairing.ts';
 import type { PairingView } from '../../src/core/pairing-desk.ts';
 import { Secret } from '../../src/core/secret.ts';
-import type { SignedIn } from '../../src/page/guard.ts';
 import { pairingParts } from '../../src/page/pairing/pairing-parts.ts';
+import type { SignedIn } from '../../src/page/sign-in/guard.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en, type Texts } from '../../src/page/texts/en.ts';
 

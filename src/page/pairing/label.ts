@@ -2,9 +2,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import type { PairingDesk } from '../../core/pairing-desk.ts';
 import { labelPicture } from '../../system/label-picture.ts';
-import { appliancePath } from '../appliance-path.ts';
-import type { Guard, SignedIn } from '../guard.ts';
+import { appliancePath } from '../appliance/appliance-path.ts';
 import { backTo, ownForm, sendInstallerPage } from '../installer-page.ts';
+import type { Guard, SignedIn } from '../sign-in/guard.ts';
 import { pairingPath } from './pairing-parts.ts';
 
 /** Answers, or says in words why not. */

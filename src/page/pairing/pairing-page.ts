@@ -1,8 +1,8 @@
 import { html } from 'ghtml';
 import type { PairingView } from '../../core/pairing-desk.ts';
-import { appliancePath } from '../appliance-path.ts';
-import type { SignedIn } from '../guard.ts';
+import { appliancePath } from '../appliance/appliance-path.ts';
 import { backTo, type InstallerPage } from '../installer-page.ts';
+import type { SignedIn } from '../sign-in/guard.ts';
 import { isUnderWay, pairingParts, RELOAD } from './pairing-parts.ts';
 import { roundPath } from './round-page.ts';
 

@@ -1,9 +1,9 @@
 import { html } from 'ghtml';
 import type { FailureReason } from '../../core/pairing.ts';
 import type { PairingView } from '../../core/pairing-desk.ts';
-import type { SignedIn } from '../guard.ts';
 import { ownForm } from '../installer-page.ts';
 import { qrSvg } from '../qr-svg.ts';
+import type { SignedIn } from '../sign-in/guard.ts';
 import { type Mood, sign } from '../signs.ts';
 import type { Texts } from '../texts/en.ts';
 import { timeElement } from '../times.ts';

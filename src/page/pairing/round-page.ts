@@ -1,9 +1,9 @@
 import { html } from 'ghtml';
 import type { PairingView } from '../../core/pairing-desk.ts';
 import type { LeftOut, Round } from '../../core/round.ts';
-import { appliancePath } from '../appliance-path.ts';
-import type { SignedIn } from '../guard.ts';
+import { appliancePath } from '../appliance/appliance-path.ts';
 import { backTo, type InstallerPage, ownForm } from '../installer-page.ts';
+import type { SignedIn } from '../sign-in/guard.ts';
 import { sign } from '../signs.ts';
 import { pairingParts, pairingPath, RELOAD, state } from './pairing-parts.ts';
 

@@ -1,7 +1,7 @@
-import type { ApplianceStatus } from '../core/administration.ts';
-import type { Notice, NoticeCode } from '../core/notice.ts';
-import type { Mood } from './signs.ts';
-import type { Texts } from './texts/en.ts';
+import type { ApplianceStatus } from '../../core/administration.ts';
+import type { Notice, NoticeCode } from '../../core/notice.ts';
+import type { Mood } from '../signs.ts';
+import type { Texts } from '../texts/en.ts';
 
 /** How an appliance stands, as people see it. */
 type StandingKind =

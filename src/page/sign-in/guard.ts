@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { PageSession, SetupAccess } from '../core/setup-access.ts';
-import { sameSecret } from '../system/compare.ts';
-import { FORM, FormError, parseForm } from '../system/form.ts';
-import { type Frame, frameFor } from './frame.ts';
-import { fromOwnPage } from './own-page.ts';
-import { FOR_PEOPLE } from './routes-for-people.ts';
+import type { PageSession, SetupAccess } from '../../core/setup-access.ts';
+import { sameSecret } from '../../system/compare.ts';
+import { FORM, FormError, parseForm } from '../../system/form.ts';
+import { type Frame, frameFor } from '../frame.ts';
+import { fromOwnPage } from '../own-page.ts';
+import { FOR_PEOPLE } from '../routes-for-people.ts';
 
 /** Somebody who is signed in, and what was asked for. */
 export interface SignedIn {

@@ -1,6 +1,6 @@
-import { byInstaller, type FailureReason, type Pairing } from '../core/pairing.ts';
-import type { Notice } from './document.ts';
-import type { Texts } from './texts/en.ts';
+import { byInstaller, type FailureReason, type Pairing } from '../../core/pairing.ts';
+import type { Notice } from '../document.ts';
+import type { Texts } from '../texts/en.ts';
 
 /** What a person is told of a pairing that has ended, or goes on without them. */
 export function pairingNotice(pairing: Pairing, appliance: string, { result: texts }: Texts): Notice {

@@ -1,11 +1,11 @@
 import { html } from 'ghtml';
-import type { PageSession } from '../core/setup-access.ts';
-import { appliancePath } from './appliance-path.ts';
-import type { Frame } from './frame.ts';
-import { type InstallerPage, ownForm } from './installer-page.ts';
-import { qrSvg } from './qr-svg.ts';
+import type { PageSession } from '../../core/setup-access.ts';
+import { appliancePath } from '../appliance/appliance-path.ts';
+import type { Frame } from '../frame.ts';
+import { type InstallerPage, ownForm } from '../installer-page.ts';
+import { qrSvg } from '../qr-svg.ts';
+import { sign } from '../signs.ts';
 import type { Shown } from './shown-credentials.ts';
-import { sign } from './signs.ts';
 
 /** Where an appliance's credentials are shown. @param form the token of the form that they were asked for with */
 export function credentialsPath(form: string, name: string): string {

@@ -1,12 +1,12 @@
-import { Failure } from '../core/failure.ts';
+import { Failure } from '../../core/failure.ts';
+import { appliancePath } from '../appliance/appliance-path.ts';
+import { rotateQuestion } from '../appliance/appliance-questions.ts';
+import { sendFailure } from '../failures.ts';
+import { sendInstallerPage } from '../installer-page.ts';
+import { questionPage, refusalPage } from '../questions.ts';
+import type { Guard, SignedIn } from '../sign-in/guard.ts';
 import { type CredentialsOptions, formToken, tokenOf } from './adding.ts';
-import { appliancePath } from './appliance-path.ts';
-import { rotateQuestion } from './appliance-questions.ts';
 import { credentialsPage, credentialsPath } from './credentials-page.ts';
-import { sendFailure } from './failures.ts';
-import type { Guard, SignedIn } from './guard.ts';
-import { sendInstallerPage } from './installer-page.ts';
-import { questionPage, refusalPage } from './questions.ts';
 
 /** Where credentials are shown. */
 interface Place {

@@ -1,6 +1,6 @@
-import type { IssuedCredentials } from '../core/administration.ts';
-import { type Clock, elapsed, type Instant, type Timers } from '../core/clock.ts';
-import type { PageSession } from '../core/setup-access.ts';
+import type { IssuedCredentials } from '../../core/administration.ts';
+import { type Clock, elapsed, type Instant, type Timers } from '../../core/clock.ts';
+import type { PageSession } from '../../core/setup-access.ts';
 
 /** How long credentials can be looked at again, in ms: a phone may be turned, or its page loaded anew. */
 const SHOWN_FOR = 600_000;

@@ -1,14 +1,14 @@
-import type { Administration, ApplianceStatus } from '../core/administration.ts';
-import type { Clock, Timers } from '../core/clock.ts';
-import { Failure } from '../core/failure.ts';
+import type { Administration, ApplianceStatus } from '../../core/administration.ts';
+import type { Clock, Timers } from '../../core/clock.ts';
+import { Failure } from '../../core/failure.ts';
+import { sendFailure } from '../failures.ts';
+import { sendInstallerPage } from '../installer-page.ts';
+import { type Question, questionPage } from '../questions.ts';
+import type { Guard, SentForm, SignedIn } from '../sign-in/guard.ts';
+import type { Texts } from '../texts/en.ts';
 import { appliancePage } from './appliance-page.ts';
 import { appliancePath } from './appliance-path.ts';
 import { removeQuestion, unpairQuestion } from './appliance-questions.ts';
-import { sendFailure } from './failures.ts';
-import type { Guard, SentForm, SignedIn } from './guard.ts';
-import { sendInstallerPage } from './installer-page.ts';
-import { type Question, questionPage } from './questions.ts';
-import type { Texts } from './texts/en.ts';
 
 /** What the pages of appliances are made of. */
 interface ApplianceOptions {

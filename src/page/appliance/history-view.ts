@@ -1,9 +1,9 @@
 import { html } from 'ghtml';
-import type { HistoryEntry } from '../core/history.ts';
+import type { HistoryEntry } from '../../core/history.ts';
+import { type Mood, sign } from '../signs.ts';
+import type { Texts } from '../texts/en.ts';
+import { exactTimeElement } from '../times.ts';
 import { type Day, type DayState, lastDays, stateAfter } from './history-days.ts';
-import { type Mood, sign } from './signs.ts';
-import type { Texts } from './texts/en.ts';
-import { exactTimeElement } from './times.ts';
 
 /** Days of the picture. */
 const DAYS = 14;

@@ -1,8 +1,8 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import { type Page, sendNotice, sendPage } from './document.ts';
-import type { Frame } from './frame.ts';
-import type { Texts } from './texts/en.ts';
+import { type Page, sendNotice, sendPage } from '../document.ts';
+import type { Frame } from '../frame.ts';
+import type { Texts } from '../texts/en.ts';
 
 /** Characters of a wrong code that come back in the field: with all its spaces and dashes a code has fewer. */
 const LONGEST_SHOWN = 40;

@@ -1,8 +1,8 @@
 import { html } from 'ghtml';
-import type { PageSession } from '../core/setup-access.ts';
-import type { Frame } from './frame.ts';
-import { backTo, type InstallerPage, ownForm } from './installer-page.ts';
-import type { Texts } from './texts/en.ts';
+import type { PageSession } from '../../core/setup-access.ts';
+import type { Frame } from '../frame.ts';
+import { backTo, type InstallerPage, ownForm } from '../installer-page.ts';
+import type { Texts } from '../texts/en.ts';
 
 /** What was typed about a new appliance. */
 export interface Typed {

@@ -1,6 +1,6 @@
-import type { Mood } from './signs.ts';
-import type { Standing } from './standing.ts';
-import type { Texts } from './texts/en.ts';
+import type { Standing } from '../appliance/standing.ts';
+import type { Mood } from '../signs.ts';
+import type { Texts } from '../texts/en.ts';
 
 /** An appliance and how it stands. */
 export interface Placed {

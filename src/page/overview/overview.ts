@@ -1,15 +1,15 @@
 import { html } from 'ghtml';
-import type { Administration, ApplianceStatus, HubStatus } from '../core/administration.ts';
-import type { PageSession } from '../core/setup-access.ts';
-import { facts, nextAction, standingParts } from './appliance-parts.ts';
-import { appliancePath } from './appliance-path.ts';
-import type { Frame } from './frame.ts';
+import type { Administration, ApplianceStatus, HubStatus } from '../../core/administration.ts';
+import type { PageSession } from '../../core/setup-access.ts';
+import { facts, nextAction, standingParts } from '../appliance/appliance-parts.ts';
+import { appliancePath } from '../appliance/appliance-path.ts';
+import { type Standing, standingOf } from '../appliance/standing.ts';
+import type { Frame } from '../frame.ts';
+import { type InstallerPage, ownForm } from '../installer-page.ts';
+import { type Mood, sign } from '../signs.ts';
+import type { Texts } from '../texts/en.ts';
+import { timeElement } from '../times.ts';
 import { healthOf } from './health.ts';
-import { type InstallerPage, ownForm } from './installer-page.ts';
-import { type Mood, sign } from './signs.ts';
-import { type Standing, standingOf } from './standing.ts';
-import type { Texts } from './texts/en.ts';
-import { timeElement } from './times.ts';
 
 /** What `status` says of the hub and its appliances. */
 export type Status = Awaited<ReturnType<Administration['status']>>;

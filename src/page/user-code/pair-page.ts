@@ -1,11 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { LanService, UserCodeResult } from '../core/lan-service.ts';
-import { readUserCode } from '../core/user-code.ts';
-import { AddressLimit, type LimitSurroundings } from '../system/address-limit.ts';
-import { FORM, FormError, parseForm } from '../system/form.ts';
-import { sendNotice, sendPage } from './document.ts';
-import { frameFor } from './frame.ts';
-import { fromOwnPage } from './own-page.ts';
+import type { LanService, UserCodeResult } from '../../core/lan-service.ts';
+import { readUserCode } from '../../core/user-code.ts';
+import { AddressLimit, type LimitSurroundings } from '../../system/address-limit.ts';
+import { FORM, FormError, parseForm } from '../../system/form.ts';
+import { pairingNotice } from '../callback/pairing-notices.ts';
+import { sendNotice, sendPage } from '../document.ts';
+import { frameFor } from '../frame.ts';
+import { fromOwnPage } from '../own-page.ts';
 import {
   codePage,
   confirmPage,
@@ -17,7 +18,6 @@ import {
   unreachablePage,
   unreadable,
 } from './pair-documents.ts';
-import { pairingNotice } from './pairing-notices.ts';
 
 /** One device may try so many codes that nobody was given. */
 const UNKNOWN_CODES = { most: 10, every: 6000 };

@@ -1,4 +1,4 @@
-import type { Administration } from '../core/administration.ts';
+import type { Administration } from '../../core/administration.ts';
 
 /** Milliseconds by which a planned refresh may seem to move because it is told in whole seconds. */
 const TOLERANCE = 10_000;

@@ -1,14 +1,14 @@
 import type { FastifyInstance } from 'fastify';
-import { Failure } from '../core/failure.ts';
-import type { Callback, LanService } from '../core/lan-service.ts';
-import { byInstaller } from '../core/pairing.ts';
-import { Secret } from '../core/secret.ts';
-import { FORM } from '../system/form.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Callback, LanService } from '../../core/lan-service.ts';
+import { byInstaller } from '../../core/pairing.ts';
+import { Secret } from '../../core/secret.ts';
+import { FORM } from '../../system/form.ts';
+import { sendNotice, sendPage } from '../document.ts';
+import { frameFor } from '../frame.ts';
+import { FOR_PEOPLE } from '../routes-for-people.ts';
 import { nextUnreachablePage, roundResultPage } from './callback-round.ts';
-import { sendNotice, sendPage } from './document.ts';
-import { frameFor } from './frame.ts';
 import { pairingNotice } from './pairing-notices.ts';
-import { FOR_PEOPLE } from './routes-for-people.ts';
 
 /** Longer ones are no codes: the portal's are short. */
 const LONGEST_CODE = 4096;

@@ -1,15 +1,15 @@
 import { html } from 'ghtml';
-import type { ApplianceStatus } from '../core/administration.ts';
-import type { HistoryEntry } from '../core/history.ts';
-import type { PageSession } from '../core/setup-access.ts';
+import type { ApplianceStatus } from '../../core/administration.ts';
+import type { HistoryEntry } from '../../core/history.ts';
+import type { PageSession } from '../../core/setup-access.ts';
+import type { Frame } from '../frame.ts';
+import { backTo, type InstallerPage, ownForm } from '../installer-page.ts';
+import type { Status } from '../overview/overview.ts';
+import type { Texts } from '../texts/en.ts';
 import { facts, nextAction, standingParts } from './appliance-parts.ts';
 import { appliancePath } from './appliance-path.ts';
-import type { Frame } from './frame.ts';
 import { historyParts } from './history-view.ts';
-import { backTo, type InstallerPage, ownForm } from './installer-page.ts';
-import type { Status } from './overview.ts';
 import { standingOf } from './standing.ts';
-import type { Texts } from './texts/en.ts';
 
 /** Seconds after which the page is looked at again where scripts are off and somebody is about to log in. */
 const RELOAD_WHILE_WAITING = 10;

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import type { Administration } from '../core/administration.ts';
-import type { Clock, Timers } from '../core/clock.ts';
-import type { PageSession, SetupAccess } from '../core/setup-access.ts';
-import type { Guard } from './guard.ts';
+import type { Administration } from '../../core/administration.ts';
+import type { Clock, Timers } from '../../core/clock.ts';
+import type { PageSession, SetupAccess } from '../../core/setup-access.ts';
+import type { Guard } from '../sign-in/guard.ts';
 import { hasChanged, type Outline, outlineOf } from './outline.ts';
 
 /** How often is looked whether anything has changed, in ms. */

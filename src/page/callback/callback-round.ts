@@ -1,8 +1,8 @@
 import { html } from 'ghtml';
-import type { Pairing } from '../core/pairing.ts';
-import type { Round } from '../core/round.ts';
-import type { Page } from './document.ts';
-import type { Texts } from './texts/en.ts';
+import type { Pairing } from '../../core/pairing.ts';
+import type { Round } from '../../core/round.ts';
+import type { Page } from '../document.ts';
+import type { Texts } from '../texts/en.ts';
 
 /**
  * The last page of a login that was part of a round: how that one ended, and one tap to the next appliance.

@@ -1,8 +1,8 @@
 import { html } from 'ghtml';
-import type { ApplianceStatus } from '../core/administration.ts';
+import type { ApplianceStatus } from '../../core/administration.ts';
+import type { Question } from '../questions.ts';
+import type { Texts } from '../texts/en.ts';
 import { appliancePath } from './appliance-path.ts';
-import type { Question } from './questions.ts';
-import type { Texts } from './texts/en.ts';
 
 /**
  * Whether an appliance is to get a new secret.

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { PageSession, SetupAccess } from '../core/setup-access.ts';
-import { sendPage } from './document.ts';
-import { type Frame, frameFor } from './frame.ts';
+import type { PageSession, SetupAccess } from '../../core/setup-access.ts';
+import { sendPage } from '../document.ts';
+import { type Frame, frameFor } from '../frame.ts';
+import { fromOwnPage } from '../own-page.ts';
+import { FOR_PEOPLE } from '../routes-for-people.ts';
 import { COOKIE, cookieOf, Guard, type Refusals, readForm } from './guard.ts';
-import { fromOwnPage } from './own-page.ts';
 import { ownPath, pageOfForm } from './own-path.ts';
-import { FOR_PEOPLE } from './routes-for-people.ts';
 import { type Reason, sendForeign, sendGoingOn, sendUnreadable, signInPage } from './sign-in-documents.ts';
 
 /** All that the prefix `__Host-` asks for, and no other site's page sends it along. */

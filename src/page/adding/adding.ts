@@ -1,14 +1,14 @@
-import type { Administration } from '../core/administration.ts';
-import { checkName, checkScope } from '../core/appliance.ts';
-import { Failure, type FailureCode } from '../core/failure.ts';
-import type { Random } from '../core/random.ts';
+import type { Administration } from '../../core/administration.ts';
+import { checkName, checkScope } from '../../core/appliance.ts';
+import { Failure, type FailureCode } from '../../core/failure.ts';
+import type { Random } from '../../core/random.ts';
+import { sendFailure } from '../failures.ts';
+import { sendInstallerPage } from '../installer-page.ts';
+import type { Guard, SignedIn } from '../sign-in/guard.ts';
+import type { Texts } from '../texts/en.ts';
 import { addingPage, type FieldProblems, type Typed } from './adding-page.ts';
 import { credentialsPath } from './credentials-page.ts';
-import { sendFailure } from './failures.ts';
-import type { Guard, SignedIn } from './guard.ts';
-import { sendInstallerPage } from './installer-page.ts';
 import type { ShownCredentials } from './shown-credentials.ts';
-import type { Texts } from './texts/en.ts';
 
 /** What it takes to make credentials and to show them. */
 export interface CredentialsOptions {

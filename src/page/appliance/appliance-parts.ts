@@ -1,12 +1,12 @@
 import { html } from 'ghtml';
-import type { ApplianceStatus } from '../core/administration.ts';
-import type { PageSession } from '../core/setup-access.ts';
+import type { ApplianceStatus } from '../../core/administration.ts';
+import type { PageSession } from '../../core/setup-access.ts';
+import { ownForm } from '../installer-page.ts';
+import { sign } from '../signs.ts';
+import type { Texts } from '../texts/en.ts';
+import { timeElement } from '../times.ts';
 import { appliancePath } from './appliance-path.ts';
-import { ownForm } from './installer-page.ts';
-import { sign } from './signs.ts';
 import type { Standing } from './standing.ts';
-import type { Texts } from './texts/en.ts';
-import { timeElement } from './times.ts';
 
 /** Its state in words and a sign, and what to do. @returns HTML */
 export function standingParts({ states }: Texts, { kind, mood, advice }: Standing): string {

@@ -1,8 +1,8 @@
 import { html } from 'ghtml';
-import type { Pairing } from '../core/pairing.ts';
-import type { Notice, Page } from './document.ts';
-import { setbackText } from './pairing-notices.ts';
-import type { Texts } from './texts/en.ts';
+import type { Pairing } from '../../core/pairing.ts';
+import { setbackText } from '../callback/pairing-notices.ts';
+import type { Notice, Page } from '../document.ts';
+import type { Texts } from '../texts/en.ts';
 
 /** Characters of a wrong code that come back in the field. */
 const LONGEST_SHOWN = 20;
