@@ -8,7 +8,7 @@ import type { PairingRun } from './pairing-run.ts';
 import type { Pairings } from './pairings.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** So long after the end of its pairing's time the nonce of one no longer begins another, in ms: browsers keep addresses. */
+/** So long after the end of its pairing's time the nonce of one tells and begins nothing of others, in ms: browsers keep addresses. */
 const NONCE_OUTLIVES = 3_600_000;
 
 /** What rounds work with. */
@@ -102,10 +102,14 @@ export class Rounds {
     };
   }
 
-  /** Where the round stands that the pairing of a nonce is part of; null where it is part of none. */
+  /**
+   * Where the round stands that the pairing of a nonce is part of; null where it is part of none, and where it is long over:
+   * an address in the history of a browser must not tell for ever how the house is.
+   */
   ofNonce(nonce: string): Round | null {
-    const round = this.#byNonce(nonce)?.pairing.round;
-    return round === undefined ? null : this.view(round);
+    const run = this.#byNonce(nonce);
+    const round = run?.pairing.round;
+    return run === undefined || round === undefined || this.#isOld(run) ? null : this.view(round);
   }
 
   /**
@@ -115,11 +119,8 @@ export class Rounds {
    */
   async goOn(nonce: string, again: boolean): Promise<RoundLink> {
     const run = this.#byNonce(nonce);
-    const { clock } = this.#context.surroundings;
     const round = run?.pairing.round;
-    if (run === undefined || round === undefined) return { kind: 'over' };
-    const late = { ...run.pairing, lifetime: run.pairing.lifetime + NONCE_OUTLIVES };
-    if (timeLeft(late, clock.now()) <= 0) return { kind: 'over' };
+    if (run === undefined || round === undefined || this.#isOld(run)) return { kind: 'over' };
     const appliance = this.#context.appliances.byId(run.pairing.appliance);
     if (again && appliance !== undefined)
       return this.#linkOf(await this.#oneByOne(() => this.#tryAgain(appliance, run)));
@@ -177,6 +178,11 @@ export class Rounds {
   #byNonce(nonce: string): PairingRun | undefined {
     const hash = sha256(nonce);
     return this.#context.pairings.find(({ nonceHash }) => nonceHash === hash);
+  }
+
+  #isOld({ pairing }: PairingRun): boolean {
+    const late = { ...pairing, lifetime: pairing.lifetime + NONCE_OUTLIVES };
+    return timeLeft(late, this.#context.surroundings.clock.now()) <= 0;
   }
 
   #goOnAfter(run: PairingRun): void {

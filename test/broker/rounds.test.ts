@@ -153,6 +153,7 @@ describe('a round', () => {
     expect(rounds.ofNonce(alone.pairing.nonce)).toBeNull();
     await home.time.pass(2 * 3_600_000);
     expect(await rounds.goOn(nonce, false)).toEqual({ kind: 'over' });
+    expect(rounds.ofNonce(nonce)).toBeNull();
     expect(home.run.pairings.all(({ open }) => open)).toHaveLength(0);
   });
 
