@@ -1,0 +1,182 @@
+import diagnostics from 'node:diagnostics_channel';
+import type { FastifyInstance } from 'fastify';
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Secret } from '../../src/core/secret.ts';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { FORM } from '../../src/system/form.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { LanSide } from '../support/lan-side.ts';
+
+type Port = 'https' | 'http';
+
+/** A route as the hub has registered it. */
+interface Route {
+  readonly port: Port;
+  readonly method: string;
+  readonly path: string;
+}
+
+/** What is there for whoever has no session. A route that is not named here stands behind the setup code. */
+const FOR_ALL: Readonly<Record<Port, readonly string[]>> = {
+  https: [
+    'GET /.well-known/oauth-authorization-server',
+    'GET /ca.pem',
+    'GET /openapi.json',
+    'GET /page/:file',
+    'GET /pair',
+    'GET /sign-in',
+    'GET /sign-in/:token',
+    'POST /oauth/device_authorization',
+    'POST /oauth/register',
+    'POST /oauth/revoke',
+    'POST /oauth/token',
+    'POST /pair',
+    'POST /sign-in',
+  ],
+  http: ['GET /', 'GET /ca.pem', 'GET /callback/:nonce', 'GET /pair', 'POST /callback/:nonce/next'],
+};
+
+/** The cookie of somebody who is signed in, as the stub takes it. */
+const COOKIE = '__Host-latchkey=good';
+const CSRF = 'what-forms-carry';
+
+const parts = new AsyncDisposableStack();
+let lan: LanSide;
+let agent: Agent;
+let routes: readonly Route[];
+
+/** The home network's side, and the routes that its two ports got: the secure one is made first. */
+beforeAll(async () => {
+  const made: Route[][] = [];
+  const watch = (message: unknown) => {
+    const { fastify: app } = message as { fastify: FastifyInstance };
+    const port = made.length === 0 ? 'https' : 'http';
+    const found: Route[] = [];
+    made.push(found);
+    app.addHook('onRoute', ({ method, url }) => {
+      for (const one of [method].flat()) found.push({ port, method: one, path: url });
+    });
+  };
+  diagnostics.subscribe('fastify.initialization', watch);
+  lan = parts.use(await LanSide.start());
+  diagnostics.unsubscribe('fastify.initialization', watch);
+  routes = made.flat();
+  agent = parts.adopt(new Agent({ connect: { ca: lan.ca } }), (its) => its.destroy());
+  const session = { cookie: new Secret('good'), csrf: CSRF, lifetime: 600 };
+  lan.home.people.access.session = (cookie) => (cookie === 'good' ? session : null);
+});
+afterAll(() => parts.disposeAsync());
+
+const nameOf = ({ method, path }: Route) => `${method === 'HEAD' ? 'GET' : method} ${path}`;
+const isForAll = (route: Route) => FOR_ALL[route.port].includes(nameOf(route));
+const guarded = (...methods: string[]) => routes.filter((route) => !isForAll(route) && methods.includes(route.method));
+
+/** Who is asked. */
+interface Asked {
+  readonly hub: { readonly httpPort: number; readonly httpsPort: number };
+  readonly dispatcher: Agent;
+  /** What stands where a path may have anything. */
+  readonly value: string;
+}
+
+async function ask(
+  { port, method, path }: Pick<Route, 'port' | 'method' | 'path'>,
+  headers: Record<string, string | undefined> = {},
+  form: Record<string, string> = {},
+  { hub, dispatcher, value }: Asked = { hub: lan.server, dispatcher: agent, value: 'anything' },
+): Promise<{ readonly status: number; readonly text: string; readonly headers: object }> {
+  const { httpsPort, httpPort } = hub;
+  const origin = port === 'https' ? `https://127.0.0.1:${httpsPort}` : `http://127.0.0.1:${httpPort}`;
+  const isForm = method === 'POST';
+  const answer = await request(origin + path.replaceAll(/:\w+/g, value), {
+    method: method as 'GET',
+    dispatcher,
+    headers: {
+      ...(isForm && { origin, 'sec-fetch-site': 'same-origin', 'content-type': FORM }),
+      ...headers,
+    },
+    ...(isForm && { body: new URLSearchParams(form).toString() }),
+  });
+  return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+}
+
+/** A page without the one thing on it that depends on what was asked for. */
+const withoutNext = (text: string) => text.replace(/name="next" value="[^"]*"/, 'name="next"');
+
+it('nothing is there for all but what is named, and all of that is there', () => {
+  const found = routes.filter(isForAll).map((route) => `${route.port} ${nameOf(route)}`);
+  const named = (['https', 'http'] as const).flatMap((port) => FOR_ALL[port].map((name) => `${port} ${name}`));
+  expect([...new Set(found)].sort()).toEqual(named.sort());
+  expect(routes.filter((route) => route.port === 'http' && !isForAll(route))).toEqual([]);
+  expect(guarded('GET').length).toBeGreaterThan(10);
+  expect(guarded('POST').length).toBeGreaterThan(10);
+  expect(guarded('HEAD').map(nameOf)).toEqual(guarded('GET').map(nameOf));
+  expect(guarded('GET', 'POST', 'HEAD')).toHaveLength(routes.filter((route) => !isForAll(route)).length);
+});
+
+describe('whoever has no session', () => {
+  // Behind the guard of this hub there is nothing at all: whatever gets past it is answered with a 500.
+  it('gets the same page everywhere, whatever is asked for', async () => {
+    const { text: page } = await ask({ port: 'https', method: 'GET', path: '/sign-in' });
+    expect(page).toContain('Test hub');
+    for (const route of guarded('GET')) {
+      const { status, text } = await ask(route);
+      expect([status, withoutNext(text)], nameOf(route)).toEqual([401, withoutNext(page)]);
+    }
+    for (const route of guarded('HEAD')) expect((await ask(route)).status, nameOf(route)).toBe(401);
+  });
+
+  it('changes nothing by any form, with a cookie that is none, and with what forms carry', async () => {
+    for (const cookie of ['', '__Host-latchkey=bad', 'latchkey=good', '__Host-latchkey="good"']) {
+      for (const route of guarded('POST')) {
+        const { status, text } = await ask(route, { cookie }, { csrf: CSRF });
+        expect(status, nameOf(route)).toBe(401);
+        expect(text, nameOf(route)).toContain('so nothing was changed');
+      }
+    }
+  });
+});
+
+it('what is there for all tells nothing of the home either, not even to who knows its names', async () => {
+  await using emulator = await startEmulator();
+  await using home = await HubProcess.start({ emulator });
+  const name = 'xylophone';
+  const { client_id } = await home.addAppliance(name, 'Marimba');
+  await home.beginPairing(name);
+  const dispatcher = parts.adopt(new Agent({ connect: { ca: (await home.authority()).certificate } }), (its) =>
+    its.destroy(),
+  );
+  for (const route of routes.filter((one) => isForAll(one) && one.method !== 'HEAD')) {
+    for (const value of [name, client_id, 'page.ts', '..%2f..']) {
+      const form = { client_id, user_code: value, code: value, token: value, again: '1' };
+      const { status, text, headers } = await ask(route, {}, form, { hub: home, dispatcher, value });
+      expect(status, nameOf(route)).toBeLessThan(500);
+      expect(JSON.stringify(headers) + text.replaceAll(/value="[^"]*"|action="[^"]*"/g, ''), nameOf(route)).not.toMatch(
+        /xylophone|Marimba/,
+      );
+    }
+  }
+});
+
+describe('a form of somebody who is signed in', () => {
+  it.each([
+    [{ origin: 'https://evil.example' }, { csrf: CSRF }],
+    [{ 'sec-fetch-site': 'cross-site' }, { csrf: CSRF }],
+    [{ 'sec-fetch-site': 'same-site' }, { csrf: CSRF }],
+    [{}, {}],
+    [{}, { csrf: `${CSRF}x` }],
+  ])('does nothing with %j and %j', async (headers, form) => {
+    for (const route of guarded('POST')) {
+      const { status } = await ask(route, { cookie: COOKIE, ...headers }, form);
+      expect(status, nameOf(route)).toBe(403);
+    }
+  });
+
+  it('needs what forms carry also where the browser is too old to say where it comes from', async () => {
+    for (const route of guarded('POST')) {
+      const old = { cookie: COOKIE, origin: undefined, 'sec-fetch-site': undefined };
+      expect((await ask(route, old)).status, nameOf(route)).toBe(403);
+    }
+  });
+});
