@@ -204,7 +204,7 @@ async function start(options: EmulatorOptions = {}, portal = ''): Promise<Home> 
   const origin = `https://127.0.0.1:${hub.httpsPort}`;
   const setupCode = async () => {
     const { code, sign_in } = await hub.ask((control) => control.setupCode());
-    rememberSecrets([code, sign_in]);
+    rememberSecrets([code, sign_in.split('/').at(-1) ?? '']);
     return code;
   };
   return {

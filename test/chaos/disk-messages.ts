@@ -16,6 +16,7 @@ const ALLOWED = new Set([
   'control socket could not be made',
   'notice',
   'notices could not be written',
+  'history could not be written',
 ]);
 
 /** What it says of a store that it has put together again. */

@@ -23,11 +23,12 @@ const SHORTEST_SECRET = 6;
 
 /**
  * Says that no log may hold any of these: tokens, codes, client secrets, setup codes, private keys.
- * @throws Error for one that is too short to be searched for
+ * @throws Error for one that is too short to be searched for, and for an address: all of them begin alike
  */
 export function rememberSecrets(values: Iterable<string>): void {
   const lines: string[] = [];
   for (const value of values) {
+    if (value.includes('://')) throw new Error('an address is remembered by what is secret in it');
     if (value.length < SHORTEST_SECRET) throw new Error(`a secret of ${value.length} characters can't be searched for`);
     lines.push(`${JSON.stringify(value)}\n`);
   }

@@ -29,7 +29,7 @@ _latchkey_files() {
 }
 _latchkey_appliances() {
   local limit=
-  if command -v timeout >/dev/null; then limit='timeout 2'; fi
+  if command -v timeout >/dev/null; then limit='timeout 5'; fi
   if [[ -n $config ]]; then _latchkey_words "$($limit latchkey appliance list --names --config "$config" 2>/dev/null)"
   else _latchkey_words "$($limit latchkey appliance list --names 2>/dev/null)"; fi
 }

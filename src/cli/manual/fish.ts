@@ -37,7 +37,7 @@ function __latchkey_appliances
         set config --config $words[(math $at + 1)]
     end
     set -l limit
-    command -q timeout; and set limit timeout 2
+    command -q timeout; and set limit timeout 5
     $limit latchkey appliance list --names $config 2>/dev/null
 end
 complete -c latchkey -f

@@ -6,7 +6,7 @@ export function zshCompletion(program: CommandDefinition): string {
 # Completion of latchkey for zsh: source <(latchkey completion zsh)
 _latchkey_appliances() {
   local -a names limit
-  (( $+commands[timeout] )) && limit=(timeout 2)
+  (( $+commands[timeout] )) && limit=(timeout 5)
   names=(\${(f)"$($limit latchkey appliance list --names \${opt_args[--config]:+--config} \${(Q)opt_args[--config]} 2>/dev/null)"})
   compadd -a names
 }
