@@ -56,7 +56,7 @@ describe('the hub’s health is one sentence', () => {
   it.for<[string, ApplianceStatus[], string]>([
     ['nothing is there', [], 'There are no appliances yet.'],
     ['one is connected', [appliance('car')], 'The car is connected.'],
-    ['all are connected', [appliance('car'), appliance('boiler')], 'All 2 appliances are connected.'],
+    ['all are connected', [appliance('car'), appliance('boiler')], 'Both appliances are connected.'],
     [
       'one must be paired again',
       [appliance('car'), appliance('wallbox', { state: 'needs_pairing', problem: problem('refused') })],

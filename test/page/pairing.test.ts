@@ -76,7 +76,7 @@ it('shows link, QR code and time left, and a second start shows the same pairing
   const { text, link } = await withLink(path);
   expect(link).toContain(emulator.frontendUrl);
   expect(text).toContain('<svg class="qr"');
-  expect(text).toMatch(/The link ends <time/);
+  expect(text).toMatch(/The link expires <time/);
   expect(text).toContain('<noscript><meta http-equiv="refresh" content="5"></noscript>');
   expect(target(await send(`/appliances/${name}/pair`))).toBe(path);
   expect(target(await visitor.get(`/p/${name}`, { 'sec-fetch-site': 'none' }))).toBe(path);

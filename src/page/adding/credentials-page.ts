@@ -37,7 +37,7 @@ export function credentialsPage(
     value: string,
   ) => html`<div class="field"><span class="label" id="${id}-label">${label}</span>
 <div class="copied"><code class="value" id="${id}">${value}</code>
-<button type="button" data-copy="${id}" data-copied="${texts.installer.copied}" aria-describedby="${id}-label" hidden>${texts.installer.copy}</button></div></div>`;
+<button type="button" data-copy="${id}" data-copied="${texts.installer.copied}" aria-describedby="${id}-label" aria-live="polite" hidden>${texts.installer.copy}</button></div></div>`;
   const doneButton = html`<button class="${isNew ? '' : 'primary'}" id="done">${credentials.done}</button>`;
   const connect = html`<button class="primary" id="connect">${credentials.connectNext(name)}</button>`;
   return {

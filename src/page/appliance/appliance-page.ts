@@ -36,7 +36,7 @@ export function appliancePage(shown: ShownAppliance, { texts }: Frame, session: 
     body: html`!${backTo('/', texts.installer.overview)}
 <div class="two"><div class="stack head">
 <h1>${name}</h1>
-<section class="card ${standing.needsPerson ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${standingParts(texts, standing)}
+<section class="card ${standing.needsPerson ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${standingParts(texts, standing, true)}
 !${nextAction(texts, session, appliance, standing)}
 !${facts(texts, appliance, true, now)}</section>
 </div>

@@ -8,9 +8,13 @@ import { timeElement } from '../times.ts';
 import { appliancePath } from './appliance-path.ts';
 import type { Standing } from './standing.ts';
 
-/** Its state in words and a sign, and what to do. @returns HTML */
-export function standingParts({ states }: Texts, { kind, mood, advice }: Standing): string {
-  return html`<p class="state ${mood}">!${sign(mood)}<span>${states[kind]}</span></p>
+/**
+ * Its state in words and a sign, and what to do.
+ * @param told whether a screen reader says the state when it changes; of many on one page none is
+ * @returns HTML
+ */
+export function standingParts({ states }: Texts, { kind, mood, advice }: Standing, told: boolean): string {
+  return html`<p class="state ${mood}"!${told ? ' role="status"' : ''}>!${sign(mood)}<span>${states[kind]}</span></p>
 !${advice.map((text) => html`<p>${text}</p>`)}`;
 }
 
@@ -25,11 +29,11 @@ export function facts(texts: Texts, appliance: ApplianceStatus, several: boolean
   if (waiting_for_approval !== undefined) {
     const { since, software_id } = waiting_for_approval;
     if (software_id !== null) rows.push([states.calledItself, html`${software_id}`]);
-    rows.push([overview.since, timeElement(texts, Date.parse(since), now)]);
+    rows.push([overview.introduced, timeElement(texts, Date.parse(since), now)]);
   }
   if (last_refresh !== null) rows.push([overview.lastRefresh, timeElement(texts, Date.parse(last_refresh), now)]);
   if (refresh_in !== null) rows.push([overview.nextRefresh, timeElement(texts, now + refresh_in * 1000, now)]);
-  if (problem !== null) rows.push([states.troubleSince, timeElement(texts, Date.parse(problem.since), now)]);
+  if (problem !== null) rows.push([states.troubleBegan, timeElement(texts, Date.parse(problem.since), now)]);
   if (problem !== null && expires_in !== null && expires_in > 0) {
     rows.push([states.serves, timeElement(texts, now + expires_in * 1000, now)]);
   }

@@ -50,7 +50,7 @@ export function overviewPage(
     now,
     live: true,
     ...(isWaiting && { reloadAfter: RELOAD_WHILE_WAITING }),
-    body: html`<div class="health">!${sign(mood)}<h1 id="health">${sentence}</h1></div>
+    body: html`<div class="health" role="status">!${sign(mood)}<h1 id="health">${sentence}</h1></div>
 !${hubNotices(texts, hub)}
 !${cards.length === 0 ? html`<p>${overview.firstOne}</p>` : ''}
 !${actions(texts, session, status.appliances)}
@@ -72,7 +72,7 @@ function card(
   const { name } = appliance;
   return html`<li class="card ${standing.needsPerson ? 'bad' : ''}" id="appliance-${name}">
 <h3><a href="${appliancePath(name)}" id="open-${name}">${name}</a></h3>
-!${standingParts(texts, standing)}
+!${standingParts(texts, standing, false)}
 !${nextAction(texts, session, appliance, standing)}
 !${facts(texts, appliance, several, now)}</li>`;
 }

@@ -14,7 +14,8 @@ export const appliance: typeof english = {
   rotateSure: (name) => `${name} ein neues Geheimnis geben?`,
   rotateText:
     'Das alte Geheimnis gilt ab sofort nicht mehr. Das neue ist am Gerät einzutragen. Mit dem Portal bleibt es verbunden.',
-  rotateKeys: 'Es weist sich mit eigenen Schlüsseln aus. Ein Geheimnis würde sie ersetzen, und sie gälten nicht mehr.',
+  rotateKeys:
+    'Es weist sich mit eigenen Schlüsseln aus. Ein Geheimnis würde sie ersetzen, und sie würden nicht mehr gelten.',
   rotateKeysTick: 'Seine Schlüssel ersetzen',
   rotateKeysMissing: 'Hier ankreuzen, wenn seine Schlüssel ersetzt werden sollen.',
   disconnectSure: (name) => `${name} trennen?`,

@@ -11,7 +11,7 @@ export const code: typeof english = {
   confirm: (appliance) => `${appliance} verbinden?`,
   again: 'Bitte melden Sie sich noch einmal an.',
   portalDecides: 'Das Portal sagt, was es darf.',
-  asksBefore: 'Es bittet um Zugriff auf ',
+  asksBefore: 'Es bittet um Zugang zu ',
   asksAfter: '.',
   comma: ', ',
   and: ' und ',

@@ -3,7 +3,7 @@ import type { history as english } from '../en/history.ts';
 export const history: typeof english = {
   heading: 'Verlauf',
   nothing: 'Bisher ist nichts geschehen.',
-  older: 'Ältere',
+  older: 'Ältere Einträge',
   days: 'Die letzten 14 Tage',
   today: 'Heute',
   connected: 'Verbunden',

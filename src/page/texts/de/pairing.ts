@@ -11,7 +11,7 @@ export const pairing: typeof english = {
   scan: 'Oder mit einem anderen Telefon scannen und sich dort anmelden. Es darf überall sein, auch außerhalb dieses Hauses.',
   qr: 'QR-Code des Links zur Anmeldung',
   follows: 'Diese Seite zeigt von selbst, wie es weitergeht.',
-  ends: 'Der Link endet',
+  ends: 'Der Link verfällt',
   exchanging: 'Jemand hat sich angemeldet',
   exchangingText: 'Der Hub holt den Zugang beim Portal. Das dauert ein paar Sekunden.',
   connected: (appliance) => `${appliance} ist verbunden`,
@@ -32,14 +32,14 @@ export const pairing: typeof english = {
   cancel: 'Abbrechen',
   toOverview: 'Zur Übersicht',
   unknown: 'Diese Kopplung kennt der Hub nicht mehr',
-  unknownText: 'Beginnen Sie beim Gerät eine neue.',
+  unknownText: 'Beginnen Sie auf der Seite des Geräts eine neue.',
   noAppliance: 'Dieses Gerät gibt es nicht',
   noApplianceText: 'Es wurde inzwischen umbenannt oder entfernt. Die Übersicht zeigt, welche es gibt.',
   notPossible: 'Das geht gerade nicht',
   tooMany:
     'Es sind zu viele Kopplungen offen, oder das Gerät ist noch nicht freigegeben. Klären Sie das zuerst und versuchen Sie es dann wieder.',
   storeText:
-    'Der Hub kann nichts speichern. Schaffen Sie Platz auf seiner Platte, oder tauschen Sie seine Speicherkarte aus, und versuchen Sie es dann wieder.',
+    'Der Hub kann nichts speichern. Schaffen Sie Platz auf dem Datenträger oder ersetzen Sie die Speicherkarte, und versuchen Sie es dann wieder.',
   tryAgain: 'Noch einmal versuchen',
   label: {
     heading: (appliance) => `${appliance} neu verbinden?`,

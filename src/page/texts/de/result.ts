@@ -16,7 +16,7 @@ export const result: typeof english = {
   connectingText: 'Der Hub wartet auf das Portal. Diese Seite sieht von selbst wieder nach.',
   notConnected: (appliance) => `${appliance} ist nicht verbunden`,
   reasons: {
-    refused_by_user: 'Der Zugriff wurde am Portal abgelehnt.',
+    refused_by_user: 'Der Zugang wurde am Portal abgelehnt.',
     expired: 'Die Zeit für diese Kopplung ist abgelaufen.',
     replaced: 'Inzwischen wurde eine neuere Kopplung begonnen.',
     cancelled: 'Die Kopplung wurde am Hub abgebrochen.',

@@ -4,8 +4,9 @@ import { result } from './result.ts';
 export const round: typeof english = {
   title: 'Alle Geräte verbinden',
   progress: (connected, all) => `${connected} von ${all} verbunden`,
-  done: (count) => (count === 1 ? 'Ihr Gerät ist verbunden' : `Alle ${count} Geräte sind verbunden`),
-  notAll: (connected, all) => `${connected} von ${all} Geräten sind verbunden`,
+  done: (count) =>
+    ['Ihr Gerät ist verbunden', 'Beide Geräte sind verbunden'][count - 1] ?? `Alle ${count} Geräte sind verbunden`,
+  notAll: (connected, all) => `${connected} von ${all} Geräten ${connected === 1 ? 'ist' : 'sind'} verbunden`,
   none: 'Es gibt noch kein Gerät',
   noneText: 'Fügen Sie zuerst auf der Übersicht eines hinzu.',
   connected: 'Verbunden',

@@ -10,15 +10,15 @@ export const adding = {
   add: 'Add',
   nameMissing: 'Type a name.',
   nameWrong:
-    'This can not be a name. Use small letters a–z, digits and “-”, beginning with a letter or digit; at most 63.',
+    'This cannot be a name. Use small letters a–z, digits and “-”, beginning with a letter or digit; at most 63.',
   nameTaken: 'There is an appliance of this name already. Choose another name.',
   scopeWrong:
-    'This has a character that can not be in it, or is too long. Use names with spaces between them, without quotes or accents.',
+    'This has a character that cannot be in it, or is too long. Use names with spaces between them, without quotes or accents.',
   portalWrong: 'There is no such portal in the hub’s configuration.',
   credentials: {
     title: (appliance: string) => `Credentials of ${appliance}`,
     added: (appliance: string) => `${appliance} is added.`,
-    rotated: (appliance: string) => `${appliance} has a new secret. The old one is good no longer.`,
+    rotated: (appliance: string) => `${appliance} has a new secret. The old one no longer works.`,
     keep: 'Put these into the appliance now. The secret is shown this once: the hub keeps no copy. This page can be loaded again for ten minutes, unless you tap “Done”.',
     clientId: 'Client ID',
     clientSecret: 'Client secret',

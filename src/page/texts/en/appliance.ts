@@ -12,15 +12,15 @@ export const appliance = {
     'It is declared in the hub’s configuration file: its secret and whether it is there are changed in that file.',
   rotateSure: (name: string) => `Give ${name} a new secret?`,
   rotateText:
-    'The old secret is good no longer, at once. The new one has to be put into the appliance. It stays connected to the portal.',
-  rotateKeys: 'It proves itself by keys of its own. They would be replaced by a secret, and be good no longer.',
+    'The old secret stops working at once. The new one has to be put into the appliance. It stays connected to the portal.',
+  rotateKeys: 'It proves itself by keys of its own. A secret would replace them, and they would stop working.',
   rotateKeysTick: 'Replace its keys',
   rotateKeysMissing: 'Tick this if its keys are to be replaced.',
   disconnectSure: (name: string) => `Disconnect ${name}?`,
   disconnectText:
     'The hub forgets the login and gives it no more access. To connect it again, somebody has to log in again.',
   removeSure: (name: string) => `Remove ${name}?`,
-  removeText: 'The hub forgets the appliance, its secret and its login. This can not be taken back.',
+  removeText: 'The hub forgets the appliance, its secret and its login. This cannot be taken back.',
   refuseSure: (name: string) => `Refuse ${name}?`,
   refuseText: 'The hub forgets that it has introduced itself. It may do so again while the door is open.',
   gone: 'There is no such appliance',

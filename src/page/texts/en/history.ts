@@ -5,12 +5,12 @@ import type { ProblemCode } from '../../../core/problem.ts';
 export const history = {
   heading: 'History',
   nothing: 'Nothing has happened yet.',
-  older: 'Older',
+  older: 'Older entries',
   days: 'The last 14 days',
   today: 'Today',
   connected: 'Connected',
   failing: 'Held up for a time',
-  needsPairing: 'Had to log in',
+  needsPairing: 'A login was needed',
   unknown: 'Not connected, or nothing known',
   /** For who can't see the picture: how many days each. */
   summary: (connected: number, failing: number, needsPairing: number) =>

@@ -5,8 +5,11 @@ import { result } from './result.ts';
 export const round = {
   title: 'Connect all appliances',
   progress: (connected: number, all: number) => `${connected} of ${all} connected`,
-  done: (count: number) => (count === 1 ? 'Your appliance is connected' : `All ${count} appliances are connected`),
-  notAll: (connected: number, all: number) => `${connected} of ${all} appliances are connected`,
+  done: (count: number) =>
+    ['Your appliance is connected', 'Both appliances are connected'][count - 1] ??
+    `All ${count} appliances are connected`,
+  notAll: (connected: number, all: number) =>
+    `${connected} of ${all} appliances ${connected === 1 ? 'is' : 'are'} connected`,
   none: 'There is no appliance yet',
   noneText: 'Add one on the overview first.',
   connected: 'Connected',
@@ -21,7 +24,7 @@ export const round = {
   toHub: 'To the hub’s page',
   unreachable: 'The portal is out of reach',
   unreachableText: (appliance: string) =>
-    `The hub can not get the link for ${appliance} just now. Check that this home is online, and try again.`,
+    `The hub cannot get the link for ${appliance} just now. Check that this home is online, and try again.`,
   over: 'This round has ended',
   overText: 'Go on at the hub’s page, or with “latchkey pair --all”.',
   reasons: {

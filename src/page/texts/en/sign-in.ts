@@ -26,7 +26,7 @@ export const signIn = {
     link: 'Open the page',
   },
   unreadable: {
-    heading: 'This form can not be read',
+    heading: 'This form cannot be read',
     text: 'Nothing was changed. Open the page again, and send it once more.',
   },
   seconds: (count: number) => (count === 1 ? 'second' : `${count} seconds`),

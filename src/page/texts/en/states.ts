@@ -10,11 +10,11 @@ export const states = {
   log_in_again: 'Log in again',
   not_connected: 'Not connected yet',
   waiting_for_login: 'Waiting for the login',
-  waiting_for_approval: 'Waits for your approval',
+  waiting_for_approval: 'Waiting for your approval',
   /** What is wrong, and what to do about it. */
   problems: {
     portal_unreachable: () =>
-      'The portal can not be reached. Check the internet connection of this home; the hub goes on trying.',
+      'The portal cannot be reached. Check the internet connection of this home; the hub goes on trying.',
     portal_deferred: () => 'The portal asked for patience. There is nothing to do: the hub tries again by itself.',
     portal_rejected: () =>
       'The portal turned the hub away. The hub goes on trying. If this lasts, check the portal’s address in the configuration, and any firewall on the way.',
@@ -22,7 +22,7 @@ export const states = {
     misconfigured: () =>
       'The portal does not accept the hub’s own credentials. Correct client_id and client secret of the portal in the hub’s configuration.',
     clock_unknown: () => 'The hub does not know the right time yet. It goes on by itself once it does.',
-    store_unwritable: () => 'The hub can not save anything. Make room on its disk, or replace its memory card.',
+    store_unwritable: () => 'The hub cannot save anything. Make room on its disk, or replace its memory card.',
     refused: (appliance: string) => `The portal has ended the access. Log in again to connect the ${appliance}.`,
   } satisfies Readonly<Record<ProblemCode, (appliance: string) => string>>,
   unpaired: (appliance: string) => `Log in once to connect the ${appliance}.`,
@@ -35,7 +35,7 @@ export const states = {
     'It has no secret any more, so it gets no access. Add it to the configuration again, or give it a new secret.',
   credentialsDamaged: 'Its secret was damaged on the hub’s disk. Give it a new one.',
   otherScope: 'The configuration asks for other access by now. Log in again to bring it into effect.',
-  troubleSince: 'Trouble since',
+  troubleBegan: 'Trouble began',
   serves: 'Access ends',
   /** Of the hub as a whole. */
   hub: {
@@ -44,7 +44,7 @@ export const states = {
     not_announced: 'Appliances may not find this hub in the network by themselves. Check the hub’s network.',
     store_recovered:
       'The hub’s memory was damaged and has been repaired. Look through the appliances, and replace the memory card soon.',
-    store_unwritable: 'The hub can not save anything. Make room on its disk, or replace its memory card.',
+    store_unwritable: 'The hub cannot save anything. Make room on its disk, or replace its memory card.',
   } satisfies Readonly<Record<HubProblem['code'], string>>,
   /** What the hub warns of where the state does not say it. */
   warnings: {
