@@ -1,8 +1,10 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import type { SetupCodeAnswer } from '../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { createAuthority, issueLeaf } from '../../src/system/certificates.ts';
 import { axeViolations } from '../support/axe.ts';
 import {
   type Browser,
@@ -45,16 +47,18 @@ async function tell(rotate = false): Promise<SetupCodeAnswer> {
   return answer;
 }
 
-/** Another site, with one page. */
-async function otherSite(body: () => string) {
-  const server = createServer((_request, response) => {
+/** Another site, with one page. @param tls what it is served over TLS with */
+async function otherSite(body: () => string, tls?: { readonly cert: string; readonly key: string }) {
+  const answer: RequestListener = (_request, response) => {
     response.setHeader('content-type', 'text/html; charset=utf-8').end(`<!doctype html><title>Other</title>${body()}`);
-  }).listen(0, '127.0.0.1');
+  };
+  const server = tls === undefined ? createServer(answer) : createSecureServer(tls, answer);
+  server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
   const port = typeof address === 'object' ? address?.port : undefined;
   return {
-    url: `http://127.0.0.1:${port}/`,
+    url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}/`,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();
@@ -179,6 +183,23 @@ describe('another site', () => {
       expect(await frame.locator('form').count()).toBe(0);
       expect(await frame.locator('body').textContent()).not.toContain('Test hub');
     }
+  });
+
+  it('loads nothing into itself, though it is another port of the hub’s machine, and gets the cookie', async () => {
+    await hub.addAppliance('meter');
+    const label = `${origin}/appliances/meter/label.png`;
+    const leaf = await issueLeaf(await createAuthority(), { names: [], addresses: ['127.0.0.1'], now: Date.now() });
+    await using site = await otherSite(() => `<img src="${label}">`, { cert: leaf.certificate, key: leaf.key });
+    await using visit = await browser.visit({ ...DESKTOP, ignoreHTTPSErrors: true });
+    await visit.page.goto((await tell()).sign_in);
+    await expectSignedIn(visit);
+    const widths = () => visit.page.evaluate(() => [...document.images].map(({ naturalWidth }) => naturalWidth));
+    await visit.page.goto(label);
+    expect(await widths()).toEqual([709]);
+    await visit.page.goto(site.url, { waitUntil: 'load' });
+    expect(await widths()).toEqual([0]);
+    await visit.page.goto(`${origin}/`);
+    await expectSignedIn(visit);
   });
 
   it('can send no form that counts, even where it has come to know what the forms carry', async () => {

@@ -159,6 +159,15 @@ it('what is there for all tells nothing of the home either, not even to who know
   }
 });
 
+describe('a page of somebody who is signed in', () => {
+  it.each(['image', 'iframe', 'empty', 'script'])('is not loaded by another site as %s', async (destination) => {
+    for (const site of ['cross-site', 'same-site']) {
+      const headers = { cookie: COOKIE, 'sec-fetch-site': site, 'sec-fetch-dest': destination };
+      for (const route of guarded('GET', 'HEAD')) expect((await ask(route, headers)).status, nameOf(route)).toBe(403);
+    }
+  });
+});
+
 describe('a form of somebody who is signed in', () => {
   it.each([
     [{ origin: 'https://evil.example' }, { csrf: CSRF }],

@@ -129,6 +129,21 @@ describe('a page that is open', () => {
     expect(followers.filter((one) => one.isOpen())).toHaveLength(MOST);
   });
 
+  it('is asked for what it is without taking a place', async () => {
+    await using visitor = await signedIn();
+    await using first = await follow(visitor);
+    for (let count = 0; count < MOST; count++) {
+      const { status, headers } = await visitor.send('HEAD', '/live', {});
+      expect({ status, type: headers['content-type'] }).toEqual({
+        status: 200,
+        type: 'text/event-stream; charset=utf-8',
+      });
+    }
+    expect(first.isOpen()).toBe(true);
+    await hub.addAppliance('asked-for');
+    await first.told('changed');
+  });
+
   it('does not keep the hub from stopping', async () => {
     await using visitor = await signedIn();
     await using follower = await follow(visitor);

@@ -144,7 +144,13 @@ it('gives the label as a picture', async () => {
   const { status, headers } = await visitor.send('GET', `/appliances/${name}/label.png`, {});
   expect({ status, headers }).toMatchObject({
     status: 200,
-    headers: { 'content-type': 'image/png', 'content-disposition': `inline; filename="latchkey-${name}.png"` },
+    headers: {
+      'content-type': 'image/png',
+      'content-disposition': `inline; filename="latchkey-${name}.png"`,
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'cross-origin-resource-policy': 'same-origin',
+      'x-frame-options': 'DENY',
+    },
   });
 });
 

@@ -14,6 +14,12 @@ const MOST = 32;
 /** Bytes that a browser may leave unread. */
 const MOST_UNREAD = 16 * 1024;
 
+const HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+};
+
 /** A page that is open somewhere. */
 interface Listener {
   readonly stream: ServerResponse;
@@ -46,13 +52,11 @@ export class Live {
   serve(guard: Guard): void {
     guard.page('/live', async ({ request, reply, session }) => {
       if (this.#isClosed) return reply.code(503).send();
+      // There is nothing to follow for who wants no body, and no place among those who do.
+      if (request.method === 'HEAD') return reply.headers(HEADERS).send();
       reply.hijack();
       const stream = reply.raw;
-      stream.writeHead(200, {
-        'content-type': 'text/event-stream; charset=utf-8',
-        'cache-control': 'no-store',
-        'x-content-type-options': 'nosniff',
-      });
+      stream.writeHead(200, HEADERS);
       stream.write('retry: 2000\n\n');
       request.raw.socket.setNoDelay(true);
       this.#join({ stream, session });

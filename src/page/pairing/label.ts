@@ -20,8 +20,10 @@ export function serveLabels(guard: Guard, administration: PairingDesk, answered:
         .headers({
           'cache-control': 'no-store',
           'content-disposition': `inline; filename="latchkey-${name}.png"`,
-          'content-security-policy': "default-src 'none'",
+          'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+          'cross-origin-resource-policy': 'same-origin',
           'x-content-type-options': 'nosniff',
+          'x-frame-options': 'DENY',
         })
         .type('image/png')
         .send(Buffer.from(labelPicture({ name, hubName, caption, link, otherLink: byAddress })));

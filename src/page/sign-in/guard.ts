@@ -3,7 +3,7 @@ import type { PageSession, SetupAccess } from '../../core/setup-access.ts';
 import { sameSecret } from '../../system/compare.ts';
 import { FORM, FormError, parseForm } from '../../system/form.ts';
 import { type Frame, frameFor } from '../frame.ts';
-import { fromOwnPage } from '../own-page.ts';
+import { fromOwnPage, intoForeignPage } from '../own-page.ts';
 import { FOR_PEOPLE } from '../routes-for-people.ts';
 
 /** Somebody who is signed in, and what was asked for. */
@@ -26,7 +26,7 @@ export type Unreadable = 400 | 415;
 export interface Refusals {
   /** Nobody is signed in, or no longer; `request` may have been a form that was sent. */
   signIn(request: FastifyRequest, reply: FastifyReply, frame: Frame): Promise<FastifyReply>;
-  /** Another site's form, or one of an earlier session. */
+  /** Another site's form, or one of an earlier session; or another site's page would have this in itself. */
   foreign(request: FastifyRequest, reply: FastifyReply, frame: Frame): Promise<FastifyReply>;
   unreadable(request: FastifyRequest, reply: FastifyReply, frame: Frame, status: Unreadable): Promise<FastifyReply>;
 }
@@ -52,6 +52,7 @@ export class Guard {
   page(path: string, answer: (asked: SignedIn) => Promise<FastifyReply>): void {
     this.#app.get(path, { ...FOR_PEOPLE, exposeHeadRoute: true }, async (request, reply) => {
       const frame = frameFor(this.#hubName, request);
+      if (intoForeignPage(request)) return this.#refusals.foreign(request, reply, frame);
       const session = this.#sessionOf(request);
       if (session === null) return this.#refusals.signIn(request, reply, frame);
       return answer({ request, reply, frame, session });

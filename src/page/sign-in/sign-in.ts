@@ -80,6 +80,8 @@ const refusals: Refusals = {
 };
 
 function sendSignIn(reply: FastifyReply, status: number, frame: Frame, next: string, reason: Reason): FastifyReply {
+  // Who has opened this window from elsewhere can't put another page, made up like this one, in its place.
+  reply.header('cross-origin-opener-policy', 'same-origin');
   return sendPage(reply, status, frame, signInPage(frame.texts, next, reason));
 }
 
