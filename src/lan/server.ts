@@ -22,7 +22,7 @@ interface HubPages {
   plain(app: FastifyInstance, httpsPort: number): void;
   /** @param httpPort of the other listener */
   secure(app: FastifyInstance, httpPort: number): void;
-  nothingHere(request: FastifyRequest, reply: FastifyReply): FastifyReply;
+  nothingHere(request: FastifyRequest, reply: FastifyReply, status: 404 | 405): FastifyReply;
 }
 
 export interface LanOptions {
@@ -152,8 +152,13 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
     const allowed = ['GET', 'HEAD', 'POST'].filter(
       (method) => app.findRoute({ url: request.url.split('?')[0] ?? '', method }) !== null,
     );
-    if (allowed.length > 0) return reply.code(405).header('allow', allowed.join(', ')).send();
-    return pages.nothingHere(request, reply);
+    if (allowed.length === 0) return pages.nothingHere(request, reply, 404);
+    reply.header('allow', allowed.join(', '));
+    // Somebody who has opened the address of a form once more.
+    if (request.method === 'GET' && request.headers.accept?.includes('text/html')) {
+      return pages.nothingHere(request, reply, 405);
+    }
+    return reply.code(405).send();
   });
   app.get('/ca.pem', { exposeHeadRoute: true }, async (_request, reply) =>
     reply.type('application/x-pem-file').send(ca()),

@@ -5,6 +5,7 @@ import type { PageSession } from '../core/setup-access.ts';
 import { INSTALLER_STYLE } from './installer-style.ts';
 import { mainScript } from './scripts.ts';
 import type { SignedIn } from './sign-in/guard.ts';
+import { STYLE } from './style.ts';
 
 /** A page of the installer's. */
 export interface InstallerPage {
@@ -22,11 +23,12 @@ export interface InstallerPage {
   readonly narrow?: boolean;
 }
 
-/** Nothing from elsewhere, nothing inline but the one style, and no text can become markup by script. */
+/** Nothing from elsewhere, nothing inline but the two styles, and no text can become markup by script. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
-  `style-src 'sha256-${createHash('sha256').update(INSTALLER_STYLE).digest('base64')}'`,
+  // The other one is of the page to sign in: the script reads that where the session is over, and it is held against this policy.
+  `style-src ${[INSTALLER_STYLE, STYLE].map((style) => `'sha256-${createHash('sha256').update(style).digest('base64')}'`).join(' ')}`,
   "connect-src 'self'",
   'img-src data:',
   "form-action 'self'",

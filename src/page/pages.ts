@@ -29,7 +29,8 @@ export interface Pages {
   /** @param httpsPort of the other listener */
   plain(app: FastifyInstance, httpsPort: number): void;
   secure(app: FastifyInstance): void;
-  nothingHere(request: FastifyRequest, reply: FastifyReply): FastifyReply;
+  /** @param status 404, or 405 where there is something for forms and programs alone */
+  nothingHere(request: FastifyRequest, reply: FastifyReply, status: 404 | 405): FastifyReply;
   /** Lets go of the pages that follow the hub: nothing waits for them then. */
   close(): void;
 }
@@ -58,10 +59,11 @@ export function openPages(options: PageOptions): Pages {
       const guard = serveSignIn(app, access, hubName);
       serveInstaller(app, guard, { ...options, live, shown });
     },
-    nothingHere(request, reply) {
+    nothingHere(request, reply, status) {
       const frame = frameFor(hubName, request);
       const { nothingHere, nothingHereText } = frame.texts.home;
-      return sendNotice(reply, 404, frame, { mood: 'bad', heading: nothingHere, text: nothingHereText });
+      const link = { href: '/', text: frame.texts.round.toHub };
+      return sendNotice(reply, status, frame, { mood: 'bad', heading: nothingHere, text: nothingHereText, link });
     },
     close() {
       live.close();

@@ -238,6 +238,8 @@ describe('an open page', () => {
     const { code } = await hub.ask((control) => control.rotateSetupCode());
     rememberSecrets([code]);
     await visit.page.locator('#code').waitFor();
+    // That the events ended with the session is the browser's to say, and no policy's.
+    expect(visit.complaints.filter((complaint) => complaint.includes('Content Security Policy'))).toEqual([]);
   });
 
   it('weighs little, with all that it loads', async () => {

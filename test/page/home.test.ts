@@ -33,6 +33,25 @@ describe('a person who opens the hub’s address', () => {
     }
   });
 
+  it('of nothing, or of a form, is told where to go', async () => {
+    const ask = (path: string, accept: string) =>
+      request(`https://127.0.0.1:${side.server.httpsPort}${path}`, { dispatcher: agent, headers: { accept } });
+    for (const [path, status] of [
+      ['/nothing', 404],
+      ['/appliances/wallbox/pair', 405],
+    ] as const) {
+      const { statusCode, body } = await ask(path, 'text/html,*/*;q=0.8');
+      expect(statusCode).toBe(status);
+      expect(await body.text()).toContain('<a href="/">To the hub’s page</a>');
+    }
+    const { statusCode, headers, body } = await ask('/oauth/token', 'application/json');
+    expect({ statusCode, allow: headers['allow'], text: await body.text() }).toEqual({
+      statusCode: 405,
+      allow: 'POST',
+      text: '',
+    });
+  });
+
   it('is sent to no other host', async () => {
     const elsewhere = { headers: { host: 'portal.example' } };
     const { statusCode, headers, body } = await request(`http://127.0.0.1:${side.server.httpPort}/pair`, elsewhere);

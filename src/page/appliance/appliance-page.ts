@@ -65,8 +65,10 @@ function manage({ appliance: texts, overview }: Texts, session: PageSession, app
   if (!isWaiting) buttons.push(link('label.png', texts.doorLabel));
   if (hasGrant || state === 'pairing') buttons.push(link('unpair', texts.disconnect, 'danger'));
   if (!declared && !isWaiting) buttons.push(link('remove', texts.remove, 'danger'));
+  const id = html`<dl class="facts"><div><dt>${texts.clientId}</dt><dd><code>${client_id}</code></dd></div></dl>`;
+  if (isWaiting) return id;
   return html`<section class="stack manage" aria-labelledby="manage"><h2 id="manage">${texts.manage}</h2>
 !${declared ? html`<p class="quiet">${texts.declared}</p>` : ''}
 !${buttons.length === 0 ? '' : html`<div class="actions">!${buttons}</div>`}
-<dl class="facts"><div><dt>${texts.clientId}</dt><dd><code>${client_id}</code></dd></div></dl></section>`;
+!${id}</section>`;
 }

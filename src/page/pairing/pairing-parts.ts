@@ -19,12 +19,13 @@ export const RELOAD = 5;
 export function pairingParts(asked: SignedIn, view: PairingView, now: number): string {
   const { pairing: texts } = asked.frame.texts;
   const { report, appliance } = view;
+  const cancel = view.round === null ? texts.cancel : asked.frame.texts.round.stop;
   switch (report.event) {
     case 'connecting':
       return html`!${state('waiting', texts.connecting)}
 <p>${report.problem === null ? texts.connectingText : texts.outOfReach}</p>
 <p class="quiet">${texts.follows}</p>
-<div class="actions">!${button(asked, view, 'cancel', texts.cancel)}</div>`;
+<div class="actions">!${button(asked, view, 'cancel', cancel)}</div>`;
     case 'waiting': {
       const end = now + 1000 * report.expires_in;
       return html`!${setback(asked.frame.texts, view)}!${state('waiting', texts.waiting)}
@@ -32,7 +33,7 @@ export function pairingParts(asked: SignedIn, view: PairingView, now: number): s
 <p>${texts.scan}</p>
 !${qrSvg(report.authorize_url, texts.qr)}
 <p class="quiet">${texts.ends} !${timeElement(asked.frame.texts, end, now)}. ${texts.follows}</p>
-<div class="actions">!${button(asked, view, 'fresh', texts.fresh)}!${button(asked, view, 'cancel', texts.cancel)}</div>`;
+<div class="actions">!${button(asked, view, 'fresh', texts.fresh)}!${button(asked, view, 'cancel', cancel)}</div>`;
     }
     case 'exchanging':
       return html`!${state('waiting', texts.exchanging)}<p>${texts.exchangingText}</p>`;

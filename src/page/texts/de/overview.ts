@@ -22,7 +22,7 @@ export const overview: typeof english = {
   add: 'Gerät hinzufügen',
   connectAll: 'Alle verbinden',
   connectAllHint: 'Meist genügt eine Anmeldung für alle.',
-  code: 'Zeigt ein Gerät einen Code? Hier verbinden',
+  code: 'Mit dem Code eines Geräts verbinden',
   access: 'Zugang',
   accessByPortal: 'wie das Portal ihn gibt',
   portal: 'Portal',

@@ -12,6 +12,7 @@ export const round: typeof english = {
   connected: 'Verbunden',
   open: 'Noch nicht verbunden',
   next: (appliance) => `Weiter mit ${appliance}`,
+  stop: 'Hier aufhören',
   skip: (appliance) => `${appliance} auslassen`,
   again: (appliance) => `${appliance} noch einmal versuchen`,
   others: 'Die übrigen noch einmal verbinden',

@@ -22,7 +22,7 @@ export const overview = {
   add: 'Add an appliance',
   connectAll: 'Connect all',
   connectAllHint: 'One login is usually enough for all of them.',
-  code: 'Does an appliance show a code? Connect it',
+  code: 'Connect by an appliance’s code',
   access: 'Access',
   accessByPortal: 'as the portal gives it',
   portal: 'Portal',

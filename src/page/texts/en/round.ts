@@ -15,6 +15,7 @@ export const round = {
   connected: 'Connected',
   open: 'Not connected yet',
   next: (appliance: string) => `Next: ${appliance}`,
+  stop: 'Stop here',
   skip: (appliance: string) => `Skip ${appliance}`,
   again: (appliance: string) => `Try ${appliance} again`,
   others: 'Connect the others again',
