@@ -13,6 +13,7 @@ import {
   standing,
   staysAtStart,
 } from '../core/notices.ts';
+import { rfc3339 } from '../core/rfc3339.ts';
 import { NOTICES_TOLD } from '../core/state-copy.ts';
 import type { Store } from '../core/store.ts';
 import { type Moment, type NoticeRecord, readRecords, sinceTelling, telling, writeRecords } from './notice-record.ts';
@@ -150,7 +151,7 @@ export class Notices implements AsyncDisposable {
   #failing(key: string, { status, grant }: ApplianceFacts, now: Instant): Failing | null {
     if (grant === null || !grant.failing || status.problem === null) return null;
     const lasting = failingFor(this.#seenFor(key, now), grant.overdue);
-    return { lasting, since: instant(now.wall - lasting) };
+    return { lasting, since: rfc3339(now.wall - lasting) };
   }
 
   #seenFor(key: string, now: Instant): number {
@@ -225,9 +226,4 @@ function keyOf(appliance: string): string {
 
 function reportOf({ code, ...notice }: Notice, status: NoticeReport['status']): NoticeReport {
   return { status, notice: code, ...notice };
-}
-
-/** RFC 3339 UTC, whole seconds. @param wall ms since 1970 */
-function instant(wall: number): string {
-  return new Date(wall).toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -1,4 +1,5 @@
 import { type ConfirmedTime, type Instant, trueTime } from './clock.ts';
+import { rfc3339 } from './rfc3339.ts';
 
 /** What a portal's certificate was refused for, where its dates were the reason. */
 export type CertificateDates = 'not_yet_valid' | 'expired';
@@ -16,8 +17,4 @@ export function clockAtFault(dates: CertificateDates, now: Instant, confirmed: C
   const known = time === null ? 'and nothing has confirmed it yet' : `but it is ${rfc3339(time)}`;
   const refused = dates === 'expired' ? 'has expired' : 'is not valid yet';
   return `The hub's clock says ${rfc3339(now.wall)}, ${known}: by it the portal's certificate ${refused}. The hub goes on by itself as soon as the clock is set`;
-}
-
-function rfc3339(wall: number): string {
-  return new Date(wall).toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -1,4 +1,5 @@
 import type { Backup, RestoreReport } from '../core/administration.ts';
+import { rfc3339 } from '../core/rfc3339.ts';
 import type { Secret } from '../core/secret.ts';
 import { readCopy, writeCopy } from '../store/copy-format.ts';
 import { openWithPassphrase, sealWithPassphrase } from '../store/copy-sealing.ts';
@@ -21,8 +22,4 @@ export async function restore(store: SqliteStore, copy: string, passphrase: Secr
   const state = readCopy(await openWithPassphrase(copy.trim(), passphrase));
   const restoration = await restoreState(store, state);
   return { made: rfc3339(state.made), hub_id: state.settings.get('hub_id') ?? '', ...restoration };
-}
-
-function rfc3339(wall: number): string {
-  return new Date(wall).toISOString().replace(/\.\d+Z$/, 'Z');
 }

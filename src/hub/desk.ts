@@ -23,6 +23,7 @@ import type { HookTrial, NoticeReport, TellingHub } from '../core/notice.ts';
 import { testReport } from '../core/notices.ts';
 import type { LabelText } from '../core/pairing-desk.ts';
 import { checkPassphrase, readPassphrase } from '../core/passphrase.ts';
+import { rfc3339 } from '../core/rfc3339.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import { backUp, restore } from './backups.ts';
 import { openHistoryDesk } from './history-desk.ts';
@@ -90,7 +91,7 @@ export function openDesk(context: DeskContext): Desk {
   const { appliances, grants, pairings, handOuts, identity, registrations, surroundings } = context;
   const { clock, log } = surroundings;
 
-  const began = instant(context.started.wall);
+  const began = rfc3339(context.started.wall);
   let unannouncedSince: string | null = null;
 
   function statusOf(appliance: Appliance): ApplianceStatus {
@@ -122,7 +123,7 @@ export function openDesk(context: DeskContext): Desk {
 
   function whyUnannounced(): { message: string; since: string } | null {
     const message = context.unannounced();
-    unannouncedSince = message === null ? null : (unannouncedSince ?? instant(clock.now().wall));
+    unannouncedSince = message === null ? null : (unannouncedSince ?? rfc3339(clock.now().wall));
     return message === null || unannouncedSince === null ? null : { message, since: unannouncedSince };
   }
 
@@ -176,7 +177,7 @@ export function openDesk(context: DeskContext): Desk {
     },
     facts: () => look().facts,
     tellingHub: () => ({ id: identity.id, name: context.whereabouts().name, page: endpoint('/') }),
-    testNotices: () => context.tryHooks(testReport(instant(clock.now().wall))),
+    testNotices: () => context.tryHooks(testReport(rfc3339(clock.now().wall))),
     portals: () => appliances.portals,
     authority: () => context.anchor(),
     async addAppliance(name, scope, portal) {
@@ -281,11 +282,6 @@ export function openDesk(context: DeskContext): Desk {
     },
     reloadOutcome: (id) => context.reloads?.outcome(id) ?? { state: 'unknown' },
   };
-}
-
-/** RFC 3339 UTC, whole seconds. @param wall ms since 1970 */
-function instant(wall: number): string {
-  return new Date(wall).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 /** @throws Failure `not_allowed` */

@@ -1,6 +1,7 @@
 import type { Appliances } from '../broker/appliances.ts';
 import type { HistoryBook } from '../broker/history-book.ts';
 import type { Histories, HistoryEntry, HistoryLine } from '../core/history.ts';
+import { rfc3339 } from '../core/rfc3339.ts';
 
 /** Shows people what happened to an appliance. */
 export function openHistoryDesk(appliances: Appliances, book: HistoryBook): Histories {
@@ -17,10 +18,5 @@ export function openHistoryDesk(appliances: Appliances, book: HistoryBook): Hist
 }
 
 function entryOf({ kind, why, first, last, count }: HistoryLine): HistoryEntry {
-  return { kind, why, first: instant(first), last: instant(last), count };
-}
-
-/** RFC 3339 UTC, whole seconds. @param time ms since 1970 */
-function instant(time: number): string {
-  return new Date(time).toISOString().replace(/\.\d+Z$/, 'Z');
+  return { kind, why, first: rfc3339(first), last: rfc3339(last), count };
 }

@@ -8,6 +8,7 @@ import type { Instant } from '../core/clock.ts';
 import type { Grant } from '../core/grant.ts';
 import { byInstaller, linkFor } from '../core/pairing.ts';
 import type { Problem } from '../core/problem.ts';
+import { rfc3339 } from '../core/rfc3339.ts';
 
 /**
  * What `status` says of an appliance.
@@ -35,8 +36,8 @@ export function applianceStatus(
     scope: held === undefined ? appliance.scope : held.grant.scope,
     expires_in: remaining === null ? null : Math.floor(remaining / 1000),
     refresh_in: due === null ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
-    last_refresh: held === undefined ? null : instant(held.grant.portalTime ?? held.grant.obtained.wall),
-    problem: problem && { code: problem.code, message: problem.message, since: instant(problem.since.wall) },
+    last_refresh: held === undefined ? null : rfc3339(held.grant.portalTime ?? held.grant.obtained.wall),
+    problem: problem && { code: problem.code, message: problem.message, since: rfc3339(problem.since.wall) },
     portal: appliance.portal,
     ...(appliance.origin === 'declared' ? { declared: true } : {}),
     ...registrationOf(appliance),
@@ -78,7 +79,7 @@ export function needsPairing(appliance: Appliance, held: HeldGrant | undefined):
 
 function registrationOf({ waitingSince, softwareId }: Appliance): Pick<ApplianceStatus, 'waiting_for_approval'> {
   if (waitingSince === null) return {};
-  return { waiting_for_approval: { since: instant(waitingSince.wall), software_id: softwareId } };
+  return { waiting_for_approval: { since: rfc3339(waitingSince.wall), software_id: softwareId } };
 }
 
 /** The state of an appliance without a grant that is at work. */
@@ -123,7 +124,7 @@ function refusedToken(since: Instant, due: number | null, now: Instant): Problem
 
 function unknownAge({ obtained }: HeldGrant['grant'], due: number | null, since: Instant, now: Instant): Problem {
   const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
-  const message = `The hub was started anew and does not know how old this token is (it is from ${instant(obtained.wall)}): it is refreshed within ${within} s, or when an appliance asks, unless its age becomes known before`;
+  const message = `The hub was started anew and does not know how old this token is (it is from ${rfc3339(obtained.wall)}): it is refreshed within ${within} s, or when an appliance asks, unless its age becomes known before`;
   return { code: 'clock_unknown', message, since };
 }
 
@@ -135,8 +136,4 @@ function endOf({ obtained, lifetime }: HeldGrant['grant'], now: Instant): Instan
 /** So many ms before `now`, on the clock as it is now. */
 function ago(now: Instant, ms: number): Instant {
   return { ...now, uptime: now.uptime - ms, wall: now.wall - ms };
-}
-
-function instant(wall: number): string {
-  return new Date(wall).toISOString().replace(/\.\d+Z$/, 'Z');
 }
