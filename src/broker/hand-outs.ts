@@ -3,10 +3,10 @@ import { leastLeft } from '../core/grant.ts';
 import type { HandOut, WhyUnavailable } from '../core/hand-out.ts';
 import type { TokenWish } from '../core/lan-service.ts';
 import { canLastLonger } from '../core/schedule.ts';
+import { within } from '../system/within.ts';
 import type { Grants } from './grants.ts';
 import type { HeldGrant } from './held-grant.ts';
 import type { Surroundings } from './surroundings.ts';
-import { within } from './within.ts';
 
 /** Nobody is kept waiting for a refresh longer than this, in ms: clients often give up after 10 s. */
 const LONGEST_WAIT = 9500;

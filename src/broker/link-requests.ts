@@ -3,9 +3,9 @@ import type { LinkResult } from '../core/lan-service.ts';
 import { advance, byInstaller, leadsAstray, linkFor } from '../core/pairing.ts';
 import type { Link, LinkOutcome } from '../core/portal.ts';
 import { type Allowance, Buckets } from '../system/allowances.ts';
+import { within } from '../system/within.ts';
 import type { PairingContext, PairingPortal } from './pairing-context.ts';
 import type { PairingProgress } from './pairing-progress.ts';
-import { within } from './within.ts';
 
 const BACKOFF = { base: 2000, cap: 30_000 };
 /** A person who opens a link waits no longer than this for the portal, in ms; with all around it, that is under 10 s. */

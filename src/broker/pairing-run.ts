@@ -4,13 +4,13 @@ import { byInstaller, type DeviceCodes, type FailureReason, linksOf, type Pairin
 import type { Link } from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
 import { sha256 } from '../system/compare.ts';
+import { within } from '../system/within.ts';
 import { pollForCode } from './code-polling.ts';
 import { LinkRenewal } from './link-renewal.ts';
 import { LinkRequests } from './link-requests.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingExchange } from './pairing-exchange.ts';
 import { PairingProgress } from './pairing-progress.ts';
-import { within } from './within.ts';
 
 /** A pairing that takes the place of another waits no longer than this for a code that is being exchanged, in ms. */
 const LONGEST_WAIT = 8000;

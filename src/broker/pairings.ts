@@ -11,10 +11,10 @@ import {
   type Pairing,
 } from '../core/pairing.ts';
 import { sha256 } from '../system/compare.ts';
+import { within } from '../system/within.ts';
 import { tellFailure } from './pairing-books.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
-import { within } from './within.ts';
 
 /** A person who was sent back by the portal waits no longer than this for a result, in ms: under 10 s in all. */
 const LONGEST_WAIT = 9500;

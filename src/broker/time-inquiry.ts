@@ -1,7 +1,7 @@
 import type { Portal } from '../core/portal.ts';
+import { within } from '../system/within.ts';
 import type { PortalClock } from './portal-clock.ts';
 import type { Surroundings } from './surroundings.ts';
-import { within } from './within.ts';
 
 /** Portals are asked at most so often, in ms. */
 const EVERY = 30_000;

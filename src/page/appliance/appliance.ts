@@ -1,6 +1,7 @@
 import type { Administration, ApplianceStatus } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
+import { within } from '../../system/within.ts';
 import { sendFailure } from '../failures.ts';
 import { sendInstallerPage } from '../installer-page.ts';
 import { type Question, questionPage } from '../questions.ts';
@@ -87,8 +88,8 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
   doing('approve', approve, appliancePath);
 
   /** Goes on where it takes longer: the page that follows shows what comes of it. */
-  function refresh(name: string): Promise<unknown> {
-    return Promise.race([administration.refresh(name), timers.sleep(LONGEST_WAIT)]);
+  function refresh(name: string): Promise<void> {
+    return within(administration.refresh(name), LONGEST_WAIT, timers);
   }
 
   /** Approving what somebody else has approved meanwhile is no failure. */

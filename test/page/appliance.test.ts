@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import type { Administration } from '../../src/core/administration.ts';
+import { serveAppliances } from '../../src/page/appliance/appliance.ts';
+import type { Guard, SentForm } from '../../src/page/sign-in/guard.ts';
+import { systemClock, systemTimers } from '../../src/system/clock.ts';
+
+/** Taps "refresh now". @returns whether the patience with a slow portal has ended by the answer */
+async function tapRefresh(refresh: () => Promise<unknown>): Promise<{ to: string; isPatienceOver: boolean }> {
+  const forms = new Map<string, (sent: SentForm) => Promise<unknown>>();
+  const guard = {
+    page: () => undefined,
+    form: (path: string, answer: (sent: SentForm) => Promise<unknown>) => void forms.set(path, answer),
+  };
+  let isPatienceOver = false;
+  const timers = {
+    ...systemTimers,
+    async sleep(_delay: number, signal?: AbortSignal) {
+      await systemTimers.sleep(50, signal);
+      isPatienceOver = true;
+    },
+  };
+  const administration = { refresh } as unknown as Administration;
+  serveAppliances(guard as unknown as Guard, { administration, clock: systemClock(), timers });
+  let to = '';
+  const reply = {
+    redirect(path: string) {
+      to = path;
+    },
+  };
+  await forms.get('/appliances/:name/refresh')?.({
+    request: { params: { name: 'wallbox' } },
+    reply,
+  } as unknown as SentForm);
+  await Promise.resolve();
+  return { to, isPatienceOver };
+}
+
+test('a refresh that is quick leaves no timer behind that would hold up the end of the hub', async () => {
+  expect(await tapRefresh(async () => undefined)).toEqual({ to: '/appliances/wallbox', isPatienceOver: true });
+});
+
+test('one that takes long goes on behind the page that follows', async () => {
+  expect(await tapRefresh(() => new Promise(() => undefined))).toEqual({
+    to: '/appliances/wallbox',
+    isPatienceOver: true,
+  });
+});
