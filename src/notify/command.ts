@@ -72,6 +72,7 @@ async function outcome(
   let disarmKill: () => void = () => undefined;
   const stop = () => {
     endGroup(child, 'SIGTERM');
+    disarmKill();
     disarmKill = timers.after(term, () => endGroup(child, 'SIGKILL'));
   };
   const disarm = timers.after(run, () => {

@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import type { Timers } from '../../src/core/clock.ts';
 import { commandHook } from '../../src/notify/command.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { eventually } from '../support/hub-process.ts';
@@ -130,6 +131,31 @@ describe('a command that hangs', () => {
     ending.abort();
     expect(await carried).toMatchObject({ ok: false, detail: 'was ended by SIGTERM' });
     await gone(path);
+  });
+
+  test('is killed by no timer that is left over, when its number may be that of another', async () => {
+    const ending = new AbortController();
+    const armed = new Set<object>();
+    const timers: Timers = {
+      ...systemTimers,
+      after(delay, run) {
+        const timer = {};
+        armed.add(timer);
+        const cancel = systemTimers.after(delay, () => {
+          armed.delete(timer);
+          run();
+          // The hub ends just when the command has taken too long.
+          ending.abort();
+        });
+        return () => {
+          armed.delete(timer);
+          cancel();
+        };
+      },
+    };
+    const slow = commandHook(['sh', '-c', 'trap "" TERM; sleep 0.4'], timers, { run: 100, term: 5000 });
+    expect(await slow.carry(MESSAGE, ending.signal)).toMatchObject({ ok: false });
+    expect(armed.size).toBe(0);
   });
 
   test('does not outlive its end by a child that holds its pipes', async () => {
