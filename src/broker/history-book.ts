@@ -99,18 +99,21 @@ export class HistoryBook implements WaitingHistory, AsyncDisposable {
     const before = [...this.#lines];
     const lines = new Map(before.map(([appliance]) => [appliance, this.#writable(appliance)] as const));
     if ([...lines.values()].flat().length === 0) return;
+    // What comes while they are being written is another line, and nobody else writes these.
+    this.#lines.clear();
     try {
       await this.#store.addHistory(lines);
     } catch (error) {
+      for (const [appliance, unwritten] of before) {
+        const since = this.#lines.get(appliance) ?? [];
+        this.#lines.set(appliance, [...unwritten, ...since].slice(-MOST_WAITING));
+      }
       const level = this.#failing ? 'debug' : 'warn';
       this.#failing = true;
       this.#surroundings.log[level]('history could not be written', { error: messageOf(error) });
       return;
     }
     this.#failing = false;
-    for (const [appliance, written] of before) {
-      if (this.#lines.get(appliance) === written) this.#lines.delete(appliance);
-    }
   }
 
   /** What waits of an appliance, with its times by the wall clock; nothing while that can't be right. */

@@ -151,6 +151,24 @@ test('a store that can not be written for days costs old lines, and is told of o
   expect(await home.run.store.history(id)).toHaveLength(50);
 });
 
+test('what happens while lines are being written is a line of its own, and none is written twice', async () => {
+  await using home = await Home.start({ emulator: { tokenLifetime: 10 * 3600 } });
+  const id = await home.paired();
+  const { book } = keepBook(home);
+  const happen = () => book.take({ kind: 'token_refused', appliance: id, at: home.time.now() });
+  const add = home.run.store.addHistory.bind(home.run.store);
+  home.run.store.addHistory = async (lines) => {
+    happen();
+    await add(lines);
+  };
+  happen();
+  await home.time.pass(HOUR + MINUTE);
+  expect(texts(await book.of(id))).toEqual(['token_refused 2']);
+  home.run.store.addHistory = add;
+  await book[Symbol.asyncDispose]();
+  expect(await written(home, id)).toEqual(['token_refused 2']);
+});
+
 test('a history that can not be read is what waits', async () => {
   await using home = await Home.start();
   const id = await home.paired();
