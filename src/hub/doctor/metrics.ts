@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { request } from 'undici';
 import { messageOf } from '../../core/failure.ts';
-import { fail, ok, type Said } from './finding.ts';
+import { fail, needsRoot, ok, type Said, warn } from './finding.ts';
 import type { Subject } from './subject.ts';
 
 /** How long the listener may take, in ms. */
@@ -9,8 +9,20 @@ const PATIENCE = 3000;
 
 /** Whether metrics are told where the configuration wants them. */
 export async function checkMetrics(subject: Subject): Promise<Said[]> {
+  const { configuration, hub } = subject;
+  if (configuration === null) return [warn('metrics could not be looked at: see to the configuration first')];
+  const { metrics: listen } = configuration;
+  if (listen === null) return [ok('metrics are told nowhere, by metrics.listen')];
+  if (hub.kind === 'forbidden') return [needsRoot('whether metrics are told')];
+  if (hub.kind !== 'running') return [ok('metrics are told while the hub runs')];
   const origin = metricsOrigin(subject);
-  if (origin === null) return [ok('metrics are told nowhere')];
+  if (origin === null) {
+    return [
+      fail(
+        `the hub does not have port ${listen.port} of ${listen.host} (metrics.listen) for metrics: end the program that has it, or name another port; after a change "sudo latchkey reload"`,
+      ),
+    ];
+  }
   try {
     const { statusCode, body } = await request(`${origin}/healthz`, { signal: AbortSignal.timeout(PATIENCE) });
     await body.dump();

@@ -4,7 +4,7 @@ import { request } from 'undici';
 import type { HubStatus } from '../../core/administration.ts';
 import { messageOf } from '../../core/failure.ts';
 import { pin } from '../../system/certificates.ts';
-import { fail, ok, type Said, warn } from './finding.ts';
+import { fail, needsRoot, ok, type Said, warn } from './finding.ts';
 import { listenerOn } from './listeners.ts';
 import type { Subject } from './subject.ts';
 
@@ -14,6 +14,8 @@ const PATIENCE = 3000;
 /** Whether the hub answers on its ports as itself; where it does not run, whether they are free for it. */
 export async function checkPorts({ configuration, hub, wall }: Subject): Promise<Said[]> {
   if (hub.kind === 'running') return running(hub.hub, wall());
+  // It may well be the hub that has them.
+  if (hub.kind === 'forbidden') return [needsRoot("the hub's ports")];
   if (configuration === null) return [warn('the ports could not be looked at: see to the configuration first')];
   const { httpPort, httpsPort } = configuration.lan;
   return Promise.all([taken('lan.http_port', httpPort), taken('lan.https_port', httpsPort)]);

@@ -56,7 +56,7 @@ export async function gather(examination: Examination): Promise<Subject> {
   const signal = AbortSignal.timeout(HUB_PATIENCE);
   const isDefault = file === undefined && !own['LATCHKEY_CONFIG'];
   const [found, hub] = await Promise.all([isDefault ? readUnit(signal, own) : null, askHub(examination)]);
-  const env = found === null ? own : environmentOfService(own);
+  const env = found === null ? own : environmentOfService(found, own);
   const isRoot = process.getuid?.() === 0;
   const unread: string[] = [];
   let fault: string | null = null;

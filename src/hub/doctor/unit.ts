@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { outputOf } from './program.ts';
 
 /** The systemd unit of the hub, as far as it is there. */
@@ -12,11 +12,13 @@ export interface Unit {
   readonly exitStatus: number;
   /** Restarts since it was started by somebody. */
   readonly restarts: number;
+  /** The daemon's process; 0 while it does not run. */
+  readonly process: number;
 }
 
 export const UNIT = 'latchkey.service';
 
-const PROPERTIES = ['LoadState', 'ActiveState', 'UnitFileState', 'Result', 'ExecMainStatus', 'NRestarts'];
+const PROPERTIES = ['LoadState', 'ActiveState', 'UnitFileState', 'Result', 'ExecMainStatus', 'NRestarts', 'MainPID'];
 
 /** Asks systemd for the hub's unit. Null where there is no systemd, or no such unit. */
 export async function readUnit(signal: AbortSignal, env: NodeJS.ProcessEnv): Promise<Unit | null> {
@@ -30,18 +32,31 @@ export async function readUnit(signal: AbortSignal, env: NodeJS.ProcessEnv): Pro
     result: of('Result'),
     exitStatus: Number(of('ExecMainStatus')),
     restarts: Number(of('NRestarts')),
+    process: Number(of('MainPID')),
   };
 }
 
 /** Where systemd has the credentials of the running service, and where the unit takes them from. */
 const CREDENTIALS = ['/run/credentials/latchkey.service', '/etc/latchkey/credentials'];
 
-/** The environment in which the service reads its configuration. */
-export function environmentOfService(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+/** The environment in which the service reads its configuration; of a running one with what its unit sets, where this user may see it. */
+export function environmentOfService({ process }: Unit, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return {
     STATE_DIRECTORY: '/var/lib/latchkey',
     RUNTIME_DIRECTORY: '/run/latchkey',
     CREDENTIALS_DIRECTORY: CREDENTIALS.find((path) => existsSync(path)) ?? '/etc/latchkey/credentials',
+    ...variablesOf(process),
     ...env,
   };
+}
+
+/** Those of a process that are for Latchkey (proc(5), `/proc/pid/environ`); none where this user may not know them. */
+function variablesOf(process: number): NodeJS.ProcessEnv {
+  try {
+    const all = readFileSync(`/proc/${process}/environ`, 'utf8').split('\0');
+    const own = all.filter((variable) => variable.startsWith('LATCHKEY_') && variable.includes('='));
+    return Object.fromEntries(own.map((variable) => variable.split(/=(.*)/s, 2)));
+  } catch {
+    return {};
+  }
 }

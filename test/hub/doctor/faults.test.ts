@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { appendFileSync, chmodSync, chownSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.ts';
@@ -183,6 +184,18 @@ describe('the machine', () => {
     const who = new RegExp(`taken by .*process ${process.pid}, and no hub`);
     expect(finding(checks, 'ports.https_port')).toMatchObject({ result: 'fail', detail: expect.stringMatching(who) });
     expect(finding(checks, 'ports.http_port').result).toBe('ok');
+    stranger.close();
+  });
+
+  it('of metrics has another program, and the hub goes on without', async () => {
+    const stranger = createServer().listen(0, '127.0.0.1');
+    await once(stranger, 'listening');
+    const { port } = stranger.address() as AddressInfo;
+    await using hub = await HubProcess.start({ emulator, metrics: `127.0.0.1:${port}` });
+    expect(finding(checksOf(await hub.cli('doctor', '--json')), 'metrics')).toMatchObject({
+      result: 'fail',
+      detail: expect.stringMatching(new RegExp(`does not have port ${port} .*end the program`)),
+    });
     stranger.close();
   });
 

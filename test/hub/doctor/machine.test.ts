@@ -86,7 +86,7 @@ it('tells a full disk, and one that is read-only', async (ctx) => {
 it('says without root what it could not look at, and why', async (ctx) => {
   if (!isRoot) ctx.skip('only root can become another user');
   await using emulator = await startEmulator();
-  await using hub = await HubProcess.start({ emulator });
+  await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0' });
   chmodSync(hub.directory, 0o755);
   const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
   const found = await within(hub, nobody, { XDG_CACHE_HOME: '' });
@@ -98,6 +98,8 @@ it('says without root what it could not look at, and why', async (ctx) => {
     result: 'warn',
     detail: expect.stringMatching(/run the command with sudo, or join/),
   });
+  expect(found.get('ports')).toMatchObject(sudo);
+  expect(found.get('metrics')).toMatchObject(sudo);
   expect(found.get('portal.home.base_url')?.result).toBe('ok');
   chmodSync(hub.directory, 0o700);
   expect((await within(hub, nobody, { XDG_CACHE_HOME: '' })).get('configuration')).toMatchObject({
