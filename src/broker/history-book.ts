@@ -90,7 +90,9 @@ export class HistoryBook implements WaitingHistory, AsyncDisposable {
 
   async #writeOverdue(): Promise<void> {
     const { uptime } = this.#surroundings.clock.now();
-    const due = () => Math.min(...[...this.#lines.values()].flat().map(({ first }) => first + LONGEST_WAIT));
+    const due = () =>
+      [...this.#lines.values()].flat().reduce((least, { first }) => Math.min(least, first), Number.POSITIVE_INFINITY) +
+      LONGEST_WAIT;
     if (due() <= uptime) await this.#writeAll();
     if (this.#lines.size > 0) this.#plan(due() <= uptime ? uptime + LONGEST_WAIT : due());
   }

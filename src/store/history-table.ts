@@ -3,6 +3,9 @@ import { type HistoryLine, MOST_LINES, placed } from '../core/history.ts';
 import { reasons } from './rows.ts';
 import type { Sql } from './sql.ts';
 
+/** No appliance's lines come so far: a number from here on is damage, and none could be put behind it. */
+const BEYOND = 2 ** 40;
+
 const time = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8.64e15));
 const problems = [
   'portal_unreachable',
@@ -16,10 +19,10 @@ const problems = [
 ] as const;
 const entries = {
   appliance: v.string(),
-  number: v.pipe(v.number(), v.integer()),
+  number: v.pipe(v.number(), v.integer(), v.maxValue(BEYOND - 1)),
   first: time,
   last: time,
-  count: v.pipe(v.number(), v.integer(), v.minValue(1)),
+  count: v.pipe(v.number(), v.safeInteger(), v.minValue(1)),
 };
 
 /** A row of `history`: the lines of an appliance are numbered from its first on. */
@@ -65,6 +68,7 @@ export class HistoryTable {
       );
       return;
     }
+    this.#sql.run('DELETE FROM history WHERE appliance = ? AND number >= ?', appliance, BEYOND);
     this.#sql.run(
       `INSERT INTO history (appliance, number, kind, why, first, last, count)
        SELECT id, (SELECT coalesce(max(number), 0) + 1 FROM history WHERE appliance = id), ?, ?, ?, ?, ?
@@ -72,7 +76,8 @@ export class HistoryTable {
       ...[line.kind, line.why, line.first, line.last, line.count, appliance],
     );
     this.#sql.run(
-      'DELETE FROM history WHERE appliance = ? AND number <= (SELECT max(number) FROM history WHERE appliance = ?) - ?',
+      `DELETE FROM history WHERE appliance = ? AND number <=
+       (SELECT number FROM history WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ?)`,
       ...[appliance, appliance, MOST_LINES],
     );
   }
