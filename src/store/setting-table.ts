@@ -24,8 +24,17 @@ export class SettingTable {
       return await this.#sealing.open(`settings/${name}`, row.sealed);
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      if (keep) this.put({ name: `${name}.damaged`, sealed: row.sealed });
+      if (keep) this.#keep(row);
       return null;
+    }
+  }
+
+  /** A hub whose disk is full starts all the same. */
+  #keep({ name, sealed }: SettingRow): void {
+    try {
+      this.put({ name: `${name}.damaged`, sealed });
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
     }
   }
 

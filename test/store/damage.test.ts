@@ -15,10 +15,12 @@ import { describe, expect, test } from 'vitest';
 import { Failure } from '../../src/core/failure.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { writeDailyCopy } from '../../src/store/daily-copy.ts';
-import { KEY_BYTES } from '../../src/store/sealing.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
+import { SettingTable } from '../../src/store/setting-table.ts';
+import { Sql } from '../../src/store/sql.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { bytesOf, HEATER, open, openAsHub, textOf, WALLBOX } from './opened.ts';
+import { bytesOf, HEATER, KEY, open, openAsHub, textOf, WALLBOX } from './opened.ts';
 import { spoil } from './spoil.ts';
 
 const wallboxGrant = grantOf({ appliance: WALLBOX.id });
@@ -432,4 +434,19 @@ test('a database that is gone while its journal is there is not started anew ove
   writeFileSync(join(copy.path, 'latchkey.db-wal'), readFileSync(join(folder.path, 'latchkey.db-wal')));
   await expect(openAsHub(copy.path)).rejects.toThrow(/the file is missing, but its journal .*-wal is there/);
   expect(readFileSync(join(copy.path, 'latchkey.db-wal'))).toEqual(readFileSync(join(folder.path, 'latchkey.db-wal')));
+});
+
+test('a setting that was damaged is made anew though the disk has no room to keep what is left of it', async () => {
+  using folder = stateFolder();
+  const path = join(folder.path, 'latchkey.db');
+  {
+    using store = await openAsHub(folder.path);
+    await store.saveSetting('notices', '[]');
+  }
+  const database = new Database(path);
+  database.exec("UPDATE settings SET sealed = 'damaged' WHERE name = 'notices'");
+  database.pragma('query_only = ON');
+  const settings = new SettingTable(new Sql(database, path), jweSealing(KEY));
+  expect(await settings.read('notices', true)).toBeNull();
+  database.close();
 });
