@@ -1,7 +1,6 @@
 import * as v from 'valibot';
-import type { Instant } from '../core/clock.ts';
+import { elapsed, type Instant } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
-import { timeLeft } from '../core/pairing.ts';
 import { Secret } from '../core/secret.ts';
 import type { PageSession } from '../core/setup-access.ts';
 import { PAGE_SESSIONS } from '../core/state-copy.ts';
@@ -98,7 +97,7 @@ export class PageSessions {
   }
 
   #timeLeft(begun: Instant): number {
-    return timeLeft({ begun, lifetime: LIFETIME }, this.#surroundings.clock.now());
+    return Math.max(0, LIFETIME - ageOf(begun, this.#surroundings.clock.now()));
   }
 
   #write(): Promise<void> {
@@ -115,6 +114,14 @@ export class PageSessions {
       this.#surroundings.log.error('store could not be written', { error: messageOf(error) });
     }
   }
+}
+
+/**
+ * In ms. Of one of another boot the wall clock alone knows, and it may be wrong, then or now: it is as old as this boot is long,
+ * and what seems to have begun later than now is taken for so much older.
+ */
+function ageOf(begun: Instant, now: Instant): number {
+  return elapsed(begun, now) ?? Math.max(now.uptime, Math.abs(now.wall - begun.wall));
 }
 
 /** What forms carry follows from the cookie, and nobody can tell the cookie by it. @param left ms */

@@ -201,6 +201,25 @@ describe('a session', () => {
     expect(isSignedIn(session)).toBe(false);
   });
 
+  it('lives no longer because the clock was years ahead when it began, or is back in 1970 after each boot', async () => {
+    time.wall += 14 * 365 * 24 * HOUR;
+    const session = await signIn();
+    const ahead = time.wall;
+    time.reboot(ahead - 14 * 365 * 24 * HOUR);
+    await restart();
+    expect(isSignedIn(session)).toBe(false);
+    // A few minutes back, as after a power cut: who was signed in is so still, and not for ever.
+    time.reboot(ahead - HOUR);
+    await restart();
+    expect(isSignedIn(session)).toBe(true);
+    time.skip(5 * HOUR);
+    time.wall = ahead;
+    expect(isSignedIn(session)).toBe(true);
+    time.skip(8 * HOUR);
+    time.wall = ahead;
+    expect(isSignedIn(session)).toBe(false);
+  });
+
   it('goes where twenty others have come after it', async () => {
     const first = await signIn();
     for (let others = 0; others < 19; others++) await signIn();
