@@ -1,5 +1,6 @@
+import * as v from 'valibot';
 import { type ConfirmedTime, elapsed, type Instant, trueTime } from '../core/clock.ts';
-import type { Notice } from '../core/notice.ts';
+import type { Notice, NoticeCode } from '../core/notice.ts';
 
 /** When something was told: `time` is the true time then, in ms since 1970, null where nobody knew it. */
 export interface Telling {
@@ -32,7 +33,8 @@ export interface Moment {
  */
 export function sinceTelling({ at, time }: Telling, { now, started, confirmed }: Moment): number {
   const present = trueTime(confirmed, now);
-  const byTime = time === null || present === null ? null : Math.max(0, present - time);
+  // What is told to be later than now was told by a clock that was wrong, then or now.
+  const byTime = time === null || present === null || present < time ? null : present - time;
   return elapsed(at, now) ?? byTime ?? elapsed(started, now) ?? 0;
 }
 
@@ -43,21 +45,38 @@ export function telling({ now, confirmed }: Moment): Telling {
 
 /** @returns the records by whom they are of; none of what makes no sense: it would only be told once more */
 export function readRecords(text: string | null): Map<string, NoticeRecord> {
-  try {
-    const entries: unknown = JSON.parse(text ?? '[]');
-    return new Map((Array.isArray(entries) ? entries : []).filter(isEntry));
-  } catch {
-    return new Map();
-  }
+  const read = v.safeParse(entries, text ?? '[]');
+  return new Map(
+    (read.success ? read.output : []).flatMap((each) => {
+      const one = v.safeParse(entry, each);
+      return one.success ? [one.output] : [];
+    }),
+  );
 }
 
 export function writeRecords(records: ReadonlyMap<string, NoticeRecord>): string {
   return JSON.stringify([...records]);
 }
 
-/** What was written by this hub is whole, or of another version. */
-function isEntry(entry: unknown): entry is [string, NoticeRecord] {
-  if (!Array.isArray(entry) || typeof entry[0] !== 'string') return false;
-  const record: Partial<NoticeRecord> | null = entry[1];
-  return typeof record?.notice?.code === 'string' && Array.isArray(record.raised) && typeof record.over === 'boolean';
-}
+const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
+const kept = v.object({ at: instant, time: v.nullable(v.number()) });
+const notice = v.object({
+  // Another version may have more of them.
+  code: v.custom<NoticeCode>((code) => typeof code === 'string'),
+  severity: v.picklist(['error', 'warning']),
+  appliance: v.nullable(v.string()),
+  message: v.string(),
+  what_to_do: v.string(),
+  since: v.string(),
+});
+const entry = v.tuple([
+  v.string(),
+  v.object({
+    notice,
+    generation: v.nullable(v.number()),
+    told: v.nullable(kept),
+    raised: v.array(kept),
+    over: v.boolean(),
+  }),
+]);
+const entries = v.pipe(v.string(), v.parseJson(), v.array(v.unknown()));

@@ -42,6 +42,10 @@ const DAY = 86_400_000;
 const MOST_RAISED = 3;
 /** After a change, so long until it is looked at: many come together. In ms. */
 const SOON = 250;
+/** For each appliance that is looked at so much longer, and for each notice that is written then. In ms. */
+const FOR_EACH = { appliance: 2.5, notice: 25 };
+/** What would be repeated within so long is repeated with what is due, in ms: each time all that was told is written. */
+const TOGETHER = 3_600_000;
 
 /** A notice that stands now. */
 interface Standing {
@@ -63,6 +67,8 @@ export class Notices implements AsyncDisposable {
   #disarm: () => void = () => undefined;
   #round: Promise<void> = Promise.resolve();
   #soon = false;
+  /** How many there were when it was looked at last. */
+  #appliances = 0;
   #ended = false;
   #unwritten = false;
 
@@ -86,7 +92,8 @@ export class Notices implements AsyncDisposable {
   changed(): void {
     if (this.#look === null || this.#soon) return;
     this.#soon = true;
-    this.#arm(SOON);
+    const wait = SOON + FOR_EACH.appliance * this.#appliances + FOR_EACH.notice * this.#records.size;
+    this.#arm(Math.min(wait, LONGEST_TIMER));
   }
 
   /** The notices that stand, the gravest first. */
@@ -163,10 +170,13 @@ export class Notices implements AsyncDisposable {
   async #tellAll(): Promise<void> {
     if (this.#look === null || this.#ended) return;
     const facts = this.#look();
+    this.#appliances = facts.appliances.length;
     const moment = this.#moment();
     const stand = this.#standing(facts, moment);
+    const isDue = [...this.#records.values()].some((record) => isRepeated(record, moment, DAY));
+    const repeatedAfter = isDue ? DAY - TOGETHER : DAY;
     const byKey = new Map(facts.appliances.map((one) => [keyOf(one.status.name), one]));
-    const reports = [...stand].flatMap(([key, one]) => this.#reportOf(key, one, moment));
+    const reports = [...stand].flatMap(([key, one]) => this.#reportOf(key, one, moment, repeatedAfter));
     for (const [key, record] of this.#records) {
       if (stand.has(key)) continue;
       if (!record.over && record.told !== null) {
@@ -182,7 +192,7 @@ export class Notices implements AsyncDisposable {
   }
 
   /** What there is to tell of a notice that stands, if anything. */
-  #reportOf(key: string, { notice, generation }: Standing, moment: Moment): NoticeReport[] {
+  #reportOf(key: string, { notice, generation }: Standing, moment: Moment, repeatedAfter: number): NoticeReport[] {
     const before = this.#records.get(key);
     const isNew = before === undefined || before.over || before.told === null || before.notice.code !== notice.code;
     const raised = (before?.raised ?? []).filter((one) => sinceTelling(one, moment) < DAY);
@@ -194,7 +204,7 @@ export class Notices implements AsyncDisposable {
       this.#records.set(key, { ...record, told: isBounded ? (before?.told ?? null) : told });
       return isBounded ? [] : [reportOf(notice, 'raised')];
     }
-    const isDue = !isToldOnce(notice.code) && before.told !== null && sinceTelling(before.told, moment) >= DAY;
+    const isDue = isRepeated(before, moment, repeatedAfter);
     this.#records.set(key, { ...before, notice, generation, raised, ...(isDue && { told }) });
     return isDue ? [reportOf(notice, 'repeated')] : [];
   }
@@ -226,4 +236,9 @@ function keyOf(appliance: string): string {
 
 function reportOf({ code, ...notice }: Notice, status: NoticeReport['status']): NoticeReport {
   return { status, notice: code, ...notice };
+}
+
+/** Whether a notice that stands was told long enough ago to be told again. @param after in ms */
+function isRepeated({ notice, told, over }: NoticeRecord, moment: Moment, after: number): boolean {
+  return !over && !isToldOnce(notice.code) && told !== null && sinceTelling(told, moment) >= after;
 }

@@ -435,7 +435,15 @@ test('what was kept and can not be read is made anew', async () => {
   await start();
   await house.stop();
   const half = { notice: { code: 'pairing_needed', appliance: 'wallbox' }, over: false };
-  const whole = [null, {}, [1], [['appliance wallbox']], [['appliance wallbox', { notice: null }]]];
+  const since = '2031-04-05T06:07:08Z';
+  const good = { code: 'pairing_needed', appliance: 'wallbox', severity: 'error', message: '', what_to_do: '', since };
+  const record = { notice: good, generation: 1, told: null, raised: [], over: false };
+  const spoilt = [
+    { ...record, raised: [null] },
+    { ...record, told: 5 },
+    { ...record, raised: [{ at: null, time: 1 }] },
+  ].map((one) => [['appliance wallbox', one]]);
+  const whole = [null, {}, [1], [['appliance wallbox']], [['appliance wallbox', { notice: null }]], ...spoilt];
   const broken = ['', '[[', ...[...whole, [['appliance wallbox', half]]].map((value) => JSON.stringify(value))];
   for (const text of broken) {
     const kept = { setting: async () => text, saveSetting: async () => undefined };
@@ -457,4 +465,35 @@ test('what was kept and can not be read is made anew', async () => {
     expect(told, text).toEqual(['raised']);
     expect(failures).toEqual(['notice']);
   }
+});
+
+test('a notice that a wrong clock told in the far future is repeated all the same', async () => {
+  await start();
+  house.confirmed = { wall: house.time.wall + 4000 * DAY, at: house.time.now() };
+  house.refused();
+  await house.time.pass(MINUTE);
+  house.news();
+  await house.stop();
+  house.time.reboot(house.time.wall + HOUR);
+  house.confirmed = { wall: house.time.wall, at: house.time.now() };
+  await house.start();
+  await house.time.pass(DAY + 2 * MINUTE);
+  expect(house.news()).toEqual(['repeated pairing_needed wallbox']);
+});
+
+test('of hundreds that are refused one after the other all are told, and a few times all are written', async () => {
+  await start();
+  for (let number = 0; number < 300; number++) {
+    house.refused(`a${number}`);
+    house.changed();
+    await house.time.pass(1000);
+  }
+  await house.time.pass(MINUTE);
+  expect(new Set(house.news()).size).toBe(300);
+  expect(house.writes).toBeLessThan(100);
+  // A day later: those that are due within the hour go together.
+  house.writes = 0;
+  await house.time.pass(DAY);
+  expect(house.news().filter((line) => line.startsWith('repeated'))).toHaveLength(300);
+  expect(house.writes).toBe(1);
 });
