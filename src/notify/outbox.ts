@@ -26,6 +26,8 @@ export class Outbox implements AsyncDisposable {
   /** What is under way ends. */
   readonly #ending = new AbortController();
   #working: Promise<void> | null = null;
+  /** How many were given up because too many waited, since there was room last. */
+  #lost = 0;
 
   constructor(hook: Hook, surroundings: OutboxSurroundings) {
     this.#hook = hook;
@@ -38,7 +40,9 @@ export class Outbox implements AsyncDisposable {
     this.#waiting.push(message);
     if (this.#waiting.length > MOST_WAITING) {
       const lost = this.#waiting.shift();
-      if (lost !== undefined) this.#warn('notice was given up', lost, 'too many wait');
+      // Thousands may follow: the others are told as one number.
+      if (lost !== undefined && this.#lost === 0) this.#warn('notice was given up', lost, 'too many wait');
+      this.#lost += 1;
     }
     this.#working ??= this.#work();
   }
@@ -53,10 +57,24 @@ export class Outbox implements AsyncDisposable {
 
   async #work(): Promise<void> {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      if (this.#parting.signal.aborted) this.#warn('notice was given up', next, 'the hub ends');
-      else await this.#deliver(next);
+      await this.#deliver(next);
+      this.#tellLost();
+      if (this.#parting.signal.aborted) break;
     }
     this.#working = null;
+    this.#givenUp(this.#waiting.splice(0).length, 'the hub ends');
+  }
+
+  /** Tells of those for which there was no room, when there is again. */
+  #tellLost(): void {
+    if (this.#waiting.length >= MOST_WAITING / 2) return;
+    this.#givenUp(Math.max(0, this.#lost - 1), 'too many waited');
+    this.#lost = 0;
+  }
+
+  #givenUp(count: number, problem: string): void {
+    const { kind, target } = this.#hook;
+    if (count > 0) this.#surroundings.log.warn('notices were given up', { count, hook: kind, target, problem });
   }
 
   async #deliver(message: NoticeMessage): Promise<void> {

@@ -79,11 +79,12 @@ test('one at a time, and no more wait than fit: the oldest are given up', async 
   for (let number = 0; number < 1101; number++) outbox.post(message(`a${number}`));
   await time.pass(0);
   expect(carried).toHaveLength(1);
-  expect(logged).toHaveLength(100);
+  expect(logged).toMatchObject([{ event: 'notice was given up', fields: { problem: 'too many wait' } }]);
   first.resolve(OK);
   await time.pass(0);
   expect(carried.map(({ name }) => name).slice(0, 2)).toEqual(['a0', 'a101']);
   expect(carried).toHaveLength(1001);
+  expect(logged.slice(1)).toMatchObject([{ event: 'notices were given up', fields: { count: 99 } }]);
 });
 
 test('the hub that ends waits for no further try', async () => {
@@ -96,6 +97,20 @@ test('the hub that ends waits for no further try', async () => {
   await time.pass(100 * MINUTE);
   expect(carried.map(({ name }) => name)).toEqual(['car']);
   expect(time.armed).toBe(0);
+});
+
+test('what waits when the hub ends is told as one number', async () => {
+  const first = Promise.withResolvers<Carried>();
+  const { outbox, time, logged } = open([], first.promise);
+  for (let number = 0; number < 500; number++) outbox.post(message(`a${number}`));
+  await time.pass(0);
+  const ended = outbox[Symbol.asyncDispose]();
+  first.resolve(FAILED);
+  await ended;
+  expect(logged.map(({ event, fields }) => [event, fields['count'] ?? fields['appliance']])).toEqual([
+    ['notice was given up', 'a0'],
+    ['notices were given up', 499],
+  ]);
 });
 
 test('a message is one line of ASCII that is JSON again', () => {
