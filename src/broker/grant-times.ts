@@ -1,10 +1,14 @@
+import type { Instant } from '../core/clock.ts';
 import { ageOf, type Grant, remaining } from '../core/grant.ts';
 import { dueAt, promptedAt, type Replay, restIn, type SetbackContext } from '../core/refresh.ts';
 import type { HeldGrant } from './held-grant.ts';
 import type { PortalClock } from './portal-clock.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** When grants are refreshed, and how long their tokens live. */
+/**
+ * When grants are refreshed, and how long their tokens live. Who looks at thousands of them gives `now`: to ask the boot clock for
+ * each takes longer than all the rest.
+ */
 export class GrantTimes {
   readonly #surroundings: Pick<Surroundings, 'clock' | 'random'>;
   readonly #portalClock: PortalClock;
@@ -28,8 +32,8 @@ export class GrantTimes {
   }
 
   /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
-  dueAt({ grant, health, provoked }: HeldGrant): number | null {
-    const context = this.context(grant.appliance);
+  dueAt({ grant, health, provoked }: HeldGrant, now?: Instant): number | null {
+    const context = this.context(grant.appliance, now);
     const timetable = { ...context, since: this.since, spread: this.#spread(grant.appliance), provoked };
     return rested(dueAt(grant, health, timetable), grant, context);
   }
@@ -50,20 +54,20 @@ export class GrantTimes {
   }
 
   /** Milliseconds that the token at hand lives; null where that can't be known yet. */
-  remaining({ grant }: HeldGrant): number | null {
-    return remaining(grant, this.#surroundings.clock.now(), this.#portalClock.confirmed);
+  remaining({ grant }: HeldGrant, now = this.#surroundings.clock.now()): number | null {
+    return remaining(grant, now, this.#portalClock.confirmed);
   }
 
   /** Milliseconds since the token at hand was obtained; null where that can't be known yet. */
-  age({ grant }: HeldGrant): number | null {
-    return ageOf(grant, this.#surroundings.clock.now(), this.#portalClock.confirmed);
+  age({ grant }: HeldGrant, now = this.#surroundings.clock.now()): number | null {
+    return ageOf(grant, now, this.#portalClock.confirmed);
   }
 
   /** What a setback of an appliance's grant is judged by now. */
-  context(appliance: string): SetbackContext {
-    const { clock, random } = this.#surroundings;
+  context(appliance: string, now = this.#surroundings.clock.now()): SetbackContext {
+    const { random } = this.#surroundings;
     const replay = this.#replayOf(appliance) ?? 'late';
-    return { now: clock.now(), confirmed: this.#portalClock.confirmed, replay, fraction: random.fraction() };
+    return { now, confirmed: this.#portalClock.confirmed, replay, fraction: random.fraction() };
   }
 
   #hasCome(at: number | null): boolean {

@@ -94,8 +94,8 @@ export function openDesk(context: DeskContext): Desk {
   const began = rfc3339(context.started.wall);
   let unannouncedSince: string | null = null;
 
-  function statusOf(appliance: Appliance): ApplianceStatus {
-    const status = applianceStatus(appliance, grants, pairings, clock.now(), (userCode) =>
+  function statusOf(appliance: Appliance, now = clock.now()): ApplianceStatus {
+    const status = applianceStatus(appliance, grants, pairings, now, (userCode) =>
       endpoint(`/pair?user_code=${userCode}`),
     );
     return withStoreProblem(status, appliance.id, context.store, began);
@@ -129,12 +129,13 @@ export function openDesk(context: DeskContext): Desk {
 
   /** How all stands at this moment. */
   function look() {
-    const listed = appliances.list().map((appliance) => [appliance, statusOf(appliance)] as const);
+    const now = clock.now();
+    const listed = appliances.list().map((appliance) => [appliance, statusOf(appliance, now)] as const);
     const problems = hubProblems(context.store, context.idTaken(), began, whyUnannounced());
     return {
       statuses: listed.map(([, status]) => status),
       problems,
-      facts: noticeFacts(listed, problems, grants, endpoint('/')),
+      facts: noticeFacts(listed, problems, grants, endpoint('/'), now),
     };
   }
 

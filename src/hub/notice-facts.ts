@@ -2,6 +2,7 @@ import type { Grants } from '../broker/grants.ts';
 import type { HouseFacts } from '../broker/notices.ts';
 import type { ApplianceStatus, HubProblem } from '../core/administration.ts';
 import type { Appliance } from '../core/appliance.ts';
+import type { Instant } from '../core/clock.ts';
 import type { GrantFacts } from '../core/notices.ts';
 
 /** A grant should have been refreshed when this part of its token's lifetime has passed: `regularDue`. */
@@ -17,9 +18,10 @@ export function noticeFacts(
   problems: readonly HubProblem[],
   grants: Grants,
   page: string,
+  now: Instant,
 ): HouseFacts {
   return {
-    appliances: appliances.map(([{ id }, status]) => ({ status, grant: grantFacts(id, grants) })),
+    appliances: appliances.map(([{ id }, status]) => ({ status, grant: grantFacts(id, grants, now) })),
     problems: withUnwritten(
       problems,
       appliances.map(([, status]) => status),
@@ -28,16 +30,16 @@ export function noticeFacts(
   };
 }
 
-function grantFacts(appliance: string, grants: Grants): GrantFacts | null {
+function grantFacts(appliance: string, grants: Grants, now: Instant): GrantFacts | null {
   const held = grants.get(appliance);
   if (held === undefined) return null;
   const { generation, lifetime } = held.grant;
-  const age = grants.times.age(held);
+  const age = grants.times.age(held, now);
   return {
     generation,
     lifetime,
     failing: held.health.kind === 'failing',
-    left: grants.times.remaining(held),
+    left: grants.times.remaining(held, now),
     overdue: age === null ? null : Math.max(0, age - REFRESHED_BY * lifetime),
   };
 }

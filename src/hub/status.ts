@@ -24,8 +24,8 @@ export function applianceStatus(
   const held = grants.get(appliance.id);
   const run = pairings.ofAppliance(appliance.id);
   const resting = grants.resting(appliance.id);
-  const remaining = held === undefined ? null : grants.times.remaining(held);
-  const due = held === undefined ? null : grants.times.dueAt(held);
+  const remaining = held === undefined ? null : grants.times.remaining(held, now);
+  const due = held === undefined ? null : grants.times.dueAt(held, now);
   const started = ago(now, now.uptime - grants.times.since);
   const restingProblem = resting === undefined ? null : restingGrant(appliance, resting, started);
   const problem = held === undefined ? restingProblem : problemOf(held, remaining, due, started, now);
