@@ -12,9 +12,14 @@ const FORGOTTEN = 86_400_000;
 const TOLD_AGAIN = 3_600_000;
 /** Devices that are known; of more the one that was new first is forgotten. */
 const MOST_DEVICES = 10_000;
-/** All devices together: more than people mistype, and a code of 51 bits is not found in a thousand years of it. */
-const TOGETHER = { most: 100, every: 10_000 };
+/**
+ * All devices together: a code of 51 bits is not found in a thousand years of it, and a neighbour who takes every address of an
+ * IPv4 network (/24) does not use it up, as each of them waits longer and longer.
+ */
+const TOGETHER = { most: 2000, every: 500 };
 const ALL = 'all devices';
+/** Devices that the log is told of: one with many addresses must not fill it. */
+const TELLING = { most: 20, every: 180_000 };
 
 /** What a device, or a network, has typed. */
 interface Record {
@@ -41,6 +46,7 @@ export interface Counted {
 export class WrongCodes {
   readonly #records = new Map<string, Record>();
   readonly #together = new Buckets();
+  readonly #lines = new Buckets();
   #toldOfAll: number | null = null;
 
   /** For how long no code of this device is looked at, in ms; 0 where it is. @param address of the peer, as its socket has it */
@@ -63,6 +69,9 @@ export class WrongCodes {
       if (over < 0) continue;
       record.lockedUntil = now + (times > 1 ? FIRST_LOCK : Math.min(LONGEST_LOCK, FIRST_LOCK * 2 ** over));
       if (record.told !== null && now - record.told < TOLD_AGAIN) continue;
+      const lines = this.#lines.filled(ALL, TELLING, now);
+      if (lines.left < 1) continue;
+      lines.left -= 1;
       record.told = now;
       tell = { address: of, count: record.wrong };
     }
