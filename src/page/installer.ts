@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Administration } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
@@ -41,7 +41,7 @@ export function serveInstaller(app: FastifyInstance, guard: Guard, options: Inst
     return sendInstallerPage(
       asked,
       200,
-      overviewPage(status, asked.frame, asked.session, administration.portals(), wall),
+      overviewPage(status, asked.frame, asked.session, administration.portals(), wall, pageOf(asked.request)),
     );
   });
   for (const [path, seconds] of [
@@ -53,4 +53,10 @@ export function serveInstaller(app: FastifyInstance, guard: Guard, options: Inst
       return reply.redirect('/', 303);
     });
   }
+}
+
+/** Which page of the appliances is asked for; the first one where it is none. */
+function pageOf({ query }: FastifyRequest): number {
+  const page = typeof query === 'object' && query !== null && 'page' in query ? Number(query.page) : 1;
+  return Number.isSafeInteger(page) && page > 0 ? page : 1;
 }

@@ -7,8 +7,12 @@ import { hasChanged, type Outline, outlineOf } from './outline.ts';
 
 /** How often is looked whether anything has changed, in ms. */
 const INTERVAL = 1000;
-/** A comment comes every so many looks: a connection on which nothing moves for 15 s is ended. */
-const COMMENT_EVERY = 10;
+/** Of thousands of appliances it takes time, and is done less often: one part in so many of the hub's time goes into it, ... */
+const SHARE = 20;
+/** ... but at least this often, in ms. */
+const LONGEST_INTERVAL = 5000;
+/** After so long a comment comes with the next look, in ms: a connection on which nothing moves for 15 s is ended. */
+const COMMENT_AFTER = 8000;
 /** Pages that are open at a time; of more the oldest is told no longer. */
 const MOST = 32;
 /** Bytes that a browser may leave unread. */
@@ -39,7 +43,8 @@ export class Live {
   readonly #options: LiveOptions;
   readonly #listeners = new Set<Listener>();
   #outline: Outline | null = null;
-  #looks = 0;
+  /** When all were last sent something, on the boot clock, in ms. */
+  #sent = 0;
   /** Looking again and again; null while nobody listens: then nothing is done at all. */
   #run: { cancel(): void } | null = null;
   #isClosed = false;
@@ -62,10 +67,6 @@ export class Live {
       this.#join({ stream, session });
       return reply;
     });
-  }
-
-  #touch(): void {
-    for (const listener of this.#listeners) this.#send(listener, 'event: changed\ndata:\n\n');
   }
 
   /** Lets go of all pages, so that nobody has to wait for them; they come back by themselves. */
@@ -105,17 +106,22 @@ export class Live {
       if (access.session(listener.session.cookie.reveal()) === null) this.#drop(listener);
     }
     const before = this.#outline;
+    const began = clock.now().uptime;
     const status = await administration.status().catch(() => null);
-    const outline =
-      status === null ? before : outlineOf({ ...status, pairings: administration.pairingsMark() }, clock.now().uptime);
+    const outline = status === null ? before : outlineOf({ ...status, pairings: administration.pairingsMark() }, began);
     if (this.#run !== run) return;
     this.#outline = outline;
-    this.#looks += 1;
-    if (before !== null && outline !== null && hasChanged(before, outline)) this.#touch();
-    else if (this.#looks % COMMENT_EVERY === 0) {
-      for (const listener of this.#listeners) this.#send(listener, ':\n\n');
-    }
-    run.cancel = timers.after(INTERVAL, () => void this.#look(run));
+    const isChanged = before !== null && outline !== null && hasChanged(before, outline);
+    if (isChanged) this.#sendAll('event: changed\ndata:\n\n', began);
+    else if (began - this.#sent >= COMMENT_AFTER) this.#sendAll(':\n\n', began);
+    const took = clock.now().uptime - began;
+    const wait = Math.min(LONGEST_INTERVAL, Math.max(INTERVAL, SHARE * took));
+    run.cancel = timers.after(wait, () => void this.#look(run));
+  }
+
+  #sendAll(text: string, now: number): void {
+    this.#sent = now;
+    for (const listener of this.#listeners) this.#send(listener, text);
   }
 
   #send(listener: Listener, text: string): void {

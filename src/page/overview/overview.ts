@@ -20,10 +20,14 @@ const ORDER: readonly Mood[] = ['bad', 'warn', 'waiting', 'neutral', 'good'];
 /** Seconds after which a page is looked at again where scripts are off and somebody is about to log in. */
 const RELOAD_WHILE_WAITING = 10;
 
+/** Appliances on one page: with more of them it would be too heavy for a phone in a cellar. */
+const MOST_SHOWN = 60;
+
 /**
  * The first page: how the hub is, and each appliance.
  * @param portals the names of the configured ones
  * @param now the hub's wall clock, in ms since 1970
+ * @param wanted which page of many appliances, from 1 on; the last one where there are not so many
  */
 export function overviewPage(
   status: Status,
@@ -31,20 +35,27 @@ export function overviewPage(
   session: PageSession,
   portals: readonly string[],
   now: number,
+  wanted = 1,
 ): InstallerPage {
   const { overview } = texts;
   const { hub, notices } = status;
+  const noticesOf = Map.groupBy(notices, ({ appliance }) => appliance);
   const appliances = status.appliances
-    .map((appliance) => ({ name: appliance.name, appliance, standing: standingOf(appliance, notices, texts) }))
+    .map((appliance) => {
+      const { name } = appliance;
+      return { name, appliance, standing: standingOf(appliance, noticesOf.get(name) ?? [], texts) };
+    })
     .toSorted((a, b) => ORDER.indexOf(a.standing.mood) - ORDER.indexOf(b.standing.mood));
   const { mood, sentence } = healthOf(appliances, (hub.problems ?? []).length > 0, texts);
   const isWaiting =
     hub.registration_open_for !== undefined || status.appliances.some(({ state }) => state === 'pairing');
-  const cards = appliances.map(({ appliance, standing }) =>
-    card(texts, session, appliance, standing, portals.length > 1, now),
-  );
+  const pages = Math.max(1, Math.ceil(appliances.length / MOST_SHOWN));
+  const page = Math.min(wanted, pages);
+  const cards = appliances
+    .slice((page - 1) * MOST_SHOWN, page * MOST_SHOWN)
+    .map(({ appliance, standing }) => card(texts, session, appliance, standing, portals.length > 1, now));
   const list = html`<section class="stack" aria-labelledby="appliances"><h2 id="appliances">${overview.appliances}</h2>
-<ul class="cards">!${cards}</ul></section>`;
+<ul class="cards">!${cards}</ul>!${otherPages(texts, page, pages)}</section>`;
   return {
     title: overview.title,
     now,
@@ -59,6 +70,17 @@ export function overviewPage(
 <p><a class="back" href="/pair">${overview.code}</a></p>
 !${about(texts, hub)}`,
   };
+}
+
+/** The ways to the other pages, where one does not hold all appliances. */
+function otherPages({ overview }: Texts, page: number, pages: number): string {
+  if (pages === 1) return '';
+  const link = (to: number, text: string, id: string) =>
+    to < 1 || to > pages
+      ? ''
+      : html`<a class="button" id="${id}" href="${to === 1 ? '/' : `/?page=${to}`}">${text}</a>`;
+  return html`<nav class="stack" aria-label="${overview.pages}"><p class="quiet">${overview.page(page, pages)}</p>
+<div class="actions">!${link(page - 1, overview.previousPage, 'previous')}!${link(page + 1, overview.nextPage, 'next')}</div></nav>`;
 }
 
 function card(

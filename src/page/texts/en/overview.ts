@@ -18,6 +18,11 @@ export const overview = {
   hubNeeds: 'The hub itself needs you.',
   notices: 'What to do',
   appliances: 'Appliances',
+  /** Where one page does not hold all of them. */
+  pages: 'More appliances',
+  page: (page: number, pages: number) => `Page ${page} of ${pages}`,
+  previousPage: 'Previous page',
+  nextPage: 'Next page',
   firstOne: 'Add the first one, and connect it then.',
   add: 'Add an appliance',
   connectAll: 'Connect all',
