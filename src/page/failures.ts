@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify';
-import { Failure } from '../core/failure.ts';
+import { Failure, type FailureCode } from '../core/failure.ts';
 import { appliancePath } from './appliance/appliance-path.ts';
 import { sendInstallerPage } from './installer-page.ts';
 import { refusalPage } from './questions.ts';
@@ -16,7 +16,7 @@ export function sendFailure(asked: SignedIn, name: string, error: unknown): Fast
   if (!(error instanceof Failure)) throw error;
   const { appliance } = asked.frame.texts;
   if (error.code === 'appliance_unknown') return sendGone(asked, name);
-  const failures: Readonly<Record<string, string>> = appliance.failures;
+  const failures: Partial<Record<FailureCode, string>> = appliance.failures;
   const text = failures[error.code] ?? appliance.failures.other;
   const back = { href: appliancePath(name), text: appliance.backToAppliance(name) };
   return sendInstallerPage(asked, 409, refusalPage(appliance.notDone, text, back));

@@ -14,8 +14,8 @@ a { color: var(--link); text-underline-offset: .15em; }
 [hidden] { display: none !important; }
 .skip { position: absolute; left: 1rem; top: .5rem; z-index: 2; min-height: 2.75rem; padding: .75rem 1rem; background: var(--card); transform: translateY(-300%); }
 .skip:focus { transform: none; }
-.top { display: flex; align-items: center; gap: .5rem 1rem; max-width: 64rem; margin: 0 auto; padding: .5rem 1rem; }
-.top a { flex: 1; min-width: 0; min-height: 2.75rem; display: flex; align-items: center; gap: .6rem; color: inherit; font-weight: 650; text-decoration: none; }
+.top { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem 1rem; max-width: 64rem; margin: 0 auto; padding: .5rem 1rem; }
+.top a { flex: 1 1 8rem; min-width: 0; min-height: 2.75rem; display: flex; align-items: center; gap: .6rem; color: inherit; font-weight: 650; text-decoration: none; }
 .top svg { flex: none; width: 1.75rem; height: 1.75rem; fill: none; stroke: var(--link); stroke-width: 2.2; stroke-linecap: round; stroke-linejoin: round; }
 .top button { width: auto; border-color: transparent; background: none; padding: .5rem .75rem; font-size: 1rem; }
 main { max-width: 64rem; margin: 0 auto; padding: .5rem 1rem 2rem; display: grid; gap: 1.25rem; grid-template-columns: minmax(0, 1fr); }
@@ -31,7 +31,7 @@ main.narrow { max-width: 40rem; }
 .sign.good { background: var(--good); } .sign.warn { background: var(--warn); } .sign.bad { background: var(--bad); } .sign.waiting, .sign.neutral { background: var(--quiet); }
 .state { display: flex; align-items: center; gap: .6rem; font-weight: 600; }
 .state.good { color: var(--good); } .state.warn { color: var(--warn); } .state.bad { color: var(--bad); }
-.health { display: flex; align-items: center; gap: .9rem; padding-block: .5rem; } .health .sign { width: 2.6rem; height: 2.6rem; stroke-width: 2.4; }
+.health { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem .9rem; padding-block: .5rem; } .health h1 { flex: 1 1 9rem; } .health .sign { width: 2.6rem; height: 2.6rem; stroke-width: 2.4; }
 .notice { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: .25rem .7rem; padding: .9rem 1rem; background: var(--card); border: 1px solid var(--line);
   border-left: .35rem solid var(--warn); border-radius: .75rem; } .notice.bad { border-left-color: var(--bad); } .notice.good { border-left-color: var(--good); }
 .notice > * { grid-column: 2; } .notice > .sign { grid-column: 1; grid-row: 1; }
@@ -52,6 +52,7 @@ code, .value { font: .9375rem/1.4 ui-monospace, monospace; user-select: all; -we
 .value { display: block; padding: .6rem .75rem; background: var(--page); border: 1px solid var(--line); border-radius: .5rem; }
 .copied { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .5rem; align-items: stretch; } .copied .value { grid-column: 1; } .copied:not(:has(button:not([hidden]))) .value { grid-column: 1 / -1; }
 .copied button { width: auto; min-width: 6.5rem; }
+@media (max-width: 22rem) { .copied { grid-template-columns: minmax(0, 1fr); } .card { padding: .8rem; } .top, main { padding-inline: .75rem; } }
 .qr { display: block; width: min(100%, 20rem); height: auto; margin: 0 auto; background: #fff; border-radius: .5rem; }
 .two { display: grid; gap: 1.5rem; grid-template-columns: minmax(0, 1fr); }
 .days { display: block; width: 100%; height: auto; } .days .good { fill: var(--good); } .days .warn { fill: var(--warn); } .days .bad { fill: var(--bad); } .days .none { fill: var(--line); }

@@ -330,6 +330,15 @@ it('an appliance is added with the keyboard alone', async () => {
   expect(visit.complaints).toEqual([]);
 });
 
+it('letters of twice their size leave words whole, and buttons of a finger’s size', async () => {
+  await using visit = await signedIn({ ...PHONE, viewport: { width: 195, height: 422 } });
+  await add(visit, 'magnified');
+  const height = async (selector: string) => (await visit.page.locator(selector).boundingBox())?.height;
+  expect(await height('[data-copy="client-secret"]')).toBeLessThan(60);
+  expect(await height('header.top span')).toBeLessThan(60);
+  expect(await flaws(visit.page)).toEqual([]);
+});
+
 it('the secret is copied by a tap', async () => {
   await using visit = await signedIn();
   const { page } = visit;

@@ -14,7 +14,7 @@ import type { Standing } from './standing.ts';
  * @returns HTML
  */
 export function standingParts({ states }: Texts, { kind, mood, advice }: Standing, told: boolean): string {
-  return html`<p class="state ${mood}"!${told ? ' role="status"' : ''}>!${sign(mood)}<span>${states[kind]}</span></p>
+  return html`<p class="state ${mood}"!${told ? ' role="status"' : ''}>!${sign(mood)}<span>${states.kinds[kind]}</span></p>
 !${advice.map((text) => html`<p>${text}</p>`)}`;
 }
 

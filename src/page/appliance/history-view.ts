@@ -72,7 +72,7 @@ const MOODS: Readonly<Record<DayState, Mood>> = {
 function line(texts: Texts, entry: HistoryEntry): string {
   const { history } = texts;
   const { kind, why, count, first, last } = entry;
-  const what = [history[kind], ...(why === null ? [] : [history.why[why]])].join(': ');
+  const what = [history.kinds[kind], ...(why === null ? [] : [history.why[why]])].join(': ');
   const often = history.times(count);
   const newest = exactTimeElement(texts, Date.parse(last));
   const oldest = count > 1 && first !== last ? html`!${exactTimeElement(texts, Date.parse(first))} – ` : '';

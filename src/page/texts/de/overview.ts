@@ -22,7 +22,7 @@ export const overview: typeof english = {
   page: (page, pages) => `Seite ${page} von ${pages}`,
   previousPage: 'Vorige Seite',
   nextPage: 'Nächste Seite',
-  firstOne: 'Das erste hinzufügen und dann verbinden.',
+  firstOne: 'Fügen Sie das erste hinzu und verbinden Sie es dann.',
   add: 'Gerät hinzufügen',
   connectAll: 'Alle verbinden',
   connectAllHint: 'Meist genügt eine Anmeldung für alle.',

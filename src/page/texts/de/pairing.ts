@@ -28,7 +28,6 @@ export const pairing: typeof english = {
   },
   showNewer: 'Die neuere zeigen',
   fresh: 'Neuen Link nehmen',
-  freshHint: 'Beendet diesen Link und macht einen anderen.',
   cancel: 'Abbrechen',
   toOverview: 'Zur Übersicht',
   unknown: 'Diese Kopplung kennt der Hub nicht mehr',
@@ -40,7 +39,6 @@ export const pairing: typeof english = {
     'Es sind zu viele Kopplungen offen, oder das Gerät ist noch nicht freigegeben. Klären Sie das zuerst und versuchen Sie es dann wieder.',
   storeText:
     'Der Hub kann nichts speichern. Schaffen Sie Platz auf dem Datenträger oder ersetzen Sie die Speicherkarte, und versuchen Sie es dann wieder.',
-  tryAgain: 'Noch einmal versuchen',
   label: {
     heading: (appliance) => `${appliance} neu verbinden?`,
     text: 'Sie kommen nicht vom Code auf dem Etikett selbst. Fahren Sie nur fort, wenn Sie dieses Gerät jetzt verbinden möchten.',

@@ -1,13 +1,15 @@
 import type { states as english } from '../en/states.ts';
 
 export const states: typeof english = {
-  connected: 'Verbunden',
-  held_up: 'Verbunden, aber nicht erneuert',
-  interrupted: 'Unterbrochen',
-  log_in_again: 'Neu anmelden',
-  not_connected: 'Noch nicht verbunden',
-  waiting_for_login: 'Wartet auf die Anmeldung',
-  waiting_for_approval: 'Wartet auf Ihre Freigabe',
+  kinds: {
+    connected: 'Verbunden',
+    held_up: 'Verbunden, aber nicht erneuert',
+    interrupted: 'Unterbrochen',
+    log_in_again: 'Neu anmelden',
+    not_connected: 'Noch nicht verbunden',
+    waiting_for_login: 'Wartet auf die Anmeldung',
+    waiting_for_approval: 'Wartet auf Ihre Freigabe',
+  },
   problems: {
     portal_unreachable: () =>
       'Das Portal ist nicht erreichbar. Bitte die Internetverbindung prüfen; der Hub versucht es weiter.',

@@ -7,7 +7,6 @@ export const history = {
   nothing: 'Nothing has happened yet.',
   older: 'Older entries',
   days: 'The last 14 days',
-  today: 'Today',
   connected: 'Connected',
   failing: 'Held up for a time',
   needsPairing: 'A login was needed',
@@ -15,14 +14,15 @@ export const history = {
   /** For who can't see the picture: how many days each. */
   summary: (connected: number, failing: number, needsPairing: number) =>
     `The last 14 days: connected on ${connected}, held up on ${failing}, in need of a login on ${needsPairing}.`,
-  paired: 'Connected by a login',
-  pairing_failed: 'A login came to nothing',
-  unpaired: 'Disconnected',
-  refreshed: 'Refreshed',
-  refresh_failed: 'Could not be refreshed',
-  token_refused: 'The cloud turned its access down, the appliance says',
+  kinds: {
+    paired: 'Connected by a login',
+    pairing_failed: 'A login came to nothing',
+    unpaired: 'Disconnected',
+    refreshed: 'Refreshed',
+    refresh_failed: 'Could not be refreshed',
+    token_refused: 'The cloud turned its access down, the appliance says',
+  },
   times: (count: number) => (count === 1 ? '' : `${count} times`),
-  until: 'until',
   why: {
     refused_by_user: 'access was refused at the portal',
     expired: 'the time for it ran out',

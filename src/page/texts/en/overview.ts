@@ -23,7 +23,7 @@ export const overview = {
   page: (page: number, pages: number) => `Page ${page} of ${pages}`,
   previousPage: 'Previous page',
   nextPage: 'Next page',
-  firstOne: 'Add the first one, and connect it then.',
+  firstOne: 'Add the first one, then connect it.',
   add: 'Add an appliance',
   connectAll: 'Connect all',
   connectAllHint: 'One login is usually enough for all of them.',

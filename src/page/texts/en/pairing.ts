@@ -29,7 +29,6 @@ export const pairing = {
   },
   showNewer: 'Show the newer one',
   fresh: 'Take a fresh link',
-  freshHint: 'Ends this link and makes another.',
   cancel: 'Cancel',
   toOverview: 'To the overview',
   unknown: 'This pairing is not known any more',
@@ -39,7 +38,6 @@ export const pairing = {
   notPossible: 'That is not possible just now',
   tooMany: 'Too many pairings are open, or the appliance is not approved yet. See to that first, and try again.',
   storeText: 'The hub cannot save anything. Make room on its disk, or replace its memory card, and try again.',
-  tryAgain: 'Try again',
   label: {
     heading: (appliance: string) => `Connect ${appliance} again?`,
     text: 'Something else than the label’s own code has led you here. Go on only if you want to connect this appliance now.',

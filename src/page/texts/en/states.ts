@@ -4,13 +4,15 @@ import type { ProblemCode } from '../../../core/problem.ts';
 
 /** How appliances and the hub stand, and what to do. */
 export const states = {
-  connected: 'Connected',
-  held_up: 'Connected, but not refreshed',
-  interrupted: 'Interrupted',
-  log_in_again: 'Log in again',
-  not_connected: 'Not connected yet',
-  waiting_for_login: 'Waiting for the login',
-  waiting_for_approval: 'Waiting for your approval',
+  kinds: {
+    connected: 'Connected',
+    held_up: 'Connected, but not refreshed',
+    interrupted: 'Interrupted',
+    log_in_again: 'Log in again',
+    not_connected: 'Not connected yet',
+    waiting_for_login: 'Waiting for the login',
+    waiting_for_approval: 'Waiting for your approval',
+  },
   /** What is wrong, and what to do about it. */
   problems: {
     portal_unreachable: () =>
