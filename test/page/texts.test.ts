@@ -1,9 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { de } from '../../src/page/texts/de.ts';
 import { en } from '../../src/page/texts/en.ts';
-import { root } from '../project/checkout.ts';
+import { root, run, temporaryFolder } from '../project/checkout.ts';
 
 /** Texts that are the same in English and in German: names, units and words of both. */
 const SAME_IN_BOTH = new Set(['Code', ', ', '.', 'Name', 'Portal', 'Hub', 'Latchkey', 'QR-Code', 'Version']);
@@ -67,6 +67,48 @@ describe('the texts of the pages', () => {
   test('speak German to people in one way', () => {
     for (const [path, text] of german) expect(text, path).not.toMatch(/\b(du|dir|dich|dein\w*|euch)\b/i);
   });
+});
+
+/**
+ * The same type of texts, with the groups alone, each of which knows its path: wherever a source takes a text from one, the
+ * compiler complains and names both. Where it is taken by a code, the whole group counts.
+ */
+const GROUPS_ALONE = `type Groups<T, Path extends string> = { readonly path?: Path } & {
+  readonly [K in keyof T & string as T[K] extends object ? (T[K] extends (...args: never[]) => unknown ? never : K) : never]:
+    Groups<T[K], \`\${Path}.\${K}\`>;
+};
+export type Texts = Groups<typeof en, 'texts'> & { readonly language: string };
+`;
+
+/** Where texts are taken from: of a group all by its path and a dot. */
+async function takenTexts(): Promise<Set<string>> {
+  using folder = temporaryFolder();
+  for (const part of ['core', 'system', 'page']) {
+    cpSync(join(root, 'src', part), join(folder.path, 'src', part), { recursive: true });
+  }
+  const english = join(folder.path, 'src/page/texts/en.ts');
+  const [before = ''] = readFileSync(english, 'utf8').split('export type Texts =');
+  writeFileSync(english, before + GROUPS_ALONE);
+  cpSync(join(root, 'tsconfig.json'), join(folder.path, 'tsconfig.json'));
+  symlinkSync(join(root, 'node_modules'), join(folder.path, 'node_modules'));
+  const args = ['--noEmit', '--noErrorTruncation', '--pretty', 'false'];
+  const { stdout } = await run(join(root, 'node_modules/.bin/tsc'), args, { cwd: folder.path });
+  const complaints = stdout.split('\n').filter((line) => line.includes('error TS'));
+  return new Set(
+    complaints.flatMap((line) => {
+      const paths = [...line.matchAll(/"texts([\w.]*)"/g)].map(([, path = '']) => path.slice(1));
+      const [, text] = /error TS2339: Property '(\w+)' does not exist/.exec(line) ?? [];
+      return paths.map((path) => (text === undefined ? `${path}.` : `${path}.${text}`));
+    }),
+  );
+}
+
+test('every text is told somewhere', { timeout: 60_000 }, async () => {
+  const taken = await takenTexts();
+  const paths = [...english.keys()].map((path) => path.replace('()', '')).filter((path) => path !== 'language');
+  const untold = paths.filter((path) => !taken.has(path) && !taken.has(`${path.slice(0, path.lastIndexOf('.'))}.`));
+  expect(taken.size).toBeGreaterThan(100);
+  expect(untold).toEqual([]);
 });
 
 describe('the sources of the pages', () => {
