@@ -147,7 +147,7 @@ it('gives the label as a picture', async () => {
     headers: {
       'content-type': 'image/png',
       'content-disposition': `inline; filename="latchkey-${name}.png"`,
-      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
       'cross-origin-resource-policy': 'same-origin',
       'x-frame-options': 'DENY',
     },
