@@ -11,6 +11,7 @@ import { LinkRequests } from './link-requests.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingExchange } from './pairing-exchange.ts';
 import { PairingProgress } from './pairing-progress.ts';
+import { shortKeyOf } from './short-key.ts';
 
 /** A pairing that takes the place of another waits no longer than this for a code that is being exchanged, in ms. */
 const LONGEST_WAIT = 8000;
@@ -23,6 +24,10 @@ const LONGEST_WAIT = 8000;
 export class PairingRun implements AsyncDisposable {
   /** SHA-256 of the pairing's nonce, base64url, to find it by. */
   readonly nonceHash: string;
+  /** What its short link ends with, 16 characters of base64url. */
+  readonly shortKey: string;
+  /** SHA-256 of that, base64url, to find it by. */
+  readonly shortKeyHash: string;
   readonly #context: PairingContext;
   readonly #progress: PairingProgress;
   readonly #links: LinkRequests;
@@ -32,6 +37,8 @@ export class PairingRun implements AsyncDisposable {
 
   private constructor(context: PairingContext, pairing: Pairing) {
     this.nonceHash = sha256(pairing.nonce);
+    this.shortKey = shortKeyOf(pairing.nonce);
+    this.shortKeyHash = sha256(this.shortKey);
     this.#context = context;
     this.#progress = new PairingProgress(context, pairing);
     this.#links = new LinkRequests(context, this.#progress);

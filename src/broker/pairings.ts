@@ -156,6 +156,12 @@ export class Pairings implements AsyncDisposable {
     throw new Failure('pairing_unknown', 'this pairing is not known any more: start another with "latchkey pair"');
   }
 
+  /** The pairing, open or ended, that a short link leads to. */
+  byShortKey(key: string): PairingRun | undefined {
+    const hash = sha256(key);
+    return this.find(({ shortKeyHash }) => shortKeyHash === hash);
+  }
+
   /** The newest pairing that fits, open or ended. */
   find(fits: (run: PairingRun) => boolean): PairingRun | undefined {
     return [...this.#runs.values()].findLast(fits);

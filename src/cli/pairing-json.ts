@@ -2,7 +2,7 @@ import type { FailureReason } from '../core/pairing.ts';
 import type { FreshLinkReason } from '../core/pairing-report.ts';
 import { notice, printJson } from './output.ts';
 import { outOfReach } from './pairing-failure.ts';
-import type { PairingDisplay } from './pairing-watch.ts';
+import type { PairingDisplay, ShownLink } from './pairing-watch.ts';
 
 /** A pairing for programs: one JSON object a line. */
 export class JsonDisplay implements PairingDisplay, Disposable {
@@ -17,9 +17,10 @@ export class JsonDisplay implements PairingDisplay, Disposable {
     notice(outOfReach(problem, expiresIn));
   }
 
-  link(authorizeUrl: string, expiresIn: number, reason: FreshLinkReason | null): void {
+  link({ authorizeUrl, shortUrl }: ShownLink, expiresIn: number, reason: FreshLinkReason | null): void {
+    const short = shortUrl === null ? {} : { short_url: shortUrl };
     const why = reason === null ? {} : { reason };
-    printJson({ event: 'waiting', ...this.#of, authorize_url: authorizeUrl, expires_in: expiresIn, ...why });
+    printJson({ event: 'waiting', ...this.#of, authorize_url: authorizeUrl, ...short, expires_in: expiresIn, ...why });
   }
 
   paired(scope: string | null): void {

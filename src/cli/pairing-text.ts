@@ -2,8 +2,8 @@ import type { FreshLinkReason } from '../core/pairing-report.ts';
 import { formatDuration } from './duration.ts';
 import { notice, print, printable } from './output.ts';
 import { outOfReach } from './pairing-failure.ts';
-import type { PairingDisplay } from './pairing-watch.ts';
-import { noRoomFor, qrCode } from './qr-code.ts';
+import { linkOnScreen } from './pairing-screen.ts';
+import type { PairingDisplay, ShownLink } from './pairing-watch.ts';
 import { WaitingLine } from './waiting-line.ts';
 
 const WHY: Readonly<Record<FreshLinkReason, string>> = {
@@ -16,6 +16,7 @@ export class TextDisplay implements PairingDisplay, Disposable {
   readonly #name: string;
   readonly #waits: boolean;
   readonly #waiting = new WaitingLine();
+  #shown: string | null = null;
 
   /** @param waits whether the command stays until somebody has logged in */
   constructor(name: string, waits: boolean) {
@@ -28,14 +29,15 @@ export class TextDisplay implements PairingDisplay, Disposable {
     notice(outOfReach(problem, expiresIn));
   }
 
-  link(authorizeUrl: string, expiresIn: number, reason: FreshLinkReason | null): void {
-    this.#waiting.end();
+  link(link: ShownLink, expiresIn: number, reason: FreshLinkReason | null): void {
     const which = reason === null ? '' : ` with this fresh link (${WHY[reason]})`;
-    // The link is one line, whatever the terminal makes of it, so that it can be copied.
-    const link = `Log in to connect ${this.#name}${which}:\n\n  ${printable(authorizeUrl)}\n`;
-    const code = qrCode(authorizeUrl, process.stdout);
-    if (code === null) print(`${link}\n${noRoomFor(authorizeUrl, process.stdout)}`);
-    else print(fitTogether(link, code, process.stdout) ? `${link}\n${code}\n` : `${code}\n\n${link}`);
+    const { text, isShort } = linkOnScreen(`Log in to connect ${this.#name}${which}:`, link, process.stdout);
+    // Another short link alone is nothing new where it is not shown.
+    const isKnown = link.authorizeUrl === this.#shown && !isShort;
+    this.#shown = link.authorizeUrl;
+    if (isKnown) return;
+    this.#waiting.end();
+    print(text);
     if (this.#waits) this.#waiting.begin(expiresIn);
     else notice(`the link is good for ${formatDuration(expiresIn)}; "latchkey status" shows how the pairing stands`);
   }
@@ -52,11 +54,4 @@ export class TextDisplay implements PairingDisplay, Disposable {
   [Symbol.dispose](): void {
     this.#waiting.end();
   }
-}
-
-/** Whether a link and its code are seen at once, with the line that says what is waited for; else the link is to come last. */
-function fitTogether(link: string, code: string, { isTTY, columns = 80, rows }: NodeJS.WriteStream): boolean {
-  if (!isTTY || rows === undefined) return true;
-  const broken = link.split('\n').reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / columns)), 0);
-  return broken + code.split('\n').length + 2 <= rows;
 }

@@ -2,12 +2,19 @@ import type { Timers } from '../core/clock.ts';
 import type { FailureReason } from '../core/pairing.ts';
 import type { FreshLinkReason, PairingReport } from '../core/pairing-report.ts';
 
+/** A link to log in at. */
+export interface ShownLink {
+  readonly authorizeUrl: string;
+  /** The hub's own that leads there, for whoever is in the home network; null where there is none. */
+  readonly shortUrl: string | null;
+}
+
 /** What a watched pairing is shown on. */
 export interface PairingDisplay {
   /** The portal is out of reach; each distinct problem comes once. `expiresIn`: seconds that the hub goes on trying. */
   outOfReach(problem: string, expiresIn: number): void;
-  /** A link to log in at. @param reason why it takes the place of another; null for the first */
-  link(authorizeUrl: string, expiresIn: number, reason: FreshLinkReason | null): void;
+  /** @param reason why the link takes the place of another; null for the first */
+  link(link: ShownLink, expiresIn: number, reason: FreshLinkReason | null): void;
   paired(scope: string | null): void;
   failed(reason: FailureReason): void;
 }
@@ -47,7 +54,7 @@ export async function watchPairing(
   let stopped: WatchOutcome = { kind: 'interrupted' };
   let problem: string | null = null;
   const problems = new Set<string>();
-  let shown: string | null = null;
+  let shown: ShownLink | null = null;
 
   function end(outcome: WatchOutcome): void {
     if (stop.signal.aborted) return;
@@ -70,17 +77,16 @@ export async function watchPairing(
           problems.add(problem);
           display.outOfReach(problem, report.expires_in);
           break;
-        case 'waiting':
-          if (report.authorize_url !== shown) {
-            display.link(
-              report.authorize_url,
-              report.expires_in,
-              shown === null ? null : (report.reason ?? 'link_ended'),
-            );
+        case 'waiting': {
+          const link = { authorizeUrl: report.authorize_url, shortUrl: report.short_url ?? null };
+          const fresh = freshness(link, shown);
+          if (fresh !== null) {
+            display.link(link, report.expires_in, shown && (report.reason ?? fresh));
+            shown = link;
           }
-          shown = report.authorize_url;
           if (!wait) return { kind: 'link_shown' };
           break;
+        }
         case 'paired':
           display.paired(report.scope);
           return { kind: 'paired' };
@@ -95,4 +101,10 @@ export async function watchPairing(
     patienceTimer?.();
     interrupted.removeEventListener('abort', interrupt);
   }
+}
+
+/** Why a link is worth showing after another; null where it is not. A short one that is gone may come back. */
+function freshness({ authorizeUrl, shortUrl }: ShownLink, shown: ShownLink | null): FreshLinkReason | null {
+  if (authorizeUrl !== shown?.authorizeUrl) return 'link_ended';
+  return shortUrl === null || shortUrl === shown.shortUrl ? null : 'address_changed';
 }

@@ -19,13 +19,14 @@ const QUIET_ZONES = [4, 2];
 /**
  * A QR code of half blocks. Where there are no colours, light modules are drawn and dark ones left out: right on a dark
  * terminal, and inverted, which phones read too, on a light one.
+ * @param below lines that must be seen with it
  * @returns null where the terminal is too small to show all of it at once
  */
-export function qrCode(text: string, screen: Screen): string | null {
+export function qrCode(text: string, screen: Screen, below = 0): string | null {
   const { columns, rows } = roomOn(screen);
   for (const border of QUIET_ZONES) {
     const { data, size } = encode(text, { ecc: 'L', border });
-    if (size > columns || linesOf(size) > rows) continue;
+    if (size > columns || linesOf(size) + below > rows) continue;
     const coloured = screen.isTTY === true && screen.hasColors?.() === true;
     return coloured
       ? draw(data, true)

@@ -59,6 +59,12 @@ interface CallbackResult extends UserCodeResult {
   readonly round: Round | null;
 }
 
+/** What a pairing's short link stands for. */
+interface ShortLinkResult extends UserCodeResult {
+  /** The link to go on to; null where there is none just now, or ever again. */
+  readonly authorizeUrl: string | null;
+}
+
 /** What became of a person's wish to go on to the portal. */
 export type LinkResult =
   | { readonly kind: 'link'; readonly authorizeUrl: string }
@@ -126,6 +132,8 @@ export interface LanService {
   pairingByUserCode(userCode: string): Promise<UserCodeResult | null>;
   /** A fresh link for the pairing of a user code, within the time that a person waits. */
   openLink(userCode: string): Promise<LinkResult>;
+  /** The pairing that a short link leads to; null for a key nobody was given. Changes nothing. */
+  pairingByShortKey(key: string): Promise<ShortLinkResult | null>;
   /**
    * Takes what the portal's redirect brought, and waits some seconds for what becomes of it.
    * @returns the pairing as it stands then, and its appliance's name; null for a nonce that the hub never gave out

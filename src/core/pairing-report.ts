@@ -13,6 +13,8 @@ export type PairingReport =
   | {
       readonly event: 'waiting';
       readonly authorize_url: string;
+      /** Leads to `authorize_url` from within the home network; left out while the hub has no address there. */
+      readonly short_url?: string;
       readonly expires_in: number;
       /** Why this link takes the place of the one before; left out of the first. */
       readonly reason?: FreshLinkReason;

@@ -33,6 +33,7 @@ import { openPairingDesk } from './pairing-desk.ts';
 import { followPairing } from './pairing-reports.ts';
 import type { Reloads } from './reloads.ts';
 import { setupDesk } from './setup-desk.ts';
+import { shortLink } from './short-link.ts';
 import type { Anchor } from './shown-leaf.ts';
 import { applianceStatus } from './status.ts';
 import { hubProblems, withStoreProblem } from './store-problems.ts';
@@ -231,7 +232,10 @@ export function openDesk(context: DeskContext): Desk {
       log.info('pairing begun', { appliance: name });
       return run.pairing.id;
     },
-    followPairing: (id, signal) => followPairing(pairings.get(id), signal),
+    followPairing(id, signal) {
+      const run = pairings.get(id);
+      return followPairing(run, signal, () => shortLink(run, context.whereabouts()));
+    },
     ...openPairingDesk({ ...context, log, approved, label }),
     async unpair(name) {
       const { id } = appliances.named(name);

@@ -11,6 +11,7 @@ import type { Surroundings } from '../broker/surroundings.ts';
 import type { TimeInquiry } from '../broker/time-inquiry.ts';
 import { type Instant, trueTime } from '../core/clock.ts';
 import type { LanService } from '../core/lan-service.ts';
+import { linkFor } from '../core/pairing.ts';
 import type { Tally } from '../metrics/tally.ts';
 import { sha256 } from '../system/compare.ts';
 
@@ -93,6 +94,14 @@ export function lanService(context: LanServiceContext): LanService {
       return pairing && { pairing, appliance: nameOf(pairing.appliance) };
     },
     openLink: (userCode) => deviceFlows.openLink(userCode),
+    async pairingByShortKey(key) {
+      await ready;
+      const run = pairings.byShortKey(key);
+      if (run === undefined) return null;
+      const { pairing, redirect } = run;
+      const authorizeUrl = linkFor(pairing.step, redirect)?.authorizeUrl ?? null;
+      return { pairing, appliance: nameOf(pairing.appliance), authorizeUrl };
+    },
     async receiveCallback(nonce, callback) {
       await ready;
       const pairing = await pairings.receive(nonce, callback);

@@ -2,21 +2,31 @@ import type { PairingRun } from '../broker/pairing-run.ts';
 import { leadsAstray, linkFor, linksOf, type PairingStep } from '../core/pairing.ts';
 import type { PairingReport } from '../core/pairing-report.ts';
 
-/** Follows a pairing: how it stands, and each change, until its end. */
-export async function* followPairing(run: PairingRun, signal: AbortSignal): AsyncIterable<PairingReport> {
+/**
+ * Follows a pairing: how it stands, and each change, until its end.
+ * @param shortUrl its short link as it is now; null while there is none
+ */
+export async function* followPairing(
+  run: PairingRun,
+  signal: AbortSignal,
+  shortUrl: () => string | null = () => null,
+): AsyncIterable<PairingReport> {
   let wake: () => void = () => undefined;
   const unwatch = run.watch(() => wake());
   const aborted = () => wake();
   signal.addEventListener('abort', aborted, { once: true });
   let told = '';
-  let shown: string | null = null;
+  const shown: Shown = { link: null, short: null };
   try {
     while (!signal.aborted) {
       const changed = new Promise<void>((resolve) => {
         wake = resolve;
       });
-      const report = reportOf(run, shown);
-      if (report.event === 'waiting') shown = report.authorize_url;
+      const report = withShort(reportOf(run, shown.link), run, shown, shortUrl());
+      if (report.event === 'waiting') {
+        shown.link = report.authorize_url;
+        shown.short = report.short_url ?? null;
+      }
       const { expires_in: _, reason: __, ...news } = { expires_in: 0, reason: '', ...report };
       if (JSON.stringify(news) !== told) yield report;
       told = JSON.stringify(news);
@@ -50,6 +60,29 @@ export function reportOf(run: PairingRun, shown: string | null): PairingReport {
 }
 
 type Waiting = Extract<PairingReport, { event: 'waiting' }>;
+
+/** What was told before. */
+interface Shown {
+  link: string | null;
+  short: string | null;
+}
+
+/**
+ * The report with the short link. An address that is gone for a moment mostly comes back, and where a fresh link is on its way
+ * both are told at once.
+ * @param now the short link as it is now
+ */
+function withShort(report: PairingReport, run: PairingRun, shown: Shown, now: string | null): PairingReport {
+  if (report.event !== 'waiting') return report;
+  const { authorize_url, expires_in, reason } = report;
+  const link = linksOf(run.pairing.step).find(({ authorizeUrl }) => authorizeUrl === authorize_url);
+  const isFreshOnItsWay = link !== undefined && leadsAstray(link, run.redirect);
+  const short_url = isFreshOnItsWay ? (shown.short ?? now) : (now ?? shown.short);
+  if (short_url === null) return report;
+  const isMoved = authorize_url === shown.link && short_url !== shown.short;
+  const why = isMoved ? 'address_changed' : reason;
+  return { event: 'waiting', authorize_url, short_url, expires_in, ...(why && { reason: why }) };
+}
 
 function linkOf(
   step: Extract<PairingStep, { kind: 'waiting' | 'exchanging' }>,

@@ -11,6 +11,7 @@ import { sendNotice } from './document.ts';
 import { frameFor } from './frame.ts';
 import { serveInstaller } from './installer.ts';
 import { Live } from './live/live.ts';
+import { serveShortLink } from './short-link.ts';
 import { serveSignIn } from './sign-in/sign-in.ts';
 import { servePairPage } from './user-code/pair-page.ts';
 
@@ -43,6 +44,7 @@ export function openPages(options: PageOptions): Pages {
   return {
     plain(app, httpsPort) {
       serveCallback(app, service, hubName, httpsPort);
+      serveShortLink(app, service, hubName, options);
       app.get('/', { exposeHeadRoute: true }, async (request, reply) => {
         const frame = frameFor(hubName, request);
         const { insecure, goThere } = frame.texts.home;

@@ -39,10 +39,10 @@ async function movingHome(address: string | null = '192.168.1.7') {
 }
 
 /** What whoever waits for a pairing is told, as it comes. */
-function followed(run: PairingRun) {
+function followed(run: PairingRun, shortUrl?: () => string | null) {
   const reports: PairingReport[] = [];
   const ended = (async () => {
-    for await (const report of followPairing(run, new AbortController().signal)) reports.push(report);
+    for await (const report of followPairing(run, new AbortController().signal, shortUrl)) reports.push(report);
   })();
   return { reports, ended, links: () => reports.filter((report) => report.event === 'waiting') };
 }
@@ -185,4 +185,47 @@ test("in a device flow the hub's page gives a fresh link, and the portal is aske
   await place.moveTo('192.168.1.9');
   expect(await open()).not.toEqual(second);
   expect(place.asked()).toEqual(['192.168.1.7', '192.168.1.8', '192.168.1.9']);
+});
+
+test('whoever waits is told the short link with the link, another one together with the fresh link, and none that is gone for a moment', async () => {
+  await using place = await movingHome();
+  let address: string | null = '192.168.1.7';
+  const run = await place.home.begin('wallbox');
+  const { links } = followed(run, () => address && `http://${address}/l`);
+  await place.home.time.settle();
+  const move = async (to: string | null) => {
+    address = to;
+    await place.moveTo(to);
+    await place.home.time.pass(20 * SECOND);
+  };
+  await move(null);
+  await move('192.168.1.7');
+  expect(links()).toMatchObject([{ short_url: 'http://192.168.1.7/l' }]);
+  await move('192.168.1.8');
+  expect(links()).toMatchObject([
+    { short_url: 'http://192.168.1.7/l' },
+    { short_url: 'http://192.168.1.8/l', reason: 'address_changed' },
+  ]);
+  expect(links()[1]?.authorize_url).not.toBe(links()[0]?.authorize_url);
+});
+
+test('where the link is the same at every address, the short one is told again when the hub has moved', async () => {
+  await using home = await Home.start();
+  await home.add('wallbox');
+  const run = await home.begin('wallbox');
+  let address: string | null = null;
+  const { links } = followed(run, () => address && `http://${address}/l`);
+  for (const at of ['192.168.1.7', '192.168.1.8', null]) {
+    await home.time.settle();
+    address = at;
+    home.run.pairings.addressChanged();
+  }
+  await home.time.settle();
+  const { authorizeUrl: authorize_url } = linksOf(run.pairing.step)[0] ?? {};
+  const moved = { event: 'waiting', authorize_url, expires_in: 900, reason: 'address_changed' };
+  expect(links()).toEqual([
+    { event: 'waiting', authorize_url, expires_in: 900 },
+    { ...moved, short_url: 'http://192.168.1.7/l' },
+    { ...moved, short_url: 'http://192.168.1.8/l' },
+  ]);
 });

@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairing-run.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { rememberSecrets } from '../support/logs.ts';
 import { Home, type HomeOptions, resultOf } from './home.ts';
 
 const SECOND = 1000;
@@ -764,3 +766,24 @@ test('an appliance without a scope is paired without one', async () => {
 function there(): never {
   throw new Error('it is not there');
 }
+
+test('a short link leads to its pairing by a key that tells nothing of the nonce, also after a restart', async () => {
+  const { home, run } = await begun(REDIRECT);
+  await using _ = home;
+  const { nonce } = run.pairing;
+  const { shortKey } = run;
+  rememberSecrets([nonce, shortKey]);
+  expect(shortKey).toMatch(/^[\w-]{16}$/);
+  const plain = [nonce, Buffer.from(nonce, 'base64url')].flatMap((text) =>
+    (['base64url', 'hex'] as const).map((encoding) => createHash('sha256').update(text).digest(encoding)),
+  );
+  // What else is made of the nonce leads to no key either.
+  for (const text of [nonce, ...plain]) expect(text).not.toContain(shortKey);
+  const other = await home.add('heater').then(() => home.begin('heater'));
+  expect(other.shortKey).not.toBe(shortKey);
+  for (const key of ['', nonce, run.nonceHash, run.pairing.id, shortKey.slice(1), `${shortKey}A`])
+    expect(home.run.pairings.byShortKey(key)).toBeUndefined();
+  await home.stop();
+  const { pairings } = await home.start();
+  expect(pairings.byShortKey(shortKey)?.pairing.id).toBe(run.pairing.id);
+});

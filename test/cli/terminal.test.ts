@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { qrCode } from '../../src/cli/qr-code.ts';
 import { onTerminal, runHousehold } from './command.ts';
 
 const waiting = {
@@ -9,6 +10,9 @@ const waiting = {
 
 /** Back to the line's beginning, and all behind it erased. */
 const CLEARED = '\r\u001b[J';
+
+/** The lines of a terminal, however long. */
+const lines = (written: string) => written.split('\r\n');
 
 let hub: Awaited<ReturnType<typeof runHousehold>>;
 
@@ -124,6 +128,49 @@ test('a code and its link are shown together, the link last where they do not fi
   const low = await on(10);
   expect(low).toMatch(/state=short\r\n.*too low for the QR code: it takes \d+ lines\)/s);
   expect(low).not.toContain('█');
+});
+
+test('on 80×24 the code of the short link is seen whole with what it is for and the time that is left; the full link can be copied', async () => {
+  const authorize_url = `https://portal.example/authorize?state=${'x'.repeat(600)}`;
+  const short_url = 'http://192.168.178.123:8480/l/Zx3-Zx3-Zx3-Zx3-';
+  hub.household.script = [{ ...waiting, authorize_url, short_url }];
+  const env = { ...hub.env, NO_COLOR: '1' };
+  const running = onTerminal(['pair', 'wallbox'], env, 80, 24);
+  const before = lines(await running.stdout(/waiting for login … expires in 15:00 min/));
+  expect(before.slice(0, -24).join('\n')).toContain('Log in to connect wallbox:');
+  expect(before).toContain(`  ${authorize_url}`);
+  const seen = before.slice(-24);
+  const code = qrCode(short_url, { isTTY: true, columns: 80, rows: 23 })?.split('\n') ?? [];
+  const from = seen.indexOf(code[0] ?? '');
+  expect(seen.slice(from, from + code.length)).toEqual(code);
+  expect(seen.slice(from + code.length)).toEqual([
+    'The code is for a phone in this home network; the link works from anywhere.',
+    expect.stringMatching(/waiting for login … expires in 15:00 min$/),
+  ]);
+
+  // The same address once more changes nothing; another short link is another code.
+  const [pairing] = [...hub.household.pairings.values()].slice(-1);
+  pairing?.push({ ...waiting, authorize_url, short_url, expires_in: 800 });
+  pairing?.push({ ...waiting, authorize_url, short_url: 'http://192.168.178.9:8480/l/Zx3-Zx3-Zx3-Zx3-' });
+  pairing?.push({ event: 'paired', scope: null });
+  const { stdout } = await running.ended;
+  expect(stdout.split('a phone in this home network')).toHaveLength(3);
+  expect(stdout).toContain("with this fresh link (the hub's address has changed");
+
+  // Where all of it fits, also the full code: that one serves from anywhere.
+  for (const [columns, rows, short] of [
+    [80, 33, true],
+    [110, 50, true],
+    [110, 70, false],
+  ] as const) {
+    const { stdout } = await onTerminal(['pair', 'wallbox', '--no-wait'], env, columns, rows).ended;
+    expect(stdout).toMatch(/x\r\n.*█/s);
+    expect(stdout.includes('for a phone in this home network')).toBe(short);
+  }
+  const { stdout: tiny } = await onTerminal(['pair', 'wallbox', '--no-wait'], env, 80, 12).ended;
+  expect(tiny).toContain('too low for the QR code: it takes 18 lines)');
+  const { stdout: piped } = await hub.latchkey('pair', 'wallbox', '--no-wait');
+  expect(piped).not.toContain('in this home network');
 });
 
 test('a terminal that can not go back gets the waiting said once, and no colours', async () => {

@@ -24,8 +24,11 @@ it('gives whoever waits in "latchkey pair" a fresh link when its address changes
 
   const change = ['addr flush dev eth0', 'addr add 10.77.0.201/24 dev eth0'].map((command) => `ip ${command}`);
   await machine.run('sh', ['-c', change.join(' && ')]);
-  const fresh = await linkIn(wallbox, 'address_changed');
+  const { authorize_url: fresh = '', short_url = '' } = await reportIn(wallbox, 'waiting', 'address_changed');
   expect(fresh).not.toBe(old);
+  // Who scans the code on a small terminal is led there, too.
+  expect(new URL(short_url).host).toBe(`10.77.0.201:${hub.httpPort}`);
+  expect(await curl(machine, ['--write-out', '%{redirect_url}', short_url])).toBe(fresh);
   const page = await curl(machine, ['--location', '--write-out', '\n%{url_effective}', ...LOGIN, fresh]);
   expect(page).toContain('You can close this page');
   expect(new URL(page.split('\n').at(-1) ?? '').host).toBe(`10.77.0.201:${hub.httpPort}`);
@@ -57,6 +60,7 @@ async function hubOn(machine: Host): Promise<HubProcess> {
 interface Report {
   readonly event: string;
   readonly authorize_url?: string;
+  readonly short_url?: string;
   readonly reason?: string;
 }
 

@@ -34,7 +34,7 @@ const FOR_ALL: Readonly<Record<Port, readonly string[]>> = {
     'POST /pair',
     'POST /sign-in',
   ],
-  http: ['GET /', 'GET /ca.pem', 'GET /callback/:nonce', 'GET /pair', 'POST /callback/:nonce/next'],
+  http: ['GET /', 'GET /ca.pem', 'GET /callback/:nonce', 'GET /l/:key', 'GET /pair', 'POST /callback/:nonce/next'],
 };
 
 /** The cookie of somebody who is signed in, as the stub takes it. */

@@ -9,6 +9,7 @@ import { overview } from './de/overview.ts';
 import { pairing } from './de/pairing.ts';
 import { result } from './de/result.ts';
 import { round } from './de/round.ts';
+import { shortLink } from './de/short-link.ts';
 import { signIn } from './de/sign-in.ts';
 import { states } from './de/states.ts';
 import type { Texts } from './en.ts';
@@ -32,4 +33,5 @@ export const de: Texts = {
   states,
   pairing,
   round,
+  shortLink,
 };

@@ -9,6 +9,7 @@ import { overview } from './en/overview.ts';
 import { pairing } from './en/pairing.ts';
 import { result } from './en/result.ts';
 import { round } from './en/round.ts';
+import { shortLink } from './en/short-link.ts';
 import { signIn } from './en/sign-in.ts';
 import { states } from './en/states.ts';
 
@@ -28,6 +29,7 @@ export const en = {
   states,
   pairing,
   round,
+  shortLink,
 };
 
 /** The texts of the pages in one language; what there is in English is in all of them. */

@@ -1,0 +1,7 @@
+/** Where the QR code on a small terminal leads, when there is no link to go on to. */
+export const shortLink = {
+  asking: 'One moment',
+  askingText: 'The hub is asking the portal for the login. This page goes on by itself.',
+  tooMany: 'Too many wrong links',
+  tooManyText: (seconds: number) => `Wait ${seconds} s, and then scan the code at the hub once more.`,
+};

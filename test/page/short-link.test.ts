@@ -1,0 +1,173 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { PairingReport } from '../../src/core/pairing-report.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { type Answer, HubClient } from '../lan/wire.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { logFolder, rememberSecrets } from '../support/logs.ts';
+
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+let client: HubClient;
+/** Every nonce and key that was seen, and every answer. */
+const nonces: string[] = [];
+const keys: string[] = [];
+const answers: Answer[] = [];
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator());
+  hub = parts.use(await HubProcess.start({ emulator, lan: 'mdns = false' }));
+  client = parts.use(await HubClient.of(hub));
+});
+
+afterAll(async () => {
+  rememberSecrets([...nonces, ...keys, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
+  await parts.disposeAsync();
+});
+
+type Waiting = Extract<PairingReport, { event: 'waiting' }>;
+
+/** Begins a pairing, for an appliance of its own where it is not known yet. */
+async function begin(name: string, address = '127.0.0.1'): Promise<{ link: URL; path: string }> {
+  const { appliances } = await hub.status();
+  if (!appliances.some((appliance) => appliance.name === name)) await hub.addAppliance(name);
+  const { authorize_url, short_url } = await hub.ask(async (control): Promise<Waiting> => {
+    const reports = control.followPairing(await control.pair(name), new AbortController().signal);
+    for await (const report of reports) if (report.event === 'waiting') return report;
+    throw new Error('no link');
+  });
+  const short = new URL(short_url ?? '');
+  expect(short.origin).toBe(`http://${address}:${hub.httpPort}`);
+  expect(short.pathname).toMatch(/^\/l\/[\w-]{16}$/);
+  const claims = (new URL(authorize_url).searchParams.get('state') ?? '').split('.')[1] ?? '';
+  nonces.push(/\/callback\/([\w-]{22})/.exec(Buffer.from(claims, 'base64url').toString())?.[1] ?? '');
+  keys.push(short.pathname.slice('/l/'.length));
+  return { link: new URL(authorize_url), path: short.pathname };
+}
+
+async function open(path: string, question: Parameters<HubClient['http']>[1] = {}): Promise<Answer> {
+  const answer = await client.http(path, question);
+  answers.push(answer);
+  return answer;
+}
+
+function logIn(link: URL, deny = false): Promise<{ location: string }> {
+  return emulator.login({ state: link.searchParams.get('state') ?? '', user: 'demo', deny });
+}
+
+async function expectRedirect(path: string, link: URL): Promise<void> {
+  const { status, headers, text } = await open(path);
+  expect({ status, location: headers['location'], text }).toEqual({ status: 303, location: link.href, text: '' });
+  expect(headers).toMatchObject({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
+}
+
+async function expectPage(path: string, status: number, text: string, language = 'en'): Promise<void> {
+  const answer = await open(path, { headers: { 'accept-language': language } });
+  expect({ status: answer.status, text: answer.text }).toEqual({ status, text: expect.stringContaining(text) });
+  expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
+}
+
+test('leads to the link of its pairing until that has ended, and says then how: in both languages, after a restart too', async () => {
+  const { link, path } = await begin('wallbox');
+  await expectRedirect(path, link);
+  await hub.kill('SIGTERM');
+  await hub.launch();
+  await expectRedirect(path, link);
+  const { location } = await logIn(link);
+  const { pathname, search } = new URL(location);
+  await client.http(pathname + search);
+  for (let run = 0; run < 2; run++) {
+    await expectPage(path, 200, 'wallbox is connected');
+    await expectPage(path, 200, 'wallbox ist verbunden', 'de');
+    if (run === 0) await hub.kill('SIGTERM').then(() => hub.launch());
+  }
+});
+
+test('of a pairing that another has replaced, or that was refused, says so', async () => {
+  const old = await begin('heater');
+  const newer = await begin('heater');
+  expect(newer.path).not.toBe(old.path);
+  await expectPage(old.path, 200, 'A newer pairing was started in its place. Use the link of that one.');
+  await expectRedirect(newer.path, newer.link);
+  const { location } = await logIn(newer.link, true);
+  const { pathname, search } = new URL(location);
+  await client.http(pathname + search);
+  await expectPage(newer.path, 200, 'Access was refused at the portal');
+});
+
+test('is there on the plain port alone, and nothing is changed by whoever fetches it ahead', async () => {
+  const { link, path } = await begin('battery');
+  const before = emulator.requests.filter(({ endpoint }) => endpoint === 'config').length;
+  const ahead = { 'sec-purpose': 'prefetch', purpose: 'prefetch' };
+  expect(await open(path, { method: 'HEAD' })).toMatchObject({ status: 303, headers: { location: link.href } });
+  expect((await open(path, { headers: ahead })).status).toBe(303);
+  expect((await open(path, { method: 'POST' })).status).toBe(405);
+  expect((await open(path, { headers: { host: 'rebind.example' } })).status).toBe(421);
+  expect((await client.https(path)).status).toBe(404);
+  expect(emulator.requests.filter(({ endpoint }) => endpoint === 'config')).toHaveLength(before);
+  expect((await hub.appliance('battery')).authorize_url).toBe(link.href);
+  await expectRedirect(path, link);
+});
+
+test('waits with a page for a link that the portal has not given yet, and goes on by itself', async () => {
+  const { link, path } = await begin('meter');
+  emulator.addFault({ endpoint: 'token', kind: 'commit_then_drop' });
+  emulator.addFault({ endpoint: 'config', kind: 'delay', seconds: 2 });
+  const { location } = await logIn(link);
+  const { pathname, search } = new URL(location);
+  await client.http(pathname + search);
+  await eventually(async () => (await open(path)).text.includes('One moment'), 2);
+  const page = await open(path, { headers: { 'accept-language': 'de' } });
+  expect(page).toMatchObject({ status: 200, text: expect.stringContaining('Einen Moment') });
+  expect(page.text).toContain('<meta http-equiv="refresh" content="3">');
+  const fresh = await eventually(async () => (await hub.appliance('meter')).authorize_url);
+  expect(fresh).not.toBe(link.href);
+  await expectRedirect(path, new URL(fresh));
+});
+
+test('guessed or mistyped is unknown, and after ten such the guesser waits, whatever comes next', async () => {
+  const { link, path } = await begin('fridge');
+  await expectRedirect(path, link);
+  const key = path.slice('/l/'.length);
+  const guesses = ['A'.repeat(16), key.slice(0, -1), `${key}A`, nonces.at(-1) ?? '', '..%2f..', '<b>', ''];
+  for (const guess of guesses) await expectPage(`/l/${guess}`, 404, 'The hub knows nothing of this pairing');
+  await expectPage('/l/*', 404, 'Der Hub weiß nichts von dieser Kopplung', 'de');
+  for (const unrouted of ['/l', `${path}/`, `${path}/more`]) await expectPage(unrouted, 404, 'nothing here');
+  for (let tries = guesses.length + 1; tries < 10; tries++) await open(`/l/guess-${tries}`);
+  await expectPage('/l/guess', 429, 'Too many wrong links');
+  await expectPage(path, 429, 'Zu viele falsche Links', 'de');
+  expect((await open(path)).headers['retry-after']).toMatch(/^\d+$/);
+  expect((await hub.appliance('fridge')).authorize_url).toBe(link.href);
+});
+
+test('leads to a fresh link after the hub has got another address', async () => {
+  const { link, path } = await begin('boiler');
+  await hub.kill('SIGTERM');
+  const file = join(hub.directory, 'latchkey.toml');
+  const moved = readFileSync(file, 'utf8')
+    .replace('address = "127.0.0.1"', 'address = "127.0.0.2"')
+    .replace('listen = ["127.0.0.1"]', 'listen = ["127.0.0.1", "127.0.0.2"]');
+  writeFileSync(file, moved);
+  await hub.launch();
+  const fresh = await eventually(async () => {
+    const { authorize_url } = await hub.appliance('boiler');
+    return authorize_url !== link.href && authorize_url;
+  });
+  await expectRedirect(path, new URL(fresh));
+  expect((await begin('dryer', '127.0.0.2')).path).not.toBe(path);
+});
+
+test('neither nonces nor keys are in the log, nor in any answer in the clear', () => {
+  const mine = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
+  const log = mine.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('');
+  expect(log).toContain('pairing begun');
+  expect(log).toContain('too many unknown short links');
+  expect(new Set([...nonces, ...keys]).size).toBe(2 * nonces.length);
+  for (const secret of [...nonces, ...keys]) {
+    expect(secret).not.toBe('');
+    expect(log).not.toContain(secret);
+    for (const { headers, text } of answers) expect(JSON.stringify(headers) + text).not.toContain(secret);
+  }
+});
