@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import type { Finding } from '../../src/hub/doctor/finding.ts';
+import { eventually } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { whyNoMachine } from '../support/machine.ts';
+import { InstalledHub } from './installed-hub.ts';
+import { ownPackage } from './packages.ts';
+import { Phone } from './phone.ts';
+
+/** What docs/notices.md says that a hook can and can't do under systemd. */
+const HOOK = `#!/bin/sh
+{
+  cat
+  touch /var/lib/latchkey/kept && touch /tmp/kept && echo it writes its own
+  touch /etc/latchkey/kept 2>/dev/null || echo it writes nothing else
+  cat /etc/latchkey/credentials/portal-home.secret 2>/dev/null || echo it reads no credentials there
+  curl -s -o /dev/null -w 'the network answers %{http_code}\\n' http://127.0.0.1:8490/api/whoami
+  env | grep -c -e LATCHKEY -e CREDENTIALS
+} > /var/lib/latchkey/told
+echo bye >&2
+`;
+const METRICS = 'http://127.0.0.1:9480';
+
+/** One machine, with a hub that was started for the first time: what its installer does with it, in this order. */
+let reason: string | null;
+let hub: InstalledHub;
+
+beforeAll(async () => {
+  reason = await whyNoMachine(['/usr/bin/curl']);
+  if (reason !== null) return;
+  hub = await InstalledHub.bootInstalled(await ownPackage(), { emulator: 'token_lifetime = "600s"' });
+  // As docs/notices.md has it for what is secret.
+  await hub.machine.write('/etc/latchkey/notify.env', 'LATCHKEY_NOTIFY_COMMAND=./notify\n', '600');
+  await hub.machine.write(
+    '/etc/systemd/system/latchkey.service.d/notify.conf',
+    '[Service]\nEnvironmentFile=/etc/latchkey/notify.env\n',
+  );
+  await hub.machine.sh('systemctl daemon-reload');
+  await hub.machine.write('/etc/latchkey/notify', HOOK, '755');
+  await hub.machine.sh('useradd installer --groups latchkey-admin; useradd guest');
+  await hub.start();
+}, 600_000);
+
+afterAll(() => hub?.[Symbol.asyncDispose]());
+
+beforeEach((ctx: TestContext) => {
+  if (reason !== null) ctx.skip(reason);
+});
+
+describe('the setup code of an installed hub', () => {
+  it('is told to root and the members of latchkey-admin, and in the log only where to find it', async () => {
+    const { status, stdout: code } = await hub.latchkey('setup-code');
+    expect({ status, code }).toEqual({ status: 0, code: expect.stringMatching(/^(-?[A-Z]{4}){3}\n$/) });
+    rememberSecrets([code.trim()]);
+    expect(await hub.latchkey('setup-code', 'installer')).toMatchObject({ status: 0, stdout: code });
+    expect(await hub.latchkey('setup-code', 'guest')).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: onlyLine(/latchkey-admin/),
+    });
+    expect(await hub.logged('nobody has opened the page yet')).toEqual([
+      expect.objectContaining({ next: expect.stringContaining('latchkey setup-code') }),
+    ]);
+    expect((await hub.machine.journal('latchkey')).join('\n')).not.toContain(code.trim());
+  });
+
+  it('opens the page to a phone of the home network, and so does what a terminal shows, once', async () => {
+    const code = (await hub.latchkey('setup-code')).stdout.trim();
+    using phone = await Phone.open(hub);
+    expect((await phone.get('/')).status).toBe(401);
+    expect(await phone.post('/sign-in', { code: code.toLowerCase(), next: '/' })).toMatchObject({ status: 303 });
+    expect((await phone.get('/')).text).toContain('There are no appliances yet.');
+
+    const shown = await onTerminal('latchkey setup-code');
+    const [, address = ''] = new RegExp(`${phone.origin}(/sign-in/\\S+)`).exec(shown) ?? [];
+    rememberSecrets([address.split('/').at(-1) ?? '']);
+    expect(shown).toContain(code);
+    expect(shown).toContain('█');
+    using another = await Phone.open(hub);
+    expect(await another.get(address)).toMatchObject({ status: 303 });
+    expect((await another.get('/')).status).toBe(200);
+    using late = await Phone.open(hub);
+    expect((await late.get(address)).text).toContain('This sign-in address has been used');
+
+    expect((await hub.latchkey('setup-code --rotate', 'installer')).status).toBe(0);
+    expect((await phone.get('/')).status).toBe(401);
+  });
+});
+
+describe('the doctor of an installed hub', () => {
+  /** What it says to a user, and of that what is not "ok". */
+  async function examination(user: string) {
+    const { status, stdout } = await hub.latchkey('doctor --json', user);
+    const { checks } = JSON.parse(stdout) as { checks: readonly Finding[] };
+    const lines = checks.map(({ name, result, detail }) => `${result} ${name}: ${detail}`);
+    return { status, lines, notOk: lines.filter((line) => !line.startsWith('ok ')) };
+  }
+
+  it('finds nothing wrong, whoever asks', async () => {
+    await hub.addAppliance('wallbox');
+    await hub.pair('wallbox');
+    const [root, installer, guest] = await Promise.all(['root', 'installer', 'guest'].map(examination));
+    expect([root, installer, guest].map((one) => one?.status)).toEqual([0, 0, 0]);
+    const noWay = expect.stringMatching(/^warn network: .*no default route/);
+    expect(root?.notOk).toEqual([noWay]);
+    expect(root?.lines).toContain('ok notify.command: notices go to the program notify');
+    const denied = (name: string) => expect.stringMatching(new RegExp(`^warn ${name}: .*sudo`));
+    const unseen = ['configuration.secrets', 'state', 'disk.state'].map(denied);
+    expect(installer?.notOk).toEqual([...unseen, noWay]);
+    expect(guest?.notOk).toEqual(
+      expect.arrayContaining([...unseen, noWay, ...['hub', 'store', 'ports', 'metrics'].map(denied)]),
+    );
+  });
+
+  it('puts the journal into its archive', async () => {
+    expect((await hub.latchkey('doctor --bundle /root/diagnostics.tar.gz')).status).toBe(0);
+    const read = (file: string) => hub.machine.sh(`tar -xzOf /root/diagnostics.tar.gz latchkey-diagnostics/${file}`);
+    expect(await read('journal.txt')).toContain('hub started');
+    expect(await read('metrics.txt')).toContain('latchkey_build_info');
+    expect(await read('files.txt')).toMatch(/600 .* latchkey\.db$/m);
+  });
+});
+
+it('runs a hook within the sandbox of its service', async () => {
+  expect(await hub.latchkey('notify --test')).toMatchObject({ status: 0, stdout: 'command notify: ok (done)\n' });
+  const [message = '', ...told] = (await hub.machine.sh('cat /var/lib/private/latchkey/told')).split('\n');
+  expect(JSON.parse(message)).toMatchObject({ notice: 'test', hub: { name: 'Cellar hub' } });
+  expect(told).toEqual([
+    'it writes its own',
+    'it writes nothing else',
+    'it reads no credentials there',
+    'the network answers 401',
+    '0',
+  ]);
+});
+
+it('tells metrics from within the sandbox, also those that the kernel counts', async () => {
+  const metrics = await hub.machine.sh(`curl -sf ${METRICS}/metrics`);
+  const value = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
+  // Nothing of this machine's is on a disk.
+  expect(value('latchkey_store_written_bytes_total')).toBe(0);
+  expect(Math.abs(value('latchkey_clock_offset_seconds'))).toBeLessThan(60);
+  expect(value('process_resident_memory_bytes')).toBeGreaterThan(1e7);
+  expect(JSON.parse(await hub.machine.sh(`curl -sf ${METRICS}/readyz`))).toEqual({ ready: true, appliances: [] });
+});
+
+it('says by the exit status, on a watched screen and to its hook that an appliance needs a person', async () => {
+  const { grants } = await hub.emulator<{ grants: readonly { id: string }[] }>('GET', 'grants');
+  for (const { id } of grants) await hub.emulator('POST', `grants/${id}/revoke`, { what: 'grant' });
+  expect((await hub.latchkey('refresh wallbox')).status).toBe(1);
+  const status = await hub.latchkey('status', 'installer');
+  expect(status).toMatchObject({ status: 3, stdout: expect.stringMatching(/^! wallbox is no longer connected: /) });
+  expect(await hub.machine.sh(`curl -sf ${METRICS}/metrics`)).toContain(
+    'latchkey_notices{notice="pairing_needed",severity="error",appliance="wallbox"} 1',
+  );
+  await eventually(async () => (await hub.machine.sh('cat /var/lib/private/latchkey/told')).includes('pairing_needed'));
+  const watched = await onTerminal('timeout 3 latchkey status --watch');
+  expect(watched).toContain('\u001b[?1049h');
+  expect(watched).toMatch(/wallbox +.*needs_pairing/);
+  await hub.pair('wallbox');
+  expect((await hub.latchkey('status')).status).toBe(0);
+});
+
+/** Runs a command on a terminal. @returns what that was told */
+async function onTerminal(command: string): Promise<string> {
+  return (await hub.machine.run(`script -qec 'stty columns 80 rows 40; ${command}' /dev/null`)).stdout;
+}
+
+function onlyLine(words: RegExp): unknown {
+  return expect.stringMatching(new RegExp(`^[^\\n]*${words.source}[^\\n]*\\n$`));
+}
