@@ -24,17 +24,14 @@ export function linkOnScreen(heading: string, { authorizeUrl, shortUrl }: ShownL
   const code = qrCode(authorizeUrl, screen);
   const full = code === null ? null : `${link}\n${code}\n`;
   if (full !== null && isSeenAtOnce(full, screen)) return { text: full, isShort: false };
-  const short = shortUrl === null ? null : withShortCode(link, shortUrl, screen);
+  const hint = filled(HINT, screen.columns ?? 80);
+  const shortCode = shortUrl === null ? null : qrCode(shortUrl, screen, hint.length);
+  // The code comes last: it is good for nothing unless all of it is seen, and a link that has moved up can still be copied.
+  const short = shortCode === null ? null : `${link}\n${shortCode}\n${hint.join('\n')}`;
   if (short !== null && (code === null || isSeenAtOnce(short, screen))) return { text: short, isShort: true };
   if (code !== null) return { text: `${code}\n\n${link}`, isShort: false };
-  return { text: `${link}\n${noRoomFor(shortUrl ?? authorizeUrl, screen)}`, isShort: false };
-}
-
-/** The code comes last: it is good for nothing unless all of it is seen, and a link that has moved up can still be copied. */
-function withShortCode(link: string, shortUrl: string, screen: Screen): string | null {
-  const hint = filled(HINT, screen.columns ?? 80);
-  const code = qrCode(shortUrl, screen, hint.length);
-  return code === null ? null : `${link}\n${code}\n${hint.join('\n')}`;
+  const why = shortUrl === null ? noRoomFor(authorizeUrl, screen) : noRoomFor(shortUrl, screen, hint.length);
+  return { text: `${link}\n${why}`, isShort: false };
 }
 
 function isSeenAtOnce(text: string, { isTTY, columns = 80, rows }: Screen): boolean {

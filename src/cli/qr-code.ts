@@ -42,14 +42,14 @@ export function printedQrCode(text: string): string {
   return draw(encode(text, { ecc: 'M', border: Math.min(...QUIET_ZONES) }).data, true).join('\n');
 }
 
-/** Why there is no QR code of a text on a screen, and what it takes, in parentheses. */
-export function noRoomFor(text: string, screen: Screen): string {
+/** Why {@link qrCode} gave none, and what it takes, in parentheses. */
+export function noRoomFor(text: string, screen: Screen, below = 0): string {
   const { size } = encode(text, { ecc: 'L', border: Math.min(...QUIET_ZONES) });
   const { columns } = roomOn(screen);
   const why =
     size > columns
       ? `(the terminal is too narrow for the QR code: it takes ${size} columns)`
-      : `(the terminal is too low for the QR code: it takes ${linesOf(size) + 1} lines)`;
+      : `(the terminal is too low for the QR code: it takes ${linesOf(size) + below + 1} lines)`;
   return filled(why, columns).join('\n');
 }
 

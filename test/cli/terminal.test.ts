@@ -167,8 +167,10 @@ test('on 80×24 the code of the short link is seen whole with what it is for and
     expect(stdout).toMatch(/x\r\n.*█/s);
     expect(stdout.includes('for a phone in this home network')).toBe(short);
   }
-  const { stdout: tiny } = await onTerminal(['pair', 'wallbox', '--no-wait'], env, 80, 12).ended;
-  expect(tiny).toContain('too low for the QR code: it takes 18 lines)');
+  const { stdout: low } = await onTerminal(['pair', 'wallbox', '--no-wait'], env, 80, 18).ended;
+  expect(low).toContain('too low for the QR code: it takes 19 lines)');
+  const { stdout: enough } = await onTerminal(['pair', 'wallbox', '--no-wait'], env, 80, 19).ended;
+  expect(enough).toContain('for a phone in this home network');
   const { stdout: piped } = await hub.latchkey('pair', 'wallbox', '--no-wait');
   expect(piped).not.toContain('in this home network');
 });
