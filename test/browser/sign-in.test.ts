@@ -236,3 +236,20 @@ it('a session that ends in the middle is told in plain words, and leads back', a
   await expectSignedIn(visit);
   expect(page.url()).toBe(`${origin}/?from=before`);
 });
+
+it('a page with a secret that comes back from the browser’s memory asks the hub whether it may still be seen', async () => {
+  await using visit = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true });
+  const { page } = visit;
+  await page.goto((await tell()).sign_in);
+  await expectSignedIn(visit);
+  await page.goto(`${origin}/appliances/add`);
+  await page.locator('#name').fill('from-memory');
+  await page.locator('#submit').click();
+  const secret = (await page.locator('#client-secret').textContent()) ?? '';
+  rememberSecrets([secret]);
+  await tell(true);
+  expect(await page.textContent('body')).toContain(secret);
+  await page.evaluate(() => dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })));
+  await page.getByLabel('Setup code').waitFor();
+  expect(await page.textContent('body')).not.toContain(secret);
+});

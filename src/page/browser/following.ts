@@ -12,10 +12,11 @@ let retry: ReturnType<typeof setTimeout> | undefined;
 
 /** Follows what happens at the hub while somebody looks: a phone in a pocket asks nothing. */
 export function follow(): void {
-  if (document.querySelector('main[data-live]') === null) return;
+  const isLive = document.querySelector('main[data-live]') !== null;
+  // A page that comes back from the browser's memory has the state of then, a secret on it that is shown no longer, and a session that is over.
+  addEventListener('pageshow', ({ persisted }) => persisted && (isLive ? listen() : location.reload()));
+  if (!isLive) return;
   document.addEventListener('visibilitychange', listen);
-  // A page that comes back from the browser's memory has the state of then.
-  addEventListener('pageshow', ({ persisted }) => persisted && listen());
   addEventListener('pagehide', leave);
   listen();
 }
