@@ -27,17 +27,16 @@ export function setupCodeCommand(): Command {
     });
 }
 
+/** What a person types comes last: it is seen where the whole is higher than the terminal, too. */
 async function show({ code, page, sign_in, expires_in }: SetupCodeAnswer): Promise<void> {
-  print(`Setup code   ${code}
-Page         ${printable(page)}
-
-To sign in on a phone, scan this. It is good once, for ${formatDuration(expires_in)}:
-`);
+  print(`To sign in on a phone, scan this. It is good once, for ${formatDuration(expires_in)}.
+The browser warns of the hub's certificate once: it is the hub's own.`);
   const { noRoomFor, qrCode } = await import('./qr-code.ts');
   const drawn = qrCode(sign_in, process.stdout);
   if (drawn === null) notice(`${noRoomFor(sign_in, process.stdout)}\n`);
-  else print(`${drawn}\n`);
+  else print(drawn);
   print(`  ${printable(sign_in)}
 
-The browser warns of the hub's certificate once: it is the hub's own.`);
+Setup code   ${code}
+Page         ${printable(page)}`);
 }
