@@ -3,14 +3,18 @@ import { messageOf } from '../core/failure.ts';
 import type { Finding } from '../hub/doctor/finding.ts';
 import { wallClock } from '../system/clock.ts';
 import { refuseExisting, writeWhole } from './doctor-bundle.ts';
+import { filled } from './filled.ts';
 import { fail, print, printable, printJson } from './output.ts';
-import { alignColumns } from './table.ts';
+import { alignColumns, tableWidth } from './table.ts';
 
 interface Options {
   readonly json?: boolean;
   readonly bundle?: string;
   readonly yes?: boolean;
 }
+
+/** What is wrong is not told in fewer columns, however narrow the terminal is. */
+const NARROWEST = 30;
 
 /** `latchkey doctor` */
 export function doctorCommand(): Command {
@@ -49,7 +53,7 @@ async function run({ json, bundle, yes }: Options, file: string | undefined): Pr
   }
   if (json === true) printJson({ checks, ...(bundle === undefined ? {} : { bundle }) });
   else {
-    print(alignColumns(checks.map(rowOf)));
+    print(tableOf(checks, process.stdout.isTTY ? process.stdout.columns : undefined));
     if (bundle !== undefined)
       print(
         `\n${printable(bundle)} holds what somebody who helps needs, and no secret; its README.txt says what is inside.`,
@@ -58,6 +62,16 @@ async function run({ json, bundle, yes }: Options, file: string | undefined): Pr
   return checks.some(({ result }) => result === 'fail') ? 1 : 0;
 }
 
-function rowOf({ name, result, detail }: Finding): string[] {
-  return [result, printable(name), printable(detail)];
+/** A line for each. @param columns of the terminal that they are read on: longer ones go on below themselves */
+function tableOf(checks: readonly Finding[], columns = Number.POSITIVE_INFINITY): string {
+  const rows = checks.map(({ name, result, detail }) => ({
+    head: [result, printable(name)],
+    detail: printable(detail),
+  }));
+  const room = columns - tableWidth(alignColumns(rows.map(({ head }) => [...head, '']))) - '  '.length;
+  return alignColumns(
+    rows.flatMap(({ head, detail }) =>
+      filled(detail, Math.max(room, NARROWEST)).map((part, index) => [...(index === 0 ? head : ['', '']), part]),
+    ),
+  );
 }

@@ -11,6 +11,7 @@ import { secretSearch } from '../after/secret-search.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
+import { onTerminal } from './command.ts';
 
 const WEBHOOK_SECRET = 'T04XK29QZ/gWx81LmPq72ZcRt0Va93';
 const WEBHOOK = `https://notify.example/hooks/${WEBHOOK_SECRET}`;
@@ -50,6 +51,20 @@ async function unpacked(file: string): Promise<Map<string, string>> {
   }
   return files;
 }
+
+it('keeps its columns on a terminal of 80 columns, and breaks lines between words', async () => {
+  const { stdout } = await onTerminal(['doctor', '--config', join(hub.directory, 'latchkey.toml')], {}, 80).ended;
+  const lines = stdout.trimEnd().split('\r\n');
+  const checks = lines.filter((line) => /^(ok|warn|fail) /.test(line));
+  expect(lines.length).toBeGreaterThan(checks.length);
+  const column = /^ok +configuration +/.exec(checks[0] ?? '')?.[0].length ?? 0;
+  expect(column).toBeGreaterThan(0);
+  for (const line of lines) {
+    expect(line.length, line).toBeLessThanOrEqual(80);
+    expect(line.slice(column - 2, column), line).toBe('  ');
+    expect(line.charAt(column), line).not.toBe(' ');
+  }
+});
 
 it('finds nothing wrong with a healthy hub, and says so in a line for each check', async () => {
   const { status, stdout, stderr } = await hub.cli('doctor', '--json');
