@@ -1,13 +1,28 @@
 import type { ApplianceState, ApplianceStatus, HubProblem, HubStatus } from '../core/administration.ts';
 import type { ProblemCode } from '../core/problem.ts';
 
-const STATES: readonly (readonly [state: ApplianceState, one: string, more: string])[] = [
-  ['active', 'active', 'active'],
-  ['retrying', 'retrying', 'retrying'],
-  ['pairing', 'pairing', 'pairing'],
-  ['needs_pairing', 'needs pairing', 'need pairing'],
-  ['unpaired', 'unpaired', 'unpaired'],
+/** How an appliance is counted; what `status` calls unpaired may wait for an installer first. */
+type Standing = ApplianceState | 'waiting_for_approval';
+
+interface Words {
+  readonly standing: Standing;
+  readonly one: string;
+  readonly more: string;
+  /** Nothing gets better until a person sees to it: then it is said which ones. */
+  readonly named?: true;
+}
+
+const STANDINGS: readonly Words[] = [
+  { standing: 'active', one: 'active', more: 'active' },
+  { standing: 'retrying', one: 'retrying', more: 'retrying' },
+  { standing: 'pairing', one: 'pairing', more: 'pairing' },
+  { standing: 'needs_pairing', one: 'needs pairing', more: 'need pairing', named: true },
+  { standing: 'waiting_for_approval', one: 'waits for approval', more: 'wait for approval', named: true },
+  { standing: 'unpaired', one: 'unpaired', more: 'unpaired' },
 ];
+
+/** So many are named, and the others counted: it is one line. */
+const MOST_NAMED = 3;
 
 /** What is wrong with the hub, as far as that lasts. */
 const HUB: Partial<Record<HubProblem['code'], string>> = {
@@ -24,13 +39,15 @@ const PORTAL: Partial<Record<ProblemCode, (portal: string) => string>> = {
   clock_unknown: () => 'clock not confirmed',
 };
 
+type Counted = Pick<ApplianceStatus, 'name' | 'state' | 'problem' | 'portal' | 'waiting_for_approval'>;
+
 /** How the hub stands, in one line for the service manager: how its appliances are, and what it waits for. */
 export function statusLine({
   hub,
   appliances,
 }: {
   readonly hub: Pick<HubStatus, 'address' | 'problems'>;
-  readonly appliances: readonly Pick<ApplianceStatus, 'state' | 'problem' | 'portal'>[];
+  readonly appliances: readonly Counted[];
 }): string {
   const waits = [
     hub.address === null ? 'waits for the network (no LAN address)' : undefined,
@@ -40,10 +57,20 @@ export function statusLine({
   return [countsOf(appliances), ...new Set(waits)].join('; ');
 }
 
-function countsOf(appliances: readonly Pick<ApplianceStatus, 'state'>[]): string {
-  const counts = STATES.flatMap(([state, one, more]) => {
-    const count = appliances.filter((appliance) => appliance.state === state).length;
-    return count === 0 ? [] : [`${count} ${count === 1 ? one : more}`];
+function countsOf(appliances: readonly Counted[]): string {
+  const counts = STANDINGS.flatMap(({ standing, one, more, named }) => {
+    const names = appliances.filter((appliance) => standingOf(appliance) === standing).map(({ name }) => name);
+    if (names.length === 0) return [];
+    return [`${names.length} ${names.length === 1 ? one : more}${named === true ? ` (${listed(names)})` : ''}`];
   });
   return counts.length === 0 ? 'no appliances yet' : counts.join(', ');
+}
+
+function standingOf({ state, waiting_for_approval }: Counted): Standing {
+  return waiting_for_approval === undefined ? state : 'waiting_for_approval';
+}
+
+function listed(names: readonly string[]): string {
+  const others = names.length - MOST_NAMED;
+  return `${names.slice(0, MOST_NAMED).join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
 }

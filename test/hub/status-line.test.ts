@@ -6,8 +6,19 @@ type Appliance = Parameters<typeof statusLine>[0]['appliances'][number];
 
 const since = '2031-04-05T06:07:08Z';
 
-function one(state: Appliance['state'], code?: NonNullable<ApplianceStatus['problem']>['code'], portal = 'home') {
-  return { state, portal, problem: code === undefined ? null : { code, message: 'why', since } };
+function one(
+  state: Appliance['state'],
+  code?: NonNullable<ApplianceStatus['problem']>['code'],
+  portal = 'home',
+  name = 'wallbox',
+) {
+  return { name, state, portal, problem: code === undefined ? null : { code, message: 'why', since } };
+}
+
+/** One that waits for a person: to log in again, or to approve it. */
+function needy(name: string, waits = false) {
+  const approval = waits ? { waiting_for_approval: { since, software_id: null } } : {};
+  return { ...one(waits ? 'unpaired' : 'needs_pairing', undefined, 'home', name), ...approval };
 }
 
 function hub(address: string | null, ...codes: HubProblem['code'][]) {
@@ -20,10 +31,17 @@ test.each<[appliances: Appliance[], hub: ReturnType<typeof hub>, line: string]>(
   [
     [one('needs_pairing', 'refused'), one('active'), one('active'), one('active'), one('unpaired'), one('pairing')],
     hub('10.0.0.1'),
-    '3 active, 1 pairing, 1 needs pairing, 1 unpaired',
+    '3 active, 1 pairing, 1 needs pairing (wallbox), 1 unpaired',
   ],
   [[one('active')], hub('10.0.0.1', 'not_announced'), "1 active; can't be found by mDNS"],
-  [[one('needs_pairing', 'refused'), one('needs_pairing')], hub('10.0.0.1'), '2 need pairing'],
+  [[needy('heater'), needy('meter'), one('active')], hub('10.0.0.1'), '1 active, 2 need pairing (heater, meter)'],
+  [['a', 'b', 'c', 'd', 'e'].map((name) => needy(name)), hub('10.0.0.1'), '5 need pairing (a, b, c and 2 more)'],
+  [
+    [needy('fridge', true), one('unpaired'), needy('meter', true)],
+    hub('10.0.0.1'),
+    '2 wait for approval (fridge, meter), 1 unpaired',
+  ],
+  [[needy('fridge', true)], hub('10.0.0.1'), '1 waits for approval (fridge)'],
   [[], hub(null), 'no appliances yet; waits for the network (no LAN address)'],
   [
     [one('retrying', 'portal_unreachable'), one('retrying', 'portal_unreachable'), one('retrying', 'clock_unknown')],
