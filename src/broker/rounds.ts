@@ -2,6 +2,7 @@ import type { Appliance } from '../core/appliance.ts';
 import { messageOf } from '../core/failure.ts';
 import { byInstaller, type Pairing, timeLeft } from '../core/pairing.ts';
 import type { LeftOut, Round, RoundLink } from '../core/round.ts';
+import { type Allowance, Buckets } from '../system/allowances.ts';
 import { sha256 } from '../system/compare.ts';
 import type { Appliances } from './appliances.ts';
 import type { PairingRun } from './pairing-run.ts';
@@ -10,6 +11,11 @@ import type { Surroundings } from './surroundings.ts';
 
 /** So long after the end of its pairing's time the nonce of one tells and begins nothing of others, in ms: browsers keep addresses. */
 const NONCE_OUTLIVES = 3_600_000;
+/**
+ * Pairings that whoever holds a nonce begins, after some that came to nothing: each costs the portal a request and the hub some
+ * writes, and by the nonce of the one that was begun it can be ended and the next one begun.
+ */
+const BEGUN_BY_NONCE: Allowance = { most: 30, every: 20_000 };
 
 /** What rounds work with. */
 export interface RoundsContext {
@@ -27,6 +33,7 @@ export interface RoundsContext {
  */
 export class Rounds {
   readonly #context: RoundsContext;
+  readonly #begunByNonce = new Buckets();
   /** One step after the other, so that two who go on at the same time get the same pairing. */
   #steps: Promise<unknown> = Promise.resolve();
 
@@ -124,7 +131,10 @@ export class Rounds {
     const appliance = this.#context.appliances.byId(run.pairing.appliance);
     if (again && appliance !== undefined)
       return this.#linkOf(await this.#oneByOne(() => this.#tryAgain(appliance, run)));
-    await this.next(round);
+    await this.#oneByOne(async () => {
+      const isDue = this.#openOf(round) === undefined && this.#nextOf(round) !== undefined;
+      if (isDue && this.#mayBeginByNonce()) await this.#beginNext(round);
+    });
     return this.#linkOf(this.#openOf(round));
   }
 
@@ -133,7 +143,15 @@ export class Rounds {
     if (!this.#context.needsPairing(appliance))
       return pairing.round === undefined ? undefined : this.#openOf(pairing.round);
     const newest = this.#context.pairings.ofAppliance(appliance.id);
-    return newest?.open === true && byInstaller(newest.pairing) ? newest : this.again(appliance, pairing);
+    if (newest?.open === true && byInstaller(newest.pairing)) return newest;
+    return this.#mayBeginByNonce() ? this.again(appliance, pairing) : undefined;
+  }
+
+  #mayBeginByNonce(): boolean {
+    const bucket = this.#begunByNonce.filled('', BEGUN_BY_NONCE, this.#context.surroundings.clock.now().uptime);
+    if (bucket.left < 1) return false;
+    bucket.left -= 1;
+    return true;
   }
 
   async #linkOf(run: PairingRun | undefined): Promise<RoundLink> {

@@ -157,6 +157,24 @@ describe('a round', () => {
     expect(home.run.pairings.all(({ open }) => open)).toHaveLength(0);
   });
 
+  it('is not begun again and again by whoever holds a nonce and refuses each login', async () => {
+    await using home = await household();
+    const { rounds, pairings } = home.run;
+    let { nonce } = currentOf(home, await begin(home)).pairing;
+    let begun = 0;
+    for (; begun < 100; begun++) {
+      await pairings.receive(nonce, { kind: 'error', error: 'access_denied' });
+      const [link] = await Promise.all([rounds.goOn(nonce, true), home.time.settle()]);
+      if (link.kind === 'over') break;
+      nonce = pairings.find(({ open }) => open)?.pairing.nonce ?? '';
+    }
+    expect(begun).toBe(30);
+    expect(await rounds.goOn(nonce, false)).toEqual({ kind: 'over' });
+    await home.time.pass(20_000);
+    const [link] = await Promise.all([rounds.goOn(nonce, true), home.time.settle()]);
+    expect(link.kind).toBe('link');
+  });
+
   it('tells whoever goes on that the portal is out of reach, and gives the link when it is there', async () => {
     await using home = await household();
     const { rounds } = home.run;
