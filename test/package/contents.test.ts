@@ -143,7 +143,7 @@ describe('the package', () => {
 
   it('has every key in its example', async () => {
     const example = await text('usr/share/doc/latchkey/examples/latchkey.toml');
-    const sections = ['hub', 'lan', 'portals', 'pairing', 'appliances', 'metrics'];
+    const sections = ['hub', 'lan', 'portals', 'pairing', 'appliances', 'notify', 'metrics'];
     const keys = sections.flatMap((section) => Object.keys(keysIn(section)));
     const left = keys.filter((key) => !new RegExp(`^#${key} = `, 'm').test(example));
     // Where systemd runs the hub, it says where these are.

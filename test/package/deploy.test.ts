@@ -2,8 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { en } from '../../src/page/texts/en.ts';
 import { InstalledHub } from '../machine/installed-hub.ts';
 import { PACKAGES } from '../machine/packages.ts';
+import { Phone } from '../machine/phone.ts';
+import { eventually } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
 import { whyNoMachine } from '../support/machine.ts';
 import { ownPackage } from './chroot.ts';
 
@@ -59,9 +63,36 @@ async function typeAll(heading: string, folder?: string): Promise<void> {
   for (const block of blocks(heading)) await type(block, folder === undefined ? {} : { folder });
 }
 
+/** What the guide says to do on the hub's page: adds two appliances, and connects all. */
+async function onThePage(code: string): Promise<void> {
+  rememberSecrets([code]);
+  using phone = await Phone.open(hub);
+  expect(await phone.post('/sign-in', { code, next: '/' })).toMatchObject({ status: 303, location: '/' });
+  const csrf = await phone.csrf();
+  for (const name of ['heat-pump', 'inverter']) {
+    const { location } = await phone.post('/appliances/add', { csrf, name, scope: 'Monitoring' });
+    const [, secret = ''] = /id="client-secret"[^>]*>([^<]+)</.exec((await phone.get(location)).text) ?? [];
+    rememberSecrets([secret]);
+  }
+  const { location: round } = await phone.post('/pair-all', { csrf });
+  for (const name of ['heat-pump', 'inverter']) {
+    const [, link = ''] = /href="(http:\/\/127\.0\.0\.1:849\d\/[^"]+)"/.exec((await phone.get(round)).text) ?? [];
+    expect(await hub.logIn(new URL(unescaped(link))), name).toContain('connected<');
+    await phone.post(`${round}/next`, { csrf });
+  }
+  expect((await phone.get('/')).text).toContain(en.overview.all(2));
+}
+
+/** Of an attribute's value as pages write it. */
+function unescaped(text: string): string {
+  return text.replaceAll(/&#(\d+);/g, (_all, code: string) => String.fromCodePoint(Number(code)));
+}
+
 describe('docs/deploy.md', () => {
   it('leads from a fresh machine to a paired appliance', async () => {
-    const [install, secret, start, add, pair, ...more] = blocks('From a fresh Raspberry Pi OS to a paired appliance');
+    const [install, secret, start, code, doctor, terminal, ...more] = blocks(
+      'From a fresh Raspberry Pi OS to a paired appliance',
+    );
     expect(more).toEqual([]);
     await type(install ?? '');
     // The bench stands in for the portal, as the last section says.
@@ -76,12 +107,22 @@ describe('docs/deploy.md', () => {
     await hub.emulatorIsUp();
     await type(secret ?? '', { input: `${SECRET}\n` });
     expect(await type(start ?? '')).toContain('active (running)');
-    expect(await type(add ?? '')).toMatch(/client_secret/);
-    const [command = '', status = ''] = (pair ?? '').trim().split('\n');
-    expect(command.trim()).toBe('sudo latchkey pair wallbox');
-    await hub.pair('wallbox');
+    await onThePage((await type(code ?? '')).trim());
+    expect(await type(doctor ?? '')).toMatch(/^ok +appliance\.heat-pump +heat-pump is active$/m);
+
+    const [add = '', pair = '', status = ''] = (terminal ?? '').trim().split('\n');
+    expect(await type(add)).toMatch(/client_secret/);
+    const paired = type(pair);
+    await eventually(async () => (await hub.appliance('wallbox')).authorize_url !== undefined);
+    await hub.logIn(new URL((await hub.appliance('wallbox')).authorize_url ?? ''));
+    await paired;
     expect(await type(status)).toMatch(/wallbox +active/);
   }, 180_000);
+
+  it('says what to type when something is wrong', async () => {
+    await typeAll('When something is wrong');
+    expect(await hub.machine.sh(`tar -tzf ${HOME}/first/diagnostics.tar.gz`)).toContain('journal.txt');
+  });
 
   it('lets the members of a group use the command line', async () => {
     expect((await hub.latchkey('status', 'installer')).status).toBe(1);
