@@ -8,6 +8,8 @@ import { runHousehold, shell } from './command.ts';
 
 const ZBARIMG = '/usr/bin/zbarimg';
 const LINK = 'https://latchkey-1a2b3c.local:8443/p/wallbox';
+/** In mm: what a phone reads at a hand's breadth, on a door and by a weak printer. */
+const SMALLEST_MODULE = 0.4;
 const BY_ADDRESS = 'https://192.168.1.7:8443/p/wallbox';
 
 let hub: Awaited<ReturnType<typeof runHousehold>>;
@@ -45,6 +47,15 @@ async function label(ctx: TestContext, name: string, args: string[], link: strin
   expect(new Set(picture.data)).toEqual(new Set([0, 255]));
   expect(picture.width / 11_811).toBeCloseTo(0.06, 3);
   expect(picture.height / 11_811).toBeCloseTo(0.04, 3);
+  expect(moduleOf(file)).toBeGreaterThanOrEqual(SMALLEST_MODULE);
+}
+
+/** How wide a module of the label's QR code is, in mm: its quiet zone, from the edge of the picture, is four of them. */
+function moduleOf(file: string): number {
+  const { width, height, data } = decode(readFileSync(file));
+  const edges = Array.from({ length: height }, (_, y) => data.subarray(y * width, (y + 1) * width).indexOf(0));
+  // Above are the names.
+  return Math.min(...edges.slice(height / 4).filter((x) => x >= 0)) / 4 / 11.811;
 }
 
 test('the text has a QR code for paper: dark modules are drawn', async () => {
@@ -87,4 +98,5 @@ test('names of any length and letter fit on it', async (ctx) => {
   const file = join(folder, 'long.png');
   expect((await hub.latchkey('pair', name, '--print', '--output', file)).status).toBe(0);
   expect(scanned(file)).toBe(`https://latchkey-1a2b3c.local:8443/p/${name}`);
+  expect(moduleOf(file)).toBeGreaterThanOrEqual(SMALLEST_MODULE);
 });
