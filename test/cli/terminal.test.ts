@@ -156,23 +156,6 @@ test('on 80×24 the code of the short link is seen whole with what it is for and
   const { stdout } = await running.ended;
   expect(stdout.split('a phone in this home network')).toHaveLength(3);
   expect(stdout).toContain("with this fresh link (the hub's address has changed");
-
-  // Where all of it fits, also the full code: that one serves from anywhere.
-  for (const [columns, rows, short] of [
-    [80, 33, true],
-    [110, 50, true],
-    [110, 70, false],
-  ] as const) {
-    const { stdout } = await onTerminal(['pair', 'wallbox', '--no-wait'], env, columns, rows).ended;
-    expect(stdout).toMatch(/x\r\n.*█/s);
-    expect(stdout.includes('for a phone in this home network')).toBe(short);
-  }
-  const { stdout: low } = await onTerminal(['pair', 'wallbox', '--no-wait'], env, 80, 18).ended;
-  expect(low).toContain('too low for the QR code: it takes 19 lines)');
-  const { stdout: enough } = await onTerminal(['pair', 'wallbox', '--no-wait'], env, 80, 19).ended;
-  expect(enough).toContain('for a phone in this home network');
-  const { stdout: piped } = await hub.latchkey('pair', 'wallbox', '--no-wait');
-  expect(piped).not.toContain('in this home network');
 });
 
 test('a terminal that can not go back gets the waiting said once, and no colours', async () => {

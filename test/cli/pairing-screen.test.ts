@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { linkOnScreen } from '../../src/cli/pairing-screen.ts';
+
+const link = {
+  authorizeUrl: `https://portal.example/authorize?state=${'x'.repeat(600)}`,
+  shortUrl: 'http://192.168.178.123:8480/l/Zx3-Zx3-Zx3-Zx3-',
+};
+const HINT = 'for a phone in this home network';
+
+const on = (columns: number, rows: number, shown: Parameters<typeof linkOnScreen>[1] = link) =>
+  linkOnScreen('Log in:', shown, { isTTY: true, columns, rows });
+
+test.each([
+  [80, 24, true],
+  [80, 19, true],
+  // The full code would fit, but not together with the link.
+  [110, 50, true],
+  [110, 70, false],
+  [34, 40, true],
+])('on %d×%d the code is that of the short link: %s; both are below the link', (columns, rows, isShort) => {
+  const shown = on(columns, rows);
+  expect(shown.isShort).toBe(isShort);
+  expect(shown.text).toMatch(/^Log in:\n\n {2}https:\S+x\n\n█/);
+  expect(shown.text.replaceAll('\n', ' ').includes(HINT)).toBe(isShort);
+});
+
+test('where the short code does not fit either, a line says what that one takes', () => {
+  for (const [columns, rows, why] of [
+    [80, 18, 'too low for the QR code: it takes 19 lines'],
+    [32, 40, 'too narrow for the QR code: it takes 33 columns'],
+  ] as const) {
+    const { text, isShort } = on(columns, rows);
+    expect(isShort).toBe(false);
+    expect(text.replaceAll('\n', ' ')).toContain(why);
+    expect(text).not.toContain('█');
+  }
+});
+
+test('without a short link, and elsewhere than on a terminal, it is as if there were none', () => {
+  expect(on(80, 24, { ...link, shortUrl: null }).text).toContain('too narrow for the QR code: it takes 89 columns');
+  const { text, isShort } = linkOnScreen('Log in:', link, {});
+  expect(isShort).toBe(false);
+  expect(text).not.toContain(HINT);
+});
