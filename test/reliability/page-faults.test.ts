@@ -1,0 +1,216 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { Agent, request } from 'undici';
+import { describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { PageVisitor } from '../support/page-visitor.ts';
+import { SmallDisk } from './small-disk.ts';
+import { storeFleet } from './stored-fleet.ts';
+
+/** Pages that are told at a time. */
+const MOST_STREAMS = 32;
+/** A command that hangs has so long, in ms: the hub's patience with what is under way, and then with its end. */
+const HOOK_PATIENCE = 5000;
+
+/** A portal at which nobody answers. */
+const NOBODY = {
+  baseUrl: 'http://127.0.0.1:9',
+  frontendUrl: 'http://127.0.0.1:9',
+  clientId: '6f1d6f3c-7b56-4d5f-8c3c-8a54d3a1c111',
+  clientSecret: 'no-portal-knows-it-7c1e',
+};
+rememberSecrets([NOBODY.clientSecret]);
+
+interface LogLine {
+  readonly level: string;
+  readonly event: string;
+}
+
+function linesOf(log: string): LogLine[] {
+  const lines = readFileSync(log, 'utf8').split('\n');
+  return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as LogLine);
+}
+
+async function signedIn(hub: HubProcess): Promise<PageVisitor> {
+  const { code } = await hub.ask((control) => control.setupCode());
+  rememberSecrets([code]);
+  const visitor = await PageVisitor.open(hub);
+  await visitor.signIn(code);
+  return visitor;
+}
+
+/** A server that takes connections and never says anything. */
+async function blackHole() {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  return {
+    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
+    sockets,
+    [Symbol.dispose]() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}
+
+async function preparedWith(toml: string, options: HubProcessOptions = {}): Promise<HubProcess> {
+  const hub = await HubProcess.prepare(options);
+  const file = join(hub.directory, 'latchkey.toml');
+  await writeFile(file, `${await readFile(file, 'utf8')}\n${toml.replaceAll('DIRECTORY', hub.directory)}\n`);
+  return hub;
+}
+
+describe('the page and its company under faults', () => {
+  it('on a full disk people sign in, see how it stands, and are told what can not be done; nothing is lost of it', {
+    timeout: 60_000,
+  }, async (ctx) => {
+    await using emulator = await startEmulator();
+    await using hub = await HubProcess.prepare({ emulator });
+    await using disk = SmallDisk.mount(hub, 'tmpfs');
+    if (disk === null) return ctx.skip('needs the right to mount');
+    await hub.launch();
+    const credentials = await hub.addAppliance('wallbox');
+    await hub.pair('wallbox', emulator);
+    await hub.addAppliance('heater');
+    const { code } = await hub.ask((control) => control.setupCode());
+    // As in disk.test.ts: no copy that is being made, and no journal with room in it.
+    const copy = join(hub.directory, 'state/latchkey.db.copy');
+    await eventually(async () => existsSync(copy) && !existsSync(`${copy}.new`));
+    await hub.kill('SIGTERM');
+    await hub.launch();
+    disk.fill();
+    await using visitor = await signedIn(hub);
+    const csrf = await visitor.csrf();
+    for (const path of ['/', '/appliances/wallbox', '/appliances/add']) {
+      expect((await visitor.get(path)).status, path).toBe(200);
+    }
+    const said = new Map<string, number>();
+    for (const path of [
+      ...['/appliances/wallbox/rotate-secret', '/appliances/wallbox/unpair', '/appliances/heater/remove'],
+      ...['/appliances/heater/pair', '/pair-all', '/appliances/wallbox/refresh'],
+    ]) {
+      said.set(path, (await visitor.post(path, { csrf })).status);
+    }
+    said.set('/appliances/add', (await visitor.post('/appliances/add', { csrf, name: 'car', scope: '' })).status);
+    // In words, and as no fault of the hub's; a refresh shows what came of it on the appliance's page.
+    expect([...said].filter(([, status]) => ![303, 409, 507].includes(status))).toEqual([]);
+    expect([...said].filter(([, status]) => status === 303).map(([path]) => path)).toEqual([
+      '/appliances/wallbox/refresh',
+    ]);
+    await expect(hub.ask((control) => control.rotateSetupCode())).rejects.toMatchObject({ code: 'store_unwritable' });
+    expect(await visitor.isSignedIn()).toBe(true);
+    expect((await hub.requestToken(credentials)).status).toBe(200);
+
+    disk.makeRoom();
+    await hub.kill('SIGKILL');
+    await hub.launch();
+    expect(await hub.ask((control) => control.setupCode())).toMatchObject({ code });
+    const { appliances } = await hub.status();
+    expect(appliances.map(({ name, state }) => `${name} ${state}`)).toEqual(['heater unpaired', 'wallbox active']);
+    expect((await hub.requestToken(credentials)).status).toBe(200);
+    const faults = linesOf(hub.log).filter(({ event }) => ['crashed', 'request failed'].includes(event));
+    expect(faults).toEqual([]);
+    rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  });
+
+  it('while the portal says nothing at all, every page answers', { timeout: 60_000 }, async () => {
+    using portal = await blackHole();
+    await using hub = await HubProcess.start({ emulator: { ...NOBODY, baseUrl: portal.url, frontendUrl: portal.url } });
+    for (const name of ['wallbox', 'heater']) await hub.addAppliance(name);
+    await using visitor = await signedIn(hub);
+    const csrf = await visitor.csrf();
+    const begun = await visitor.post('/appliances/wallbox/pair', { csrf });
+    expect(begun.status).toBe(303);
+    const round = await visitor.post('/pair-all', { csrf });
+    const paths = ['/', '/appliances/wallbox', String(begun.headers['location']), String(round.headers['location'])];
+    const answers = await Promise.all(paths.map((path) => visitor.get(path)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect((await visitor.post(`${begun.headers['location']}/cancel`, { csrf })).status).toBe(303);
+    // It was asked, and had not answered any of this.
+    expect(portal.sockets.size).toBeGreaterThan(0);
+  });
+
+  it('when all grants of a hundred appliances are revoked, each is told of once, and nothing runs away', {
+    timeout: 90_000,
+  }, async () => {
+    const names = Array.from({ length: 100 }, (_, index) => `appliance-${index}`);
+    await using emulator = await startEmulator();
+    const told: string[] = [];
+    const webhook = createHttpServer(async (asked, response) => {
+      let text = '';
+      for await (const piece of asked) text += String(piece);
+      const { status, notice, appliance } = JSON.parse(text) as Record<string, string>;
+      told.push(`${status} ${notice} ${appliance}`);
+      response.writeHead(204).end();
+    });
+    await new Promise<void>((resolve) => webhook.listen(0, '127.0.0.1', resolve));
+    const address = webhook.address();
+    const port = typeof address === 'object' ? address?.port : 0;
+    await using hub = await preparedWith(`[notify]\nwebhook = "http://127.0.0.1:${port}/"`, { emulator });
+    await storeFleet(hub, emulator, names, 3_600_000);
+    for (const { id } of emulator.grants()) emulator.revoke(id);
+    await hub.launch();
+    await hub.ask((control) => Promise.all(names.map((name) => control.refresh(name))));
+    await eventually(async () => told.length >= names.length);
+    expect(told.toSorted()).toEqual(names.map((name) => `raised pairing_needed ${name}`).toSorted());
+    const { notices } = await hub.status();
+    expect(notices).toHaveLength(names.length);
+    await hub.kill('SIGTERM');
+    const each = new Map<string, number>();
+    for (const { event } of linesOf(hub.log)) each.set(event, (each.get(event) ?? 0) + 1);
+    expect(Object.fromEntries(each)).toMatchObject({ notice: names.length, 'pairing needed': names.length });
+    const others = [...each].filter(([event]) => !['notice', 'pairing needed'].includes(event));
+    expect(others.reduce((sum, [, count]) => sum + count, 0)).toBeLessThan(50);
+    webhook.close();
+    rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  });
+
+  it('neither a hook that hangs nor every stream that there may be keeps the hub from its end', {
+    timeout: 60_000,
+  }, async () => {
+    const hook = `[notify]\ncommand = ["sh", "-c", "trap '' TERM; touch DIRECTORY/began; sleep 600"]`;
+    await using hub = await preparedWith(hook, { emulator: NOBODY });
+    await hub.launch();
+    const agent = new Agent({ connect: { ca: (await hub.authority()).certificate } });
+    await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };
+    await using visitor = await signedIn(hub);
+    const streams = await Promise.all(
+      Array.from({ length: MOST_STREAMS }, async () => {
+        const headers = { cookie: visitor.cookie ?? '' };
+        const { statusCode, body } = await request(`${visitor.origin}/live`, { dispatcher: agent, headers });
+        expect(statusCode).toBe(200);
+        const ended = new Promise((resolve) => body.once('end', () => resolve('ended')).once('error', resolve));
+        body.resume();
+        return { ended };
+      }),
+    );
+    void hub.ask((control) => control.testNotices()).catch(() => undefined);
+    await eventually(async () =>
+      readFile(join(hub.directory, 'began')).then(
+        () => true,
+        () => false,
+      ),
+    );
+    const began = performance.now();
+    const { log } = hub;
+    await hub.kill('SIGTERM');
+    const took = performance.now() - began;
+    expect(await Promise.all(streams.map(({ ended }) => ended))).toEqual(streams.map(() => 'ended'));
+    expect(linesOf(log).at(-1)).toMatchObject({ event: 'hub stopped' });
+    // A hub that has nothing to wait for, on the same machine at the same time.
+    await hub.launch();
+    const idle = performance.now();
+    await hub.kill('SIGTERM');
+    expect(took).toBeLessThan(HOOK_PATIENCE + 20 * (performance.now() - idle));
+  });
+});
