@@ -140,6 +140,29 @@ it('a label’s link begins nothing for another site, a prefetch or a HEAD; it a
   expect(target(await visitor.get(`/p/${name}`, own))).toMatch(/^\/pairings\//);
 });
 
+it('approves the appliance that was shown, and no other that has come by its name since', async () => {
+  await hub.ask((control) => control.openRegistration(60));
+  const introduce = async () => {
+    const body = JSON.stringify({ client_name: 'stove' });
+    const { text } = await visitor.send('POST', '/oauth/register', { 'content-type': 'application/json' }, body);
+    rememberSecrets([(JSON.parse(text) as { client_secret: string }).client_secret]);
+    const [, shown = ''] = /name="client_id" value="([^"]+)"/.exec((await visitor.get('/appliances/stove')).text) ?? [];
+    return { client_id: shown };
+  };
+  const isWaiting = async () => (await hub.appliance('stove')).waiting_for_approval !== undefined;
+  const first = await introduce();
+  await hub.ask((control) => control.removeAppliance('stove'));
+  const stranger = await introduce();
+  expect(stranger).not.toEqual(first);
+  for (const form of [first, {}]) expect((await send('/appliances/stove/approve', form)).status).toBe(404);
+  expect(await isWaiting()).toBe(true);
+  for (let taps = 0; taps < 2; taps++) {
+    expect(target(await send('/appliances/stove/approve', stranger))).toBe('/appliances/stove');
+  }
+  expect(await isWaiting()).toBe(false);
+  await hub.ask((control) => control.removeAppliance('stove'));
+});
+
 it('gives the label as a picture', async () => {
   const { status, headers } = await visitor.send('GET', `/appliances/${name}/label.png`, {});
   expect({ status, headers }).toMatchObject({

@@ -44,13 +44,14 @@ export function facts(texts: Texts, appliance: ApplianceStatus, several: boolean
 export function nextAction(
   { overview }: Texts,
   session: PageSession,
-  { name, authorize_url }: ApplianceStatus,
+  { name, client_id, authorize_url }: ApplianceStatus,
   standing: Standing,
 ): string {
   const pair = (text: string) =>
     ownForm(session, appliancePath(name, 'pair'), html`<button class="primary" id="pair-${name}">${text}</button>`);
   if (standing.kind === 'waiting_for_approval') {
-    const approve = html`<button class="primary" id="approve-${name}">${overview.approve}</button>`;
+    const approve = html`<input type="hidden" name="client_id" value="${client_id}">
+<button class="primary" id="approve-${name}">${overview.approve}</button>`;
     return html`<div class="actions">!${ownForm(session, appliancePath(name, 'approve'), approve)}
 <a class="button danger" id="refuse-${name}" href="${appliancePath(name, 'remove')}">${overview.refuse}</a></div>`;
   }

@@ -36,11 +36,15 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
   }
 
   /** A form that does something at once. @param to where it leads then */
-  function doing(below: string, act: (name: string) => Promise<unknown>, to: (name: string) => string): void {
+  function doing(
+    below: string,
+    act: (name: string, form: SentForm['form']) => Promise<unknown>,
+    to: (name: string) => string,
+  ): void {
     guard.form(`/appliances/:name/${below}`, async (sent: SentForm) => {
       const name = nameOf(sent);
       try {
-        await act(name);
+        await act(name, sent.form);
       } catch (error) {
         return sendFailure(sent, name, error);
       }
@@ -92,14 +96,24 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
     return within(administration.refresh(name), LONGEST_WAIT, timers);
   }
 
-  /** Approving what somebody else has approved meanwhile is no failure. */
-  async function approve(name: string): Promise<void> {
+  /**
+   * Approves the one that was shown: another may have come by its name since. Approving what somebody else has approved
+   * meanwhile is no failure.
+   */
+  async function approve(name: string, form: SentForm['form']): Promise<void> {
+    const find = async () => {
+      const { appliances } = await administration.status();
+      return appliances.find((one) => one.name === name && one.client_id === form.get('client_id'));
+    };
+    const isApproved = (appliance: ApplianceStatus | undefined) =>
+      appliance !== undefined && appliance.waiting_for_approval === undefined;
+    const shown = await find();
+    if (shown === undefined) throw new Failure('appliance_unknown', name);
+    if (isApproved(shown)) return;
     try {
       await administration.approveAppliance(name);
     } catch (error) {
-      const { appliances } = await administration.status();
-      const isApproved = appliances.some((one) => one.name === name && one.waiting_for_approval === undefined);
-      if (!isApproved) throw error;
+      if (!isApproved(await find())) throw error;
     }
   }
 }
