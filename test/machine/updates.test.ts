@@ -11,6 +11,9 @@ const NOT_OURS = [
   /^\/etc\/(group|gshadow|passwd|shadow)-$/,
 ];
 
+/** Names each process of the package's Node.js, also where that file is gone. */
+const OUR_PROCESSES = "find /proc -maxdepth 2 -name exe -lname '/usr/lib/latchkey/*'";
+
 /** One machine for its whole life: every test leaves the package in the state in which the next one finds it. */
 let reason: string | null;
 let hub: InstalledHub;
@@ -55,6 +58,7 @@ describe('the package', () => {
       ca_fingerprint: before.hub.ca_fingerprint,
     });
     expect(after.version).toBe(packages.to.version.replace('~', '-'));
+    expect((await hub.latchkey('setup-code')).stdout).toMatch(/^(-?[A-Z]{4}){3}\n$/);
     expect((await hub.appliance('wallbox')).state).toBe('active');
     expect((await hub.token(wallbox))['access_token']).toBe(token);
     expect(await hub.whoami(String(token))).toBe('200');
@@ -79,9 +83,10 @@ describe('the package', () => {
 
   it('leaves configuration, secrets and state where it is removed, for the day it comes back', async () => {
     const { access_token: token } = await hub.token(wallbox);
+    expect((await hub.machine.run(OUR_PROCESSES)).stdout.trim().split('\n')).toHaveLength(2);
     await hub.machine.sh('dpkg --remove latchkey', { seconds: 60 });
     expect(await installed()).toBe(`config-files ${packages.to.version}`);
-    expect((await hub.machine.run('pgrep -x node; ls -d /usr/lib/latchkey')).stdout).toBe('');
+    expect((await hub.machine.run(`${OUR_PROCESSES}; ls -d /usr/lib/latchkey`)).stdout).toBe('');
     await hub.dpkg(packages.to);
     await hub.until('active');
     expect((await hub.token(wallbox))['access_token']).toBe(token);
@@ -95,7 +100,7 @@ describe('the package', () => {
     const ours = left.filter((path) => path.includes('latchkey') && !path.startsWith('/root/.cache/'));
     expect(ours.filter((path) => !path.startsWith('/var/log/'))).toEqual([]);
     const { stdout } = await hub.machine.run(
-      'pgrep -x node; systemctl list-units --all --plain --no-legend "latchkey*"',
+      `${OUR_PROCESSES}; systemctl list-units --all --plain --no-legend "latchkey*"`,
     );
     expect(stdout).toBe('');
   }, 120_000);
