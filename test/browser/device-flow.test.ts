@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
 import { basic, FORM, HubClient, jsonOf } from '../lan/wire.ts';
+import { axeViolations } from '../support/axe.ts';
 import {
   type Browser,
   DESKTOP,
@@ -255,7 +256,7 @@ function trusting(options: typeof PHONE): Promise<Visit> {
 async function seen(visit: Visit, name: string, text: string): Promise<void> {
   await visit.page.getByText(text).first().waitFor();
   await visit.picture(name);
-  expect(await flaws(visit.page), name).toEqual([]);
+  expect([...(await flaws(visit.page)), ...(await axeViolations(visit.page))], name).toEqual([]);
 }
 
 async function logIn({ page }: Visit): Promise<void> {

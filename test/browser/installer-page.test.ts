@@ -1,8 +1,8 @@
-import axe from 'axe-core';
 import type { BrowserContextOptions } from 'playwright-core';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { axeViolations } from '../support/axe.ts';
 import { type Browser, DESKTOP, flaws, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -75,14 +75,7 @@ async function seen(
   expect(await flaws(visit.page), name).toEqual([]);
   // What axe looks at is the same in German.
   if (german) return;
-  await visit.page.evaluate(axe.source);
-  const found = await visit.page.evaluate(async () => {
-    const { violations } = await (
-      globalThis as unknown as { axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> } }
-    ).axe.run();
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`);
-  });
-  expect(found, name).toEqual([]);
+  expect(await axeViolations(visit.page), name).toEqual([]);
 }
 
 const LOOKS: [string, BrowserContextOptions & { javaScriptEnabled?: boolean }][] = [
