@@ -3,10 +3,12 @@ import type { FastifyInstance } from 'fastify';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
-import { startEmulator } from '../../src/emulator/index.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { FORM } from '../../src/system/form.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { LanSide } from '../support/lan-side.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { PageVisitor } from '../support/page-visitor.ts';
 
 type Port = 'https' | 'http';
 
@@ -138,25 +140,55 @@ describe('whoever has no session', () => {
   });
 });
 
-it('what is there for all tells nothing of the home either, not even to who knows its names', async () => {
-  await using emulator = await startEmulator();
-  await using home = await HubProcess.start({ emulator });
+describe('a home', () => {
   const name = 'xylophone';
-  const { client_id } = await home.addAppliance(name, 'Marimba');
-  await home.beginPairing(name);
-  const dispatcher = parts.adopt(new Agent({ connect: { ca: (await home.authority()).certificate } }), (its) =>
-    its.destroy(),
-  );
-  for (const route of routes.filter((one) => isForAll(one) && one.method !== 'HEAD')) {
-    for (const value of [name, client_id, 'page.ts', '..%2f..']) {
-      const form = { client_id, user_code: value, code: value, token: value, again: '1' };
-      const { status, text, headers } = await ask(route, {}, form, { hub: home, dispatcher, value });
-      expect(status, nameOf(route)).toBeLessThan(500);
-      expect(JSON.stringify(headers) + text.replaceAll(/value="[^"]*"|action="[^"]*"/g, ''), nameOf(route)).not.toMatch(
-        /xylophone|Marimba/,
-      );
+  let emulator: Emulator;
+  let home: HubProcess;
+  let dispatcher: Agent;
+  let clientId: string;
+
+  beforeAll(async () => {
+    emulator = parts.use(await startEmulator());
+    home = parts.use(await HubProcess.start({ emulator }));
+    clientId = (await home.addAppliance(name, 'Marimba')).client_id;
+    dispatcher = parts.adopt(new Agent({ connect: { ca: (await home.authority()).certificate } }), (its) =>
+      its.destroy(),
+    );
+  });
+
+  it('is not told of by what is there for all, not even to who knows its names', async () => {
+    for (const route of routes.filter((one) => isForAll(one) && one.method !== 'HEAD')) {
+      for (const value of [name, clientId, 'page.ts', '..%2f..']) {
+        const form = { client_id: clientId, user_code: value, code: value, token: value, again: '1' };
+        const { status, text, headers } = await ask(route, {}, form, { hub: home, dispatcher, value });
+        expect(status, nameOf(route)).toBeLessThan(500);
+        const told = JSON.stringify(headers) + text.replaceAll(/value="[^"]*"|action="[^"]*"/g, '');
+        expect(told, nameOf(route)).not.toMatch(/xylophone|Marimba/);
+      }
     }
-  }
+  });
+
+  it('is changed by no page that somebody is led to who is signed in', async () => {
+    await using visitor = await PageVisitor.open(home);
+    const { code } = await home.ask((control) => control.setupCode());
+    rememberSecrets([code]);
+    await visitor.signIn(code);
+    const state = async () => JSON.stringify((await home.status()).appliances);
+    const before = await state();
+    const pages = guarded('GET').filter(({ path }) => path !== '/live');
+    for (const led of [
+      { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' },
+      { 'sec-fetch-site': 'same-origin' },
+    ]) {
+      for (const route of pages) {
+        const headers = { cookie: visitor.cookie ?? '', ...led };
+        const { status } = await ask(route, headers, {}, { hub: home, dispatcher, value: name });
+        expect([200, 404, 410], nameOf(route)).toContain(status);
+        expect(await state(), nameOf(route)).toBe(before);
+      }
+    }
+    expect(emulator.requests).toEqual([]);
+  });
 });
 
 describe('a page of somebody who is signed in', () => {
