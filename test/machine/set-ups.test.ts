@@ -40,6 +40,8 @@ describe('the service with systemd', () => {
     );
     await hub.machine.write(DROP_IN, ['[Service]', ...loaded, ''].join('\n'));
     await hub.machine.sh('systemctl daemon-reload');
+    // Nobody but systemd can read it until then.
+    expect((await hub.latchkey('doctor')).stdout).toMatch(/^ok +configuration +\S+: portals: home/m);
     await hub.start();
     expect((await hub.appliance('wallbox')).state).toBe('active');
     expect((await hub.machine.sh('latchkey refresh wallbox --json')).includes('"active"')).toBe(true);

@@ -22,7 +22,9 @@ export async function checkService({ unit }: Pick<Subject, 'unit'>): Promise<Sai
   }
   if (restarts > 0) {
     const last = result === 'watchdog' ? ', because its watchdog ended it' : '';
-    return [warn(`latchkey.service was started again ${restarts} times${last}: ${JOURNAL}`)];
+    return [
+      warn(`latchkey.service was started again ${restarts === 1 ? 'once' : `${restarts} times`}${last}: ${JOURNAL}`),
+    ];
   }
   return [ok('latchkey.service is active, and starts with the machine')];
 }

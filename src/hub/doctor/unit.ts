@@ -14,15 +14,21 @@ export interface Unit {
   readonly restarts: number;
   /** The daemon's process; 0 while it does not run. */
   readonly process: number;
+  /** Names of the credentials that it names one by one, which systemd may be the only one to read. */
+  readonly credentials: readonly string[];
 }
 
 export const UNIT = 'latchkey.service';
 
+const CREDENTIAL = /^(?:Load|Set)Credential(?:Encrypted)?=([^:\s]+)/gm;
 const PROPERTIES = ['LoadState', 'ActiveState', 'UnitFileState', 'Result', 'ExecMainStatus', 'NRestarts', 'MainPID'];
 
 /** Asks systemd for the hub's unit. Null where there is no systemd, or no such unit. */
 export async function readUnit(signal: AbortSignal, env: NodeJS.ProcessEnv): Promise<Unit | null> {
-  const text = await outputOf('systemctl', ['show', UNIT, `--property=${PROPERTIES.join(',')}`], signal, env);
+  const [text, files] = await Promise.all([
+    outputOf('systemctl', ['show', UNIT, `--property=${PROPERTIES.join(',')}`], signal, env),
+    outputOf('systemctl', ['cat', UNIT], signal, env),
+  ]);
   const lines = (text ?? '').split('\n').map((line) => line.split('=', 2));
   const of = (property: string) => lines.find(([name]) => name === property)?.[1] ?? '';
   if (of('LoadState') !== 'loaded') return null;
@@ -33,6 +39,8 @@ export async function readUnit(signal: AbortSignal, env: NodeJS.ProcessEnv): Pro
     exitStatus: Number(of('ExecMainStatus')),
     restarts: Number(of('NRestarts')),
     process: Number(of('MainPID')),
+    // systemd 252 does not show them as properties.
+    credentials: [...(files ?? '').matchAll(CREDENTIAL)].map(([, name = '']) => name),
   };
 }
 

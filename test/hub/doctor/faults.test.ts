@@ -241,6 +241,8 @@ describe('the machine', () => {
     expect(await look()).toMatchObject({ result: 'warn', detail: expect.stringContaining('systemctl enable') });
     say('ActiveState=active', 'UnitFileState=enabled', 'Result=watchdog', 'ExecMainStatus=0', 'NRestarts=3');
     expect(await look()).toMatchObject({ result: 'warn', detail: expect.stringMatching(/3 times.*watchdog/) });
+    say('ActiveState=active', 'UnitFileState=enabled', 'Result=success', 'ExecMainStatus=0', 'NRestarts=1');
+    expect(await look()).toMatchObject({ result: 'warn', detail: expect.stringMatching(/started again once: /) });
     say('ActiveState=active', 'UnitFileState=enabled', 'Result=success', 'ExecMainStatus=0', 'NRestarts=0');
     expect(await look()).toMatchObject({ result: 'ok' });
     rmSync(bin, { recursive: true });
