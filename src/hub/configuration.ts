@@ -206,7 +206,7 @@ async function readTable(path: string, named: boolean): Promise<RawTable> {
     if (!named && cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return {};
     if (cause instanceof TomlError) {
       const [reason] = cause.message.split('\n');
-      throw new Failure('config_invalid', `${path}, line ${cause.line}: ${reason}`);
+      throw new Failure('config_invalid', `${path}, line ${cause.line}: ${reason}; correct that line`);
     }
     if (cause instanceof RangeError) throw new Failure('config_invalid', `the configuration ${path}: ${cause.message}`);
     throw new Failure(
