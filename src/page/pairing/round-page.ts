@@ -7,6 +7,9 @@ import type { SignedIn } from '../sign-in/guard.ts';
 import { sign } from '../signs.ts';
 import { pairingParts, pairingPath, RELOAD, state } from './pairing-parts.ts';
 
+/** Lines of each list: with hundreds of appliances the page is read again hundreds of times. */
+const MOST_SHOWN = 60;
+
 /** The page of a round. */
 export function roundPath(id: string): string {
   return `/rounds/${encodeURIComponent(id)}`;
@@ -30,15 +33,9 @@ export function roundPage(asked: SignedIn, round: Round, current: PairingView | 
     body: html`!${backTo('/', installer.overview)}
 <h1>${texts.title}</h1>
 !${current === null ? summary(asked, round, all) : underWay(asked, round, current, all, now)}
-!${list(
-      texts.connected,
-      connected.map((name) => item(name, 'good', '')),
-    )}
-!${list(
-      texts.open,
-      leftOut.map((left) =>
-        item(left.name, 'neutral', texts.reasons[left.reason], again(asked, left, current !== null)),
-      ),
+!${list(asked, texts.connected, connected, (name) => item(name, 'good', ''))}
+!${list(asked, texts.open, triedFirst(leftOut), (left) =>
+      item(left.name, 'neutral', texts.reasons[left.reason], again(asked, left, current !== null)),
     )}`,
   };
 }
@@ -84,10 +81,16 @@ function again(asked: SignedIn, { name, pairing, reason }: LeftOut, isBusy: bool
   );
 }
 
-function list(heading: string, items: readonly string[]): string {
-  return items.length === 0
-    ? ''
-    : html`<section class="stack"><h2>${heading}</h2><ul class="history">!${items}</ul></section>`;
+/** Those that came to nothing, where somebody can try again, before those whose turn has not come. */
+function triedFirst(leftOut: readonly LeftOut[]): readonly LeftOut[] {
+  return leftOut.toSorted((a, b) => Number(a.reason === 'not_begun') - Number(b.reason === 'not_begun'));
+}
+
+function list<Each>({ frame }: SignedIn, heading: string, all: readonly Each[], line: (each: Each) => string): string {
+  if (all.length === 0) return '';
+  const rest = all.length - MOST_SHOWN;
+  const more = rest > 0 ? html`<p class="quiet">${frame.texts.round.more(rest)}</p>` : '';
+  return html`<section class="stack"><h2>${heading}</h2><ul class="history">!${all.slice(0, MOST_SHOWN).map(line)}</ul>!${more}</section>`;
 }
 
 function item(name: string, mood: 'good' | 'neutral', text: string, below = ''): string {

@@ -11,6 +11,7 @@ export const round: typeof english = {
   noneText: 'Fügen Sie zuerst auf der Übersicht eines hinzu.',
   connected: 'Verbunden',
   open: 'Noch nicht verbunden',
+  more: (count) => (count === 1 ? 'und noch eines' : `und ${count} weitere`),
   next: (appliance) => `Weiter mit ${appliance}`,
   stop: 'Hier aufhören',
   skip: (appliance) => `${appliance} auslassen`,

@@ -14,6 +14,8 @@ export const round = {
   noneText: 'Add one on the overview first.',
   connected: 'Connected',
   open: 'Not connected yet',
+  /** Below a list that does not show all. */
+  more: (count: number) => (count === 1 ? 'and one more' : `and ${count} more`),
   next: (appliance: string) => `Next: ${appliance}`,
   stop: 'Stop here',
   skip: (appliance: string) => `Skip ${appliance}`,
