@@ -279,7 +279,7 @@ function refresh(replay: 'soon' | 'a person'): Work {
 }
 
 const WRITE_BACK = 'refresh with the journal written back';
-/** Refreshes after which SQLite has written its journal back: two pages each, and the journal holds 64. */
+/** Refreshes after which SQLite has written its journal back: some pages each, and the journal holds 64. */
 const ENOUGH = 50;
 
 /** Refreshes until SQLite writes its journal back to the database, and the boundaries of that. */
