@@ -15,3 +15,15 @@ export function intoForeignPage({ headers }: FastifyRequest): boolean {
   const { 'sec-fetch-site': site, 'sec-fetch-dest': destination = 'document' } = headers;
   return (site === 'cross-site' || site === 'same-site') && destination !== 'document';
 }
+
+/** Where something is asked back before it is lost. */
+const QUESTION = /^(\/appliances\/[^/?]+)\/(?:remove|rotate-secret|unpair)(?:\?.*)?$/;
+
+/**
+ * Where a browser goes on that another site has led to a question: to what it is about, since the second click of two, meant for
+ * that site's page, would say yes. Null where it is none, or the hub's own page has led there.
+ */
+export function besideQuestion({ headers, url }: FastifyRequest): string | null {
+  const site = headers['sec-fetch-site'];
+  return site === 'cross-site' || site === 'same-site' ? (QUESTION.exec(url)?.[1] ?? null) : null;
+}

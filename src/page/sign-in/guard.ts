@@ -3,7 +3,7 @@ import type { PageSession, SetupAccess } from '../../core/setup-access.ts';
 import { sameSecret } from '../../system/compare.ts';
 import { FORM, FormError, parseForm } from '../../system/form.ts';
 import { type Frame, frameFor } from '../frame.ts';
-import { fromOwnPage, intoForeignPage } from '../own-page.ts';
+import { besideQuestion, fromOwnPage, intoForeignPage } from '../own-page.ts';
 import { FOR_PEOPLE } from '../routes-for-people.ts';
 
 /** Somebody who is signed in, and what was asked for. */
@@ -53,6 +53,8 @@ export class Guard {
     this.#app.get(path, { ...FOR_PEOPLE, exposeHeadRoute: true }, async (request, reply) => {
       const frame = frameFor(this.#hubName, request);
       if (intoForeignPage(request)) return this.#refusals.foreign(request, reply, frame);
+      const beside = besideQuestion(request);
+      if (beside !== null) return reply.header('cache-control', 'no-store').redirect(beside, 303);
       const session = this.#sessionOf(request);
       if (session === null) return this.#refusals.signIn(request, reply, frame);
       return answer({ request, reply, frame, session });
