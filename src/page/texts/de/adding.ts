@@ -4,7 +4,7 @@ export const adding: typeof english = {
   title: 'Gerät hinzufügen',
   name: 'Name',
   nameHint: 'Kleinbuchstaben a–z, Ziffern und „-“, etwa „wallbox“ oder „waermepumpe-2“; höchstens 63.',
-  scope: 'Zugang',
+  scope: 'Zugang (Scope)',
   scopeHint:
     'Was es beim Portal anfragen soll, wie im Handbuch angegeben, etwa „Monitoring RemoteControl“. Darf leer bleiben.',
   portal: 'Portal',

@@ -34,7 +34,7 @@ export const states: typeof english = {
     'Es hat kein Geheimnis mehr und bekommt deshalb keinen Zugang. Es wieder in die Konfiguration aufnehmen oder ihm ein neues Geheimnis geben.',
   credentialsDamaged: 'Sein Geheimnis wurde auf dem Datenträger des Hubs beschädigt. Bitte ein neues geben.',
   otherScope: 'Die Konfiguration verlangt inzwischen anderen Zugang. Neu anmelden, damit das gilt.',
-  troubleBegan: 'Gestört',
+  troubleBegan: 'Störung begann',
   serves: 'Zugang endet',
   hub: {
     hub_id_taken:

@@ -3,7 +3,7 @@ export const adding = {
   title: 'Add an appliance',
   name: 'Name',
   nameHint: 'Small letters a–z, digits and “-”, such as “wallbox” or “heat-pump-2”; at most 63.',
-  scope: 'Access',
+  scope: 'Access (scope)',
   scopeHint:
     'What it is to ask the portal for, as its manual says, such as “Monitoring RemoteControl”. May stay empty.',
   portal: 'Portal',
