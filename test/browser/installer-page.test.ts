@@ -201,6 +201,9 @@ describe('an open page', () => {
     const { page } = visit;
     await hub.addAppliance('first');
     await page.locator('#appliance-first').waitFor();
+    // A screen reader says the hub's health when it changes, and of all else nothing.
+    expect(await page.getByRole('status').locator('h1').count()).toBe(1);
+    expect(await page.locator('main [role=status], main [role=alert], main [aria-live]').count()).toBe(1);
     await page.locator('#about summary').click();
     await page.locator('#pair-first').focus();
     await hub.addAppliance('another');

@@ -189,3 +189,22 @@ function afterTemplate(source: string, at: number): number {
     here = source.startsWith('${', here) ? afterHole(source, here + 2) : here + 1;
   return here + 1;
 }
+
+test.each([
+  [en, 1, 3, 'Your appliance is connected', '1 of 3 appliances is connected'],
+  [en, 2, 3, 'Both appliances are connected', '2 of 3 appliances are connected'],
+  [en, 3, 4, 'All 3 appliances are connected', '3 of 4 appliances are connected'],
+  [de, 1, 3, 'Ihr Gerät ist verbunden', '1 von 3 Geräten ist verbunden'],
+  [de, 2, 3, 'Beide Geräte sind verbunden', '2 von 3 Geräten sind verbunden'],
+  [de, 3, 4, 'Alle 3 Geräte sind verbunden', '3 von 4 Geräten sind verbunden'],
+])('%$: numbers are told as people tell them', ({ round }, count, all, done, notAll) => {
+  expect(round.done(count)).toBe(done);
+  expect(round.notAll(count, all)).toBe(notAll);
+});
+
+test('one word is used for one thing', () => {
+  const german = [...flat(de).values()].join('\n');
+  // "Geräte brauchen Sie" would be read as "you need appliances".
+  expect(german).not.toMatch(/Zugriff|Platte\b|brauch(t|en) Sie\b/);
+  expect([...flat(en).values()].join('\n')).not.toMatch(/\bcan not\b/);
+});
