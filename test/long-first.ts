@@ -7,10 +7,13 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const LONG = [
   'reliability/ten-appliances',
   'machine/',
+  'browser/first-hour',
   'emulator/examples',
   'chaos/kills',
+  'browser/installer-page',
   'package/',
   'arm64/',
+  'browser/pairing-on-page',
   'reliability/thousand-appliances',
   'chaos/',
   'lan/unread-answers',
@@ -23,6 +26,7 @@ const LONG = [
   'hub/bad-input',
   'hub/declared',
   'emulator/fuzz',
+  'hub/doctor/network',
   'lan/',
   'cli/',
 ];
