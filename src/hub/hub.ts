@@ -312,6 +312,8 @@ export async function startHub(
     async handOver(next) {
       leaving = true;
       await drain(broker, timers, ended.signal);
+      // While tokens are handed out still: one that hangs would keep appliances waiting for the next hub.
+      await hooks[Symbol.asyncDispose]();
       // Whoever is told to end meanwhile says goodbye.
       if (!ended.signal.aborted && isAnnouncedAlike(configuration, next)) announcing.comeBack();
       const { openFor: registrationOpenFor } = registrations;

@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
@@ -212,5 +213,47 @@ describe('the page and its company under faults', () => {
     const idle = performance.now();
     await hub.kill('SIGTERM');
     expect(took).toBeLessThan(HOOK_PATIENCE + 20 * (performance.now() - idle));
+  });
+
+  it('a reload goes on handing tokens out while it waits for a hook that hangs', { timeout: 60_000 }, async () => {
+    const hook = `[notify]\ncommand = ["sh", "-c", "trap '' TERM; touch DIRECTORY/began; sleep 600"]`;
+    await using hub = await preparedWith(hook, { emulator: NOBODY });
+    await hub.launch();
+    const credentials = await hub.addAppliance('wallbox');
+    await hub.requestToken(credentials);
+    await hub.ask((control) => control.openRegistration(60));
+    const agent = new Agent({ connect: { ca: (await hub.authority()).certificate } });
+    await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };
+    const { statusCode, body } = await request(`https://127.0.0.1:${hub.httpsPort}/oauth/register`, {
+      ...{ method: 'POST', dispatcher: agent, headers: { 'content-type': 'application/json' } },
+      body: JSON.stringify({ client_name: 'stranger', grant_types: ['client_credentials'] }),
+    });
+    const answer = (await body.json()) as Record<string, unknown>;
+    rememberSecrets(['client_secret', 'registration_access_token'].map((name) => String(answer[name])));
+    expect(statusCode).toBe(201);
+    // Has the hub look at its notices now, and not within the minute.
+    await hub.addAppliance('car');
+    await hub.ask((control) => control.removeAppliance('car'));
+    const isThere = (file: string) =>
+      readFile(join(hub.directory, file)).then(
+        () => true,
+        () => false,
+      );
+    await eventually(() => isThere('began'));
+
+    const began = performance.now();
+    process.kill(hub.pid, 'SIGHUP');
+    let longest = 0;
+    const starts = () => linesOf(hub.log).filter(({ event }) => event === 'hub started').length;
+    while (starts() < 2 && performance.now() - began < 40_000) {
+      const asked = performance.now();
+      // A connection that was kept may be closed just when it is used again; and it was never paired.
+      const reply = await hub.requestToken(credentials).catch(() => null);
+      expect(reply?.status ?? 400).toBe(400);
+      longest = Math.max(longest, performance.now() - asked);
+      await sleep(20);
+    }
+    expect(starts()).toBe(2);
+    expect(longest).toBeLessThan((performance.now() - began) / 2);
   });
 });
