@@ -152,6 +152,7 @@ export async function startHub(
     ),
     knownBefore,
     tally,
+    introduced: () => notices.changed(),
     ready: running.promise,
   });
 

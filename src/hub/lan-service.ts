@@ -35,6 +35,8 @@ export interface LanServiceContext {
   readonly knownBefore: ReadonlySet<string>;
   /** Counts the answers to appliances. */
   readonly tally: Pick<Tally, 'handedOut'>;
+  /** An appliance may have introduced itself: somebody may have to approve it. */
+  introduced(): void;
   /** Resolves when the pairings of the last run are taken up. */
   readonly ready: Promise<void>;
 }
@@ -86,7 +88,11 @@ export function lanService(context: LanServiceContext): LanService {
       return context.caFingerprint();
     },
     isInvite: (token) => registrations.isInvite(token),
-    register: (introduction, token, from) => registrations.register(introduction, token, from),
+    async register(introduction, token, from) {
+      const registration = await registrations.register(introduction, token, from);
+      context.introduced();
+      return registration;
+    },
 
     async pairingByUserCode(userCode) {
       await ready;

@@ -184,7 +184,7 @@ describe('by redirect', () => {
 
   test('a portal that refuses the redirect address is asked again without it, and polled', async () => {
     const id = '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01';
-    const clients = [{ id, secret: 'the secret', redirectUrl: 'refuse' as const }];
+    const clients = [{ id, secret: 'a-secret-that-no-log-may-hold', redirectUrl: 'refuse' as const }];
     const { home, run } = await begun({ ...REDIRECT, emulator: { clients } });
     await using _ = home;
     expect(home.portal.requests('config').map(({ query }) => query.has('redirect_url'))).toEqual([true, false]);

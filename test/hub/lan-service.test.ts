@@ -28,6 +28,7 @@ test('nothing is said of device flows and callbacks before the pairings of the l
     timeInquiry: new TimeInquiry(surroundings, portalClock, () => []),
     knownBefore: new Set(),
     tally: { handedOut() {} },
+    introduced() {},
     caFingerprint: () => '',
     ready: ready.promise,
   });

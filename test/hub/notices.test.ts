@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Notice, NoticeMessage } from '../../src/core/notice.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
@@ -153,4 +154,20 @@ test('a reload takes other hooks over', async () => {
     ok: false,
     detail: 'ended with status 7: no such user',
   });
+});
+
+test('an appliance that introduces itself is told at once', async () => {
+  await hub.ask((control) => control.openRegistration(600));
+  const { certificate } = await hub.authority();
+  const { statusCode, body } = await request(`https://127.0.0.1:${hub.httpsPort}/oauth/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ client_name: 'lamp' }),
+    dispatcher: new Agent({ connect: { ca: certificate } }),
+  });
+  const { client_secret } = (await body.json()) as { client_secret: string };
+  rememberSecrets([client_secret]);
+  expect(statusCode).toBe(201);
+  const told = await eventually(async () => posted.find(({ notice }) => notice === 'approval_needed'));
+  expect(told).toMatchObject({ appliance: 'lamp', status: 'raised', severity: 'warning' });
 });
