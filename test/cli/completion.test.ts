@@ -17,7 +17,10 @@ let helps: Help[];
 beforeAll(async () => {
   hub = await runHousehold();
   for (const name of ['wallbox', 'washer', 'heatpump']) hub.household.set({ name });
-  writeFileSync(join(folder, 'latchkey'), `#!/bin/sh\nexec ${process.execPath} ${join(root, 'src/main.ts')} "$@"\n`);
+  writeFileSync(
+    join(folder, 'latchkey'),
+    `#!/bin/sh\nexec '${process.execPath}' '${join(root, 'src/main.ts')}' "$@"\n`,
+  );
   chmodSync(join(folder, 'latchkey'), 0o755);
   writeFileSync(join(folder, 'a copy.latchkey'), '');
   helps = everyHelp();

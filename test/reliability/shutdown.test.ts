@@ -121,7 +121,8 @@ describe.concurrent('a hub that is told to end', () => {
     expect(await daemon.ended).toEqual({ status: 0, signal: null });
     expect(refreshSends(emulator)).toHaveLength(sent);
     await hub.launch();
-    expect(await applianceStatus(hub, 'heatpump')).toMatchObject({ state: 'active' });
+    // Where this machine is slow its token has run out by now, and another one is on its way.
+    await until(hub, 'heatpump', ({ state }) => state === 'active');
     rememberIssued(emulator);
   });
 
