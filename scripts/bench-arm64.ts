@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { arm64Root, emulated } from '../test/support/arm64.ts';
-import { median } from './bench-report.ts';
+import { median } from './bench.d/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 3);
 if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) {

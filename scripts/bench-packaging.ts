@@ -6,7 +6,7 @@ import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { median } from './bench-report.ts';
+import { median } from './bench.d/statistics.ts';
 import { bundle } from './deb.d/bundle.ts';
 
 const root = join(import.meta.dirname, '..');

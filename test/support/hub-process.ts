@@ -50,6 +50,10 @@ export interface HubProcessOptions {
   readonly serve?: readonly string[];
   /** A program with its arguments, which becomes the daemon whose command follows them. */
   readonly within?: readonly string[];
+  /** The daemon's program, where it is not this checkout's. */
+  readonly main?: string;
+  /** What Node is given before the program. */
+  readonly flags?: readonly string[];
 }
 
 /** A hub in a process of its own, on loopback, with a state directory of its own. */
@@ -58,8 +62,7 @@ export class HubProcess implements AsyncDisposable {
   readonly httpPort: number;
   readonly httpsPort: number;
   readonly #env: NodeJS.ProcessEnv;
-  readonly #within: readonly string[];
-  readonly #serve: readonly string[];
+  readonly #command: readonly string[];
   #child: ChildProcess | null = null;
   #log = '';
   #agent: Agent | null = null;
@@ -69,15 +72,13 @@ export class HubProcess implements AsyncDisposable {
     httpPort: number,
     httpsPort: number,
     env: NodeJS.ProcessEnv,
-    within: readonly string[],
-    serve: readonly string[],
+    command: readonly string[],
   ) {
     this.directory = directory;
     this.httpPort = httpPort;
     this.httpsPort = httpsPort;
     this.#env = env;
-    this.#within = within;
-    this.#serve = serve;
+    this.#command = command;
   }
 
   /** Writes a configuration for a hub, without starting it. */
@@ -113,7 +114,9 @@ export class HubProcess implements AsyncDisposable {
     ];
     await writeFile(join(directory, 'latchkey.toml'), `${toml.join('\n')}\n`);
     const env = { PATH: process.env['PATH'], HOME: directory, XDG_CACHE_HOME: SHARED_CACHE, ...options.env };
-    return new HubProcess(directory, httpPort, httpsPort, env, options.within ?? [], options.serve ?? []);
+    const { within = [], flags = [], main = MAIN, serve = [] } = options;
+    const daemon = [process.execPath, ...flags, main, 'serve', '--config', `${directory}/latchkey.toml`, ...serve];
+    return new HubProcess(directory, httpPort, httpsPort, env, [...within, ...daemon]);
   }
 
   /** Writes a configuration and starts the hub; once more where another test was quicker to take its port. */
@@ -148,8 +151,7 @@ export class HubProcess implements AsyncDisposable {
 
   /** Starts the daemon and waits until it says that it is up. */
   async launch(): Promise<void> {
-    const daemon = [process.execPath, MAIN, 'serve', '--config', `${this.directory}/latchkey.toml`, ...this.#serve];
-    const [program = '', ...args] = [...this.#within, ...daemon];
+    const [program = '', ...args] = this.#command;
     const child = spawn(program, args, {
       env: this.#env,
       stdio: ['ignore', 'ignore', 'pipe'],

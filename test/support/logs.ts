@@ -2,12 +2,12 @@ import { appendFileSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-let folder = process.env['LATCHKEY_TEST_LOGS'];
+let folder: string | undefined;
 let files = 0;
 
 /** The folder for the output of everything that tests start. It is searched for secrets when all tests have run. */
 export function logFolder(): string {
-  folder ??= join(mkdtempSync(join(tmpdir(), 'latchkey-test-')), 'logs');
+  folder ??= process.env['LATCHKEY_TEST_LOGS'] ?? join(mkdtempSync(join(tmpdir(), 'latchkey-test-')), 'logs');
   mkdirSync(folder, { recursive: true });
   return folder;
 }

@@ -1,21 +1,14 @@
-// The servers that the bench measures, each a process of its own on the first core.
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { type Program, processorTime, residentMemory, startProgram } from '../program.ts';
+import type { Subject } from '../suite.ts';
 
-const root = join(import.meta.dirname, '..');
+const PEERS = join(import.meta.dirname, '../peers');
 const CLIENT = { id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', secret: 'bench-secret' };
 const CREDENTIALS = `client_id=${CLIENT.id}&client_secret=${CLIENT.secret}`;
 
 /** One server, as far as the load needs to know it. */
-export interface Server extends AsyncDisposable {
+export interface Server extends Program {
   readonly name: string;
-  /** From its start to its first word, in milliseconds. */
-  readonly startUp: number;
-  /** Processor time until then, in milliseconds. */
-  readonly startCpu: number;
   readonly refresh: Target;
   /** Only where it has something like code/get. */
   readonly poll: Target | null;
@@ -25,7 +18,7 @@ export interface Server extends AsyncDisposable {
   cpu(): number;
 }
 
-/** What the load asks for: see bench.d/load.js. */
+/** What the load asks for: see load.js. */
 export interface Target {
   readonly port: number;
   readonly path: string;
@@ -37,74 +30,52 @@ export interface Target {
   tokens: string[];
 }
 
-export const NAMES = ['emulator', 'oidc-provider', 'oauth2-mock-server', 'bare fastify'] as const;
-export type ServerName = (typeof NAMES)[number];
+/** What it is measured beside. */
+export const PEER_NAMES = ['oidc-provider', 'oauth2-mock-server', 'bare fastify'] as const;
 
 /**
  * Starts a server and leads it to where `chains` connections can refresh.
+ * @param which a build whose emulator it is, or a peer
  * @param caches the folder where compiled code is kept; the emulator alone looks there
  */
-export async function startServer(name: ServerName, chains: number, caches: string): Promise<Server> {
-  const before = performance.now();
-  const child = spawn('taskset', ['-c', '0', process.execPath, ...command(name, chains)], {
-    cwd: root,
-    env: { ...process.env, XDG_CACHE_HOME: caches },
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const said = await firstLine(child);
-  const startUp = performance.now() - before;
-  const pid = child.pid ?? 0;
-  const startCpu = processorTime(pid);
-  const targets = name === 'emulator' ? await emulatorTargets(said, chains) : peerTargets(said);
+export async function startServer(
+  which: Subject | (typeof PEER_NAMES)[number],
+  chains: number,
+  caches: string,
+): Promise<Server> {
+  const env = { ...process.env, XDG_CACHE_HOME: caches };
+  const program = await startProgram([process.execPath, ...command(which, chains)], { env, ready: isJson });
+  const said = JSON.parse(program.said) as Readonly<Record<string, unknown>>;
+  const { pid } = program;
   return {
-    name,
-    startUp,
-    startCpu,
-    ...targets,
-    memory: () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024,
+    ...program,
+    name: typeof which === 'string' ? which : which.name,
+    ...(typeof which === 'string' ? peerTargets(said) : await emulatorTargets(said, chains)),
+    memory: () => residentMemory(pid).all,
     cpu: () => processorTime(pid),
-    async [Symbol.asyncDispose]() {
-      if (child.exitCode !== null) return;
-      const ended = once(child, 'exit');
-      child.kill('SIGKILL');
-      await ended;
-    },
   };
 }
 
 /** Starts the emulator once and ends it in good order, which is when it keeps its compiled code. */
-export async function warmUp(caches: string): Promise<void> {
-  const child = spawn(process.execPath, command('emulator', 0), {
-    cwd: root,
+export async function warmUp(subject: Subject, caches: string): Promise<void> {
+  await using program = await startProgram([process.execPath, ...command(subject, 0)], {
     env: { ...process.env, XDG_CACHE_HOME: caches },
-    stdio: ['ignore', 'pipe', 'ignore'],
   });
-  await firstLine(child);
-  const ended = once(child, 'exit');
-  child.kill('SIGTERM');
-  await ended;
+  await program.end('SIGTERM');
 }
 
-/** Processor time of a process so far, in milliseconds. */
-function processorTime(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-  return 10 * (Number(fields[11]) + Number(fields[12]));
+/** The line in which a server says where it listens, whatever it says before. */
+function isJson(line: string): boolean {
+  return line.startsWith('{');
 }
 
-function command(name: ServerName, chains: number): string[] {
-  if (name === 'emulator') {
+function command(which: Subject | (typeof PEER_NAMES)[number], chains: number): string[] {
+  if (typeof which !== 'string') {
     const client = ['--client', `${CLIENT.id}:${CLIENT.secret}`];
-    return ['dist/main.js', 'emulator', '--json', ...client, '--auto-login', '--code-lifetime', '1h'];
+    const main = join(which.root, 'dist/main.js');
+    return [main, 'emulator', '--json', ...client, '--auto-login', '--code-lifetime', '1h'];
   }
-  return [`scripts/bench.d/${name.replace(' ', '-')}.js`, CLIENT.id, CLIENT.secret, String(chains)];
-}
-
-async function firstLine(child: ChildProcess): Promise<Readonly<Record<string, unknown>>> {
-  if (child.stdout === null) throw new Error('no output to read');
-  for await (const line of createInterface({ input: child.stdout })) {
-    return JSON.parse(line) as Record<string, unknown>;
-  }
-  throw new Error('it ended without a word; its modules are missing?');
+  return [join(PEERS, `${which.replace(' ', '-')}.js`), CLIENT.id, CLIENT.secret, String(chains)];
 }
 
 type Targets = Pick<Server, 'refresh' | 'poll'>;

@@ -1,0 +1,105 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { quotient, spread } from './statistics.ts';
+import type { Measurement, Report, Suite } from './suite.ts';
+
+const root = join(import.meta.dirname, '../..');
+
+/** When a suite ran, and what else the machine did. */
+export interface Run {
+  readonly began: string;
+  readonly ended: string;
+  /** The machine's load average over a minute, before and after. */
+  readonly load: readonly [number, number];
+}
+
+/** Puts what a suite has measured into its section of docs/benchmarks.md, and its pictures beside. */
+export function writePage(suite: Suite, run: Run, { targets, text, pictures }: Report): void {
+  const file = join(root, 'docs/benchmarks.md');
+  const page = readFileSync(file, 'utf8');
+  const [begin, end] = [`<!-- bench: ${suite.name} -->`, `<!-- end of bench: ${suite.name} -->`];
+  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
+  if (from === -1 || to < from)
+    throw new Error(`docs/benchmarks.md has no place for it: put ${begin} and ${end} there`);
+  const section = [begin, `## ${suite.title}`, circumstances(suite, run), targetTable(targets), text.trim(), ''];
+  writeFileSync(file, page.slice(0, from) + section.filter((part) => part !== null).join('\n\n') + page.slice(to));
+  mkdirSync(join(root, 'docs/images'), { recursive: true });
+  for (const [name, svg] of Object.entries(pictures)) writeFileSync(join(root, `docs/images/${name}.svg`), svg);
+}
+
+function circumstances({ name, peers }: Suite, { began, ended, load }: Run): string {
+  const [before, after] = load.map((value) => value.toFixed(1));
+  const versions = peers.length === 0 ? '' : ` ${peers.map((peer) => `${peer} ${version(peer)}`).join(', ')};`;
+  return `\`./scripts/bench ${name}\`, ${began.slice(0, 16)} to ${ended.slice(11, 16)} UTC:${versions} Node ${process.versions.node},
+Linux ${uname()}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, load average ${before} before and ${after} after.`;
+}
+
+function targetTable(targets: Report['targets']): string | null {
+  if (targets.length === 0) return null;
+  const lines = targets.map(({ text, measured, verdict }) => {
+    return `| ${text} | ${measured} | ${verdict === 'met' ? 'met' : `**${verdict}**`} |`;
+  });
+  return ['| target | measured | |', '|---|---|---|', ...lines].join('\n');
+}
+
+/** A table of what was measured, with a row for each thing: median, lowest and highest. */
+export function table(measured: readonly Measurement[], whats: readonly string[], ofs: readonly string[]): string {
+  const head = whats.map((what) => {
+    const unit = measured.find((one) => one.what === what)?.unit ?? '';
+    return unit === '' ? what : `${what}, ${unit}`;
+  });
+  const rows = ofs.map((of) => {
+    const cells = whats.map((what) => {
+      const one = measured.find((other) => other.what === what && other.of === of);
+      return one === undefined ? '' : spread(one.values, digits(one.values));
+    });
+    return `| ${[of, ...cells].join(' | ')} |`;
+  });
+  return [`| ${['', ...head].join(' | ')} |`, `|${'---|'.repeat(head.length + 1)}`, ...rows].join('\n');
+}
+
+/** All figures as lines for a terminal. */
+export function inWords(measured: readonly Measurement[]): string {
+  return measured
+    .map(
+      ({ what, of, unit, values }) => `${what.padEnd(48)} ${of.padEnd(24)} ${spread(values, digits(values))} ${unit}`,
+    )
+    .join('\n');
+}
+
+/** What this checkout measures beside another revision, in the same rounds. */
+export function comparison(measured: readonly Measurement[], other: string): { table: string; unsteady: number } {
+  const rows: string[] = [];
+  let unsteady = 0;
+  for (const then of measured.filter(({ of }) => of === other)) {
+    const now = measured.find(({ what, of }) => what === then.what && of === 'latchkey');
+    if (now === undefined) continue;
+    const compared = quotient(now, then);
+    if (!compared.steady) unsteady += 1;
+    const better = compared.steady && (then.better === 'more' ? compared.value > 1 : compared.value < 1);
+    rows.push(
+      `| ${then.what}, ${then.unit} | ${cell(then)} | ${cell(now)} | ${compared.told}${better ? ' (better)' : ''} |`,
+    );
+  }
+  return { table: [`| | ${other} | here | here is |`, '|---|---|---|---|', ...rows].join('\n'), unsteady };
+}
+
+function cell({ values }: Measurement): string {
+  return spread(values, digits(values));
+}
+
+function digits(values: readonly number[]): number {
+  const most = Math.max(...values.map(Math.abs));
+  return values.every(Number.isInteger) || most >= 100 ? 0 : most >= 10 ? 1 : 2;
+}
+
+function uname(): string {
+  return execFileSync('uname', ['-rm']).toString().trim();
+}
+
+function version(name: string): string {
+  const manifest = readFileSync(join(root, 'scripts/bench.d/peers/node_modules', name, 'package.json'), 'utf8');
+  return (JSON.parse(manifest) as { version: string }).version;
+}

@@ -1,0 +1,56 @@
+/**
+ * A quotient is told only where the middle half of the rounds' quotients lies this close together, as a part of their
+ * median: where it does not, something else had the cores.
+ */
+const STEADY = 0.25;
+/** Fewer rounds say nothing of their spread. */
+const FEWEST_ROUNDS = 3;
+
+/** The figures of one thing, one a round. */
+export interface Rounds {
+  readonly values: readonly number[];
+}
+
+/** One thing beside another, both measured in the same rounds. */
+export interface Quotient {
+  /** The median of the rounds' quotients. */
+  readonly value: number;
+  /** How far the middle half of them lies apart, as a part of `value`. */
+  readonly spread: number;
+  /** Whether the machine was quiet enough for it to say anything. */
+  readonly steady: boolean;
+  /** The quotient, or why there is none. */
+  readonly told: string;
+}
+
+/** The middle value; of an even number of values the upper one. */
+export function median(values: readonly number[]): number {
+  return quantile(values, 0.5);
+}
+
+/** The value below which `share` of all lie, 0 to 1. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
+}
+
+/** `one` as so many times `other`, round by round: what slows a round down slows both. */
+export function quotient(one: Rounds, other: Rounds): Quotient {
+  const each = one.values.map((value, round) => value / (other.values[round] ?? Number.NaN));
+  const value = median(each);
+  const spread = (quantile(each, 0.75) - quantile(each, 0.25)) / value;
+  const steady = each.length >= FEWEST_ROUNDS && spread <= STEADY;
+  if (steady) return { value, spread, steady, told: `${value.toFixed(2)} ×` };
+  const why =
+    each.length < FEWEST_ROUNDS
+      ? `fewer than ${FEWEST_ROUNDS} rounds`
+      : `the machine was too busy: the rounds lie ${(100 * spread).toFixed(0)} % apart`;
+  return { value, spread, steady: false, told: `– (${why})` };
+}
+
+/** The median, and in brackets the lowest and the highest: `77 (73–94)`. */
+export function spread(values: readonly number[], digits: number): string {
+  if (values.length === 1) return (values[0] ?? Number.NaN).toFixed(digits);
+  const [low, high] = [Math.min(...values), Math.max(...values)].map((value) => value.toFixed(digits));
+  return `${median(values).toFixed(digits)} (${low}–${high})`;
+}

@@ -1,0 +1,83 @@
+import type { Quotient } from './statistics.ts';
+
+/** Figures of one thing, raw: as they go to JSON, and what all tables are made from. */
+export interface Measurement {
+  /** What was measured, as a table heads it: `keep-alive: requests`. */
+  readonly what: string;
+  /** Of what: `latchkey`, `latchkey at 1a2b3c4`, or one of its peers. */
+  readonly of: string;
+  /** `1/s`, `ms`, `µs`, `MB`, `kB`, `%`, or what is counted. */
+  readonly unit: string;
+  /** One a round, in the order of the rounds: the rounds of all that stand side by side are the same. */
+  readonly values: readonly number[];
+  readonly better: 'more' | 'less';
+}
+
+/** A checkout of Latchkey whose build (`dist/`) is measured. */
+export interface Subject {
+  /** `latchkey`, or `latchkey at 1a2b3c4` for the revision that it is compared with. */
+  readonly name: string;
+  readonly root: string;
+}
+
+/** What a suite is given. */
+export interface Bench {
+  /** Runs through it all in seconds: its figures are worth nothing. */
+  readonly quick: boolean;
+  /** This checkout, and behind it the one that it is compared with. */
+  readonly subjects: readonly [Subject, ...Subject[]];
+  /** A folder that is gone afterwards. */
+  readonly scratch: string;
+  /** Says on standard error how far it is. */
+  progress(line: string): void;
+}
+
+/** What was meant to be reached. */
+export interface Target {
+  readonly text: string;
+  /** What was measured, as a reader sees it. */
+  readonly measured: string;
+  readonly verdict: 'met' | 'not met' | 'not measured';
+}
+
+/** What people read of a suite, below its heading. */
+export interface Report {
+  readonly targets: readonly Target[];
+  /** Markdown. */
+  readonly text: string;
+  /** SVG files in docs/images/, by name without `.svg`. */
+  readonly pictures: Readonly<Record<string, string>>;
+}
+
+/** A benchmark of one promise, all of it measured in one run. */
+export interface Suite {
+  /** On the command line and in file names: `hand-out`. */
+  readonly name: string;
+  /** The heading in docs/benchmarks.md. */
+  readonly title: string;
+  /** Packages of scripts/bench.d/peers whose versions are told. */
+  readonly peers: readonly string[];
+  /** Debian's packages that are needed, by the programs in them: `{ strace: 'strace' }`. */
+  readonly programs: Readonly<Record<string, string>>;
+  measure(bench: Bench): Promise<Measurement[]>;
+  report(measured: readonly Measurement[]): Report;
+}
+
+/** What was measured of one thing. @throws Error where it was not */
+export function figures(measured: readonly Measurement[], what: string, of: string): Measurement {
+  const found = measured.find((one) => one.what === what && one.of === of);
+  if (found === undefined) throw new Error(`there is no "${what}" of ${of}`);
+  return found;
+}
+
+/** A target for a quotient, which is not judged where the machine was too busy. */
+export function target(text: string, quotient: Quotient, bound: { atLeast?: number; atMost?: number }): Target {
+  if (!quotient.steady) return { text, measured: quotient.told, verdict: 'not measured' };
+  const met = quotient.value >= (bound.atLeast ?? -Infinity) && quotient.value <= (bound.atMost ?? Infinity);
+  return { text, measured: quotient.told, verdict: met ? 'met' : 'not met' };
+}
+
+/** A target for a figure that is counted, or that is compared with nothing. */
+export function limit(text: string, value: number, unit: string, atMost: number, digits = 1): Target {
+  return { text, measured: `${value.toFixed(digits)} ${unit}`.trim(), verdict: value <= atMost ? 'met' : 'not met' };
+}

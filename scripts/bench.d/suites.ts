@@ -1,0 +1,14 @@
+import { spawnSync } from 'node:child_process';
+import { emulatorSuite } from './emulator/suite.ts';
+import type { Suite } from './suite.ts';
+
+/** All suites, in the order in which they are run and told. */
+export const SUITES: readonly Suite[] = [emulatorSuite];
+
+/** The programs that suites need and that are not here, each with Debian's package that has it. */
+export function missingPrograms(suites: readonly Suite[]): { program: string; pack: string }[] {
+  const needed = suites.flatMap(({ programs }) => Object.entries({ taskset: 'util-linux', ...programs }));
+  return needed
+    .filter(([program]) => spawnSync('sh', ['-c', 'command -v "$1"', 'sh', program]).status !== 0)
+    .map(([program, pack]) => ({ program, pack }));
+}
