@@ -249,6 +249,8 @@ it('a page with a secret that comes back from the browser’s memory asks the hu
   rememberSecrets([secret]);
   await tell(true);
   expect(await page.textContent('body')).toContain(secret);
+  // Its script listens by then.
+  await page.waitForLoadState();
   await page.evaluate(() => dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })));
   await page.getByLabel('Setup code').waitFor();
   expect(await page.textContent('body')).not.toContain(secret);

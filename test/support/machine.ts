@@ -105,7 +105,7 @@ export class Machine implements AsyncDisposable {
   }
 
   /** Runs a line of shell as root, so many seconds at most. `input` is what it reads. */
-  async run(command: string, { seconds = 20, input = '' } = {}): Promise<Ran> {
+  async run(command: string, { seconds = 60, input = '' } = {}): Promise<Ran> {
     const inside = ['--target', this.#leader, '--mount', '--uts', '--ipc', '--net', '--pid', '--cgroup'];
     const child = spawn('nsenter', [...inside, '/bin/sh', '-c', command], {
       stdio: 'pipe',
