@@ -1,8 +1,7 @@
 import { sameScope } from '../core/appliance.ts';
-import { leastLeft } from '../core/grant.ts';
 import type { HandOut, WhyUnavailable } from '../core/hand-out.ts';
 import type { TokenWish } from '../core/lan-service.ts';
-import { canLastLonger } from '../core/schedule.ts';
+import { leavesTooLittle } from '../core/schedule.ts';
 import { within } from '../system/within.ts';
 import type { Grants } from './grants.ts';
 import type { HeldGrant } from './held-grant.ts';
@@ -44,9 +43,9 @@ export class HandOuts {
 
   #isWorthWaiting(held: HeldGrant, atLeast: number): boolean {
     const left = this.#grants.times.remaining(held) ?? 0;
-    // What is left is told in whole seconds, so that less than one is nothing.
-    const tooLittle = left < Math.max(leastLeft(held.grant), 1000) || canLastLonger(held.grant, left, atLeast);
-    return tooLittle && (held.refreshing !== null || this.#grants.times.mayPrompt(held));
+    return (
+      leavesTooLittle(held.grant, left, atLeast) && (held.refreshing !== null || this.#grants.times.mayPrompt(held))
+    );
   }
 
   #whatIsThere(held: HeldGrant | undefined, wanted: string | null): HandOut {

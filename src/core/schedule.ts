@@ -1,5 +1,5 @@
 import type { ConfirmedTime, Instant } from './clock.ts';
-import { ageOf, type Grant } from './grant.ts';
+import { ageOf, type Grant, leastLeft } from './grant.ts';
 
 /** A token that lives shorter than this is dead before it is used, in ms. */
 const SHORTEST_USE = 3000;
@@ -58,6 +58,16 @@ export function distrustedDue({ now, provoked }: Pick<Timetable, 'now' | 'provok
 export function canLastLonger({ lifetime }: Grant, left: number, atLeast: number): boolean {
   const age = lifetime - left;
   return left < atLeast && atLeast <= lifetime && age > Math.min(NEW_ENOUGH, lifetime / 10);
+}
+
+/**
+ * Whether an appliance that asks is to wait for a refresh: too little is left of the token at hand, or another one would last
+ * longer. What is left is told in whole seconds, so that less than one is nothing.
+ * @param left what is left of the token at hand, in ms
+ * @param atLeast how long the token should last at least, in ms
+ */
+export function leavesTooLittle(grant: Grant, left: number, atLeast: number): boolean {
+  return left < Math.max(leastLeft(grant), 1000) || canLastLonger(grant, left, atLeast);
 }
 
 function interval(lifetime: number, spread: number): number {
