@@ -62,7 +62,8 @@ export class HubProcess implements AsyncDisposable {
   readonly httpPort: number;
   readonly httpsPort: number;
   readonly #env: NodeJS.ProcessEnv;
-  readonly #command: readonly string[];
+  readonly #within: readonly string[];
+  readonly #daemon: readonly string[];
   #child: ChildProcess | null = null;
   #log = '';
   #agent: Agent | null = null;
@@ -72,13 +73,15 @@ export class HubProcess implements AsyncDisposable {
     httpPort: number,
     httpsPort: number,
     env: NodeJS.ProcessEnv,
-    command: readonly string[],
+    within: readonly string[],
+    daemon: readonly string[],
   ) {
     this.directory = directory;
     this.httpPort = httpPort;
     this.httpsPort = httpsPort;
     this.#env = env;
-    this.#command = command;
+    this.#within = within;
+    this.#daemon = daemon;
   }
 
   /** Writes a configuration for a hub, without starting it. */
@@ -116,7 +119,7 @@ export class HubProcess implements AsyncDisposable {
     const env = { PATH: process.env['PATH'], HOME: directory, XDG_CACHE_HOME: SHARED_CACHE, ...options.env };
     const { within = [], flags = [], main = MAIN, serve = [] } = options;
     const daemon = [process.execPath, ...flags, main, 'serve', '--config', `${directory}/latchkey.toml`, ...serve];
-    return new HubProcess(directory, httpPort, httpsPort, env, [...within, ...daemon]);
+    return new HubProcess(directory, httpPort, httpsPort, env, within, daemon);
   }
 
   /** Writes a configuration and starts the hub; once more where another test was quicker to take its port. */
@@ -151,7 +154,7 @@ export class HubProcess implements AsyncDisposable {
 
   /** Starts the daemon and waits until it says that it is up. */
   async launch(): Promise<void> {
-    const [program = '', ...args] = this.#command;
+    const [program = '', ...args] = [...this.#within, ...this.#daemon];
     const child = spawn(program, args, {
       env: this.#env,
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -243,7 +246,7 @@ export class HubProcess implements AsyncDisposable {
 
   /** Asks the token endpoint, as an appliance does. */
   async requestToken(
-    { client_id, client_secret }: CredentialsAnswer,
+    { client_id, client_secret }: Pick<CredentialsAnswer, 'client_id' | 'client_secret'>,
     form: Record<string, string> = {},
   ): Promise<TokenReply> {
     this.#agent ??= new Agent({ connect: { ca: (await this.authority()).certificate } });
