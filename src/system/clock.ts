@@ -2,12 +2,44 @@ import { readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 import type { Clock, Timers } from '../core/clock.ts';
 
+/** Where the time is read, each in ms. */
+export interface TimeSources {
+  /** Since the boot, suspended time too. */
+  readonly uptime: () => number;
+  /** Since 1970. */
+  readonly wall: () => number;
+  /** On the clock that timers go by, which stands still while the machine is suspended. */
+  readonly timers: () => number;
+}
+
+const MACHINE: TimeSources = { uptime: () => uptime() * 1000, wall: Date.now, timers: () => performance.now() };
+
+/** Milliseconds by which the wall clock leaves the timers' clock where the machine was suspended, or its clock set. */
+const LEFT_BEHIND = 10;
+/** So often the uptime is read in any case, in ms. */
+const LONGEST_TRUST = 1000;
+
 /**
- * The machine's clocks. `os.uptime()` counts suspended time, which `performance.now()` does not.
+ * The machine's clocks. `os.uptime()` counts suspended time, which `performance.now()` does not; but it reads a file, which takes a
+ * hundred times as long. So it is reckoned from that, and read anew where the wall clock has gone another way: the time that the
+ * machine has slept is added to both.
  * @param boot identifies this boot of the machine: see {@link bootId}
  */
-export function systemClock(boot: string = bootId()): Clock {
-  return { now: () => ({ boot, uptime: Math.round(uptime() * 1000), wall: Date.now() }) };
+export function systemClock(boot: string = bootId(), { uptime, wall, timers }: TimeSources = MACHINE): Clock {
+  let ahead = Number.NEGATIVE_INFINITY;
+  let apart = 0;
+  let read = Number.NEGATIVE_INFINITY;
+  return {
+    now() {
+      const [running, time] = [timers(), wall()];
+      if (running - read >= LONGEST_TRUST || Math.abs(time - running - apart) >= LEFT_BEHIND) {
+        [read, apart] = [running, time - running];
+        // Hundredths of a second are told, cut off: the most that it ever was ahead is nearest, and it never goes back.
+        ahead = Math.max(ahead, uptime() - running);
+      }
+      return { boot, uptime: Math.round(running + ahead), wall: time };
+    },
+  };
 }
 
 /** The machine's wall clock alone, in milliseconds since 1970: reading the uptime takes a hundred times as long. */

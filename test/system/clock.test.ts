@@ -1,0 +1,90 @@
+import { uptime } from 'node:os';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../src/system/clock.ts';
+
+/** A machine whose times are moved by hand; its uptime is told in hundredths of a second, cut off. */
+class Machine {
+  readings = 0;
+  #uptime = 50_003;
+  #wall = 1_800_000_000_000;
+  #timers = 7;
+  readonly clock = systemClock('one', {
+    uptime: () => {
+      this.readings += 1;
+      return Math.floor(this.#uptime / 10) * 10;
+    },
+    wall: () => Math.floor(this.#wall),
+    timers: () => this.#timers,
+  });
+
+  runs(ms: number): void {
+    this.sleeps(ms);
+    this.#timers += ms;
+  }
+
+  sleeps(ms: number): void {
+    this.#uptime += ms;
+    this.#wall += ms;
+  }
+
+  clockSet(ms: number): void {
+    this.#wall += ms;
+  }
+
+  /** How far the clock is from the uptime, in ms. */
+  get error(): number {
+    return this.clock.now().uptime - this.#uptime;
+  }
+}
+
+test('the boot clock is read once for many times that the time is told, and once a second', () => {
+  const machine = new Machine();
+  for (let i = 0; i < 1000; i += 1) machine.clock.now();
+  expect(machine.readings).toBe(1);
+  for (let i = 0; i < 10_000; i += 1) {
+    machine.runs(1);
+    machine.clock.now();
+  }
+  expect(machine.readings).toBe(11);
+});
+
+test('the time that the machine has slept counts at once', () => {
+  const machine = new Machine();
+  const before = machine.clock.now().uptime;
+  machine.sleeps(8 * 3_600_000);
+  expect(machine.clock.now().uptime - before).toBeGreaterThanOrEqual(8 * 3_600_000 - 10);
+  machine.runs(3);
+  for (let i = 0; i < 50; i += 1) machine.sleeps(7);
+  expect(Math.abs(machine.error)).toBeLessThanOrEqual(20);
+});
+
+test('a wall clock that is set moves nothing but itself, also back by as much as the machine then sleeps', () => {
+  const machine = new Machine();
+  const { wall } = machine.clock.now();
+  machine.clockSet(-86_400_000);
+  expect(machine.clock.now().wall).toBe(wall - 86_400_000);
+  expect(Math.abs(machine.error)).toBeLessThanOrEqual(10);
+  machine.clockSet(-5000);
+  machine.sleeps(5000);
+  machine.runs(1000);
+  expect(Math.abs(machine.error)).toBeLessThanOrEqual(10);
+});
+
+test('it never goes back, whatever hundredth of a second is read', () => {
+  const machine = new Machine();
+  let last = 0;
+  for (let i = 0; i < 5000; i += 1) {
+    machine.runs((i * 7) % 13);
+    if (i % 40 === 0) machine.clockSet(i % 3 === 0 ? 900 : -900);
+    const { uptime } = machine.clock.now();
+    expect(uptime).toBeGreaterThanOrEqual(last);
+    last = uptime;
+  }
+  expect(Math.abs(machine.error)).toBeLessThanOrEqual(10);
+});
+
+test('it tells what the machine tells', () => {
+  const told = systemClock('one').now();
+  expect(Math.abs(told.uptime - uptime() * 1000)).toBeLessThan(1000);
+  expect(Math.abs(told.wall - Date.now())).toBeLessThan(1000);
+});
