@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Chain } from '../load.ts';
 import { type Program, processorTime, residentMemory, startProgram } from '../program.ts';
 import type { Subject } from '../suite.ts';
 
@@ -18,16 +19,13 @@ export interface Server extends Program {
   cpu(): number;
 }
 
-/** What the load asks for: see load.js. */
+/** What the load asks for. */
 export interface Target {
   readonly port: number;
-  readonly path: string;
-  readonly form: string;
   /** Of a good answer. */
   readonly status: number;
-  readonly rotate: boolean;
-  /** One a connection: a refresh token, or the path to get. */
-  tokens: string[];
+  /** One a connection. */
+  chains: readonly Chain[];
 }
 
 /** What it is measured beside. */
@@ -82,11 +80,21 @@ type Targets = Pick<Server, 'refresh' | 'poll'>;
 
 function peerTargets(said: Readonly<Record<string, unknown>>): Targets {
   const { port, path, poll, tokens } = said as { port: number; path: string; poll?: string; tokens: string[] };
-  const common = { port, path, form: `grant_type=refresh_token&${CREDENTIALS}`, status: 200 };
   return {
-    refresh: { ...common, rotate: true, tokens },
-    poll: poll === undefined ? null : { ...common, rotate: false, tokens: tokens.map(() => poll) },
+    refresh: refreshOf(port, path, tokens),
+    poll: poll === undefined ? null : { port, status: 200, chains: tokens.map(() => get(poll)) },
   };
+}
+
+/** Refreshes, each with the token that the answer before gave. */
+function refreshOf(port: number, path: string, tokens: readonly string[]): Target {
+  const request = `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded\r\n`;
+  const form = `grant_type=refresh_token&${CREDENTIALS}`;
+  return { port, status: 200, chains: tokens.map((token) => ({ request, form, token })) };
+}
+
+function get(path: string): Chain {
+  return { request: `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n` };
 }
 
 /** Logs in once a chain, as clients do; what is polled then is a login that nobody has done. */
@@ -109,9 +117,8 @@ async function emulatorTargets(said: Readonly<Record<string, unknown>>, chains: 
     const waiting = new URL((await config()).code_url);
     polls.push(waiting.pathname + waiting.search);
   }
-  const form = `grant_type=refresh_token&${CREDENTIALS}`;
   return {
-    refresh: { port: Number(new URL(frontend_url).port), path: '/sso/token', form, status: 200, rotate: true, tokens },
-    poll: { port: Number(new URL(base_url).port), path: '', form: '', status: 404, rotate: false, tokens: polls },
+    refresh: refreshOf(Number(new URL(frontend_url).port), '/sso/token', tokens),
+    poll: { port: Number(new URL(base_url).port), status: 404, chains: polls.map(get) },
   };
 }

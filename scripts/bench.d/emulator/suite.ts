@@ -1,9 +1,8 @@
-import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { runLoad } from '../load.ts';
 import { table } from '../page.ts';
 import { bars } from '../plot.ts';
-import { LOAD_CORE } from '../program.ts';
 import { Figures, inTurns } from '../rounds.ts';
 import { median, quotient } from '../statistics.ts';
 import { type Bench, figures, type Measurement, type Report, type Suite, target } from '../suite.ts';
@@ -57,32 +56,24 @@ async function measure(bench: Bench): Promise<Measurement[]> {
 }
 
 /** One round of load on a server; its refresh tokens move on. */
-function load(server: Server, what: typeof REFRESH | typeof POLL, quick: boolean, measured: Figures): void {
+async function load(
+  server: Server,
+  what: typeof REFRESH | typeof POLL,
+  quick: boolean,
+  measured: Figures,
+): Promise<void> {
   const aimed = server[what];
   if (aimed === null) return;
   const cpuBefore = server.cpu();
-  const job = JSON.stringify({ ...aimed, warmUp: quick ? 0.2 : 1, seconds: quick ? 0.5 : 3 });
-  const driver = [process.execPath, join(import.meta.dirname, 'load.js'), job];
-  const said = execFileSync('taskset', ['-c', String(LOAD_CORE), ...driver]);
-  const result = JSON.parse(said.toString()) as Load;
-  if (result.errors > 0) throw new Error(`${server.name}, ${what}: ${result.errors} bad answers, as ${result.example}`);
-  aimed.tokens = result.tokens;
+  const { port, status, chains } = aimed;
+  const job = { port, status, chains, warmUp: quick ? 0.2 : 1, seconds: quick ? 0.5 : 3 };
+  const result = await runLoad(`${server.name}, ${what}`, job);
+  aimed.chains = chains.map((chain, index) => ({ ...chain, token: result.tokens[index] ?? '' }));
   measured.add(`${what}: requests`, server.name, '1/s', result.rate, 'more');
   measured.add(`${what}: p50`, server.name, 'ms', result.p50);
   measured.add(`${what}: p99`, server.name, 'ms', result.p99);
   measured.add(`${what}: processor`, server.name, 'µs', (1000 * (server.cpu() - cpuBefore)) / result.sent);
-  measured.add(`${what}: load's core busy`, server.name, '%', 100 * result.driverCpu);
-}
-
-interface Load {
-  readonly rate: number;
-  readonly p50: number;
-  readonly p99: number;
-  readonly driverCpu: number;
-  readonly sent: number;
-  readonly errors: number;
-  readonly example: string | null;
-  readonly tokens: string[];
+  measured.add(`${what}: load's core busy`, server.name, '%', 100 * result.busy);
 }
 
 function report(measured: readonly Measurement[]): Report {

@@ -1,0 +1,113 @@
+import { join } from 'node:path';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { storeFleet } from '../../../test/reliability/stored-fleet.ts';
+import type { HubProcess } from '../../../test/support/hub-process.ts';
+import { prepareHub, SERVICE_FLAGS } from '../hub.ts';
+import type { Chain } from '../load.ts';
+import { processorTime, startProgram } from '../program.ts';
+import type { Subject } from '../suite.ts';
+
+const PEERS = join(import.meta.dirname, '../peers');
+const APPLIANCES = ['wallbox', 'heat-pump', 'inverter', 'meter', 'boiler'];
+/** The client that peers know. */
+export const PROVIDER_CLIENT = { client_id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', client_secret: 'bench-secret' };
+
+/** Gives tokens over HTTPS. */
+export interface TokenServer extends AsyncDisposable {
+  readonly name: string;
+  readonly port: number;
+  /** One for each of those who ask. */
+  readonly chains: readonly Chain[];
+  /** Processor time used since its start, in ms. */
+  cpu(): number;
+}
+
+/** A hub beside its appliances: what `curl` needs to ask it. */
+export interface HubServer extends TokenServer {
+  readonly tokenEndpoint: string;
+  /** PEM. */
+  readonly ca: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** What it answers, but for the names of the members. */
+  readonly answer: Readonly<Record<string, unknown>>;
+}
+
+/** A hub as the service runs it, with paired appliances whose tokens are good for long enough. */
+export async function startHub(subject: Subject, emulator: Emulator, chains: number): Promise<HubServer> {
+  await using started = new AsyncDisposableStack();
+  const hub: HubProcess = started.use(await prepareHub(subject, { emulator }));
+  const fleet = await storeFleet(hub, emulator, APPLIANCES, 0);
+  await hub.launch();
+  const asked = await Promise.all(
+    fleet.map(async (member) => {
+      const { status, body } = await hub.requestToken(member);
+      if (status !== 200) throw new Error(`${subject.name} answers ${status}: ${JSON.stringify(body)}`);
+      return { member, answer: body };
+    }),
+  );
+  const [first] = asked;
+  if (first === undefined) throw new Error('there are no appliances');
+  const { certificate } = await hub.authority();
+  const { httpsPort: port } = hub;
+  const resources = started.move();
+  return {
+    name: subject.name,
+    port,
+    tokenEndpoint: `https://127.0.0.1:${port}/oauth/token`,
+    ca: certificate,
+    clientId: first.member.client_id,
+    clientSecret: first.member.client_secret,
+    answer: first.answer,
+    chains: Array.from({ length: chains }, (_, index) => {
+      const { member, answer } = asked[index % asked.length] ?? first;
+      return { request: request(port, '/oauth/token', member), expected: `"access_token":"${answer['access_token']}"` };
+    }),
+    cpu: () => processorTime(hub.pid),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+/** What a fastify server costs that answers the same constant to everybody; the flags are the service's. */
+export async function startBareFastify(
+  tls: string,
+  answer: Readonly<Record<string, unknown>>,
+  chains: number,
+): Promise<TokenServer> {
+  const command = [...SERVICE_FLAGS, join(PEERS, 'bare-fastify-https.js'), tls, JSON.stringify(answer)];
+  return peer('bare fastify', command, chains, `"access_token":"${answer['access_token']}"`);
+}
+
+/** An authorization server with a refresh token for whoever keeps grants. */
+export interface OidcProvider extends TokenServer {
+  readonly refreshToken: string;
+}
+
+/** oidc-provider with Node's own flags: it is given what it may need. */
+export async function startOidcProvider(tls: string, chains: number): Promise<OidcProvider> {
+  const client = [PROVIDER_CLIENT.client_id, PROVIDER_CLIENT.client_secret];
+  const command = [join(PEERS, 'oidc-provider-https.js'), tls, ...client, '1'];
+  return peer('oidc-provider', command, chains, '"access_token":"');
+}
+
+async function peer(name: string, command: readonly string[], chains: number, expected: string): Promise<OidcProvider> {
+  const program = await startProgram([process.execPath, ...command], { ready: (line) => line.startsWith('{') });
+  const said = JSON.parse(program.said) as { port: number; path: string; tokens?: string[] };
+  const { port, path, tokens = [] } = said;
+  return {
+    name,
+    port,
+    refreshToken: tokens[0] ?? '',
+    chains: Array.from({ length: chains }, () => ({ request: request(port, path, PROVIDER_CLIENT), expected })),
+    cpu: () => processorTime(program.pid),
+    [Symbol.asyncDispose]: () => program[Symbol.asyncDispose](),
+  };
+}
+
+/** What an OAuth library sends: `client_credentials`, `client_secret_basic`. */
+function request(port: number, path: string, client: { client_id: string; client_secret: string }): string {
+  const basic = Buffer.from(`${client.client_id}:${client.client_secret}`).toString('base64');
+  const body = 'grant_type=client_credentials';
+  const type = 'Content-Type: application/x-www-form-urlencoded';
+  return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Basic ${basic}\r\n${type}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+}

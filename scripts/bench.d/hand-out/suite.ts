@@ -1,0 +1,173 @@
+import { join } from 'node:path';
+import { startEmulator } from '../../../src/emulator/index.ts';
+import { type Job, runLoad } from '../load.ts';
+import { table } from '../page.ts';
+import { bars } from '../plot.ts';
+import { Figures, inTurns } from '../rounds.ts';
+import { median, quotient } from '../statistics.ts';
+import { type Bench, figures, type Measurement, type Report, type Suite, type Target, target } from '../suite.ts';
+import { writeTlsOptions } from '../tls-peer.ts';
+import { startBareFastify, startHub, startOidcProvider, type TokenServer } from './servers.ts';
+import { curl, startOidcAgent, timed } from './token-commands.ts';
+
+const CHAINS = 16;
+/** The hub gives each device so many connections and no more: the load is several. */
+const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];
+/** Longer than any run: nothing is refreshed meanwhile. */
+const TOKEN_LIFETIME = 7 * 86_400;
+/** Where the load's own core is busier than this, in %, the rate is its own and not the server's. */
+const LOAD_BOUND = 90;
+
+const KEPT = 'keep-alive';
+const NEW = 'new connection';
+const RESUMED = 'resumed session';
+const HALF = 'half load';
+const PROGRAM = 'a program for each token';
+const BARE = 'bare fastify';
+const PROVIDER = 'oidc-provider';
+
+/** Hand-outs over HTTPS beside what fastify costs, and beside another authorization server. */
+export const handOutSuite: Suite = {
+  name: 'hand-out',
+  title: 'A hand-out',
+  peers: ['fastify', 'oidc-provider'],
+  programs: { 'oidc-agent': 'oidc-agent-cli', curl: 'curl' },
+  measure,
+  report,
+};
+
+async function measure(bench: Bench): Promise<Measurement[]> {
+  const { quick, subjects } = bench;
+  const rounds = quick ? 1 : 7;
+  const measured = new Figures();
+  const tls = await writeTlsOptions(bench.scratch);
+  await using emulator = await startEmulator({ tokenLifetime: TOKEN_LIFETIME });
+  await using running = new AsyncDisposableStack();
+  const hub = running.use(await startHub(subjects[0], emulator, CHAINS));
+  const hubs = [hub];
+  for (const subject of subjects.slice(1)) hubs.push(running.use(await startHub(subject, emulator, CHAINS)));
+  const bare = running.use(await startBareFastify(tls, hub.answer, CHAINS));
+  const provider = running.use(await startOidcProvider(tls, CHAINS));
+  const all = [...hubs, bare, provider];
+
+  const load = async (server: TokenServer, what: string, more: Pick<Job, 'connections' | 'rate'>) => {
+    const { port, chains } = server;
+    const time = quick ? { warmUp: 0.1, seconds: 0.3 } : { warmUp: 1, seconds: 3 };
+    const before = server.cpu();
+    const job = { port, chains, status: 200, secure: true, addresses: DEVICES, ...time, ...more };
+    const result = await runLoad(`${server.name}, ${what}`, job);
+    if (more.rate === undefined) {
+      measured.add(`${what}: requests`, server.name, '1/s', result.rate, 'more');
+      measured.add(`${what}: load's core busy`, server.name, '%', 100 * result.busy);
+    }
+    measured.add(`${what}: p50`, server.name, 'ms', result.p50);
+    measured.add(`${what}: p99`, server.name, 'ms', result.p99);
+    measured.add(`${what}: processor`, server.name, 'µs', (1000 * (server.cpu() - before)) / result.sent);
+    const [least, most] = what === RESUMED ? [result.opened - CHAINS, result.opened] : [0, 0];
+    if (result.resumed < least || result.resumed > most) {
+      throw new Error(`${server.name}, ${what}: ${result.resumed} of ${result.opened} sessions were resumed`);
+    }
+  };
+
+  for (const [what, connections] of [
+    [KEPT, 'kept'],
+    [NEW, 'new'],
+    [RESUMED, 'resumed'],
+  ] as const) {
+    bench.progress(`hand-out: ${what}, ${rounds} rounds of ${all.length} servers`);
+    await inTurns(rounds, all, (server) => load(server, what, { connections }));
+  }
+  const rate = median(figures(measured.all, `${KEPT}: requests`, hub.name).values) / 2;
+  bench.progress(`hand-out: ${rate.toFixed(0)} requests a second, ${rounds} rounds`);
+  await inTurns(rounds, [...hubs, bare], (server) => load(server, HALF, { rate }));
+  measured.add(`${HALF}: requests`, hub.name, '1/s', rate, 'more');
+
+  const ca = join(bench.scratch, 'tls-ca.pem');
+  const agent = running.use(await startOidcAgent(provider, join(bench.scratch, 'oidc-agent'), ca));
+  const commands = [...hubs.map((one) => curl(one, bench.scratch)), agent];
+  bench.progress(`hand-out: a program for each token, ${rounds} rounds of ${commands.length}`);
+  await inTurns(rounds, commands, async (command) => {
+    const times: number[] = [];
+    const before = command.cpu();
+    for (let count = 0; count < (quick ? 2 : 20); count += 1) times.push(await timed(command));
+    measured.add(PROGRAM, command.name, 'ms', median(times));
+    measured.add(
+      `${PROGRAM}: processor of whom it asks`,
+      command.name,
+      'µs',
+      (1000 * (command.cpu() - before)) / times.length,
+    );
+  });
+  return measured.all;
+}
+
+function report(measured: readonly Measurement[]): Report {
+  const of = (what: string, name: string) => figures(measured, what, name);
+  /** By rate; where the load itself could send no more, by what a request costs the server. */
+  const faster = (what: string, peer: string, words: string, atLeast: number): Target => {
+    const busy = ['latchkey', peer].map((name) => median(of(`${what}: load's core busy`, name).values));
+    const byRate = Math.max(...busy) <= LOAD_BOUND;
+    const compared = byRate
+      ? quotient(of(`${what}: requests`, 'latchkey'), of(`${what}: requests`, peer))
+      : quotient(of(`${what}: processor`, peer), of(`${what}: processor`, 'latchkey'));
+    const by = byRate ? '' : ' by processor time';
+    return target(`${words}, a second${by}: at least ${atLeast} × ${peer}'s`, compared, { atLeast });
+  };
+  const slower = target(
+    `p99 at half of Latchkey's capacity: at most 1.5 × ${BARE}'s`,
+    quotient(of(`${HALF}: p99`, 'latchkey'), of(`${HALF}: p99`, BARE)),
+    { atMost: 1.5 },
+  );
+  const names = ['latchkey', BARE, PROVIDER];
+  const under = (what: string) =>
+    ['requests', 'p50', 'p99', 'processor', "load's core busy"].map((one) => `${what}: ${one}`);
+  const costs = (what: string) =>
+    names.map((name): readonly [string, number] => [name, median(of(`${what}: processor`, name).values)]);
+  const half = of(`${HALF}: requests`, 'latchkey').values[0] ?? Number.NaN;
+  return {
+    targets: [
+      faster(KEPT, BARE, 'hand-outs on connections that stay', 0.75),
+      faster(NEW, BARE, 'hand-outs with a new connection each', 0.9),
+      faster(KEPT, PROVIDER, 'hand-outs on connections that stay', 5),
+      slower,
+    ],
+    text: `
+\`POST /oauth/token\`, \`grant_type=client_credentials\`, \`client_secret_basic\`, over HTTPS (TLS 1.3): the hub as its service runs
+it, with five paired appliances; a fastify server with the same flags that answers what the hub answered once, to whoever asks; and
+oidc-provider, with opaque tokens and its in-memory adapter. All have a certificate of the same kind and the hub's TLS
+settings. ${CHAINS} connections from ${DEVICES.length} addresses, one request at a time on each, over raw TLS sockets on a core of
+their own; each answer's status and token are looked at, and a single bad one would end the run. *Processor* is the
+server's own time for one request. Where the load's own core is busy to more than ${LOAD_BOUND} %, the rates are the load's, and the
+processor time is what counts.
+
+![Processor time of a hand-out](images/bench-hand-out.svg)
+
+Connections that stay:
+
+${table(measured, under(KEPT), names)}
+
+A new connection and a whole handshake for each request:
+
+${table(measured, under(NEW), names)}
+
+A new connection that takes up the TLS session of the one before, as an appliance can that keeps its ticket:
+
+${table(measured, under(RESUMED), names)}
+
+![Processor time of a hand-out with a new connection](images/bench-hand-out-new.svg)
+
+Half of what the hub can do, ${half.toFixed(0)} requests a second at even distances on connections that stay, for both:
+
+${table(measured, under(HALF).slice(1, 4), ['latchkey', BARE])}
+
+A program that is started for each token, on the load's core, from its start to its end: \`curl\` asks Latchkey over a new TLS
+connection, as README.md has it; \`oidc-token\` asks Debian's oidc-agent over its socket for the token at hand of an account
+at that oidc-provider. Both have it at hand, and ask nobody further:
+
+${table(measured, [PROGRAM, `${PROGRAM}: processor of whom it asks`], ['latchkey', 'oidc-agent'])}`,
+    pictures: {
+      'bench-hand-out': bars('Processor time of a hand-out, µs (shorter is better)', costs(KEPT)),
+      'bench-hand-out-new': bars('With a new connection each, µs (shorter is better)', costs(NEW)),
+    },
+  };
+}

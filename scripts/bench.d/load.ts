@@ -1,0 +1,65 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { LOAD_CORE } from './program.ts';
+
+/** What one connection at a time asks, again and again. */
+export interface Chain {
+  /** As it goes over the wire; with a `form`, without its length and body. */
+  readonly request: string;
+  /** What a good answer holds. */
+  readonly expected?: string;
+  /** The request's body where each presents the refresh token that the answer before gave: all but that token. */
+  readonly form?: string;
+  /** The first refresh token. */
+  readonly token?: string;
+}
+
+/** A load on one server of this machine, by a program of its own on a core of its own. */
+export interface Job {
+  readonly port: number;
+  readonly chains: readonly Chain[];
+  /** Of a good answer. */
+  readonly status: number;
+  /** Over TLS; nobody looks at the certificate. Default: false. */
+  readonly secure?: boolean;
+  /** `kept` where left out: a connection a chain. Else one a request, with a whole TLS handshake or taking up a session. */
+  readonly connections?: 'kept' | 'new' | 'resumed';
+  /** Requests a second at even distances, whoever has been answered; left out: the next one after each answer. */
+  readonly rate?: number;
+  /** The loopback addresses that connections come from, in turn; default: 127.0.0.1. */
+  readonly addresses?: readonly string[];
+  /** How long nothing is counted, and how long it is, in s. */
+  readonly warmUp: number;
+  readonly seconds: number;
+}
+
+/** What came of a load. */
+export interface Load {
+  /** Good answers a second. */
+  readonly rate: number;
+  /** From the request, its connection included where that was made for it, to the end of its answer, in ms. */
+  readonly p50: number;
+  readonly p99: number;
+  /** Requests, counted or not. */
+  readonly sent: number;
+  /** Connections that were made, and how many of them have taken up a TLS session. */
+  readonly opened: number;
+  readonly resumed: number;
+  /** How busy the load kept its own core while it was counted, 0 to 1; at even distances always. */
+  readonly busy: number;
+  /** The refresh tokens that the chains have come to. */
+  readonly tokens: string[];
+}
+
+/** @throws Error where there was a bad answer, or none */
+export async function runLoad(server: string, job: Job): Promise<Load> {
+  const driver = [process.execPath, join(import.meta.dirname, 'load-driver.js'), JSON.stringify(job)];
+  const { stdout } = await promisify(execFile)('taskset', ['-c', String(LOAD_CORE), ...driver], {
+    maxBuffer: 64 << 20,
+  });
+  const { errors, example, ...load } = JSON.parse(stdout) as Load & { errors: number; example: string | null };
+  if (errors > 0) throw new Error(`${server}: ${errors} bad answers, as ${example}`);
+  if (!(load.rate > 0)) throw new Error(`${server}: no answer in ${job.seconds} s`);
+  return load;
+}
