@@ -23,7 +23,7 @@ export default defineConfig({
           include: ['**/*.test.ts'],
           exclude: ['after/**', ...ALONE],
           // Most of the time is spent waiting, for tokens to age and polls to come due.
-          maxWorkers: 4,
+          maxWorkers: 6,
           sequence: { groupOrder: 0 },
         },
       },

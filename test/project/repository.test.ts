@@ -43,7 +43,7 @@ test('every lock file of the checkout is one of these', () => {
   const locks = globSync('**/package-lock.json', { cwd: root, exclude: ['**/node_modules', '**/.cache'] });
   expect(locks.sort()).toEqual([
     'package-lock.json',
-    'scripts/bench.d/package-lock.json',
+    'scripts/bench.d/peers/package-lock.json',
     'scripts/runtime/package-lock.json',
   ]);
 });
