@@ -4,22 +4,38 @@ import { HubProcess, type HubProcessOptions } from '../../test/support/hub-proce
 import { SERVER_CORE } from './program.ts';
 import type { Subject } from './suite.ts';
 
-const UNIT = readFileSync(join(import.meta.dirname, '../../systemd/latchkey.service'), 'utf8');
+/** How the service of a checkout starts its daemon. */
+export interface Service {
+  /** What it gives Node. */
+  readonly flags: readonly string[];
+  /** The variables that it sets and that a process has a use for. */
+  readonly env: Readonly<Record<string, string>>;
+}
 
-/** The flags that the service gives Node. */
-export const SERVICE_FLAGS = (/^ExecStart=\S+ (.*) \S+ serve$/m.exec(UNIT)?.[1] ?? '').split(' ').filter(Boolean);
+/** Reads the unit of a checkout. */
+export function serviceOf({ root }: Pick<Subject, 'root'>): Service {
+  const unit = readFileSync(join(root, 'systemd/latchkey.service'), 'utf8');
+  const flags = (/^ExecStart=\S+ (.*) \S+ serve$/m.exec(unit)?.[1] ?? '').split(' ').filter(Boolean);
+  const set = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line = '']) => line.split(' '));
+  const env = set.map((assignment) => assignment.split('=', 2)).filter(([, value]) => !value?.includes('%'));
+  return { flags, env: Object.fromEntries(env) };
+}
 
-/** The variables that the service sets and that a process has a use for. */
-export const SERVICE_ENV = { MALLOC_ARENA_MAX: /MALLOC_ARENA_MAX=(\d+)/.exec(UNIT)?.[1] };
+/** The flags and variables of this checkout's service. */
+export const { flags: SERVICE_FLAGS, env: SERVICE_ENV } = serviceOf({ root: join(import.meta.dirname, '../..') });
 
-/** Writes the configuration of a hub that runs as the service runs it: a subject's build, its flags, on the server's core. */
+/**
+ * Writes the configuration of a hub that runs as the service runs it: a subject's build, unless `main` is another one, its
+ * flags, on the server's core.
+ */
 export function prepareHub(subject: Subject, options: HubProcessOptions): Promise<HubProcess> {
   const within = ['taskset', '-c', String(SERVER_CORE), ...(options.within ?? [])];
+  const { flags, env } = serviceOf(subject);
   return HubProcess.prepare({
-    ...options,
     main: join(subject.root, 'dist/main.js'),
-    flags: SERVICE_FLAGS,
-    env: { ...SERVICE_ENV, ...options.env },
+    ...options,
+    flags,
+    env: { ...env, ...options.env },
     within,
   });
 }

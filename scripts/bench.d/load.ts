@@ -52,9 +52,12 @@ export interface Load {
   readonly tokens: string[];
 }
 
-/** @throws Error where there was a bad answer, or none */
-export async function runLoad(server: string, job: Job): Promise<Load> {
-  const driver = [process.execPath, join(import.meta.dirname, 'load-driver.js'), JSON.stringify(job)];
+/**
+ * @param within the program, and its arguments, that the load has to become in order to reach the server
+ * @throws Error where there was a bad answer, or none
+ */
+export async function runLoad(server: string, job: Job, within: readonly string[] = []): Promise<Load> {
+  const driver = [...within, process.execPath, join(import.meta.dirname, 'load-driver.js'), JSON.stringify(job)];
   const { stdout } = await promisify(execFile)('taskset', ['-c', String(LOAD_CORE), ...driver], {
     maxBuffer: 64 << 20,
   });

@@ -4,8 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { eventually } from './hub-process.ts';
+import { createInterface, type Interface } from 'node:readline';
 
 /** Why nothing can be told to a service manager on this machine; undefined where it can. */
 export const whyNoSystemd = ['/usr/bin/systemd-notify', '/usr/bin/python3'].every((file) => existsSync(file))
@@ -19,11 +18,14 @@ export class NotifySocket implements AsyncDisposable {
   readonly messages: (readonly string[])[] = [];
   readonly #directory: string;
   readonly #listener: ChildProcess;
+  readonly #lines: Interface;
 
-  private constructor(directory: string, listener: ChildProcess, path: string) {
+  private constructor(directory: string, listener: ChildProcess, lines: Interface, path: string) {
     this.#directory = directory;
     this.#listener = listener;
+    this.#lines = lines;
     this.path = path;
+    lines.on('line', (line) => this.messages.push(JSON.parse(line)));
   }
 
   static async listen(): Promise<NotifySocket> {
@@ -31,12 +33,9 @@ export class NotifySocket implements AsyncDisposable {
     const path = join(directory, 'socket');
     const script = join(import.meta.dirname, 'notify-socket.py');
     const listener = spawn('/usr/bin/python3', [script, path], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const socket = new NotifySocket(directory, listener, path);
     const lines = createInterface({ input: listener.stdout });
-    const listening = once(lines, 'line');
-    await listening;
-    lines.on('line', (line) => socket.messages.push(JSON.parse(line)));
-    return socket;
+    await once(lines, 'line');
+    return new NotifySocket(directory, listener, lines, path);
   }
 
   /** Everything of this name that was told, such as all of `STATUS`. */
@@ -46,9 +45,14 @@ export class NotifySocket implements AsyncDisposable {
     );
   }
 
-  /** Waits until this was told. */
+  /** Waits until this was told, and gives no moment away. */
   async heard(assignment: string, seconds = 15): Promise<void> {
-    await eventually(async () => this.messages.some((message) => message.includes(assignment)), seconds);
+    const late = AbortSignal.timeout(seconds * 1000);
+    while (!this.messages.some((message) => message.includes(assignment))) {
+      await once(this.#lines, 'line', { signal: late }).catch((cause) => {
+        throw new Error(`${assignment} was not told within ${seconds} s`, { cause });
+      });
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,0 +1,234 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SERVICE_ENV, SERVICE_FLAGS } from '../hub.ts';
+import { type Chain, runLoad } from '../load.ts';
+import { table } from '../page.ts';
+import { bars } from '../plot.ts';
+import { LOAD_CORE, type Program, processorTime, residentMemory, startProgram } from '../program.ts';
+import { Figures, inTurns } from '../rounds.ts';
+import { median, quotient } from '../statistics.ts';
+import { type Bench, figures, limit, type Measurement, type Report, type Suite, target } from '../suite.ts';
+import { writeTlsOptions } from '../tls-peer.ts';
+import { tokenRequest } from '../token-request.ts';
+import { type Home, openHome } from './home.ts';
+import { watchIdling } from './idling.ts';
+
+const PEERS = join(import.meta.dirname, '../peers');
+const APPLIANCES = 10;
+/** Connections of the load. */
+const CHAINS = 16;
+/** Asks a server that does not look. */
+const NOBODY = { client_id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', client_secret: 'bench-secret' };
+
+const NODE = 'bare node';
+const FASTIFY = 'bare fastify';
+
+const START = 'start';
+const START_CPU = 'start: processor';
+const FIRST_TOKEN = 'first token';
+const IDLE = 'resident when idle';
+const IDLE_OWN = `${IDLE}, its own`;
+const LOADED = 'resident after the load';
+const LOADED_OWN = `${LOADED}, its own`;
+const BUSY = 'idle: processor';
+const WAKE_UPS = 'idle: wake-ups';
+const NEIGHBOURS = 'on a network with neighbours';
+
+/** How long everything takes, in s; the hand-outs come in pieces, and end with the one that makes them enough. */
+const LASTING = { settling: 60, idle: 60, handOuts: 100_000, piece: 2, rest: 2 };
+const QUICK = { settling: 2, idle: 2, handOuts: 500, piece: 2, rest: 0.5 };
+
+/** What the hub takes of a small machine while little happens: beside what Node.js takes by itself. */
+export const smallSuite: Suite = {
+  name: 'small',
+  title: 'Memory, start and idle',
+  peers: ['fastify'],
+  programs: { 'systemd-notify': 'systemd', python3: 'python3' },
+  measure,
+  report,
+};
+
+/** A program that runs. */
+interface Running extends AsyncDisposable {
+  readonly name: string;
+  readonly pid: number;
+  /** From its start until it is ready, in ms. */
+  readonly startUp: number;
+  readonly startCpu: number;
+  /** Who gives tokens is asked for them. */
+  readonly asked: {
+    readonly port: number;
+    readonly chains: readonly Chain[];
+    readonly within: readonly string[];
+  } | null;
+}
+
+async function measure(bench: Bench): Promise<Measurement[]> {
+  const { quick, subjects, progress } = bench;
+  const measured = new Figures();
+  await using parts = new AsyncDisposableStack();
+  const homes: Home[] = [];
+  for (const subject of subjects) homes.push(parts.use(await openHome(subject, APPLIANCES, bench)));
+  const tls = await writeTlsOptions(bench.scratch);
+  const starts = [...homes.map((home) => () => startHome(home)), startNode, () => startFastify(tls)];
+  // Compiled code is kept by the first one.
+  for (const home of homes) await (await startHome(home))[Symbol.asyncDispose]();
+
+  progress('small: starts');
+  await inTurns(quick ? 1 : 9, starts, async (start) => {
+    await using running = await start();
+    measured.add(START, running.name, 'ms', running.startUp);
+    measured.add(START_CPU, running.name, 'ms', running.startCpu);
+  });
+  await inTurns(quick ? 1 : 9, homes, async (home) => {
+    measured.add(FIRST_TOKEN, home.subject.name, 'ms', await firstToken(home));
+  });
+  const rounds = quick ? 1 : 3;
+  for (let round = 0; round < rounds; round += 1) {
+    progress(`small: idle, then ${(quick ? QUICK : LASTING).handOuts} hand-outs: round ${round + 1} of ${rounds}`);
+    await idleAndLoaded(starts, quick ? QUICK : LASTING, measured);
+  }
+  for (const { subject, hasNeighbours } of homes) measured.add(NEIGHBOURS, subject.name, '', hasNeighbours ? 1 : 0);
+  return measured.all;
+}
+
+/** All of them idle side by side, then each under load by itself. */
+async function idleAndLoaded(
+  starts: readonly (() => Promise<Running>)[],
+  { settling, idle, handOuts, piece, rest }: typeof LASTING,
+  measured: Figures,
+): Promise<void> {
+  await using parts = new AsyncDisposableStack();
+  const all: Running[] = [];
+  for (const start of starts) all.push(parts.use(await start()));
+  await sleep(settling * 1000);
+  for (const one of all) addMemory(measured, [IDLE, IDLE_OWN], one);
+  const idling = await watchIdling(
+    all.map(({ pid }) => pid),
+    idle * 1000,
+  );
+  for (const [index, { name }] of all.entries()) {
+    measured.add(BUSY, name, '%', 100 * (idling[index]?.busy ?? Number.NaN));
+    measured.add(WAKE_UPS, name, '1/s', idling[index]?.wakeUps ?? Number.NaN);
+  }
+  for (const one of all) {
+    if (one.asked === null) continue;
+    const { within, ...asked } = one.asked;
+    const job = { ...asked, status: 200, secure: true, warmUp: 0, seconds: piece };
+    for (let sent = 0; sent < handOuts; ) sent += (await runLoad(one.name, job, within)).sent;
+    await sleep(rest * 1000);
+    addMemory(measured, [LOADED, LOADED_OWN], one);
+  }
+}
+
+function addMemory(measured: Figures, [all, own]: readonly [string, string], { name, pid }: Running): void {
+  const memory = residentMemory(pid);
+  measured.add(all, name, 'MB', memory.all);
+  measured.add(own, name, 'MB', memory.own);
+}
+
+async function startHome({ subject, hub, fleet, within, launch }: Home): Promise<Running> {
+  const startUp = await launch();
+  const chains = Array.from({ length: CHAINS }, (_, index) => {
+    const member = fleet[index % fleet.length] ?? NOBODY;
+    return { request: tokenRequest(hub.httpsPort, member), expected: '"access_token"' };
+  });
+  return {
+    name: subject.name,
+    pid: hub.pid,
+    startUp,
+    startCpu: processorTime(hub.pid),
+    asked: { port: hub.httpsPort, chains, within },
+    [Symbol.asyncDispose]: () => hub.kill('SIGTERM'),
+  };
+}
+
+async function startNode(): Promise<Running> {
+  return { ...(await startPeer('bare-node.cjs')), name: NODE, asked: null };
+}
+
+async function startFastify(tls: string): Promise<Running> {
+  const program = await startPeer('bare-fastify-https.js', tls);
+  const { port } = JSON.parse(program.said) as { port: number };
+  const chain = { request: tokenRequest(port, NOBODY), expected: '"access_token"' };
+  return { ...program, name: FASTIFY, asked: { port, chains: Array(CHAINS).fill(chain), within: [] } };
+}
+
+function startPeer(...program: readonly [string, ...string[]]): Promise<Program> {
+  const [file, ...args] = program;
+  const command = [process.execPath, ...SERVICE_FLAGS, join(PEERS, file), ...args];
+  return startProgram(command, { env: { ...process.env, ...SERVICE_ENV }, ready: (line) => line.startsWith('{') });
+}
+
+/** From the start of the process to the first token that an appliance gets, in ms. */
+async function firstToken(home: Home): Promise<number> {
+  const { hub, fleet, within } = home;
+  const job = { port: hub.httpsPort, request: tokenRequest(hub.httpsPort, fleet[0] ?? NOBODY) };
+  const command = [...within, process.execPath, join(import.meta.dirname, 'first-token.js'), JSON.stringify(job)];
+  const asking = spawn('taskset', ['-c', String(LOAD_CORE), ...command], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: asking.stdout });
+  const answers = lines[Symbol.asyncIterator]();
+  await answers.next();
+  const before = performance.timeOrigin + performance.now();
+  await home.launch();
+  const { value } = await answers.next();
+  if (asking.exitCode === null) await once(asking, 'exit');
+  await hub.kill('SIGTERM');
+  return Number(value) - before;
+}
+
+function report(measured: readonly Measurement[]): Report {
+  const of = (what: string, name = 'latchkey') => figures(measured, what, name);
+  const names = ['latchkey', NODE, FASTIFY];
+  const announced = of(NEIGHBOURS).values.every((value) => value === 1);
+  return {
+    targets: [
+      target(`${IDLE}: at most 1.6 × a bare Node.js that listens on HTTP`, quotient(of(IDLE), of(IDLE, NODE)), {
+        atMost: 1.6,
+      }),
+      target(
+        `after 100,000 hand-outs: at most 1.1 × a bare fastify server after as many`,
+        quotient(of(LOADED), of(LOADED, FASTIFY)),
+        { atMost: 1.1 },
+      ),
+      target(`from the start to READY: at most 3 × that of a bare Node.js`, quotient(of(START), of(START, NODE)), {
+        atMost: 3,
+      }),
+      limit('idle: at most 0.1 % of a core', median(of(BUSY).values), '%', 0.1, 3),
+      limit('idle: at most 2 wake-ups a second', median(of(WAKE_UPS).values), '1/s', 2, 2),
+    ],
+    text: `
+A hub with ${APPLIANCES} paired appliances, as its packages' service runs it: the packages' program, the unit's flags and variables, the
+watchdog fed; mDNS${announced ? ', in a network of its own,' : ' on, but on loopback, where nobody is told of it,'} metrics and the page are on as
+they are by default. Beside it, with the same flags, a Node.js that does nothing but listen on HTTP, and a fastify server that answers
+the same requests with a constant, with a certificate of the same kind.
+
+![Resident memory](images/bench-small.svg)
+
+${table(measured, [IDLE, IDLE_OWN, LOADED, LOADED_OWN], names)}
+
+*Idle* is ${LASTING.settling} s after the start. *Its own* is what no file backs; the rest is mapped from files, most of it from Node.js itself, shared
+by all that run it, and can be dropped by the kernel. The load is at least ${LASTING.handOuts.toLocaleString('en')} hand-outs over ${CHAINS} connections.
+
+${table(measured, [START, START_CPU, FIRST_TOKEN], names)}
+
+The hub's start ends with READY=1 at the service manager, that of the others when they listen; its compiled code is at hand from the start before, as
+after the first boot. *First token* ends with the first 200 for an appliance that asks all the time.
+
+${table(measured, [BUSY, WAKE_UPS], names)}
+
+Of all threads, over ${LASTING.idle} s: *wake-ups* are voluntary context switches, *processor* has the programs in it that the hub has run.`,
+    pictures: {
+      'bench-small': bars(
+        'Resident memory, MB: when idle, and after 100,000 hand-outs (shorter is better)',
+        names.flatMap((name): [string, number][] => [
+          [`${name}, idle`, median(of(IDLE, name).values)],
+          ...(name === NODE ? [] : [[`${name}, after`, median(of(LOADED, name).values)] as [string, number]]),
+        ]),
+      ),
+    },
+  };
+}
