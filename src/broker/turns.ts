@@ -1,7 +1,10 @@
+import TinyQueue from 'tinyqueue';
 import type { Timers } from '../core/clock.ts';
 
 interface Waiting {
   readonly key: string;
+  /** Grows with each that comes. */
+  readonly number: number;
   urgent: boolean;
   readonly begin: (urgent: boolean) => void;
 }
@@ -25,7 +28,11 @@ export interface Places {
 export class Turns {
   readonly #places: Places;
   readonly #timers: Timers;
-  readonly #waiting: Waiting[] = [];
+  /** In the order in which they came; those that are urgent by now are passed over. */
+  readonly #usual: Waiting[] = [];
+  readonly #urgent = new TinyQueue<Waiting>([], (a, b) => a.number - b.number);
+  readonly #byKey = new Map<string, Waiting>();
+  #came = 0;
   #running = 0;
   #hanging = 0;
 
@@ -41,7 +48,7 @@ export class Turns {
   async take<Result>(key: string, urgent: boolean, work: (urgent: boolean) => Promise<Result>): Promise<Result> {
     let wanted = urgent;
     if (this.#hasPlace(urgent)) this.#running += 1;
-    else wanted = await new Promise((begin) => this.#waiting.push({ key, urgent, begin }));
+    else wanted = await new Promise((begin) => this.#wait({ key, number: this.#came++, urgent, begin }));
     let hangs = false;
     const disarm = this.#timers.after(this.#places.patience, () => {
       hangs = true;
@@ -60,8 +67,18 @@ export class Turns {
 
   /** Somebody waits for this one now. */
   hurry(key: string): void {
-    for (const one of this.#waiting) if (one.key === key) one.urgent = true;
+    const one = this.#byKey.get(key);
+    if (one !== undefined && !one.urgent) {
+      one.urgent = true;
+      this.#urgent.push(one);
+    }
     this.#fill();
+  }
+
+  #wait(one: Waiting): void {
+    this.#byKey.set(one.key, one);
+    if (one.urgent) this.#urgent.push(one);
+    else this.#usual.push(one);
   }
 
   #hasPlace(urgent: boolean): boolean {
@@ -73,11 +90,18 @@ export class Turns {
   /** Whoever is next takes a free place over at once, so that nobody comes in between. */
   #fill(): void {
     for (;;) {
-      const next = this.#waiting.find((one) => one.urgent) ?? this.#waiting[0];
+      const next = this.#next();
       if (next === undefined || !this.#hasPlace(next.urgent)) return;
-      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      if (next.urgent) this.#urgent.pop();
+      else this.#usual.shift();
+      if (this.#byKey.get(next.key) === next) this.#byKey.delete(next.key);
       this.#running += 1;
       next.begin(next.urgent);
     }
+  }
+
+  #next(): Waiting | undefined {
+    while (this.#usual[0]?.urgent) this.#usual.shift();
+    return this.#urgent.peek() ?? this.#usual[0];
   }
 }
