@@ -7,15 +7,34 @@ export interface Backoff {
 }
 
 const DAY = 86_400_000;
+/** Where tokens live for days, the first attempt is not put off as long as there would be time for it, in ms. */
+const LONGEST_FIRST = 600_000;
 
 /**
- * The hub's own attempts while the portal is out of reach. The bound keeps pace with the outage, so that a street of
- * hubs, of which the more are waiting the longer it lasted, comes back at about the rate at which it refreshes anyway;
- * and it ends below a token's lifetime, so that each grant is fresh again within one.
+ * The delay before the hub's own next attempt while the portal is out of reach. The first comes while the token at hand still
+ * lives, and every other one so much later that all the hubs that wait, of which there are the more the longer it lasts,
+ * never add more than twice the requests that they make anyway; and before a lifetime is over, so that each grant is fresh
+ * again within one. Half of each delay is jitter.
  * @param lifetime of the grant's tokens, in ms
+ * @param failures how many attempts have failed in a row, from 1
+ * @param fraction a random number from 0 to 1
  */
-export function ownBackoff(lifetime: number): Backoff {
-  return { base: 2000, cap: Math.max(5000, Math.min(DAY, 0.8 * lifetime)) };
+export function ownDelay(lifetime: number, failures: number, fraction: number): number {
+  const first = Math.max(2000, Math.min(LONGEST_FIRST, lifetime / 10));
+  const bound = failures <= 1 ? first : ownCap(lifetime);
+  return ((1 + fraction) / 2) * bound;
+}
+
+/**
+ * The hub's own attempts where these add nothing to what the hubs of a city do: its own network was away, or one answer was
+ * lost.
+ */
+export function quickBackoff(lifetime: number): Backoff {
+  return { base: 2000, cap: ownCap(lifetime) };
+}
+
+function ownCap(lifetime: number): number {
+  return Math.max(5000, Math.min(DAY, 0.8 * lifetime));
 }
 
 /** The attempts that an appliance waits for: at most five minutes apart, and less for tokens that live shorter. */

@@ -1,4 +1,4 @@
-import { askedDelay, type Backoff, backoffDelay, ownBackoff, promptedBackoff } from './backoff.ts';
+import { askedDelay, type Backoff, backoffDelay, ownDelay, promptedBackoff, quickBackoff } from './backoff.ts';
 import { clockAtFault } from './certificate-dates.ts';
 import type { ConfirmedTime, Instant } from './clock.ts';
 import { type Doubt, type Grant, leastLeft, remaining } from './grant.ts';
@@ -21,6 +21,8 @@ export type Health =
       readonly waitsForClock?: true;
       /** Nothing left the hub: once it has another address, it is tried again soon. */
       readonly waitsForNetwork?: true;
+      /** The hub has got another address since: until something leaves it, its own attempts come sooner. */
+      readonly hurried?: true;
       /** What the two times would be if the old refresh token need not rest. */
       readonly unrested?: { readonly retryAt: number; readonly promptedAt: number };
       readonly rejections?: Rejections;
@@ -72,6 +74,8 @@ interface Delays {
   readonly forClock?: true;
   /** Nothing left the hub. */
   readonly forNetwork?: true;
+  /** It has got another address since. */
+  readonly hurried?: true;
   /** Where these are a rest: what they would be without it. */
   readonly unrested?: Pick<Delays, 'own' | 'prompted'>;
 }
@@ -121,7 +125,7 @@ export function networkChanged(health: Health, now: Instant, fraction: number): 
     promptedAt: Math.min(promptedAt, soon),
   });
   const { unrested } = health;
-  return { ...health, failures: 0, ...sooner(health), ...(unrested && { unrested: sooner(unrested) }) };
+  return { ...health, failures: 0, hurried: true, ...sooner(health), ...(unrested && { unrested: sooner(unrested) }) };
 }
 
 /**
@@ -152,6 +156,7 @@ export function setBack(grant: Grant, health: Health, outcome: Setback, context:
       promptedAt: at(delays.prompted),
       ...(delays.forClock && { waitsForClock: true as const }),
       ...(delays.forNetwork && { waitsForNetwork: true as const }),
+      ...(delays.hurried && { hurried: true as const }),
       ...(rest > 0 && { unrested: timesOf(delays.unrested ?? delays, now) }),
       ...(rejections === null ? {} : { rejections }),
     };
@@ -162,7 +167,11 @@ export function setBack(grant: Grant, health: Health, outcome: Setback, context:
     return { doubt, refused: null, health: { kind: 'failing', problem: shown, ...next } };
   };
   const prompted = backoffDelay(promptedBackoff(grant.lifetime), failures, fraction);
-  const backedOff = { own: backoffDelay(ownBackoff(grant.lifetime), failures, fraction), prompted };
+  const hurried = health.kind === 'failing' && health.hurried === true;
+  const own = hurried
+    ? backoffDelay(quickBackoff(grant.lifetime), failures, fraction)
+    : ownRetry(grant, failures, context);
+  const backedOff = { own, prompted };
 
   switch (outcome.kind) {
     case 'not_sent': {
@@ -171,6 +180,7 @@ export function setBack(grant: Grant, health: Health, outcome: Setback, context:
       return failing('portal_unreachable', `The portal is out of reach: ${outcome.detail}`, {
         ...backedOff,
         forNetwork: true,
+        ...(hurried && { hurried }),
       });
     }
     case 'deferred': {
@@ -228,10 +238,15 @@ export function restIn(
   grant: Grant,
   { now, confirmed, replay }: Pick<SetbackContext, 'now' | 'confirmed' | 'replay'>,
 ): number {
-  if (grant.doubt === null || (replay === 'soon' && grant.doubt.sends <= 1)) return 0;
+  if (grant.doubt === null || awaitsEarlyReplay(grant, { replay })) return 0;
   const left = remaining(grant, now, confirmed) ?? 0;
   if (replay === 'soon') return Math.max(0, left - leastLeft(grant));
   return left > 0 ? left + OVER : 0;
+}
+
+/** A lost answer is followed by one early replay, for portals with a grace time, and it has not reached the portal yet. */
+function awaitsEarlyReplay({ doubt }: Grant, { replay }: Pick<SetbackContext, 'replay'>): boolean {
+  return doubt !== null && replay === 'soon' && doubt.sends <= 1;
 }
 
 /** Milliseconds to the next use of the old refresh token, right after an answer was lost. */
@@ -239,11 +254,20 @@ function replayDelays(grant: Grant, doubt: Doubt, failures: number, context: Set
   const { replay, fraction } = context;
   if (replay === 'soon' && doubt.sends === 1) return both(1000 + 2000 * fraction);
   const rest = restIn({ ...grant, doubt }, context);
-  const backedOff = {
-    own: backoffDelay(ownBackoff(grant.lifetime), failures, fraction),
-    prompted: backoffDelay(promptedBackoff(grant.lifetime), failures, fraction),
-  };
-  return rest > 0 ? { ...both(rest), unrested: backedOff } : backedOff;
+  const prompted = backoffDelay(promptedBackoff(grant.lifetime), failures, fraction);
+  const quick = backoffDelay(quickBackoff(grant.lifetime), failures, fraction);
+  if (rest > 0) return { ...both(rest), unrested: { own: quick, prompted } };
+  return { own: ownRetry(grant, failures, context), prompted };
+}
+
+/**
+ * Milliseconds to the hub's own next attempt: soon where no other hub has cause for the same, which is where an answer was lost,
+ * or an appliance has said that the token at hand is no good.
+ */
+function ownRetry(grant: Grant, failures: number, { replay, fraction }: SetbackContext): number {
+  return grant.distrusted !== null || awaitsEarlyReplay(grant, { replay })
+    ? backoffDelay(quickBackoff(grant.lifetime), failures, fraction)
+    : ownDelay(grant.lifetime, failures, fraction);
 }
 
 function timesOf({ own, prompted }: Pick<Delays, 'own' | 'prompted'>, now: Instant) {

@@ -28,12 +28,18 @@ export interface Timetable {
 /**
  * When a grant in good health is to be refreshed, on the boot clock in ms: at 75 to 85 % of the token's lifetime. What
  * came due while the hub did not run, and tokens whose age can't be known yet, are spread over half a lifetime from
- * its start: after a city's power cut, all hubs start at once. An appliance that asks does not wait for that.
+ * its start: after a city's power cut, all hubs start at once. Where enough is left of the token they are spread over that,
+ * so that none runs out because its hub was started again. An appliance that asks does not wait for that.
  */
 export function regularDue(grant: Grant, { now, confirmed, since, spread }: Timetable): number {
+  const { lifetime } = grant;
   const age = ageOf(grant, now, confirmed);
-  const due = age === null ? null : now.uptime - age + interval(grant.lifetime, spread);
-  return due !== null && due >= since ? due : since + (spread * grant.lifetime) / 2;
+  if (age === null) return since + (spread * lifetime) / 2;
+  const obtained = now.uptime - age;
+  const due = obtained + interval(lifetime, spread);
+  if (due >= since) return due;
+  const left = obtained + lifetime - since;
+  return since + spread * (left > lifetime / 10 ? left - leastLeft(grant) : lifetime / 2);
 }
 
 /** The earliest time, on the boot clock in ms, at which an appliance that waits may have a good grant refreshed. */

@@ -197,7 +197,7 @@ describe('a refresh that is under way when its token is refused', () => {
     expect(await home.run.store.grant(id)).toMatchObject({ grant: { distrusted: { boot: 'boot-1' } } });
     // The portal asked to be left alone for two minutes.
     expect(home.refreshes).toBe(1);
-    await home.time.pass(3 * MINUTE);
+    await home.time.pass(6 * MINUTE);
     expect(home.refreshes).toBe(2);
     expect(await home.whoami(await home.token(id))).toBe(200);
   });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { askedDelay, backoffDelay } from '../../src/core/backoff.ts';
-import { HOUR, SECOND } from './samples.ts';
+import { askedDelay, backoffDelay, ownDelay } from '../../src/core/backoff.ts';
+import { DAY, HOUR, MINUTE, SECOND } from './samples.ts';
 
 const fraction = fc.double({ min: 0, max: 1, noNaN: true });
 
@@ -31,4 +31,13 @@ test('a portal gets the time it asks for and up to a tenth more, at least a seco
   expect(askedDelay(0, 0)).toBe(SECOND);
   expect(askedDelay(1e15, 0)).toBe(HOUR);
   expect(askedDelay(1e15, 1)).toBeCloseTo(1.1 * HOUR);
+});
+
+test('the hub tries again while the token at hand lives, then once in a lifetime; half of each delay is jitter', () => {
+  const delays = (lifetime: number, failures: number) => [0, 1].map((jitter) => ownDelay(lifetime, failures, jitter));
+  expect(delays(HOUR, 1)).toEqual([3 * MINUTE, 6 * MINUTE]);
+  for (const failures of [2, 3, 1_000_000]) expect(delays(HOUR, failures)).toEqual([24 * MINUTE, 48 * MINUTE]);
+  expect(delays(10 * SECOND, 1)).toEqual([SECOND, 2 * SECOND]);
+  expect(delays(SECOND, 2)).toEqual([2.5 * SECOND, 5 * SECOND]);
+  expect([1, 2].map((failures) => ownDelay(365 * DAY, failures, 1))).toEqual([10 * MINUTE, DAY]);
 });

@@ -120,7 +120,7 @@ describe('what follows from an attempt without new tokens', () => {
     });
   });
 
-  test('out of reach, the delays keep pace with the outage up to 80 % of a lifetime; for an appliance that waits up to five minutes, and less for tokens that live shorter', () => {
+  test('out of reach, the first delay ends before the token at hand does, and every other one within 80 % of a lifetime; for an appliance that waits up to five minutes, and less for tokens that live shorter', () => {
     const delays = (grant: Grant, of: 'retryAt' | 'promptedAt') => {
       let health: Health = good;
       return Array.from({ length: 12 }, () => {
@@ -128,7 +128,7 @@ describe('what follows from an attempt without new tokens', () => {
         return (((health.kind === 'failing' ? health[of] : null) ?? 0) - now.uptime) / SECOND;
       });
     };
-    expect(delays(grantOf(), 'retryAt')).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 2880]);
+    expect(delays(grantOf(), 'retryAt')).toEqual([360, ...new Array<number>(11).fill(2880)]);
     expect(delays(grantOf(), 'promptedAt')).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300]);
     expect(delays(grantOf({ lifetime: 2 * MINUTE }), 'promptedAt').at(-1)).toBe(30);
     expect(delays(grantOf({ lifetime: SECOND }), 'retryAt').at(-1)).toBe(5);
@@ -149,7 +149,7 @@ describe('what follows from an attempt without new tokens', () => {
     };
     const outcome = { ...outcomes.deferred, retryAfter: SECOND };
     const next = setBack(grantOf(), health, outcome, context(now, { fraction: 1 }));
-    expect(next.health).toMatchObject({ retryAt: now.uptime + 128 * SECOND });
+    expect(next.health).toMatchObject({ retryAt: now.uptime + 48 * MINUTE, promptedAt: now.uptime + 128 * SECOND });
   });
 
   test('deferred until now, which a portal may say for ever, is backed off from', () => {
@@ -160,7 +160,7 @@ describe('what follows from an attempt without new tokens', () => {
       retryAt: 0,
     };
     const next = setBack(grantOf(), health, { ...outcomes.deferred, retryAfter: 0 }, context(now, { fraction: 1 }));
-    expect(next.health).toMatchObject({ retryAt: now.uptime + 256 * SECOND });
+    expect(next.health).toMatchObject({ retryAt: now.uptime + 48 * MINUTE, promptedAt: now.uptime + 256 * SECOND });
   });
 
   test('misconfigured, it is tried seldom: in the end once an hour', () => {
@@ -255,7 +255,10 @@ describe('in doubt', () => {
     const dead = at(2 * HOUR);
     const standing = setBack(grant, health, outcomes.ambiguous, context(dead, { replay, fraction: 1 }));
     expect(remaining(grant, dead, null)).toBe(0);
-    expect(standing.health).toMatchObject({ retryAt: dead.uptime + 128 * SECOND });
+    expect(standing.health).toMatchObject({
+      retryAt: dead.uptime + 48 * MINUTE,
+      promptedAt: dead.uptime + 128 * SECOND,
+    });
   });
 });
 
@@ -316,7 +319,7 @@ describe('a portal that rejects', () => {
       [2 * HOUR + DAY, not_sent],
     ]);
     expect(health).toMatchObject({ kind: 'refused' });
-    expect(health.kind === 'good' ? 0 : health.retryAt).toBeLessThan(2 * HOUR + DAY + 6 * MINUTE);
+    expect(health.kind === 'good' ? 0 : health.retryAt).toBeLessThan(2 * HOUR + DAY + 48 * MINUTE);
   });
 
   test('is judged by its rejections alone: failures of another kind before them do not count', () => {

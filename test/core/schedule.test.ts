@@ -44,6 +44,21 @@ describe('after a start of the hub', () => {
     expect(regularDue(grantOf(), late)).toBe(9 * HOUR + 15 * MINUTE);
   });
 
+  test('no token with a tenth of its life left runs out because the hub was started again', () => {
+    for (const [age, last] of [
+      [51.01, HOUR - MINUTE],
+      [53.9, HOUR - MINUTE],
+      [54.1, (54.1 + 30) * MINUTE],
+    ] as const) {
+      const due = (spread: number) => {
+        const timetable = { now: at(HOUR), confirmed: null, since: age * MINUTE, spread, provoked: null };
+        return regularDue(grantOf(), timetable);
+      };
+      expect(due(0)).toBeCloseTo(age * MINUTE);
+      expect(due(1)).toBeCloseTo(last);
+    }
+  });
+
   test('a thousand hubs never make more than twice the usual requests, and all are done within a lifetime', () => {
     const dues = Array.from({ length: 1000 }, (_, hub) =>
       regularDue(grantOf(), { now, confirmed: null, since, spread: hub / 1000, provoked: null }),
