@@ -16,17 +16,22 @@ export interface Run {
 }
 
 /** Puts what a suite has measured into its section of docs/benchmarks.md, and its pictures beside. */
-export function writePage(suite: Suite, run: Run, { targets, text, pictures }: Report): void {
+export function writePage(suite: Suite, run: Run, report: Report): void {
+  writeSection(suite.name, suite.title, circumstances(suite, run), report);
+}
+
+/** Puts a report into its section of docs/benchmarks.md, and its pictures beside. @param how it came about */
+export function writeSection(name: string, title: string, how: string, { targets, text, pictures }: Report): void {
   const file = join(root, 'docs/benchmarks.md');
   const page = readFileSync(file, 'utf8');
-  const [begin, end] = [`<!-- bench: ${suite.name} -->`, `<!-- end of bench: ${suite.name} -->`];
+  const [begin, end] = [`<!-- bench: ${name} -->`, `<!-- end of bench: ${name} -->`];
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from === -1 || to < from)
     throw new Error(`docs/benchmarks.md has no place for it: put ${begin} and ${end} there`);
-  const section = [begin, `## ${suite.title}`, circumstances(suite, run), targetTable(targets), text.trim(), ''];
+  const section = [begin, `## ${title}`, how, targetTable(targets), text.trim(), ''];
   writeFileSync(file, page.slice(0, from) + section.filter((part) => part !== null).join('\n\n') + page.slice(to));
   mkdirSync(join(root, 'docs/images'), { recursive: true });
-  for (const [name, svg] of Object.entries(pictures)) writeFileSync(join(root, `docs/images/${name}.svg`), svg);
+  for (const [picture, svg] of Object.entries(pictures)) writeFileSync(join(root, `docs/images/${picture}.svg`), svg);
 }
 
 function circumstances({ name, peers }: Suite, { began, ended, load }: Run): string {

@@ -1,0 +1,134 @@
+import { GrantTimes } from '../../src/broker/grant-times.ts';
+import type { HeldGrant } from '../../src/broker/held-grant.ts';
+import { PortalClock } from '../../src/broker/portal-clock.ts';
+import type { Clock, Instant } from '../../src/core/clock.ts';
+import { type Grant, leastLeft, succeed } from '../../src/core/grant.ts';
+import type { Log } from '../../src/core/log.ts';
+import type { TokenOutcome } from '../../src/core/outcome.ts';
+import type { Random } from '../../src/core/random.ts';
+import { type Health, setBack, standingAtStart } from '../../src/core/refresh.ts';
+import { leavesTooLittle } from '../../src/core/schedule.ts';
+import { EPOCH } from './portal.ts';
+
+const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+const GOOD: Health = { kind: 'good' };
+
+/** A grant of the fleet. */
+export interface FleetGrant extends HeldGrant {
+  grant: Grant;
+  health: Health;
+  readonly hub: FleetHub;
+  /** Its place in the fleet. */
+  readonly number: number;
+  /** See `Timetable` of the core. */
+  readonly spread: number;
+  /** When an appliance first asks for its token, in ms, and then every {@link ASKS_EVERY}; null where none does. */
+  readonly asksFrom: number | null;
+  /** What was sent when the power went. */
+  cutShort: Instant | null;
+}
+
+/** How often an appliance asks, in ms. */
+export const ASKS_EVERY = 120_000;
+
+/**
+ * One hub: its clock, and what the broker does about a refresh with the store and the connections left out. When it is made, what
+ * its outcome means and what follows are the daemon's own code (`broker/grant-times.ts`, `broker/portal-clock.ts`, `core/`).
+ */
+export class FleetHub implements Clock {
+  readonly grants: FleetGrant[] = [];
+  readonly #time: { readonly now: number };
+  readonly #random: Pick<Random, 'fraction'>;
+  #boot = 1;
+  /** When this boot began, in ms. */
+  #booted: number;
+  #portalClock: PortalClock;
+  #times: GrantTimes;
+  /** When its power goes, in ms. */
+  offAt = Number.POSITIVE_INFINITY;
+
+  /** @param booted when, in ms */
+  constructor(time: { readonly now: number }, random: Pick<Random, 'fraction'>, booted: number) {
+    this.#time = time;
+    this.#random = random;
+    this.#booted = booted;
+    [this.#portalClock, this.#times] = this.#parts();
+  }
+
+  now(): Instant {
+    const { now } = this.#time;
+    return { boot: `boot-${this.#boot}`, uptime: now - this.#booted, wall: EPOCH + now };
+  }
+
+  /** The daemon is started again. */
+  restart(): void {
+    [this.#portalClock, this.#times] = this.#parts();
+    for (const held of this.grants) {
+      const context = this.#times.context(held.grant.appliance);
+      const { doubt, refused, health } = standingAtStart(held.grant, held.cutShort, context);
+      held.grant = { ...held.grant, doubt, refused };
+      held.health = health;
+      held.cutShort = null;
+    }
+  }
+
+  /** The power is back. */
+  boot(): void {
+    this.#boot += 1;
+    this.#booted = this.#time.now;
+    this.offAt = Number.POSITIVE_INFINITY;
+    this.restart();
+  }
+
+  /** Whether the age of tokens from another boot is known. */
+  get knowsTheTime(): boolean {
+    return this.#portalClock.confirmed !== null;
+  }
+
+  /** When the hub refreshes a grant by itself, in ms. */
+  dueAt(held: FleetGrant): number {
+    return this.#booted + (this.#times.dueAt(held) ?? Number.POSITIVE_INFINITY);
+  }
+
+  isDue(held: FleetGrant): boolean {
+    return this.#times.isDue(held);
+  }
+
+  /** When an appliance next asks at a time when that may have the grant refreshed, in ms. */
+  nextAsk(held: FleetGrant): number {
+    if (held.asksFrom === null) return Number.POSITIVE_INFINITY;
+    const { now } = this.#time;
+    const short = now + Math.max(0, (this.#times.remaining(held) ?? 0) - leastLeft(held.grant));
+    const allowed = this.#booted + (this.#times.promptedAt(held) ?? Number.POSITIVE_INFINITY);
+    const asks = Math.ceil((Math.max(short, allowed) - held.asksFrom) / ASKS_EVERY);
+    const at = held.asksFrom + asks * ASKS_EVERY;
+    return at > now ? at : at + ASKS_EVERY;
+  }
+
+  /** Whether an appliance that asks now has the grant refreshed: see `HandOuts`. */
+  isWorthWaiting(held: FleetGrant): boolean {
+    const left = this.#times.remaining(held) ?? 0;
+    return leavesTooLittle(held.grant, left, 0) && this.#times.mayPrompt(held);
+  }
+
+  /** What an answer makes of a grant: see `RefreshAttempts`. @param sent when the refresh was sent */
+  take(held: FleetGrant, outcome: TokenOutcome, sent: Instant): void {
+    if ('portalTime' in outcome) this.#portalClock.learn(outcome.portalTime);
+    if (outcome.kind === 'granted') {
+      const { tokens, portalTime } = outcome;
+      held.grant = succeed(held.grant, tokens.refreshToken ?? held.grant.refreshToken, tokens, sent, portalTime);
+      held.health = GOOD;
+      return;
+    }
+    const standing = setBack(held.grant, held.health, outcome, this.#times.context(held.grant.appliance));
+    held.grant = { ...held.grant, doubt: standing.doubt, refused: standing.refused };
+    held.health = standing.health;
+  }
+
+  #parts(): [PortalClock, GrantTimes] {
+    const portalClock = new PortalClock({ clock: this, log: SILENT });
+    const random = this.#random as Random;
+    const spread = (appliance: string) => this.grants.find(({ grant }) => grant.appliance === appliance)?.spread ?? 0;
+    return [portalClock, new GrantTimes({ clock: this, random }, portalClock, () => 'soon', spread)];
+  }
+}

@@ -1,0 +1,160 @@
+import { lines } from '../bench.d/plot.ts';
+import { limit, type Report } from '../bench.d/suite.ts';
+import { LIFETIME } from './portal.ts';
+import type { Wanted } from './rates.ts';
+import { ASKED, type Outcome, usualRate } from './scenarios.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+/** What may come on top of the usual requests, in times of these. */
+const MOST_ADDED = 2;
+
+/** What came of all scenarios, for whoever reads docs/benchmarks.md. */
+export function report(outcomes: readonly Outcome[], hubs: number): Report {
+  const day = outcomes.find(({ scenario }) => scenario.name === 'day');
+  if (day === undefined) throw new Error('there is no normal day');
+  const others = outcomes.filter((outcome) => outcome !== day);
+  const most = (of: (outcome: Outcome) => number, among = outcomes) => Math.max(...among.map(of));
+  const sum = (of: (outcome: Outcome) => number) => outcomes.reduce((all, outcome) => all + of(outcome), 0);
+  const minutes = ratesOf(day, 'all', MINUTE);
+  return {
+    targets: [
+      limit('a normal day: the busiest minute, in times of the mean', minutes.peak / minutes.mean, '×', 1.3, 2),
+      limit(
+        'in and after outages, a power cut and a release the hubs of themselves add, in the busiest minute, in times of the mean',
+        most(added, others),
+        '×',
+        MOST_ADDED,
+        2,
+      ),
+      limit('all grants are fresh again within a lifetime of a token', most(freshIn), 'min', LIFETIME / MINUTE, 0),
+      limit(
+        'hubs without a fresh token for longer than that',
+        sum(({ starvedHubs }) => starvedHubs),
+        '',
+        0,
+        0,
+      ),
+      limit(
+        'grants lost',
+        sum(({ lost }) => lost),
+        '',
+        0,
+        0,
+      ),
+    ],
+    text: `
+Each hub has three grants with tokens of an hour, so that the usual rate is ${usualRate(hubs).toFixed(1)} requests a second. When
+they refresh and what follows from each answer is the daemon's own code (\`src/core\`, \`broker/grant-times.ts\`,
+\`broker/portal-clock.ts\`) in virtual time; the portal is a model that rotates at each refresh, answers after 0.1 s, and has room
+for four times the usual rate: the others get a 429 with \`Retry-After: 60\`. Where the portal or the power goes, the answers
+that are under way are lost. At ${100 * ASKED} % of the hubs an appliance asks for one of the tokens every other minute; what that has refreshed
+(*for an appliance*) is not held to the second target: it waits, and \`Retry-After\` is its bound. *× usual* is in times of
+the usual rate. What follows is looked at from when the portal or the power is back (a normal day and a release: all of it).
+
+| | mean, 1/s | busiest second, 1/s | 99 % of seconds below | busiest minute, × usual | of it the hubs' own | for an appliance | while it lasted, × usual | 429 |
+|---|---|---|---|---|---|---|---|---|
+${outcomes.map(rateRow).join('\n')}
+
+| | all fresh after, min | longest without a token, min | the same where an appliance asks | hubs starved | grants lost |
+|---|---|---|---|---|---|
+${outcomes.map(freshRow).join('\n')}
+
+The busiest second of a day is ${(ratesOf(day, 'all', SECOND).peak / day.usual).toFixed(2)} times the mean, and that is chance: hubs that know nothing of each other ask at
+random, and among so many seconds of random requests the busiest is expected to have
+${(busiestByChance(day.usual, (day.scenario.end - day.scenario.over) / SECOND) / day.usual).toFixed(2)} times the mean. So the target is meant for minutes.
+
+${others
+  .filter(isDrawn)
+  .map(({ scenario }) => `![Requests a second: ${scenario.title}](images/${picture(scenario.name)}.svg)`)
+  .join('\n\n')}`,
+    pictures: Object.fromEntries(others.filter(isDrawn).map((one) => [picture(one.scenario.name), drawn(one)])),
+  };
+}
+
+/** A table for a terminal. */
+export function inWords(outcomes: readonly Outcome[]): string {
+  return outcomes
+    .map((outcome) => {
+      const { mean, peak, p99 } = ratesOf(outcome, 'all', SECOND);
+      const busiest = (wanted: Wanted | 'all') => times(ratesOf(outcome, wanted, MINUTE).peak, outcome);
+      return `${outcome.scenario.title}
+    requests a second: mean ${mean.toFixed(1)}, busiest second ${peak}, 99 % of seconds up to ${p99}
+    busiest minute: ${busiest('all')} × usual, the hubs' own ${busiest('own')}, for an appliance ${busiest('prompted')}, while it lasted ${meanwhile(outcome)}
+    told to come back later: ${outcome.deferred}
+    all fresh after ${freshIn(outcome).toFixed(1)} min, longest without a token ${minutesOf(outcome.longest)} min, where an appliance asks ${minutesOf(outcome.longestAsked)} min
+    hubs starved: ${outcome.starvedHubs}, grants lost: ${outcome.lost}, without a token in the end: ${outcome.stale}`;
+    })
+    .join('\n');
+}
+
+/** What the hubs' own refreshes add to the usual ones in the busiest minute, in times of these. */
+export function added(outcome: Outcome): number {
+  const busiest = [ratesOf(outcome, 'own', MINUTE).peak];
+  for (const { from, to } of outcome.scenario.down) busiest.push(outcome.rates.of('own', from, to, MINUTE).peak);
+  return Math.max(...busiest) / outcome.usual - 1;
+}
+
+/** Minutes until the last grant had a token. */
+function freshIn({ allFresh }: Outcome): number {
+  return allFresh / MINUTE;
+}
+
+function ratesOf({ rates, scenario }: Outcome, wanted: Wanted | 'all', window: number) {
+  return rates.of(wanted, scenario.over, scenario.end, window);
+}
+
+function rateRow(outcome: Outcome): string {
+  const { mean, peak, p99 } = ratesOf(outcome, 'all', SECOND);
+  const busiest = (wanted: Wanted | 'all') => times(ratesOf(outcome, wanted, MINUTE).peak, outcome);
+  const cells = [mean.toFixed(1), peak, p99, busiest('all'), busiest('own'), busiest('prompted'), meanwhile(outcome)];
+  return `| ${[outcome.scenario.title, ...cells, outcome.deferred].join(' | ')} |`;
+}
+
+function freshRow(outcome: Outcome): string {
+  const { scenario, longest, longestAsked, starvedHubs, lost } = outcome;
+  const cells = [freshIn(outcome).toFixed(0), minutesOf(longest), minutesOf(longestAsked), starvedHubs, lost];
+  return `| ${[scenario.title, ...cells].join(' | ')} |`;
+}
+
+/** The busiest minute while the portal was away. */
+function meanwhile(outcome: Outcome): string {
+  const [down] = outcome.scenario.down;
+  return down === undefined ? '' : times(outcome.rates.of('all', down.from, down.to, MINUTE).peak, outcome);
+}
+
+function times(rate: number, { usual }: Outcome): string {
+  return (rate / usual).toFixed(2);
+}
+
+function minutesOf(ms: number): string {
+  return (ms / MINUTE).toFixed(0);
+}
+
+/** How many requests the busiest of so many windows is expected to have where they come at random (Poisson). */
+function busiestByChance(mean: number, windows: number): number {
+  let [probability, below] = [Math.exp(-mean), 0];
+  for (let count = 0; ; count += 1) {
+    below += probability;
+    if ((1 - below) * windows < 1) return count;
+    probability *= mean / (count + 1);
+  }
+}
+
+function isDrawn({ scenario }: Outcome): boolean {
+  return scenario.happen !== undefined || scenario.down.some(({ from, to }) => to - from > 30 * MINUTE);
+}
+
+function picture(name: string): string {
+  return `fleet-${name}`;
+}
+
+function drawn({ scenario, rates, usual }: Outcome): string {
+  const series = (wanted: Wanted) =>
+    rates.windows(wanted, 0, scenario.end, MINUTE).map(([at, rate]) => [at / (60 * MINUTE), rate] as const);
+  return lines({ title: scenario.title, x: 'hours', y: 'requests a second' }, [
+    { name: "the hubs' own", points: series('own') },
+    { name: 'for an appliance', points: series('prompted') },
+    { name: 'usual', points: [0, scenario.end / (60 * MINUTE)].map((at) => [at, usual] as const) },
+  ]);
+}

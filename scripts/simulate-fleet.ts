@@ -1,0 +1,44 @@
+// Simulates a fleet of hubs on the daemon's own scheduling: see scripts/fleet.d/scenarios.ts for what happens to it.
+import { parseArgs } from 'node:util';
+import { writeSection } from './bench.d/page.ts';
+import { inWords, report } from './fleet.d/report.ts';
+import { SCENARIOS, simulate } from './fleet.d/scenarios.ts';
+
+/** With so many it writes the page. */
+const MANY = 100_000;
+/** Fewer say nothing: the busiest minute of a small fleet is chance. */
+const QUICK = 4000;
+
+const { hubs, seed } = options();
+const outcomes = SCENARIOS.map((scenario) => {
+  console.error(`latchkey: ${scenario.title}, ${hubs} hubs, seed ${seed}`);
+  return simulate(scenario, hubs, seed);
+});
+console.log(inWords(outcomes));
+const told = report(outcomes, hubs);
+for (const { text, measured, verdict } of told.targets) console.log(`${verdict.toUpperCase()}: ${text}: ${measured}`);
+if (hubs === MANY) {
+  const how = `\`./scripts/simulate-fleet --seed ${seed}\`: ${MANY.toLocaleString('en')} hubs. The same seed gives the same figures on every machine.`;
+  writeSection('fleet', 'A fleet of a hundred thousand hubs', how, told);
+}
+process.exitCode = told.targets.every(({ verdict }) => verdict === 'met') ? 0 : 1;
+
+function options(): { hubs: number; seed: number } {
+  try {
+    const { values } = parseArgs({
+      options: { quick: { type: 'boolean' }, hubs: { type: 'string' }, seed: { type: 'string' } },
+    });
+    const whole = (name: 'hubs' | 'seed', otherwise: number, most: number) => {
+      const text = values[name] ?? String(otherwise);
+      if (!/^[1-9]\d{0,8}$/.test(text) || Number(text) > most) {
+        throw new Error(`--${name}: found ${text}; allowed is a whole number from 1 to ${most}`);
+      }
+      return Number(text);
+    };
+    return { hubs: whole('hubs', values.quick ? QUICK : MANY, 1_000_000), seed: whole('seed', 1, 999_999_999) };
+  } catch (error) {
+    const [what] = (error instanceof Error ? error.message : String(error)).split('\n');
+    console.error(`scripts/simulate-fleet: ${what}; allowed are --quick, --hubs N, --seed S`);
+    process.exit(2);
+  }
+}

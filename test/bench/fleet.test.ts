@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest';
+import { Fleet } from '../../scripts/fleet.d/fleet.ts';
+import { Portal } from '../../scripts/fleet.d/portal.ts';
+import { Rates } from '../../scripts/fleet.d/rates.ts';
+import { report } from '../../scripts/fleet.d/report.ts';
+import { SCENARIOS, simulate } from '../../scripts/fleet.d/scenarios.ts';
+import { Staleness } from '../../scripts/fleet.d/staleness.ts';
+import { Home } from '../broker/home.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const HUBS = 1500;
+/** The busiest minute of a fleet that is much smaller is chance. */
+const HUBS_OF_A_DAY = 4000;
+
+test('a fleet reaches every target, in each scenario', () => {
+  const outcomes = SCENARIOS.map((scenario) => simulate(scenario, scenario.name === 'day' ? HUBS_OF_A_DAY : HUBS, 1));
+  for (const { text, measured, verdict } of report(outcomes, HUBS).targets) {
+    expect({ text, measured, verdict }).toMatchObject({ verdict: 'met' });
+  }
+  for (const { scenario, stale } of outcomes) expect({ scenario: scenario.name, stale }).toMatchObject({ stale: 0 });
+  // No token runs out of itself, nor because its hub was started again.
+  const calm = outcomes.filter(({ scenario }) => scenario.name === 'day' || scenario.name === 'release');
+  expect(calm.map(({ longest }) => longest)).toEqual([0, 0]);
+});
+
+test('a portal with half as much room again as it needs sends many away, and no hub starves', () => {
+  const outcome = simulate(scenarioOf('outage-45'), HUBS, 1, 1.5);
+  expect(outcome.deferred).toBeGreaterThan(HUBS / 5);
+  expect(outcome).toMatchObject({ lost: 0, starvedHubs: 0, stale: 0 });
+});
+
+test('the same seed gives the same figures, another one others', () => {
+  const peaks = [1, 1, 2].map((seed) => {
+    const { rates, scenario } = simulate(scenarioOf('power-cut'), 100, seed);
+    return rates.windows('all', 0, scenario.end, MINUTE).map(([, rate]) => rate);
+  });
+  expect(peaks[0]).toEqual(peaks[1]);
+  expect(peaks[0]).not.toEqual(peaks[2]);
+});
+
+test.each([true, false])(
+  'a simulated hub asks the portal when a real one does, with an appliance that asks: %s',
+  async (asks) => {
+    const [outage, end] = [{ from: 1.5 * HOUR, to: 4 * HOUR }, 7 * HOUR];
+    const rates = new Rates(end);
+    const portal = new Portal({ capacity: 100, retryAfter: MINUTE, down: [outage], grants: 1 }, rates);
+    const half = { fraction: () => 0.5 };
+    const alone = { hubs: 1, grants: 1, asked: asks ? 1 : 0, spread: () => 0.5 };
+    new Fleet(alone, portal, half, new Staleness(1)).runUntil(end);
+    const simulated = rates.windows('all', 0, end, SECOND).flatMap(([at, rate]) => Array<number>(rate).fill(at));
+
+    await using home = await Home.start({ fraction: 0.5 });
+    const id = await home.paired();
+    const obtained = home.run.grants.get(id)?.grant.obtained.uptime ?? 0;
+    // Where the simulated grant begins: half of the time until its refresh has passed.
+    await home.time.pass(obtained + 24 * MINUTE - home.time.uptime);
+    const tried: number[] = [];
+    for (let passed = 0; passed < end; passed += SECOND) {
+      if (passed === outage.from) await home.portal.unplug();
+      if (passed === outage.to) await home.portal.plug();
+      const before = home.tries;
+      if (asks && passed % (2 * MINUTE) === MINUTE) void home.run.handOuts.handOut(id, null);
+      await home.time.pass(SECOND);
+      if (home.tries > before) tried.push(passed);
+    }
+    expect(simulated.length).toBeGreaterThan(asks ? 20 : 8);
+    expect(simulated).toEqual(tried.map((at) => expect.closeTo(at, -4)));
+  },
+);
+
+function scenarioOf(name: string) {
+  const scenario = SCENARIOS.find((one) => one.name === name);
+  if (scenario === undefined) throw new Error(`there is no ${name}`);
+  return scenario;
+}
