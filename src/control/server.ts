@@ -13,7 +13,7 @@ const MOST_CONNECTIONS = 100;
 /** Requests of one connection that are worked on at a time. */
 const MOST_UNDER_WAY = { ofOne: 32, all: 250 };
 /** ms for a request's head, and for all of it; they are looked at once an interval. */
-const PATIENCE = { headersTimeout: 10_000, connectionsCheckingInterval: 5000 };
+const PATIENCE = { headersTimeout: 10_000, connectionsCheckingInterval: 30_000 };
 const LONGEST_REQUEST = 300_000;
 
 /** What {@link serveControl} takes. */

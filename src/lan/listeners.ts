@@ -13,18 +13,29 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
   readonly server: Server;
   readonly #socket: ListeningSocket;
   readonly #places: Places;
+  /** Connections that are open. */
+  #open = 0;
 
   /** @param halfOpen whether one who has said all and closed its side is still answered */
   constructor(server: Server, socket: ListeningSocket, { halfOpen }: { readonly halfOpen: boolean }) {
     this.server = server;
     this.#socket = socket;
     this.#places = new Places(server);
-    // It does not listen by itself, and begins only here to look at those who take too long.
-    server.emit('listening');
     socket.attach((connection: Socket) => {
       connection.allowHalfOpen = halfOpen;
+      this.#watch(connection);
       server.emit('connection', connection);
       connection.resume();
+    });
+  }
+
+  /** The server does not listen by itself: it looks at those who take too long while there is anybody, and sleeps else. */
+  #watch(connection: Socket): void {
+    if (this.#open === 0) this.server.emit('listening');
+    this.#open += 1;
+    connection.once('close', () => {
+      this.#open -= 1;
+      if (this.#open === 0) this.server.close();
     });
   }
 

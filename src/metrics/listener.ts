@@ -15,11 +15,11 @@ export interface MetricsOptions extends AnswersContext {
   readonly timers: Timers;
 }
 
-/** Bounds for clients that are slow, or worse: ms, bytes. */
+/** Bounds for clients that are slow, or worse: ms, bytes. The two timeouts are looked at once an interval. */
 const PATIENCE = {
   headersTimeout: 10_000,
   requestTimeout: 15_000,
-  connectionsCheckingInterval: 2000,
+  connectionsCheckingInterval: 30_000,
   keepAliveTimeout: 65_000,
   maxHeaderSize: 8 * 1024,
 };
