@@ -1,5 +1,12 @@
 import { BlockList, isIP } from 'node:net';
-import { type Entry, type Interfaces, type LanAddressOptions, usableEntries } from './lan-address.ts';
+import {
+  compareNames,
+  compareTexts,
+  type Entry,
+  type Interfaces,
+  type LanAddressOptions,
+  usableEntries,
+} from './lan-address.ts';
 
 /** A network that the hub is on, by one or more interfaces, and the addresses at which it is reached there. */
 export interface Neighbourhood {
@@ -49,10 +56,10 @@ export function neighbourhoods(interfaces: Interfaces, options: NeighbourhoodOpt
         ipv6: own.some(({ entry }) => entry.family === 'IPv6'),
         mark: mark(name),
       }))
-      .sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true })),
+      .sort((a, b) => compareNames(a.name, b.name)),
     addresses: entries
       .map(({ entry: { family, address } }) => ({ family, address }))
-      .sort((a, b) => a.family.localeCompare(b.family) || a.address.localeCompare(b.address)),
+      .sort((a, b) => compareTexts(a.family, b.family) || compareTexts(a.address, b.address)),
   }));
 }
 
