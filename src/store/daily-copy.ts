@@ -4,7 +4,7 @@ import { BALLAST_SIZE } from './ballast.ts';
 import { asFailure, inMemory } from './database.ts';
 import { salvage } from './salvage.ts';
 import type { SqliteStore } from './sqlite-store.ts';
-import { readWhole, sizeOf, syncDirectory } from './store-files.ts';
+import { readWhole, sizeOf, sync } from './store-files.ts';
 
 /**
  * Copies the database beside itself, in place of the copy before: that is what is used when the database is damaged one
@@ -29,7 +29,7 @@ export async function writeDailyCopy(store: SqliteStore): Promise<void> {
       throw new Failure('store_unreadable', `no copy is made of the store ${files.database}: it is damaged (${what})`);
     }
     renameSync(draft, files.copy);
-    syncDirectory(files.directory);
+    sync(files.directory);
   } catch (error) {
     throw asFailure(error, files.copy);
   } finally {

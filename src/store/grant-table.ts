@@ -1,6 +1,6 @@
 import type { Instant } from '../core/clock.ts';
 import type { Attempt, Store } from '../core/store.ts';
-import type { GrantRow } from './rows.ts';
+import { attemptColumn, type GrantRow } from './rows.ts';
 import { jsonOrNull } from './schemas.ts';
 import type { Sql } from './sql.ts';
 
@@ -35,14 +35,14 @@ export class GrantTable {
   beginAttempt({ appliance, generation, doubt }: Parameters<Store['beginAttempt']>[0], attempt: Attempt): boolean {
     return this.#sql.run(
       'UPDATE grants SET attempt = ?, doubt = ? WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL',
-      ...[JSON.stringify(attempt), jsonOrNull(doubt), appliance, generation],
+      ...[attemptColumn(attempt), jsonOrNull(doubt), appliance, generation],
     );
   }
 
   endAttempt({ appliance, generation, doubt, refused }: Parameters<Store['endAttempt']>[0]): boolean {
     return this.#sql.run(
-      'UPDATE grants SET attempt = NULL, doubt = ?, refused = ? WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL',
-      ...[jsonOrNull(doubt), jsonOrNull(refused), appliance, generation],
+      'UPDATE grants SET attempt = ?, doubt = ?, refused = ? WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL',
+      ...[attemptColumn(null), jsonOrNull(doubt), jsonOrNull(refused), appliance, generation],
     );
   }
 

@@ -2,7 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import type { Timers } from '../core/clock.ts';
 import { Failure, messageOf } from '../core/failure.ts';
+import { systemTimers } from '../system/clock.ts';
 import {
   asFailure,
   begin,
@@ -13,6 +15,7 @@ import {
   servedFromMemory,
 } from './database.ts';
 import { migrate } from './migrations.ts';
+import { inChosenPages } from './page-size.ts';
 import { canMend, type DailyCopy, isBehind, type Rebuilt, rebuild } from './rebuild.ts';
 import { type Salvage, salvage } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
@@ -35,10 +38,15 @@ import {
  * @throws Failure `store_unreadable` where there is nothing to serve, `store_key_wrong`, `store_locked`,
  *   `state_dir_unusable`
  */
-export async function openStore(directory: string, sealing: Sealing, wall: () => number): Promise<SqliteStore> {
+export async function openStore(
+  directory: string,
+  sealing: Sealing,
+  wall: () => number,
+  timers: Timers = systemTimers,
+): Promise<SqliteStore> {
   const files = storeFiles(directory);
   const open = () => new Opening(files, sealing, wall).open();
-  return new SqliteStore(files, await open(), sealing, open);
+  return new SqliteStore(files, await open(), sealing, open, timers);
 }
 
 /** The database as it was found. */
@@ -184,7 +192,6 @@ class Opening {
     }
     try {
       migrate(live);
-      return { database: live, unwritable: null, recovered: null };
     } catch (error) {
       const failure = asFailure(error, database);
       if (failure.code !== 'store_unwritable') throw failure;
@@ -192,6 +199,8 @@ class Opening {
       live.close();
       return { database: served, unwritable: failure.message, recovered: null };
     }
+    const open = inChosenPages(this.#files, live, () => openDatabase(this.#files));
+    return { database: open, unwritable: null, recovered: null };
   }
 
   #fromMemory(rebuilt: Rebuilt, why: string, copy: DailyCopy | null, unwritable: string): OpenedDatabase {

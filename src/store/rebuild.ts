@@ -2,6 +2,7 @@ import Database from 'better-sqlite3';
 import { isInNoCopy } from '../core/state-copy.ts';
 import type { ApplianceRow, SessionRow } from './appliance-rows.ts';
 import { migrate } from './migrations.ts';
+import { choosePageSize } from './page-size.ts';
 import type { AnyGrantRow, Salvage, SettingRow } from './salvage.ts';
 
 /** The daily copy, with when it was made, in ms since 1970. */
@@ -34,6 +35,7 @@ interface Sources {
  */
 export function rebuild({ left, copy }: Sources): Rebuilt {
   const database = new Database(':memory:');
+  choosePageSize(database);
   migrate(database);
   database.pragma('foreign_keys = ON');
   const grants = chosenGrants({ left, copy });

@@ -3,7 +3,7 @@ import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
 import type { Pairing } from '../core/pairing.ts';
 import { Secret } from '../core/secret.ts';
-import type { StoredGrant } from '../core/store.ts';
+import type { Attempt, StoredGrant } from '../core/store.ts';
 import { doubt, instant, jsonOrNull, parseJson, portalIdentity, scope } from './schemas.ts';
 import type { Sealing } from './sealing.ts';
 
@@ -14,7 +14,7 @@ const link = v.object({
   redirect: v.exactOptional(v.nullable(v.string())),
 });
 
-const attempt = v.object({ token: v.string(), at: instant });
+const attempt = v.nullable(v.object({ token: v.string(), at: instant }));
 const grantAttributes = v.object({
   scope,
   lifetime: v.number(),
@@ -23,6 +23,11 @@ const grantAttributes = v.object({
   asked: v.exactOptional(scope),
   givenBy: v.exactOptional(portalIdentity),
 });
+
+/** An attempt takes some 130 characters, and its times have a digit more now and then. */
+const ATTEMPT_STEP = 160;
+/** Times and tokens of one portal differ by a few characters from one refresh to the next. */
+const SECRETS_STEP = 64;
 
 /** Sealed together, because a token of an unknown age is no better than none; rows of before have them apart. */
 const tokens = v.object({
@@ -105,6 +110,19 @@ export interface PairingRow {
   readonly step: string;
 }
 
+/**
+ * The refresh under way as a column. It is as long as none, so that SQLite writes the one page that it is on, and not the
+ * row with all of its tokens.
+ */
+export function attemptColumn(attempt: Attempt | null): string {
+  return filled(JSON.stringify(attempt), ATTEMPT_STEP);
+}
+
+/** A JSON text, filled up with blanks to a multiple of so many characters: a row that keeps its length keeps its pages. */
+function filled(json: string, step: number): string {
+  return json.padEnd(step * Math.ceil(json.length / step));
+}
+
 /** A grant as a row, its tokens sealed; a new grant has no attempt under way. */
 export async function grantRow(grant: Grant, sealing: Sealing): Promise<GrantRow> {
   const { appliance, generation, accessToken, refreshToken, lifetime, obtained, portalTime, asked, givenBy } = grant;
@@ -113,9 +131,9 @@ export async function grantRow(grant: Grant, sealing: Sealing): Promise<GrantRow
   return {
     appliance,
     generation,
-    tokens: await sealing.seal(`grants/${appliance}/${generation}`, JSON.stringify(secrets)),
+    tokens: await sealing.seal(`grants/${appliance}/${generation}`, filled(JSON.stringify(secrets), SECRETS_STEP)),
     attributes: null,
-    attempt: null,
+    attempt: attemptColumn(null),
     doubt: jsonOrNull(grant.doubt),
     refused: jsonOrNull(grant.refused),
     distrusted: jsonOrNull(grant.distrusted),
@@ -137,7 +155,7 @@ export async function readGrant(row: GrantRow, sealing: Sealing): Promise<Stored
       refused: parseJson(v.nullable(instant), where, row.refused ?? 'null'),
       distrusted: parseJson(v.nullable(instant), where, row.distrusted ?? 'null'),
     },
-    attempt: parseJson(v.nullable(attempt), where, row.attempt ?? 'null'),
+    attempt: parseJson(attempt, where, row.attempt ?? 'null'),
   };
 }
 

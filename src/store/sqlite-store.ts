@@ -1,5 +1,5 @@
 import type { Appliance } from '../core/appliance.ts';
-import type { Instant } from '../core/clock.ts';
+import type { Instant, Timers } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
 import type { HistoryLine, HistoryStore, WaitingHistory } from '../core/history.ts';
@@ -7,10 +7,12 @@ import type { Pairing } from '../core/pairing.ts';
 import type { Invite } from '../core/registration.ts';
 import type { Session } from '../core/session.ts';
 import type { Attempt, Store, StoredGrant } from '../core/store.ts';
+import { systemTimers } from '../system/clock.ts';
 import { ApplianceTable } from './appliance-table.ts';
 import { Ballast } from './ballast.ts';
 import type { OpenedDatabase } from './database.ts';
 import { GrantTable } from './grant-table.ts';
+import { GroupCommit } from './group-commit.ts';
 import { HistoryTable } from './history-table.ts';
 import { PairingTable } from './pairing-table.ts';
 import { type GrantRow, grantRow, pairingRow, readGrant, readPairing } from './rows.ts';
@@ -52,12 +54,18 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   readonly #grants: GrantTable;
   readonly #pairings: PairingTable;
   readonly #history: HistoryTable;
+  readonly #commits: GroupCommit;
   #opened: OpenedDatabase;
   #paired: () => void = () => undefined;
-  #waiting: WaitingHistory | null = null;
 
   /** @param reopen opens it anew, for one that can't be written for now */
-  constructor(files: StoreFiles, opened: OpenedDatabase, sealing: Sealing, reopen: () => Promise<OpenedDatabase>) {
+  constructor(
+    files: StoreFiles,
+    opened: OpenedDatabase,
+    sealing: Sealing,
+    reopen: () => Promise<OpenedDatabase>,
+    timers: Timers = systemTimers,
+  ) {
     this.files = files;
     this.#opened = opened;
     this.sealing = sealing;
@@ -70,6 +78,7 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
     this.#grants = new GrantTable(this.#sql);
     this.#pairings = new PairingTable(this.#sql);
     this.#history = new HistoryTable(this.#sql);
+    this.#commits = new GroupCommit(this.#sql, this.#history, timers);
   }
 
   /** Why nothing can be written, and all is served from memory; null where it can. */
@@ -99,7 +108,7 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
 
   /** From now on what waits to be written of an appliance's history goes with whatever else is written of it. */
   takeHistoryFrom(waiting: WaitingHistory): void {
-    this.#waiting = waiting;
+    this.#commits.takeHistoryFrom(waiting);
   }
 
   /** How many rows were changed since it was opened. */
@@ -181,6 +190,7 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   async removeAppliance(appliance: string): Promise<void> {
+    this.#commits.expectNoMore(appliance);
     this.#appliances.remove(appliance);
   }
 
@@ -224,11 +234,14 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
 
   async beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: Attempt): Promise<boolean> {
     this.#sql.guarded(() => this.#ballast.keep());
-    return this.#withHistory(grant.appliance, () => this.#grants.beginAttempt(grant, attempt));
+    const begun = await this.#commits.join(grant.appliance, () => this.#grants.beginAttempt(grant, attempt));
+    if (begun) this.#commits.expect(grant.appliance);
+    return begun;
   }
 
   async endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
-    return this.#withHistory(grant.appliance, () => this.#grants.endAttempt(grant));
+    this.#commits.expectNoMore(grant.appliance);
+    return this.#commits.join(grant.appliance, () => this.#grants.endAttempt(grant));
   }
 
   async distrust(appliance: string, generation: number, at: Instant): Promise<boolean> {
@@ -238,11 +251,13 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   async replaceGrant(grant: Grant): Promise<boolean> {
     const row = await grantRow(grant, this.sealing);
     const replace = () => this.#grants.replace(row);
-    return this.#withHistory(grant.appliance, replace, () => this.#withBallast(replace));
+    this.#commits.expectNoMore(grant.appliance);
+    return this.#commits.join(grant.appliance, replace, () => this.#withBallast(replace));
   }
 
   async forgetGrant(appliance: string, generation: number): Promise<boolean> {
     this.#damagedGrants.delete(appliance);
+    this.#commits.expectNoMore(appliance);
     return this.#sql.transaction(() => {
       if (!this.#grants.forget(appliance, generation)) return false;
       this.#sessions.endAll(appliance);
@@ -261,7 +276,7 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
     const row = await pairingRow(pairing, this.sealing);
     if (pairing.step.kind === 'exchanging') this.#sql.guarded(() => this.#ballast.keep());
     const put = () => this.#pairings.put(row);
-    this.#withHistory(pairing.appliance, put, () => this.#sql.transaction(put));
+    this.#commits.write(pairing.appliance, put, () => this.#sql.transaction(put));
   }
 
   async concludePairing(pairing: Pairing, grant: Grant): Promise<boolean> {
@@ -274,9 +289,10 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
       this.#pairings.put(pairingPart);
       return true;
     };
-    const concluded = this.#withHistory(grant.appliance, conclude, () =>
+    const concluded = this.#commits.write(grant.appliance, conclude, () =>
       this.#withBallast(() => this.#sql.transaction(conclude)),
     );
+    this.#commits.expectNoMore(grant.appliance);
     if (concluded) this.#paired();
     return concluded;
   }
@@ -289,27 +305,6 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
     this.#sql.transaction(() => {
       for (const [appliance, added] of lines) this.#history.add(appliance, added);
     });
-  }
-
-  /**
-   * Writes something of an appliance, and in the same transaction what waits of its history. Where that fails it is written
-   * without: a history is worth no grant.
-   * @param alone writes it without the history
-   */
-  #withHistory<Result>(appliance: string, write: () => Result, alone: () => Result = write): Result {
-    const lines = this.#waiting?.waiting(appliance) ?? [];
-    if (lines.length === 0) return alone();
-    let result: Result;
-    try {
-      result = this.#sql.transaction(() => {
-        this.#history.add(appliance, lines);
-        return write();
-      });
-    } catch {
-      return alone();
-    }
-    this.#waiting?.written(appliance);
-    return result;
   }
 
   /** A grant that can't be read costs its appliance a pairing, and no other appliance anything. */

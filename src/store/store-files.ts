@@ -59,7 +59,7 @@ export function finishReplacement({ database, journal, successor, directory }: S
   }
   rmSync(journal, { force: true });
   renameSync(successor, database);
-  syncDirectory(directory);
+  sync(directory);
 }
 
 /**
@@ -83,8 +83,18 @@ export function putInPlace(files: StoreFiles, bytes: Uint8Array, instant: string
   keepAs(journal, `${aside}-wal`);
   rmSync(database, { force: true });
   finishReplacement(files);
-  syncDirectory(directory);
+  sync(directory);
   return existsSync(aside) || existsSync(`${aside}-wal`) ? aside : null;
+}
+
+/**
+ * Puts the successor in place of a database that is sound and closed, and has no journal. A crash leaves either of them.
+ * @throws the file system's error; then nothing has changed
+ */
+export function replaceDatabase({ database, successor, directory }: StoreFiles): void {
+  sync(successor);
+  renameSync(successor, database);
+  sync(directory);
 }
 
 /** Copies the database and its journal to another directory. @throws the file system's error */
@@ -104,13 +114,13 @@ export function readWhole(path: string): { readonly bytes: Buffer; readonly writ
   }
 }
 
-/** Makes the names in a directory outlive a power cut. */
-export function syncDirectory(path: string): void {
-  const directory = openSync(path, 'r');
+/** Makes the content of a file, or the names in a directory, outlive a power cut. */
+export function sync(path: string): void {
+  const opened = openSync(path, 'r');
   try {
-    fsyncSync(directory);
+    fsyncSync(opened);
   } finally {
-    closeSync(directory);
+    closeSync(opened);
   }
 }
 

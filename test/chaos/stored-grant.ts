@@ -51,7 +51,7 @@ function stateOf({ generation, tokens, attempt, doubt, step }: Row): StoredState
   return {
     generation,
     hasTokens: tokens !== null,
-    attempt: attempt === null ? null : String(JSON.parse(attempt).token),
+    attempt: (JSON.parse(attempt ?? 'null') as { token: string } | null)?.token ?? null,
     inDoubt: doubt !== null,
     pairing: step === null ? null : String(JSON.parse(step).kind),
   };

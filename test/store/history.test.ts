@@ -232,10 +232,13 @@ test('on a full disk the history waits, and the grant is written where that stil
     store.takeHistoryFrom(lines);
     const filler = join(disk, 'filler');
     expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
-    await expect(store.addHistory(new Map([[id, [REFRESHED]]]))).rejects.toMatchObject({ code: 'store_unwritable' });
+    // More than the block at the journal's end may have room for.
+    const days = Array.from({ length: 150 }, (_, day) => line('refreshed', START + day * DAY));
+    await expect(store.addHistory(new Map([[id, days]]))).rejects.toMatchObject({ code: 'store_unwritable' });
     // The ballast makes room for it.
-    const successor = grantOf({ generation: 2, refreshToken: new Secret('the-next') });
+    const successor = grantOf({ generation: 2, refreshToken: new Secret('the-next'.repeat(2000)) });
     expect(await store.replaceGrant(successor)).toBe(true);
+    expect(lines.left).toEqual([REFRESHED]);
     truncateSync(filler, 0);
     await store.endAttempt(successor);
     expect(lines.left).toEqual([]);

@@ -7,7 +7,8 @@ export function spoil(path: string, table: string): void {
   const file = join(path, 'latchkey.db');
   const database = new Database(file);
   const root = database.prepare('SELECT rootpage FROM sqlite_schema WHERE name = ?').pluck().get(table);
+  const size = Number(database.pragma('page_size', { simple: true }));
   database.close();
-  const end = Number(root) * 4096;
-  writeFileSync(file, readFileSync(file).fill(0xa5, end - 4096, end));
+  const end = Number(root) * size;
+  writeFileSync(file, readFileSync(file).fill(0xa5, end - size, end));
 }

@@ -1,0 +1,251 @@
+import { copyFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import type { Appliance } from '../../src/core/appliance.ts';
+import type { Grant } from '../../src/core/grant.ts';
+import type { HistoryLine } from '../../src/core/history.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { jweSealing } from '../../src/store/sealing.ts';
+import { at, grantOf } from '../core/samples.ts';
+import { FakeTime } from '../support/fake-time.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { journalOf } from './journal.ts';
+import { KEY, open, WALLBOX } from './opened.ts';
+
+const attempt = { token: 'hash', at: at(1) };
+const NAMES = ['wallbox', 'heater', 'boiler', 'battery'];
+const APPLIANCES: Appliance[] = NAMES.map((name, index) => {
+  const id = WALLBOX.id.replaceAll('1', String(index + 1));
+  return { ...WALLBOX, id, clientId: name, name };
+});
+const FIRST = APPLIANCES.map(({ id }) => grantOf({ appliance: id }));
+const [wallbox = grantOf(), heater = grantOf()] = FIRST;
+
+function next(grant: Grant): Grant {
+  return { ...grant, generation: grant.generation + 1, refreshToken: new Secret(`the-next-of-${grant.appliance}`) };
+}
+
+/** A store in which all appliances are paired, and its time. */
+async function paired() {
+  const folder = stateFolder();
+  const time = new FakeTime();
+  {
+    using store = open(folder.path);
+    for (const appliance of APPLIANCES) await store.addAppliance(appliance);
+    for (const grant of FIRST) await store.replaceGrant(grant);
+  }
+  const store = await openStore(folder.path, jweSealing(KEY), () => time.wall, time);
+  const before = journalOf.bind(null, folder.path);
+  return {
+    ...{ store, time, path: folder.path },
+    commits: () => before().commits,
+    [Symbol.dispose]() {
+      store[Symbol.dispose]();
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+/** What became of writes, as far as it is known by now. */
+function followed(writes: readonly Promise<boolean>[]) {
+  const known: unknown[] = writes.map(() => 'open');
+  for (const [index, write] of writes.entries()) {
+    write.then(
+      (result) => {
+        known[index] = result;
+      },
+      (error) => {
+        known[index] = error.code;
+      },
+    );
+  }
+  return known;
+}
+
+/** Lets what was begun come to where it waits: tokens are sealed meanwhile. */
+async function sealed(time: FakeTime, timers: number): Promise<void> {
+  await expect.poll(() => time.armed).toBe(timers);
+  await time.settle();
+}
+
+describe('refreshes that are due together', () => {
+  test('are written ahead in one commit, and their answers in another', async () => {
+    using home = await paired();
+    const { store, time, commits } = home;
+    const before = commits();
+    const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt));
+    await sealed(time, 1);
+    expect(commits()).toBe(before);
+    await time.pass(0);
+    expect(await Promise.all(begun)).toEqual([true, true, true, true]);
+    expect(commits()).toBe(before + 1);
+    const answers = FIRST.map((grant) => store.replaceGrant(next(grant)));
+    await time.settle();
+    await expect.poll(async () => time.pass(0).then(commits)).toBe(before + 2);
+    expect(await Promise.all(answers)).toEqual([true, true, true, true]);
+    expect((await store.grants()).map(({ grant, attempt: left }) => [grant.generation, left])).toEqual(
+      Array(4).fill([2, null]),
+    );
+  });
+
+  test('are told only when all of it is on disk', async () => {
+    using home = await paired();
+    const { store, time, path } = home;
+    const seen: unknown[] = [];
+    const look = () => {
+      using copy = stateFolder();
+      for (const name of ['latchkey.db', 'latchkey.db-wal']) copyFileSync(join(path, name), join(copy.path, name));
+      const database = new Database(join(copy.path, 'latchkey.db'));
+      seen.push(database.prepare("SELECT count(*) FROM grants WHERE attempt LIKE '%hash%'").pluck().get());
+      database.close();
+    };
+    const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt).then(look));
+    await time.pass(0);
+    await Promise.all(begun);
+    expect(seen).toEqual([4, 4, 4, 4]);
+  });
+
+  test('do not wait for an answer that does not come, and the others share what they can', async () => {
+    using home = await paired();
+    const { store, time, commits } = home;
+    const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt));
+    await time.pass(0);
+    await Promise.all(begun);
+    const before = commits();
+    const known = followed([store.replaceGrant(next(wallbox)), store.replaceGrant(next(heater))]);
+    await sealed(time, 1);
+    await time.pass(9);
+    expect(known).toEqual(['open', 'open']);
+    await time.pass(1);
+    expect(known).toEqual([true, true]);
+    expect(commits()).toBe(before + 1);
+  });
+
+  test('wait for no answer of an appliance that is gone', async () => {
+    using home = await paired();
+    const { store, time } = home;
+    const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt));
+    await time.pass(0);
+    await Promise.all(begun);
+    await store.removeAppliance(APPLIANCES[3]?.id ?? '');
+    await store.forgetGrant(APPLIANCES[2]?.id ?? '', 1);
+    const known = followed([wallbox, heater].map((grant) => store.endAttempt(grant)));
+    await time.pass(0);
+    expect(known).toEqual([true, true]);
+  });
+
+  test('are not held up by those that come after them', async () => {
+    using home = await paired();
+    const { store, time } = home;
+    const first = store.beginAttempt(heater, attempt);
+    await time.pass(0);
+    await first;
+    const known = followed([store.endAttempt(wallbox)]);
+    for (let ms = 0; ms < 10; ms += 1) {
+      expect(known).toEqual(['open']);
+      void store.endAttempt(wallbox);
+      await time.pass(1);
+    }
+    expect(known).toEqual([true]);
+  });
+});
+
+describe('of writes that go together', () => {
+  test('one that finds another generation changes nothing, and the others are done', async () => {
+    using home = await paired();
+    const { store, time, commits } = home;
+    const before = commits();
+    const known = followed([
+      store.beginAttempt({ ...wallbox, generation: 7 }, attempt),
+      store.beginAttempt(heater, attempt),
+    ]);
+    await time.pass(0);
+    expect(known).toEqual([false, true]);
+    expect(commits()).toBe(before + 1);
+  });
+
+  test('one that fails fails alone', async () => {
+    using home = await paired();
+    const { store, time, path } = home;
+    store[Symbol.dispose]();
+    const database = new Database(join(path, 'latchkey.db'));
+    database.exec(`CREATE TRIGGER refuses BEFORE UPDATE ON grants WHEN NEW.appliance = '${heater.appliance}'
+      BEGIN SELECT RAISE(ABORT, 'no'); END`);
+    database.close();
+    using again = await openStore(path, jweSealing(KEY), () => time.wall, time);
+    const known = followed(FIRST.map((grant) => again.beginAttempt(grant, attempt)));
+    await time.pass(0);
+    expect(known).toEqual([true, 'store_unwritable', true, true]);
+    const marked = (await again.grants()).filter((stored) => stored.attempt !== null);
+    expect(marked.map(({ grant }) => grant.appliance)).not.toContain(heater.appliance);
+    expect(marked).toHaveLength(3);
+  });
+
+  test('each takes its history along, once', async () => {
+    using home = await paired();
+    const { store, time } = home;
+    const line: HistoryLine = { kind: 'refreshed', why: null, first: 1.95e12, last: 1.95e12, count: 1 };
+    const lines = new Map(FIRST.map(({ appliance }) => [appliance, [line]]));
+    // Nothing that waits may be written yet, and it is kept.
+    lines.set(heater.appliance, []);
+    const written: string[] = [];
+    store.takeHistoryFrom({
+      waiting: (appliance) => lines.get(appliance) ?? [],
+      written: (appliance) => {
+        written.push(appliance);
+        lines.delete(appliance);
+      },
+    });
+    const writes = [...FIRST, wallbox].map((grant) => store.endAttempt(grant));
+    await time.pass(0);
+    await Promise.all(writes);
+    expect(written).toEqual(FIRST.map(({ appliance }) => appliance).filter((id) => id !== heater.appliance));
+    expect(await store.history(wallbox.appliance)).toEqual([line]);
+    expect(await store.history(heater.appliance)).toEqual([]);
+  });
+
+  test('none is told to be on disk where the store was closed before', async () => {
+    using home = await paired();
+    const { store, time } = home;
+    const known = followed(FIRST.map((grant) => store.beginAttempt(grant, attempt)));
+    store[Symbol.dispose]();
+    await time.pass(0);
+    expect(known).toEqual(Array(4).fill('store_unwritable'));
+  });
+});
+
+describe('a refresh', () => {
+  test.each([20, 700, 3000])(
+    'with tokens of %i characters writes the pages that change, and no others',
+    async (length) => {
+      using home = await paired();
+      const { store, time, path } = home;
+      const tokens = (mark: string) => ({
+        accessToken: new Secret(mark.repeat(length)),
+        refreshToken: new Secret(mark.repeat(length)),
+      });
+      const write = async (work: Promise<boolean>) => {
+        const before = journalOf(path);
+        const done = followed([work]);
+        await expect.poll(async () => time.pass(0).then(() => done)).toEqual([true]);
+        const after = journalOf(path);
+        return { commits: after.commits - before.commits, pages: after.pages - before.pages };
+      };
+      await write(store.replaceGrant({ ...next(wallbox), ...tokens('a') }));
+      // What is in a row with its tokens: a third more by sealing, and in pages of 1,020 bytes behind the first.
+      const pages = 1 + Math.ceil((1.34 * (2 * length + 400) + 300) / 1020);
+      for (const mark of 'bcd') {
+        const [{ grant } = { grant: wallbox }] = (await store.grants()).filter((one) => one.grant.generation > 1);
+        expect(await write(store.beginAttempt(grant, { ...attempt, at: at(1 + mark.charCodeAt(0) ** 2) }))).toEqual({
+          commits: 1,
+          pages: 1,
+        });
+        const result = await write(store.replaceGrant({ ...grant, generation: grant.generation + 1, ...tokens(mark) }));
+        expect(result.commits).toBe(1);
+        expect(result.pages).toBeLessThanOrEqual(pages);
+      }
+    },
+  );
+});
