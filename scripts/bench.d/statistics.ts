@@ -34,9 +34,12 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
 }
 
-/** `one` as so many times `other`, round by round: what slows a round down slows both. */
+/** `one` as so many times `other`, round by round: what slows a round down slows both. Nothing is as much as nothing. */
 export function quotient(one: Rounds, other: Rounds): Quotient {
-  const each = one.values.map((value, round) => value / (other.values[round] ?? Number.NaN));
+  const each = one.values.map((value, round) => {
+    const beside = other.values[round] ?? Number.NaN;
+    return value === beside ? 1 : value / beside;
+  });
   const value = median(each);
   const spread = (quantile(each, 0.75) - quantile(each, 0.25)) / value;
   const steady = each.length >= FEWEST_ROUNDS && spread <= STEADY;

@@ -39,10 +39,11 @@ export async function killBefore(
   ]);
 }
 
-/** A system call that was made: its name and the file or socket that it was made on, as far as it has one. */
+/** A system call that was made: its name, the file or socket that it was made on, and the bytes that it was to write. */
 export interface Call {
   readonly name: string;
   readonly on: string;
+  readonly bytes: number;
 }
 
 /** The calls of these kinds that a process makes while `work` goes on, in their order. */
@@ -57,8 +58,8 @@ export async function callsDuring(pid: number, calls: readonly string[], work: (
     }
     const lines = (await readFile(file, 'utf8')).split('\n');
     return lines.flatMap((line) => {
-      const [, name, on] = /^\d+ +(\w+)\(\d+<([^>]*)>/.exec(line) ?? [];
-      return name === undefined || on === undefined ? [] : [{ name, on }];
+      const [, name, on, bytes = 0] = /^\d+ +(\w+)\(\d+<([^>]*)>(?:, ""\.*, (\d+))?/.exec(line) ?? [];
+      return name === undefined || on === undefined ? [] : [{ name, on, bytes: Number(bytes) }];
     });
   } finally {
     await rm(folder, { recursive: true });

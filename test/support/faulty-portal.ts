@@ -35,6 +35,8 @@ export interface SeenRequest {
 export class FaultyPortal implements AsyncDisposable {
   baseUrl = '';
   frontendUrl = '';
+  /** Tokens have so many characters more than the emulator's, which it never sees. */
+  longer = 0;
   /** Every request that came, those that were cut too. */
   readonly seen: SeenRequest[] = [];
   readonly #emulator: Emulator;
@@ -92,7 +94,10 @@ export class FaultyPortal implements AsyncDisposable {
   }
 
   async #serve(target: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = (await request.toArray()).map(String).join('');
+    const body = (await request.toArray())
+      .map(String)
+      .join('')
+      .replaceAll(/\.+(?=&|$)/g, '');
     const url = new URL(request.url ?? '/', target);
     const endpoint = endpointOf(url.pathname);
     this.seen.push({ endpoint, query: url.searchParams, form: new URLSearchParams(body) });
@@ -125,6 +130,7 @@ export class FaultyPortal implements AsyncDisposable {
   #translated(text: string): string {
     const escaped = (address: string) => address.replaceAll('/', '\\/');
     return text
+      .replaceAll(/("(?:access|refresh)_token":"[^"]+)/g, `$1${'.'.repeat(this.longer)}`)
       .replaceAll(escaped(this.#emulator.baseUrl), escaped(this.baseUrl))
       .replaceAll(escaped(this.#emulator.frontendUrl), escaped(this.frontendUrl));
   }

@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { CredentialsAnswer } from '../../../src/control/messages.ts';
+import { startEmulator } from '../../../src/emulator/index.ts';
+import { FaultyPortal } from '../../../test/support/faulty-portal.ts';
+import { eventually, type HubProcess } from '../../../test/support/hub-process.ts';
+import { writtenDuring } from './written.ts';
+
+/** A hub with its appliances, whose writes are watched. */
+export interface CardHome extends AsyncDisposable {
+  /** What it does to its state directory, or the disk, while `work` goes on. */
+  watched(work: () => Promise<unknown>): ReturnType<typeof writtenDuring>;
+  /** Each appliance once, one after the other. @returns how many */
+  refreshEach(): Promise<number>;
+  /** All appliances at once. @returns how many */
+  refreshTogether(): Promise<number>;
+  /** Hands tokens out, one after the other. */
+  handOut(times: number): Promise<void>;
+  /** Pairs the first appliance anew, and waits for the copy of the store that follows. */
+  pair(): Promise<void>;
+}
+
+/**
+ * Starts a portal and a hub, and pairs appliances.
+ * @param prepare prepares the hub for a portal
+ * @param longer characters that tokens have more than the emulator's, which have 81
+ */
+export async function startCardHome(
+  prepare: (portal: Parameters<typeof HubProcess.prepare>[0]) => Promise<HubProcess>,
+  appliances: number,
+  longer = 0,
+): Promise<CardHome> {
+  await using parts = new AsyncDisposableStack();
+  const emulator = parts.use(await startEmulator());
+  const portal = parts.use(await FaultyPortal.start(emulator));
+  portal.longer = longer;
+  const { baseUrl, frontendUrl } = portal;
+  const { clientId, clientSecret } = emulator;
+  const hub = parts.use(await prepare({ emulator: { baseUrl, frontendUrl, clientId, clientSecret } }));
+  await hub.launch();
+  const members: CredentialsAnswer[] = [];
+
+  const copies = () => readFileSync(hub.log, 'utf8').split('"store copied"').length;
+  async function copied(before: number): Promise<void> {
+    await eventually(async () => copies() > before);
+  }
+  async function pair(name: string): Promise<void> {
+    const before = copies();
+    await hub.pair(name, emulator);
+    await copied(before);
+  }
+  async function refresh(name: string): Promise<void> {
+    const { state, problem } = await hub.ask((control) => control.refresh(name));
+    if (state !== 'active') throw new Error(`${name} is ${state}: ${problem?.message}`);
+  }
+  await copied(1);
+  for (let number = 1; number <= appliances; number += 1) {
+    members.push(await hub.addAppliance(`appliance-${number}`));
+    await pair(`appliance-${number}`);
+  }
+  const running = parts.move();
+  return {
+    watched: (work) =>
+      writtenDuring(hub.pid, join(hub.directory, 'state'), async () => {
+        await work();
+      }),
+    async refreshEach() {
+      for (const { name } of members) await refresh(name);
+      return members.length;
+    },
+    async refreshTogether() {
+      await Promise.all(members.map(({ name }) => refresh(name)));
+      return members.length;
+    },
+    async handOut(times) {
+      for (let count = 0; count < times; count += 1) {
+        const [member] = members;
+        if (member === undefined) throw new Error('there is no appliance');
+        const { status } = await hub.requestToken(member);
+        if (status !== 200) throw new Error(`a hand-out was answered ${status}`);
+      }
+    },
+    pair: () => pair(members[0]?.name ?? ''),
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
+}

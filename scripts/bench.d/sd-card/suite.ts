@@ -1,0 +1,160 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { prepareHub } from '../hub.ts';
+import { Figures, inTurns } from '../rounds.ts';
+import { median } from '../statistics.ts';
+import {
+  type Bench,
+  figures,
+  limit,
+  type Measurement,
+  type Report,
+  type Subject,
+  type Suite,
+  type Target,
+} from '../suite.ts';
+import { type CardHome, startCardHome } from './home.ts';
+import { sumOf, type Written } from './written.ts';
+
+const APPLIANCES = 10;
+/** Characters of a token: the emulator's, and a signed token that says much. */
+const TOKENS = [81, 1800] as const;
+/** A token that lives an hour is refreshed after 48 minutes. */
+const REFRESHES_A_DAY = 30;
+const KB = 1000;
+
+const HAND_OUT = 'hand-out';
+const IDLE = 'an idle minute';
+const PAIRING = 'pairing';
+const COPY = 'nightly copy';
+const DAY = 'a day';
+const alone = (characters: number) => `refresh, tokens of ${characters}`;
+const together = (characters: number) => `one of ${APPLIANCES} due together, tokens of ${characters}`;
+
+/** What the hub writes, and how often it waits until that is on the card. */
+export const sdCardSuite: Suite = {
+  name: 'sd-card',
+  title: 'What a hub writes to its card',
+  peers: [],
+  programs: { strace: 'strace' },
+  measure,
+  report,
+};
+
+async function measure(bench: Bench): Promise<Measurement[]> {
+  const measured = new Figures();
+  await inTurns(bench.quick ? 1 : 3, bench.subjects, async (subject, round) => {
+    for (const characters of TOKENS) {
+      bench.progress(`sd-card: ${subject.name}, tokens of ${characters} characters, round ${round + 1}`);
+      const longer = characters - TOKENS[0];
+      await using home = await startCardHome((options = {}) => prepareHub(subject, options), APPLIANCES, longer);
+      await refreshes(home, subject, characters, bench.quick, measured);
+      if (longer === 0) await others(home, subject, bench.quick, measured);
+    }
+  });
+  return measured.all;
+}
+
+/** The journal is moved to the database every few dozen refreshes: there are so many that this is in their mean. */
+async function refreshes(home: CardHome, { name }: Subject, characters: number, quick: boolean, measured: Figures) {
+  const times = quick ? 1 : 15;
+  let count = 0;
+  const one = await home.watched(async () => {
+    for (let time = 0; time < times; time += 1) count += await home.refreshEach();
+  });
+  add(measured, alone(characters), name, one, count);
+  count = 0;
+  const many = await home.watched(async () => {
+    for (let time = 0; time < times; time += 1) count += await home.refreshTogether();
+  });
+  add(measured, together(characters), name, many, count);
+}
+
+async function others(home: CardHome, { name }: Subject, quick: boolean, measured: Figures) {
+  const handOuts = quick ? 20 : 1000;
+  add(measured, HAND_OUT, name, await home.watched(() => home.handOut(handOuts)), handOuts);
+  add(measured, IDLE, name, await home.watched(() => sleep(quick ? 2000 : 60_000)), 1);
+  const { calls } = await home.watched(() => home.pair());
+  const begun = calls.findIndex(({ on }) => on.includes('.copy'));
+  add(measured, PAIRING, name, sumOf(calls.slice(0, begun)), 1);
+  const copy = sumOf(calls.slice(begun));
+  add(measured, COPY, name, copy, 1);
+  const value = (what: string) => figures(measured.all, what, name).values.at(-1) ?? Number.NaN;
+  const daily = (what: string) => APPLIANCES * REFRESHES_A_DAY * value(`${alone(TOKENS[0])}: ${what}`);
+  measured.add(`${DAY}: syncs`, name, '', daily('syncs') + copy.syncs);
+  measured.add(`${DAY}: to the kernel`, name, 'kB', daily('to the kernel') + copy.bytes / KB);
+}
+
+function add(
+  measured: Figures,
+  what: string,
+  of: string,
+  written: Partial<Written> & Omit<Written, 'blocks'>,
+  by: number,
+) {
+  measured.add(`${what}: syncs`, of, '', written.syncs / by);
+  measured.add(`${what}: to the kernel`, of, 'kB', written.bytes / KB / by);
+  if (written.blocks !== undefined) measured.add(`${what}: in blocks`, of, 'kB', written.blocks / KB / by);
+}
+
+function report(measured: readonly Measurement[]): Report {
+  const of = (what: string) => median(figures(measured, what, 'latchkey').values);
+  return { targets: targets(of), text: text(measured, of), pictures: {} };
+}
+
+function targets(of: (what: string) => number): Target[] {
+  const [short] = TOKENS;
+  return [
+    limit('syncs of a refresh: at most 3', of(`${alone(short)}: syncs`), '', 3, 2),
+    ...TOKENS.map((characters) =>
+      limit(
+        `a refresh with tokens of ${characters} characters: at most 16 kB`,
+        of(`${alone(characters)}: to the kernel`),
+        'kB',
+        16,
+      ),
+    ),
+    limit('a hand-out writes nothing', of(`${HAND_OUT}: to the kernel`), 'kB', 0),
+    limit('a hand-out waits for no sync', of(`${HAND_OUT}: syncs`), '', 0),
+    limit(
+      `syncs of ${APPLIANCES} refreshes that are due together: fewer than ${APPLIANCES}`,
+      APPLIANCES * of(`${together(short)}: syncs`),
+      '',
+      APPLIANCES - 1,
+    ),
+  ];
+}
+
+function text(measured: readonly Measurement[], of: (what: string) => number): string {
+  const row = (what: string) => {
+    const cells = ['syncs', 'to the kernel', 'in blocks'].map((kind) => {
+      const values = measured.find((one) => one.what === `${what}: ${kind}` && one.of === 'latchkey')?.values;
+      return values === undefined ? '' : median(values).toFixed(values.every(Number.isInteger) ? 0 : 2);
+    });
+    return `| ${[what, ...cells].join(' | ')} |`;
+  };
+  const refreshes = TOKENS.flatMap((characters) => [alone(characters), together(characters)]);
+  const rows = [...refreshes, PAIRING, COPY, HAND_OUT, IDLE].map(row);
+  const syncs = of(`${DAY}: syncs`).toFixed(0);
+  const megabytes = (of(`${DAY}: to the kernel`) / KB).toFixed(1);
+  return `
+A hub with ${APPLIANCES} appliances, each system call on a file of its state directory counted by strace; means, the moves of the
+journal to the database included.
+
+| | syncs | to the kernel, kB | in blocks, kB |
+|---|---|---|---|
+${rows.join('\n')}
+
+- *Syncs* are calls that wait until what was written is on the card. A refresh has two: what is about to be sent, and what
+  came of it; the rest is its part of moving the journal.
+- *To the kernel* is what the calls were given. *In blocks* is \`write_bytes\` of \`/proc/PID/io\`: the kernel writes blocks of
+  4 KiB, each again at every sync since when something in it has changed.
+- Neither is what a card does then: the file system notes each sync in its own journal, and a card erases and writes whole
+  blocks of flash, of hundreds of KiB up to some MiB, as its controller thinks best. What can be had here is fewer syncs, and fewer
+  and neighbouring blocks.
+- A token of 1,800 characters is what a portal gives that signs much into it; the emulator's have 81.
+
+**A day** of ${APPLIANCES} appliances whose tokens live an hour: ${APPLIANCES * REFRESHES_A_DAY} refreshes one by one and the nightly copy are ${syncs} syncs and
+${megabytes} MB to the kernel. Nothing else is written by the clock: lines of the history go with a refresh (an hour after the
+last one where none comes), notices when one begins, is told again (daily) or ends, who is signed in to the page when somebody signs in or
+out; when appliances were last seen, and how the clock fares, is kept in memory alone.`;
+}
