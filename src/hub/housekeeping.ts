@@ -1,13 +1,14 @@
+import { type ScheduledTask, schedule } from 'node-cron';
 import type { Surroundings } from '../broker/surroundings.ts';
 import { Troubles } from '../broker/troubles.ts';
 import { messageOf } from '../core/failure.ts';
 import { dailyCopyMade, writeDailyCopy } from '../store/daily-copy.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 
-/** Once a day, in the quiet hours of the night, by the machine's time zone. */
-const NIGHT = { hour: 3, minute: 23 };
+/** Once a day, in the quiet hours of the night. */
+const NIGHTLY = '23 3 * * *';
 const DAY = 86_400_000;
-/** How often it is looked whether it is time, and whether the store can be written again, in ms. */
+/** How often it is looked whether the store can be written again, in ms. */
 const LOOK = 10_000;
 
 /** Keeps the store in order: a copy of it every day, and a look whether one that can't be written can be again. */
@@ -16,8 +17,7 @@ export class Housekeeping implements AsyncDisposable {
   readonly #surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>;
   readonly #stopped = new AbortController();
   readonly #rounds: Promise<void>;
-  /** When the next copy is due by the wall clock, in ms since 1970. */
-  #night: number;
+  #nightly: ScheduledTask;
   #work: Promise<void> = Promise.resolve();
   /** The store's count of changes when it was copied last; null where that was not in this run. */
   #copied: number | null = null;
@@ -37,7 +37,7 @@ export class Housekeeping implements AsyncDisposable {
     this.#onWritable = onWritable;
     this.#surroundings = surroundings;
     this.#troubles = new Troubles(surroundings.clock);
-    this.#night = nextNight(surroundings.clock.now().wall);
+    this.#nightly = this.#plan();
     if (this.#copyIsOld()) this.copySoon();
     store.whenPaired(() => this.copySoon());
     this.#rounds = this.#goRound();
@@ -48,28 +48,35 @@ export class Housekeeping implements AsyncDisposable {
     this.#work = this.#work.then(() => this.#copy());
   }
 
-  /** The wall clock was set. */
+  /** The wall clock was set: node-cron would wait for the old time. */
   clockSet(): void {
-    this.#night = nextNight(this.#surroundings.clock.now().wall);
+    void this.#nightly.destroy();
+    this.#nightly = this.#plan();
     if (this.#copyIsOld()) this.copySoon();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped.abort();
+    await this.#nightly.destroy();
     await Promise.all([this.#rounds, this.#work]);
   }
 
+  #plan(): ScheduledTask {
+    const { log } = this.#surroundings;
+    const said = (message: string | Error) => log.debug('housekeeping', { message: String(message) });
+    return schedule(NIGHTLY, () => this.copySoon(), {
+      unref: true,
+      suppressMissedWarning: true,
+      logger: { info: said, warn: said, error: said, debug: said },
+    });
+  }
+
   async #goRound(): Promise<void> {
-    const { clock, timers } = this.#surroundings;
+    const { timers } = this.#surroundings;
     const { signal } = this.#stopped;
     for (;;) {
       await timers.sleep(LOOK, signal);
       if (signal.aborted) return;
-      const { wall } = clock.now();
-      if (wall >= this.#night) {
-        this.#night = nextNight(wall);
-        this.copySoon();
-      }
       if (this.#store.unwritable !== null) await this.#tryToWrite();
     }
   }
@@ -108,12 +115,4 @@ export class Housekeeping implements AsyncDisposable {
       log.warn('store could not be copied', { error: messageOf(error) });
     }
   }
-}
-
-/** @param now ms since 1970, as is what it gives */
-function nextNight(now: number): number {
-  const night = new Date(now);
-  night.setHours(NIGHT.hour, NIGHT.minute, 0, 0);
-  if (night.getTime() <= now) night.setDate(night.getDate() + 1);
-  return night.getTime();
 }

@@ -99,23 +99,3 @@ test('a clock that was put ahead by a day finds the copy old', async () => {
   expect(statSync(at.copy).ino).not.toBe(before);
   expect(existsSync(`${at.copy}.new`)).toBe(false);
 });
-
-test('in the night, and in each one only once, what has changed is copied', async () => {
-  using at = await home();
-  at.time.wall = new Date(2027, 4, 6, 3, 22).getTime();
-  await at.keepHouse(async () => {
-    await eventually(async () => existsSync(at.copy));
-    for (const [minutes, copied] of [
-      [2, true],
-      [2, false],
-      [23 * 60 + 54, false],
-      [4, true],
-    ] as const) {
-      await at.store.saveSetting('changed', String(minutes));
-      const before = statSync(at.copy).ino;
-      await at.time.pass(minutes * 60_000);
-      if (copied) await eventually(async () => statSync(at.copy).ino !== before);
-      expect(statSync(at.copy).ino !== before, `${minutes} minutes later`).toBe(copied);
-    }
-  });
-});

@@ -39,7 +39,7 @@ async function household(options: HomeOptions = {}) {
     steps: [() => home.run.pairings.addressChanged(), () => home.run.grants.networkChanged()],
     log: surroundings.log,
   });
-  stack.use(new Housekeeping(home.run.store, surroundings));
+  const housekeeping = stack.use(new Housekeeping(home.run.store, surroundings));
   stack.use(
     watchClock({
       surroundings,
@@ -57,6 +57,8 @@ async function household(options: HomeOptions = {}) {
   for (const [index, id] of ids.entries()) {
     every(2 * MINUTE, index * 20 * SECOND, () => void home.run.handOuts.handOut(id, null));
   }
+  // Of the night's work only its hour is left to the machine's own clock.
+  every(DAY, 5 * HOUR, () => housekeeping.copySoon());
   every(10 * MINUTE, MINUTE, () => {
     const { appliances, grants, pairings } = home.run;
     for (const one of appliances.list()) applianceStatus(one, grants, pairings, time.now(), () => '');
