@@ -26,10 +26,10 @@ const COMMONJS =
 
 /**
  * What packages bring along and nothing here calls: schemas of Fastify's routes, requests that are injected, forms with
- * files. Kept out, because all of a script's text stays in memory once a part of it is loaded.
+ * files, undici's other parser. Kept out, because all of a script's text stays in memory once a part of it is loaded.
  */
 const NEVER_CALLED =
-  /^(@fastify\/ajv-compiler|@fastify\/fast-json-stringify-compiler|light-my-request|\.\.\/web\/fetch\/body\.js)$/;
+  /^(@fastify\/ajv-compiler|@fastify\/fast-json-stringify-compiler|light-my-request|\.\.\/web\/fetch\/body\.js|\.\.\/milo\/.+)$/;
 
 const onlyWhatIsUsed: Plugin = {
   name: 'only what is used',

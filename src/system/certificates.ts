@@ -1,19 +1,27 @@
-import 'reflect-metadata';
-import { X509Certificate as Certificate, createHash, randomBytes } from 'node:crypto';
 import {
-  AuthorityKeyIdentifierExtension,
-  BasicConstraintsExtension,
-  ExtendedKeyUsage,
-  ExtendedKeyUsageExtension,
-  type JsonGeneralName,
-  KeyUsageFlags,
-  KeyUsagesExtension,
-  PemConverter,
-  SubjectAlternativeNameExtension,
-  SubjectKeyIdentifierExtension,
+  createHash,
+  createPrivateKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
   X509Certificate,
-  X509CertificateGenerator,
-} from '@peculiar/x509';
+} from 'node:crypto';
+import {
+  addressBytes,
+  bitString,
+  boolean,
+  elementsIn,
+  explicit,
+  implicit,
+  integer,
+  objectIdentifier,
+  octetString,
+  sequence,
+  set,
+  time,
+  utf8String,
+} from './der.ts';
 
 /** The hub's private certificate authority. */
 export interface Authority {
@@ -45,8 +53,6 @@ export interface Leaf {
   readonly notAfter: number;
 }
 
-const KEY = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-
 /** Before any hub was born: a hub may boot with a clock in the past, and its appliances with it. */
 const NOT_BEFORE = new Date('2000-01-01T00:00:00Z');
 
@@ -58,29 +64,46 @@ const EARLIEST_ISSUE = Date.UTC(2026, 0, 1);
 
 const LEAF_YEARS = 10;
 
+/** X.509 version 3 (RFC 5280 section 4.1.2.1). */
+const VERSION = explicit(0, integer(Buffer.from([2])));
+
+/** RFC 5758 section 3.2: it has no parameters. */
+const ECDSA_WITH_SHA256 = sequence(objectIdentifier('1.2.840.10045.4.3.2'));
+
+/** `keyCertSign` and `cRLSign`, `digitalSignature`: RFC 5280 section 4.2.1.3. */
+const AUTHORITY_USAGE = bitString(Buffer.from([0b0000_0110]), 1);
+const LEAF_USAGE = bitString(Buffer.from([0b1000_0000]), 7);
+
+/** `id-kp-serverAuth`: RFC 5280 section 4.2.1.12. */
+const SERVER_AUTH = sequence(objectIdentifier('1.3.6.1.5.5.7.3.1'));
+
+/** What a certificate says; names and public key as DER. */
+interface Statement {
+  readonly serial: Buffer;
+  readonly issuer: Buffer;
+  readonly subject: Buffer;
+  readonly notAfter: Date;
+  readonly publicKey: Buffer;
+  readonly extensions: readonly Buffer[];
+}
+
 /**
  * Makes a private CA (P-256, valid from 2000 to 9999) that may issue leaves and nothing below them. The profile is RFC
  * 5280's, so that strict verifiers take it.
  * @param owner whose it is, for people who look at it
  */
 export async function createAuthority(owner = 'Latchkey hub'): Promise<Authority> {
-  const keys = await createKeys();
-  const serialNumber = createSerial();
-  const certificate = await X509CertificateGenerator.createSelfSigned({
-    serialNumber,
-    // A name of its own: verifiers that know several hubs' CAs look an issuer up by its name.
-    name: [{ CN: [`${owner} CA ${serialNumber.slice(0, 8)}`] }],
-    notBefore: NOT_BEFORE,
-    notAfter: END_OF_TIME,
-    signingAlgorithm: KEY,
-    keys,
-    extensions: [
-      new BasicConstraintsExtension(true, 0, true),
-      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
-      await SubjectKeyIdentifierExtension.create(keys.publicKey),
-    ],
-  });
-  return { certificate: pem(certificate), key: await exportKey(keys.privateKey) };
+  const { publicKey, privateKey } = createKeys();
+  const serial = createSerial();
+  // A name of its own: verifiers that know several hubs' CAs look an issuer up by its name.
+  const name = commonName(`${owner} CA ${serial.toString('hex', 0, 4)}`);
+  const extensions = [
+    extension('2.5.29.19', sequence(boolean(true), integer(Buffer.from([0]))), true),
+    extension('2.5.29.15', AUTHORITY_USAGE, true),
+    extension('2.5.29.14', octetString(keyIdentifier(publicKey))),
+  ];
+  const statement = { serial, issuer: name, subject: name, notAfter: END_OF_TIME, publicKey, extensions };
+  return { certificate: signed(statement, privateKey), key: exported(privateKey) };
 }
 
 /**
@@ -91,30 +114,22 @@ export async function issueLeaf(
   authority: Authority,
   { names, addresses, now, owner = 'Latchkey hub' }: LeafRequest,
 ): Promise<Leaf> {
-  const keys = await createKeys();
+  const { publicKey, privateKey } = createKeys();
   const issuer = new X509Certificate(authority.certificate);
   const notAfter = leafEnd(now);
-  const certificate = await X509CertificateGenerator.create({
-    serialNumber: createSerial(),
-    subject: [{ CN: [owner] }],
-    issuer: issuer.subjectName.toJSON(),
-    notBefore: NOT_BEFORE,
-    notAfter,
-    publicKey: keys.publicKey,
-    signingKey: await importKey(authority.key),
-    signingAlgorithm: KEY,
-    extensions: [
-      new BasicConstraintsExtension(false, undefined, true),
-      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
-      new SubjectAlternativeNameExtension(alternativeNames(names, addresses)),
-      await SubjectKeyIdentifierExtension.create(keys.publicKey),
-      await AuthorityKeyIdentifierExtension.create(issuer.publicKey, false),
-    ],
-  });
+  const extensions = [
+    extension('2.5.29.19', sequence(), true),
+    extension('2.5.29.15', LEAF_USAGE, true),
+    extension('2.5.29.37', SERVER_AUTH),
+    extension('2.5.29.17', sequence(...alternativeNames(names, addresses))),
+    extension('2.5.29.14', octetString(keyIdentifier(publicKey))),
+    extension('2.5.29.35', sequence(implicit(0, keyIdentifier(spki(issuer.publicKey))))),
+  ];
+  const subject = commonName(owner);
+  const statement = { serial: createSerial(), issuer: subjectOf(issuer), subject, notAfter, publicKey, extensions };
   return {
-    certificate: pem(certificate) + pem(issuer),
-    key: await exportKey(keys.privateKey),
+    certificate: signed(statement, createPrivateKey(authority.key)) + issuer.toString(),
+    key: exported(privateKey),
     notAfter: notAfter.getTime(),
   };
 }
@@ -125,19 +140,60 @@ export async function issueLeaf(
  * @throws Error where it is no certificate
  */
 export function pin(certificate: string): string {
-  const spki = new Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' });
-  return createHash('sha256').update(spki).digest('base64url');
+  return createHash('sha256')
+    .update(spki(new X509Certificate(certificate).publicKey))
+    .digest('base64url');
 }
 
-function createKeys() {
-  return crypto.subtle.generateKey(KEY, true, ['sign', 'verify']);
+/** The certificate, signed with ECDSA and SHA-256: PEM. */
+function signed({ serial, issuer, subject, notAfter, publicKey, extensions }: Statement, key: KeyObject): string {
+  const statement = sequence(
+    VERSION,
+    integer(serial),
+    ECDSA_WITH_SHA256,
+    issuer,
+    sequence(time(NOT_BEFORE), time(notAfter)),
+    subject,
+    publicKey,
+    explicit(3, sequence(...extensions)),
+  );
+  const certificate = sequence(statement, ECDSA_WITH_SHA256, bitString(sign('sha256', statement, key)));
+  return new X509Certificate(certificate).toString();
+}
+
+function extension(identifier: string, value: Buffer, critical = false): Buffer {
+  return sequence(objectIdentifier(identifier), ...(critical ? [boolean(true)] : []), octetString(value));
+}
+
+/** A name that consists of a common name alone. */
+function commonName(text: string): Buffer {
+  return sequence(set(sequence(objectIdentifier('2.5.4.3'), utf8String(text))));
+}
+
+/** As it is in the certificate: an issuer's name has to be the same to the byte. */
+function subjectOf({ raw }: X509Certificate): Buffer {
+  const [statement = raw] = elementsIn(raw);
+  const [, , , , , subject] = elementsIn(statement);
+  if (subject === undefined) throw new RangeError('a certificate has no subject');
+  return subject;
+}
+
+function createKeys(): { readonly publicKey: Buffer; readonly privateKey: KeyObject } {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return { publicKey: spki(publicKey), privateKey };
+}
+
+/** RFC 5280 section 4.2.1.2, method 1: SHA-1 of the key without what says of which kind it is. @param publicKey SPKI */
+function keyIdentifier(publicKey: Buffer): Buffer {
+  const [, key = publicKey] = elementsIn(publicKey);
+  return createHash('sha1').update(key.subarray(-65)).digest();
 }
 
 /** 126 random bits below a fixed one: a positive INTEGER of at most 20 octets (RFC 5280 section 4.1.2.2). */
-function createSerial(): string {
+function createSerial(): Buffer {
   const serial = randomBytes(16);
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40;
-  return serial.toString('hex');
+  return serial;
 }
 
 function leafEnd(now: number): Date {
@@ -147,23 +203,19 @@ function leafEnd(now: number): Date {
   return end < END_OF_TIME ? end : END_OF_TIME;
 }
 
-function alternativeNames(names: readonly string[], addresses: readonly string[]): JsonGeneralName[] {
+/** `dNSName` and `iPAddress`: RFC 5280 section 4.2.1.6. */
+function alternativeNames(names: readonly string[], addresses: readonly string[]): Buffer[] {
   const unzoned = addresses.map((address) => address.replace(/%.*$/, ''));
   return [
-    ...[...new Set(names)].map((value): JsonGeneralName => ({ type: 'dns', value })),
-    ...[...new Set(unzoned)].map((value): JsonGeneralName => ({ type: 'ip', value })),
+    ...[...new Set(names)].map((name) => implicit(2, Buffer.from(name))),
+    ...[...new Set(unzoned)].map((address) => implicit(7, addressBytes(address))),
   ];
 }
 
-function pem(certificate: X509Certificate): string {
-  return `${certificate.toString('pem')}\n`;
+function spki(key: KeyObject): Buffer {
+  return key.export({ type: 'spki', format: 'der' });
 }
 
-async function exportKey(key: Awaited<ReturnType<typeof importKey>>): Promise<string> {
-  const pkcs8 = await crypto.subtle.exportKey('pkcs8', key);
-  return `${PemConverter.encode(pkcs8, PemConverter.PrivateKeyTag)}\n`;
-}
-
-function importKey(key: string) {
-  return crypto.subtle.importKey('pkcs8', PemConverter.decodeFirst(key), KEY, false, ['sign']);
+function exported(key: KeyObject): string {
+  return key.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
