@@ -60,9 +60,13 @@ function bootId(env: NodeJS.ProcessEnv = process.env): string {
   return id.replaceAll('-', '').trim();
 }
 
-/** The event loop's timers. */
+/** The event loop's timers; without a delay, its next round: a timer lets a millisecond pass at least. */
 export const systemTimers: Timers = {
   after(delay, run) {
+    if (delay <= 0) {
+      const immediate = setImmediate(run);
+      return () => clearImmediate(immediate);
+    }
     const timer = setTimeout(run, delay);
     return () => clearTimeout(timer);
   },
