@@ -1,4 +1,5 @@
 import { sameScope } from '../core/appliance.ts';
+import type { Instant } from '../core/clock.ts';
 import type { HandOut, WhyUnavailable } from '../core/hand-out.ts';
 import type { TokenWish } from '../core/lan-service.ts';
 import { leavesTooLittle } from '../core/schedule.ts';
@@ -31,9 +32,9 @@ export class HandOuts {
   ): Promise<HandOut> {
     const held = this.#grants.get(appliance);
     if (held === undefined || !this.#serves(held, scope)) return this.#whatIsThere(held, scope);
-    if (this.#isWorthWaiting(held, atLeast)) {
-      await within(this.#grants.refresh(appliance), Math.min(patience, LONGEST_WAIT), this.#surroundings.timers);
-    }
+    const now = this.#surroundings.clock.now();
+    if (!this.#isWorthWaiting(held, atLeast, now)) return this.#whatIsThere(held, scope, now);
+    await within(this.#grants.refresh(appliance), Math.min(patience, LONGEST_WAIT), this.#surroundings.timers);
     return this.#whatIsThere(this.#grants.get(appliance), scope);
   }
 
@@ -41,25 +42,25 @@ export class HandOuts {
     return scope === null || sameScope(scope, grant.scope);
   }
 
-  #isWorthWaiting(held: HeldGrant, atLeast: number): boolean {
-    const left = this.#grants.times.remaining(held) ?? 0;
+  #isWorthWaiting(held: HeldGrant, atLeast: number, now: Instant): boolean {
+    const left = this.#grants.times.remaining(held, now) ?? 0;
     return (
       leavesTooLittle(held.grant, left, atLeast) && (held.refreshing !== null || this.#grants.times.mayPrompt(held))
     );
   }
 
-  #whatIsThere(held: HeldGrant | undefined, wanted: string | null): HandOut {
+  #whatIsThere(held: HeldGrant | undefined, wanted: string | null, now = this.#surroundings.clock.now()): HandOut {
     if (held === undefined) return { kind: 'not_paired' };
     if (!this.#serves(held, wanted)) return { kind: 'other_scope', scope: held.grant.scope };
     const { accessToken, scope } = held.grant;
-    const remaining = this.#grants.times.remaining(held);
+    const remaining = this.#grants.times.remaining(held, now);
     const expiresIn = Math.floor((remaining ?? 0) / 1000);
     if (expiresIn >= 1) return { kind: 'token', accessToken, expiresIn, scope };
     if (held.health.kind === 'refused') return { kind: 'needs_pairing' };
     const known = remaining === null ? 'age_unknown' : 'run_out';
     const atHand = held.grant.distrusted === null ? known : 'distrusted';
     const at = this.#grants.times.promptedAt(held) ?? 0;
-    const wait = Math.ceil((at - this.#surroundings.clock.now().uptime) / 1000);
+    const wait = Math.ceil((at - now.uptime) / 1000);
     return { kind: 'unavailable', retryAfter: Math.max(1, wait), why: whyUnavailable(held), atHand };
   }
 }

@@ -8,6 +8,7 @@ import { messageOf } from '../core/failure.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { isOwnAlone, isOwnHost, isOwnServerName } from '../system/host-check.ts';
+import { NO_SCHEMAS } from '../system/no-schemas.ts';
 import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
 import { Listener } from './listeners.ts';
 import { ListeningSockets } from './listening-sockets.ts';
@@ -119,22 +120,23 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
     exposeHeadRoutes: false,
     bodyLimit: 16 * 1024,
     routerOptions: { maxParamLength: 200 },
+    schemaController: NO_SCHEMAS,
     // What Fastify itself refuses, such as "%zz" in an address, comes by no hook.
     frameworkErrors: ({ statusCode = 400 }, _request, reply) => {
       reply.raw.writeHead(statusCode, { 'content-type': 'text/plain; charset=utf-8' }).end(`${UNREADABLE}\n`);
     },
   });
-  app.addHook('onRequest', async ({ headers, raw }, reply) => {
+  // Every request comes by here: a promise for each would cost more than all that is looked at.
+  app.addHook('onRequest', ({ headers, raw }, reply, done) => {
     // RFC 9112, 3.2: one Host, and no other address that would win over it.
-    const hosts = raw.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');
-    if (hosts.length > 1 || raw.url?.startsWith('/') !== true) {
-      return reply.code(400).type('text/plain; charset=utf-8').send(UNREADABLE);
+    if (countHosts(raw.rawHeaders) > 1 || raw.url?.startsWith('/') !== true) {
+      reply.code(400).type('text/plain; charset=utf-8').send(UNREADABLE);
+    } else if (isOwnHost(headers.host, names()) && isOwnServerName(raw.socket, names())) {
+      done();
+    } else {
+      const text = 'This is a Latchkey hub, and it does not go by that name.\n';
+      reply.code(421).type('text/plain; charset=utf-8').send(text);
     }
-    if (isOwnHost(headers.host, names()) && isOwnServerName(raw.socket, names())) return;
-    return reply
-      .code(421)
-      .type('text/plain; charset=utf-8')
-      .send('This is a Latchkey hub, and it does not go by that name.\n');
   });
   app.setErrorHandler((error, request, reply) => {
     const status = statusOf(error);
@@ -169,6 +171,13 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
     // One of many that came at once, on a connection that was cut off for it.
     if (!request.socket.destroyed) app.routing(request, response);
   };
+}
+
+/** @param headers names and values in turn, as they came */
+function countHosts(headers: readonly string[]): number {
+  let count = 0;
+  for (let index = 0; index < headers.length; index += 2) if (headers[index]?.toLowerCase() === 'host') count += 1;
+  return count;
 }
 
 /** What an error that nobody has caught is answered with. */

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
-import { sameSecret, sha256 } from '../../system/compare.ts';
+import { isSecretOf } from '../../system/compare.ts';
 import { type ClientAuthentication, malformed, refused } from './authentication-outcome.ts';
 import { ASSERTION_TYPE, ClientAssertions } from './client-assertion.ts';
 import type { UsedAssertions } from './used-assertions.ts';
@@ -12,7 +12,7 @@ export type IsOwn = (request: FastifyRequest) => boolean;
 export type Authenticate = (
   request: FastifyRequest,
   form: ReadonlyMap<string, string>,
-) => Promise<ClientAuthentication>;
+) => ClientAuthentication | Promise<ClientAuthentication>;
 
 /**
  * Authenticates appliances by HTTP Basic (`client_secret_basic`), by a secret in the form (`client_secret_post`) or by a
@@ -21,13 +21,13 @@ export type Authenticate = (
  */
 export function clientAuthentication(service: LanService, isOwn: IsOwn, used?: UsedAssertions): Authenticate {
   const assertions = new ClientAssertions(service, used);
-  return async (request, form) => {
+  return (request, form) => {
     const { authorization } = request.headers;
-    const [type, assertion, secret] = ['client_assertion_type', 'client_assertion', 'client_secret'].map((name) =>
-      form.get(name),
-    );
+    const type = form.get('client_assertion_type');
+    const assertion = form.get('client_assertion');
+    const secret = form.get('client_secret');
     const asserts = type !== undefined || assertion !== undefined;
-    if ([authorization !== undefined, secret !== undefined, asserts].filter(Boolean).length > 1) {
+    if (Number(authorization !== undefined) + Number(secret !== undefined) + Number(asserts) > 1) {
       return malformed('authenticate in one way: by the Authorization header, a client_secret or a client_assertion');
     }
     if (authorization !== undefined) return byHeader(service, authorization, form.get('client_id'));
@@ -54,8 +54,11 @@ function byHeader(service: LanService, authorization: string, id: string | undef
   if (id !== undefined && id !== decodedId) {
     return malformed('the client_id of the form is not the one of the Authorization header');
   }
+  const decoded = formDecoded(password);
   // Many a library sends a secret as it is, which makes a difference where its maker chose a "+" or a "%".
-  return bySecret(service, decodedId, formDecoded(password), password);
+  return decoded === password
+    ? bySecret(service, decodedId, password)
+    : bySecret(service, decodedId, decoded, password);
 }
 
 const WRONG_SECRET = 'the client_id or client_secret is wrong';
@@ -67,15 +70,16 @@ function bySecret(
 ): ClientAuthentication {
   const appliance = id === undefined ? undefined : service.client(id);
   // In the same time for whatever is wrong.
-  const expected = appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : '';
-  const right = secrets.map((secret) => sameSecret(sha256(secret ?? ''), expected)).includes(true);
+  const expected = appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : null;
+  const right = secrets.map((secret) => isSecretOf(secret ?? '', expected)).includes(true);
   return right && appliance !== undefined ? { kind: 'authenticated', appliance } : refused(WRONG_SECRET);
 }
 
 /** Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */
 function formDecoded(text: string | undefined): string | undefined {
+  if (text === undefined || !/[+%]/.test(text)) return text;
   try {
-    return text === undefined ? undefined : decodeURIComponent(text.replaceAll('+', ' '));
+    return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {
     return undefined;
   }

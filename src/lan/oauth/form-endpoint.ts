@@ -75,7 +75,7 @@ export function serveForm(
         const what = `${appliance.name} waits for an installer's approval`;
         return sendError(reply, 'unauthorized_client', what, { error_uri: `https://${request.host}/` });
       }
-      return answer({ appliance, form, elapsed: () => clock.now().uptime - came, request, reply });
+      return await answer({ appliance, form, elapsed: () => clock.now().uptime - came, request, reply });
     },
   });
 }

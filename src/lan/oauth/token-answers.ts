@@ -31,7 +31,7 @@ export function sendHandOut(
   handOut: HandOut,
   refreshToken?: Secret,
 ): FastifyReply {
-  const page = { error_uri: `https://${request.host}/` };
+  const page = () => ({ error_uri: `https://${request.host}/` });
   switch (handOut.kind) {
     case 'token': {
       const { accessToken, expiresIn, scope } = handOut;
@@ -44,9 +44,9 @@ export function sendHandOut(
       });
     }
     case 'not_paired':
-      return sendError(reply, 'invalid_grant', `${name} is not paired with the portal`, page);
+      return sendError(reply, 'invalid_grant', `${name} is not paired with the portal`, page());
     case 'needs_pairing':
-      return sendError(reply, 'invalid_grant', `${name} must be paired again`, page);
+      return sendError(reply, 'invalid_grant', `${name} must be paired again`, page());
     case 'other_scope': {
       const has = handOut.scope === null ? 'no scope: leave scope out' : `scope ${handOut.scope}`;
       return sendError(reply, 'invalid_scope', `the grant of ${name} has ${has}`);

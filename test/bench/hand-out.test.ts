@@ -1,0 +1,56 @@
+import { Client } from 'undici';
+import { expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { type Call, callsDuring, canStopAtCalls } from '../chaos/system-calls.ts';
+import { pairFleet, rememberIssued } from '../reliability/fleet.ts';
+import { HubProcess } from '../support/hub-process.ts';
+
+const HAND_OUTS = 200;
+/** What the hub does of its own accord, once a second or so, goes on meanwhile. */
+const BESIDE = HAND_OUTS / 10;
+
+it('hand-outs on a connection that stays take one handshake, and no file, no log line and no other system call than TLS needs', {
+  timeout: 120_000,
+}, async (ctx) => {
+  if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
+  await using emulator = await startEmulator();
+  await using hub = await HubProcess.start({ emulator });
+  const [wallbox] = await pairFleet(hub, emulator, ['wallbox']);
+  const { certificate } = await hub.authority();
+  let handshakes = 0;
+  const calls = await callsDuring(
+    hub.pid,
+    ['accept4', 'close', 'read', 'pread64', 'write', 'writev', 'pwrite64'],
+    async () => {
+      const client = new Client(`https://127.0.0.1:${hub.httpsPort}`, { connect: { ca: certificate } });
+      client.on('connect', () => {
+        handshakes += 1;
+      });
+      for (let count = 0; count < HAND_OUTS; count++) {
+        const { statusCode, body } = await client.request({
+          method: 'POST',
+          path: '/oauth/token',
+          headers: {
+            authorization: `Basic ${Buffer.from(`${wallbox?.client_id}:${wallbox?.client_secret}`).toString('base64')}`,
+            'content-type': 'application/x-www-form-urlencoded',
+          },
+          body: 'grant_type=client_credentials',
+        });
+        expect(statusCode).toBe(200);
+        await body.dump();
+      }
+      await client.close();
+    },
+  );
+  const on = (names: readonly string[], is: (what: string) => boolean) =>
+    calls.filter(({ name, on: what }: Call) => names.includes(name) && is(what)).length;
+  expect(handshakes).toBe(1);
+  const isFile = (what: string) => what.startsWith('/');
+  expect(on(['close', 'read', 'pread64'], isFile)).toBeLessThan(BESIDE);
+  expect(on(['write', 'writev', 'pwrite64'], isFile)).toBeLessThan(BESIDE);
+  expect(on(['write', 'writev'], (what) => what.startsWith('pipe:'))).toBeLessThan(BESIDE);
+  const isSocket = (what: string) => what.startsWith('TCP:') || what.startsWith('socket:');
+  expect(on(['accept4'], isSocket)).toBeLessThanOrEqual(2);
+  expect(on(['write', 'writev'], isSocket)).toBeLessThan(HAND_OUTS + BESIDE);
+  rememberIssued(emulator);
+});
