@@ -219,8 +219,13 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   async grants(): Promise<StoredGrant[]> {
-    const read = await Promise.all(this.#grants.all().map((row) => this.#readGrant(row)));
-    return read.filter((grant) => grant !== null);
+    const read: StoredGrant[] = [];
+    // One after the other: thousands that are opened together hold many times their memory, and the process keeps it.
+    for (const row of this.#grants.all()) {
+      const grant = await this.#readGrant(row);
+      if (grant !== null) read.push(grant);
+    }
+    return read;
   }
 
   async grant(appliance: string): Promise<StoredGrant | null> {
