@@ -46,6 +46,9 @@ export const LIMITS: Limits = { connect: 10_000, headers: 60_000, body: 30_000, 
 /** Polls and config requests may be given up sooner: they are asked again. */
 const IMPATIENT: Limits = { ...LIMITS, headers: 15_000, body: 15_000, total: 30_000 };
 
+/** What a connection that has done its work is closed with: undici makes an error for each otherwise, with its stack. */
+const ENDED = new Error('the exchange has ended');
+
 /**
  * Sends a form on a connection of its own. A reused connection that breaks would leave open whether the portal acted
  * on what was sent; on a fresh one, whatever fails before the connection stands was certainly not sent.
@@ -78,7 +81,7 @@ export async function postForm(
   } catch (error) {
     return { kind: connected ? 'no_answer' : 'not_sent', ...troubleOf(error) };
   } finally {
-    client.destroy().catch(() => undefined);
+    client.destroy(ENDED).catch(() => undefined);
   }
 }
 
