@@ -7,7 +7,7 @@ const APPLIANCES = 10;
 
 function started(ctx: TestContext, longer = 0): Promise<CardHome> {
   if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
-  return startCardHome((options) => HubProcess.prepare(options), APPLIANCES, longer);
+  return startCardHome((options) => HubProcess.prepare(options), APPLIANCES, { longer });
 }
 
 test('a hand-out writes nothing, and waits for no sync', { timeout: 120_000 }, async (ctx) => {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import type { HubProcess } from '../support/hub-process.ts';
@@ -49,6 +49,15 @@ export class SmallDisk implements AsyncDisposable {
     rmSync(join(this.#path, 'filler'));
   }
 
+  /** Bytes that were written to its device: what was written to its files, and what the file system notes of it. */
+  get written(): number {
+    run('sync', '--file-system', this.#path);
+    const [, , , , , , sectors] = readFileSync(`/sys/block/${basename(this.#device)}/stat`, 'utf8')
+      .trim()
+      .split(/\s+/);
+    return 512 * Number(sectors);
+  }
+
   /** Lets nothing more be written, or lets it again; while no file on it is open for writing. */
   protect(readOnly: boolean): void {
     run('mount', '-o', `remount,${readOnly ? 'ro' : 'rw'}`, this.#path);
@@ -88,7 +97,7 @@ export class SmallDisk implements AsyncDisposable {
     this.#undo.unshift(() => rmSync(folder, { recursive: true }));
     const image = join(folder, 'image');
     run('truncate', '-s', '16M', image);
-    run('mkfs.ext4', '-q', image);
+    run('mkfs.ext4', '-q', '-b', '4096', image);
     this.#insert(image);
   }
 

@@ -2,14 +2,16 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CredentialsAnswer } from '../../../src/control/messages.ts';
 import { startEmulator } from '../../../src/emulator/index.ts';
+import type { Call } from '../../../test/chaos/system-calls.ts';
+import { SmallDisk } from '../../../test/reliability/small-disk.ts';
 import { FaultyPortal } from '../../../test/support/faulty-portal.ts';
 import { eventually, type HubProcess } from '../../../test/support/hub-process.ts';
-import { writtenDuring } from './written.ts';
+import { type Written, writtenDuring } from './written.ts';
 
 /** A hub with its appliances, whose writes are watched. */
 export interface CardHome extends AsyncDisposable {
   /** What it does to its state directory, or the disk, while `work` goes on. */
-  watched(work: () => Promise<unknown>): ReturnType<typeof writtenDuring>;
+  watched(work: () => Promise<unknown>): Promise<Written & { readonly calls: readonly Call[] }>;
   /** Each appliance once, one after the other. @returns how many */
   refreshEach(): Promise<number>;
   /** All appliances at once. @returns how many */
@@ -24,11 +26,12 @@ export interface CardHome extends AsyncDisposable {
  * Starts a portal and a hub, and pairs appliances.
  * @param prepare prepares the hub for a portal
  * @param longer characters that tokens have more than the emulator's, which have 81
+ * @param onDisk whether its state is on a disk of its own, where this user may mount one
  */
 export async function startCardHome(
   prepare: (portal: Parameters<typeof HubProcess.prepare>[0]) => Promise<HubProcess>,
   appliances: number,
-  longer = 0,
+  { longer = 0, onDisk = false } = {},
 ): Promise<CardHome> {
   await using parts = new AsyncDisposableStack();
   const emulator = parts.use(await startEmulator());
@@ -37,6 +40,8 @@ export async function startCardHome(
   const { baseUrl, frontendUrl } = portal;
   const { clientId, clientSecret } = emulator;
   const hub = parts.use(await prepare({ emulator: { baseUrl, frontendUrl, clientId, clientSecret } }));
+  const disk = onDisk ? SmallDisk.mount(hub, 'ext4') : null;
+  if (disk !== null) parts.use(disk);
   await hub.launch();
   const members: CredentialsAnswer[] = [];
 
@@ -60,10 +65,11 @@ export async function startCardHome(
   }
   const running = parts.move();
   return {
-    watched: (work) =>
-      writtenDuring(hub.pid, join(hub.directory, 'state'), async () => {
-        await work();
-      }),
+    async watched(work) {
+      const before = disk?.written;
+      const written = await writtenDuring(hub.pid, join(hub.directory, 'state'), work);
+      return before === undefined ? written : { ...written, onDisk: (disk?.written ?? Number.NaN) - before };
+    },
     async refreshEach() {
       for (const { name } of members) await refresh(name);
       return members.length;

@@ -14,13 +14,15 @@ export interface Written {
   readonly bytes: number;
   /** Bytes of the blocks that these make the kernel write, as `/proc/PID/io` counts them: a block of 4 KiB each time. */
   readonly blocks: number;
+  /** Bytes that came to a disk of its own, where it has one: with what the file system notes in its journal. */
+  readonly onDisk?: number;
 }
 
 /** What a process writes below a folder while `work` goes on, call by call. */
 export async function writtenDuring(
   pid: number,
   folder: string,
-  work: () => Promise<void>,
+  work: () => Promise<unknown>,
 ): Promise<Written & { readonly calls: readonly Call[] }> {
   let blocks = 0;
   const calls = await callsDuring(pid, [...SYNCS, ...WRITES], async () => {
@@ -33,7 +35,7 @@ export async function writtenDuring(
 }
 
 /** What these calls come to. */
-export function sumOf(calls: readonly Call[]): Omit<Written, 'blocks'> {
+export function sumOf(calls: readonly Call[]): Pick<Written, 'syncs' | 'writes' | 'bytes'> {
   const syncs = calls.filter(({ name }) => SYNCS.includes(name)).length;
   return { syncs, writes: calls.length - syncs, bytes: calls.reduce((sum, { bytes }) => sum + bytes, 0) };
 }
