@@ -1,21 +1,16 @@
 import { join } from 'node:path';
-import { Appliances } from '../../src/broker/appliances.ts';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { succeed } from '../../src/core/grant.ts';
-import { Secret } from '../../src/core/secret.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { HttpPortal } from '../../src/portal/http-portal.ts';
-import { openStore } from '../../src/store/open-store.ts';
-import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
-import { openStateDirectory, storeKey } from '../../src/store/state-directory.ts';
-import { systemClock } from '../../src/system/clock.ts';
-import { systemRandom } from '../../src/system/random.ts';
+import type { HttpPortal } from '../../src/portal/http-portal.ts';
 import type { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { stateOf } from './fleet.ts';
 
 /** What an appliance of a fleet authenticates with. */
 export type FleetMember = Pick<CredentialsAnswer, 'name' | 'client_id' | 'client_secret'>;
+
+/** Where the appliances of a fleet are paired. */
+export type FleetPortal = Pick<Emulator, 'baseUrl' | 'frontendUrl' | 'clientId' | 'clientSecret' | 'login'>;
 
 /** Logins that go on side by side. */
 const AT_ONCE = 20;
@@ -24,19 +19,23 @@ const AT_ONCE = 20;
  * Puts paired appliances into the store of a hub that is not running, each with a grant of the emulator's: a thousand
  * pairings, which are not what is to be looked at, would take a minute.
  * @param age of their tokens, in ms: the hub takes them for so old
+ * @param options.portal the name that the hub's configuration has for the emulator
+ * @param options.sources whose store it is, where it is not this checkout's
  */
 export async function storeFleet(
-  hub: HubProcess,
-  emulator: Emulator,
+  hub: Pick<HubProcess, 'directory'>,
+  emulator: FleetPortal,
   names: readonly string[],
   age: number,
+  { portal: portalName = 'home', sources = join(import.meta.dirname, '../../src') } = {},
 ): Promise<FleetMember[]> {
+  const { Appliances, clocks, grants, HttpPortal, randoms, Secret, sealings, states, stores } = await partsIn(sources);
   const directory = join(hub.directory, 'state');
-  const clock = systemClock();
-  await openStateDirectory(directory);
-  const key = await storeKey(directory, undefined, () => systemRandom.token(KEY_BYTES));
-  using store = await openStore(directory, jweSealing(key), Date.now);
-  const appliances = await Appliances.load(store, systemRandom, ['home']);
+  const clock = clocks.systemClock();
+  await states.openStateDirectory(directory);
+  const key = await states.storeKey(directory, undefined, () => randoms.systemRandom.token(sealings.KEY_BYTES));
+  using store = await stores.openStore(directory, sealings.jweSealing(key), Date.now);
+  const appliances = await Appliances.load(store, randoms.systemRandom, [portalName]);
   await using portal = new HttpPortal({
     baseUrl: emulator.baseUrl,
     frontendUrl: emulator.frontendUrl,
@@ -45,14 +44,16 @@ export async function storeFleet(
     ca: [],
   });
 
+  const givenBy = { name: portalName, origin: new URL(emulator.frontendUrl).origin, clientId: emulator.clientId };
   async function member(name: string): Promise<FleetMember> {
     const { appliance, secret } = await appliances.add(name, null, null);
     const outcome = await granted(emulator, portal);
     const now = clock.now();
     const obtained = { ...now, uptime: now.uptime - age, wall: now.wall - age };
-    const none = { appliance: appliance.id, generation: 0, scope: null };
+    const none = { appliance: appliance.id, generation: 0, scope: null, givenBy };
     const { tokens } = outcome;
-    await store.replaceGrant(succeed(none, tokens.refreshToken ?? new Secret(''), tokens, obtained, obtained.wall));
+    const refreshToken = tokens.refreshToken ?? new Secret('');
+    await store.replaceGrant(grants.succeed(none, refreshToken, tokens, obtained, obtained.wall));
     return { name, client_id: appliance.clientId, client_secret: secret.reveal() };
   }
 
@@ -64,8 +65,26 @@ export async function storeFleet(
   return fleet;
 }
 
+/** The parts of a hub that a store is filled with. */
+async function partsIn(sources: string) {
+  const part = <Part>(file: string): Promise<Part> => import(join(sources, file));
+  const [{ Appliances }, grants, { Secret }, { HttpPortal }, stores, sealings, states, clocks, randoms] =
+    await Promise.all([
+      part<typeof import('../../src/broker/appliances.ts')>('broker/appliances.ts'),
+      part<typeof import('../../src/core/grant.ts')>('core/grant.ts'),
+      part<typeof import('../../src/core/secret.ts')>('core/secret.ts'),
+      part<typeof import('../../src/portal/http-portal.ts')>('portal/http-portal.ts'),
+      part<typeof import('../../src/store/open-store.ts')>('store/open-store.ts'),
+      part<typeof import('../../src/store/sealing.ts')>('store/sealing.ts'),
+      part<typeof import('../../src/store/state-directory.ts')>('store/state-directory.ts'),
+      part<typeof import('../../src/system/clock.ts')>('system/clock.ts'),
+      part<typeof import('../../src/system/random.ts')>('system/random.ts'),
+    ]);
+  return { Appliances, grants, Secret, HttpPortal, stores, sealings, states, clocks, randoms };
+}
+
 /** What a login and the exchange of its code bring. */
-async function granted(emulator: Emulator, portal: HttpPortal) {
+export async function granted(emulator: FleetPortal, portal: HttpPortal) {
   const { signal } = new AbortController();
   const asked = await portal.requestLink(null, signal);
   if (asked.kind !== 'link') throw new Error(`there is no link: ${asked.kind}`);
