@@ -26,13 +26,13 @@ const OWNER = 'Latchkey portal emulator';
 /** A private CA for one emulator. */
 export async function createEmulatorAuthority(): Promise<Authority> {
   // Loaded only where TLS is wanted: it is the slowest part of a start.
-  const { createAuthority } = await import('../system/certificates.ts');
+  const { createAuthority } = await import('../system/certificate-issuing.ts');
   return createAuthority(OWNER);
 }
 
 /** A leaf for loopback and for the addresses that the emulator is told to have. */
 export async function createTls(authority: Authority, { host, publicHost, now }: TlsRequest): Promise<Tls> {
-  const { issueLeaf } = await import('../system/certificates.ts');
+  const { issueLeaf } = await import('../system/certificate-issuing.ts');
   const hosts = ['localhost', '127.0.0.1', '::1', host, publicHost].map((one) => one.replace(/%.*$/, ''));
   const leaf = await issueLeaf(authority, {
     names: hosts.filter((one) => isIP(one) === 0),

@@ -126,6 +126,7 @@ export async function startHub(
     scheduler,
     portalClock,
     identity,
+    store,
     names,
     addresses: () => lan.current.addresses,
     own: lanConfiguration.certificate,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Store } from '../core/store.ts';
-import { type Authority, createAuthority, pin } from '../system/certificates.ts';
+import { type Authority, pin } from '../system/certificates.ts';
 
 /** What makes a hub this hub, and stays for its life. */
 export interface Identity {
@@ -19,6 +19,7 @@ export async function loadIdentity(store: Store): Promise<Identity> {
   const certificate = await store.setting('ca_certificate');
   if (key !== null && certificate !== null)
     return { id, authority: { key, certificate }, fingerprint: pin(certificate) };
+  const { createAuthority } = await import('../system/certificate-issuing.ts');
   const authority = await createAuthority();
   await store.saveSetting('ca_key', authority.key);
   await store.saveSetting('ca_certificate', authority.certificate);

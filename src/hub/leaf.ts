@@ -6,10 +6,11 @@ import type { Scheduler } from '../broker/scheduler.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import { trueTime } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
+import type { Store } from '../core/store.ts';
 import type { LanServer } from '../lan/server.ts';
-import { issueLeaf } from '../system/certificates.ts';
 import { warnOfCertificate } from './certificate-warnings.ts';
 import type { Identity } from './identity.ts';
+import { keepLeaf, keptLeaf } from './kept-leaf.ts';
 import { watchLeafAge } from './leaf-age.ts';
 import { type CertificateFiles, readOwnCertificate } from './own-certificate.ts';
 import type { ShownLeaf } from './shown-leaf.ts';
@@ -20,6 +21,8 @@ export interface LeafContext {
   readonly scheduler: Pick<Scheduler, 'plan'>;
   readonly portalClock: PortalClock;
   readonly identity: Identity;
+  /** Where the leaf that the hub issued is kept. */
+  readonly store: Pick<Store, 'setting' | 'saveSetting'>;
   /** The hub's own DNS names. */
   readonly names: readonly string[];
   /** The LAN addresses as they are now. */
@@ -185,14 +188,24 @@ function namesOf({ names }: LeafContext, shown: ShownLeaf): readonly string[] {
   return [...new Set([...names, ...shown.names])];
 }
 
-async function issue({ identity, names, addresses, portalClock, surroundings }: LeafContext): Promise<ShownLeaf> {
-  const now = surroundings.clock.now();
+/** The leaf that was issued before, where another one would say the same: to issue one, much has to be loaded. */
+async function issue(context: LeafContext): Promise<ShownLeaf> {
+  const { identity, names, addresses, portalClock, surroundings, store } = context;
   const { authority, fingerprint } = identity;
-  const { certificate, key, notAfter } = await issueLeaf(authority, {
-    names,
-    addresses: [...new Set(['127.0.0.1', '::1', ...addresses()])],
-    now: trueTime(portalClock.confirmed, now) ?? now.wall,
-  });
+  const wall = surroundings.clock.now();
+  const now = trueTime(portalClock.confirmed, wall) ?? wall.wall;
+  const wanted = { issuer: fingerprint, names, addresses: [...new Set(['127.0.0.1', '::1', ...addresses()])] };
+  let leaf = await keptLeaf(store, wanted);
+  if (leaf === null || leaf.notAfter - now < ISSUED_LEAST) {
+    const { issueLeaf } = await import('../system/certificate-issuing.ts');
+    leaf = await issueLeaf(authority, { ...wanted, now });
+    await keepLeaf(store, wanted, leaf).catch((error: unknown) => {
+      surroundings.log.debug('certificate could not be kept: the next start issues another', {
+        error: messageOf(error),
+      });
+    });
+  }
+  const { certificate, key, notAfter } = leaf;
   const anchor = { certificate: authority.certificate, fingerprint };
   return { pem: { certificate, key }, names, anchor, notAfter };
 }

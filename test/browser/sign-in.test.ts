@@ -4,7 +4,7 @@ import { createServer as createSecureServer } from 'node:https';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import type { SetupCodeAnswer } from '../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
-import { createAuthority, issueLeaf } from '../../src/system/certificates.ts';
+import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
 import { axeViolations } from '../support/axe.ts';
 import {
   type Browser,

@@ -14,7 +14,7 @@ import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { HttpPortal } from '../../src/portal/http-portal.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
-import { createAuthority, issueLeaf } from '../../src/system/certificates.ts';
+import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';

@@ -4,7 +4,8 @@ import { PortalClock } from '../../src/broker/portal-clock.ts';
 import { Scheduler } from '../../src/broker/scheduler.ts';
 import { HubLeaf } from '../../src/hub/leaf.ts';
 import type { ShownLeaf } from '../../src/hub/shown-leaf.ts';
-import { type Authority, createAuthority, pin } from '../../src/system/certificates.ts';
+import { createAuthority } from '../../src/system/certificate-issuing.ts';
+import { type Authority, pin } from '../../src/system/certificates.ts';
 import { createLog } from '../../src/system/log.ts';
 import { FakeTime } from '../support/fake-time.ts';
 
@@ -16,7 +17,7 @@ beforeAll(async () => {
   authority = await createAuthority();
 });
 
-async function open(changes: { wall?: number } = {}) {
+async function open(changes: { wall?: number; settings?: Map<string, string>; issuer?: Authority } = {}) {
   const time = new FakeTime();
   time.wall = changes.wall ?? time.wall;
   const log = createLog('silent');
@@ -25,18 +26,23 @@ async function open(changes: { wall?: number } = {}) {
   const addresses = ['192.168.1.20', 'fd00::20', 'fe80::1%eth0'];
   const shown: ShownLeaf['pem'][] = [];
   let rotations = 0;
+  const { settings = new Map<string, string>(), issuer = authority } = changes;
   const leaf = await HubLeaf.open({
     surroundings: { clock: time, log },
     scheduler,
     portalClock,
-    identity: { id: 'latchkey-1', authority, fingerprint: pin(authority.certificate) },
+    identity: { id: 'latchkey-1', authority: issuer, fingerprint: pin(issuer.certificate) },
+    store: {
+      setting: async (name) => settings.get(name) ?? null,
+      saveSetting: async (name, value) => void settings.set(name, value),
+    },
     names: ['latchkey-1.local', 'pi', 'localhost'],
     addresses: () => addresses,
     onAnchor: () => undefined,
     own: null,
   });
   leaf.serve({ renewLeaf: (pem) => void shown.push(pem), rotateTicketKeys: () => void rotations++ });
-  return { time, portalClock, addresses, shown, leaf, rotations: () => rotations };
+  return { time, portalClock, addresses, shown, leaf, settings, rotations: () => rotations };
 }
 
 function certificateOf({ pem }: ShownLeaf): X509Certificate {
@@ -72,6 +78,29 @@ test('one that was issued by a clock far behind is issued anew when the clock is
   expect(leaf.shown.notAfter).toBeGreaterThanOrEqual(Date.UTC(2050, 0, 1));
   await time.pass(DAY);
   expect(shown).toHaveLength(1);
+});
+
+test('a start shows the leaf of the one before, unless it would say something else', async () => {
+  const { leaf, settings, addresses } = await open();
+  const { shown: before } = leaf;
+  expect((await open({ settings })).leaf.shown).toEqual(before);
+
+  const again = await open({ settings });
+  again.addresses.push('10.0.0.9');
+  await again.leaf.renew();
+  expect(again.leaf.shown.pem.key).not.toBe(before.pem.key);
+  expect(addresses).not.toContain('10.0.0.9');
+
+  const { leaf: former } = await open({ settings });
+  expect((await open({ settings, issuer: await createAuthority() })).leaf.shown.pem).not.toEqual(former.shown.pem);
+  const late = await open({ settings, wall: Date.UTC(2040, 0, 1) });
+  expect(late.leaf.shown.notAfter).toBeGreaterThanOrEqual(Date.UTC(2050, 0, 1));
+});
+
+test.each(['', '{', '{"for":{},"leaf":{}}', '[1]'])('a leaf that was kept as %j is issued anew', async (text) => {
+  const settings = new Map([['leaf', text]]);
+  expect(certificateOf((await open({ settings })).leaf.shown).checkHost('pi')).toBe('pi');
+  expect(settings.get('leaf')).not.toBe(text);
 });
 
 test('the keys of TLS session tickets are replaced once a day, also where the machine sleeps', async () => {

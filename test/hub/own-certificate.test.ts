@@ -14,7 +14,8 @@ import { warnOfCertificate } from '../../src/hub/certificate-warnings.ts';
 import { loadConfiguration } from '../../src/hub/configuration.ts';
 import { HubLeaf } from '../../src/hub/leaf.ts';
 import { readOwnCertificate } from '../../src/hub/own-certificate.ts';
-import { type Authority, createAuthority, issueLeaf, type Leaf, pin } from '../../src/system/certificates.ts';
+import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
+import { type Authority, type Leaf, pin } from '../../src/system/certificates.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { startTestModeHub } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
@@ -302,6 +303,7 @@ describe('a certificate that is renewed on disk', () => {
       scheduler,
       portalClock,
       identity: { id: 'latchkey-1', authority, fingerprint: pin(authority.certificate) },
+      store: { setting: async () => null, saveSetting: async () => undefined },
       names: ['latchkey-1.local'],
       addresses: () => ['127.0.0.1'],
       onAnchor: () => void anchors++,

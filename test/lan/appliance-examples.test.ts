@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createAuthority } from '../../src/system/certificates.ts';
+import { createAuthority } from '../../src/system/certificate-issuing.ts';
 import { example } from '../emulator/examples/guide.ts';
 import { root } from '../project/checkout.ts';
 import { eventually } from '../support/hub-process.ts';

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectSecure } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Places } from '../../src/lan/places.ts';
-import { createAuthority, issueLeaf } from '../../src/system/certificates.ts';
+import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
 
 const COUNTS = { all: 20, ofOne: 5 };
 const KEEP_ALIVE = 65_000;

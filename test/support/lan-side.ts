@@ -7,7 +7,8 @@ import { Secret } from '../../src/core/secret.ts';
 import type { SetupAccess } from '../../src/core/setup-access.ts';
 import { type LanOptions, type LanServer, serveLan } from '../../src/lan/server.ts';
 import { openPages } from '../../src/page/pages.ts';
-import { createAuthority, issueLeaf, type Leaf } from '../../src/system/certificates.ts';
+import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
+import type { Leaf } from '../../src/system/certificates.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { readOwnCertificate } from '../../src/hub/own-certificate.ts';
-import { createAuthority, issueLeaf } from '../../src/system/certificates.ts';
+import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
 import { pairFleet, rememberIssued } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
