@@ -20,9 +20,18 @@ const LONGEST_FIRST = 600_000;
  * @param fraction a random number from 0 to 1
  */
 export function ownDelay(lifetime: number, failures: number, fraction: number): number {
-  const first = Math.max(2000, Math.min(LONGEST_FIRST, lifetime / 10));
-  const bound = failures <= 1 ? first : ownCap(lifetime);
-  return ((1 + fraction) / 2) * bound;
+  return ((1 + fraction) / 2) * (failures <= 1 ? ownFirst(lifetime) : ownCap(lifetime));
+}
+
+/**
+ * The delay before the hub's own next attempt at a portal that has no room now and names a time: such a portal is not away, and
+ * is asked again while the token at hand lives. The longer it goes on, the later.
+ * @param lifetime of the grant's tokens, in ms
+ * @param lasting for how long it has been asking to come back later, in ms
+ * @param fraction a random number from 0 to 1
+ */
+export function deferredDelay(lifetime: number, lasting: number, fraction: number): number {
+  return ((1 + fraction) / 2) * Math.min(ownCap(lifetime), Math.max(ownFirst(lifetime), 2 * lasting));
 }
 
 /**
@@ -31,6 +40,10 @@ export function ownDelay(lifetime: number, failures: number, fraction: number): 
  */
 export function quickBackoff(lifetime: number): Backoff {
   return { base: 2000, cap: ownCap(lifetime) };
+}
+
+function ownFirst(lifetime: number): number {
+  return Math.max(2000, Math.min(LONGEST_FIRST, lifetime / 10));
 }
 
 function ownCap(lifetime: number): number {

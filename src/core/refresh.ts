@@ -1,6 +1,14 @@
-import { askedDelay, type Backoff, backoffDelay, ownDelay, promptedBackoff, quickBackoff } from './backoff.ts';
+import {
+  askedDelay,
+  type Backoff,
+  backoffDelay,
+  deferredDelay,
+  ownDelay,
+  promptedBackoff,
+  quickBackoff,
+} from './backoff.ts';
 import { clockAtFault } from './certificate-dates.ts';
-import type { ConfirmedTime, Instant } from './clock.ts';
+import { type ConfirmedTime, elapsed, type Instant } from './clock.ts';
 import { type Doubt, type Grant, leastLeft, remaining } from './grant.ts';
 import type { TokenOutcome } from './outcome.ts';
 import type { Problem, ProblemCode } from './problem.ts';
@@ -186,7 +194,8 @@ export function setBack(grant: Grant, health: Health, outcome: Setback, context:
     case 'deferred': {
       // A portal that names the same short time again and again is backed off from all the same.
       const asked = askedDelay(outcome.retryAfter ?? 0, fraction);
-      const delays = { own: Math.max(asked, backedOff.own), prompted: Math.max(asked, prompted) };
+      const again = outcome.retryAfter === null ? own : deferredDelay(grant.lifetime, lastingOf(health, now), fraction);
+      const delays = { own: Math.max(asked, again), prompted: Math.max(asked, prompted) };
       return failing('portal_deferred', `The portal asks to come back later: ${outcome.detail}`, delays);
     }
     case 'ambiguous': {
@@ -247,6 +256,12 @@ export function restIn(
 /** A lost answer is followed by one early replay, for portals with a grace time, and it has not reached the portal yet. */
 function awaitsEarlyReplay({ doubt }: Grant, { replay }: Pick<SetbackContext, 'replay'>): boolean {
   return doubt !== null && replay === 'soon' && doubt.sends <= 1;
+}
+
+/** For how long the portal has been asking to come back later, in ms. */
+function lastingOf(health: Health, now: Instant): number {
+  if (health.kind === 'good' || health.problem.code !== 'portal_deferred') return 0;
+  return elapsed(health.problem.since, now) ?? 0;
 }
 
 /** Milliseconds to the next use of the old refresh token, right after an answer was lost. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { askedDelay, backoffDelay, ownDelay } from '../../src/core/backoff.ts';
+import { askedDelay, backoffDelay, deferredDelay, ownDelay } from '../../src/core/backoff.ts';
 import { DAY, HOUR, MINUTE, SECOND } from './samples.ts';
 
 const fraction = fc.double({ min: 0, max: 1, noNaN: true });
@@ -40,4 +40,11 @@ test('the hub tries again while the token at hand lives, then once in a lifetime
   expect(delays(10 * SECOND, 1)).toEqual([SECOND, 2 * SECOND]);
   expect(delays(SECOND, 2)).toEqual([2.5 * SECOND, 5 * SECOND]);
   expect([1, 2].map((failures) => ownDelay(365 * DAY, failures, 1))).toEqual([10 * MINUTE, DAY]);
+});
+
+test('a portal that names a time is asked again while the token at hand lives, and the later the longer that goes on', () => {
+  const delays = (lasting: number) => [0, 1].map((jitter) => deferredDelay(HOUR, lasting, jitter));
+  expect(delays(0)).toEqual([3 * MINUTE, 6 * MINUTE]);
+  expect(delays(10 * MINUTE)).toEqual([10 * MINUTE, 20 * MINUTE]);
+  expect(delays(DAY)).toEqual([24 * MINUTE, 48 * MINUTE]);
 });

@@ -140,6 +140,17 @@ describe('what follows from an attempt without new tokens', () => {
     expect(health).toMatchObject({ retryAt: now.uptime + 10 * MINUTE });
   });
 
+  test('deferred by a portal that was away, it is tried sooner where the portal names a time, and as one that is away where not', () => {
+    const problem = { code: 'portal_unreachable', message: '', since: at(0) } as const;
+    const health: Health = { kind: 'failing', problem, failures: 6, retryAt: 0 };
+    const retryAt = (retryAfter: number | null) => {
+      const outcome = { ...outcomes.deferred, retryAfter };
+      return setBack(grantOf(), health, outcome, context(now, { fraction: 1 })).health;
+    };
+    expect(retryAt(MINUTE)).toMatchObject({ retryAt: now.uptime + 6 * MINUTE });
+    expect(retryAt(null)).toMatchObject({ retryAt: now.uptime + 48 * MINUTE });
+  });
+
   test('deferred for the same short time again and again, it is backed off from all the same', () => {
     const health: Health = {
       kind: 'failing',
