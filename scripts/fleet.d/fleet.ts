@@ -97,7 +97,8 @@ export class Fleet {
   }
 
   #plan(held: FleetGrant): void {
-    if (this.#off.has(held.hub)) return;
+    // What is under way when the power goes has no end before that.
+    if (this.#off.has(held.hub) || held.cutShort !== null) return;
     const { hub } = held;
     // Timers run for whole milliseconds, and never end too early.
     const at = Math.floor(Math.max(this.now, Math.min(hub.dueAt(held), hub.nextAsk(held)))) + 1;

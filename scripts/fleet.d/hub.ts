@@ -39,7 +39,8 @@ export class FleetHub implements Clock {
   readonly grants: FleetGrant[] = [];
   readonly #time: { readonly now: number };
   readonly #random: Pick<Random, 'fraction'>;
-  #boot = 1;
+  #boots = 1;
+  #boot = 'boot-1';
   /** When this boot began, in ms. */
   #booted: number;
   #portalClock: PortalClock;
@@ -57,7 +58,7 @@ export class FleetHub implements Clock {
 
   now(): Instant {
     const { now } = this.#time;
-    return { boot: `boot-${this.#boot}`, uptime: now - this.#booted, wall: EPOCH + now };
+    return { boot: this.#boot, uptime: now - this.#booted, wall: EPOCH + now };
   }
 
   /** The daemon is started again. */
@@ -74,7 +75,8 @@ export class FleetHub implements Clock {
 
   /** The power is back. */
   boot(): void {
-    this.#boot += 1;
+    this.#boots += 1;
+    this.#boot = `boot-${this.#boots}`;
     this.#booted = this.#time.now;
     this.offAt = Number.POSITIVE_INFINITY;
     this.restart();

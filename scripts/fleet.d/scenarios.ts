@@ -13,7 +13,7 @@ export const ASKED = 0.25;
 const GRANTS = 3;
 /** Refreshes a second that so many grants need anyway: each at 75 to 85 % of its token's life. */
 export const usualRate = (hubs: number) => (GRANTS * hubs) / ((0.8 * LIFETIME) / SECOND);
-/** How many times that the portal has room for. */
+/** How many times the usual rate the portal has room for. */
 const CAPACITY = 4;
 /** What it asks of the others, in ms. */
 const RETRY_AFTER = MINUTE;
@@ -27,6 +27,8 @@ export interface Scenario {
   readonly over: number;
   readonly end: number;
   readonly down: readonly Downtime[];
+  /** What the portal has room for, in times of the usual rate, where that is not {@link CAPACITY}. */
+  readonly capacity?: number;
   happen?(fleet: Fleet, random: SeededRandom): void;
 }
 
@@ -60,6 +62,10 @@ export const SCENARIOS: readonly Scenario[] = [
   outage(45, 'the portal is away for 45 min'),
   outage(120, 'the portal is away for 2 h'),
   {
+    ...outage(45, 'the same for 45 min, and it has room for twice the usual rate'),
+    ...{ name: 'small-portal', capacity: 2 },
+  },
+  {
     name: 'power-cut',
     title: 'no power for 30 % of the hubs for 1 h, back within a minute',
     ...{ over: 2 * HOUR, end: 5 * HOUR, down: [] },
@@ -79,13 +85,13 @@ export const SCENARIOS: readonly Scenario[] = [
   },
 ];
 
-/** Simulates one scenario. The same seed makes the same of it. @param capacity of the portal, in times the usual rate */
-export function simulate(scenario: Scenario, hubs: number, seed: number, capacity = CAPACITY): Outcome {
+/** Simulates one scenario. The same seed makes the same of it. */
+export function simulate(scenario: Scenario, hubs: number, seed: number): Outcome {
   const random = new SeededRandom(seed);
   const rates = new Rates(scenario.end);
   const usual = usualRate(hubs);
   const grants = GRANTS * hubs;
-  const room = { capacity: Math.ceil(capacity * usual), retryAfter: RETRY_AFTER };
+  const room = { capacity: (scenario.capacity ?? CAPACITY) * usual, retryAfter: RETRY_AFTER };
   const portal = new Portal({ ...room, down: scenario.down, grants }, rates);
   const staleness = new Staleness(grants);
   const fleet = new Fleet({ hubs, grants: GRANTS, asked: ASKED }, portal, random, staleness);

