@@ -1,0 +1,104 @@
+import { prepareHub } from '../hub.ts';
+import { table } from '../page.ts';
+import { Figures, inTurns } from '../rounds.ts';
+import { median } from '../statistics.ts';
+import { type Bench, figures, limit, type Measurement, type Report, type Suite } from '../suite.ts';
+import { startCostHome } from './home.ts';
+
+/** Of the portal's tokens here, in s: what is counted goes with it, and is told for tokens of an hour. */
+const LIFETIME = 10;
+const APPLIANCES = 10;
+/** The least interval of polls, in ms (specification, part "Poll for the authorization code"). */
+const POLL_INTERVAL = 5000;
+const LEAST_A_DAY = 24;
+
+const A_DAY = 'refreshes of an appliance a day';
+const CONNECTIONS = 'connections a refresh';
+const BYTES = 'sent both ways a refresh, with TLS';
+const OTHERS = 'other requests';
+const HAND_OUTS = 'tokens handed out meanwhile';
+const LINKS = 'requests for a link';
+const POLLS = 'polls';
+const MOST_POLLS = 'polls at one in 5 s';
+const EXCHANGES = 'exchanges';
+const WAYS = ['redirect', 'polling'] as const;
+const paired = (way: string, what: string) => `pairing by ${way}: ${what}`;
+
+/** What a hub asks of its portal. */
+export const portalCostSuite: Suite = {
+  name: 'portal-cost',
+  title: 'What a hub asks of its portal',
+  peers: [],
+  programs: {},
+  measure,
+  report,
+};
+
+async function measure({ quick, subjects, scratch, progress }: Bench): Promise<Measurement[]> {
+  const measured = new Figures();
+  await inTurns(quick ? 1 : 3, subjects, async (subject, round) => {
+    progress(`portal-cost: ${subject.name}, round ${round + 1}`);
+    await using home = await startCostHome((options) => prepareHub(subject, options), LIFETIME, scratch);
+    for (const way of WAYS) {
+      const cost = await home.pair(`waits-for-${way}`, way, quick ? 1000 : 3.5 * POLL_INTERVAL);
+      measured.add(paired(way, LINKS), subject.name, '', cost.links);
+      measured.add(paired(way, POLLS), subject.name, '', cost.polls);
+      measured.add(paired(way, MOST_POLLS), subject.name, '', Math.floor(cost.waited / POLL_INTERVAL) + 1);
+      measured.add(paired(way, EXCHANGES), subject.name, '', cost.exchanges);
+    }
+    for (let count = WAYS.length; count < APPLIANCES; count += 1) await home.pair(`appliance-${count}`, 'redirect', 0);
+    const handedOut = await home.ask((1000 * LIFETIME) / 30, (quick ? 1.5 : 6) * 1000 * LIFETIME);
+    const { ages, requests, connections, bytes, others } = home.cost();
+    const meanAge = ages.reduce((sum, age) => sum + age, 0) / ages.length;
+    measured.add(A_DAY, subject.name, '', (LEAST_A_DAY * 1000 * LIFETIME) / meanAge);
+    measured.add(CONNECTIONS, subject.name, '', connections / requests);
+    measured.add(BYTES, subject.name, 'kB', bytes / requests / 1000);
+    measured.add(OTHERS, subject.name, '', others);
+    measured.add(HAND_OUTS, subject.name, '', handedOut, 'more');
+  });
+  return measured.all;
+}
+
+function report(measured: readonly Measurement[]): Report {
+  const of = (what: string) => median(figures(measured, what, 'latchkey').values);
+  const whole = (text: string, what: string, atMost: number) => limit(text, of(what), '', atMost, 0);
+  return {
+    targets: [
+      limit(
+        'refreshes of an appliance, in times of the least: at most 1 / 0.75',
+        of(A_DAY) / LEAST_A_DAY,
+        '×',
+        1 / 0.75,
+        2,
+      ),
+      limit('connections a refresh: at most one', of(CONNECTIONS), '', 1, 2),
+      ...WAYS.map((way) =>
+        whole(`pairing by ${way}, polls: at most one in 5 s`, paired(way, POLLS), of(paired(way, MOST_POLLS))),
+      ),
+      ...WAYS.map((way) => whole(`pairing by ${way}, requests for a link: at most one`, paired(way, LINKS), 1)),
+      ...WAYS.map((way) => whole(`pairing by ${way}, exchanges: at most one`, paired(way, EXCHANGES), 1)),
+      whole('other requests: none', OTHERS, 0),
+    ],
+    text: `
+A hub that runs as the service runs it, the emulator as its portal over TLS, and ${APPLIANCES} appliances that each ask for a token thirty
+times in a token's life. Tokens live ${LIFETIME} s here, and what is counted is told for those of an hour: 86,400 s of a day are
+${LEAST_A_DAY} refreshes at the least, were each made when the token before it ends.
+
+${table(measured, [A_DAY, CONNECTIONS, BYTES, OTHERS, HAND_OUTS], ['latchkey'])}
+
+A refresh is made at 75 to 85 % of a token's life, so that an outage of nine minutes of an hour costs nobody a token, and so that
+the hubs of a city lie apart: that is the quarter above the least. How often the appliances ask makes no difference. Each
+refresh has a connection of its own on purpose: on one that is used again nobody knows, when it breaks, whether the portal has
+acted on what was sent, and each such doubt is a refresh token that may be lost.
+
+${table(
+  measured,
+  WAYS.flatMap((way) => [LINKS, POLLS, MOST_POLLS, EXCHANGES].map((what) => paired(way, what))),
+  ['latchkey'],
+)}
+
+A person logs in ${(3.5 * POLL_INTERVAL) / 1000} s after the pairing has begun. Polling goes on beside the redirect, because nobody can know whether the
+browser reaches the hub, and ends with the code, whichever way that came.`,
+    pictures: {},
+  };
+}

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { startCostHome } from '../../scripts/bench.d/portal-cost/home.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+const LIFETIME = 5;
+
+test('a hub asks its portal for one link, one exchange and a poll in 5 s to pair, then once in three quarters of a token life, and nothing else', async () => {
+  using folder = stateFolder();
+  await using home = await startCostHome((options) => HubProcess.prepare(options), LIFETIME, folder.path);
+  for (const way of ['redirect', 'polling'] as const) {
+    const { links, polls, exchanges, waited } = await home.pair(way, way, 1000);
+    expect({ way, links, exchanges }).toEqual({ way, links: 1, exchanges: 1 });
+    // The one that brings the code comes after the login.
+    expect(polls).toBeLessThanOrEqual(waited / 5000 + 1);
+  }
+  const handedOut = await home.ask(20, 2 * 1000 * LIFETIME);
+  const { ages, requests, connections, others } = home.cost();
+  expect(handedOut).toBeGreaterThan(100);
+  expect(connections).toBe(requests);
+  expect(others).toBe(0);
+  expect(ages.length).toBeGreaterThan(4);
+  // A machine that is busy only makes them later, but for the time that the request before was under way.
+  const sorted = ages.toSorted((a, b) => a - b);
+  expect(sorted[Math.floor(sorted.length / 2)]).toBeGreaterThan(740 * LIFETIME);
+});
