@@ -89,7 +89,7 @@ export function inWords(outcomes: readonly Outcome[]): string {
 }
 
 /** What the hubs' own refreshes add to the usual ones in the busiest minute, in times of these. */
-export function added(outcome: Outcome): number {
+function added(outcome: Outcome): number {
   const busiest = [ratesOf(outcome, 'own', MINUTE).peak];
   for (const { from, to } of outcome.scenario.down) busiest.push(outcome.rates.of('own', from, to, MINUTE).peak);
   return Math.max(...busiest) / outcome.usual - 1;

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Fleet } from '../../scripts/fleet.d/fleet.ts';
 import { Portal } from '../../scripts/fleet.d/portal.ts';
@@ -6,6 +7,7 @@ import { report } from '../../scripts/fleet.d/report.ts';
 import { SCENARIOS, simulate } from '../../scripts/fleet.d/scenarios.ts';
 import { Staleness } from '../../scripts/fleet.d/staleness.ts';
 import { Home } from '../broker/home.ts';
+import { root, run } from '../project/checkout.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -63,6 +65,15 @@ test.each([true, false])(
     }
     expect(simulated.length).toBeGreaterThan(asks ? 20 : 8);
     expect(simulated).toEqual(tried.map((at) => expect.closeTo(at, -4)));
+  },
+);
+
+test.each([['--hubs=0'], ['--hubs', 'many'], ['--seed', '1.5'], ['--slow'], ['nothing']])(
+  'simulate-fleet %s is wrong usage',
+  async (...args) => {
+    const { status, stdout, stderr } = await run(join(root, 'scripts/simulate-fleet'), args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(/^scripts\/simulate-fleet: .*; allowed are --quick, --hubs N, --seed S$/m);
   },
 );
 

@@ -7,7 +7,7 @@ import { visit } from '../../../test/reliability/fleet.ts';
 import { eventually, type HubProcess, type HubProcessOptions } from '../../../test/support/hub-process.ts';
 
 /** What one pairing asked of the portal. */
-export interface PairingCost {
+interface PairingCost {
   readonly links: number;
   readonly polls: number;
   readonly exchanges: number;
@@ -16,7 +16,7 @@ export interface PairingCost {
 }
 
 /** What the hub has asked of the portal's token endpoint since it was started. */
-export interface TokenCost {
+interface TokenCost {
   /** Of each refresh: how long the token before it had been there, in ms. */
   readonly ages: readonly number[];
   readonly requests: number;
