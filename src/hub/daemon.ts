@@ -26,7 +26,7 @@ export interface DaemonOptions {
 }
 
 /** How often it is looked whether the status line is another one, in ms. */
-const STATUS_INTERVAL = 3000;
+const STATUS_INTERVAL = 10_000;
 
 /** What runs now. */
 interface Current {

@@ -43,14 +43,26 @@ export interface LanWatchOptions {
  */
 export function readLan(setting: string, listen: readonly string[] = ['0.0.0.0', '::']): Lan {
   const all = networkInterfaces();
-  const interfaces = steadyInterfaces(all, readIpv6Flags(), setting);
-  const options = { setting, defaultRoutes: readDefaultRoutes() };
-  return {
+  const [flags, defaultRoutes] = [readIpv6Flags(), readDefaultRoutes()];
+  const seen = JSON.stringify([setting, listen, all, [...flags], defaultRoutes]);
+  if (seen === last?.seen && isUnmarked(last.lan)) return last.lan;
+  const interfaces = steadyInterfaces(all, flags, setting);
+  const options = { setting, defaultRoutes };
+  const lan = {
     address: chooseLanAddress(interfaces, options),
     addresses: lanAddresses(interfaces, options),
     neighbourhoods: neighbourhoods(interfaces, { ...options, listen, mark: readMark }),
     attached: attachedAddresses(all),
   };
+  last = { seen, lan };
+  return lan;
+}
+
+/** What was read last, and what the kernel said then: a network is looked at twenty times a minute, and seldom another one. */
+let last: { readonly seen: string; readonly lan: Lan } | undefined;
+
+function isUnmarked({ neighbourhoods }: Lan): boolean {
+  return neighbourhoods.every(({ interfaces }) => interfaces.every(({ name, mark }) => readMark(name) === mark));
 }
 
 /**
@@ -70,6 +82,7 @@ export function watchLan({ read, timers, every, onChange, onUnrest }: LanWatchOp
     } catch {
       return;
     }
+    if (current === before) return;
     if (ownAddresses(current) !== ownAddresses(before)) onChange(current, before);
     else if (JSON.stringify(current) !== JSON.stringify(before)) onUnrest?.(current);
   }
