@@ -94,6 +94,8 @@ describe.concurrent('kill -9', () => {
       for (const name of names) startRefresh(hub, name);
       await portal.held(names.length);
       await hub.kill('SIGKILL');
+      // The portal has to see that nobody waits any more.
+      await sleep(100);
       portal.release();
       await hub.launch();
 
