@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import type { ControlClient } from '../control/client.ts';
 import { messageOf } from '../core/failure.ts';
-import { labelPicture } from '../system/label-picture.ts';
 import { fail, notice, print, printable, printJson } from './output.ts';
 import { printedQrCode, qrCode } from './qr-code.ts';
 
@@ -25,6 +24,7 @@ export async function printLabel(hub: ControlClient, name: string, options: Labe
   const isByAddress = options.byAddress === true && byAddress !== null;
   const [link, otherLink] = isByAddress ? [byAddress, label.link] : [label.link, byAddress];
   const file = options.output ?? `latchkey-${name}.png`;
+  const { labelPicture } = await import('../system/label-picture.ts');
   const picture = labelPicture({ name, hubName, caption: 'Scan to connect', link, otherLink });
   try {
     await writeFile(file, picture, { flag: options.yes === true ? 'w' : 'wx' });

@@ -18,7 +18,7 @@ export function webhookHook(url: Secret, total = TOTAL): Hook {
     kind: 'webhook',
     target: origin,
     async carry(message, signal) {
-      const agent = new Agent({ connect: { timeout: CONNECT }, maxResponseSize: MOST_READ });
+      const agent = new Agent({ connect: { timeout: CONNECT }, maxResponseSize: MOST_READ, allowH2: false });
       const deadline = AbortSignal.timeout(total);
       try {
         const { statusCode, body } = await request(withoutUser(url), {

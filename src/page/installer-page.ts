@@ -69,7 +69,7 @@ export function ownForm({ csrf }: PageSession, action: string, content: string, 
 
 /** The way back to a page above this one. @returns HTML */
 export function backTo(href: string, text: string): string {
-  return html`<a class="back" href="${href}">‹ ${text}</a>`;
+  return html`<a class="back" href="${href}">&lsaquo; ${text}</a>`;
 }
 
 function document({ frame, session }: SignedIn, page: InstallerPage): string {
@@ -87,7 +87,7 @@ function document({ frame, session }: SignedIn, page: InstallerPage): string {
 <meta name="robots" content="noindex">
 <link rel="icon" href="data:,">
 !${reload}
-<title>${title} – ${hubName}</title>
+<title>${title} &ndash; ${hubName}</title>
 <style>!${INSTALLER_STYLE}</style>
 <script src="/page/idiomorph.js" defer></script>
 <script type="module" src="/page/${mainScript}"></script>

@@ -61,7 +61,7 @@ export async function postForm(
   limits: Limits,
 ): Promise<Exchange> {
   let connected = false;
-  const connect = buildConnector({ timeout: limits.connect, ...trusting(ca) });
+  const connect = buildConnector({ timeout: limits.connect, allowH2: false, ...trusting(ca) });
   const client = new Client(url.origin, {
     connect: (options, callback) =>
       connect(options, (...result) => {
@@ -160,8 +160,9 @@ function timeOf({ date, age }: Dispatcher.ResponseData['headers']): number | nul
   return time === null ? null : time + (/^\d{1,9}$/.test(String(age)) ? Number(age) * 1000 : 0);
 }
 
+/** HTTP/1.1: of several requests at a time on a connection there are none. */
 function limitsOf({ headers, body, bytes }: Limits): Client.Options {
-  return { headersTimeout: headers, bodyTimeout: body, maxResponseSize: bytes, pipelining: 1 };
+  return { headersTimeout: headers, bodyTimeout: body, maxResponseSize: bytes, pipelining: 1, allowH2: false };
 }
 
 /** What was made of a portal's CAs: parsing them anew for each of many connections takes time and scatters memory. */

@@ -32,7 +32,7 @@ export function consolePage(portal: Portal, script: string): string {
 <h1>Portal emulator</h1>
 <p id="live" role="status">connecting</p>
 <p class="time" id="header-clock" hidden>Emulated time <time></time></p>
-<button type="button" id="reset" class="danger" hidden>Reset …</button>
+<button type="button" id="reset" class="danger" hidden>Reset &hellip;</button>
 </header>
 <nav aria-label="Sections" id="sections"></nav>
 <main>

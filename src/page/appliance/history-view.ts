@@ -75,7 +75,7 @@ function line(texts: Texts, entry: HistoryEntry): string {
   const what = [history.kinds[kind], ...(why === null ? [] : [history.why[why]])].join(': ');
   const often = history.times(count);
   const newest = exactTimeElement(texts, Date.parse(last));
-  const oldest = count > 1 && first !== last ? html`!${exactTimeElement(texts, Date.parse(first))} – ` : '';
+  const oldest = count > 1 && first !== last ? html`!${exactTimeElement(texts, Date.parse(first))} &ndash; ` : '';
   return html`<li>!${sign(MOODS[stateAfter(entry) ?? 'unknown'])}<div><p>${often === '' ? what : `${what}, ${often}`}</p>
 <p class="quiet">!${oldest}!${newest}</p></div></li>`;
 }

@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import type { PairingDesk } from '../../core/pairing-desk.ts';
-import { labelPicture } from '../../system/label-picture.ts';
 import { appliancePath } from '../appliance/appliance-path.ts';
 import { backTo, ownForm, sendInstallerPage } from '../installer-page.ts';
 import type { Guard, SignedIn } from '../sign-in/guard.ts';
@@ -16,6 +15,8 @@ export function serveLabels(guard: Guard, administration: PairingDesk, answered:
     answered(asked, async () => {
       const { name, hubName, link, byAddress } = administration.label(nameOf(asked));
       const { caption } = asked.frame.texts.pairing.label;
+      // What makes a picture, and the tables of character sets that it brings along, most hubs never need.
+      const { labelPicture } = await import('../../system/label-picture.ts');
       return asked.reply
         .headers({
           'cache-control': 'no-store',
