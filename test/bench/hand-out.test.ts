@@ -48,9 +48,11 @@ it('hand-outs on a connection that stays take one handshake, and no file, no log
   const isFile = (what: string) => what.startsWith('/');
   expect(on(['close', 'read', 'pread64'], isFile)).toBeLessThan(BESIDE);
   expect(on(['write', 'writev', 'pwrite64'], isFile)).toBeLessThan(BESIDE);
-  expect(on(['write', 'writev'], (what) => what.startsWith('pipe:'))).toBeLessThan(BESIDE);
-  const isSocket = (what: string) => what.startsWith('TCP:') || what.startsWith('socket:');
+  const isSocket = (what: string) => what.startsWith('socket:');
   expect(on(['accept4'], isSocket)).toBeLessThanOrEqual(2);
-  expect(on(['write', 'writev'], isSocket)).toBeLessThan(HAND_OUTS + BESIDE);
+  // The log goes to a socket, too: a line for each would double them.
+  const writes = on(['write', 'writev'], isSocket);
+  expect(writes).toBeGreaterThanOrEqual(HAND_OUTS);
+  expect(writes).toBeLessThan(HAND_OUTS + BESIDE);
   rememberIssued(emulator);
 });
