@@ -35,6 +35,7 @@ import {
  * Opens the store of a hub, making or migrating it. A damaged one is put together again from what can be read of it and
  * its daily copy, and kept beside; one that can't be written is served from memory.
  * @param wall tells the time, in ms since 1970: it names the damaged one
+ * @param timers by these a write waits for others that it may share a commit with
  * @throws Failure `store_unreadable` where there is nothing to serve, `store_key_wrong`, `store_locked`,
  *   `state_dir_unusable`
  */

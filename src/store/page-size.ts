@@ -4,7 +4,7 @@ import { replaceDatabase, type StoreFiles, sizeOf } from './store-files.ts';
 
 /**
  * Bytes of a page of the database: what is changed is written in pages, to the journal at each commit and later to the
- * database. In smaller ones a row's key would not stay beside those of its neighbours (docs/decisions/card-writes.md).
+ * database. Why so many: docs/decisions/card-writes.md.
  */
 const PAGE_SIZE = 1024;
 
