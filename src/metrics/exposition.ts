@@ -107,10 +107,10 @@ function tellCounts(
     if (id === undefined) continue;
     const counts = tally.of(id);
     refreshes.inc({ appliance, outcome: 'refreshed' }, 0);
-    for (const [outcome, count] of counts.refreshes) refreshes.inc({ appliance, outcome }, count);
+    for (const [outcome, count] of Object.entries(counts.refreshes)) refreshes.inc({ appliance, outcome }, count);
     handOuts.inc({ appliance, outcome: 'token' }, 0);
-    for (const [outcome, count] of counts.handOuts) handOuts.inc({ appliance, outcome }, count);
-    for (const [outcome, count] of counts.pairings) pairings.inc({ appliance, outcome }, count);
+    for (const [outcome, count] of Object.entries(counts.handOuts)) handOuts.inc({ appliance, outcome }, count);
+    for (const [outcome, count] of Object.entries(counts.pairings)) pairings.inc({ appliance, outcome }, count);
     refusedTokens.inc({ appliance }, counts.refusedTokens);
   }
 }

@@ -4,11 +4,14 @@ import type { FailureReason } from '../core/pairing.ts';
 import type { ProblemCode } from '../core/problem.ts';
 import { Durations } from './durations.ts';
 
+/** How often there was what; a map for each of thousands of appliances would hold three times as much. */
+type Counts<Outcome extends string> = { [Name in Outcome]?: number };
+
 /** What was counted of one appliance. */
 export interface ApplianceTally {
-  readonly refreshes: Map<'refreshed' | ProblemCode, number>;
-  readonly handOuts: Map<HandOut['kind'], number>;
-  readonly pairings: Map<'paired' | FailureReason, number>;
+  readonly refreshes: Counts<'refreshed' | ProblemCode>;
+  readonly handOuts: Counts<HandOut['kind']>;
+  readonly pairings: Counts<'paired' | FailureReason>;
   refusedTokens: number;
 }
 
@@ -56,7 +59,7 @@ export class Tally {
   of(appliance: string): ApplianceTally {
     const known = this.#appliances.get(appliance);
     if (known !== undefined) return known;
-    const added: ApplianceTally = { refreshes: new Map(), handOuts: new Map(), pairings: new Map(), refusedTokens: 0 };
+    const added: ApplianceTally = { refreshes: {}, handOuts: {}, pairings: {}, refusedTokens: 0 };
     this.#appliances.set(appliance, added);
     for (const first of this.#appliances.keys()) {
       if (this.#appliances.size <= MOST) break;
@@ -71,6 +74,6 @@ export class Tally {
   }
 }
 
-function increase<Key>(counts: Map<Key, number>, key: Key): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
+function increase<Outcome extends string>(counts: Counts<Outcome>, outcome: Outcome): void {
+  counts[outcome] = (counts[outcome] ?? 0) + 1;
 }
