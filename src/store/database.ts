@@ -2,15 +2,15 @@ import { rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Failure } from '../core/failure.ts';
 import { migrate, schemaOf } from './migrations.ts';
-import { choosePageSize } from './page-size.ts';
+import { choosePageSize, pageSize } from './page-size.ts';
 import { type StoreFiles, sizeOf } from './store-files.ts';
 
 const FULL = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
 /** SQLITE_ERROR: the schema is not what the version says. */
 const DAMAGED = /^SQLITE_(CORRUPT|NOTADB|ERROR|MISMATCH)/;
 
-/** Pages that the journal holds before they are moved to the database: fourteen refreshes of tokens of 1.8 kB, 36 of short ones. */
-const JOURNAL_PAGES = 128;
+/** Bytes that the journal holds before they are moved to the database: fourteen refreshes of tokens of 1.8 kB, 36 of short ones. */
+const JOURNAL_BYTES = 128 * 1024;
 
 /** A database, ready to be served from. */
 export interface OpenedDatabase {
@@ -49,7 +49,7 @@ function opened(files: StoreFiles, prepare: (database: Database.Database) => voi
       database.pragma('journal_mode = WAL');
       database.pragma('synchronous = FULL');
       // The journal takes its room beside the ballast, and what it holds is lost with it: it is kept short.
-      database.pragma(`wal_autocheckpoint = ${JOURNAL_PAGES}`);
+      database.pragma(`wal_autocheckpoint = ${JOURNAL_BYTES / pageSize(database)}`);
       database.pragma('foreign_keys = ON');
       prepare(database);
       return database;

@@ -8,6 +8,11 @@ import { replaceDatabase, type StoreFiles, sizeOf } from './store-files.ts';
  */
 const PAGE_SIZE = 1024;
 
+/** Bytes of a page of this database. */
+export function pageSize(database: Database.Database): number {
+  return Number(database.pragma('page_size', { simple: true }));
+}
+
 /** Has an empty database made in such pages; any other stays as it is. */
 export function choosePageSize(database: Database.Database): void {
   database.pragma(`page_size = ${PAGE_SIZE}`);
@@ -24,7 +29,7 @@ export function inChosenPages(
   database: Database.Database,
   reopen: () => Database.Database,
 ): Database.Database {
-  if (database.pragma('page_size', { simple: true }) === PAGE_SIZE) return database;
+  if (pageSize(database) === PAGE_SIZE) return database;
   try {
     // Made beforehand, because SQLite would let others read it.
     writeFileSync(files.successor, '', { mode: 0o600 });
