@@ -51,7 +51,7 @@ export interface Outcome {
 const outage = (minutes: number, title: string): Scenario => ({
   ...{ name: `outage-${minutes}`, title },
   over: HOUR + minutes * MINUTE,
-  end: HOUR + minutes * MINUTE + 3 * HOUR,
+  end: 6 * HOUR,
   down: [{ from: HOUR, to: HOUR + minutes * MINUTE }],
 });
 
@@ -68,7 +68,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'power-cut',
     title: 'no power for 30 % of the hubs for 1 h, back within a minute',
-    ...{ over: 2 * HOUR, end: 5 * HOUR, down: [] },
+    ...{ over: 2 * HOUR, end: 6 * HOUR, down: [] },
     happen(fleet, random) {
       for (const hub of fleet.hubs) {
         if (random.fraction() < 0.3) fleet.cut(hub, HOUR, 2 * HOUR + Math.floor(MINUTE * random.fraction()));
@@ -78,7 +78,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'release',
     title: 'a release: every hub is started again within an hour',
-    ...{ over: HOUR, end: 5 * HOUR, down: [] },
+    ...{ over: HOUR, end: 6 * HOUR, down: [] },
     happen(fleet, random) {
       for (const hub of fleet.hubs) fleet.restart(hub, HOUR + Math.floor(HOUR * random.fraction()), 10 * SECOND);
     },
