@@ -1,0 +1,73 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from 'undici';
+import { expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { pairFleet, rememberIssued } from '../reliability/fleet.ts';
+import { HubProcess } from '../support/hub-process.ts';
+
+/** In s. A machine that is busy wakes nobody up more often. */
+const SETTLING = 5;
+const WATCHED = 20;
+
+/** Of the thread that runs the event loop. */
+function wakeUps(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/task/${pid}/status`, 'utf8');
+  return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1]);
+}
+
+it('an idle hub wakes up less than 1.5 times a second, also when somebody was there before', {
+  timeout: 120_000,
+}, async () => {
+  await using emulator = await startEmulator();
+  await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0' });
+  await pairFleet(hub, emulator, ['wallbox', 'inverter']);
+  rememberIssued(emulator);
+  await hub.kill('SIGTERM');
+  await hub.launch();
+  for (const origin of [`http://127.0.0.1:${hub.httpPort}`, `https://127.0.0.1:${hub.httpsPort}`]) {
+    const visitor = new Client(origin, { connect: { rejectUnauthorized: false } });
+    await (await visitor.request({ method: 'GET', path: '/ca.pem' })).body.dump();
+    await visitor.close();
+  }
+  await sleep(SETTLING * 1000);
+  const before = wakeUps(hub.pid);
+  await sleep(WATCHED * 1000);
+  expect((wakeUps(hub.pid) - before) / WATCHED).toBeLessThan(1.5);
+});
+
+/** Notes what is loaded, and writes it down when the process ends. */
+const NOTING = `
+import { writeFileSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+const files = [];
+registerHooks({ load(url, context, next) { files.push(url); return next(url, context); } });
+process.on('exit', () => writeFileSync(process.env.TEST_LOADED, JSON.stringify({ files, own: process.moduleLoadList })));
+`;
+
+it('an idle hub has nothing loaded that only some are asked for', { timeout: 120_000 }, async () => {
+  await using emulator = await startEmulator();
+  await using folder = await HubProcess.prepare();
+  const list = join(folder.directory, 'loaded.json');
+  await using hub = await HubProcess.prepare({
+    emulator,
+    metrics: '127.0.0.1:0',
+    env: { TEST_LOADED: list, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(NOTING)}` },
+  });
+  // The first start makes a CA and a certificate.
+  await hub.launch();
+  await hub.kill('SIGTERM');
+  await hub.launch();
+  await hub.kill('SIGTERM');
+  const { files, own } = JSON.parse(readFileSync(list, 'utf8')) as { files: string[]; own: string[] };
+  const packages = new Set(files.flatMap((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []));
+  expect([...packages]).toEqual(expect.arrayContaining(['fastify', 'undici', 'better-sqlite3']));
+  const absent = ['fast-png', 'fflate', 'tar-stream', 'prom-client', '@peculiar/x509', 'ajv', 'light-my-request'];
+  expect(absent.filter((name) => packages.has(name))).toEqual([]);
+  const ours = files.flatMap((url) => /\/(?:src|dist)\/(.+)\.[jt]s$/.exec(url)?.[1] ?? []);
+  expect(ours).toContain('hub/hub');
+  expect(ours.filter((file) => /^emulator\/|^hub\/doctor\/|^lan\/openapi\/document/.test(file))).toEqual([]);
+  // Node's own fetch.
+  expect(own).not.toContain('NativeModule internal/deps/undici/undici');
+});
