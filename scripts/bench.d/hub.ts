@@ -5,7 +5,7 @@ import { SERVER_CORE } from './program.ts';
 import type { Subject } from './suite.ts';
 
 /** How the service of a checkout starts its daemon. */
-export interface Service {
+interface Service {
   /** What it gives Node. */
   readonly flags: readonly string[];
   /** The variables that it sets and that a process has a use for. */
@@ -13,7 +13,7 @@ export interface Service {
 }
 
 /** Reads the unit of a checkout. */
-export function serviceOf({ root }: Pick<Subject, 'root'>): Service {
+function serviceOf({ root }: Pick<Subject, 'root'>): Service {
   const unit = readFileSync(join(root, 'systemd/latchkey.service'), 'utf8');
   const flags = (/^ExecStart=\S+ (.*) \S+ serve$/m.exec(unit)?.[1] ?? '').split(' ').filter(Boolean);
   const set = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line = '']) => line.split(' '));
