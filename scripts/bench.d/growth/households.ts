@@ -11,6 +11,8 @@ import type { Subject } from '../suite.ts';
 export interface CountingPortal extends AsyncDisposable, FleetPortal {
   /** Refreshes and exchanges of codes so far. */
   answered(): Promise<number>;
+  /** From now on it gives tokens that live so many seconds. */
+  giveTokensFor(seconds: number): Promise<void>;
   /** Processor time so far, in ms. */
   cpu(): number;
 }
@@ -27,18 +29,23 @@ export async function startPortal(lifetime: number, core = LOAD_CORE): Promise<C
   return {
     ...portal,
     async login(request) {
-      const answer = await fetch(`${portal.baseUrl}/_emulator/login`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(request),
-      });
-      if (!answer.ok) throw new Error(`the login was answered ${answer.status}`);
-      return (await answer.json()) as { location: string };
+      return (await ask(portal.baseUrl, 'POST', 'login', request)) as { location: string };
+    },
+    async giveTokensFor(seconds) {
+      await ask(portal.baseUrl, 'PATCH', 'settings', { token_lifetime: seconds });
     },
     answered: async () => Number(await (await fetch(countUrl)).text()),
     cpu: () => processorTime(program.pid),
     [Symbol.asyncDispose]: () => program[Symbol.asyncDispose](),
   };
+}
+
+/** @returns what the emulator's own API answers */
+async function ask(baseUrl: string, method: string, path: string, body: unknown): Promise<unknown> {
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(`${baseUrl}/_emulator/${path}`, { method, headers, body: JSON.stringify(body) });
+  if (!answer.ok) throw new Error(`${method} ${path} was answered ${answer.status}`);
+  return answer.json();
 }
 
 /** A hub with many appliances, which is started and ended again and again on the same store. */

@@ -30,6 +30,8 @@ const SHORT = 10;
 const LONG = 24 * 3600;
 /** So many refreshes a hub sends a portal at once. */
 const AT_ONCE = 8;
+/** Until all of them are refreshed, in s, at most. */
+const LONGEST_WAVE = 300;
 /** A hub gives one device 250 connections. */
 const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];
 
@@ -40,7 +42,7 @@ const START_CPU = (grants: number) => `${grants} grants: start, processor`;
 const STEP = (grants: number) => `${grants} grants: one refresh in the broker, processor`;
 const WAVE = 'wave: refreshes';
 const WAVE_CPU = 'wave: processor for each, without hand-outs';
-const WAVE_HEAP = 'wave: heap afterwards';
+const AFTER_WAVE = 'heap when each was refreshed';
 const WAVE_PORTAL = 'wave: portal busy';
 const CEILING = 'the portal by itself: refreshes';
 const handOuts = (when: 'quiet' | 'wave') => (figure: 'p50' | 'p99') => `hand-outs, ${when}: ${figure}`;
@@ -81,7 +83,7 @@ async function measure(bench: Bench): Promise<Measurement[]> {
     });
   }
 
-  const brief = parts.use(await startPortal(SHORT));
+  const brief = parts.use(await startPortal(quick ? 3 : SHORT));
   const households: (readonly [name: string, household: Household])[] = [];
   for (const { name, root } of subjects) {
     bench.progress(`growth: ${most} grants that come due at once`);
@@ -95,6 +97,10 @@ async function measure(bench: Bench): Promise<Measurement[]> {
     const each = await atQuiet(name, idle, quick, measured);
     await inWave(name, busy, brief, each, quick, measured);
   });
+  for (const [name, household] of households) {
+    bench.progress(`growth: ${name} when each was refreshed`);
+    measured.add(AFTER_WAVE, name, 'kB', await afterWave(household, brief, most - WHO_ASK));
+  }
   await inTurns(rounds, [SERVER_CORE], (core) => ceiling(core, quick, measured));
   return measured.all;
 }
@@ -147,8 +153,22 @@ async function inWave(
   measured.add(WAVE_CPU, name, 'µs', (1000 * cpu) / refreshes);
   measured.add(WAVE_PORTAL, name, '%', (100 * (portal.cpu() - before.portal)) / took);
   tell(handOuts('wave'), name, load, measured);
-  measured.add(WAVE_HEAP, name, 'kB', (await household.memory()).heap);
   await household.end();
+}
+
+/** Has each grant refreshed once. @returns the heap in use then, in kB */
+async function afterWave(household: Household, portal: CountingPortal, count: number): Promise<number> {
+  await portal.giveTokensFor(LONG);
+  const before = await portal.answered();
+  await household.launch();
+  for (let tries = 0; (await portal.answered()) < before + count; tries += 1) {
+    if (tries === LONGEST_WAVE) throw new Error(`${count} grants were not refreshed within ${LONGEST_WAVE} s`);
+    await sleep(1000);
+  }
+  await sleep(1000);
+  const { heap } = await household.memory();
+  await household.end();
+  return heap;
 }
 
 function tell(what: (figure: 'p50' | 'p99') => string, name: string, { p50, p99 }: Load, measured: Figures): void {
@@ -204,7 +224,7 @@ function report(measured: readonly Measurement[]): Report {
   const sizes = [10, 100, 1000, 10_000].filter((size) => measured.some(({ what }) => what === HEAP(size)));
   const [least, most] = [Math.min(...sizes), Math.max(...sizes)];
   const perGrant = (what: (grants: number) => string) => (middle(what(most)) - middle(what(least))) / (most - least);
-  const afterWave = (middle(WAVE_HEAP) - middle(HEAP(least))) / (most - least);
+  const afterWave = (middle(AFTER_WAVE) - middle(HEAP(least))) / (most - least);
   const rate = middle(WAVE);
   const p99 = quotient(of(handOuts('wave')('p99')), of(handOuts('quiet')('p99')));
   const step = quotient(of(STEP(most)), of(STEP(least)));
