@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { missingPrograms, SUITES } from '../../scripts/bench.d/suites.ts';
 import { root, run } from './checkout.ts';
 
 const bench = join(root, 'scripts/bench');
@@ -23,6 +24,23 @@ test('a quick bench runs through with good answers from every server, and writes
   expect(stdout).toMatch(/^NOT MEASURED: refreshes a second: .*fewer than 3 rounds/m);
   expect(page()).toBe(before);
 });
+
+const needs = missingPrograms(SUITES);
+
+test.for(SUITES.map(({ name }) => name).filter((name) => name !== 'emulator'))(
+  'a quick bench of %s runs through, and says nothing of what one round can not tell',
+  { timeout: 180_000 },
+  async (name, ctx) => {
+    if (availableParallelism() < 2) ctx.skip('server and load have a core each, and this machine has one');
+    if (needs.length > 0) ctx.skip(`needs ${needs.map(({ pack }) => pack).join(', ')}`);
+    const before = page();
+    const { status, stdout, stderr } = await run(bench, ['--quick', name], { timeout: 170_000 });
+    expect(status, stderr).toBe(0);
+    expect(stdout).toMatch(/^\S.* latchkey +[\d.]/m);
+    expect(stdout).not.toMatch(/NaN|Infinity|undefined/);
+    expect(page()).toBe(before);
+  },
+);
 
 test.each([['nothing'], ['--slow'], ['--quick=x'], ['--'], ['emulator', 'hub'], ['--against='], ['--against']])(
   'bench %s is wrong usage',
