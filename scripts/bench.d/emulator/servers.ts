@@ -20,7 +20,7 @@ export interface Server extends Program {
 }
 
 /** What the load asks for. */
-export interface Target {
+interface Target {
   readonly port: number;
   /** Of a good answer. */
   readonly status: number;
