@@ -80,7 +80,7 @@ export async function setUpHousehold(
   const hub = await prepareHub(subject, {
     emulator: home.portal,
     toml: Object.entries(others).map(tomlOf).join('\n'),
-    env: { NODE_OPTIONS: `--import=${join(import.meta.dirname, 'heap.js')}`, BENCH_HEAP: heapFile },
+    env: { NODE_OPTIONS: `--import=${new URL('./heap.js', import.meta.url)}`, BENCH_HEAP: heapFile },
   });
   for (const [name, { portal }] of Object.entries(others)) {
     writeFileSync(join(hub.directory, `${name}.secret`), portal.clientSecret, { mode: 0o600 });
