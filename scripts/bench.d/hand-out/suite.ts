@@ -69,19 +69,7 @@ async function measure(bench: Bench): Promise<Measurement[]> {
     }
   };
 
-  for (const [what, connections] of [
-    [KEPT, 'kept'],
-    [NEW, 'new'],
-    [RESUMED, 'resumed'],
-  ] as const) {
-    bench.progress(`hand-out: ${what}, ${rounds} rounds of ${all.length} servers`);
-    await inTurns(rounds, all, (server) => load(server, what, { connections }));
-  }
-  const rate = median(figures(measured.all, `${KEPT}: requests`, hub.name).values) / 2;
-  bench.progress(`hand-out: ${rate.toFixed(0)} requests a second, ${rounds} rounds`);
-  await inTurns(rounds, [...hubs, bare], (server) => load(server, HALF, { rate }));
-  measured.add(`${HALF}: requests`, hub.name, '1/s', rate, 'more');
-
+  // Before all load: its store in memory soon forgets the agent's refresh token.
   const ca = join(bench.scratch, 'tls-ca.pem');
   const agent = running.use(await startOidcAgent(provider, join(bench.scratch, 'oidc-agent'), ca));
   const commands = [...hubs.map((one) => curl(one, bench.scratch)), agent];
@@ -98,6 +86,20 @@ async function measure(bench: Bench): Promise<Measurement[]> {
       (1000 * (command.cpu() - before)) / times.length,
     );
   });
+
+  for (const [what, connections] of [
+    [KEPT, 'kept'],
+    [NEW, 'new'],
+    [RESUMED, 'resumed'],
+  ] as const) {
+    bench.progress(`hand-out: ${what}, ${rounds} rounds of ${all.length} servers`);
+    await inTurns(rounds, all, (server) => load(server, what, { connections }));
+  }
+  const rate = median(figures(measured.all, `${KEPT}: requests`, hub.name).values) / 2;
+  bench.progress(`hand-out: ${rate.toFixed(0)} requests a second, ${rounds} rounds`);
+  await inTurns(rounds, [...hubs, bare], (server) => load(server, HALF, { rate }));
+  measured.add(`${HALF}: requests`, hub.name, '1/s', rate, 'more');
+
   return measured.all;
 }
 
