@@ -6,6 +6,7 @@ import { prepareHub, SERVICE_FLAGS } from '../hub.ts';
 import type { Chain } from '../load.ts';
 import { processorTime, startProgram } from '../program.ts';
 import type { Subject } from '../suite.ts';
+import { tokenRequest } from '../token-request.ts';
 
 const PEERS = join(import.meta.dirname, '../peers');
 const APPLIANCES = ['wallbox', 'heat-pump', 'inverter', 'meter', 'boiler'];
@@ -61,7 +62,7 @@ export async function startHub(subject: Subject, emulator: Emulator, chains: num
     answer: first.answer,
     chains: Array.from({ length: chains }, (_, index) => {
       const { member, answer } = asked[index % asked.length] ?? first;
-      return { request: request(port, '/oauth/token', member), expected: `"access_token":"${answer['access_token']}"` };
+      return { request: tokenRequest(port, member), expected: `"access_token":"${answer['access_token']}"` };
     }),
     cpu: () => processorTime(hub.pid),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
@@ -98,16 +99,8 @@ async function peer(name: string, command: readonly string[], chains: number, ex
     name,
     port,
     refreshToken: tokens[0] ?? '',
-    chains: Array.from({ length: chains }, () => ({ request: request(port, path, PROVIDER_CLIENT), expected })),
+    chains: Array.from({ length: chains }, () => ({ request: tokenRequest(port, PROVIDER_CLIENT, path), expected })),
     cpu: () => processorTime(program.pid),
     [Symbol.asyncDispose]: () => program[Symbol.asyncDispose](),
   };
-}
-
-/** What an OAuth library sends: `client_credentials`, `client_secret_basic`. */
-function request(port: number, path: string, client: { client_id: string; client_secret: string }): string {
-  const basic = Buffer.from(`${client.client_id}:${client.client_secret}`).toString('base64');
-  const body = 'grant_type=client_credentials';
-  const type = 'Content-Type: application/x-www-form-urlencoded';
-  return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Basic ${basic}\r\n${type}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }
