@@ -329,7 +329,11 @@ it('an appliance is added with the keyboard alone', async () => {
 it('letters of twice their size leave words whole, and buttons of a finger’s size', async () => {
   await using visit = await signedIn({ ...PHONE, viewport: { width: 195, height: 422 } });
   await add(visit, 'magnified');
-  const height = async (selector: string) => (await visit.page.locator(selector).boundingBox())?.height;
+  const height = async (selector: string) => {
+    const element = visit.page.locator(selector);
+    await element.waitFor();
+    return (await element.boundingBox())?.height;
+  };
   expect(await height('[data-copy="client-secret"]')).toBeLessThan(60);
   expect(await height('header.top span')).toBeLessThan(60);
   expect(await flaws(visit.page)).toEqual([]);

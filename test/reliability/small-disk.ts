@@ -37,7 +37,7 @@ export class SmallDisk implements AsyncDisposable {
 
   /** Writes until nothing more goes on it. */
   fill(): void {
-    const file = openSync(join(this.#path, 'filler'), 'w');
+    const file = openSync(join(this.#path, 'filler'), 'a');
     try {
       for (const size of [65_536, 1024, 1]) writeWhileItFits(file, Buffer.alloc(size, 'x'));
     } finally {
