@@ -14,6 +14,7 @@ import type { LanService } from '../core/lan-service.ts';
 import { linkFor } from '../core/pairing.ts';
 import type { Tally } from '../metrics/tally.ts';
 import { sha256 } from '../system/compare.ts';
+import { whenThere } from '../system/when-there.ts';
 
 /** What the home network is served from. */
 export interface LanServiceContext {
@@ -62,11 +63,11 @@ export function lanService(context: LanServiceContext): LanService {
     knewBefore: ({ id }) => context.knownBefore.has(id),
     heard: ({ id }) => registrations.heard(id),
 
-    async handOut({ id }, { scope, ...wish }) {
-      const handOut = await handOuts.handOut(id, scope, wish);
-      context.tally.handedOut(id, handOut.kind);
-      return handOut;
-    },
+    handOut: ({ id }, wish) =>
+      whenThere(handOuts.handOut(id, wish.scope, wish), (handOut) => {
+        context.tally.handedOut(id, handOut.kind);
+        return handOut;
+      }),
     async revoke({ id }, token) {
       const end = await sessions.end(id, token);
       if (end === 'none') await grants.distrust(id, token);

@@ -1,6 +1,7 @@
-import type { Server } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Share, sharesOf } from '../system/devices.ts';
+import { boundRequestsUnderWay, type RequestWatcher } from '../system/requests-under-way.ts';
 
 /** How many connections a server has at a time. */
 export interface PlaceCounts {
@@ -10,6 +11,9 @@ export interface PlaceCounts {
 }
 
 const COUNTS: PlaceCounts = { all: 1000, ofOne: 250 };
+
+/** Requests that are worked on, or whose answers nobody reads, at a time: a thousand neighbours must not fill the memory. */
+const MOST_UNDER_WAY = { ofOne: 32, all: 250 };
 
 /** How long a connection without a request stays where more than half of the places are taken, in ms. */
 const SHORT_KEEP_ALIVE = 5000;
@@ -21,24 +25,26 @@ interface Guest {
   readonly ends: string;
   /** The widest first. */
   readonly shares: readonly Share[];
-  /** Requests that are worked on. */
-  underWay: number;
+  /** Its place among those who have come to be idle; null while a request of it is worked on. */
+  idle: number | null;
 }
 
 /**
  * The places that a server has for connections. One device gets a part of them; where all are taken, whoever holds most gives
  * its longest idle one to a newcomer. Where none is idle, it gives its oldest one, but only to one who holds less.
  */
-export class Places {
+export class Places implements RequestWatcher {
   readonly #server: Server;
   readonly #counts: PlaceCounts;
   readonly #keepAlive: number;
   readonly #guests = new Set<Guest>();
   /** By both ends; of two that have the same, one is gone and has not been told of yet. */
   readonly #byEnds = new Map<string, Guest>();
-  /** Those without a request under way, the longest idle first. */
-  readonly #idle = new Set<Guest>();
+  /** By the socket that requests come from: with TLS, another one than came. */
+  readonly #bySocket = new WeakMap<Socket, Guest>();
   readonly #taken = new Map<string, number>();
+  /** How often one has come to be idle. */
+  #rests = 0;
   /** Called when nobody is left; null while newcomers are expected. */
   #emptied: (() => void) | null = null;
 
@@ -47,23 +53,24 @@ export class Places {
     this.#counts = counts;
     this.#keepAlive = server.keepAliveTimeout;
     server.on('connection', (socket: Socket) => this.#come(socket));
-    server.prependListener('request', ({ socket }, response) => {
-      if (this.#emptied !== null) response.setHeader('connection', 'close');
-      const guest = this.#byEnds.get(endsOf(socket));
-      if (guest === undefined) return;
-      guest.underWay += 1;
-      this.#idle.delete(guest);
-      response.once('close', () => {
-        guest.underWay -= 1;
-        if (guest.underWay === 0 && this.#guests.has(guest)) this.#idle.add(guest);
-        if (this.#emptied !== null) server.closeIdleConnections();
-      });
-    });
+    boundRequestsUnderWay(server, MOST_UNDER_WAY, this);
   }
 
   /** The open connections. The server's own list has none that is still in the TLS handshake. */
   get sockets(): readonly Socket[] {
     return [...this.#guests].map(({ socket }) => socket);
+  }
+
+  began(socket: Socket, response: ServerResponse): void {
+    if (this.#emptied !== null) response.setHeader('connection', 'close');
+    const guest = this.#guestOf(socket);
+    if (guest !== undefined) guest.idle = null;
+  }
+
+  ended(socket: Socket, left: number): void {
+    const guest = this.#guestOf(socket);
+    if (left === 0 && guest !== undefined) guest.idle = this.#nextRest();
+    if (this.#emptied !== null) this.#server.closeIdleConnections();
   }
 
   /** Closes every connection as soon as it is idle. Resolves when none is left. */
@@ -73,6 +80,14 @@ export class Places {
     this.#emptied = resolve;
     this.#server.closeIdleConnections();
     await promise;
+  }
+
+  #guestOf(socket: Socket): Guest | undefined {
+    const known = this.#bySocket.get(socket);
+    if (known !== undefined) return known;
+    const guest = this.#byEnds.get(endsOf(socket));
+    if (guest !== undefined) this.#bySocket.set(socket, guest);
+    return guest;
   }
 
   #come(socket: Socket): void {
@@ -88,10 +103,9 @@ export class Places {
       socket.destroy();
       return;
     }
-    const guest = { socket, ends: endsOf(socket), shares, underWay: 0 };
+    const guest = { socket, ends: endsOf(socket), shares, idle: this.#nextRest() };
     this.#guests.add(guest);
     this.#byEnds.set(guest.ends, guest);
-    this.#idle.add(guest);
     for (const { of } of shares) this.#taken.set(of, this.#count(of) + 1);
     this.#adapt();
     socket.once('close', () => this.#leave(guest));
@@ -100,7 +114,6 @@ export class Places {
   #leave(guest: Guest): void {
     if (!this.#guests.delete(guest)) return;
     if (this.#byEnds.get(guest.ends) === guest) this.#byEnds.delete(guest.ends);
-    this.#idle.delete(guest);
     for (const { of } of guest.shares) {
       const left = this.#count(of) - 1;
       if (left === 0) this.#taken.delete(of);
@@ -114,12 +127,22 @@ export class Places {
   #hasRoom(shares: readonly Share[]): boolean {
     if (this.#guests.size < this.#counts.all) return true;
     const found =
-      this.#greediest(this.#idle) ??
+      this.#greediest(this.#longestIdle()) ??
       this.#greediest([...this.#guests].filter((guest) => this.#holdsMore(guest.shares, shares)));
     if (found === null) return false;
     this.#leave(found);
     found.socket.destroy();
     return true;
+  }
+
+  #longestIdle(): Guest[] {
+    const idle = [...this.#guests].flatMap((guest) => (guest.idle === null ? [] : { guest, since: guest.idle }));
+    return idle.toSorted((one, other) => one.since - other.since).map(({ guest }) => guest);
+  }
+
+  #nextRest(): number {
+    this.#rests += 1;
+    return this.#rests;
   }
 
   /** The first one of whoever holds most, and more than one. */

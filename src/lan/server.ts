@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -9,7 +9,6 @@ import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { isOwnAlone, isOwnHost, isOwnServerName } from '../system/host-check.ts';
 import { NO_SCHEMAS } from '../system/no-schemas.ts';
-import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
 import { Listener } from './listeners.ts';
 import { ListeningSockets } from './listening-sockets.ts';
 import { serveAuthorizationServer } from './oauth/authorization-server.ts';
@@ -71,8 +70,6 @@ const PATIENCE = {
 const TLS_PATIENCE = { ...PATIENCE, handshakeTimeout: 10_000 };
 /** A connection on which nothing moves for so long, in ms, while an answer is due: no answer takes longer than 10 s, so nobody reads it. */
 const LONGEST_SILENCE = 15_000;
-/** Requests that are worked on, or whose answers nobody reads, at a time: a thousand neighbours must not fill the memory. */
-const MOST_UNDER_WAY = { ofOne: 32, all: 250 };
 /** What is given up on is told why, and gets so long to read it, in ms. */
 const LINGER = 1000;
 
@@ -126,18 +123,6 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
       reply.raw.writeHead(statusCode, { 'content-type': 'text/plain; charset=utf-8' }).end(`${UNREADABLE}\n`);
     },
   });
-  // Every request comes by here: a promise for each would cost more than all that is looked at.
-  app.addHook('onRequest', ({ headers, raw }, reply, done) => {
-    // RFC 9112, 3.2: one Host, and no other address that would win over it.
-    if (countHosts(raw.rawHeaders) > 1 || raw.url?.startsWith('/') !== true) {
-      reply.code(400).type('text/plain; charset=utf-8').send(UNREADABLE);
-    } else if (isOwnHost(headers.host, names()) && isOwnServerName(raw.socket, names())) {
-      done();
-    } else {
-      const text = 'This is a Latchkey hub, and it does not go by that name.\n';
-      reply.code(421).type('text/plain; charset=utf-8').send(text);
-    }
-  });
   app.setErrorHandler((error, request, reply) => {
     const status = statusOf(error);
     // One of them may be what can't be sent: without this Fastify would answer by itself.
@@ -169,14 +154,31 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
   await app.ready();
   return (request, response) => {
     // One of many that came at once, on a connection that was cut off for it.
-    if (!request.socket.destroyed) app.routing(request, response);
+    if (request.socket.destroyed) return;
+    const refusal = refusalOf(request, names());
+    if (refusal === null) app.routing(request, response);
+    else response.writeHead(refusal.status, { 'content-type': 'text/plain; charset=utf-8' }).end(refusal.text);
   };
+}
+
+/** Why a request is not for this hub to look at; null where it is. */
+function refusalOf(
+  { headers, rawHeaders, socket, url }: IncomingMessage,
+  names: readonly string[],
+): { readonly status: number; readonly text: string } | null {
+  // RFC 9112, 3.2: one Host, and no other address that would win over it.
+  if (countHosts(rawHeaders) > 1 || url?.startsWith('/') !== true) return { status: 400, text: UNREADABLE };
+  if (isOwnHost(headers.host, names) && isOwnServerName(socket, names)) return null;
+  return { status: 421, text: 'This is a Latchkey hub, and it does not go by that name.\n' };
 }
 
 /** @param headers names and values in turn, as they came */
 function countHosts(headers: readonly string[]): number {
   let count = 0;
-  for (let index = 0; index < headers.length; index += 2) if (headers[index]?.toLowerCase() === 'host') count += 1;
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] ?? '';
+    if (name.length === 4 && name.toLowerCase() === 'host') count += 1;
+  }
   return count;
 }
 
@@ -212,7 +214,6 @@ const REFUSALS: Readonly<Record<string, readonly [status: string, text: string]>
 /** A request that is no HTTP gets a status, and no connection is held by silence or by requests without end. */
 function guarded<S extends Server>(server: S, timers: Timers): S {
   server.timeout = LONGEST_SILENCE;
-  boundRequestsUnderWay(server, MOST_UNDER_WAY);
   server.on('clientError', (error: Error & { code?: string }, failed: Duplex) => {
     const socket = error.code === PLAIN_ON_TLS ? beneath(failed) : failed;
     const [status, text] = REFUSALS[error.code ?? ''] ?? ['400 Bad Request', UNREADABLE];

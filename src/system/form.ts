@@ -12,11 +12,12 @@ export class FormError extends Error {
  */
 export function parseForm(body: string): ReadonlyMap<string, string> {
   const form = new Map<string, string>();
-  const seen = new Set<string>();
-  for (const [name, value] of new URLSearchParams(body)) {
-    if (seen.has(name)) throw new FormError('a parameter is repeated');
-    seen.add(name);
-    if (value !== '') form.set(name, value);
-  }
+  const empty: string[] = [];
+  new URLSearchParams(body).forEach((value, name) => {
+    if (form.has(name)) throw new FormError('a parameter is repeated');
+    form.set(name, value);
+    if (value === '') empty.push(name);
+  });
+  for (const name of empty) form.delete(name);
   return form;
 }

@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** How many requests of a server may be worked on at a time; one whose answer nobody reads is still worked on. */
@@ -9,22 +9,36 @@ export interface UnderWayBounds {
   readonly all: number;
 }
 
+/** Is told of each request of a server when it comes, and when it is answered or given up. */
+export interface RequestWatcher {
+  began(socket: Socket, response: ServerResponse): void;
+  /** @param left how many of this connection are still worked on */
+  ended(socket: Socket, left: number): void;
+}
+
 /**
  * Cuts a connection off that sends request after request without waiting for answers (HTTP pipelining): each would be
  * worked on at once. Where many do, none may have more than one: answers that wait to be read take up memory.
  */
-export function boundRequestsUnderWay(server: Server, bounds: UnderWayBounds): void {
-  const underWay = new WeakMap<Socket, number>();
+export function boundRequestsUnderWay(server: Server, bounds: UnderWayBounds, watcher?: RequestWatcher): void {
+  const connections = new WeakMap<Socket, { underWay: number }>();
   let all = 0;
   server.prependListener('request', ({ socket }, response) => {
-    const count = (underWay.get(socket) ?? 0) + 1;
-    underWay.set(socket, count);
+    let connection = connections.get(socket);
+    if (connection === undefined) {
+      connection = { underWay: 0 };
+      connections.set(socket, connection);
+    }
+    const of = connection;
+    of.underWay += 1;
     all += 1;
-    response.once('close', () => {
-      underWay.set(socket, (underWay.get(socket) ?? 1) - 1);
+    watcher?.began(socket, response);
+    response.on('close', () => {
+      of.underWay -= 1;
       all -= 1;
+      watcher?.ended(socket, of.underWay);
     });
-    if (count > bounds.ofOne || (count > 1 && all > bounds.all)) cutOff(socket);
+    if (of.underWay > bounds.ofOne || (of.underWay > 1 && all > bounds.all)) cutOff(socket);
   });
 }
 

@@ -49,8 +49,11 @@ function audiences({ host, url }: FastifyRequest): string[] {
 function byHeader(service: LanService, authorization: string, id: string | undefined): ClientAuthentication {
   const basic = /^basic +([a-z0-9+/]+=*)$/i.exec(authorization.trim())?.[1];
   if (basic === undefined) return refused(WRONG_SECRET);
-  const [, user, password] = /^([^:]*):(.*)$/s.exec(Buffer.from(basic, 'base64').toString()) ?? [];
-  const decodedId = formDecoded(user);
+  const pair = Buffer.from(basic, 'base64').toString();
+  const colon = pair.indexOf(':');
+  if (colon === -1) return refused(WRONG_SECRET);
+  const password = pair.slice(colon + 1);
+  const decodedId = formDecoded(pair.slice(0, colon));
   if (id !== undefined && id !== decodedId) {
     return malformed('the client_id of the form is not the one of the Authorization header');
   }
@@ -71,13 +74,14 @@ function bySecret(
   const appliance = id === undefined ? undefined : service.client(id);
   // In the same time for whatever is wrong.
   const expected = appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : null;
-  const right = secrets.map((secret) => isSecretOf(secret ?? '', expected)).includes(true);
+  let right = false;
+  for (const secret of secrets) right = isSecretOf(secret ?? '', expected) || right;
   return right && appliance !== undefined ? { kind: 'authenticated', appliance } : refused(WRONG_SECRET);
 }
 
 /** Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */
-function formDecoded(text: string | undefined): string | undefined {
-  if (text === undefined || !/[+%]/.test(text)) return text;
+function formDecoded(text: string): string | undefined {
+  if (!/[+%]/.test(text)) return text;
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {

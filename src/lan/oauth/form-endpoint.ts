@@ -3,6 +3,8 @@ import type { Appliance } from '../../core/appliance.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { AddressLimit } from '../../system/address-limit.ts';
 import { FORM, FormError, parseForm } from '../../system/form.ts';
+import { whenThere } from '../../system/when-there.ts';
+import type { ClientAuthentication } from './authentication-outcome.ts';
 import type { Authenticate } from './client-authentication.ts';
 import { sendError } from './errors.ts';
 
@@ -33,9 +35,10 @@ export interface FormGate {
 export function serveForm(
   app: FastifyInstance,
   path: string,
-  { authenticate, heard, failures, clock }: FormGate,
-  answer: (request: ClientRequest) => Promise<FastifyReply>,
+  gate: FormGate,
+  answer: (request: ClientRequest) => FastifyReply | Promise<FastifyReply>,
 ): void {
+  const { authenticate, heard, clock } = gate;
   app.post(path, {
     errorHandler(error: Error & { statusCode?: number }, _request, reply) {
       if (error.statusCode === 413) return sendError(reply, 'invalid_request', 'the request is too large', {}, 413);
@@ -43,46 +46,58 @@ export function serveForm(
       if ((error.statusCode ?? 500) < 500) return sendError(reply, 'invalid_request', 'the request can not be read');
       throw error;
     },
-    async handler(request, reply) {
+    handler(request, reply) {
       const came = clock.now().uptime;
       const form = formOf(request);
-      if (form instanceof FormError) return sendError(reply, 'invalid_request', form.message);
-      const client = await authenticate(request, form);
-      if (client.kind === 'malformed') return sendError(reply, 'invalid_request', client.description);
-      if (client.kind === 'unavailable') {
-        reply.header('retry-after', client.retryAfter);
-        return sendError(reply, 'temporarily_unavailable', client.description);
-      }
-      if (client.kind === 'refused') {
-        const allowed = failures.take(request.socket.remoteAddress ?? '');
-        if (!allowed.ok) {
-          reply.header('retry-after', allowed.retryAfter);
-          return sendError(
-            reply,
-            'invalid_client',
-            `${client.description}; there were too many such requests`,
-            {},
-            429,
-          );
-        }
-        // Every 401 has a challenge that fits the endpoint (RFC 9110, 15.5.2), however the appliance tried.
-        reply.header('www-authenticate', 'Basic realm="latchkey", charset="UTF-8"');
-        return sendError(reply, 'invalid_client', client.description);
-      }
-      const { appliance } = client;
-      heard(appliance);
-      if (appliance.waitingSince !== null) {
-        const what = `${appliance.name} waits for an installer's approval`;
-        return sendError(reply, 'unauthorized_client', what, { error_uri: `https://${request.host}/` });
-      }
-      return await answer({ appliance, form, elapsed: () => clock.now().uptime - came, request, reply });
+      const sent =
+        form instanceof FormError
+          ? sendError(reply, 'invalid_request', form.message)
+          : whenThere(authenticate(request, form), (client) => {
+              if (client.kind !== 'authenticated') return turnAway(client, gate, request, reply);
+              const { appliance } = client;
+              heard(appliance);
+              if (appliance.waitingSince === null) {
+                return answer({ appliance, form, elapsed: () => clock.now().uptime - came, request, reply });
+              }
+              const what = `${appliance.name} waits for an installer's approval`;
+              return sendError(reply, 'unauthorized_client', what, { error_uri: `https://${request.host}/` });
+            });
+      // Fastify takes a reply for a promise, and would wait for what has been sent.
+      return sent instanceof Promise ? sent : undefined;
     },
   });
 }
 
+function turnAway(
+  client: Exclude<ClientAuthentication, { readonly kind: 'authenticated' }>,
+  { failures }: FormGate,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  switch (client.kind) {
+    case 'malformed':
+      return sendError(reply, 'invalid_request', client.description);
+    case 'unavailable':
+      reply.header('retry-after', client.retryAfter);
+      return sendError(reply, 'temporarily_unavailable', client.description);
+    case 'refused': {
+      const allowed = failures.take(request.socket.remoteAddress ?? '');
+      if (!allowed.ok) {
+        reply.header('retry-after', allowed.retryAfter);
+        const description = `${client.description}; there were too many such requests`;
+        return sendError(reply, 'invalid_client', description, {}, 429);
+      }
+      // Every 401 has a challenge that fits the endpoint (RFC 9110, 15.5.2), however the appliance tried.
+      reply.header('www-authenticate', 'Basic realm="latchkey", charset="UTF-8"');
+      return sendError(reply, 'invalid_client', client.description);
+    }
+  }
+}
+
 function formOf({ headers, body }: FastifyRequest): ReadonlyMap<string, string> | FormError {
-  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-  if (type !== undefined && type !== FORM) return new FormError(`send the request as ${FORM}`);
+  const type = headers['content-type'];
+  if (type !== undefined && type !== FORM && type.split(';')[0]?.trim().toLowerCase() !== FORM)
+    return new FormError(`send the request as ${FORM}`);
   try {
     return parseForm(typeof body === 'string' ? body : '');
   } catch (error) {
