@@ -46,7 +46,12 @@ const DeviceCodeForm = v.object({
   ...tokenMembers,
 });
 
-/** `POST /oauth/token` */
+/** `POST /oauth/token`, by `grant_type` */
+export const TOKEN_FORMS = {
+  client_credentials: ClientCredentialsForm,
+  refresh_token: RefreshTokenForm,
+  [DEVICE_CODE_GRANT]: DeviceCodeForm,
+};
 export const TokenForm = v.variant('grant_type', [ClientCredentialsForm, RefreshTokenForm, DeviceCodeForm]);
 
 /** `POST /oauth/device_authorization` (RFC 8628, 3.1). */

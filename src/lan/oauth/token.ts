@@ -5,7 +5,7 @@ import { whenThere } from '../../system/when-there.ts';
 import { sendError } from './errors.ts';
 import { type ClientRequest, type FormGate, serveForm } from './form-endpoint.ts';
 import { GRANT_TYPES } from './metadata.ts';
-import { DEVICE_CODE_GRANT, readForm, TokenForm } from './schemas.ts';
+import { DEVICE_CODE_GRANT, readForm, TOKEN_FORMS } from './schemas.ts';
 import { sendDeviceFailure, sendHandOut } from './token-answers.ts';
 
 /** Whoever asks is answered within this, in ms, from when the request came: just before a client's limit of 10 s. */
@@ -18,12 +18,13 @@ export function serveToken(app: FastifyInstance, service: LanService, gate: Form
 
 function token(service: LanService, request: ClientRequest): FastifyReply | Promise<FastifyReply> {
   const { appliance, form, elapsed, reply } = request;
-  const grantType = form.get('grant_type');
-  if (grantType === undefined) return sendError(reply, 'invalid_request', 'grant_type is missing');
-  if (!GRANT_TYPES.some((known) => known === grantType)) {
+  const given = form.get('grant_type');
+  if (given === undefined) return sendError(reply, 'invalid_request', 'grant_type is missing');
+  const grantType = GRANT_TYPES.find((known) => known === given);
+  if (grantType === undefined) {
     return sendError(reply, 'unsupported_grant_type', `the hub knows grant_type ${GRANT_TYPES.join(', ')}`);
   }
-  const read = readForm(TokenForm, form);
+  const read = readForm(TOKEN_FORMS[grantType], form);
   if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
   const asked = read.form;
   // Who the appliance is may have taken its time to find out.
