@@ -16,6 +16,7 @@ export const PROVIDER_CLIENT = { client_id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a0
 /** Gives tokens over HTTPS. */
 export interface TokenServer extends AsyncDisposable {
   readonly name: string;
+  readonly pid: number;
   readonly port: number;
   /** One for each of those who ask. */
   readonly chains: readonly Chain[];
@@ -54,6 +55,7 @@ export async function startHub(subject: Subject, emulator: Emulator, chains: num
   const resources = started.move();
   return {
     name: subject.name,
+    pid: hub.pid,
     port,
     tokenEndpoint: `https://127.0.0.1:${port}/oauth/token`,
     ca: certificate,
@@ -97,6 +99,7 @@ async function peer(name: string, command: readonly string[], chains: number, ex
   const { port, path, tokens = [] } = said;
   return {
     name,
+    pid: program.pid,
     port,
     refreshToken: tokens[0] ?? '',
     chains: Array.from({ length: chains }, () => ({ request: tokenRequest(port, PROVIDER_CLIENT, path), expected })),

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { startEmulator } from '../../../src/emulator/index.ts';
+import { Inspector } from '../inspector.ts';
 import { type Job, runLoad } from '../load.ts';
 import { table } from '../page.ts';
 import { bars } from '../plot.ts';
@@ -7,6 +8,7 @@ import { Figures, inTurns } from '../rounds.ts';
 import { median, quotient } from '../statistics.ts';
 import { type Bench, figures, type Measurement, type Report, type Suite, type Target, target } from '../suite.ts';
 import { writeTlsOptions } from '../tls-peer.ts';
+import { allocated, PARTS, shares } from './profile.ts';
 import { startBareFastify, startHub, startOidcProvider, type TokenServer } from './servers.ts';
 import { curl, startOidcAgent, timed } from './token-commands.ts';
 
@@ -23,6 +25,8 @@ const NEW = 'new connection';
 const RESUMED = 'resumed session';
 const HALF = 'half load';
 const PROGRAM = 'a program for each token';
+const PROFILE = 'of it';
+const ALLOCATED = 'allocated';
 const BARE = 'bare fastify';
 const PROVIDER = 'oidc-provider';
 
@@ -100,6 +104,21 @@ async function measure(bench: Bench): Promise<Measurement[]> {
   await inTurns(rounds, [...hubs, bare], (server) => load(server, HALF, { rate }));
   measured.add(`${HALF}: requests`, hub.name, '1/s', rate, 'more');
 
+  bench.progress('hand-out: profiles');
+  for (const server of [...hubs, bare]) {
+    const cost = median(figures(measured.all, `${KEPT}: processor`, server.name).values);
+    const { port, chains } = server;
+    const job = { port, chains, status: 200, secure: true, addresses: DEVICES, warmUp: 0.1, seconds: quick ? 0.3 : 5 };
+    await using inspector = await Inspector.of(server.pid);
+    const parts = await shares(inspector, () => runLoad(`${server.name}, profiled`, job));
+    for (const part of PARTS) measured.add(`${PROFILE}: ${part}`, server.name, 'µs', cost * parts[part]);
+    let sent = 0;
+    const bytes = await allocated(inspector, async () => {
+      ({ sent } = await runLoad(`${server.name}, profiled`, job));
+    });
+    measured.add(ALLOCATED, server.name, 'kB', bytes / 1000 / sent);
+  }
+
   return measured.all;
 }
 
@@ -147,6 +166,11 @@ processor time is what counts.
 Connections that stay:
 
 ${table(measured, under(KEPT), names)}
+
+What that processor time goes into, by the shares of a profile under the same load (Node's profiler, a sample each 0.2 ms), and
+what each request allocates:
+
+${table(measured, [...PARTS.map((part) => `${PROFILE}: ${part}`), ALLOCATED], ['latchkey', BARE])}
 
 A new connection and a whole handshake for each request:
 
