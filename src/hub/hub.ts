@@ -202,7 +202,10 @@ export async function startHub(
     }),
   });
 
-  const pages = openPages({ service, administration, access, hubName: name, log, clock, timers, random });
+  const pages = openPages({
+    ...{ service, administration, access, hubName: name, ready: running.promise },
+    ...{ log, clock, timers, random },
+  });
   const lanServer = parts.use(
     await serveLan({
       service,
@@ -236,8 +239,6 @@ export async function startHub(
       log,
     }),
   );
-  const socket = { path: configuration.controlSocket, administration, log };
-  parts.use(await openControlSocket(socket, timers));
   metrics = await openMetrics({
     surroundings,
     listen: configuration.metrics,
@@ -266,6 +267,9 @@ export async function startHub(
   rounds.resume();
   for (const id of moved) await pairings.end(id, 'cancelled');
   running.resolve();
+  // Not before: who follows a pairing over a restart would be told that it is not known.
+  const socket = { path: configuration.controlSocket, administration, log };
+  parts.use(await openControlSocket(socket, timers));
   const housekeeping = parts.use(new Housekeeping(store, surroundings, () => restarting.resolve()));
   parts.use(
     watchClock({

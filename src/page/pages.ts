@@ -21,6 +21,8 @@ export interface PageOptions extends LimitSurroundings {
   readonly administration: Administration;
   readonly access: SetupAccess;
   readonly hubName: string;
+  /** Resolves when the pairings of the last run are taken up. */
+  readonly ready: Promise<void>;
   readonly timers: Timers;
   readonly random: Random;
 }
@@ -58,7 +60,7 @@ export function openPages(options: PageOptions): Pages {
     },
     secure(app) {
       servePairPage(app, service, hubName, options);
-      const guard = serveSignIn(app, access, hubName);
+      const guard = serveSignIn(app, access, hubName, options.ready);
       serveInstaller(app, guard, { ...options, live, shown });
     },
     nothingHere(request, reply, status) {

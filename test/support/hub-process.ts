@@ -296,10 +296,14 @@ export async function eventually<Result>(
   throw new Error(`it did not happen within ${seconds} s`);
 }
 
+/** Ports among these to which Chromium opens nothing (`net/base/port_util.cc`). */
+const CLOSED_TO_BROWSERS: readonly number[] = [10_080];
+
 /** A port below those that the system gives to connections: a hub that is started again must find it free. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(10_000, 32_000);
+    if (CLOSED_TO_BROWSERS.includes(port)) continue;
     const server = createServer().listen(port, '127.0.0.1');
     const free = await once(server, 'listening').then(
       () => true,

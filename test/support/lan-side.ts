@@ -45,6 +45,7 @@ export class LanSide implements AsyncDisposable {
     const server = await serveLan({
       service: home.service,
       pages: openPages({
+        ready: Promise.resolve(),
         ...home.people,
         service: home.service,
         hubName: 'Test hub',

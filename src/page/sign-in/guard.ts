@@ -39,12 +39,20 @@ export class Guard {
   readonly #app: FastifyInstance;
   readonly #access: SetupAccess;
   readonly #hubName: string;
+  readonly #ready: Promise<void>;
   readonly #refusals: Refusals;
 
-  constructor(app: FastifyInstance, access: SetupAccess, hubName: string, refusals: Refusals) {
+  /** @param hub nobody who is signed in is answered before it is ready */
+  constructor(
+    app: FastifyInstance,
+    access: SetupAccess,
+    hub: { readonly hubName: string; readonly ready: Promise<void> },
+    refusals: Refusals,
+  ) {
     this.#app = app;
     this.#access = access;
-    this.#hubName = hubName;
+    this.#hubName = hub.hubName;
+    this.#ready = hub.ready;
     this.#refusals = refusals;
   }
 
@@ -57,6 +65,7 @@ export class Guard {
       if (beside !== null) return reply.header('cache-control', 'no-store').redirect(beside, 303);
       const session = this.#sessionOf(request);
       if (session === null) return this.#refusals.signIn(request, reply, frame);
+      await this.#ready;
       return answer({ request, reply, frame, session });
     });
   }
@@ -71,6 +80,7 @@ export class Guard {
       const form = readForm(request);
       if (typeof form === 'number') return this.#refusals.unreadable(request, reply, frame, form);
       if (!sameSecret(form.get('csrf') ?? '', session.csrf)) return this.#refusals.foreign(request, reply, frame);
+      await this.#ready;
       return answer({ request, reply, frame, session, form });
     });
   }

@@ -12,8 +12,8 @@ import { type Reason, sendForeign, sendGoingOn, sendUnreadable, signInPage } fro
 const COOKIE_ATTRIBUTES = 'Path=/; HttpOnly; Secure; SameSite=Strict';
 
 /** Signing in and out, and what people see who come without. @returns the guard of all other pages */
-export function serveSignIn(app: FastifyInstance, access: SetupAccess, hubName: string): Guard {
-  const guard = new Guard(app, access, hubName, refusals);
+export function serveSignIn(app: FastifyInstance, access: SetupAccess, hubName: string, ready: Promise<void>): Guard {
+  const guard = new Guard(app, access, { hubName, ready }, refusals);
   const frameOf = (request: FastifyRequest) => frameFor(hubName, request);
 
   app.get('/sign-in', { ...FOR_PEOPLE, exposeHeadRoute: true }, async (request, reply) => {
