@@ -68,6 +68,8 @@ export interface DeskContext {
   restart(): void;
   /** Where the hub was started by somebody who can start another with a changed configuration. */
   readonly reloads: Reloads | undefined;
+  /** Resolves when the pairings of the last run are taken up. */
+  readonly ready: Promise<void>;
   /** Whether another hub is about to take this one's place, so that no refresh is started any more. */
   isLeaving(): boolean;
   /** The hub's name, version, address and ports, as they are now. */
@@ -228,13 +230,16 @@ export function openDesk(context: DeskContext): Desk {
       return registrationPlace();
     },
     async pair(name) {
+      await context.ready;
       const run = await pairings.begin(approved(appliances.named(name)));
       log.info('pairing begun', { appliance: name });
       return run.pairing.id;
     },
-    followPairing(id, signal) {
+    async *followPairing(id, signal) {
+      // Who has followed it over a restart would be told that it is not known.
+      await context.ready;
       const run = pairings.get(id);
-      return followPairing(run, signal, () => shortLink(run, context.whereabouts()));
+      yield* followPairing(run, signal, () => shortLink(run, context.whereabouts()));
     },
     ...openPairingDesk({ ...context, log, approved, label }),
     async unpair(name) {

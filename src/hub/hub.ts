@@ -192,6 +192,7 @@ export async function startHub(
     restart: () => restarting.resolve(),
     reloads,
     isLeaving: () => leaving,
+    ready: running.promise,
     whereabouts: () => ({
       name,
       version: version(),
@@ -239,6 +240,8 @@ export async function startHub(
       log,
     }),
   );
+  const socket = { path: configuration.controlSocket, administration, log };
+  parts.use(await openControlSocket(socket, timers));
   metrics = await openMetrics({
     surroundings,
     listen: configuration.metrics,
@@ -267,9 +270,6 @@ export async function startHub(
   rounds.resume();
   for (const id of moved) await pairings.end(id, 'cancelled');
   running.resolve();
-  // Not before: who follows a pairing over a restart would be told that it is not known.
-  const socket = { path: configuration.controlSocket, administration, log };
-  parts.use(await openControlSocket(socket, timers));
   const housekeeping = parts.use(new Housekeeping(store, surroundings, () => restarting.resolve()));
   parts.use(
     watchClock({
