@@ -72,6 +72,8 @@ export async function bundle(root: string, cpu: Cpu, folder: string): Promise<st
     assetNames: 'pieces/[name]-[hash]',
     platform: 'node',
     target: 'node24',
+    // Node has them itself. What esbuild makes of one in a loop throws an error of one round again in all that follow.
+    supported: { using: true },
     splitting: true,
     banner: { js: COMMONJS },
     // The entry that names its binary for the bundler; the other one looks for it when it runs.
