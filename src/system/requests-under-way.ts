@@ -12,7 +12,7 @@ export interface UnderWayBounds {
 /** Is told of each request of a server when it comes, and when it is answered or given up. */
 export interface RequestWatcher {
   began(socket: Socket, response: ServerResponse): void;
-  /** @param left how many of this connection are still worked on */
+  /** @param left how many of its connection are still worked on */
   ended(socket: Socket, left: number): void;
 }
 
@@ -24,21 +24,17 @@ export function boundRequestsUnderWay(server: Server, bounds: UnderWayBounds, wa
   const connections = new WeakMap<Socket, { underWay: number }>();
   let all = 0;
   server.prependListener('request', ({ socket }, response) => {
-    let connection = connections.get(socket);
-    if (connection === undefined) {
-      connection = { underWay: 0 };
-      connections.set(socket, connection);
-    }
-    const of = connection;
-    of.underWay += 1;
+    const connection = connections.get(socket) ?? { underWay: 0 };
+    connections.set(socket, connection);
+    connection.underWay += 1;
     all += 1;
     watcher?.began(socket, response);
     response.on('close', () => {
-      of.underWay -= 1;
+      connection.underWay -= 1;
       all -= 1;
-      watcher?.ended(socket, of.underWay);
+      watcher?.ended(socket, connection.underWay);
     });
-    if (of.underWay > bounds.ofOne || (of.underWay > 1 && all > bounds.all)) cutOff(socket);
+    if (connection.underWay > bounds.ofOne || (connection.underWay > 1 && all > bounds.all)) cutOff(socket);
   });
 }
 

@@ -46,12 +46,13 @@ const DeviceCodeForm = v.object({
   ...tokenMembers,
 });
 
-/** `POST /oauth/token`, by `grant_type` */
+/** `POST /oauth/token`, each `grant_type` by itself: what checks a request. */
 export const TOKEN_FORMS = {
   client_credentials: ClientCredentialsForm,
   refresh_token: RefreshTokenForm,
   [DEVICE_CODE_GRANT]: DeviceCodeForm,
 };
+/** The same as one schema: what the OpenAPI document is made from. */
 export const TokenForm = v.variant('grant_type', [ClientCredentialsForm, RefreshTokenForm, DeviceCodeForm]);
 
 /** `POST /oauth/device_authorization` (RFC 8628, 3.1). */
