@@ -2,6 +2,7 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Share, sharesOf } from '../system/devices.ts';
 import { boundRequestsUnderWay, type RequestWatcher } from '../system/requests-under-way.ts';
+import { beneath } from './beneath.ts';
 
 /** How many connections a server has at a time. */
 export interface PlaceCounts {
@@ -21,8 +22,6 @@ const SHORT_KEEP_ALIVE = 5000;
 /** A connection. */
 interface Guest {
   readonly socket: Socket;
-  /** Both ends: TLS puts another socket in front of the one that came. */
-  readonly ends: string;
   /** The widest first. */
   readonly shares: readonly Share[];
   /** Its place among those who have come to be idle; null while a request of it is worked on. */
@@ -37,11 +36,8 @@ export class Places implements RequestWatcher {
   readonly #server: Server;
   readonly #counts: PlaceCounts;
   readonly #keepAlive: number;
-  readonly #guests = new Set<Guest>();
-  /** By both ends; of two that have the same, one is gone and has not been told of yet. */
-  readonly #byEnds = new Map<string, Guest>();
-  /** By the socket that requests come from: with TLS, another one than came. */
-  readonly #bySocket = new WeakMap<Socket, Guest>();
+  /** By the socket that came: requests come from another one, with TLS. */
+  readonly #guests = new Map<Socket, Guest>();
   readonly #taken = new Map<string, number>();
   /** How often one has come to be idle. */
   #rests = 0;
@@ -58,17 +54,17 @@ export class Places implements RequestWatcher {
 
   /** The open connections. The server's own list has none that is still in the TLS handshake. */
   get sockets(): readonly Socket[] {
-    return [...this.#guests].map(({ socket }) => socket);
+    return [...this.#guests.keys()];
   }
 
   began(socket: Socket, response: ServerResponse): void {
     if (this.#emptied !== null) response.setHeader('connection', 'close');
-    const guest = this.#guestOf(socket);
+    const guest = this.#guests.get(beneath(socket));
     if (guest !== undefined) guest.idle = null;
   }
 
   ended(socket: Socket, left: number): void {
-    const guest = this.#guestOf(socket);
+    const guest = this.#guests.get(beneath(socket));
     if (left === 0 && guest !== undefined) guest.idle = this.#nextRest();
     if (this.#emptied !== null) this.#server.closeIdleConnections();
   }
@@ -80,14 +76,6 @@ export class Places implements RequestWatcher {
     this.#emptied = resolve;
     this.#server.closeIdleConnections();
     await promise;
-  }
-
-  #guestOf(socket: Socket): Guest | undefined {
-    const known = this.#bySocket.get(socket);
-    if (known !== undefined) return known;
-    const guest = this.#byEnds.get(endsOf(socket));
-    if (guest !== undefined) this.#bySocket.set(socket, guest);
-    return guest;
   }
 
   #come(socket: Socket): void {
@@ -103,17 +91,15 @@ export class Places implements RequestWatcher {
       socket.destroy();
       return;
     }
-    const guest = { socket, ends: endsOf(socket), shares, idle: this.#nextRest() };
-    this.#guests.add(guest);
-    this.#byEnds.set(guest.ends, guest);
+    const guest = { socket, shares, idle: this.#nextRest() };
+    this.#guests.set(socket, guest);
     for (const { of } of shares) this.#taken.set(of, this.#count(of) + 1);
     this.#adapt();
     socket.once('close', () => this.#leave(guest));
   }
 
   #leave(guest: Guest): void {
-    if (!this.#guests.delete(guest)) return;
-    if (this.#byEnds.get(guest.ends) === guest) this.#byEnds.delete(guest.ends);
+    if (!this.#guests.delete(guest.socket)) return;
     for (const { of } of guest.shares) {
       const left = this.#count(of) - 1;
       if (left === 0) this.#taken.delete(of);
@@ -128,7 +114,7 @@ export class Places implements RequestWatcher {
     if (this.#guests.size < this.#counts.all) return true;
     const found =
       this.#greediest(this.#longestIdle()) ??
-      this.#greediest([...this.#guests].filter((guest) => this.#holdsMore(guest.shares, shares)));
+      this.#greediest([...this.#guests.values()].filter((guest) => this.#holdsMore(guest.shares, shares)));
     if (found === null) return false;
     this.#leave(found);
     found.socket.destroy();
@@ -136,7 +122,9 @@ export class Places implements RequestWatcher {
   }
 
   #longestIdle(): Guest[] {
-    const idle = [...this.#guests].flatMap((guest) => (guest.idle === null ? [] : { guest, since: guest.idle }));
+    const idle = [...this.#guests.values()].flatMap((guest) =>
+      guest.idle === null ? [] : { guest, since: guest.idle },
+    );
     return idle.toSorted((one, other) => one.since - other.since).map(({ guest }) => guest);
   }
 
@@ -175,10 +163,6 @@ export class Places implements RequestWatcher {
     const isCrowded = this.#guests.size > this.#counts.all / 2;
     this.#server.keepAliveTimeout = isCrowded ? Math.min(SHORT_KEEP_ALIVE, this.#keepAlive) : this.#keepAlive;
   }
-}
-
-function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
-  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }
 
 /** Compares the widest shares first. */

@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Clock, Timers } from '../core/clock.ts';
@@ -9,6 +8,7 @@ import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { isOwnAlone, isOwnHost, isOwnServerName } from '../system/host-check.ts';
 import { NO_SCHEMAS } from '../system/no-schemas.ts';
+import { beneath } from './beneath.ts';
 import { Listener } from './listeners.ts';
 import { ListeningSockets } from './listening-sockets.ts';
 import { serveAuthorizationServer } from './oauth/authorization-server.ts';
@@ -223,10 +223,4 @@ function guarded<S extends Server>(server: S, timers: Timers): S {
     timers.after(LINGER, () => socket.destroy());
   });
   return server;
-}
-
-/** The connection that a TLS handshake has failed on. Node has no public name for it: without one, nothing is answered. */
-function beneath(failed: Duplex): Duplex {
-  const parent: unknown = Reflect.get(failed, '_parent');
-  return parent instanceof Socket ? parent : failed;
 }
