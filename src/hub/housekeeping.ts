@@ -8,7 +8,7 @@ import type { SqliteStore } from '../store/sqlite-store.ts';
 /** Once a day, in the quiet hours of the night. */
 const NIGHTLY = '23 3 * * *';
 const DAY = 86_400_000;
-/** How often it is looked whether the store can be written again, in ms. */
+/** How often it is looked whether a store that can't be written can be again, in ms. */
 const LOOK = 10_000;
 
 /** Keeps the store in order: a copy of it every day, and a look whether one that can't be written can be again. */
@@ -16,7 +16,7 @@ export class Housekeeping implements AsyncDisposable {
   readonly #store: SqliteStore;
   readonly #surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>;
   readonly #stopped = new AbortController();
-  readonly #rounds: Promise<void>;
+  readonly #looks: Promise<void>;
   #nightly: ScheduledTask;
   #work: Promise<void> = Promise.resolve();
   /** The store's count of changes when it was copied last; null where that was not in this run. */
@@ -40,7 +40,7 @@ export class Housekeeping implements AsyncDisposable {
     this.#nightly = this.#plan();
     if (this.#copyIsOld()) this.copySoon();
     store.whenPaired(() => this.copySoon());
-    this.#rounds = this.#goRound();
+    this.#looks = this.#lookAgain();
   }
 
   /** Makes a copy without waiting for the night: a grant that has just come is in none yet. */
@@ -58,7 +58,7 @@ export class Housekeeping implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped.abort();
     await this.#nightly.destroy();
-    await Promise.all([this.#rounds, this.#work]);
+    await Promise.all([this.#looks, this.#work]);
   }
 
   #plan(): ScheduledTask {
@@ -71,13 +71,14 @@ export class Housekeeping implements AsyncDisposable {
     });
   }
 
-  async #goRound(): Promise<void> {
+  /** Ends where the store can be written, from the start or again: it stays so then. */
+  async #lookAgain(): Promise<void> {
     const { timers } = this.#surroundings;
     const { signal } = this.#stopped;
-    for (;;) {
+    while (this.#store.unwritable !== null) {
       await timers.sleep(LOOK, signal);
       if (signal.aborted) return;
-      if (this.#store.unwritable !== null) await this.#tryToWrite();
+      await this.#tryToWrite();
     }
   }
 

@@ -101,11 +101,21 @@ export async function openLink(door: Door, { onError, admits, timers }: LinkOpti
     // Bound to the group, not to 0.0.0.0: unicast to this port stays with the machine's own responder (avahi).
     bind: door.ipv4 === null ? `${group}%${door.interface}` : group,
     interface: door.ipv4 ?? `::%${door.interface}`,
+    // It would wake up every five seconds for a group that it has joined.
+    multicast: false,
   };
   const server = new Bonjour(options, report)['server'];
   const socket: MulticastSocket = server.mdns;
   guard(own, admits);
-  await ready(socket, door);
+  try {
+    await bound(socket);
+    join(own, options);
+  } catch (cause) {
+    socket.on('error', () => {}); // it may come twice, and without a listener it would end the process
+    await closing(socket);
+    const where = door.ipv4 === null ? `over IPv6 on ${door.interface}` : `at ${door.ipv4}`;
+    throw new Failure('port_unavailable', `can't speak mDNS (UDP port 5353) ${where}`, { cause });
+  }
   socket.on('error', report);
   socket.on('warning', report);
 
@@ -166,29 +176,22 @@ function guard(socket: Socket, admits: (source: string) => boolean): void {
   });
 }
 
-/** Waits until the socket is bound and has joined the group. */
-async function ready(socket: MulticastSocket, door: Door): Promise<void> {
+async function bound(socket: MulticastSocket): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  let joined = false;
-  let problem: unknown;
-  const onJoined = () => {
-    joined = true;
-  };
-  const onProblem = (error: unknown) => {
-    problem = error;
-  };
-  const onReady = () => (joined ? resolve() : reject(problem));
-  socket.on('networkInterface', onJoined).on('warning', onProblem).on('ready', onReady).on('error', reject);
+  socket.on('ready', resolve).on('error', reject);
   try {
     await promise;
-  } catch (cause) {
-    socket.on('error', () => {}); // it may come twice, and without a listener it would end the process
-    await closing(socket);
-    const where = door.ipv4 === null ? `over IPv6 on ${door.interface}` : `at ${door.ipv4}`;
-    throw new Failure('port_unavailable', `can't speak mDNS (UDP port 5353) ${where}`, { cause });
   } finally {
-    socket.off('networkInterface', onJoined).off('warning', onProblem).off('ready', onReady).off('error', reject);
+    socket.off('ready', resolve).off('error', reject);
   }
+}
+
+/** Hears the group and speaks to it, the hub's own listeners included, over one interface (RFC 6762, sections 3 and 11). */
+function join(socket: Socket, at: { readonly ip: string; readonly interface: string }): void {
+  socket.addMembership(at.ip, at.interface);
+  socket.setMulticastInterface(at.interface);
+  socket.setMulticastTTL(255);
+  socket.setMulticastLoopback(true);
 }
 
 function sending(send: (sent: Sent) => void): Promise<void> {
