@@ -9,8 +9,8 @@ const run = promisify(execFile);
 const TIMESYNCD = '/run/systemd/timesync/synchronized';
 /** Other programs (chrony, ntpd) are asked for through systemd-timedated, which looks at the kernel's own word for it. */
 const TIMEDATECTL = ['show', '--property=NTPSynchronized', '--value'];
-/** A program is started at most this often, in ms. */
-const PROGRAM_EVERY = 60_000;
+/** A program is started again after so long, then after twice as long each time, in ms; anew where the clock was set. */
+const PROGRAM_RESTS = { first: 60_000, longest: 600_000 };
 const PROGRAM_PATIENCE = 5000;
 /** No hub of this version runs earlier, whatever its clock says. */
 const EARLIEST = Date.UTC(2026, 0, 1);
@@ -22,12 +22,18 @@ const TOLERANCE = 2000;
  * @returns a function to be asked with the present time
  */
 export function ntpWatch(file = TIMESYNCD, program = 'timedatectl'): (now: Instant) => Promise<boolean> {
+  let began = Number.NaN;
   let nextProgram = 0;
+  let rest = PROGRAM_RESTS.first;
   return async (now) => {
     if (now.wall < EARLIEST) return false;
     if (touchedInThisBoot(file, now)) return true;
+    const begins = now.wall - now.uptime;
+    if (Math.abs(begins - began) > TOLERANCE) [nextProgram, rest] = [0, PROGRAM_RESTS.first];
+    began = begins;
     if (now.uptime < nextProgram) return false;
-    nextProgram = now.uptime + PROGRAM_EVERY;
+    nextProgram = now.uptime + rest;
+    rest = Math.min(2 * rest, PROGRAM_RESTS.longest);
     const answer = await run(program, TIMEDATECTL, { timeout: PROGRAM_PATIENCE }).catch((error: { code?: unknown }) => {
       if (error.code === 'ENOENT') nextProgram = Number.POSITIVE_INFINITY;
       return null;

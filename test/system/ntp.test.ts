@@ -1,4 +1,4 @@
-import { utimesSync, writeFileSync } from 'node:fs';
+import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ntpWatch } from '../../src/system/ntp.ts';
@@ -8,6 +8,12 @@ const NOON = Date.UTC(2031, 4, 5, 12);
 const HOUR = 3_600_000;
 /** An hour after the boot. */
 const now = { boot: 'b', uptime: HOUR, wall: NOON };
+
+/** @param minutes after {@link now} */
+function after(minutes: number): typeof now {
+  const time = minutes * 60_000;
+  return { ...now, uptime: now.uptime + time, wall: now.wall + time };
+}
 
 function touched(folder: string, at: number): string {
   const file = join(folder, 'synchronized');
@@ -32,15 +38,34 @@ test('a clock before the time of this program is not right, whoever says so', as
   expect(await ntpWatch(file, '/bin/true')({ boot: 'b', uptime: HOUR, wall: 120_000 })).toBe(false);
 });
 
-test("the kernel's word is asked for at most once a minute", async () => {
+test("the kernel's word is asked for after a minute, then after twice as long each time, and every ten minutes at last", async () => {
   using folder = stateFolder();
   const said = join(folder.path, 'said');
   const program = join(folder.path, 'timedatectl');
   writeFileSync(program, `#!/bin/sh\necho asked >>${said}.log\ncat ${said}\n`, { mode: 0o755 });
   writeFileSync(said, 'no\n');
   const ask = ntpWatch(join(folder.path, 'absent'), program);
-  expect(await ask(now)).toBe(false);
+  const asked: number[] = [];
+  for (let minutes = 0, times = 0; minutes <= 36; minutes += 1) {
+    expect(await ask(after(minutes))).toBe(false);
+    const lines = readFileSync(`${said}.log`, 'utf8').split('\n').length - 1;
+    if (lines > times) asked.push(minutes);
+    times = lines;
+  }
+  expect(asked).toEqual([0, 1, 3, 7, 15, 25, 35]);
   writeFileSync(said, 'yes\n');
-  expect(await ask({ ...now, uptime: now.uptime + 5000 })).toBe(false);
-  expect(await ask({ ...now, uptime: now.uptime + 60_000 })).toBe(true);
+  expect(await ask(after(44))).toBe(false);
+  expect(await ask(after(45))).toBe(true);
+});
+
+test("the kernel's word is asked for at once where the clock was set", async () => {
+  using folder = stateFolder();
+  const program = join(folder.path, 'timedatectl');
+  writeFileSync(program, '#!/bin/sh\necho no\n', { mode: 0o755 });
+  const ask = ntpWatch(join(folder.path, 'absent'), program);
+  expect(await ask(now)).toBe(false);
+  writeFileSync(program, '#!/bin/sh\necho yes\n');
+  const soon = after(0.1);
+  expect(await ask({ ...soon, wall: soon.wall + 1000 })).toBe(false);
+  expect(await ask({ ...soon, wall: soon.wall + HOUR })).toBe(true);
 });
