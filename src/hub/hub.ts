@@ -63,7 +63,7 @@ export interface PartOfDaemon {
 }
 
 /** How often the network's addresses are looked at, in ms. */
-const LAN_INTERVAL = 5000;
+const LAN_INTERVAL = 4000;
 
 /**
  * Starts a hub: here, and only here, the parts are joined.

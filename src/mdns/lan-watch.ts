@@ -58,7 +58,7 @@ export function readLan(setting: string, listen: readonly string[] = ['0.0.0.0',
   return lan;
 }
 
-/** What was read last, and what the kernel said then: a network is looked at twelve times a minute, and seldom another one. */
+/** What was read last, and what the kernel said then: a network is looked at fifteen times a minute, and seldom another one. */
 let last: { readonly seen: string; readonly lan: Lan } | undefined;
 
 function isUnmarked({ neighbourhoods }: Lan): boolean {

@@ -52,8 +52,8 @@ function formsOf(secret: string): string[] {
   return [...new Set([...all, bytes.toString('base64'), bytes.toString('base64url'), bytes.toString('hex')])];
 }
 
-/** So often random characters change between small, capital and digit; names do less. */
-const CHANGES = 5;
+/** So often random characters that are of two kinds change between small, capital and digit; names do less. */
+const CHANGES = 4;
 
 /** Names are of one case, and have few digits. */
 function looksRandom(run: string): boolean {
