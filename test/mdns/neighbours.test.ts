@@ -37,6 +37,16 @@ describe('among neighbours that do it harm, the hub', () => {
   });
 });
 
+it('a hub sends with the hop limit of 255, which tells that nobody beyond the link has sent it', async () => {
+  await using lan = await createLan(['hub', 'observer']);
+  const limits = lan.hosts.observer.spawn('/usr/bin/python3', [join(import.meta.dirname, '../netns/hop-limits.py')]);
+  await limits.line((line) => line === 'listening' || undefined);
+  await says(announceOn(lan.hosts.hub), 'ready');
+  for (const family of ['AF_INET', 'AF_INET6']) {
+    expect(await limits.line((line) => (line.startsWith(`${family} `) ? line : undefined))).toBe(`${family} 255`);
+  }
+});
+
 it('a hub keeps its name beside one whose name differs by a letter that is no ASCII letter', async () => {
   await using lan = await createLan(['hub', 'neighbour', 'observer']);
   const { hub, neighbour, observer } = lan.hosts;
