@@ -5,7 +5,7 @@ import type { Surroundings } from './surroundings.ts';
 export interface ClockWatchOptions {
   readonly surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>;
   /** Whether NTP vouches for the wall clock; asked until it does. It does not reject. */
-  readonly synchronized: (now: Instant) => Promise<boolean>;
+  readonly synchronized: (now: Instant, wasSet: boolean) => Promise<boolean>;
   /** The wall clock was set. */
   readonly onSet: () => void;
   /** NTP vouches for the wall clock. Called once. */
@@ -29,11 +29,12 @@ export function watchClock({ surroundings, synchronized, onSet, onSynchronized }
     const now = clock.now();
     const by = offsetOf(now) - offset;
     offset += by;
-    if (Math.abs(by) > DRIFT) {
+    const wasSet = Math.abs(by) > DRIFT;
+    if (wasSet) {
       log.warn('clock was set', { by: Math.round(by / 1000), hub_time: new Date(now.wall).toISOString() });
       onSet();
     }
-    if (!vouched && (await synchronized(now)) && !ended) {
+    if (!vouched && (await synchronized(now, wasSet)) && !ended) {
       vouched = true;
       onSynchronized();
     }

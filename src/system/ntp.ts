@@ -19,18 +19,18 @@ const TOLERANCE = 2000;
 
 /**
  * Tells whether NTP has set this machine's wall clock in this boot. False also where that can't be known.
- * @returns a function to be asked with the present time
+ * @returns a function to be asked with the present time, and whether the clock was set since it was asked last
  */
-export function ntpWatch(file = TIMESYNCD, program = 'timedatectl'): (now: Instant) => Promise<boolean> {
-  let began = Number.NaN;
+export function ntpWatch(
+  file = TIMESYNCD,
+  program = 'timedatectl',
+): (now: Instant, wasSet?: boolean) => Promise<boolean> {
   let nextProgram = 0;
   let rest = PROGRAM_RESTS.first;
-  return async (now) => {
+  return async (now, wasSet = false) => {
     if (now.wall < EARLIEST) return false;
     if (touchedInThisBoot(file, now)) return true;
-    const begins = now.wall - now.uptime;
-    if (Math.abs(begins - began) > TOLERANCE) [nextProgram, rest] = [0, PROGRAM_RESTS.first];
-    began = begins;
+    if (wasSet) [nextProgram, rest] = [0, PROGRAM_RESTS.first];
     if (now.uptime < nextProgram) return false;
     nextProgram = now.uptime + rest;
     rest = Math.min(2 * rest, PROGRAM_RESTS.longest);

@@ -9,11 +9,12 @@ function start() {
   const events: { event: string; fields: LogFields }[] = [];
   const log = (event: string, fields: LogFields = {}) => events.push({ event, fields });
   const surroundings = { clock: time, timers: time, log: { debug: log, info: log, warn: log, error: log } };
-  const seen = { set: 0, synchronized: 0, asked: 0, ntp: false };
+  const seen = { set: 0, synchronized: 0, asked: 0, askedAnew: 0, ntp: false };
   const watch = watchClock({
     surroundings,
-    async synchronized() {
+    async synchronized(_now, wasSet) {
       seen.asked += 1;
+      if (wasSet) seen.askedAnew += 1;
       return seen.ntp;
     },
     onSet: () => {
@@ -38,7 +39,7 @@ test('a clock that is set is noticed within seconds, once for each time, with ho
   expect(seen.set).toBe(1);
   time.wall -= 20_000_000;
   await time.pass(5000);
-  expect(seen.set).toBe(2);
+  expect(seen).toMatchObject({ set: 2, askedAnew: 2 });
 });
 
 test('suspended time, and a clock that runs a little apart, are no setting', async () => {
