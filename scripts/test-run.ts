@@ -1,14 +1,29 @@
 // Runs every check and test, whatever fails, and ends with what came of them all. The checks run beside the tests: these
 // wait more than they work.
-import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { clearLeftovers, endSession, rememberSession } from './test-leftovers.ts';
 import { conclusion, type Summary, total } from './test-summary.ts';
+import { type Times, timesOfTests, timesTable } from './test-times.ts';
+
+const HELP = `Usage: scripts/test [--quick] [FILTER…]
+
+Sets up what is missing and runs every check and test. A FILTER is a part of test files' paths: then only those files run.
+
+  --quick  leaves out what needs a browser, a machine, a package or a long experiment
+  --help   prints this
+
+The last line is always "N passed, N failed, N skipped".`;
 
 const root = join(import.meta.dirname, '..');
-const filters = process.argv.slice(2);
+const { values: options, positionals: filters } = argumentsOf();
+if (options.help) {
+  console.log(HELP);
+  process.exit(0);
+}
 
 type Check = readonly [name: string, command: readonly string[]];
 
@@ -36,28 +51,81 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   });
 }
 
+/** Of more files that failed none is run again: something else is wrong then. */
+const MAX_FILES_AGAIN = 10;
+/** What a process's start takes on a quiet machine of the usual kind, in ms. */
+const USUAL_START_MS = 50;
+/** Tests are noisy neighbours to one another: so many times slower than alone each may be. */
+const NEIGHBOURS = 8;
+
+/** How many times slower than a quiet machine this one may be: deadlines are for what hangs, and are multiplied by it. */
+function slowness(): number {
+  const starts = Array.from({ length: 5 }, () => {
+    const begun = performance.now();
+    spawnSync(process.execPath, ['--eval', '']);
+    return performance.now() - begun;
+  });
+  const median = starts.toSorted((a, b) => a - b)[2] ?? USUAL_START_MS;
+  const times = Math.ceil(NEIGHBOURS * Math.max(1, median / USUAL_START_MS));
+  console.log(
+    `A process starts in ${Math.round(median)} ms here: deadlines for what hangs are ${times} times those of a quiet machine.`,
+  );
+  return times;
+}
+
 // The secrets lie beside the logs and not among them: the logs are searched for them in the end.
 const folder = mkdtempSync(join(tmpdir(), 'latchkey-test-'));
 mkdirSync(join(folder, 'logs'));
 const env = {
   ...process.env,
   LATCHKEY_TEST_LOGS: join(folder, 'logs'),
+  LATCHKEY_TEST_SLOWNESS: String(slowness()),
+  LATCHKEY_TEST_TIMES: join(folder, 'times'),
   ...(filters.length > 0 && { LATCHKEY_TEST_FILTERED: '1' }),
+  ...(options.quick && { LATCHKEY_TEST_QUICK: '1' }),
 };
+const times: Times[] = [];
 
 const session = join(root, '.cache/test-session.json');
 clearLeftovers(session);
 const built = await check(build);
 const beside = await Promise.all([tests('test/vitest.config.ts', filters), allChecks()]);
 const summary = total([built, ...beside, await tests('test/after/vitest.config.ts', [])]);
+const failed = summary.failed.length > 0;
+const timesOfFiles = timesOfTests(env.LATCHKEY_TEST_TIMES);
+const alone = failed ? await againAlone(summary) : [];
 rmSync(session, { force: true });
 
-const failed = summary.failed.length > 0;
 rmSync(failed ? join(folder, 'secrets') : folder, { recursive: true, force: true });
 const leftOut = (process.env['LATCHKEY_TEST_LEFT_OUT'] ?? '').split('\n').filter((line) => line !== '');
 if (failed) console.log(`\nThe logs of what the tests started: ${env.LATCHKEY_TEST_LOGS}`);
+console.log(`\n${timesTable([...times, ...timesOfFiles])}`);
+if (alone.length > 0) console.log(`\n${alone.join('\n')}`);
 console.log(conclusion(summary, leftOut));
 process.exitCode = stopped !== null ? 128 + constants.signals[stopped] : failed ? 1 : 0;
+
+function argumentsOf() {
+  const known = { quick: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } } as const;
+  try {
+    return parseArgs({ options: known, allowPositionals: true });
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n\n${HELP}\n\n0 passed, 1 failed, 0 skipped`);
+    return process.exit(2);
+  }
+}
+
+/** Runs the files of the tests that failed once more, one after the other, and says what came of it; they have failed all the same. */
+async function againAlone({ failed }: Summary): Promise<string[]> {
+  const files = [...new Set(failed.flatMap(({ name }) => /^test\/\S+\.test\.ts/.exec(name)?.[0] ?? []))];
+  if (files.length === 0) return [];
+  const said = [`To run what failed alone: ./scripts/test ${files.join(' ')}`];
+  if (files.length > MAX_FILES_AGAIN || filters.length > 0 || stopped !== null) return said;
+  for (const file of files) {
+    const again = await tests('test/vitest.config.ts', [file]);
+    said.push(`  ${file}: alone, ${again.passed} passed and ${again.failed.length} failed`);
+  }
+  return said;
+}
 
 /** One after the other; each says what it has to say at once, when it has ended. */
 async function allChecks(): Promise<Summary> {
@@ -107,6 +175,7 @@ async function run(name: string, command: readonly string[], options: SpawnOptio
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (piece: Buffer) => said.push(piece));
   if (child.stdout === null) console.log(`\n== ${name}`);
   running.add(child);
+  const begun = performance.now();
   const leader = options.detached === true ? child.pid : undefined;
   if (leader !== undefined) rememberSession(session, leader);
   const ended = await new Promise<string | null>((resolve) => {
@@ -116,6 +185,7 @@ async function run(name: string, command: readonly string[], options: SpawnOptio
     );
   });
   running.delete(child);
+  times.push({ name, wall: (performance.now() - begun) / 1000, cpu: null });
   if (leader !== undefined) endSession(leader);
   if (child.stdout !== null) console.log(`\n== ${name}\n${Buffer.concat(said).toString().trimEnd()}`);
   return ended;

@@ -1,14 +1,48 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongFirst } from './long-first.ts';
+import { patient } from './support/patience.ts';
 
-/** Tests that hold the hub to a time of its own, such as being found within 2 s, or load all cores: nothing may run beside them. */
-const ALONE = ['project/bench.test.ts', 'hub/discovery.test.ts', 'hub/test-mode.test.ts', 'machine/start.test.ts'];
+/** Tests that load all cores by themselves, or hold the hub to a time of its own: nothing may run beside them. */
+const ALONE = [
+  'arm64/*.test.ts',
+  'chaos/soak.test.ts',
+  'hub/discovery.test.ts',
+  'hub/test-mode.test.ts',
+  'lan/testssl.test.ts',
+  'machine/*.test.ts',
+  'package/image.test.ts',
+  'project/bench.test.ts',
+  'reliability/thousand-appliances.test.ts',
+];
+
+/** What `scripts/test --quick` leaves out: what needs a browser, a machine, a package, other people's programs, or a long time. */
+const NOT_QUICK = [
+  'arm64/**',
+  'bench/**',
+  'browser/**',
+  'chaos/**',
+  'emulator/examples*',
+  'emulator/fuzz*',
+  'hub/**',
+  'lan/**',
+  'machine/**',
+  'mdns/**',
+  'package/**',
+  'project/bench*',
+  'project/setup*',
+  'reliability/**',
+  'systemd/**',
+];
+const leftOut = process.env['LATCHKEY_TEST_QUICK'] === undefined ? [] : NOT_QUICK;
 
 const common = {
   root: import.meta.dirname,
   // For a test that hangs; no test is held to it.
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
+  testTimeout: patient(60_000),
+  hookTimeout: patient(60_000),
+  expect: { poll: { timeout: patient(10_000) } },
+  setupFiles: ['support/loop-watch.ts', 'support/file-times.ts'],
 };
 
 export default defineConfig({
@@ -21,14 +55,21 @@ export default defineConfig({
           ...common,
           name: 'side by side',
           include: ['**/*.test.ts'],
-          exclude: ['after/**', ...ALONE],
-          // Most of the time is spent waiting, for tokens to age and polls to come due.
-          maxWorkers: 6,
+          exclude: ['after/**', ...ALONE, ...leftOut],
+          // Half of the time is spent waiting, for tokens to age and polls to come due.
+          maxWorkers: availableParallelism() + 1,
           sequence: { groupOrder: 0 },
         },
       },
       {
-        test: { ...common, name: 'alone', include: ALONE, maxWorkers: 1, sequence: { groupOrder: 1 } },
+        test: {
+          ...common,
+          name: 'alone',
+          include: ALONE,
+          exclude: leftOut,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
       },
     ],
   },

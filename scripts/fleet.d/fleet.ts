@@ -144,7 +144,7 @@ export class Fleet {
       ...{ lifetime: LIFETIME, obtained: { ...now, uptime: now.uptime - age, wall: now.wall - age } },
       ...{ portalTime: now.wall - age, doubt: null, refused: null, distrusted: null },
     };
-    const none = { refreshing: null, provoked: null, cutShort: null };
+    const none = { refreshing: null, provoked: null, throttledUntil: Number.NEGATIVE_INFINITY, cutShort: null };
     return { grant, health: { kind: 'good' }, hub, number, spread, asksFrom, ...none };
   }
 }

@@ -89,6 +89,7 @@ export const GOOD_SETTINGS: readonly (readonly [name: string, values: readonly u
   ['code_url_after_exchange', ['gone', 'served']],
   ['refuse_redirect_urls', [null, '^http:', '[\\p{L}]{2,3}$']],
   ['error_body', ['json', 'html', 'empty']],
+  ['id_token', [true, false]],
   ['rate_limit', [0, 3]],
   ['rate_limit_window', [0.001, 60]],
 ];

@@ -40,7 +40,7 @@ export async function bout(
   for (const [method, name, body] of own) {
     const path = `/_emulator/${name}`;
     const text = JSON.stringify(body);
-    const head = `${method} ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${text.length}`;
+    const head = `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${text.length}`;
     const request = { ...USED, origin: 'base', method, path, bytes: `${head}\r\n\r\n${text}` } as const;
     const first = await exchange(dialOf(target, request), [request], 2_000);
     count(findings, request, first.got[0]?.status ?? 0);

@@ -43,6 +43,6 @@ export async function fill(target: Target): Promise<void> {
 }
 
 function request(origin: 'base' | 'frontend', path: string, type: string, body: string): FuzzRequest {
-  const bytes = `POST ${path} HTTP/1.1\r\nHost: a\r\n${type}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  const bytes = `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${type}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   return { origin, method: 'POST', path, bytes, sound: true, pipelined: true, pieces: 1, given: 'up' };
 }

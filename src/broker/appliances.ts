@@ -1,6 +1,7 @@
 import { type Appliance, checkName, checkScope } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { Random } from '../core/random.ts';
+import { nameFor } from '../core/registration.ts';
 import { Secret } from '../core/secret.ts';
 import type { Store } from '../core/store.ts';
 import { sha256 } from '../system/compare.ts';
@@ -103,6 +104,7 @@ export class Appliances {
       waitingSince: null,
       softwareId: null,
     };
+    await this.freeName(name);
     if (!(await this.admit(appliance))) throw existsAlready(name, this.find(name));
     return { appliance, secret };
   }
@@ -122,6 +124,20 @@ export class Appliances {
     return true;
   }
 
+  /**
+   * Takes a name that an installer wants for another appliance from one that waits for approval, which gets another name:
+   * anybody may have registered by it.
+   * @throws Failure as {@link change}
+   */
+  async freeName(name: string): Promise<void> {
+    const holder = this.find(name);
+    if (holder === undefined || holder.waitingSince === null) return;
+    await this.change(holder.id, (current) => {
+      if (current.waitingSince === null || current.name !== name) return current;
+      return { ...current, name: nameFor(name, (taken) => this.find(taken) !== undefined) };
+    });
+  }
+
   /** A secret for an appliance. */
   newSecret(): Secret {
     return new Secret(this.#random.token(SECRET_BYTES));
@@ -129,13 +145,15 @@ export class Appliances {
 
   /**
    * @param replaceKeys whether the secret may take the place of keys of its own
-   * @throws Failure `appliance_has_keys` where it may not, `appliance_declared`, `appliance_unknown`, or as the store
+   * @throws Failure `appliance_has_keys` where it may not, `appliance_declared`, `appliance_unknown`, `not_allowed` where its
+   *   row was damaged, or as the store
    */
   async rotateSecret({ id }: Appliance, replaceKeys = false): Promise<Credentials> {
     const secret = this.newSecret();
     const hash = sha256(secret.reveal());
     const appliance = await this.change(id, (current) => {
       refuseDeclared(current, 'change its secret there');
+      refuseDamaged(current);
       if (current.credentials.kind === 'keys' && !replaceKeys) {
         const { name } = current;
         throw new Failure(
@@ -154,7 +172,11 @@ export class Appliances {
    */
   async approve({ id }: Appliance): Promise<Appliance> {
     return this.change(id, (current) => {
-      if (current.waitingSince !== null) return { ...current, waitingSince: null };
+      refuseDamaged(current);
+      if (current.waitingSince !== null) {
+        const { registeredFrom: _, ...approved } = current;
+        return { ...approved, waitingSince: null };
+      }
       const standing =
         current.credentials.kind === 'none'
           ? `it has no credentials, so that nobody can ask for its token: "latchkey appliance list" says what to do`
@@ -226,6 +248,21 @@ export function existsAlready(name: string, holder?: Appliance): Failure {
   return new Failure(
     'appliance_exists',
     `there is an appliance ${name} already: choose another name, or remove it first`,
+  );
+}
+
+/** Whether its row in the store was damaged or changed, so that nobody can prove to be it. */
+export function isDamaged({ credentials }: Appliance): boolean {
+  return credentials.kind === 'none' && credentials.damaged === true;
+}
+
+/** Whoever changed the row may have given it another one's name: a secret for it might be one for another's grant. */
+function refuseDamaged(appliance: Appliance): void {
+  if (!isDamaged(appliance)) return;
+  const { name } = appliance;
+  throw new Failure(
+    'not_allowed',
+    `the entry of ${name} in the store was damaged, or changed by something other than the hub, so it gets no other secret: remove it ("latchkey appliance remove ${name}"), add it again and pair it`,
   );
 }
 

@@ -32,10 +32,11 @@ export class GrantTimes {
   }
 
   /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
-  dueAt({ grant, health, provoked }: HeldGrant, now?: Instant): number | null {
+  dueAt({ grant, health, provoked, throttledUntil }: HeldGrant, now?: Instant): number | null {
     const context = this.context(grant.appliance, now);
     const timetable = { ...context, since: this.since, spread: this.#spread(grant.appliance), provoked };
-    return rested(dueAt(grant, health, timetable), grant, context);
+    const due = rested(dueAt(grant, health, timetable), grant, context);
+    return due === null ? null : Math.max(due, throttledUntil);
   }
 
   isDue(held: HeldGrant): boolean {

@@ -27,6 +27,9 @@ import { type Places, Turns } from './turns.ts';
  */
 const PLACES: Places = { usual: 8, urgent: 32, most: 64, patience: 5000 };
 
+/** What there is of a grant's attempts before the first. */
+const UNTRIED = { refreshing: null, provoked: null, throttledUntil: Number.NEGATIVE_INFINITY };
+
 const DAY = 86_400_000;
 /** A network that comes and goes hurries the refreshes no sooner after the last time, in ms. */
 const HURRIED_REST = 60_000;
@@ -115,7 +118,7 @@ export class Grants implements AsyncDisposable {
    * @param unsaved writes it, where that has failed so far
    */
   adopt(grant: Grant, unsaved: (() => Promise<boolean>) | null = null): void {
-    const held: Held = { grant, health: { kind: 'good' }, refreshing: null, provoked: null, unsaved };
+    const held: Held = { ...UNTRIED, grant, health: { kind: 'good' }, unsaved };
     this.#held.set(grant.appliance, held);
     this.#schedule(held);
     if (unsaved !== null) this.#apply(held, { kind: 'store_unwritable', detail: 'the new grant is only in memory' });
@@ -223,7 +226,7 @@ export class Grants implements AsyncDisposable {
     const context = this.times.context(grant.appliance);
     const cutShort = attempt?.token === sha256(grant.refreshToken.reveal()) ? attempt.at : null;
     const { doubt, refused, health } = standingAtStart(grant, cutShort, context);
-    const held: Held = { grant: { ...grant, doubt, refused }, health, refreshing: null, provoked: null, unsaved: null };
+    const held: Held = { ...UNTRIED, grant: { ...grant, doubt, refused }, health, unsaved: null };
     this.#held.set(grant.appliance, held);
     this.#notices.takenUp(grant, held);
     return held;
@@ -337,6 +340,9 @@ export class Grants implements AsyncDisposable {
     if (this.#held.get(appliance) !== held) return;
     this.#surroundings.log.warn('grant was changed by another hub', { appliance: this.#holder(appliance)?.name });
     if (stored === null) this.drop(appliance);
-    else this.#schedule(Object.assign(this.#takeUp(stored), { provoked: held.provoked }));
+    else {
+      const { provoked, throttledUntil } = held;
+      this.#schedule(Object.assign(this.#takeUp(stored), { provoked, throttledUntil }));
+    }
   }
 }

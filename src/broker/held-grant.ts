@@ -10,6 +10,8 @@ export interface HeldGrant {
   readonly refreshing: Promise<void> | null;
   /** When the last refresh was begun because the cloud had refused the token at hand, on the boot clock in ms. */
   readonly provoked: number | null;
+  /** Before this the hub does not refresh it on its own, on the boot clock in ms: see `throttledUntil` of the core. */
+  readonly throttledUntil: number;
 }
 
 /** The same, for who keeps it. */
@@ -18,6 +20,7 @@ export interface Held {
   health: Health;
   refreshing: Promise<void> | null;
   provoked: number | null;
+  throttledUntil: number;
   /** Writes what could not be written yet; until then the grant is served from memory and not refreshed. */
   unsaved: (() => Promise<boolean>) | null;
 }

@@ -1,4 +1,3 @@
-import type { HubProblem } from '../core/administration.ts';
 import { elapsed, type Instant, LONGEST_TIMER } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Notice, NoticeReport } from '../core/notice.ts';
@@ -7,6 +6,7 @@ import {
   endOf,
   type Failing,
   failingFor,
+  type HubFact,
   isToldOnce,
   noticeOf,
   noticeOfHub,
@@ -23,7 +23,7 @@ import type { Surroundings } from './surroundings.ts';
 /** How the hub and all its appliances stand. */
 export interface HouseFacts {
   readonly appliances: readonly ApplianceFacts[];
-  readonly problems: readonly HubProblem[];
+  readonly problems: readonly HubFact[];
   /** The address of the installer's page. */
   readonly page: string;
 }

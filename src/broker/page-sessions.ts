@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { elapsed, type Instant } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
-import type { PageSession } from '../core/setup-access.ts';
+import type { PageSession, SignedInBrowser, Visitor } from '../core/setup-access.ts';
 import { PAGE_SESSIONS } from '../core/state-copy.ts';
 import type { Store } from '../core/store.ts';
 import { sha256 } from '../system/compare.ts';
@@ -16,11 +16,18 @@ const MOST = 20;
 const COOKIE_BYTES = 32;
 
 const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
-const kept = v.pipe(
-  v.string(),
-  v.parseJson(),
-  v.object({ code: v.string(), sessions: v.array(v.object({ hash: v.string(), begun: instant })) }),
-);
+const keptSession = v.object({
+  hash: v.string(),
+  begun: instant,
+  address: v.optional(v.string(), ''),
+  browser: v.optional(v.nullable(v.string()), null),
+});
+const kept = v.pipe(v.string(), v.parseJson(), v.object({ code: v.string(), sessions: v.array(keptSession) }));
+
+/** A browser that is signed in: when that began, and who it was then. */
+interface Kept extends Visitor {
+  readonly begun: Instant;
+}
 
 type SessionStore = Pick<Store, 'setting' | 'saveSetting'>;
 
@@ -32,8 +39,10 @@ type SessionStore = Pick<Store, 'setting' | 'saveSetting'>;
 export class PageSessions {
   readonly #store: SessionStore;
   readonly #surroundings: Pick<Surroundings, 'clock' | 'random' | 'log'>;
-  /** When each was begun, by the cookie's hash, the oldest first. */
-  readonly #begun: Map<string, Instant>;
+  /** By the cookie's hash, the oldest first. */
+  readonly #kept: Map<string, Kept>;
+  /** When each has come last in this run, by the cookie's hash: in memory alone, as a card wears out by what is written. */
+  readonly #seen = new Map<string, Instant>();
   /** The hash of the setup code. */
   #code: string;
   /** Whether anybody was ever signed in before this run. */
@@ -45,13 +54,13 @@ export class PageSessions {
     store: SessionStore,
     surroundings: Pick<Surroundings, 'clock' | 'random' | 'log'>,
     code: string,
-    begun: Map<string, Instant>,
+    all: Map<string, Kept>,
     wereAny: boolean,
   ) {
     this.#store = store;
     this.#surroundings = surroundings;
     this.#code = code;
-    this.#begun = begun;
+    this.#kept = all;
     this.wereAny = wereAny;
   }
 
@@ -65,35 +74,72 @@ export class PageSessions {
     const read = v.safeParse(kept, stored);
     const code = sha256(setupCode);
     const sessions = read.success && read.output.code === code ? read.output.sessions : [];
-    const begun = new Map(sessions.map((session) => [session.hash, session.begun]));
-    return new PageSessions(store, surroundings, code, begun, stored !== null);
+    const all = new Map(sessions.map(({ hash, ...session }) => [hash, session]));
+    return new PageSessions(store, surroundings, code, all, stored !== null);
   }
 
-  async begin(): Promise<PageSession> {
+  async begin({ address, browser }: Visitor): Promise<PageSession> {
     const { clock, random } = this.#surroundings;
     const cookie = random.token(COOKIE_BYTES);
-    this.#begun.set(sha256(cookie), clock.now());
-    for (const hash of [...this.#begun.keys()].slice(0, -MOST)) this.#begun.delete(hash);
+    this.#kept.set(sha256(cookie), { begun: clock.now(), address, browser });
+    for (const hash of [...this.#kept.keys()].slice(0, -MOST)) this.#drop(hash);
     await this.#write();
     return sessionOf(cookie, LIFETIME);
   }
 
   /** Null where there is none of this cookie, or no more. */
   find(cookie: string): PageSession | null {
-    const begun = this.#begun.get(sha256(cookie));
-    const left = begun === undefined ? 0 : this.#timeLeft(begun);
-    return left > 0 ? sessionOf(cookie, left) : null;
+    const hash = sha256(cookie);
+    const found = this.#kept.get(hash);
+    const left = found === undefined ? 0 : this.#timeLeft(found.begun);
+    if (left === 0) return null;
+    this.#seen.set(hash, this.#surroundings.clock.now());
+    return sessionOf(cookie, left);
   }
 
-  async end({ cookie }: PageSession): Promise<void> {
-    if (this.#begun.delete(sha256(cookie.reveal()))) await this.#write();
+  /** Who is signed in: the one of this session first, then those that signed in last. */
+  list({ cookie }: PageSession): SignedInBrowser[] {
+    const now = this.#surroundings.clock.now();
+    const own = sha256(cookie.reveal());
+    return [...this.#kept]
+      .filter(([, { begun }]) => this.#timeLeft(begun) > 0)
+      .map(([id, { begun, address, browser }]) => {
+        const seen = this.#seen.get(id);
+        const lastSeen = seen === undefined ? null : now.wall - ageOf(seen, now);
+        return { id, address, browser, since: now.wall - ageOf(begun, now), lastSeen, isThis: id === own };
+      })
+      .reverse()
+      .toSorted((a, b) => Number(b.isThis) - Number(a.isThis));
+  }
+
+  end({ cookie }: PageSession): Promise<void> {
+    return this.endById(sha256(cookie.reveal()));
+  }
+
+  /** @param id as {@link list} tells it */
+  async endById(id: string): Promise<void> {
+    if (this.#drop(id)) await this.#write();
+  }
+
+  /** Ends all but this one. */
+  async endOthers({ cookie }: PageSession): Promise<void> {
+    const own = sha256(cookie.reveal());
+    const others = [...this.#kept.keys()].filter((id) => id !== own);
+    for (const id of others) this.#drop(id);
+    if (others.length > 0) await this.#write();
   }
 
   /** Ends all. @param setupCode the one that takes the place of the one before */
   async endAll(setupCode: string): Promise<void> {
     this.#code = sha256(setupCode);
-    this.#begun.clear();
+    this.#kept.clear();
+    this.#seen.clear();
     await this.#write();
+  }
+
+  #drop(id: string): boolean {
+    this.#seen.delete(id);
+    return this.#kept.delete(id);
   }
 
   #timeLeft(begun: Instant): number {
@@ -106,8 +152,8 @@ export class PageSessions {
   }
 
   async #writeAll(): Promise<void> {
-    for (const [hash, begun] of this.#begun) if (this.#timeLeft(begun) === 0) this.#begun.delete(hash);
-    const sessions = [...this.#begun].map(([hash, begun]) => ({ hash, begun }));
+    for (const [hash, { begun }] of this.#kept) if (this.#timeLeft(begun) === 0) this.#drop(hash);
+    const sessions = [...this.#kept].map(([hash, session]) => ({ hash, ...session }));
     try {
       await this.#store.saveSetting(PAGE_SESSIONS, JSON.stringify({ code: this.#code, sessions }));
     } catch (error) {

@@ -7,6 +7,10 @@ import { tellFailure } from './pairing-books.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { Troubles } from './troubles.ts';
 
+/** So many turns of a pairing's loops at the very same time are normal: see {@link PairingProgress.boundTurns}. */
+const MAX_TURNS_AT_ONCE = 100;
+const EMERGENCY_PAUSE_MS = 1000;
+
 /** Where a pairing stands while it is worked on: takes its steps, writes them down, and tells who watches. */
 export class PairingProgress {
   readonly #context: PairingContext;
@@ -20,6 +24,9 @@ export class PairingProgress {
   #wait = new AbortController();
   #writes: Promise<unknown> = Promise.resolve();
   #stopping = false;
+  /** When a loop's last turn began, on the boot clock in ms, and how many more have begun at that very time. */
+  #lastTurn = Number.NEGATIVE_INFINITY;
+  #turnsAtOnce = 0;
   readonly #watchers = new Set<() => void>();
 
   constructor(context: PairingContext, pairing: Pairing) {
@@ -79,7 +86,7 @@ export class PairingProgress {
   /** The hub has another address: another link may be the one to give, and a portal that was out of reach be there again. */
   addressChanged(): void {
     if (this.#trouble !== null && this.#trouble.retryAfter === null) this.wake();
-    this.#tell();
+    this.tell();
   }
 
   /** Ends the wait under way. */
@@ -96,18 +103,20 @@ export class PairingProgress {
 
   /** Takes a step without writing it down. */
   take(next: Pairing): void {
-    const same = this.#pairing.step.kind === next.step.kind;
-    this.#pairing = next;
-    if (same) this.#tell();
-    else this.#changed();
+    this.#enter(next);
+    this.tell();
   }
 
-  /** Takes a step and writes it down. What can't be written now is found out anew after a restart. */
+  /**
+   * Takes a step and writes it down; watchers are told when it is written. What can't be written now is found out anew
+   * after a restart.
+   */
   async move(event: PairingEvent): Promise<void> {
     const before = this.#pairing;
     const next = advance(before, event);
     if (next === before) return;
-    this.#pairing = next;
+    // Before anything is awaited: what belongs to the former step ends with it, and not when the card has taken the write.
+    this.#enter(next);
     const { step } = next;
     if (step.kind === 'ended' && step.result.kind === 'failed') {
       // An appliance whose device flow nobody opens begins another, all day long.
@@ -115,7 +124,7 @@ export class PairingProgress {
     }
     await this.saveIfPossible(next);
     if (occupiesPortal(before)) tellFailure(this.#context, next);
-    this.#changed();
+    this.tell();
   }
 
   /**
@@ -160,6 +169,7 @@ export class PairingProgress {
    */
   async pause(delay: number, signal: AbortSignal): Promise<boolean> {
     const { clock, timers } = this.#context.surroundings;
+    await this.boundTurns(signal);
     const until = clock.now().uptime + Math.min(delay, this.timeLeft);
     const ended = AbortSignal.any([signal, this.#wait.signal]);
     for (let left = until - clock.now().uptime; left > 0 && !ended.aborted; left = until - clock.now().uptime) {
@@ -167,6 +177,18 @@ export class PairingProgress {
     }
     if (!signal.aborted && this.timeLeft <= 0) await this.move({ kind: 'deadline' });
     return !signal.aborted && !this.#stopping;
+  }
+
+  /**
+   * To be awaited once in each turn of a loop whose waits may be over at once. Too many turns without any time passing are a
+   * fault of ours: each further one takes a second, because a loop of microtasks alone would stop the whole hub.
+   */
+  async boundTurns(signal: AbortSignal): Promise<void> {
+    const { clock, timers } = this.#context.surroundings;
+    const { uptime } = clock.now();
+    this.#turnsAtOnce = uptime === this.#lastTurn ? this.#turnsAtOnce + 1 : 0;
+    this.#lastTurn = uptime;
+    if (this.#turnsAtOnce > MAX_TURNS_AT_ONCE) await timers.sleep(EMERGENCY_PAUSE_MS, signal);
   }
 
   /** Remembers whether the portal answers, and tells the log when it stops doing so. */
@@ -180,7 +202,7 @@ export class PairingProgress {
       // It may answer now and then.
       this.#unreachable.over('portal');
     }
-    if (before?.detail !== trouble?.detail) this.#tell();
+    if (before?.detail !== trouble?.detail) this.tell();
   }
 
   log(
@@ -191,13 +213,16 @@ export class PairingProgress {
     this.#context.surroundings.log[level](event, { appliance: this.#name, ...fields });
   }
 
-  #changed(): void {
+  #enter(next: Pairing): void {
+    const changed = this.#pairing.step.kind !== next.step.kind;
+    this.#pairing = next;
+    if (!changed) return;
     this.#step.abort();
     this.#step = new AbortController();
-    this.#tell();
   }
 
-  #tell(): void {
+  /** Calls whoever watches. */
+  tell(): void {
     for (const watcher of this.#watchers) watcher();
   }
 

@@ -1,6 +1,7 @@
 import { messageOf } from '../core/failure.ts';
 import type { LinkResult } from '../core/lan-service.ts';
 import { byInstaller, type DeviceCodes, type FailureReason, linksOf, type Pairing, resumed } from '../core/pairing.ts';
+import type { UnconfirmedLogin } from '../core/pairing-report.ts';
 import type { Link } from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
 import { sha256 } from '../system/compare.ts';
@@ -11,13 +12,14 @@ import { LinkRequests } from './link-requests.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingExchange } from './pairing-exchange.ts';
 import { PairingProgress } from './pairing-progress.ts';
+import { RedirectedCodes, type Visitor } from './redirected-codes.ts';
 import { shortKeyOf } from './short-key.ts';
 
 /** A pairing that takes the place of another waits no longer than this for a code that is being exchanged, in ms. */
 const LONGEST_WAIT = 8000;
 
 /**
- * One pairing at work: asks for the link, polls for the code while the redirect may bring it too, and exchanges the
+ * One pairing at work: asks for the link, polls for the code, at once when a redirect says that there is one, and exchanges the
  * first code that comes, once. In a device flow of the appliance alone the portal is asked for nothing until a person
  * opens the link.
  */
@@ -33,17 +35,24 @@ export class PairingRun implements AsyncDisposable {
   readonly #links: LinkRequests;
   readonly #renewal: LinkRenewal;
   readonly #exchange: PairingExchange;
+  readonly #redirected: RedirectedCodes;
   #done: Promise<void> = Promise.resolve();
 
   private constructor(context: PairingContext, pairing: Pairing) {
     this.nonceHash = sha256(pairing.nonce);
-    this.shortKey = shortKeyOf(pairing.nonce);
+    this.shortKey = shortKeyOf(pairing.id);
     this.shortKeyHash = sha256(this.shortKey);
     this.#context = context;
     this.#progress = new PairingProgress(context, pairing);
     this.#links = new LinkRequests(context, this.#progress);
     this.#renewal = new LinkRenewal(context.surroundings, this.#progress, this.#links);
     this.#exchange = new PairingExchange(context, this.#progress);
+    this.#redirected = new RedirectedCodes(
+      context,
+      this.#progress,
+      (code, link) => this.#takeCode(code, link),
+      () => this.#exchange.settled(),
+    );
   }
 
   /** Takes a pairing up where it stands; an ended one only remembers its result. */
@@ -101,13 +110,24 @@ export class PairingRun implements AsyncDisposable {
     return this.#links.open();
   }
 
-  /**
-   * Takes a code, however it came. Resolves when its exchange has ended, or at once where another is under way.
-   * @param link the one that it came through, where that is known
-   */
-  async takeCode(code: Secret, link: Link | null = null): Promise<void> {
-    this.#links.spend();
-    await this.#exchange.take(code, link);
+  /** Logins that the portal does not confirm; an installer may. */
+  get unconfirmed(): readonly UnconfirmedLogin[] {
+    return this.#redirected.unconfirmed;
+  }
+
+  /** Takes what a browser says is the code. Resolves when that is exchanged, or has come to nothing: see {@link RedirectedCodes}. */
+  async receiveCode(code: Secret, visitor: Visitor): Promise<void> {
+    await this.#redirected.receive(code, visitor);
+  }
+
+  /** Whether a code that was received waits for an installer to confirm it, or did so for too long; null for any other. */
+  standingOf(code: Secret): 'unconfirmed' | 'too_late' | null {
+    return this.#redirected.standingOf(code);
+  }
+
+  /** An installer confirms a login. @param login its id; of one that is gone nothing happens */
+  async confirm(login: string): Promise<void> {
+    await this.#redirected.confirm(login);
   }
 
   /**
@@ -174,10 +194,12 @@ export class PairingRun implements AsyncDisposable {
     await this.#progress.move({ kind: 'failed', reason });
   }
 
-  /** Stops, leaving the pairing open; waits for an exchange that was sent. */
+  /** Stops, leaving the pairing open; waits for an exchange that was sent, and for what is being written. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#progress.stop();
+    this.#redirected.clear();
     await Promise.all([this.#done, this.#exchange.settled()]);
+    await this.#progress.written();
   }
 
   /** @param before as the last run left it */
@@ -193,6 +215,7 @@ export class PairingRun implements AsyncDisposable {
 
   async #work(): Promise<void> {
     while (!this.#progress.stopping) {
+      await this.#progress.boundTurns(this.#progress.signal);
       switch (this.pairing.step.kind) {
         case 'asking':
           await Promise.all([this.#askForLink(), linksOf(this.pairing.step).length > 0 && this.#poll()]);
@@ -218,7 +241,16 @@ export class PairingRun implements AsyncDisposable {
     }
   }
 
+  /**
+   * Exchanges a code. Resolves when that has ended, or the exchange of another that is under way.
+   * @param link the one that it came through, where that is known
+   */
+  async #takeCode(code: Secret, link: Link | null): Promise<void> {
+    this.#links.spend();
+    await this.#exchange.take(code, link);
+  }
+
   #poll(): Promise<void> {
-    return pollForCode(this.#context, this.#progress, (code, link) => this.takeCode(code, link));
+    return pollForCode(this.#context, this.#progress, (code, link) => this.#takeCode(code, link));
   }
 }

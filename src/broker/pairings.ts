@@ -1,6 +1,6 @@
 import { type Appliance, sameScope } from '../core/appliance.ts';
 import { Failure, messageOf } from '../core/failure.ts';
-import type { Callback, LinkResult } from '../core/lan-service.ts';
+import type { Callback, CallbackBrowser, LinkResult } from '../core/lan-service.ts';
 import {
   advance,
   byInstaller,
@@ -10,7 +10,8 @@ import {
   occupiesPortal,
   type Pairing,
 } from '../core/pairing.ts';
-import { sha256 } from '../system/compare.ts';
+import { Secret } from '../core/secret.ts';
+import { sameSecret, sha256 } from '../system/compare.ts';
 import { within } from '../system/within.ts';
 import { tellFailure } from './pairing-books.ts';
 import type { PairingContext } from './pairing-context.ts';
@@ -18,6 +19,8 @@ import { PairingRun } from './pairing-run.ts';
 
 /** A person who was sent back by the portal waits no longer than this for a result, in ms: under 10 s in all. */
 const LONGEST_WAIT = 9500;
+/** Bytes of the secret behind the marks of browsers that the hub sends to the portal: 256 bits. */
+const MARK_SECRET_BYTES = 32;
 /** Bytes of a nonce: 128 bits. */
 const NONCE_BYTES = 16;
 /** Pairings that occupy the portal at once: each polls it every few seconds. Device flows that nobody opened do not. */
@@ -42,10 +45,13 @@ export class Pairings implements AsyncDisposable {
   readonly #byAppliance = new Map<string, PairingRun>();
   /** What is being begun, by appliance: one after the other. */
   readonly #beginning = new Map<string, Promise<unknown>>();
+  /** In memory alone: after a restart the portal itself, or an installer, has to confirm a login. */
+  readonly #markSecret: string;
   #stopped = false;
 
   constructor(context: PairingContext) {
     this.#context = context;
+    this.#markSecret = context.surroundings.random.token(MARK_SECRET_BYTES);
   }
 
   /** Takes up the pairings that the last run left; the newest of each appliance goes on where it is open. */
@@ -200,16 +206,24 @@ export class Pairings implements AsyncDisposable {
     for (const [id, run] of this.#runs) if (run.pairing.appliance === appliance) this.#runs.delete(id);
   }
 
+  /** What a browser keeps that the hub sends to the portal for a pairing. @param id of the pairing */
+  sentMark(id: string): Secret {
+    return new Secret(sha256(`${this.#markSecret} ${id}`));
+  }
+
   /**
    * Takes what the portal's redirect brought.
+   * @param from the browser: its address, and its {@link sentMark} if it has one
    * @returns the pairing, as far as it has come within the time that a person waits; null for a nonce nobody gave out
    */
-  async receive(nonce: string, callback: Callback): Promise<Pairing | null> {
+  async receive(nonce: string, callback: Callback, { address, mark }: CallbackBrowser): Promise<Pairing | null> {
     const hash = sha256(nonce);
     const run = this.find(({ nonceHash }) => nonceHash === hash);
     if (run === undefined) return null;
     if (callback.kind === 'code') {
-      await within(run.takeCode(callback.code), LONGEST_WAIT, this.#context.surroundings.timers);
+      const isSent = mark !== null && sameSecret(mark, this.sentMark(run.pairing.id).reveal());
+      const received = run.receiveCode(callback.code, { address, isSent });
+      await within(received, LONGEST_WAIT, this.#context.surroundings.timers);
     }
     if (callback.kind === 'error') {
       const refused = run.refused(callback.error === 'access_denied' ? 'refused_by_user' : 'portal_rejected');

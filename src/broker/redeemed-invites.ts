@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Appliance, ClientCredentials } from '../core/appliance.ts';
+import type { Appliance, ClientCredentials, RegistrantAddress } from '../core/appliance.ts';
 import type { Introduction, Invite } from '../core/registration.ts';
 
-/** Who registers: what it says of itself, and whom it counts to, the widest first. */
+/** Who registers: what it says of itself, and where it is. */
 export interface Registrant {
   readonly introduction: Introduction;
-  readonly from: readonly string[];
+  readonly from: RegistrantAddress;
 }
 
 /** What an invite has brought. */
@@ -53,7 +53,9 @@ export class RedeemedInvites {
   find(hash: string, by: Registrant, seen: number, now: number): Redeemed | undefined {
     const found = this.#byHash.get(hash);
     if (found === undefined || found.number > seen || !this.has(found, now)) return undefined;
-    return isDeepStrictEqual(by, found.by) ? found : undefined;
+    const isSame = ({ introduction, from }: Registrant) =>
+      isDeepStrictEqual([introduction, from.shares], [found.by.introduction, found.by.from.shares]);
+    return isSame(by) ? found : undefined;
   }
 
   /** Whether the appliance may still come back. @param now on the boot clock, in ms */

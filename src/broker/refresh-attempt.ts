@@ -4,6 +4,7 @@ import { distrustOf, type Grant, succeed } from '../core/grant.ts';
 import type { TokenOutcome } from '../core/outcome.ts';
 import { giverOf } from '../core/portal.ts';
 import { type Setback, type Standing, setBack } from '../core/refresh.ts';
+import { throttledUntil } from '../core/schedule.ts';
 import type { Store } from '../core/store.ts';
 import { sha256 } from '../system/compare.ts';
 import type { GrantNotices } from './grant-notices.ts';
@@ -54,6 +55,7 @@ export class RefreshAttempts {
     if (!(await this.#writtenAhead(held))) return;
     // A token's age counts from before the portal can have issued it: an answer may be long under way.
     const sent = clock.now();
+    held.throttledUntil = throttledUntil(held.throttledUntil, sent.uptime);
     if (held.grant.distrusted !== null) held.provoked = sent.uptime;
     const outcome = await portal.refresh(refreshToken).catch((error: unknown): TokenOutcome => {
       this.#notices.unexpected(held.grant.appliance, error);

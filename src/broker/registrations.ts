@@ -1,5 +1,11 @@
 import type { InviteRequest } from '../core/administration.ts';
-import { type Appliance, type ClientCredentials, checkName, checkScope } from '../core/appliance.ts';
+import {
+  type Appliance,
+  type ClientCredentials,
+  checkName,
+  checkScope,
+  type RegistrantAddress,
+} from '../core/appliance.ts';
 import type { Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import { timeLeft } from '../core/pairing.ts';
@@ -7,12 +13,13 @@ import { type Introduction, type Invite, nameFor, type Registration } from '../c
 import { Secret } from '../core/secret.ts';
 import type { Store } from '../core/store.ts';
 import { sha256 } from '../system/compare.ts';
+import { isComparisonCode } from '../system/comparison-code.ts';
 import { type Appliances, existsAlready } from './appliances.ts';
 import { ApprovalWaits } from './approval-waits.ts';
 import { type Redeemed, RedeemedInvites, type Registrant } from './redeemed-invites.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Surroundings } from './surroundings.ts';
-import { WaitingPlaces } from './waiting-places.ts';
+import { findPlace } from './waiting-places.ts';
 
 /** What registrations need. */
 export interface RegistrationContext {
@@ -40,10 +47,10 @@ export class Registrations {
   readonly #context: RegistrationContext;
   readonly #invites = new Map<string, Invite>();
   readonly #redeemed = new RedeemedInvites();
-  readonly #places = new WaitingPlaces();
   readonly #waits: ApprovalWaits;
   /** On the boot clock; a hub that is started again is closed. */
   #openUntil = Number.NEGATIVE_INFINITY;
+  #asked = 0;
   /** One after the other: a name or an invite is for one of them alone. */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -64,15 +71,28 @@ export class Registrations {
     return Math.max(0, this.#openUntil - this.#now().uptime);
   }
 
-  /** @param ms 0 closes it */
+  /** How many have registered without an invite since it was opened, whatever became of them. */
+  get asked(): number {
+    return this.#asked;
+  }
+
+  /** Opens it for so long, or for so long from now on where it is open. @param ms 0 closes it */
   hold(ms: number): void {
+    if (this.openFor === 0 && ms > 0) this.#asked = 0;
     this.#openUntil = this.#now().uptime + ms;
+  }
+
+  /** Goes on where the hub before was. @param openFor in ms @param asked as {@link asked} */
+  resume(openFor: number, asked: number): void {
+    this.hold(openFor);
+    this.#asked = asked;
   }
 
   /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`, or as the store */
   async invite({ name, scope, portal, ttl }: InviteRequest): Promise<MadeInvite> {
     const { appliances, store, surroundings } = this.#context;
-    const holder = name === null ? undefined : appliances.find(checkName(name));
+    if (name !== null) await appliances.freeName(checkName(name));
+    const holder = name === null ? undefined : appliances.find(name);
     if (holder !== undefined) throw existsAlready(holder.name, holder);
     await this.#dropOldInvites();
     if (this.#invites.size >= MOST_INVITES) {
@@ -100,10 +120,9 @@ export class Registrations {
 
   /**
    * @param token the initial access token; null where none came along
-   * @param from whom it counts to, the widest first; the last is the device that it comes from
    * @throws Failure as {@link Appliances.admit}
    */
-  register(introduction: Introduction, token: string | null, from: readonly string[]): Promise<Registration> {
+  register(introduction: Introduction, token: string | null, from: RegistrantAddress): Promise<Registration> {
     const seen = this.#redeemed.count;
     const registered = this.#turn.then(() => this.#register({ introduction, from }, token, seen));
     this.#turn = registered.catch(() => undefined);
@@ -115,8 +134,19 @@ export class Registrations {
     this.#redeemed.heard(appliance);
   }
 
-  /** Approves one that waits. @throws Failure as {@link Appliances.approve} */
-  async approve(appliance: Appliance): Promise<Appliance> {
+  /**
+   * Approves one that waits.
+   * @param code the comparison code that the installer saw; null where none is to be checked
+   * @throws Failure `not_allowed` where it has another code, or as {@link Appliances.approve}
+   */
+  async approve(appliance: Appliance, code: string | null): Promise<Appliance> {
+    const { name, clientId, waitingSince } = appliance;
+    if (code !== null && waitingSince !== null && !isComparisonCode(code, clientId)) {
+      throw new Failure(
+        'not_allowed',
+        `${name} has another code, and is not approved: another appliance may have taken the name; "latchkey appliance list" shows the codes`,
+      );
+    }
     const approved = await this.#context.appliances.approve(appliance);
     this.#waits.plan();
     return approved;
@@ -136,7 +166,7 @@ export class Registrations {
 
   async #registerStranger({ introduction, from }: Registrant): Promise<Registration> {
     const { appliances, surroundings } = this.#context;
-    const place = this.#places.find(this.#waits.all(), from);
+    const place = findPlace(this.#waits.all(), from);
     if (place.kind === 'full') {
       return { kind: 'full', retryAfter: Math.max(1, Math.min(COME_BACK, Math.ceil(place.until / 1000))) };
     }
@@ -148,8 +178,8 @@ export class Registrations {
     }
     const portal = appliances.portal(null);
     const name = nameFor(introduction.clientName, this.#taken());
-    const registration = await this.#admit(introduction, { name, scope: introduction.scope, portal, waiting: true });
-    if (registration.kind === 'registered') this.#places.take(registration.clientId, from);
+    const registration = await this.#admit(introduction, { name, scope: introduction.scope, portal, waitsFrom: from });
+    if (registration.kind === 'registered') this.#asked += 1;
     this.#waits.plan();
     return registration;
   }
@@ -200,6 +230,7 @@ export class Registrations {
   async #registerInvited(by: Registrant, invite: Invite): Promise<Registration> {
     const { introduction } = by;
     const { appliances, store } = this.#context;
+    if (invite.name !== null) await appliances.freeName(invite.name);
     if (invite.name !== null && appliances.find(invite.name) !== undefined) return taken(invite.name);
     if (!appliances.hasPortal(invite.portal)) {
       const description = `this invite is for the portal ${invite.portal}, which the hub does not have any more: ask an installer for another (latchkey invite)`;
@@ -207,7 +238,7 @@ export class Registrations {
     }
     const name = invite.name ?? nameFor(introduction.clientName, this.#taken());
     const scope = invite.scope ?? introduction.scope;
-    const more = { name, scope, portal: invite.portal, waiting: false, invite: invite.hash };
+    const more = { name, scope, portal: invite.portal, waitsFrom: null, invite: invite.hash };
     const registration = await this.#admit(introduction, more);
     if (registration.kind === 'registered') {
       const appliance = appliances.byId(registration.clientId);
@@ -228,10 +259,15 @@ export class Registrations {
 
   async #admit(
     introduction: Introduction,
-    more: Pick<Appliance, 'name' | 'scope' | 'portal'> & { readonly waiting: boolean; readonly invite?: string },
+    more: Pick<Appliance, 'name' | 'scope' | 'portal'> & {
+      /** Null where it needs no approval. */
+      readonly waitsFrom: RegistrantAddress | null;
+      readonly invite?: string;
+    },
   ): Promise<Registration> {
     const { appliances, surroundings } = this.#context;
-    const { name, scope, portal, waiting, invite } = more;
+    const { name, scope, portal, waitsFrom, invite } = more;
+    const waiting = waitsFrom !== null;
     const { credentials, secret } = this.#newCredentials(introduction);
     const { softwareId } = introduction;
     const id = surroundings.random.uuid();
@@ -244,6 +280,7 @@ export class Registrations {
       credentials,
       origin: 'registered',
       waitingSince: waiting ? this.#now() : null,
+      ...(waiting ? { registeredFrom: waitsFrom } : {}),
       softwareId,
     };
     if (!(await appliances.admit(appliance, invite))) return taken(name);
@@ -251,6 +288,7 @@ export class Registrations {
       appliance: name,
       client_id: id,
       software_id: softwareId,
+      address: waitsFrom?.address,
     });
     return { kind: 'registered', clientId: id, name, scope, secret, waiting };
   }

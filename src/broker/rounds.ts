@@ -1,7 +1,8 @@
 import type { Appliance } from '../core/appliance.ts';
 import { messageOf } from '../core/failure.ts';
-import { byInstaller, type Pairing, timeLeft } from '../core/pairing.ts';
-import type { LeftOut, Round, RoundLink } from '../core/round.ts';
+import { byInstaller, isPairedBy, type Pairing, timeLeft } from '../core/pairing.ts';
+import type { LeftOut, Round, RoundAccount, RoundForBrowser, RoundLink } from '../core/round.ts';
+import { Secret } from '../core/secret.ts';
 import { type Allowance, Buckets } from '../system/allowances.ts';
 import { sha256 } from '../system/compare.ts';
 import type { Appliances } from './appliances.ts';
@@ -12,10 +13,15 @@ import type { Surroundings } from './surroundings.ts';
 /** So long after the end of its pairing's time the nonce of one tells and begins nothing of others, in ms: browsers keep addresses. */
 const NONCE_OUTLIVES = 3_600_000;
 /**
- * Pairings that whoever holds a nonce begins, after some that came to nothing: each costs the portal a request and the hub some
- * writes, and by the nonce of the one that was begun it can be ended and the next one begun.
+ * Pairings that browsers on their way back from the portal begin, after some that came to nothing: each costs the portal a
+ * request and the hub some writes.
  */
-const BEGUN_BY_NONCE: Allowance = { most: 30, every: 20_000 };
+const BEGUN_BY_BROWSER: Allowance = { most: 30, every: 20_000 };
+/** Bytes of a browser's pass: 128 bits. */
+const PASS_BYTES = 16;
+/** Rounds whose passes are remembered, and passes of one round; of more the oldest is forgotten. */
+const MAX_ROUNDS = 20;
+const MAX_PASSES = 10;
 
 /** What rounds work with. */
 export interface RoundsContext {
@@ -24,6 +30,8 @@ export interface RoundsContext {
   readonly pairings: Pairings;
   /** Whether only a person's login can give the appliance a grant that it can go on with. */
   needsPairing(appliance: Appliance): boolean;
+  /** With which account of its portal an appliance is connected; null if the portal does not tell. */
+  accountOf(appliance: Appliance): string | null;
 }
 
 /**
@@ -33,7 +41,11 @@ export interface RoundsContext {
  */
 export class Rounds {
   readonly #context: RoundsContext;
-  readonly #begunByNonce = new Buckets();
+  readonly #begunByBrowser = new Buckets();
+  /**
+   * The hashes of the passes that were given out, by round. They live in memory alone: after a restart the hub's page goes on.
+   */
+  readonly #passes = new Map<string, string[]>();
   /** One step after the other, so that two who go on at the same time get the same pairing. */
   #steps: Promise<unknown> = Promise.resolve();
 
@@ -106,34 +118,44 @@ export class Rounds {
       next: this.#nextOf(id)?.name ?? null,
       connected,
       leftOut: leftOut.filter(({ name }) => name !== current?.name),
+      differentAccounts: this.#differentAccounts(id),
     };
   }
 
   /**
-   * Where the round stands that the pairing of a nonce is part of; null where it is part of none, and where it is long over:
-   * an address in the history of a browser must not tell for ever how the house is.
+   * The round that the pairing of a nonce is part of, for a browser that has come back from the portal. The nonce is known to
+   * everybody who saw the link, so only a browser that brought the code by which the pairing ended well sees how the round stands.
+   * @param code the one that it has just brought; null for none
+   * @param pass what it was given before; null for none
+   * @returns null if the pairing is part of no round, or the round is long over
    */
-  ofNonce(nonce: string): Round | null {
+  forBrowser(nonce: string, code: Secret | null, pass: string | null): RoundForBrowser | null {
     const run = this.#byNonce(nonce);
-    const round = run?.pairing.round;
-    return run === undefined || round === undefined || this.#isOld(run) ? null : this.view(round);
+    const id = run?.pairing.round;
+    if (run === undefined || id === undefined || this.#isOld(run)) return null;
+    if (this.#isPassOf(id, pass)) return { id, round: this.view(id), pass: null };
+    if (code === null || !isPairedBy(run.pairing, sha256(code.reveal()))) return { id, round: null, pass: null };
+    return { id, round: this.view(id), pass: this.#newPass(id) };
   }
 
   /**
-   * Takes whoever holds the nonce of one of its pairings on to the next appliance's login, within the time that a person
-   * waits; a pairing that came to nothing is gone past, or tried again.
+   * Takes a browser that has brought an accepted code of a round on to the next appliance's login, within the time that a
+   * person waits; a pairing that came to nothing is gone past, or tried again.
+   * @param nonce of one of the round's pairings
+   * @param pass what the browser was given by {@link forBrowser}; null for none
    * @throws Failure as `Pairings.begin`
    */
-  async goOn(nonce: string, again: boolean): Promise<RoundLink> {
+  async goOn(nonce: string, again: boolean, pass: string | null): Promise<RoundLink> {
     const run = this.#byNonce(nonce);
     const round = run?.pairing.round;
     if (run === undefined || round === undefined || this.#isOld(run)) return { kind: 'over' };
+    if (!this.#isPassOf(round, pass)) return { kind: 'not_proved', round };
     const appliance = this.#context.appliances.byId(run.pairing.appliance);
     if (again && appliance !== undefined)
       return this.#linkOf(await this.#oneByOne(() => this.#tryAgain(appliance, run)));
     await this.#oneByOne(async () => {
       const isDue = this.#openOf(round) === undefined && this.#nextOf(round) !== undefined;
-      if (isDue && this.#mayBeginByNonce()) await this.#beginNext(round);
+      if (isDue && this.#mayBegin()) await this.#beginNext(round);
     });
     return this.#linkOf(this.#openOf(round));
   }
@@ -144,11 +166,25 @@ export class Rounds {
       return pairing.round === undefined ? undefined : this.#openOf(pairing.round);
     const newest = this.#context.pairings.ofAppliance(appliance.id);
     if (newest?.open === true && byInstaller(newest.pairing)) return newest;
-    return this.#mayBeginByNonce() ? this.again(appliance, pairing) : undefined;
+    return this.#mayBegin() ? this.again(appliance, pairing) : undefined;
   }
 
-  #mayBeginByNonce(): boolean {
-    const bucket = this.#begunByNonce.filled('', BEGUN_BY_NONCE, this.#context.surroundings.clock.now().uptime);
+  #isPassOf(round: string, pass: string | null): boolean {
+    return pass !== null && (this.#passes.get(round)?.includes(sha256(pass)) ?? false);
+  }
+
+  /** A pass is always a new one: what a browser brings may have been put there by somebody who then knows it. */
+  #newPass(round: string): Secret {
+    const pass = this.#context.surroundings.random.token(PASS_BYTES);
+    const hashes = [...(this.#passes.get(round) ?? []), sha256(pass)];
+    this.#passes.set(round, hashes.slice(-MAX_PASSES));
+    const [oldest] = this.#passes.keys();
+    if (this.#passes.size > MAX_ROUNDS && oldest !== undefined) this.#passes.delete(oldest);
+    return new Secret(pass);
+  }
+
+  #mayBegin(): boolean {
+    const bucket = this.#begunByBrowser.filled('', BEGUN_BY_BROWSER, this.#context.surroundings.clock.now().uptime);
     if (bucket.left < 1) return false;
     bucket.left -= 1;
     return true;
@@ -157,10 +193,10 @@ export class Rounds {
   async #linkOf(run: PairingRun | undefined): Promise<RoundLink> {
     if (run === undefined) return { kind: 'over' };
     const link = await run.openLink();
-    if (link.kind === 'link') return link;
+    const { id, step } = run.pairing;
+    if (link.kind === 'link') return { ...link, pairing: id };
     // A link that is there may serve even where the portal gives no further one.
-    const { step } = run.pairing;
-    if (step.kind === 'waiting') return { kind: 'link', authorizeUrl: step.link.authorizeUrl };
+    if (step.kind === 'waiting') return { kind: 'link', pairing: id, authorizeUrl: step.link.authorizeUrl };
     const appliance = this.#context.appliances.byId(run.pairing.appliance)?.name;
     return link.kind === 'over' || appliance === undefined ? { kind: 'over' } : { kind: 'unreachable', appliance };
   }
@@ -183,6 +219,19 @@ export class Rounds {
           this.#context.needsPairing(appliance) &&
           this.#triedIn(id, appliance) === undefined,
       );
+  }
+
+  #differentAccounts(id: string): RoundAccount[] {
+    const { appliances, accountOf } = this.#context;
+    const known = appliances.list().flatMap((appliance) => {
+      const tried = this.#triedIn(id, appliance);
+      const isPaired = tried?.pairing.step.kind === 'ended' && tried.pairing.step.result.kind === 'paired';
+      const account = isPaired ? accountOf(appliance) : null;
+      return account === null ? [] : [{ appliance: appliance.name, portal: appliance.portal, account }];
+    });
+    const differs = ({ portal, account }: (typeof known)[number]) =>
+      known.some((other) => other.portal === portal && other.account !== account);
+    return known.filter(differs).map(({ appliance, account }) => ({ appliance, account }));
   }
 
   #triedIn(id: string, appliance: Appliance): PairingRun | undefined {

@@ -58,13 +58,18 @@ export class Scheduler implements Disposable {
     this.#disarm = this.#surroundings.timers.after(Math.min(LONGEST_TIMER, Math.max(0, delay)), () => this.#tick());
   }
 
+  /** What is planned meanwhile waits for the next turn of the event loop, however due it is: nothing can stop the hub here. */
   #tick(): void {
     const now = this.#surroundings.clock.now().uptime;
+    const due: Entry[] = [];
     for (let next = this.#queue.peek(); next !== undefined && next.at <= now; next = this.#queue.peek()) {
       this.#queue.pop();
-      if (this.#current.get(next.key) !== next) continue;
-      this.#current.delete(next.key);
-      next.run();
+      due.push(next);
+    }
+    for (const entry of due) {
+      if (this.#current.get(entry.key) !== entry) continue;
+      this.#current.delete(entry.key);
+      entry.run();
     }
     this.#arm();
   }

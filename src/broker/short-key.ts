@@ -4,9 +4,12 @@ import { sha256 } from '../system/compare.ts';
 const LENGTH = 16;
 
 /**
- * What a pairing's short link is found by. It is on show, and so can't be the nonce: whoever has that may bring codes. It follows
- * from the nonce alone, and the nonce from nothing, so that a link that was scanned before a restart leads on after it.
+ * What a pairing's short link is found by. A browser that opens the short link counts as sent to the portal by the hub, so the key
+ * must not follow from the nonce, which the portal's own link has in it for anybody to read. It follows from the pairing's id,
+ * which only the installer's page and the control socket tell while the pairing is open, so that nothing is kept for it, and a
+ * link that was scanned before a restart leads on after it.
+ * @param id of the pairing: a version 4 UUID
  */
-export function shortKeyOf(nonce: string): string {
-  return sha256(`latchkey short link ${nonce}`).slice(0, LENGTH);
+export function shortKeyOf(id: string): string {
+  return sha256(`latchkey short link ${id}`).slice(0, LENGTH);
 }

@@ -1,4 +1,6 @@
-import type { Appliance } from '../core/appliance.ts';
+import { isIPv4 } from 'node:net';
+import type { Appliance, RegistrantAddress } from '../core/appliance.ts';
+import { isLinkShare } from '../system/link-addresses.ts';
 
 /** One that waits for an installer's approval. */
 export interface Waiting {
@@ -7,14 +9,16 @@ export interface Waiting {
   readonly left: number;
 }
 
-/** Appliances that wait for approval at one time. */
+/** Appliances that wait for approval at one time; beyond that each IPv4 address and each neighbour has one place. */
 const MOST_WAITING = 20;
+/** IPv4 addresses that have a place at one time, more than a home network (/24) has; so many link-layer addresses, too. */
+const MOST_ADDRESSES = 300;
 /** The same, of one device. */
 const MOST_OF_ONE_DEVICE = 5;
 /** The same, of one network where a device may take any address. */
 const MOST_OF_ONE_NETWORK = 15;
-/** Those of an earlier run count as of one device. */
-const EARLIER: readonly string[] = ['an earlier run'];
+/** Those of whom the store does not say where they registered from count as of one device. */
+const UNKNOWN: readonly string[] = ['unknown'];
 
 /** Whether there is a place for one more, and which one gives way to it; `until` those before may wait, in ms. */
 export type Place =
@@ -32,55 +36,51 @@ interface Holder {
 }
 
 /**
- * The places of those that wait for approval. No device gets more than a few, no network gets all, and when all are taken
- * the network or device that has most gives one up to one that has less: so nobody keeps an honest appliance out by taking
- * them all.
+ * A place for one more that waits for approval. No device gets more than a few, no IPv6 network gets all, and when all are
+ * taken the device that has most gives one up to one that has less. One device may have every IPv4 address of its network
+ * but those of the others: so each IPv4 address that has no place gets one, and an only place is never taken from it. Of IPv6
+ * a device may have any number of addresses: there, it is the link-layer address that gets one; where that is not known, the
+ * network that has most gives one up.
  */
-export class WaitingPlaces {
-  /** Whom each counts to, the widest first, by its id; of this run only. */
-  readonly #shares = new Map<string, readonly string[]>();
+export function findPlace(waiting: readonly Waiting[], from: RegistrantAddress): Place {
+  const { shares } = from;
+  const holders = holdersOf(waiting);
+  const counts = countsOf(shares, holders);
+  const device = holders.filter((holder) => holder.shares.at(-1) === shares.at(-1));
+  if (device.length >= MOST_OF_ONE_DEVICE) return { kind: 'full', until: leastLeft(device) };
+  const network = holders.filter((holder) => holder.shares[0] === shares[0]);
+  if (network.length >= MOST_OF_ONE_NETWORK) return insteadOf(network, from, counts);
+  if (holders.length < MOST_WAITING) return { kind: 'free' };
+  const place = insteadOf(holders, from, counts);
+  const kind = [isIPv4, isLinkShare].find((isOfKind) => isOfKind(shares[0] ?? ''));
+  if (place.kind !== 'full' || network.length > 0 || kind === undefined) return place;
+  const others = new Set(holders.map((holder) => holder.shares[0] ?? '').filter(kind));
+  return others.size < MOST_ADDRESSES ? { kind: 'free' } : place;
+}
 
-  /** @param shares whom the appliance counts to, the widest first; the last is its device */
-  take(appliance: string, shares: readonly string[]): void {
-    this.#shares.set(appliance, shares);
-  }
-
-  /** A place for one more. @param shares whom it counts to, as {@link take} has them */
-  find(waiting: readonly Waiting[], shares: readonly string[]): Place {
-    this.#dropAllBut(waiting);
-    const holders = this.#holders(waiting);
-    const counts = countsOf(shares, holders);
-    const device = holders.filter((holder) => holder.shares.at(-1) === shares.at(-1));
-    if (device.length >= MOST_OF_ONE_DEVICE) return { kind: 'full', until: leastLeft(device) };
-    const network = holders.filter((holder) => holder.shares[0] === shares[0]);
-    if (network.length >= MOST_OF_ONE_NETWORK) return insteadOf(network, shares, counts);
-    return holders.length < MOST_WAITING ? { kind: 'free' } : insteadOf(holders, shares, counts);
-  }
-
-  #holders(waiting: readonly Waiting[]): Holder[] {
-    const all = waiting.map((each) => ({ waiting: each, shares: this.#shares.get(each.appliance.id) ?? EARLIER }));
-    return all.map((one) => ({ ...one, counts: countsOf(one.shares, all) }));
-  }
-
-  #dropAllBut(waiting: readonly Waiting[]): void {
-    const ids = new Set(waiting.map(({ appliance }) => appliance.id));
-    for (const id of this.#shares.keys()) if (!ids.has(id)) this.#shares.delete(id);
-  }
+function holdersOf(waiting: readonly Waiting[]): Holder[] {
+  const all = waiting.map((each) => ({ waiting: each, shares: each.appliance.registeredFrom?.shares ?? UNKNOWN }));
+  return all.map((one) => ({ ...one, counts: countsOf(one.shares, all) }));
 }
 
 /** Of those that have most, by the widest share first, the oldest gives way. */
-function insteadOf(holders: readonly Holder[], shares: readonly string[], counts: readonly number[]): Place {
+function insteadOf(holders: readonly Holder[], from: RegistrantAddress, counts: readonly number[]): Place {
   const [first] = holders
-    .filter((holder) => givesWay(holder, shares, counts))
+    .filter((holder) => givesWay(holder, from, counts))
     .sort((a, b) => compare(b.counts, a.counts) || a.waiting.left - b.waiting.left);
   if (first === undefined) return { kind: 'full', until: leastLeft(holders) };
   return { kind: 'instead_of', appliance: first.waiting.appliance };
 }
 
-/** Who has one more than the other gains nothing but the other's place; within one network its devices are compared. */
-function givesWay(holder: Holder, shares: readonly string[], counts: readonly number[]): boolean {
-  const at = shares.findIndex((share, index) => share !== holder.shares[index]);
-  return at !== -1 && (holder.counts[at] ?? 0) >= (counts[at] ?? 0) + 2;
+/**
+ * Who has one more than the other gains nothing but the other's place. IPv6 networks are compared, and within one network its
+ * devices; an only place is not taken for the sake of somebody's second one, nor for an IPv4 address, which gets one anyway.
+ */
+function givesWay(holder: Holder, { address, shares }: RegistrantAddress, counts: readonly number[]): boolean {
+  const hasMore = (at: number) => (holder.counts.at(at) ?? 0) >= (counts.at(at) ?? 0) + 2;
+  const differs = shares.findIndex((share, index) => share !== holder.shares[index]);
+  if (isIPv4(address)) return hasMore(-1);
+  return differs !== -1 && hasMore(differs) && (counts.at(-1) === 0 || hasMore(-1));
 }
 
 function countsOf(shares: readonly string[], all: readonly Pick<Holder, 'shares'>[]): number[] {

@@ -11,9 +11,9 @@ export function applianceListCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (options: { names?: boolean; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const { appliances } = await hub.status();
+      const { hub: itself, appliances } = await hub.status();
       if (options.json === true) printJson(appliances);
       else if (options.names === true) for (const { name } of appliances) print(name);
-      else print(appliancesText(appliances));
+      else print(appliancesText(appliances, itself));
     });
 }

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import type { ApplianceState, ApplianceStatus } from '../core/administration.ts';
+import type { ApplianceState, ApplianceStatus, HubStatus } from '../core/administration.ts';
 import { whatToDo } from '../core/problem-advice.ts';
 import { systemClock } from '../system/clock.ts';
 import { ago, inTime } from './duration.ts';
@@ -20,23 +20,31 @@ const SCOPE_COLUMN = HEAD.indexOf('SCOPE');
 /** Columns of what is no terminal, and of a terminal that does not say. */
 const USUAL_WIDTH = 80;
 
-/** How appliances stand: a table, and below it what needs a person. */
-export function appliancesText(appliances: readonly ApplianceStatus[]): string {
+/**
+ * How appliances stand: a table, and below it what needs a person.
+ * @param hub how many have asked to join, where that matters
+ */
+export function appliancesText(
+  appliances: readonly ApplianceStatus[],
+  hub: Pick<HubStatus, 'registration_asked'>,
+): string {
   if (appliances.length === 0) return 'No appliances yet. Register one: latchkey appliance add NAME';
   const now = systemClock('').now().wall;
-  const remarks = appliances.flatMap((appliance) => remark(appliance, now));
+  const remarks = [...severalAsked(hub), ...appliances.flatMap((appliance) => remark(appliance, now))];
   const standing = table(appliances, now, process.stdout.columns ?? USUAL_WIDTH);
   return remarks.length > 0 ? `${standing}\n\n${remarks.join('\n')}` : standing;
 }
 
-/** Their portal is told where not all have the same; where the table is too wide, scopes take a line for each name. */
+/** Their portal is told where not all have the same, their account where a portal tells one; where the table is too wide, scopes take a line for each name. */
 function table(appliances: readonly ApplianceStatus[], now: number, columns: number): string {
   const samePortal = new Set(appliances.map(({ portal }) => portal)).size === 1;
+  const isTold = appliances.some(({ account }) => account !== null);
   const rows = appliances.map((appliance) => [
     ...row(appliance, now),
     ...(samePortal ? [] : [printable(appliance.portal)]),
+    ...(isTold ? [printable(appliance.account ?? '–')] : []),
   ]);
-  const head = samePortal ? HEAD : [...HEAD, 'PORTAL'];
+  const head = [...HEAD, ...(samePortal ? [] : ['PORTAL']), ...(isTold ? ['ACCOUNT'] : [])];
   const wide = alignColumns([head, ...rows]);
   if (tableWidth(wide) <= columns) return wide;
   const narrow = alignColumns([head, ...rows.flatMap(withScopeBelow)]);
@@ -74,13 +82,23 @@ function stateCell({ state, waiting_for_approval: waiting }: ApplianceStatus): s
   return styleText(COLOURS[state] ?? 'reset', state, { stream: process.stdout });
 }
 
+/** Among several that asked there may be one that nobody in the house has set up. */
+function severalAsked({ registration_asked = 0 }: Pick<HubStatus, 'registration_asked'>): string[] {
+  if (registration_asked < 2) return [];
+  return [
+    `${registration_asked} appliances asked to join since registration was opened: approve only those that show the same code as here`,
+  ];
+}
+
 function remark(appliance: ApplianceStatus, now: number): string[] {
   const { name, state, problem, authorize_url, waiting_for_approval: waiting } = appliance;
   if (waiting !== undefined) {
+    const address = waiting.address === null ? '' : ` from ${printable(waiting.address)}`;
     const software = waiting.software_id === null ? '' : `, says its software is ${printable(waiting.software_id)}`;
     return [
-      `${name}: introduced itself ${ago(waiting.since, now)} as client_id ${printable(appliance.client_id)}${software}`,
-      `  if it is yours: latchkey appliance approve ${name}`,
+      `${name}: introduced itself ${ago(waiting.since, now)}${address} as client_id ${printable(appliance.client_id)}${software}`,
+      `  its code is ${printable(waiting.comparison_code)}: compare it with the one that the appliance shows`,
+      `  if it is yours: latchkey appliance approve ${name} --code ${printable(waiting.comparison_code)}`,
       `  if it is not:   latchkey appliance remove ${name}`,
     ];
   }
@@ -100,12 +118,14 @@ function remark(appliance: ApplianceStatus, now: number): string[] {
 }
 
 function withoutCredentials({ name, credentials_damaged: damaged }: ApplianceStatus): string[] {
-  const why =
-    damaged === true
-      ? 'its credentials were damaged in the store. Either'
-      : 'it is declared no longer. Declare it again, or';
+  if (damaged === true) {
+    return [
+      `${name}: nobody can ask for its token, as its entry in the store was damaged, or changed by something other than the hub`,
+      `  remove it: latchkey appliance remove ${name}, then add it again and pair it`,
+    ];
+  }
   return [
-    `${name}: nobody can ask for its token, as ${why}`,
+    `${name}: nobody can ask for its token, as it is declared no longer. Declare it again, or`,
     `  give it a secret: latchkey appliance rotate-secret ${name}`,
     `  or forget it:     latchkey appliance remove ${name}`,
   ];

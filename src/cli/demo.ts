@@ -12,6 +12,12 @@ interface DemoOptions {
   readonly json?: boolean;
 }
 
+/**
+ * On a slow machine a demo that logs in by itself goes on until each appliance has used a token, at most for so many ms: what
+ * it shows is counted, not timed.
+ */
+const MAX_OVERTIME_MS = 300_000;
+
 /** `latchkey demo` */
 export function demoCommand(): Command {
   return new Command('demo')
@@ -33,12 +39,20 @@ async function demo(options: DemoOptions): Promise<void> {
   const clock = systemClock();
   const show = new Show(options.json ? process.stderr : process.stdout, () => clock.now().wall);
   const ending = new AbortController();
-  if (options.for !== undefined) systemTimers.after(options.for * 1000, () => ending.abort());
   void untilSignal().then(() => ending.abort());
 
   await using parts = new AsyncDisposableStack();
-  const household = await moveIn(parts, createLog('error'));
+  const household = await moveIn(parts, clock, createLog('error'));
   introduce(household, show, options.auto === true);
+  const missing = new Set(options.auto === true ? household.members.map(({ appliance }) => appliance.name) : []);
+  let isOver = false;
+  if (options.for !== undefined) {
+    systemTimers.after(options.for * 1000, () => {
+      isOver = true;
+      if (missing.size === 0) ending.abort();
+    });
+    parts.defer(systemTimers.after(options.for * 1000 + MAX_OVERTIME_MS, () => ending.abort()));
+  }
   const end = options.for === undefined ? null : clock.now().uptime + options.for * 1000;
   const left = () => (end === null ? null : end - clock.now().uptime);
   const tally = await play(household, show, {
@@ -46,6 +60,10 @@ async function demo(options: DemoOptions): Promise<void> {
     timers: systemTimers,
     left,
     signal: ending.signal,
+    onServed: (appliance) => {
+      missing.delete(appliance);
+      if (isOver && missing.size === 0) ending.abort();
+    },
   });
   show.end();
   conclude(tally, household, show, options);
@@ -74,7 +92,7 @@ function conclude(tally: Tally, { members }: Household, show: Show, { auto, json
   );
   if (json) printJson(tally);
   if (bad_hand_outs > 0) fail(`${bad_hand_outs} of ${hand_outs} hand-outs were bad: the lines above say why`);
-  else if (auto && limit !== undefined && (appliances < members.length || hand_outs === 0)) {
-    fail('the time was too short for all appliances to be paired: give --for 30s or more');
+  else if (auto && limit !== undefined && appliances < members.length) {
+    fail('not all appliances were paired: the lines above say how far they came');
   }
 }

@@ -25,6 +25,7 @@ export function addSwitches(command: Command): Command {
       'how long a used refresh token is answered with the same tokens again (default: 0)',
       (text) => (text === '0' ? 0 : parseDuration(text)),
     )
+    .option('--id-token', 'token responses have an id_token that tells who has logged in')
     .option('--no-relay-refusal', 'a refused login does not come to the redirect_url as error=access_denied')
     .option('--refuse-redirect-urls <regexp>', 'config answers 400 to a redirect_url that matches (default: none)')
     .option(

@@ -14,6 +14,7 @@ interface Options extends SwitchOptions {
   readonly host?: string;
   readonly port?: number;
   readonly frontendPort?: number;
+  readonly allowedHost?: string[];
   readonly client?: ClientOptions[];
   readonly user?: UserOptions[];
   readonly state?: string;
@@ -33,6 +34,11 @@ export function emulatorCommand(): Command {
     .option('--host <address>', 'the address to listen on (default: 127.0.0.1)')
     .option('--port <port>', 'port of the base URL (default: any free one)', parseWhole)
     .option('--frontend-port <port>', 'port of the frontend URL (default: any free one)', parseWhole)
+    .option(
+      '--allowed-host <name>',
+      'a further host name that clients may use; may be given again (default: localhost and --host)',
+      addText,
+    )
     .option('--client <id:secret>', 'a client, its id a UUID; may be given again (default: a fresh one)', addClient)
     .option('--user <name:password>', 'somebody who can log in; may be given again (default: demo:demo)', addUser)
     .option(
@@ -60,13 +66,13 @@ export function emulatorCommand(): Command {
 }
 
 async function start(
-  { client, user, fault, json: _, options: __, ...options }: Options,
+  { allowedHost, client, user, fault, json: _, options: __, ...options }: Options,
   command: Command,
 ): Promise<Emulator> {
   const { FaultError, OptionError, parseFault, startEmulator, StateFileError } = await import('../emulator/index.ts');
   try {
     const faults = fault?.map(parseFault);
-    const settings: EmulatorOptions = { ...options, clients: client, users: user, faults };
+    const settings: EmulatorOptions = { ...options, allowedHosts: allowedHost, clients: client, users: user, faults };
     return await startEmulator(settings);
   } catch (error) {
     if (error instanceof FaultError) command.error(`error: --fault: ${error.message}`);
@@ -85,6 +91,7 @@ async function start(
 /** Names the flag instead of the library's option: `frontendPort: …` is `--frontend-port: …`. */
 function flagged(message: string): string {
   const flag = message
+    .replace(/^allowedHosts:/, 'allowedHost:')
     .replace(/^clients:/, 'client:')
     .replace(/^users:/, 'user:')
     .replace(/^faults:/, 'fault:')

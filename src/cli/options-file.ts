@@ -65,7 +65,7 @@ function parsed(option: Option, value: unknown): { readonly value: unknown } | {
 }
 
 /** The keys of flags that may be given again. */
-const REPEATED: ReadonlySet<string> = new Set(['client', 'user', 'fault']);
+const REPEATED: ReadonlySet<string> = new Set(['allowed_host', 'client', 'user', 'fault']);
 
 /** A value as it was found. The keys that may be given again hold secrets. */
 function show(key: string, value: unknown): string {

@@ -2,7 +2,7 @@ import type { ControlClient } from '../control/client.ts';
 import type { LeftOutReason, Round } from '../core/round.ts';
 import { systemClock } from '../system/clock.ts';
 import { formatDuration } from './duration.ts';
-import { fail, notice, print, printJson } from './output.ts';
+import { fail, notice, print, printable, printJson } from './output.ts';
 import { INTERRUPTED, type PairOptions, watchShown } from './pair-one.ts';
 import { pairingFailure } from './pairing-failure.ts';
 
@@ -43,7 +43,13 @@ export async function pairAll(hub: ControlClient, options: PairOptions): Promise
   tellEnd(round, options.json === true);
 }
 
-function tellEnd({ connected, leftOut }: Round, json: boolean): void {
+function tellEnd({ connected, leftOut, differentAccounts }: Round, json: boolean): void {
+  if (differentAccounts.length > 0) {
+    const each = differentAccounts.map(({ appliance, account }) => `${appliance} (${printable(account)})`).join(', ');
+    notice(
+      `the appliances were connected with different accounts: ${each}; if that was not meant, pair the wrong one again with "latchkey pair NAME"`,
+    );
+  }
   if (json) {
     printJson({ event: 'done', connected, left_out: leftOut.map(({ name, reason }) => ({ name, reason })) });
   }

@@ -31,3 +31,8 @@ export function pairingFailure(reason: FailureReason, appliance: string): string
 export function outOfReach(problem: string, expiresIn: number): string {
   return `the portal can't be reached (${printable(problem)}); the hub goes on trying for ${formatDuration(expiresIn)}`;
 }
+
+/** Somebody has logged in, and the portal does not tell of it. */
+export function unconfirmedLogin(address: string): string {
+  return `somebody at ${printable(address)} has logged in, but the portal has not confirmed that login: if you know whose it is, confirm it on the hub's page within a minute ("latchkey setup-code" opens the page)`;
+}

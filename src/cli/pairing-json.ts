@@ -1,7 +1,7 @@
 import type { FailureReason } from '../core/pairing.ts';
 import type { FreshLinkReason } from '../core/pairing-report.ts';
 import { notice, printJson } from './output.ts';
-import { outOfReach } from './pairing-failure.ts';
+import { outOfReach, unconfirmedLogin } from './pairing-failure.ts';
 import type { PairingDisplay, ShownLink } from './pairing-watch.ts';
 
 /** A pairing for programs: one JSON object a line. */
@@ -21,6 +21,10 @@ export class JsonDisplay implements PairingDisplay, Disposable {
     const short = shortUrl === null ? {} : { short_url: shortUrl };
     const why = reason === null ? {} : { reason };
     printJson({ event: 'waiting', ...this.#of, authorize_url: authorizeUrl, ...short, expires_in: expiresIn, ...why });
+  }
+
+  unconfirmed(address: string): void {
+    notice(unconfirmedLogin(address));
   }
 
   paired(scope: string | null): void {

@@ -1,7 +1,7 @@
 import type { FreshLinkReason } from '../core/pairing-report.ts';
 import { formatDuration } from './duration.ts';
 import { notice, print, printable } from './output.ts';
-import { outOfReach } from './pairing-failure.ts';
+import { outOfReach, unconfirmedLogin } from './pairing-failure.ts';
 import { linkOnScreen } from './pairing-screen.ts';
 import type { PairingDisplay, ShownLink } from './pairing-watch.ts';
 import { WaitingLine } from './waiting-line.ts';
@@ -40,6 +40,11 @@ export class TextDisplay implements PairingDisplay, Disposable {
     print(text);
     if (this.#waits) this.#waiting.begin(expiresIn);
     else notice(`the link is good for ${formatDuration(expiresIn)}; "latchkey status" shows how the pairing stands`);
+  }
+
+  unconfirmed(address: string): void {
+    this.#waiting.end();
+    notice(unconfirmedLogin(address));
   }
 
   paired(scope: string | null): void {

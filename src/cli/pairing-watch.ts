@@ -15,6 +15,8 @@ export interface PairingDisplay {
   outOfReach(problem: string, expiresIn: number): void;
   /** @param reason why the link takes the place of another; null for the first */
   link(link: ShownLink, expiresIn: number, reason: FreshLinkReason | null): void;
+  /** Somebody has logged in, and the portal does not tell of it; each address comes once. */
+  unconfirmed(address: string): void;
   paired(scope: string | null): void;
   failed(reason: FailureReason): void;
 }
@@ -54,6 +56,7 @@ export async function watchPairing(
   let stopped: WatchOutcome = { kind: 'interrupted' };
   let problem: string | null = null;
   const problems = new Set<string>();
+  const unconfirmed = new Set<string>();
   let shown: ShownLink | null = null;
 
   function end(outcome: WatchOutcome): void {
@@ -83,6 +86,10 @@ export async function watchPairing(
           if (fresh !== null) {
             display.link(link, report.expires_in, shown && (report.reason ?? fresh));
             shown = link;
+          }
+          for (const { address } of report.unconfirmed ?? []) {
+            if (!unconfirmed.has(address)) display.unconfirmed(address);
+            unconfirmed.add(address);
           }
           if (!wait) return { kind: 'link_shown' };
           break;

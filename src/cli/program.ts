@@ -24,6 +24,7 @@ import { serveCommand } from './serve.ts';
 import { setupCodeCommand } from './setup-code.ts';
 import { showStacks } from './stacks.ts';
 import { statusCommand } from './status.ts';
+import { storeKeyCommand } from './store-key.ts';
 import { tokenCommand } from './token.ts';
 import { unpairCommand } from './unpair.ts';
 
@@ -76,6 +77,7 @@ export function createProgram(): Command {
     reloadCommand(),
     notifyCommand(),
     caCommand(),
+    storeKeyCommand(),
     backupCommand(),
     restoreCommand(),
     doctorCommand(),

@@ -1,4 +1,4 @@
-import { encode } from 'uqr';
+import { encodeQr } from '../system/qr-code.ts';
 import { filled } from './filled.ts';
 
 /** What decides how a QR code is drawn; `process.stdout` fits. */
@@ -20,12 +20,14 @@ const QUIET_ZONES = [4, 2];
  * A QR code of half blocks. Where there are no colours, light modules are drawn and dark ones left out: right on a dark
  * terminal, and inverted, which phones read too, on a light one.
  * @param below lines that must be seen with it
- * @returns null where the terminal is too small to show all of it at once
+ * @returns null where the terminal is too small to show all of it at once, or the text is too long for any
  */
 export function qrCode(text: string, screen: Screen, below = 0): string | null {
   const { columns, rows } = roomOn(screen);
   for (const border of QUIET_ZONES) {
-    const { data, size } = encode(text, { ecc: 'L', border });
+    const code = encodeQr(text, { ecc: 'L', border });
+    if (code === null) return null;
+    const { data, size } = code;
     if (size > columns || linesOf(size) + below > rows) continue;
     const coloured = screen.isTTY === true && screen.hasColors?.() === true;
     return coloured
@@ -37,15 +39,17 @@ export function qrCode(text: string, screen: Screen, below = 0): string | null {
   return null;
 }
 
-/** A QR code of half blocks, for paper: dark modules are drawn. */
-export function printedQrCode(text: string): string {
-  return draw(encode(text, { ecc: 'M', border: Math.min(...QUIET_ZONES) }).data, true).join('\n');
+/** A QR code of half blocks, for paper: dark modules are drawn. @returns null where the text is too long for any */
+export function printedQrCode(text: string): string | null {
+  const code = encodeQr(text, { ecc: 'M', border: Math.min(...QUIET_ZONES) });
+  return code === null ? null : draw(code.data, true).join('\n');
 }
 
 /** Why {@link qrCode} gave none, and what it takes, in parentheses. */
 export function noRoomFor(text: string, screen: Screen, below = 0): string {
-  const { size } = encode(text, { ecc: 'L', border: Math.min(...QUIET_ZONES) });
   const { columns } = roomOn(screen);
+  const size = encodeQr(text, { ecc: 'L', border: Math.min(...QUIET_ZONES) })?.size;
+  if (size === undefined) return filled('(the link is too long for a QR code)', columns).join('\n');
   const why =
     size > columns
       ? `(the terminal is too narrow for the QR code: it takes ${size} columns)`

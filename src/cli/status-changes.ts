@@ -1,4 +1,4 @@
-import type { ApplianceStatus } from '../core/administration.ts';
+import type { ApplianceStatus, WaitingForApproval } from '../core/administration.ts';
 import type { Notice } from '../core/notice.ts';
 import { systemClock } from '../system/clock.ts';
 import { noticeLine } from './notice-lines.ts';
@@ -54,13 +54,25 @@ export class ChangeLines implements StatusDisplay {
   }
 }
 
-function standingOf({ state, scope, last_refresh, problem, authorize_url, ...rest }: ApplianceStatus): string {
-  const parts = [rest.waiting_for_approval === undefined ? state : 'waits for approval'];
+function standingOf({
+  state,
+  scope,
+  last_refresh,
+  problem,
+  authorize_url,
+  waiting_for_approval: waiting,
+}: ApplianceStatus): string {
+  const parts = [waiting === undefined ? state : waits(waiting)];
   if (scope !== null) parts.push(`scope ${printable(scope)}`);
   if (last_refresh !== null) parts.push(`refreshed ${last_refresh}`);
   if (problem !== null) parts.push(printable(problem.message));
   if (authorize_url !== undefined) parts.push(`log in at ${printable(authorize_url)}`);
   return parts.join(', ');
+}
+
+function waits({ comparison_code, address }: WaitingForApproval): string {
+  const from = address === null ? '' : `, asked from ${printable(address)}`;
+  return `waits for approval, code ${printable(comparison_code)}${from}`;
 }
 
 function say(text: string): void {

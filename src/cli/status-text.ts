@@ -9,7 +9,7 @@ import { alignColumns } from './table.ts';
 /** How the hub and its appliances stand, for people: first what needs them. Lines are of any length. */
 export function statusText({ hub, appliances, notices }: Status): string {
   const first = notices.length === 0 ? '' : `${notices.map(noticeLine).join('\n')}\n\n`;
-  return `${first}${hubText(hub)}\n\n${appliancesText(appliances)}`;
+  return `${first}${hubText(hub)}\n\n${appliancesText(appliances, hub)}`;
 }
 
 function hubText(hub: HubStatus): string {
@@ -19,6 +19,7 @@ function hubText(hub: HubStatus): string {
     ['address', hub.address ?? 'none yet: the home network is not there'],
     ['ports', `${hub.https_port} (HTTPS), ${hub.http_port} (HTTP)`],
     ['CA fingerprint', hub.ca_fingerprint],
+    ...oldCa(hub),
     ['running for', formatDuration(hub.uptime)],
   ];
   if (hub.registration_open_for !== undefined) {
@@ -26,4 +27,10 @@ function hubText(hub: HubStatus): string {
   }
   const problems = (hub.problems ?? []).map(({ message }) => `\n\n${printable(message)}`);
   return alignColumns(rows) + problems.join('');
+}
+
+function oldCa({ ca_rotation }: HubStatus): string[][] {
+  if (ca_rotation === undefined) return [];
+  const { old_fingerprint, until } = ca_rotation;
+  return [['old CA', `${old_fingerprint}, until ${until ?? 'some time after the clock is confirmed'}`]];
 }

@@ -1,11 +1,13 @@
 import { Client, type Dispatcher } from 'undici';
 import type {
   ApplianceStatus,
+  AuthorityReport,
   Backup,
   HubStatus,
   InviteRequest,
   ReloadOutcome,
   RestoreReport,
+  StoreKeyRotation,
 } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
 import type { HistoryEntry } from '../core/history.ts';
@@ -15,7 +17,6 @@ import type { Round } from '../core/round.ts';
 import { parseAnswer, parseFailure, parseReports } from './answers.ts';
 import { findHub } from './find-hub.ts';
 import type {
-  AuthorityAnswer,
   CredentialsAnswer,
   InviteAnswer,
   LabelAnswer,
@@ -30,12 +31,16 @@ import type {
 export interface ControlClient extends AsyncDisposable {
   status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[]; notices: Notice[] }>;
   testNotices(): Promise<HookTrial[]>;
-  authority(): Promise<AuthorityAnswer>;
+  authority(): Promise<AuthorityReport>;
+  /** @param keep for how many seconds appliances that trust no other than the old CA are served */
+  rotateAuthority(keep: number): Promise<AuthorityReport>;
+  keepOldAuthority(keep: number): Promise<AuthorityReport>;
   addAppliance(name: string, scope: string | null, portal: string | null): Promise<CredentialsAnswer>;
   removeAppliance(name: string): Promise<void>;
   /** @param replaceKeys whether a secret may take the place of the appliance's own keys */
   rotateSecret(name: string, replaceKeys: boolean): Promise<CredentialsAnswer>;
-  approveAppliance(name: string): Promise<ApplianceStatus>;
+  /** @param code its comparison code; null where that is not to be checked */
+  approveAppliance(name: string, code: string | null): Promise<ApplianceStatus>;
   invite(request: InviteRequest): Promise<InviteAnswer>;
   /** Holds registration open for so many seconds; 0 closes it. */
   openRegistration(seconds: number): Promise<RegistrationAnswer>;
@@ -59,6 +64,8 @@ export interface ControlClient extends AsyncDisposable {
   setupCode(): Promise<SetupCodeAnswer>;
   /** Has the hub make another setup code, and sign everybody out. */
   rotateSetupCode(): Promise<SetupCodeAnswer>;
+  /** Has the hub make another store key, and seal everything anew. */
+  rotateStoreKey(): Promise<StoreKeyRotation>;
   backUp(passphrase: string): Promise<Backup>;
   restore(copy: string, passphrase: string): Promise<RestoreReport>;
   /** Has the hub take its changed configuration over. @returns the reload's id, by which its outcome is asked for */
@@ -99,10 +106,12 @@ export async function connectControl(paths: readonly string[]): Promise<ControlC
     status: () => call('GET', '/v1/status'),
     testNotices: () => call('POST', '/v1/notices/test'),
     authority: () => call('GET', '/v1/ca'),
+    rotateAuthority: (keep) => call('POST', '/v1/ca', { keep }),
+    keepOldAuthority: (keep) => call('PUT', '/v1/ca/old', { keep }),
     addAppliance: (name, scope, portal) => call('POST', '/v1/appliances', { name, scope, portal }),
     removeAppliance: (name) => call('DELETE', appliance(name)),
     rotateSecret: (name, replaceKeys) => call('POST', `${appliance(name)}/secret`, { replace_keys: replaceKeys }),
-    approveAppliance: (name) => call('POST', `${appliance(name)}/approval`),
+    approveAppliance: (name, code) => call('POST', `${appliance(name)}/approval`, { code }),
     invite: (request) => call('POST', '/v1/invites', request),
     openRegistration: (seconds) => call('PUT', '/v1/registration', { open_for: seconds }),
     pair: async (name) => (await call<PairingStarted>('POST', `${appliance(name)}/pairings`)).pairing,
@@ -115,6 +124,7 @@ export async function connectControl(paths: readonly string[]): Promise<ControlC
     refresh: (name) => call('POST', `${appliance(name)}/refresh`),
     setupCode: () => call('GET', '/v1/setup-code'),
     rotateSetupCode: () => call('POST', '/v1/setup-code'),
+    rotateStoreKey: () => call('POST', '/v1/store-key'),
     backUp: (passphrase) => call('POST', '/v1/backup', { passphrase }),
     restore: (copy, passphrase) => call('POST', '/v1/restore', { copy, passphrase }),
     reload: async () => (await call<ReloadStarted>('POST', '/v1/reload')).reload,

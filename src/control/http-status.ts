@@ -11,6 +11,7 @@ export const httpStatus: Readonly<Record<FailureCode, number>> = {
   copy_unusable: 400,
   control_socket_taken: 500,
   hub_id_taken: 500,
+  hub_name_claimed: 500,
   hub_not_running: 503,
   hub_stopping: 503,
   name_invalid: 400,

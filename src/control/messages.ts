@@ -13,6 +13,9 @@ export const addRequest = v.strictObject({
 /** `POST /v1/appliances/{name}/secret`: whether the secret may take the place of the appliance's own keys. */
 export const secretRequest = v.strictObject({ replace_keys: v.optional(v.boolean(), false) });
 
+/** `POST /v1/appliances/{name}/approval`: the comparison code that the installer saw; null where none is to be checked. */
+export const approvalRequest = v.strictObject({ code: v.optional(v.nullable(v.string()), null) });
+
 /** `POST /v1/invites`; `ttl` in seconds. */
 export const inviteRequest = v.strictObject({
   name: v.optional(v.nullable(v.string()), null),
@@ -94,11 +97,8 @@ export interface LabelAnswer {
   readonly by_address: string | null;
 }
 
-/** The answer to `GET /v1/ca`. */
-export interface AuthorityAnswer {
-  readonly certificate: string;
-  readonly fingerprint: string;
-}
+/** `POST /v1/ca` (a rotation) and `PUT /v1/ca/old`: for how many seconds the old CA is kept. The answers are an `AuthorityReport`. */
+export const keepRequest = v.strictObject({ keep: v.pipe(v.number(), v.integer('whole seconds')) });
 
 /** Every answer that is not 2xx. */
 export interface FailureAnswer {

@@ -4,12 +4,13 @@ import type { Administration, IssuedCredentials } from '../core/administration.t
 import { Failure } from '../core/failure.ts';
 import type { SetupCode } from '../core/setup-access.ts';
 import {
-  type AuthorityAnswer,
   addRequest,
+  approvalRequest,
   backupRequest,
   type CredentialsAnswer,
   type InviteAnswer,
   inviteRequest,
+  keepRequest,
   type LabelAnswer,
   type PairingStarted,
   type RegistrationAnswer,
@@ -39,7 +40,9 @@ interface Named {
 export function serveAdministration(app: FastifyInstance, administration: Administration): void {
   app.get('/v1/status', () => administration.status());
   app.post('/v1/notices/test', () => administration.testNotices());
-  app.get('/v1/ca', async (): Promise<AuthorityAnswer> => administration.authority());
+  app.get('/v1/ca', async () => administration.authority());
+  app.post('/v1/ca', ({ body }) => administration.rotateAuthority(parse(keepRequest, body).keep));
+  app.put('/v1/ca/old', ({ body }) => administration.keepOldAuthority(parse(keepRequest, body).keep));
 
   app.post('/v1/appliances', async (request, reply) => {
     const { name, scope, portal } = parse(addRequest, request.body);
@@ -54,7 +57,9 @@ export function serveAdministration(app: FastifyInstance, administration: Admini
     const { replace_keys } = parse(secretRequest, body ?? {});
     return credentials(await administration.rotateSecret(params.name, replace_keys));
   });
-  app.post<Named>('/v1/appliances/:name/approval', ({ params }) => administration.approveAppliance(params.name));
+  app.post<Named>('/v1/appliances/:name/approval', ({ params, body }) =>
+    administration.approveAppliance(params.name, parse(approvalRequest, body ?? {}).code),
+  );
   app.post('/v1/invites', async ({ body }, reply) => {
     const issued = await administration.invite(parse(inviteRequest, body));
     const answer: InviteAnswer = {
@@ -101,6 +106,7 @@ export function serveAdministration(app: FastifyInstance, administration: Admini
   app.get('/v1/setup-code', async () => setupCode(await administration.setupCode()));
   app.post('/v1/setup-code', async () => setupCode(await administration.rotateSetupCode()));
 
+  app.post('/v1/store-key', () => administration.rotateStoreKey());
   app.post('/v1/backup', ({ body }) => administration.backUp(parse(backupRequest, body).passphrase));
   app.post('/v1/restore', { bodyLimit: LARGEST_COPY }, async ({ body }, reply) => {
     const { copy, passphrase } = parse(restoreRequest, body);

@@ -33,7 +33,7 @@ export interface ControlServer extends AsyncDisposable {
 }
 
 /**
- * Serves the command line on a Unix socket (mode 0660).
+ * Serves the command line on a Unix socket: mode 0660 with its group, 0600 without.
  * @throws Failure `control_socket_taken`, or `config_invalid` where no socket can be made at this path
  */
 export async function serveControl(options: ControlServerOptions): Promise<ControlServer> {

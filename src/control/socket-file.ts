@@ -70,13 +70,21 @@ function checkLength(...paths: string[]): void {
   }
 }
 
+/** A group that the process happens to be in is not the one that the socket is for. */
 async function share(path: string, group: string, log: Log): Promise<void> {
   const id = await groupId(group);
-  // A service may be in the group already, and forbidden to change any file's owner.
-  if (id !== null && (await lstat(path)).gid !== id) {
-    await chown(path, -1, id).catch((error: unknown) =>
-      log.warn('control_socket_group_not_set', { group, problem: messageOf(error) }),
-    );
+  const shared = id !== null && (await isGivenTo(path, id, group, log));
+  await chmod(path, shared ? 0o660 : 0o600);
+}
+
+/** A service may be in the group already, and forbidden to change any file's owner. */
+async function isGivenTo(path: string, id: number, group: string, log: Log): Promise<boolean> {
+  if ((await lstat(path)).gid === id) return true;
+  try {
+    await chown(path, -1, id);
+    return true;
+  } catch (error) {
+    log.warn('control_socket_group_not_set', { group, problem: messageOf(error) });
+    return false;
   }
-  await chmod(path, 0o660);
 }

@@ -19,17 +19,43 @@ export interface HubStatus {
   /** Where metrics and health are told; left out where they are not. */
   readonly metrics_port?: number;
   readonly ca_fingerprint: string;
+  /**
+   * The CA before the present one: appliances that trust no other are served until then (RFC 3339 UTC; null while the clock
+   * is not confirmed). Left out where there is none.
+   */
+  readonly ca_rotation?: { readonly old_fingerprint: string; readonly until: string | null };
   /** Seconds since the daemon was started. */
   readonly uptime: number;
   /** Seconds for which any appliance may still introduce itself; left out while registration is closed. */
   readonly registration_open_for?: number;
+  /**
+   * How many appliances have registered since registration was last opened; left out where none has, and when it is closed
+   * and none waits for approval any more.
+   */
+  readonly registration_asked?: number;
   /** What is wrong with the hub as a whole; left out where nothing is. */
   readonly problems?: readonly HubProblem[];
 }
 
+/** The CA that appliances trust. */
+export interface AuthorityReport {
+  /** PEM. */
+  readonly certificate: string;
+  /** Its pin: base64url SHA-256 of its public key. */
+  readonly fingerprint: string;
+  /** The one before it, while appliances that trust no other are served; `until` as in {@link HubStatus}. */
+  readonly old?: { readonly certificate: string; readonly fingerprint: string; readonly until: string | null };
+}
+
 /** Something that is wrong with the hub as a whole; `since` in RFC 3339 UTC. */
 export interface HubProblem {
-  readonly code: 'hub_id_taken' | 'not_announced' | 'store_recovered' | 'store_unwritable';
+  readonly code:
+    | 'hub_id_taken'
+    | 'hub_name_claimed'
+    | 'not_announced'
+    | 'store_changed'
+    | 'store_recovered'
+    | 'store_unwritable';
   readonly message: string;
   readonly since: string;
 }
@@ -51,18 +77,30 @@ export interface ApplianceStatus {
   readonly last_refresh: string | null;
   readonly problem: { readonly code: ProblemCode; readonly message: string; readonly since: string } | null;
   readonly portal: string;
+  /** With which account of the portal it is connected, as its tokens say, unverified; null if they don't, or there are none. */
+  readonly account: string | null;
   /** Only while a pairing waits for a person; of one that the appliance started itself, the hub's own `/pair` link. */
   readonly authorize_url?: string;
   /** The configuration declares it, which alone can take it away; left out of all others. */
   readonly declared?: true;
   /** It has introduced itself, and can do nothing until an installer approves it; left out where it need not wait. */
-  readonly waiting_for_approval?: { readonly since: string; readonly software_id: string | null };
+  readonly waiting_for_approval?: WaitingForApproval;
   /** Nobody can ask for its tokens: it is declared no longer, or `credentials_damaged`; left out where it has some. */
   readonly without_credentials?: true;
   /** Its credentials were damaged, and it has none for that reason; left out where it has not. */
   readonly credentials_damaged?: true;
   /** The scope that the configuration asks for by now, where the grant was asked for another: it is to be paired again. */
   readonly wanted_scope?: string | null;
+}
+
+/** An appliance that registered itself and waits for an installer; `since` in RFC 3339 UTC. */
+export interface WaitingForApproval {
+  readonly since: string;
+  readonly software_id: string | null;
+  /** What its registration response told it too: the installer compares the two. */
+  readonly comparison_code: string;
+  /** The IP address that it registered from; null where that is not known. */
+  readonly address: string | null;
 }
 
 /** An appliance's credentials, shown once. */
@@ -125,6 +163,16 @@ export interface RestoreReport extends Restoration {
   readonly hub_id: string;
 }
 
+/** What came of another store key. */
+export interface StoreKeyRotation {
+  /** Files that only the key before opens: stores of before, kept for people. */
+  readonly leftovers: readonly string[];
+  /** Why there is no daily copy; null where there is one. */
+  readonly copy_problem: string | null;
+  /** Whether the key is a systemd credential, whose owner has to put it in the place of the one before. */
+  readonly is_credential: boolean;
+}
+
 /** A reload whose configuration was found right. */
 export interface BegunReload {
   readonly id: string;
@@ -149,8 +197,15 @@ export interface Administration extends SetupCodes, PairingDesk, Histories {
   testNotices(): Promise<HookTrial[]>;
   /** The names of the configured portals, the default one first. */
   portals(): readonly string[];
-  /** The CA's certificate, PEM, and its pin. */
-  authority(): { readonly certificate: string; readonly fingerprint: string };
+  authority(): AuthorityReport;
+  /**
+   * Makes another CA.
+   * @param keep for how many seconds appliances that trust no other than the old one are served
+   * @throws Failure `not_allowed` where the hub shows the user's own certificate, or has an old CA already
+   */
+  rotateAuthority(keep: number): Promise<AuthorityReport>;
+  /** Says anew for how many seconds, from now on, the old CA is kept; 0 ends it. @throws Failure `not_allowed` where there is none */
+  keepOldAuthority(keep: number): Promise<AuthorityReport>;
   /** @throws Failure `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed` */
   addAppliance(name: string, scope: string | null, portal: string | null): Promise<IssuedCredentials>;
   removeAppliance(name: string): Promise<void>;
@@ -159,8 +214,12 @@ export interface Administration extends SetupCodes, PairingDesk, Histories {
    * @throws Failure `appliance_has_keys` where it may not, `appliance_declared`
    */
   rotateSecret(name: string, replaceKeys: boolean): Promise<IssuedCredentials>;
-  /** Lets an appliance that introduced itself do what appliances do. @throws Failure `not_allowed` where it waits for nothing */
-  approveAppliance(name: string): Promise<ApplianceStatus>;
+  /**
+   * Lets an appliance that introduced itself do what appliances do.
+   * @param code its comparison code, where the installer gave one: another appliance may have the name by now
+   * @throws Failure `not_allowed` where it waits for nothing, or has another code
+   */
+  approveAppliance(name: string, code: string | null): Promise<ApplianceStatus>;
   /** Makes an initial access token. @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed` */
   invite(request: InviteRequest): Promise<IssuedInvite>;
   /** Lets any appliance introduce itself for so many seconds; 0 ends that. @throws Failure `not_allowed` */
@@ -177,6 +236,11 @@ export interface Administration extends SetupCodes, PairingDesk, Histories {
   token(name: string): Promise<TokenAtHand>;
   /** Refreshes now, also when in doubt. @throws Failure `token_unavailable` where there is no grant */
   refresh(name: string): Promise<ApplianceStatus>;
+  /**
+   * Makes another store key, and seals everything anew.
+   * @throws Failure `not_allowed` where it can't be done, with what to do; `hub_stopping`, `store_unreadable`
+   */
+  rotateStoreKey(): Promise<StoreKeyRotation>;
   /** @throws Failure `passphrase_weak`, `store_unreadable` */
   backUp(passphrase: string): Promise<Backup>;
   /**

@@ -21,8 +21,18 @@ export interface Appliance {
   readonly origin: ApplianceOrigin;
   /** Since when a registered one waits for an installer to approve it; null where it need not. */
   readonly waitingSince: Instant | null;
+  /** Where it registered from, for as long as it waits; left out where that is not known. */
+  readonly registeredFrom?: RegistrantAddress;
   /** What it says of its own software (RFC 7591, `software_id`), for the installer to see. */
   readonly softwareId: string | null;
+}
+
+/** Where a registration came from. */
+export interface RegistrantAddress {
+  /** The IP address. */
+  readonly address: string;
+  /** Whom it counts to, the widest first: the network where a device may take any address of it, then the device. */
+  readonly shares: readonly string[];
 }
 
 type ApplianceOrigin = 'added' | 'registered' | 'declared';
@@ -38,7 +48,11 @@ export type ClientCredentials =
   /** `private_key_jwt` (RFC 7523). */
   | { readonly kind: 'keys'; readonly keys: readonly PublicKey[] }
   /** None: it was declared once and is no longer, so that its grant is kept and nobody can ask for its tokens. */
-  | { readonly kind: 'none' };
+  | {
+      readonly kind: 'none';
+      /** Its row in the store was damaged or changed: even its name may be another's, so it never gets others. */
+      readonly damaged?: true;
+    };
 
 /** A public key as a JWK (RFC 7517), its private members refused before it gets here. */
 export type PublicKey = Readonly<Record<string, unknown>>;

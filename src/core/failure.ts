@@ -8,6 +8,7 @@ export type FailureCode =
   | 'config_invalid'
   | 'control_socket_taken'
   | 'hub_id_taken'
+  | 'hub_name_claimed'
   | 'hub_not_running'
   | 'hub_stopping'
   | 'name_invalid'

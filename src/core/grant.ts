@@ -24,6 +24,8 @@ export interface Grant {
   readonly distrusted: Instant | null;
   /** The scope that the portal was asked for; left out in a grant from a time when that was not kept. */
   readonly asked?: string | null;
+  /** With which account of the portal somebody logged in, for display alone; left out if the portal does not tell. */
+  readonly account?: string;
   /** The portal that gave it; left out in a grant from a time when that was not kept: then it is its appliance's. */
   readonly givenBy?: PortalIdentity;
 }
@@ -48,13 +50,14 @@ const DATE_RESOLUTION = 1000;
 
 /** The grant that a token response makes, `previous` being the one it replaces. */
 export function succeed(
-  previous: Pick<Grant, 'appliance' | 'generation' | 'scope' | 'asked' | 'givenBy'> &
+  previous: Pick<Grant, 'appliance' | 'generation' | 'scope' | 'asked' | 'account' | 'givenBy'> &
     Partial<Pick<Grant, 'accessToken' | 'distrusted'>>,
   refreshToken: Secret,
   tokens: TokenResponse,
   obtained: Instant,
   portalTime: number | null,
 ): Grant {
+  const account = tokens.account ?? previous.account;
   return {
     appliance: previous.appliance,
     generation: previous.generation + 1,
@@ -68,6 +71,7 @@ export function succeed(
     refused: null,
     distrusted: distrustOf(tokens.accessToken, previous),
     ...(previous.asked === undefined ? {} : { asked: previous.asked }),
+    ...(account === undefined ? {} : { account }),
     ...(previous.givenBy === undefined ? {} : { givenBy: previous.givenBy }),
   };
 }

@@ -1,8 +1,8 @@
-import type { Appliance } from './appliance.ts';
+import type { Appliance, RegistrantAddress } from './appliance.ts';
 import type { HandOut } from './hand-out.ts';
 import type { FailureReason, Pairing } from './pairing.ts';
 import type { Introduction, Registration } from './registration.ts';
-import type { Round, RoundLink } from './round.ts';
+import type { RoundForBrowser, RoundLink } from './round.ts';
 import type { Secret } from './secret.ts';
 
 /** What a browser brought to `/callback/{nonce}`: a code, a refusal (`error`), or neither. */
@@ -10,6 +10,14 @@ export type Callback =
   | { readonly kind: 'code'; readonly code: Secret }
   | { readonly kind: 'error'; readonly error: string }
   | { readonly kind: 'nothing' };
+
+/** Who brought a callback. */
+export interface CallbackBrowser {
+  /** Its IP address. */
+  readonly address: string;
+  /** What it was given when the hub sent it to the portal, see `LanService.sentMark`; null if it has none. */
+  readonly mark: string | null;
+}
 
 /** What an appliance asks of a token. */
 export interface TokenWish {
@@ -55,8 +63,13 @@ export interface UserCodeResult {
 
 /** What became of a login that was brought back. */
 interface CallbackResult extends UserCodeResult {
-  /** Null where the pairing is part of none. */
-  readonly round: Round | null;
+  /**
+   * `unconfirmed`: the portal does not tell of this login, and an installer is asked; `too_late`: none has confirmed it while its
+   * code lived. Null for any other.
+   */
+  readonly login: 'unconfirmed' | 'too_late' | null;
+  /** Null if the pairing is part of none, or of one that is long over. */
+  readonly round: RoundForBrowser | null;
 }
 
 /** What a pairing's short link stands for. */
@@ -119,14 +132,15 @@ export interface LanService {
 
   /** The hub's pin, for whoever is registered: base64url SHA-256 of its CA's public key. */
   readonly caFingerprint: string;
+  /** Whether any appliance may register, without an initial access token. */
+  readonly isRegistrationOpen: boolean;
   /** Whether this is an initial access token (RFC 7591, 3) that nobody has used yet. */
   isInvite(token: string): boolean;
   /**
    * @param token the initial access token; null where none came along
-   * @param from whom it counts to, the widest first: the network where a device may take any address of it, then the device
    * @throws Failure `not_allowed` where the hub takes no more appliances, or as the store
    */
-  register(introduction: Introduction, token: string | null, from: readonly string[]): Promise<Registration>;
+  register(introduction: Introduction, token: string | null, from: RegistrantAddress): Promise<Registration>;
 
   /** The pairing that a user code stands for, however it was typed; null for a code nobody was given. */
   pairingByUserCode(userCode: string): Promise<UserCodeResult | null>;
@@ -136,13 +150,26 @@ export interface LanService {
   pairingByShortKey(key: string): Promise<ShortLinkResult | null>;
   /**
    * Takes what the portal's redirect brought, and waits some seconds for what becomes of it.
+   * @param browser with what it was given for its round, see {@link RoundForBrowser}; null if it has none
    * @returns the pairing as it stands then, and its appliance's name; null for a nonce that the hub never gave out
    */
-  receiveCallback(nonce: string, callback: Callback): Promise<CallbackResult | null>;
+  receiveCallback(
+    nonce: string,
+    callback: Callback,
+    browser: CallbackBrowser & { readonly pass: string | null },
+  ): Promise<CallbackResult | null>;
   /**
-   * Takes whoever has the nonce of a round's pairing on to the login of the next appliance, within the time that a person waits.
+   * What proves that the hub itself sent a browser to the portal: it is to keep that until it comes back.
+   * @param pairing its id
+   */
+  sentMark(pairing: string): Secret;
+  /**
+   * Takes a browser that has brought an accepted code of a round on to the login of the next appliance, within the time that
+   * a person waits.
+   * @param nonce of one of the round's pairings
    * @param again rather to that of the same appliance
+   * @param pass as `browser.pass` of {@link receiveCallback}
    * @throws Failure `not_allowed` where too many pairings are open, or as the store
    */
-  goOnInRound(nonce: string, again: boolean): Promise<RoundLink>;
+  goOnInRound(nonce: string, again: boolean, pass: string | null): Promise<RoundLink>;
 }

@@ -1,7 +1,7 @@
 import type { Random } from './random.ts';
 
 /** No vowels, so that no word comes out, and none that is easily taken for another (RFC 8628, 6.1). */
-const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
+export const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const GROUP = 4;
 /** Longer ones are not looked at: with all its spaces and hyphens a code has fewer characters. */
 const LONGEST_TYPED = 64;

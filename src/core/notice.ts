@@ -7,6 +7,7 @@
  * - `refresh_failing`: they have failed for a day;
  * - `answer_lost`: the portal's answer to a refresh was lost, so that the grant may turn out to be dead; told once;
  * - `approval_needed`: an appliance has introduced itself and waits for an installer;
+ * - `wrong_setup_codes`: too many wrong setup codes were typed at the installer's page;
  * - the others are of the hub as a whole, as `status` has them.
  */
 export type NoticeCode =
@@ -17,9 +18,12 @@ export type NoticeCode =
   | 'answer_lost'
   | 'approval_needed'
   | 'hub_id_taken'
+  | 'hub_name_claimed'
   | 'not_announced'
+  | 'store_changed'
   | 'store_recovered'
-  | 'store_unwritable';
+  | 'store_unwritable'
+  | 'wrong_setup_codes';
 
 /** A notice that stands, as `status` has it. */
 export interface Notice {

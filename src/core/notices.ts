@@ -21,6 +21,13 @@ export interface GrantFacts {
   readonly overdue: number | null;
 }
 
+/** What is to be told of the hub as a whole: a problem of its own, or what others do to it. `since` in RFC 3339 UTC. */
+export interface HubFact {
+  readonly code: HubProblem['code'] | 'wrong_setup_codes';
+  readonly message: string;
+  readonly since: string;
+}
+
 /** For how long refreshes have failed, in ms, and since when, in RFC 3339 UTC. */
 export interface Failing {
   readonly lasting: number;
@@ -45,22 +52,38 @@ const START = 10 * MINUTE;
 const EARLY_REPLAY = MINUTE;
 
 /** For how long a hub's problem must stand until it is a notice, and a notice of before a restart stays before it is over, in ms. */
-const LASTING: Record<HubProblem['code'], number> = {
+const LASTING: Record<HubFact['code'], number> = {
   not_announced: 10 * MINUTE,
   hub_id_taken: MINUTE,
+  hub_name_claimed: 10 * MINUTE,
+  store_changed: 0,
   store_recovered: 0,
   store_unwritable: 0,
+  wrong_setup_codes: 0,
 };
 
-const OF_HUB: Record<HubProblem['code'], Pick<Notice, 'severity' | 'what_to_do'>> = {
+/** What is known of wrong codes goes with a restart; this is how long a burst lasts without one. In ms. */
+const STAYS: Partial<Record<NoticeCode, number>> = { ...LASTING, wrong_setup_codes: 2 * HOUR };
+
+const OF_HUB: Record<HubFact['code'], Pick<Notice, 'severity' | 'what_to_do'>> = {
   hub_id_taken: {
     severity: 'error',
     what_to_do: 'Find the other hub: if one is a copy of the other, switch the copy off and set it up anew',
+  },
+  hub_name_claimed: {
+    severity: 'warning',
+    what_to_do:
+      'Find the device that has this address, and give it another name or take it off the network; appliances are safe, because they check the pin',
   },
   not_announced: {
     severity: 'warning',
     what_to_do:
       "Look into the hub's log for what keeps mDNS from working; appliances that know the hub's address are served",
+  },
+  store_changed: {
+    severity: 'error',
+    what_to_do:
+      'Look through the appliances, remove those that are named, add them again and pair them; if somebody had the hub or its card in hand, do what docs/stolen-card.md says',
   },
   store_recovered: {
     severity: 'warning',
@@ -71,11 +94,16 @@ const OF_HUB: Record<HubProblem['code'], Pick<Notice, 'severity' | 'what_to_do'>
     severity: 'error',
     what_to_do: "Make room on the disk that holds the hub's state_dir, or replace it; do not switch the hub off before",
   },
+  wrong_setup_codes: {
+    severity: 'warning',
+    what_to_do:
+      'If this was not you, find the device with this address on your network and take it off; nobody can guess the code, and other devices are let in as before',
+  },
 };
 
 /** Whether a notice is told when it begins and when it is over, and not each day between. */
 export function isToldOnce(code: NoticeCode): boolean {
-  return code === 'answer_lost' || code === 'store_recovered';
+  return code === 'answer_lost' || code === 'store_recovered' || code === 'wrong_setup_codes';
 }
 
 /**
@@ -104,8 +132,10 @@ export function noticeOf({ status, grant }: ApplianceFacts, failing: Failing | n
   const own = `${page}appliances/${appliance}`;
 
   if (waiting !== undefined) {
-    const message = `${appliance} has introduced itself and waits for an installer's approval`;
-    const advice = `If it is yours, approve it at ${own} or run "latchkey appliance approve ${appliance}"; if it is not, remove it there`;
+    const { comparison_code: compared, address } = waiting;
+    const from = address === null ? '' : ` from ${address}`;
+    const message = `${appliance} has introduced itself${from}, with the code ${compared}, and waits for an installer's approval`;
+    const advice = `If it is yours, and shows the same code, approve it at ${own} or run "latchkey appliance approve ${appliance} --code ${compared}"; if it is not, remove it there`;
     return of('approval_needed', 'warning', waiting.since, message, advice);
   }
   if (problem === null) return null;
@@ -135,8 +165,8 @@ export function noticeOf({ status, grant }: ApplianceFacts, failing: Failing | n
   return of('answer_lost', 'warning', problem.since, message, patience);
 }
 
-/** The notice that a hub's problem is. @param lasting for how long this run of the hub has seen it, in ms */
-export function noticeOfHub({ code, message, since }: HubProblem, lasting: number): Notice | null {
+/** The notice that is told of the hub. @param lasting for how long this run of the hub has seen it, in ms */
+export function noticeOfHub({ code, message, since }: HubFact, lasting: number): Notice | null {
   return lasting < LASTING[code] ? null : { code, appliance: null, message, since, ...OF_HUB[code] };
 }
 
@@ -160,7 +190,7 @@ export function standing(
 
 /** Whether a notice of the hub as a whole stays though nothing is seen of it: the hub has not run for long enough. @param running in ms */
 export function staysAtStart(code: NoticeCode, running: number): boolean {
-  return running < (Object.entries(LASTING).find(([known]) => known === code)?.[1] ?? 0);
+  return running < (STAYS[code] ?? 0);
 }
 
 /** What is told when a notice is over. @param facts undefined where the appliance was removed */

@@ -10,6 +10,8 @@ export interface TokenResponse {
   readonly scope: string | null;
   /** Milliseconds that the access token lives. */
   readonly lifetime: number;
+  /** With which account somebody logged in, for display alone: at most 128 characters. Left out if the portal does not tell. */
+  readonly account?: string;
 }
 
 /**

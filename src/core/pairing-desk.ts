@@ -1,4 +1,4 @@
-import type { PairingReport } from './pairing-report.ts';
+import type { PairingReport, UnconfirmedLogin } from './pairing-report.ts';
 import type { Round } from './round.ts';
 
 /** A pairing as a page shows it. */
@@ -12,6 +12,8 @@ export interface PairingView {
   readonly report: PairingReport | { readonly event: 'exchanging'; readonly expires_in: number };
   /** A login came to nothing, and another one may follow. */
   readonly setback: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
+  /** Logins that the portal does not tell of, for an installer to confirm. */
+  readonly unconfirmed: readonly UnconfirmedLogin[];
   readonly round: Round | null;
   /** The newest pairing of the same appliance, where that is another one. */
   readonly newer: string | null;
@@ -35,6 +37,8 @@ export interface PairingDesk {
   pairing(id: string): PairingView;
   /** Another pairing of the same appliance, in place of this one. @returns its id. @throws Failure `pairing_unknown`, and as `pair` */
   retryPairing(id: string): Promise<string>;
+  /** A login that the portal does not tell of counts; one that is gone changes nothing. @throws Failure `pairing_unknown` */
+  confirmLogin(id: string, login: string): void;
   /** Ends a pairing; one that has ended stays as it is. @throws Failure `pairing_unknown` */
   cancelPairing(id: string): Promise<void>;
   /** What changes whenever a pairing does. */

@@ -6,6 +6,14 @@ import type { FailureReason } from './pairing.ts';
  */
 export type FreshLinkReason = 'link_ended' | 'address_changed';
 
+/** Somebody has come back from a login that the portal itself does not tell of; an installer may confirm that it counts. */
+export interface UnconfirmedLogin {
+  /** SHA-256 of its code, base64url. */
+  readonly id: string;
+  /** Where the browser is, an IP address. */
+  readonly address: string;
+}
+
 /** A pairing as it is followed; the same shape that `latchkey pair --json` prints. */
 export type PairingReport =
   /** The portal was not reached yet; the hub goes on trying. */
@@ -18,6 +26,8 @@ export type PairingReport =
       readonly expires_in: number;
       /** Why this link takes the place of the one before; left out of the first. */
       readonly reason?: FreshLinkReason;
+      /** Left out while there is none; `latchkey pair --json` does not print it. */
+      readonly unconfirmed?: readonly UnconfirmedLogin[];
     }
   | { readonly event: 'paired'; readonly scope: string | null }
   | { readonly event: 'failed'; readonly reason: FailureReason };

@@ -38,7 +38,10 @@ export interface Pairing {
   readonly appliance: string;
   readonly portal: string;
   readonly scope: string | null;
-  /** 128 random bits, good for this pairing only: they tie a code that comes by redirect to it. */
+  /**
+   * 128 random bits, good for this pairing only: they say which pairing a redirect is about. They are no secret: the portal's
+   * link has them in its `state`, which anybody can read, and they come back over plain HTTP.
+   */
   readonly nonce: string;
   readonly begun: Instant;
   /** Milliseconds from `begun` to the deadline. */
@@ -158,6 +161,11 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
 /** Whether an installer waits for it: then the hub asks the portal for a link by itself. */
 export function byInstaller({ device }: Pick<Pairing, 'device'>): boolean {
   return device === null || device.shared === true;
+}
+
+/** Whether a pairing has ended well, and by the code of this hash. */
+export function isPairedBy({ step, spentCodes }: Pairing, hash: string): boolean {
+  return step.kind === 'ended' && step.result.kind === 'paired' && spentCodes.at(-1) === hash;
 }
 
 /** Whether the portal is asked for something again and again because of it. */

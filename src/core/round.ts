@@ -1,4 +1,5 @@
 import type { FailureReason } from './pairing.ts';
+import type { Secret } from './secret.ts';
 
 /** Why an appliance is not connected at the end of a round; `not_begun`: its turn has not come. */
 export type LeftOutReason = FailureReason | 'waiting_for_approval' | 'not_begun';
@@ -11,6 +12,12 @@ export interface LeftOut {
   readonly reason: LeftOutReason;
 }
 
+/** With which account of its portal an appliance of a round was connected. */
+export interface RoundAccount {
+  readonly appliance: string;
+  readonly account: string;
+}
+
 /** All appliances paired one after the other, so that a person logs in once and then only says yes. */
 export interface Round {
   readonly id: string;
@@ -21,12 +28,29 @@ export interface Round {
   /** The names of all appliances that are connected, also of those that were before. */
   readonly connected: readonly string[];
   readonly leftOut: readonly LeftOut[];
+  /**
+   * The accounts of the appliances that this round has connected, where one portal has told of several: a family may have two, or
+   * somebody else has logged in. Empty where all have one.
+   */
+  readonly differentAccounts: readonly RoundAccount[];
+}
+
+/** A round, for a browser that has come back from the portal. */
+export interface RoundForBrowser {
+  readonly id: string;
+  /** Null for a browser that has not brought a code of this round that was accepted: it learns nothing of other appliances. */
+  readonly round: Round | null;
+  /** What the browser proves that with from now on; null if it can already, or has not brought such a code. */
+  readonly pass: Secret | null;
 }
 
 /** What became of a person's wish to go on to the next appliance of a round. */
 export type RoundLink =
-  | { readonly kind: 'link'; readonly authorizeUrl: string }
+  /** @property pairing the id of the next appliance's */
+  | { readonly kind: 'link'; readonly pairing: string; readonly authorizeUrl: string }
   /** The portal can't be reached just now; the pairing of this appliance waits for it. */
   | { readonly kind: 'unreachable'; readonly appliance: string }
+  /** This browser has not brought a code of the round that was accepted: the hub's page goes on, for an installer. */
+  | { readonly kind: 'not_proved'; readonly round: string }
   /** Nothing is left to be paired, or the round is too old to be gone on with by this link. */
   | { readonly kind: 'over' };

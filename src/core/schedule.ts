@@ -3,8 +3,13 @@ import { ageOf, type Grant, leastLeft } from './grant.ts';
 
 /** A token that lives shorter than this is dead before it is used, in ms. */
 const SHORTEST_USE = 3000;
-/** Such tokens are fetched when an appliance asks; this often, in ms, they are refreshed to keep the grant. */
-const KEPT_EVERY = 30_000;
+/**
+ * Such tokens are fetched when an appliance asks; this often, in ms, they are refreshed to keep the grant. In the long run
+ * the hub refreshes none more often on its own, whatever lifetimes the portal gives: each refresh wears the card.
+ */
+const BACKGROUND_INTERVAL = 30_000;
+/** Refreshes that may follow each other faster than that, before it counts. */
+const MAX_BURST = 60;
 /** No grant is refreshed sooner after the last time, whoever asks but a person, in ms. */
 const SHORTEST_REST = 2000;
 
@@ -56,6 +61,16 @@ export function distrustedDue({ now, provoked }: Pick<Timetable, 'now' | 'provok
 }
 
 /**
+ * Until when the hub refreshes a grant no more on its own, after an attempt at `now`; both on the boot clock in ms. It is a
+ * token bucket: {@link MAX_BURST} attempts, and one more each {@link BACKGROUND_INTERVAL}. Those that an appliance waits for
+ * count too and are not held back.
+ * @param before what this gave at the attempt before; -Infinity at the first
+ */
+export function throttledUntil(before: number, now: number): number {
+  return Math.min(Math.max(before, now - MAX_BURST * BACKGROUND_INTERVAL), now) + BACKGROUND_INTERVAL;
+}
+
+/**
  * Whether a refresh gives an appliance a token that lasts as long as it wishes. One that has just been refreshed is as
  * good as they come: an appliance that asks for more, again and again, does not storm the portal.
  * @param left what is left of the token at hand, in ms
@@ -77,5 +92,5 @@ export function leavesTooLittle(grant: Grant, left: number, atLeast: number): bo
 }
 
 function interval(lifetime: number, spread: number): number {
-  return lifetime < SHORTEST_USE ? KEPT_EVERY : lifetime * (0.75 + 0.1 * spread);
+  return lifetime < SHORTEST_USE ? BACKGROUND_INTERVAL : lifetime * (0.75 + 0.1 * spread);
 }

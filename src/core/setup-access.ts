@@ -10,6 +10,25 @@ export interface PageSession {
   readonly lifetime: number;
 }
 
+/** Who signs in. */
+export interface Visitor {
+  /** The address of the device, as its socket has it. */
+  readonly address: string;
+  /** As `browserName` has it. */
+  readonly browser: string | null;
+}
+
+/** A browser that is signed in, as the page lists it. Times in ms since 1970, by the wall clock of now. */
+export interface SignedInBrowser extends Visitor {
+  /** What it is signed out by; it opens nothing. */
+  readonly id: string;
+  readonly since: number;
+  /** Null where it has not come since the hub was started. */
+  readonly lastSeen: number | null;
+  /** Whether it is the one that asks. */
+  readonly isThis: boolean;
+}
+
 /** What became of a setup code that somebody typed. */
 export type SignIn =
   | { readonly kind: 'signed_in'; readonly session: PageSession }
@@ -21,14 +40,26 @@ export type SignIn =
 export interface SetupAccess {
   /**
    * @param code as it was typed
-   * @param from the address of the device, as its socket has it
+   * @param browserCookie see {@link browserCookie}; null where the browser has none
    */
-  signIn(code: string, from: string): Promise<SignIn>;
+  signIn(code: string, from: Visitor, browserCookie: string | null): Promise<SignIn>;
   /** Takes the token of a one-time sign-in address, which is used up by that. */
-  redeem(token: string): Promise<PageSession | null>;
+  redeem(token: string, from: Visitor): Promise<PageSession | null>;
   /** The session of a cookie; null where there is none, or no more. */
   session(cookie: string): PageSession | null;
   signOut(session: PageSession): Promise<void>;
+  /** Who is signed in: this browser first, then those that signed in last. @param session of who asks */
+  browsers(session: PageSession): readonly SignedInBrowser[];
+  /** Signs a browser out; one that is not signed in any more is none to do. @param id as {@link browsers} tells it */
+  signOutBrowser(id: string): Promise<void>;
+  /** Signs out all but the one that asks. */
+  signOutOthers(session: PageSession): Promise<void>;
+  /**
+   * What a browser that has just signed in proves by, next time, that it has: it then has tries of its own, which no wrong codes of
+   * others use up. It opens nothing, and outlives the session.
+   * @param present what it has brought; null where it has none
+   */
+  browserCookie(present: string | null): Secret;
 }
 
 /** What a person at the hub is told, to get to the installer's page. */

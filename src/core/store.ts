@@ -29,6 +29,8 @@ export interface Store {
   /** A named value of the hub itself, such as its id; kept sealed. */
   setting(name: string): Promise<string | null>;
   saveSetting(name: string, value: string): Promise<void>;
+  /** Saves several settings, all or none. */
+  saveSettings(values: Readonly<Record<string, string>>): Promise<void>;
 
   appliances(): Promise<Appliance[]>;
   /**

@@ -36,6 +36,8 @@ export interface TokenResponse {
   readonly token_type: 'bearer';
   readonly scope: string | null;
   readonly refresh_token: string;
+  /** With the switch `idToken` alone. */
+  readonly id_token?: string;
 }
 
 /** A refresh token that is no good, and why. */
@@ -95,12 +97,11 @@ export class Grants {
 
   /**
    * The first tokens of a grant.
-   * @param lifetime of the access token, in seconds
    */
-  issueTokens(grant: Grant, lifetime: number): TokenResponse {
-    const claims = this.#nextGeneration(grant, lifetime);
+  issueTokens(grant: Grant, switches: Switches): TokenResponse {
+    const claims = this.#nextGeneration(grant, switches.tokenLifetime);
     this.#keep(grant);
-    return this.#response(grant, claims);
+    return this.#response(grant, claims, switches);
   }
 
   /**
@@ -121,7 +122,7 @@ export class Grants {
     if (over(grant.createdAt, switches.grantLifetime, now)) return { refused: 'the grant has expired' };
     const successor = grant.successors.get(claims.generation);
     if (successor !== undefined && now < successor.issuedAt + 1000 * switches.refreshGraceTime) {
-      return this.#response(grant, successor, now);
+      return this.#response(grant, successor, switches, now);
     }
     if (over(claims.issuedAt, switches.refreshLifetime, now)) return { refused: 'the token has expired' };
     if (grant.generation - claims.generation > switches.refreshGrace) {
@@ -134,7 +135,7 @@ export class Grants {
     const next = this.#nextGeneration(grant, switches.tokenLifetime);
     if (successor === undefined) keepNewest(grant.successors.set(claims.generation, next));
     this.#keep(grant);
-    return this.#response(grant, next);
+    return this.#response(grant, next, switches);
   }
 
   /** What a refresh token says, expired and revoked ones too; null where it is none of ours. */
@@ -191,7 +192,7 @@ export class Grants {
   }
 
   /** The tokens with these claims, issued now or before: `expires_in` is what is left of the access token. */
-  #response(grant: Grant, claims: TokenClaims, now = claims.issuedAt): TokenResponse {
+  #response(grant: Grant, claims: TokenClaims, { idToken }: Switches, now = claims.issuedAt): TokenResponse {
     const age = Math.max(0, now - claims.issuedAt) / 1000;
     return {
       access_token: this.#tokens.seal('access_token', claims),
@@ -199,6 +200,7 @@ export class Grants {
       token_type: 'bearer',
       scope: grant.scope,
       refresh_token: this.#tokens.seal('refresh_token', claims),
+      ...(idToken && { id_token: this.#tokens.idToken(grant.clientId, grant.user) }),
     };
   }
 }

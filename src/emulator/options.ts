@@ -40,6 +40,11 @@ export interface EmulatorOptions extends SwitchOptions {
   readonly frontendPort?: number | undefined;
   /** Host name or address in the URLs handed out. Default: `host`, or `127.0.0.1` where that is a wildcard. */
   readonly publicHost?: string | undefined;
+  /**
+   * Names under which clients reach the emulator, beside `localhost`, `host` and `publicHost`. Requests for another name are
+   * answered 421; IP addresses are always accepted. Default: none.
+   */
+  readonly allowedHosts?: readonly string[] | undefined;
   /** Default: one client with a fresh id and secret. */
   readonly clients?: readonly ClientOptions[] | undefined;
   /** Default: `demo` with the password `demo`, which the login page then says. */
@@ -72,6 +77,8 @@ export interface Settings extends Switches {
   readonly port: number;
   readonly frontendPort: number;
   readonly publicHost: string;
+  /** The names that requests may be for, in lower case. */
+  readonly names: readonly string[];
   readonly clients: ReadonlyMap<string, Client>;
   readonly firstClient: Client;
   readonly users: ReadonlyMap<string, UserOptions>;
@@ -105,13 +112,15 @@ export function settingsFrom(options: EmulatorOptions): Settings {
   }
   const clients = (options.clients ?? [{ id: systemRandom.uuid(), secret: systemRandom.token(24) }]).map(client);
   const users = options.users ?? [{ name: 'demo', password: 'demo' }];
+  const publicHost = options.publicHost ?? (wildcard ? '127.0.0.1' : host);
   const clientsById = byName('clients', clients, (one) => one.id);
   const usersByName = byName('users', users, (one) => one.name);
   return {
     host,
     port,
     frontendPort,
-    publicHost: options.publicHost ?? (wildcard ? '127.0.0.1' : host),
+    publicHost,
+    names: [...['localhost', host, publicHost].map(lowerCase), ...(options.allowedHosts ?? []).map(hostName)],
     clients: clientsById.all,
     firstClient: clientsById.first,
     users: usersByName.all,
@@ -131,6 +140,20 @@ export function settingsFrom(options: EmulatorOptions): Settings {
 
 function switchesGiven(options: EmulatorOptions): SwitchOptions {
   return Object.fromEntries(Object.entries(options).filter(([name]) => SWITCHES.includes(name)));
+}
+
+/** RFC 1123, 2.1; with `_`, as the names of containers have it. */
+const HOST_NAME = /^(?=.{1,253}$)[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i;
+
+function hostName(name: string): string {
+  if (HOST_NAME.test(name)) return lowerCase(name);
+  throw new OptionError(
+    `allowedHosts: found ${JSON.stringify(name.slice(0, 100))}; allowed is a host name, without scheme and port`,
+  );
+}
+
+function lowerCase(name: string): string {
+  return name.toLowerCase();
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

@@ -39,6 +39,8 @@ export interface Switches {
   readonly refuseRedirectUrls: string | null;
   /** What error answers to a program hold: RFC 6749's JSON (default), a web page, or nothing. Pages for people stay. */
   readonly errorBody: 'json' | 'html' | 'empty';
+  /** Token responses have an `id_token`, a JWT that tells who has logged in. Default: false. */
+  readonly idToken: boolean;
   /**
    * How many requests of each kind (config, code/get, token, whoami) a client may send in `rateLimitWindow`; further ones
    * are answered 429 with Retry-After, and nothing is done for them. Default: 0, any number.
@@ -85,6 +87,7 @@ export const switchesSchema = v.strictObject({
     ),
   ),
   errorBody: oneOf('json', 'html', 'empty'),
+  idToken: yesOrNo,
   rateLimit: whole(0, LONGEST),
   rateLimitWindow: lifetime,
 }) satisfies v.GenericSchema<unknown, Switches>;
@@ -105,6 +108,7 @@ const DEFAULTS: Switches = {
   codeUrlAfterExchange: 'gone',
   refuseRedirectUrls: null,
   errorBody: 'json',
+  idToken: false,
   rateLimit: 0,
   rateLimitWindow: 60,
 };

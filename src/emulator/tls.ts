@@ -17,6 +17,8 @@ export interface Tls {
 export interface TlsRequest {
   readonly host: string;
   readonly publicHost: string;
+  /** The names that requests may be for. */
+  readonly names: readonly string[];
   /** Milliseconds since 1970. */
   readonly now: number;
 }
@@ -30,10 +32,10 @@ export async function createEmulatorAuthority(): Promise<Authority> {
   return createAuthority(OWNER);
 }
 
-/** A leaf for loopback and for the addresses that the emulator is told to have. */
-export async function createTls(authority: Authority, { host, publicHost, now }: TlsRequest): Promise<Tls> {
+/** A leaf for loopback and for the names and addresses that the emulator is told to have. */
+export async function createTls(authority: Authority, { host, publicHost, names, now }: TlsRequest): Promise<Tls> {
   const { issueLeaf } = await import('../system/certificate-issuing.ts');
-  const hosts = ['localhost', '127.0.0.1', '::1', host, publicHost].map((one) => one.replace(/%.*$/, ''));
+  const hosts = ['127.0.0.1', '::1', host, publicHost, ...names].map((one) => one.replace(/%.*$/, ''));
   const leaf = await issueLeaf(authority, {
     names: hosts.filter((one) => isIP(one) === 0),
     addresses: hosts.filter((one) => isIP(one) !== 0),

@@ -1,5 +1,5 @@
 import type { Timers } from '../core/clock.ts';
-import { messageOf } from '../core/failure.ts';
+import { type FailureCode, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
 import type { LanAddress } from '../mdns/lan-address.ts';
@@ -14,6 +14,8 @@ export interface AnnouncingOptions {
   readonly httpsPort: number;
   /** The TXT record's keys beside `txtvers` and `id`, as they are now. */
   txt(): Readonly<Record<string, string>>;
+  /** Whether another server proves to be a copy of this hub. */
+  isCopy(address: string, port: number, signal: AbortSignal): Promise<boolean>;
   readonly timers: Timers;
   readonly random: Random;
   readonly log: Log;
@@ -41,14 +43,20 @@ export class Announcing implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** In words, that another hub on the network has this one's id; null where none has. */
+  /** In words, that another hub on the network has this one's id and key; null where none has. */
   get taken(): string | null {
-    return this.#presences.find(({ problem }) => problem?.code === 'hub_id_taken')?.problem?.message ?? null;
+    return this.#messageOf('hub_id_taken');
+  }
+
+  /** In words, that another device claims the hub's own host name; null where none does. */
+  get claimed(): string | null {
+    return this.#messageOf('hub_name_claimed');
   }
 
   /** In words, what keeps the hub from being announced, in one neighbourhood or in all; null where nothing does. */
   get waitingFor(): string | null {
-    const problem = this.#presences.find((presence) => presence.problem !== null)?.problem;
+    const problems = this.#presences.flatMap(({ problem }) => problem ?? []);
+    const problem = problems.find(({ code }) => code !== 'hub_name_claimed');
     if (problem) return messageOf(problem);
     if (this.#address === null) return 'no address on the home network yet';
     const isNowhere = this.#presences.length === 0 && !this.#address.loopback;
@@ -85,6 +93,10 @@ export class Announcing implements AsyncDisposable {
     this.#cancelLines();
   }
 
+  #messageOf(code: FailureCode): string | null {
+    return this.#presences.find(({ problem }) => problem?.code === code)?.problem?.message ?? null;
+  }
+
   #appear(): Presence {
     const { log, ...options } = this.#options;
     return new Presence({
@@ -92,6 +104,7 @@ export class Announcing implements AsyncDisposable {
       ownNetworks: () => this.#ownNetworks,
       onError: (error) => this.#complain(messageOf(error)),
       onAnnounced: (fields) => this.#tell(() => log.info('announced', fields)),
+      onClaimed: (fields) => this.#tell(() => log.warn('another device claims the name of the hub', fields)),
       onProblem: (fields) => this.#tell(() => log.warn('hub could not be announced', fields)),
     });
   }

@@ -28,6 +28,17 @@ export function warnOfCertificate(shown: ShownLeaf, clock: Clock, log: Log): voi
   }
 }
 
+/** Says which of the hub's names and addresses its certificate is not for, because a CA is not for them. */
+export function warnOfLeftOut(leftOut: readonly string[], isRotating: boolean, log: Log): void {
+  if (leftOut.length === 0) return;
+  log.warn('certificate is not for all names and addresses of the hub', {
+    left_out: leftOut.join(', '),
+    what_to_do: isRotating
+      ? "nothing: it will be for them when the old CA's time is over"
+      : 'the CA was made before the hub had them: "latchkey ca --rotate" makes one that is for them',
+  });
+}
+
 function isSelfSigned(pem: string): boolean {
   const certificate = new X509Certificate(pem);
   return certificate.checkIssued(certificate) && certificate.verify(certificate.publicKey);

@@ -20,6 +20,8 @@ export interface Continuity {
   readonly portalClock: PortalClock;
   /** Milliseconds for which any appliance may still introduce itself; 0 where registration is closed. */
   readonly registrationOpenFor: number;
+  /** How many have registered since it was opened. */
+  readonly registrationAsked: number;
   /** What was counted since the daemon was started. */
   readonly tally: Tally;
   /** One-time sign-in addresses, and who waits because of wrong setup codes. */

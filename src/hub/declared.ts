@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Appliances } from '../broker/appliances.ts';
+import { type Appliances, isDamaged } from '../broker/appliances.ts';
 import type { Grants } from '../broker/grants.ts';
 import type { Appliance } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
@@ -24,7 +24,7 @@ interface DeclareContext {
 
 /**
  * Brings the appliances in line with the configuration, which is done at every start and before their grants are loaded.
- * One of a declared name that was there before is taken over with its grant; one that is declared no longer stays with its
+ * One of a declared name that was there before is taken over with its grant, unless its row was damaged or changed; one that is declared no longer stays with its
  * grant, and nobody can ask for its tokens. A store that can't be written keeps nothing from being served. The grant of one
  * that goes to another portal is kept, and rests until it comes back (docs/decisions/portals-of-grants.md).
  * @returns the ids of those that went to another portal: a pairing that is open at the one before is to be ended
@@ -75,6 +75,8 @@ async function declare(declaration: Declaration, context: DeclareContext): Promi
   const { name, clientId, scope, credentials } = declaration;
   const portal = appliances.portal(declaration.portal);
   const known = appliances.find(name);
+  // Its row may be another's by now, with another one's grant.
+  if (known !== undefined && isDamaged(known)) return null;
   const declared = { name, clientId, scope, portal, credentials, origin: 'declared', waitingSince: null } as const;
   if (known === undefined) {
     await put({ ...declared, id: random.uuid(), softwareId: null }, context);

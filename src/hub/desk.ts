@@ -24,8 +24,10 @@ import { testReport } from '../core/notices.ts';
 import type { LabelText } from '../core/pairing-desk.ts';
 import { checkPassphrase, readPassphrase } from '../core/passphrase.ts';
 import { rfc3339 } from '../core/rfc3339.ts';
+import type { KeyRotation } from '../store/key-rotation.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import { backUp, restore } from './backups.ts';
+import type { CaRotation } from './ca-rotation.ts';
 import { openHistoryDesk } from './history-desk.ts';
 import type { Identity } from './identity.ts';
 import { noticeFacts } from './notice-facts.ts';
@@ -45,6 +47,7 @@ export interface DeskContext {
   readonly identity: Identity;
   /** The certificate that appliances pin, as it is now. */
   anchor(): Anchor;
+  readonly rotation: CaRotation;
   /** What the hub is called by in a URL, at this LAN address. */
   host(address: string | null): string;
   readonly appliances: Appliances;
@@ -59,9 +62,14 @@ export interface DeskContext {
   tryHooks(report: NoticeReport): Promise<HookTrial[]>;
   readonly access: SetupAccessBook;
   readonly store: SqliteStore;
+  readonly keyRotation: KeyRotation;
+  /** Makes the daily copy of the store anew. */
+  copyStore(): Promise<void>;
   readonly histories: HistoryBook;
-  /** In words, that another hub on the network has this one's id; null where none has. */
+  /** In words, that another hub on the network has this one's id and key; null where none has. */
   idTaken(): string | null;
+  /** In words, that another device claims the hub's host name; null where none does. */
+  nameClaimed(): string | null;
   /** In words, what else keeps the hub from being announced; null where nothing does. */
   unannounced(): string | null;
   /** Has the hub disposed of and started again. */
@@ -95,7 +103,8 @@ export function openDesk(context: DeskContext): Desk {
   const { clock, log } = surroundings;
 
   const began = rfc3339(context.started.wall);
-  let unannouncedSince: string | null = null;
+  const unannounced = timed(() => context.unannounced());
+  const nameClaimed = timed(() => context.nameClaimed());
 
   function statusOf(appliance: Appliance, now = clock.now()): ApplianceStatus {
     const status = applianceStatus(appliance, grants, pairings, now, (userCode) =>
@@ -124,21 +133,27 @@ export function openDesk(context: DeskContext): Desk {
     return { registrationEndpoint: endpoint('/oauth/register'), caFingerprint: context.anchor().fingerprint };
   }
 
-  function whyUnannounced(): { message: string; since: string } | null {
-    const message = context.unannounced();
-    unannouncedSince = message === null ? null : (unannouncedSince ?? rfc3339(clock.now().wall));
-    return message === null || unannouncedSince === null ? null : { message, since: unannouncedSince };
+  /** What is wrong, and since when it was seen. */
+  function timed(look: () => string | null): () => { message: string; since: string } | null {
+    let first: string | null = null;
+    return () => {
+      const message = look();
+      first = message === null ? null : (first ?? rfc3339(clock.now().wall));
+      return message === null || first === null ? null : { message, since: first };
+    };
   }
+
+  const nameOf = (id: string) => appliances.byId(id)?.name ?? id;
 
   /** How all stands at this moment. */
   function look() {
     const now = clock.now();
     const listed = appliances.list().map((appliance) => [appliance, statusOf(appliance, now)] as const);
-    const problems = hubProblems(context.store, context.idTaken(), began, whyUnannounced());
+    const problems = hubProblems(context.store, nameOf, context.idTaken(), began, unannounced(), nameClaimed());
     return {
       statuses: listed.map(([, status]) => status),
       problems,
-      facts: noticeFacts(listed, problems, grants, endpoint('/'), now),
+      facts: noticeFacts(listed, problems, context.access.wrongCodes(), grants, endpoint('/'), now),
     };
   }
 
@@ -147,6 +162,12 @@ export function openDesk(context: DeskContext): Desk {
     const at = (host: string) => `https://${host}:${https_port}/p/${encodeURIComponent(name)}`;
     const byAddress = address === null ? null : at(address.includes(':') ? `[${address}]` : address);
     return { name, hubName, link: at(context.host(null)), byAddress };
+  }
+
+  /** @throws Failure `hub_stopping` */
+  function refuseWhileLeaving(): void {
+    if (!context.isLeaving()) return;
+    throw new Failure('hub_stopping', 'the hub is taking a changed configuration over: try again in a moment');
   }
 
   /** @throws Failure `not_allowed` where it waits to be approved */
@@ -167,14 +188,26 @@ export function openDesk(context: DeskContext): Desk {
     ...setupDesk(context.access, endpoint),
     ...openHistoryDesk(appliances, context.histories),
     async status() {
-      const { fingerprint } = context.anchor();
+      const { fingerprint, old } = context.rotation.report();
+      const rotation = old === undefined ? {} : { ca_rotation: { old_fingerprint: old.fingerprint, until: old.until } };
       const uptime = Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000);
       const { statuses, problems, facts } = look();
       const wrong = problems.length === 0 ? {} : { problems };
       const openFor = Math.ceil(registrations.openFor / 1000);
       const open = openFor === 0 ? {} : { registration_open_for: openFor };
+      const matters = openFor > 0 || statuses.some(({ waiting_for_approval }) => waiting_for_approval !== undefined);
+      const asked = matters && registrations.asked > 0 ? { registration_asked: registrations.asked } : {};
       return {
-        hub: { id: identity.id, ...context.whereabouts(), ca_fingerprint: fingerprint, uptime, ...open, ...wrong },
+        hub: {
+          id: identity.id,
+          ...context.whereabouts(),
+          ca_fingerprint: fingerprint,
+          ...rotation,
+          uptime,
+          ...open,
+          ...asked,
+          ...wrong,
+        },
         appliances: statuses,
         notices: context.notices.standing(facts),
       };
@@ -183,7 +216,9 @@ export function openDesk(context: DeskContext): Desk {
     tellingHub: () => ({ id: identity.id, name: context.whereabouts().name, page: endpoint('/') }),
     testNotices: () => context.tryHooks(testReport(rfc3339(clock.now().wall))),
     portals: () => appliances.portals,
-    authority: () => context.anchor(),
+    authority: () => context.rotation.report(),
+    rotateAuthority: (keep) => context.rotation.rotate(keep),
+    keepOldAuthority: (keep) => context.rotation.keepOld(keep),
     async addAppliance(name, scope, portal) {
       const credentials = await appliances.add(name, scope, portal);
       log.info('appliance added', { appliance: name, portal: credentials.appliance.portal });
@@ -204,8 +239,8 @@ export function openDesk(context: DeskContext): Desk {
       log.info('secret rotated', { appliance: name });
       return issued(credentials);
     },
-    async approveAppliance(name) {
-      const appliance = await registrations.approve(appliances.named(name));
+    async approveAppliance(name, code) {
+      const appliance = await registrations.approve(appliances.named(name), code);
       context.notices.changed();
       log.info('appliance approved', { appliance: name });
       return statusOf(appliance);
@@ -269,11 +304,19 @@ export function openDesk(context: DeskContext): Desk {
       if (grants.get(appliance.id) === undefined) {
         throw new Failure('token_unavailable', `${name} is not paired: run "latchkey pair ${name}"`);
       }
-      if (context.isLeaving()) {
-        throw new Failure('hub_stopping', 'the hub is taking a changed configuration over: try again in a moment');
-      }
+      refuseWhileLeaving();
       await grants.refresh(appliance.id);
       return statusOf(appliance);
+    },
+    async rotateStoreKey() {
+      await context.ready;
+      refuseWhileLeaving();
+      const { leftovers, uncopied, isCredential } = await context.keyRotation.rotate(() => context.copyStore());
+      log.warn('store key rotated', {
+        ...(isCredential ? { what_to_do: 'put the credential store.key.next in the place of store.key' } : {}),
+        ...(uncopied === null ? {} : { no_copy: uncopied }),
+      });
+      return { leftovers, copy_problem: uncopied, is_credential: isCredential };
     },
     async backUp(passphrase) {
       const backup = await backUp(context.store, checkPassphrase(passphrase), clock.now().wall);

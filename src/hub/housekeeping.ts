@@ -38,7 +38,7 @@ export class Housekeeping implements AsyncDisposable {
     this.#surroundings = surroundings;
     this.#troubles = new Troubles(surroundings.clock);
     this.#nightly = this.#plan();
-    if (this.#copyIsOld()) this.copySoon();
+    if (store.copyIsDated || this.#copyIsOld()) this.copySoon();
     store.whenPaired(() => this.copySoon());
     this.#looks = this.#lookAgain();
   }
@@ -46,6 +46,13 @@ export class Housekeeping implements AsyncDisposable {
   /** Makes a copy without waiting for the night: a grant that has just come is in none yet. */
   copySoon(): void {
     this.#work = this.#work.then(() => this.#copy());
+  }
+
+  /** Makes a copy as {@link copySoon} does, whatever has changed. @throws Failure as {@link writeDailyCopy} */
+  copyNow(): Promise<void> {
+    const copied = this.#work.then(() => writeDailyCopy(this.#store));
+    this.#work = copied.catch(() => undefined);
+    return copied;
   }
 
   /** The wall clock was set: node-cron would wait for the old time. */

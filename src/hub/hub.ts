@@ -18,9 +18,11 @@ import { ntpWatch } from '../system/ntp.ts';
 import { systemRandom } from '../system/random.ts';
 import { version } from '../system/version.ts';
 import { Announcing } from './announcing.ts';
+import { CaRotation } from './ca-rotation.ts';
 import type { Configuration } from './configuration.ts';
 import type { Continuity } from './continuity.ts';
 import { openControlSocket } from './control-socket.ts';
+import { CopyCheck } from './copy-check.ts';
 import { openDesk } from './desk.ts';
 import { drain, isAnnouncedAlike } from './hand-over.ts';
 import { Housekeeping } from './housekeeping.ts';
@@ -31,8 +33,9 @@ import { lanService } from './lan-service.ts';
 import { HubLeaf } from './leaf.ts';
 import { openMetrics } from './metrics.ts';
 import { openBroker } from './open-broker.ts';
-import { openState } from './open-state.ts';
+import { hubAddresses, openState } from './open-state.ts';
 import { pairOnStart } from './pair-on-start.ts';
+import { permittedNames } from './permitted-names.ts';
 import { connectPortals } from './portals.ts';
 import type { Reloads } from './reloads.ts';
 
@@ -91,7 +94,7 @@ export async function startHub(
   const started = before?.started ?? clock.now();
   await using parts = new AsyncDisposableStack();
 
-  const { store, identity } = await openState(configuration, surroundings, parts);
+  const { store, identity, keyRotation } = await openState(configuration, surroundings, parts);
 
   let leaving = false;
   const running = Promise.withResolvers<void>();
@@ -130,9 +133,25 @@ export async function startHub(
     names,
     addresses: () => lan.current.addresses,
     own: lanConfiguration.certificate,
-    onAnchor() {
-      if (lanConfiguration.mdns) void announcing.follow(lan.current);
-    },
+    onAnchor: () => announce(),
+  });
+  const announce = () => {
+    if (lanConfiguration.mdns) void announcing.follow(lan.current);
+  };
+  const rotation = new CaRotation({
+    surroundings,
+    scheduler,
+    portalClock,
+    ca: identity.ca,
+    hasOwnCertificate: lanConfiguration.certificate !== null,
+    anchor: () => leaf.shown.anchor,
+    permitted: () => permittedNames(names, hubAddresses(lanConfiguration)),
+    renewLeaf: () => leaf.renew(),
+    onRotated: () =>
+      void running.promise.then(() => {
+        announce();
+        housekeeping.copySoon();
+      }),
   });
   const usedAssertions = before?.usedAssertions ?? new UsedAssertions();
   const service = lanService({
@@ -173,6 +192,7 @@ export async function startHub(
     started,
     identity,
     anchor: () => leaf.shown.anchor,
+    rotation,
     host: (address) => leaf.host(address),
     appliances,
     grants,
@@ -186,7 +206,10 @@ export async function startHub(
     notices,
     tryHooks: (report) => hooks.trial({ ...report, hub: administration.tellingHub() }),
     store,
+    keyRotation,
+    copyStore: () => housekeeping.copyNow(),
     idTaken: () => announcing.taken,
+    nameClaimed: () => announcing.claimed,
     unannounced: () =>
       lanConfiguration.mdns && lan.current.address !== null && announcing.taken === null ? announcing.waitingFor : null,
     restart: () => restarting.resolve(),
@@ -216,7 +239,7 @@ export async function startHub(
       httpPort: lanConfiguration.httpPort,
       httpsPort: lanConfiguration.httpsPort,
       sockets,
-      ca: () => leaf.shown.anchor.certificate,
+      ca: () => rotation.report(),
       leaf: leaf.shown.pem,
       usedAssertions,
       log,
@@ -229,12 +252,19 @@ export async function startHub(
   ports.https = lanServer.httpsPort;
   leaf.serve(lanServer);
 
+  const copies = new CopyCheck({
+    authority: () => identity.ca.authority.certificate,
+    ownLeaf: () => leaf.shown.pem.certificate,
+    clock,
+    timers,
+  });
   const announcing = parts.use(
     new Announcing({
       instanceName: name,
       id: identity.id,
       httpsPort: ports.https,
       txt: () => ({ v: version(), http: String(ports.http), capk: leaf.shown.anchor.fingerprint }),
+      isCopy: (address, port, signal) => copies.isCopy(address, port, signal),
       timers,
       random,
       log,
@@ -269,8 +299,8 @@ export async function startHub(
   await pairings.load();
   rounds.resume();
   for (const id of moved) await pairings.end(id, 'cancelled');
-  running.resolve();
   const housekeeping = parts.use(new Housekeeping(store, surroundings, () => restarting.resolve()));
+  running.resolve();
   parts.use(
     watchClock({
       surroundings,
@@ -322,8 +352,9 @@ export async function startHub(
       await hooks[Symbol.asyncDispose]();
       // Whoever is told to end meanwhile says goodbye.
       if (!ended.signal.aborted && isAnnouncedAlike(configuration, next)) announcing.comeBack();
-      const { openFor: registrationOpenFor } = registrations;
-      return { started, knownBefore, usedAssertions, portalClock, registrationOpenFor, tally, signIns: access.memory };
+      const { openFor: registrationOpenFor, asked: registrationAsked } = registrations;
+      const registration = { registrationOpenFor, registrationAsked };
+      return { started, knownBefore, usedAssertions, portalClock, ...registration, tally, signIns: access.memory };
     },
     async [Symbol.asyncDispose]() {
       ended.abort();

@@ -1,36 +1,31 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Store } from '../core/store.ts';
-import { type Authority, pin } from '../system/certificates.ts';
+import { hostNames } from '../mdns/records.ts';
+import { HubAuthority } from './authority.ts';
+import { permittedNames } from './permitted-names.ts';
 
-/** What makes a hub this hub, and stays for its life. */
+/** What makes a hub this hub. */
 export interface Identity {
-  /** A DNS label, such as `latchkey-5f0c9a1e`: the host name over mDNS is `<id>.local`. */
+  /** A DNS label, such as `latchkey-5f0c9a1e`: the host name over mDNS is `<id>.local`. It stays for the hub's life. */
   readonly id: string;
-  readonly authority: Authority;
-  /** The pin of the CA: base64url SHA-256 of its public key. */
-  readonly fingerprint: string;
+  readonly ca: HubAuthority;
 }
 
-/** Reads the hub's id and CA from the store, or makes them at the first start. */
-export async function loadIdentity(store: Store): Promise<Identity> {
+/**
+ * Reads the hub's id and CA from the store, or makes them at the first start.
+ * @param addresses those that the hub has, or is to have
+ */
+export async function loadIdentity(store: Store, addresses: () => readonly string[]): Promise<Identity> {
   const id = await keep(store, 'hub_id', async () => `latchkey-${randomBytes(4).toString('hex')}`);
-  const key = await store.setting('ca_key');
-  const certificate = await store.setting('ca_certificate');
-  if (key !== null && certificate !== null)
-    return { id, authority: { key, certificate }, fingerprint: pin(certificate) };
-  const { createAuthority } = await import('../system/certificate-issuing.ts');
-  const authority = await createAuthority();
-  await store.saveSetting('ca_key', authority.key);
-  await store.saveSetting('ca_certificate', authority.certificate);
-  return { id, authority, fingerprint: pin(authority.certificate) };
+  return { id, ca: await HubAuthority.load(store, () => permittedNames(hubNames(id), addresses())) };
 }
 
 /** The DNS names that the hub answers to, in lower case. */
 export function hubNames(id: string): string[] {
   const host = hostname().toLowerCase();
   const label = host.split('.')[0] ?? host;
-  return [...new Set([`${id}.local`, host, label, `${label}.local`, 'localhost'])].filter((name) => name !== '');
+  return [...new Set([...hostNames(id), host, label, `${label}.local`, 'localhost'])].filter((name) => name !== '');
 }
 
 async function keep(store: Store, name: string, make: () => Promise<string>): Promise<string> {

@@ -7,6 +7,8 @@ import type { Leaf } from '../system/certificates.ts';
 export interface LeafPurpose {
   /** The pin of the CA that issues it. */
   readonly issuer: string;
+  /** The pin of the CA before it that it is to lead to as well; null for none. */
+  readonly old: string | null;
   readonly names: readonly string[];
   readonly addresses: readonly string[];
 }
@@ -14,7 +16,12 @@ export interface LeafPurpose {
 const SETTING = 'leaf';
 
 const KeptLeaf = v.object({
-  for: v.object({ issuer: v.string(), names: v.array(v.string()), addresses: v.array(v.string()) }),
+  for: v.object({
+    issuer: v.string(),
+    old: v.nullable(v.string()),
+    names: v.array(v.string()),
+    addresses: v.array(v.string()),
+  }),
   leaf: v.object({ certificate: v.string(), key: v.string(), notAfter: v.number() }),
 });
 

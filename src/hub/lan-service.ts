@@ -88,6 +88,9 @@ export function lanService(context: LanServiceContext): LanService {
     get caFingerprint() {
       return context.caFingerprint();
     },
+    get isRegistrationOpen() {
+      return registrations.openFor > 0;
+    },
     isInvite: (token) => registrations.isInvite(token),
     async register(introduction, token, from) {
       const registration = await registrations.register(introduction, token, from);
@@ -109,14 +112,18 @@ export function lanService(context: LanServiceContext): LanService {
       const authorizeUrl = linkFor(pairing.step, redirect)?.authorizeUrl ?? null;
       return { pairing, appliance: nameOf(pairing.appliance), authorizeUrl };
     },
-    async receiveCallback(nonce, callback) {
+    async receiveCallback(nonce, callback, { pass, ...browser }) {
       await ready;
-      const pairing = await pairings.receive(nonce, callback);
-      return pairing && { pairing, appliance: nameOf(pairing.appliance), round: rounds.ofNonce(nonce) };
+      const pairing = await pairings.receive(nonce, callback, browser);
+      if (pairing === null) return null;
+      const code = callback.kind === 'code' ? callback.code : null;
+      const login = code && pairings.get(pairing.id).standingOf(code);
+      return { pairing, appliance: nameOf(pairing.appliance), login, round: rounds.forBrowser(nonce, code, pass) };
     },
-    async goOnInRound(nonce, again) {
+    sentMark: (pairing) => pairings.sentMark(pairing),
+    async goOnInRound(nonce, again, pass) {
       await ready;
-      return rounds.goOn(nonce, again);
+      return rounds.goOn(nonce, again, pass);
     },
   };
 }

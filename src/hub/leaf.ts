@@ -8,7 +8,7 @@ import { trueTime } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Store } from '../core/store.ts';
 import type { LanServer } from '../lan/server.ts';
-import { warnOfCertificate } from './certificate-warnings.ts';
+import { warnOfCertificate, warnOfLeftOut } from './certificate-warnings.ts';
 import type { Identity } from './identity.ts';
 import { keepLeaf, keptLeaf } from './kept-leaf.ts';
 import { watchLeafAge } from './leaf-age.ts';
@@ -56,6 +56,7 @@ export class HubLeaf {
   /** What was wrong with the user's files when they were read last. */
   #fault = NO_FAULT;
   #looking = false;
+  #renewal: Promise<void> = Promise.resolve();
   /** When the log was told that the user's certificate ends, on the boot clock. */
   #warned = Number.NEGATIVE_INFINITY;
 
@@ -117,8 +118,16 @@ export class HubLeaf {
     });
   }
 
-  /** Issues it anew, as for addresses that have changed. Of the user's own there is nothing to issue. */
-  async renew(): Promise<void> {
+  /**
+   * Issues it anew, as for addresses or a CA that has changed. Of the user's own there is nothing to issue. One after the
+   * other: an earlier one that took long would bring back what a later one has replaced.
+   */
+  renew(): Promise<void> {
+    this.#renewal = this.#renewal.then(() => this.#renew());
+    return this.#renewal;
+  }
+
+  async #renew(): Promise<void> {
     const { own, surroundings } = this.#context;
     if (own !== null) return;
     try {
@@ -191,14 +200,21 @@ function namesOf({ names }: LeafContext, shown: ShownLeaf): readonly string[] {
 /** The leaf that was issued before, where another one would say the same: to issue one, much has to be loaded. */
 async function issue(context: LeafContext): Promise<ShownLeaf> {
   const { identity, names, addresses, portalClock, surroundings, store } = context;
-  const { authority, fingerprint } = identity;
+  const { authority, fingerprint, old } = identity.ca;
   const wall = surroundings.clock.now();
   const now = trueTime(portalClock.confirmed, wall) ?? wall.wall;
-  const wanted = { issuer: fingerprint, names, addresses: [...new Set(['127.0.0.1', '::1', ...addresses()])] };
+  const wanted = {
+    issuer: fingerprint,
+    old: old?.fingerprint ?? null,
+    names,
+    addresses: [...new Set(['127.0.0.1', '::1', ...addresses()])],
+  };
   let leaf = await keptLeaf(store, wanted);
   if (leaf === null || leaf.notAfter - now < ISSUED_LEAST) {
     const { issueLeaf } = await import('../system/certificate-issuing.ts');
-    leaf = await issueLeaf(authority, { ...wanted, now });
+    const issued = await issueLeaf(authority, { ...wanted, now, ...(old === null ? {} : { through: old.through }) });
+    warnOfLeftOut(issued.leftOut, old !== null, surroundings.log);
+    leaf = issued;
     await keepLeaf(store, wanted, leaf).catch((error: unknown) => {
       surroundings.log.debug('certificate could not be kept: the next start issues another', {
         error: messageOf(error),

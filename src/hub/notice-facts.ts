@@ -1,33 +1,55 @@
 import type { Grants } from '../broker/grants.ts';
 import type { HouseFacts } from '../broker/notices.ts';
-import type { ApplianceStatus, HubProblem } from '../core/administration.ts';
+import type { SetupAccessBook } from '../broker/setup-access.ts';
+import type { ApplianceStatus } from '../core/administration.ts';
 import type { Appliance } from '../core/appliance.ts';
 import type { Instant } from '../core/clock.ts';
-import type { GrantFacts } from '../core/notices.ts';
+import type { GrantFacts, HubFact } from '../core/notices.ts';
+import { rfc3339 } from '../core/rfc3339.ts';
 
 /** A grant should have been refreshed when this part of its token's lifetime has passed: `regularDue`. */
 const REFRESHED_BY = 0.85;
+/** So many that wait for approval are told of at one time, the first ones: one device may register by many addresses. */
+const MAX_APPROVAL_NOTICES = 5;
 
 /**
  * What notices go by.
  * @param appliances each with its status
+ * @param wrongCodes where too many wrong setup codes came from, and since when; null where there are none
  * @param page the address of the installer's page
  */
 export function noticeFacts(
   appliances: readonly (readonly [Pick<Appliance, 'id'>, ApplianceStatus])[],
-  problems: readonly HubProblem[],
+  problems: readonly HubFact[],
+  wrongCodes: ReturnType<SetupAccessBook['wrongCodes']>,
   grants: Grants,
   page: string,
   now: Instant,
 ): HouseFacts {
+  const waiting = appliances.flatMap(([, { name, waiting_for_approval: waits }]) =>
+    waits ? [{ name, ...waits }] : [],
+  );
+  const first = waiting.sort((a, b) => Date.parse(a.since) - Date.parse(b.since)).slice(0, MAX_APPROVAL_NOTICES);
+  const told = new Set(first.map(({ name }) => name));
   return {
-    appliances: appliances.map(([{ id }, status]) => ({ status, grant: grantFacts(id, grants, now) })),
-    problems: withUnwritten(
-      problems,
-      appliances.map(([, status]) => status),
-    ),
+    appliances: appliances.map(([{ id }, status]) => ({
+      status: withApproval(status, told.has(status.name)),
+      grant: grantFacts(id, grants, now),
+    })),
+    problems: [
+      ...withUnwritten(
+        problems,
+        appliances.map(([, status]) => status),
+      ),
+      ...(wrongCodes === null ? [] : [guessing(wrongCodes)]),
+    ],
     page,
   };
+}
+
+function withApproval(status: ApplianceStatus, isTold: boolean): ApplianceStatus {
+  const { waiting_for_approval: _, ...rest } = status;
+  return isTold ? status : rest;
 }
 
 function grantFacts(appliance: string, grants: Grants, now: Instant): GrantFacts | null {
@@ -44,8 +66,13 @@ function grantFacts(appliance: string, grants: Grants, now: Instant): GrantFacts
   };
 }
 
+function guessing({ address, since }: { readonly address: string; readonly since: number }): HubFact {
+  const message = `Too many wrong setup codes were typed at the hub's page, the last ones from ${address}`;
+  return { code: 'wrong_setup_codes', message, since: rfc3339(since) };
+}
+
 /** What a refresh brought and the store did not take would be lost with the power: that is the hub's problem, whoever's grant it is. */
-function withUnwritten(problems: readonly HubProblem[], appliances: readonly ApplianceStatus[]): readonly HubProblem[] {
+function withUnwritten(problems: readonly HubFact[], appliances: readonly ApplianceStatus[]): readonly HubFact[] {
   if (problems.some(({ code }) => code === 'store_unwritable')) return problems;
   const [unwritten] = appliances.filter(({ problem }) => problem?.code === 'store_unwritable');
   if (unwritten?.problem == null) return problems;

@@ -109,17 +109,25 @@ export async function openBroker(
     appliances,
     pairings,
     needsPairing: (appliance) => needsPairing(appliance, grants.get(appliance.id)),
+    accountOf: ({ id }) => grants.get(id)?.grant.account ?? null,
   });
   await grants.load();
   warnOfScopes(appliances, grants, log);
   for (const id of store.damagedGrants) log.error('grant is damaged', { appliance: appliances.byId(id)?.name ?? id });
   for (const id of store.damagedAppliances) {
-    log.error('appliance is damaged', { appliance: appliances.byId(id)?.name ?? id });
+    log.error('appliance is damaged', {
+      appliance: appliances.byId(id)?.name ?? id,
+      what_to_do: 'its entry was damaged or changed: remove it, add it again and pair it',
+    });
   }
   const handOuts = new HandOuts(grants, surroundings);
   const sessions = parts.use(await Sessions.load(store, scheduler, surroundings));
   const registrations = await Registrations.load({ surroundings, store, appliances, scheduler });
-  registrations.hold(before?.registrationOpenFor ?? 0);
+  for (const id of store.refusedSessions) {
+    log.error('session was changed, and is forgotten', { appliance: appliances.byId(id)?.name ?? id });
+  }
+  if (store.refusedInvites) log.error('invite was changed, and is forgotten');
+  if (before !== undefined) registrations.resume(before.registrationOpenFor, before.registrationAsked);
   const access = await SetupAccessBook.load(store, surroundings, before?.signIns);
   return {
     appliances,

@@ -1,10 +1,21 @@
+import { isIP } from 'node:net';
 import type { Surroundings } from '../broker/surroundings.ts';
-import { openStore } from '../store/open-store.ts';
-import { jweSealing, KEY_BYTES } from '../store/sealing.ts';
+import { messageOf } from '../core/failure.ts';
+import { readLan } from '../mdns/lan-watch.ts';
+import { writeDailyCopy } from '../store/daily-copy.ts';
+import { type KeyRotation, openWithKeys } from '../store/key-rotation.ts';
+import { KEY_BYTES } from '../store/sealing.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
-import { openStateDirectory, storeKey } from '../store/state-directory.ts';
+import { openStateDirectory } from '../store/state-directory.ts';
 import type { Configuration } from './configuration.ts';
 import { type Identity, loadIdentity } from './identity.ts';
+
+/** The store, and what makes the hub this one. */
+interface State {
+  readonly store: SqliteStore;
+  readonly keyRotation: KeyRotation;
+  readonly identity: Identity;
+}
 
 /**
  * Opens the store, and finds out which hub this is.
@@ -12,15 +23,30 @@ import { type Identity, loadIdentity } from './identity.ts';
  * @throws Failure as the store
  */
 export async function openState(
-  { stateDirectory, credentials }: Configuration,
+  { stateDirectory, credentials, lan }: Configuration,
   { clock, random, log }: Surroundings,
   parts: AsyncDisposableStack,
-): Promise<{ readonly store: SqliteStore; readonly identity: Identity }> {
+): Promise<State> {
   await openStateDirectory(stateDirectory);
-  const key = await storeKey(stateDirectory, credentials, () => random.token(KEY_BYTES));
-  const store = parts.use(await openStore(stateDirectory, jweSealing(key), () => clock.now().wall));
+  const { store, keyRotation } = await openWithKeys(stateDirectory, credentials, {
+    freshKey: () => random.token(KEY_BYTES),
+    wall: () => clock.now().wall,
+  });
+  parts.use(store);
   if (store.recovered !== null) log.error('store recovered', { what: store.recovered });
   if (store.unwritable !== null)
     log.error('store can not be written, serving from memory', { error: store.unwritable });
-  return { store, identity: await loadIdentity(store) };
+  await keyRotation
+    .finish(() => writeDailyCopy(store))
+    .catch((error: unknown) => log.error('store key could not be put in place', { error: messageOf(error) }));
+  if (keyRotation.awaitsOwner) {
+    log.warn('store is sealed with store.key.next', { what_to_do: 'put that credential in the place of store.key' });
+  }
+  return { store, keyRotation, identity: await loadIdentity(store, () => hubAddresses(lan)) };
+}
+
+/** The addresses that the hub has now, and the one that it is configured to have. */
+export function hubAddresses({ address, listen }: Pick<Configuration['lan'], 'address' | 'listen'>): string[] {
+  const configured = isIP(address) === 0 ? [] : [address];
+  return [...readLan(address, listen).addresses, ...configured];
 }

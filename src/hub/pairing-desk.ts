@@ -38,6 +38,7 @@ export function openPairingDesk(context: PairingDeskContext): PairingDesk {
           ? { event: 'exchanging', expires_in: report.expires_in }
           : report,
       setback,
+      unconfirmed: run.unconfirmed,
       round: round === undefined ? null : rounds.view(round),
       newer: newest === id ? null : newest,
     };
@@ -57,14 +58,20 @@ export function openPairingDesk(context: PairingDeskContext): PairingDesk {
       log.info('pairing begun', { appliance: appliance.name });
       return run.pairing.id;
     },
+    confirmLogin(id, login) {
+      // Its exchange ends when the portal has answered; the page shows how.
+      void pairings.get(id).confirm(login);
+    },
     cancelPairing: (id) => pairings.get(id).fail('cancelled'),
     pairingsMark: () =>
       pairings
         .all(() => true)
         .slice(-MOST_MARKED)
-        .map(({ pairing, trouble }) => {
+        .map(({ pairing, trouble, unconfirmed }) => {
           const [link] = linksOf(pairing.step);
-          return [pairing.id, pairing.step.kind, trouble, pairing.setback, link && sha256(link.authorizeUrl)].join(' ');
+          const logins = unconfirmed.map((login) => login.id);
+          const shown = [pairing.id, pairing.step.kind, trouble, pairing.setback, link && sha256(link.authorizeUrl)];
+          return [...shown, ...logins].join(' ');
         })
         .join('\n'),
     pairAll: () => rounds.begin(),

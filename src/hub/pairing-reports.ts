@@ -50,8 +50,11 @@ export function reportOf(run: PairingRun, shown: string | null): PairingReport {
     case 'asking':
       return { event: 'connecting', problem: run.trouble, expires_in };
     case 'waiting':
-    case 'exchanging':
-      return { event: 'waiting', ...linkOf(step, shown, run.redirect), expires_in };
+    case 'exchanging': {
+      const { unconfirmed } = run;
+      const logins = unconfirmed.length === 0 ? {} : { unconfirmed };
+      return { event: 'waiting', ...linkOf(step, shown, run.redirect), expires_in, ...logins };
+    }
     case 'ended':
       return step.result.kind === 'paired'
         ? { event: 'paired', scope: step.result.scope }
@@ -74,14 +77,15 @@ interface Shown {
  */
 function withShort(report: PairingReport, run: PairingRun, shown: Shown, now: string | null): PairingReport {
   if (report.event !== 'waiting') return report;
-  const { authorize_url, expires_in, reason } = report;
+  const { authorize_url, expires_in, reason, unconfirmed } = report;
   const link = linksOf(run.pairing.step).find(({ authorizeUrl }) => authorizeUrl === authorize_url);
   const isFreshOnItsWay = link !== undefined && leadsAstray(link, run.redirect);
   const short_url = isFreshOnItsWay ? (shown.short ?? now) : (now ?? shown.short);
   if (short_url === null) return report;
   const isMoved = authorize_url === shown.link && short_url !== shown.short;
   const why = isMoved ? 'address_changed' : reason;
-  return { event: 'waiting', authorize_url, short_url, expires_in, ...(why && { reason: why }) };
+  const logins = unconfirmed && { unconfirmed };
+  return { event: 'waiting', authorize_url, short_url, expires_in, ...(why && { reason: why }), ...logins };
 }
 
 function linkOf(

@@ -14,15 +14,22 @@ export interface PresenceOptions {
   readonly timers: Timers;
   readonly random: Random;
   ownNetworks(): OwnNetworks;
+  /** Whether another server proves to be a copy of this hub. */
+  isCopy(address: string, port: number, signal: AbortSignal): Promise<boolean>;
   onError(error: unknown): void;
   /** Hears where and as what the hub is announced, whenever that is another than before, or was not so in between. */
   onAnnounced(fields: LogFields): void;
-  /** Hears of a problem when it begins. */
+  /** Hears of what keeps the hub from being announced, when it begins. */
   onProblem(fields: LogFields): void;
+  /** Hears that another device claims the hub's own host name, when it begins. */
+  onClaimed(fields: LogFields): void;
 }
 
 /** How long after a failure the hub tries to announce itself again, in ms. */
 const RETRY = 5000;
+
+/** How often the hub looks whether its own host name is free again, in ms. */
+const CLAIMED_RETRY = 30_000;
 
 /** The hub in one neighbourhood: announced there, or trying to be. */
 export class Presence {
@@ -44,7 +51,7 @@ export class Presence {
     });
   }
 
-  /** Why the hub is not announced here, or not over both protocols; null where it is, or is about to be. */
+  /** Why the hub is not announced here, or not over both protocols, or not by its own host name; null where it is, or is about to be. */
   get problem(): Failure | null {
     return this.#problem;
   }
@@ -88,19 +95,24 @@ export class Presence {
 
   #settled(): void {
     if (this.#left || this.#neighbourhood === null) return;
-    const { missing, instanceName: instance } = this.#announcer;
+    const { missing, claimed, instanceName: instance, host } = this.#announcer;
     if (missing !== null) {
       this.#failed(missing);
       return;
     }
-    this.#problem = null;
+    this.#problem = claimed;
     const { addresses, interfaces } = this.#neighbourhood;
     const fields = {
       instance,
+      host,
       address: addresses.map(({ address }) => address).join(', '),
       interface: interfaces.map(({ name }) => name).join(', '),
     };
-    if (this.#isNew(JSON.stringify(fields))) this.#options.onAnnounced(fields);
+    const isNew = this.#isNew(JSON.stringify([fields, claimed?.message]));
+    if (isNew) this.#options.onAnnounced(fields);
+    if (claimed === null) return;
+    if (isNew) this.#options.onClaimed({ error: claimed.message, retry_in: CLAIMED_RETRY / 1000 });
+    this.#tryLater(CLAIMED_RETRY);
   }
 
   #failed(failure: Failure): void {
@@ -108,7 +120,7 @@ export class Presence {
     this.#problem = failure;
     const error = messageOf(failure);
     if (this.#isNew(error)) this.#options.onProblem({ error, retry_in: RETRY / 1000 });
-    this.#tryLater();
+    this.#tryLater(RETRY);
   }
 
   #isNew(text: string): boolean {
@@ -117,10 +129,10 @@ export class Presence {
     return isNew;
   }
 
-  #tryLater(): void {
+  #tryLater(delay: number): void {
     this.#cancelRetry();
     const neighbourhood = this.#neighbourhood;
-    this.#cancelRetry = this.#options.timers.after(RETRY, () => {
+    this.#cancelRetry = this.#options.timers.after(delay, () => {
       if (neighbourhood !== null) void this.moveTo(neighbourhood);
     });
   }

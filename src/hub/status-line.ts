@@ -28,6 +28,7 @@ const MOST_NAMED = 3;
 const HUB: Partial<Record<HubProblem['code'], string>> = {
   store_unwritable: "can't write its store",
   hub_id_taken: 'another hub on the network has its id',
+  hub_name_claimed: 'another device on the network claims its name',
   not_announced: "can't be found by mDNS",
 };
 

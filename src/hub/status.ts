@@ -9,6 +9,7 @@ import type { Grant } from '../core/grant.ts';
 import { byInstaller, linkFor } from '../core/pairing.ts';
 import type { Problem } from '../core/problem.ts';
 import { rfc3339 } from '../core/rfc3339.ts';
+import { comparisonCode } from '../system/comparison-code.ts';
 
 /**
  * What `status` says of an appliance.
@@ -39,6 +40,7 @@ export function applianceStatus(
     last_refresh: held === undefined ? null : rfc3339(held.grant.portalTime ?? held.grant.obtained.wall),
     problem: problem && { code: problem.code, message: problem.message, since: rfc3339(problem.since.wall) },
     portal: appliance.portal,
+    account: held?.grant.account ?? null,
     ...(appliance.origin === 'declared' ? { declared: true } : {}),
     ...registrationOf(appliance),
     ...(appliance.credentials.kind === 'none' ? { without_credentials: true } : {}),
@@ -77,9 +79,21 @@ export function needsPairing(appliance: Appliance, held: HeldGrant | undefined):
   return held === undefined || held.health.kind === 'refused' || wantsAnotherScope(appliance, held.grant);
 }
 
-function registrationOf({ waitingSince, softwareId }: Appliance): Pick<ApplianceStatus, 'waiting_for_approval'> {
+function registrationOf({
+  clientId,
+  waitingSince,
+  softwareId,
+  registeredFrom,
+}: Appliance): Pick<ApplianceStatus, 'waiting_for_approval'> {
   if (waitingSince === null) return {};
-  return { waiting_for_approval: { since: rfc3339(waitingSince.wall), software_id: softwareId } };
+  return {
+    waiting_for_approval: {
+      since: rfc3339(waitingSince.wall),
+      software_id: softwareId,
+      comparison_code: comparisonCode(clientId),
+      address: registeredFrom?.address ?? null,
+    },
+  };
 }
 
 /** The state of an appliance without a grant that is at work. */

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import { createServer as createSecureServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { AuthorityReport } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { LanService } from '../core/lan-service.ts';
@@ -35,8 +36,8 @@ export interface LanOptions {
   readonly httpsPort: number;
   /** Those that outlive this server; without them it has its own. */
   readonly sockets?: ListeningSockets | undefined;
-  /** The certificate that appliances pin, PEM, as it is now. */
-  ca(): string;
+  /** The CA that appliances trust, as it is now, and the one before it while that leads to the hub as well. */
+  ca(): Pick<AuthorityReport, 'certificate' | 'old'>;
   readonly leaf: LeafPem;
   /** Those that a hub before this one in the same process has seen; default: none. */
   readonly usedAssertions?: UsedAssertions;
@@ -72,6 +73,10 @@ const TLS_PATIENCE = { ...PATIENCE, handshakeTimeout: 10_000 };
 const LONGEST_SILENCE = 15_000;
 /** What is given up on is told why, and gets so long to read it, in ms. */
 const LINGER = 1000;
+
+const PEM = 'application/x-pem-file';
+/** Where the CA before the present one is, as long as there is one. */
+const OLD_CA = '/ca-old.pem';
 
 const UNREADABLE = 'The request can not be read.';
 
@@ -147,9 +152,16 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
     }
     return reply.code(405).send();
   });
-  app.get('/ca.pem', { exposeHeadRoute: true }, async (_request, reply) =>
-    reply.type('application/x-pem-file').send(ca()),
-  );
+  app.get('/ca.pem', { exposeHeadRoute: true }, async (_request, reply) => {
+    const { certificate, old } = ca();
+    // RFC 5829, section 3.3.
+    if (old !== undefined) reply.header('link', `<${OLD_CA}>; rel="predecessor-version"`);
+    return reply.type(PEM).send(certificate);
+  });
+  app.get(OLD_CA, { exposeHeadRoute: true }, async (request, reply) => {
+    const { old } = ca();
+    return old === undefined ? pages.nothingHere(request, reply, 404) : reply.type(PEM).send(old.certificate);
+  });
   routes(app);
   await app.ready();
   return (request, response) => {

@@ -1,15 +1,16 @@
 import type { Timers } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { Random } from '../core/random.ts';
-import { conflictIn, type How } from './claims.ts';
+import { type Claim, conflictIn, type How, servicePort } from './claims.ts';
 import { Doors } from './doors.ts';
+import { claimed, copied, findFreeNames, type Names } from './free-names.ts';
 import type { Link } from './link.ts';
 import type { Neighbourhood, OwnNetworks } from './neighbourhoods.ts';
 import { Pace } from './pace.ts';
-import { probe } from './probe.ts';
+import { type ProbeOptions, probe } from './probe.ts';
 import { Publication } from './publication.ts';
 import type { ReceivedRecord } from './record-data.ts';
-import { foldCase, hostName, ownRecords, type ServiceDescription, toInstanceName } from './records.ts';
+import { addressRecords, foldCase, hostNames, ownRecords, type ServiceDescription, toInstanceName } from './records.ts';
 import { Rests } from './rests.ts';
 
 /** What may change while the hub is announced. */
@@ -23,15 +24,20 @@ export interface Announced {
 export interface AnnouncerOptions {
   /** The hub's name, as configured. */
   readonly instanceName: string;
-  /** The hub's stable id, a DNS label: its host name is `<id>.local`. */
+  /** The hub's stable id, a DNS label: see {@link hostNames}. */
   readonly id: string;
   readonly timers: Timers;
   readonly random: Random;
   /** This machine's addresses, as they are now. */
   ownNetworks(): OwnNetworks;
+  /**
+   * Whether the HTTPS server at this address proves that it is a copy of this hub: that it has the hub's CA key. Anybody can claim
+   * a name, so that nothing else is believed. Does not throw; may say false at once where it was asked a short time ago.
+   */
+  isCopy(address: string, port: number, signal: AbortSignal): Promise<boolean>;
   /** Hears of what goes wrong while the hub is announced: the system calls' errors. */
   onError(error: unknown): void;
-  /** Hears that the hub bears another name since a neighbour was found to have its own. */
+  /** Hears that the hub bears other names since a neighbour was found to claim its own, or that nobody claims them any more. */
   onRenamed(): void;
   /** Hears that the hub is no more announced: none of its names is free. */
   onLost(failure: Failure): void;
@@ -47,7 +53,9 @@ const RESCUE_PAUSE = 1000;
  * Announces the hub as a `_latchkey._tcp` service in one neighbourhood, until it is disposed of.
  *
  * The instance name is the hub's name. Where a neighbour has that (two hubs may be called `raspberrypi`), a part of the
- * id is added: `raspberrypi (4f2a)`. It may differ from start to start; appliances know the hub by its id and its pin.
+ * id is added: `raspberrypi (4f2a)`. It may differ from start to start; appliances know the hub by its id and its pin. So may
+ * the host name: where another device claims `<id>.local` the hub is `<id>-2.local`, until that is free again. Only a device
+ * that has the hub's key is a copy of it, beside which it falls silent.
  *
  * Two neighbours may come to have one name also later, when their networks are joined. Then the one with the lesser data
  * probes again, and bears another name (RFC 6762 section 9). It never says goodbye for the name that it lost: that would
@@ -60,10 +68,15 @@ export class Announcer implements AsyncDisposable {
   readonly #rests: Rests;
   readonly #rescues: Pace;
   readonly #ending = new AbortController();
+  readonly #stopping = new AbortController();
   #ended = false;
   #announced: Announced | null = null;
-  /** The one that it bears comes first. */
-  #names: readonly string[];
+  /** The instance names that it may bear; the one that it bears comes first. */
+  #instances: readonly [borne: string, ...others: string[]];
+  readonly #hosts: readonly [own: string, ...others: string[]];
+  #names: Names;
+  /** The port of another service that is said to be on the hub's own host; null where nobody has said so. */
+  #otherPort: number | null = null;
   /** The name that somebody else has claimed last. */
   #disputed: string | null = null;
   #unlisten: () => void = () => undefined;
@@ -72,18 +85,30 @@ export class Announcer implements AsyncDisposable {
   constructor(options: AnnouncerOptions) {
     this.#options = options;
     const { instanceName: name, id, timers, onError, ownNetworks } = options;
-    const interfaces = () => this.#announced?.neighbourhood.interfaces.map((one) => one.name) ?? [];
-    this.#doors = new Doors({ onError, timers, admits: (source) => ownNetworks().admits(source, interfaces()) });
+    this.#doors = new Doors({ onError, timers, admits: (source) => ownNetworks().admits(source, this.#interfaces) });
     this.#publication = new Publication(timers, onError);
     this.#rests = new Rests(timers);
     this.#rescues = new Pace(timers, RESCUE_PAUSE);
     const suffix = ` (${id.slice(0, SUFFIX_LENGTH)})`;
-    this.#names = [toInstanceName(name), toInstanceName(name, suffix), toInstanceName(id)];
+    const instance = toInstanceName(name);
+    this.#instances = [instance, toInstanceName(name, suffix), toInstanceName(id)];
+    this.#hosts = hostNames(id);
+    this.#names = { instance, host: this.#hosts[0], claim: null, kept: [] };
   }
 
   /** The name that appliances see. */
   get instanceName(): string {
-    return this.#names[0] ?? '';
+    return this.#names.instance;
+  }
+
+  /** The host name that appliances see, with `.local`. */
+  get host(): string {
+    return this.#names.host;
+  }
+
+  /** That another device claims the hub's names; null where none does. The hub is announced all the same. */
+  get claimed(): Failure | null {
+    return claimed(this.#hosts[0], this.#names);
   }
 
   /** Why one of the neighbourhood's links is left out, while the hub is announced on the others; null where none is. */
@@ -93,9 +118,9 @@ export class Announcer implements AsyncDisposable {
 
   /**
    * Announces the hub with this, or changes to this what is announced; what stays the same is not taken back in
-   * between. It probes only where it is new. May be called again after a failure.
+   * between. It probes only where it is new, and where its host name was claimed. May be called again after a failure.
    * @throws Failure `port_unavailable` where mDNS can't be spoken in the neighbourhood; `hub_id_taken` where another hub
-   *   answers to this one's id, as where a card was copied into two machines
+   *   has this one's id and key, as where a card was copied into two machines
    */
   announce(announced: Announced): Promise<void> {
     return this.#inTurn(async () => {
@@ -119,8 +144,7 @@ export class Announcer implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#end();
     await this.#inTurn(async () => {
-      const isDisputed = this.#rests.disturbed && this.#disputed === this.instanceName;
-      await this.#publication.goodbye(this.#doors.link, isDisputed);
+      await this.#sayGoodbye();
       await this.#close();
     });
   }
@@ -128,9 +152,15 @@ export class Announcer implements AsyncDisposable {
   /** Who knows the hub is told goodbye only after a probe that is under way: another one may have its name there. */
   #end(): void {
     this.#ended = true;
+    this.#stopping.abort();
     if (this.#publication.service === null) this.#ending.abort();
     this.#rests.end();
     this.#rescues.end();
+  }
+
+  async #sayGoodbye(): Promise<void> {
+    const isDisputed = this.#rests.disturbed && this.#disputed === this.instanceName;
+    await this.#publication.goodbye(this.#doors.link, isDisputed);
   }
 
   async #close(): Promise<void> {
@@ -159,7 +189,10 @@ export class Announcer implements AsyncDisposable {
     const { link, probed, unprobed } = this.#doors;
     this.#unlisten = link.onClaim((records, how) => this.#hear(records, how));
     const { service } = this.#publication;
-    if (same && !moved && unprobed === null && service !== null) return;
+    if (same && !moved && unprobed === null && service !== null) {
+      if (this.#names.claim !== null) await this.#regain(link);
+      return;
+    }
     // First where it is known already: its own answers there must not speak against what it probes for.
     if (service !== null && probed !== null) {
       await this.#publication.announce(probed, this.#service(this.instanceName));
@@ -174,42 +207,76 @@ export class Announcer implements AsyncDisposable {
     }
   }
 
-  /** Finds a free name, asking on these links, and is announced by that on all. */
+  /** Finds free names, asking on these links, and is announced by them on all. */
   async #probeAndAnnounce(asked: Link): Promise<void> {
-    const name = await this.#firstFree(asked);
+    const names = await findFreeNames(
+      asked,
+      { instances: this.#instances, hosts: this.#hosts },
+      {
+        ...this.#probing(this.#ending.signal),
+        recordsOf: (instance, host) => ownRecords({ ...this.#service(instance), host }),
+        isCopy: (claim) => this.#isCopy(claim),
+      },
+    );
     if (this.#ending.signal.aborted) return;
     this.#doors.haveProbed();
-    this.#names = [name, ...this.#names.filter((other) => other !== name)];
-    await this.#publication.announce(this.#doors.link, this.#service(name));
+    this.#bear(names);
+    await this.#publication.announce(this.#doors.link, this.#service(names.instance));
   }
 
-  /** @throws Failure where the hub's host name, or each instance name, is somebody else's */
-  async #firstFree(link: Link): Promise<string> {
-    const { id, timers, random, ownNetworks } = this.#options;
-    const isOwnAddress = (address: string) => ownNetworks().hasAddress(address);
-    const options = { timers, random, signal: this.#ending.signal, isOwnAddress };
-    for (const name of this.#names) {
-      const taken = await probe(link, ownRecords(this.#service(name)), options);
-      if (taken === null) return name;
-      if (taken !== foldCase(hostName(id))) continue;
-      throw new Failure(
-        'hub_id_taken',
-        "another hub on this network has this hub's id: was its card copied? Two hubs must not live on the same grants: stop this one, or pair its appliances anew after setting it up afresh",
-      );
-    }
-    throw new Failure(
-      'unexpected',
-      `neighbours on this network claim each of the hub's names: ${this.#names.join(', ')}`,
+  /** Looks whether what was claimed is free by now. The hub stays announced meanwhile. */
+  async #regain(link: Link): Promise<void> {
+    const [own] = this.#hosts;
+    const service = this.#service(this.instanceName);
+    const contested = ownRecords(service).filter(
+      ({ name }) => name !== own && this.#names.kept.includes(foldCase(name)),
     );
+    const records = [...addressRecords(own, service.addresses), ...contested];
+    const claim = await probe(link, records, this.#probing(this.#stopping.signal));
+    if (this.#ended) return;
+    if (claim !== null && (await this.#isCopy(claim))) {
+      await this.#sayGoodbye();
+      this.#publication.lose();
+      throw copied(claim);
+    }
+    const { host: before } = this.#names;
+    this.#bear({ ...this.#names, claim, ...(claim === null ? { host: own, kept: [] } : {}) });
+    if (this.host !== before) await this.#publication.announce(link, this.#service(this.instanceName));
+  }
+
+  #bear(names: Names): void {
+    this.#names = names;
+    this.#instances = [names.instance, ...this.#instances.filter((other) => other !== names.instance)];
+    if (names.claim === null) this.#otherPort = null;
+  }
+
+  #probing(signal: AbortSignal): ProbeOptions {
+    const { timers, random, ownNetworks } = this.#options;
+    return { timers, random, signal, isOwnAddress: (address) => ownNetworks().hasAddress(address) };
+  }
+
+  /** It connects to nothing beyond the neighbourhood's own networks, whatever address is claimed. */
+  async #isCopy({ addresses }: Claim): Promise<boolean> {
+    const { isCopy, ownNetworks } = this.#options;
+    const address = addresses.find((one) => ownNetworks().isOnLink(one, this.#interfaces));
+    if (address === undefined) return false;
+    return isCopy(address, this.#otherPort ?? this.#announced?.httpsPort ?? 0, this.#stopping.signal);
+  }
+
+  get #interfaces(): readonly string[] {
+    return this.#announced?.neighbourhood.interfaces.map(({ name }) => name) ?? [];
   }
 
   #service(instanceName: string): ServiceDescription {
     const { httpsPort = 0, txt = {}, neighbourhood } = this.#announced ?? {};
-    return { instanceName, id: this.#options.id, httpsPort, txt, addresses: neighbourhood?.addresses ?? [] };
+    const { id } = this.#options;
+    return { instanceName, id, host: this.host, httpsPort, txt, addresses: neighbourhood?.addresses ?? [] };
   }
 
   /** A probe needs no more than the answer that every query gets. Who takes back what the hub says is contradicted. */
   #hear(records: readonly ReceivedRecord[], how: How): void {
+    const port = servicePort(records, this.#hosts[0]);
+    if (port !== this.#announced?.httpsPort) this.#otherPort = port ?? this.#otherPort;
     const { service } = this.#publication;
     if (service === null || how === 'probe' || this.#ended) return;
     if (this.#publication.isShortened(records)) this.#rescues.do(() => this.#inTurnLater(() => this.#defend()));
@@ -218,9 +285,11 @@ export class Announcer implements AsyncDisposable {
     if (conflict === null) return;
     this.#disputed = service.instanceName;
     this.#rests.afterwards(() => {
-      // It may have gone with the name that the hub bore then.
-      if (this.#publication.service?.instanceName !== service.instanceName) return;
-      this.#inTurnLater(() => (conflict.lost ? this.#yield() : this.#defend()));
+      // It may have gone with the names that the hub bore then.
+      const { instanceName, host } = this.#publication.service ?? {};
+      if (instanceName !== service.instanceName || host !== service.host) return;
+      const isKept = this.#names.kept.includes(conflict.name);
+      this.#inTurnLater(() => (conflict.lost && !isKept ? this.#yield() : this.#defend()));
     });
   }
 
@@ -231,7 +300,7 @@ export class Announcer implements AsyncDisposable {
   /** Goes back to probing; silent meanwhile, since its answers would drive the other one away too. */
   async #yield(): Promise<void> {
     if (this.#ended) return;
-    const before = this.instanceName;
+    const before = this.#names;
     const { link } = this.#doors;
     this.#publication.stop(link);
     try {
@@ -242,6 +311,8 @@ export class Announcer implements AsyncDisposable {
       this.#options.onLost(error);
       return;
     }
-    if (this.instanceName !== before) this.#options.onRenamed();
+    const { instance, host, claim } = this.#names;
+    const isSame = instance === before.instance && host === before.host && (claim === null) === (before.claim === null);
+    if (!isSame) this.#options.onRenamed();
   }
 }

@@ -1,6 +1,7 @@
 import { createSocket } from 'node:dgram';
 import Bonjour, { type Service } from 'bonjour-service';
 import type { Timers } from '../core/clock.ts';
+import { guard } from './link.ts';
 
 /** A hub that was seen on the network. */
 export interface SeenHub {
@@ -26,6 +27,7 @@ export async function browse(address: string, timers: Timers): Promise<SeenHub[]
   const { promise: broken, reject } = Promise.withResolvers<never>();
   const socket = createSocket({ type: 'udp4', reuseAddr: true });
   const bonjour = new Bonjour({ socket, type: 'udp4', ip: GROUP, bind: GROUP, interface: address } as object, reject);
+  guard(socket, () => true);
   bonjour['server'].mdns.on('warning', (error: unknown) => {
     // What has no system call's name is a packet that could not be read.
     if (error instanceof Error && 'syscall' in error) reject(error);

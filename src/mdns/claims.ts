@@ -5,9 +5,15 @@ import { foldCase, type ResourceRecord } from './records.ts';
 export type How = 'response' | 'probe';
 
 /** A name of the hub's own that somebody else claims too. */
-export interface Conflict {
+export interface Claim {
   /** In lower case. */
   readonly name: string;
+  /** Where the other one says that the host of this name is; empty where the name is a service's. */
+  readonly addresses: readonly string[];
+}
+
+/** A claim, compared with the hub's own. */
+export interface Conflict extends Claim {
   /** Whether the other one's data is greater, and the name with it (RFC 6762 sections 8.2 and 9). */
   readonly lost: boolean;
 }
@@ -28,18 +34,20 @@ export function conflictIn(
     const theirs = received.filter(
       (record) => foldCase(record.name) === name && record.ttl !== 0 && isReadable(record),
     );
-    const foreign = theirs.find(
+    const others = theirs.filter(
       (record) =>
         ['SRV', 'A', 'AAAA'].includes(record.type) &&
         !mine.some((one) => sameData(one, record)) &&
         !(record.type !== 'SRV' && isOwnAddress(String(record.data))),
     );
+    const [foreign] = others;
     if (foreign === undefined) continue;
     // A response need not have all that its sender knows: only what is of one type can be compared.
     const compared = (records: readonly ReceivedRecord[]) =>
       how === 'probe' ? records : records.filter(({ type }) => type === foreign.type);
     const against = compared(mine) as readonly ResourceRecord[];
-    return { name, lost: compareSets(compared(theirs), against) > 0 };
+    const addresses = others.flatMap(({ type, data }) => (type === 'SRV' ? [] : [String(data)]));
+    return { name, addresses, lost: compareSets(compared(theirs), against) > 0 };
   }
   return null;
 }
@@ -55,4 +63,13 @@ export function isShortened(own: readonly ResourceRecord[], received: readonly R
         foldCase(record.name) === foldCase(mine.name) && (record.ttl ?? 0) < mine.ttl / 2 && sameData(record, mine),
     ),
   );
+}
+
+/** The port of a service on this host, as an SRV record among these has it; null where there is none. */
+export function servicePort(received: readonly ReceivedRecord[], host: string): number | null {
+  for (const { type, data } of received) {
+    if (type !== 'SRV' || typeof data !== 'object' || data === null || !('port' in data && 'target' in data)) continue;
+    if (typeof data.port === 'number' && foldCase(String(data.target)) === foldCase(host)) return data.port;
+  }
+  return null;
 }

@@ -75,6 +75,10 @@ const AUTHORITATIVE_ANSWER = 0x400;
 /** More questions than any host asks in one packet; each may be answered by one of ours. */
 const MOST_QUESTIONS = 64;
 
+/** RFC 6762 section 17, in bytes: more than a packet may have, with the headers of IPv4 (20) and UDP (8). */
+const MAX_PACKET = 9000;
+const HEADERS = 28;
+
 /**
  * Opens the link behind a door. bonjour-service gives the wire format and the answers to queries. Its own publishing is not
  * used: it announces every interface's address, never a new one, and the loser of a probe says goodbye in the winner's name.
@@ -161,11 +165,16 @@ export async function openLink(door: Door, { onError, admits, timers }: LinkOpti
   };
 }
 
-/** Lets only those packets through that are of the link; one that the library can't digest is dropped, and ends nothing. */
-function guard(socket: Socket, admits: (source: string) => boolean): void {
+/**
+ * Parses only packets that are from the link and no larger than mDNS allows. One that the library can't parse is dropped, and
+ * ends nothing. To be called when the library has added its listener to the socket.
+ * @param admits whether a packet from this IPv4 address is from the link
+ */
+export function guard(socket: Socket, admits: (source: string) => boolean): void {
   const readers = socket.listeners('message');
   socket.removeAllListeners('message');
   socket.on('message', (message: Buffer, from: RemoteInfo) => {
+    if (message.length + HEADERS > MAX_PACKET) return;
     const questions = message.length < 6 ? 0 : message.readUInt16BE(4);
     if (questions > MOST_QUESTIONS || (from.family === 'IPv4' && !admits(from.address))) return;
     try {

@@ -141,8 +141,17 @@ export class OwnNetworks {
 
   /** Whether a packet may have come from a network of these interfaces: not where it is known to be from another one's. */
   admits(source: string, interfaces: readonly string[]): boolean {
-    const family = isIP(source) === 4 ? 'ipv4' : 'ipv6';
-    const around = this.#networks.filter(({ network }) => isIP(source) !== 0 && network.check(source, family));
+    const around = this.#around(source);
     return around.length === 0 || around.some((one) => interfaces.includes(one.interface));
+  }
+
+  /** Whether an address is on a network of these interfaces, so that no router is between it and this machine. */
+  isOnLink(address: string, interfaces: readonly string[]): boolean {
+    return this.#around(address).some((one) => interfaces.includes(one.interface));
+  }
+
+  #around(address: string): readonly { readonly interface: string }[] {
+    const family = isIP(address) === 4 ? 'ipv4' : 'ipv6';
+    return this.#networks.filter(({ network }) => isIP(address) !== 0 && network.check(address, family));
   }
 }

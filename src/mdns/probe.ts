@@ -1,6 +1,6 @@
 import type { Timers } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
-import { conflictIn, type How } from './claims.ts';
+import { type Claim, conflictIn, type How } from './claims.ts';
 import type { Link } from './link.ts';
 import type { ResourceRecord } from './records.ts';
 
@@ -25,14 +25,14 @@ export interface ProbeOptions {
  * Asks the link whether somebody else holds one of these records' names (RFC 6762 section 8.1), which takes 0.75 to
  * 1 s. Of two hubs that probe at once, the one with the greater data gets the name, as in section 8.2: two of one name
  * start together whenever the power comes back.
- * @returns the name that is taken, in lower case, or null where all are free (or `signal` was aborted)
+ * @returns the claim on the name that is taken, or null where all are free (or `signal` was aborted)
  * @throws Error as the socket gives it
  */
-export async function probe(link: Link, own: readonly ResourceRecord[], options: ProbeOptions): Promise<string | null> {
+export async function probe(link: Link, own: readonly ResourceRecord[], options: ProbeOptions): Promise<Claim | null> {
   for (let round = 1; ; round++) {
-    const claim = await probeOnce(link, own, options);
-    if (claim === null || options.signal.aborted) return null;
-    if (claim.how === 'response' || round === ROUNDS) return claim.name;
+    const heard = await probeOnce(link, own, options);
+    if (heard === null || options.signal.aborted) return null;
+    if (heard.how === 'response' || round === ROUNDS) return heard.claim;
     await options.timers.sleep(DEFERRAL, options.signal);
   }
 }
@@ -42,14 +42,14 @@ async function probeOnce(
   link: Link,
   own: readonly ResourceRecord[],
   { timers, random, signal: ending, isOwnAddress }: ProbeOptions,
-): Promise<{ readonly name: string; readonly how: How } | null> {
-  let claim: { readonly name: string; readonly how: How } | null = null;
+): Promise<{ readonly claim: Claim; readonly how: How } | null> {
+  let heard: { readonly claim: Claim; readonly how: How } | null = null;
   const answered = new AbortController();
   const signal = AbortSignal.any([ending, answered.signal]);
   const unlisten = link.onClaim((records, how) => {
     const conflict = conflictIn(own, records, how, isOwnAddress);
-    if (claim !== null || conflict === null || (how === 'probe' && !conflict.lost)) return;
-    claim = { name: conflict.name, how };
+    if (heard !== null || conflict === null || (how === 'probe' && !conflict.lost)) return;
+    heard = { claim: conflict, how };
     answered.abort();
   });
   try {
@@ -58,7 +58,7 @@ async function probeOnce(
       await link.probe(own);
       await timers.sleep(PROBE_INTERVAL, signal);
     }
-    return claim;
+    return heard;
   } finally {
     unlisten();
   }

@@ -74,15 +74,15 @@ export class Publication {
   async goodbye(link: Link, disputed: boolean): Promise<void> {
     this.stop(link);
     if (this.#service === null) return;
-    const { id, addresses } = this.#service;
-    const records = disputed ? addressRecords(id, addresses) : removable(this.#service);
+    const { host, addresses } = this.#service;
+    const records = disputed ? addressRecords(host, addresses) : removable(this.#service);
     await link.respond(records.map((record) => ({ ...record, ttl: 0 }))).catch(() => undefined);
   }
 
-  #addressesWithout({ id, addresses }: ServiceDescription): readonly ResourceRecord[] {
-    const before = this.#service?.addresses ?? [];
-    const gone = before.filter((one) => !addresses.some(({ address }) => address === one.address));
-    return addressRecords(id, gone).map((record) => ({ ...record, ttl: 0, flush: false }));
+  #addressesWithout({ host, addresses }: ServiceDescription): readonly ResourceRecord[] {
+    const { host: before = host, addresses: known = [] } = this.#service ?? {};
+    const gone = known.filter((one) => before !== host || !addresses.some(({ address }) => address === one.address));
+    return addressRecords(before, gone).map((record) => ({ ...record, ttl: 0, flush: false }));
   }
 
   async #say(link: Link, records: readonly ResourceRecord[], [delay, ...later] = REPEATS): Promise<void> {

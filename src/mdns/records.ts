@@ -15,8 +15,10 @@ export interface ResourceRecord {
 export interface ServiceDescription {
   /** See {@link toInstanceName}. */
   readonly instanceName: string;
-  /** The hub's id: its host name is `<id>.local`. */
+  /** The hub's id. */
   readonly id: string;
+  /** The host's domain name, one of {@link hostNames}. */
+  readonly host: string;
   readonly httpsPort: number;
   /** The TXT record's keys and values beside `txtvers` and `id`. */
   readonly txt: Readonly<Record<string, string>>;
@@ -56,32 +58,35 @@ export function foldCase(name: string): string {
 }
 
 /** The full domain name of an instance. */
-function serviceName(instanceName: string): string {
+export function serviceName(instanceName: string): string {
   return `${instanceName}.${SERVICE_TYPE}`;
 }
 
-/** The domain name of the hub as a host. */
-export function hostName(id: string): string {
-  return `${id}.local`;
+/**
+ * The domain names that the hub may have as a host, the best one first: the others are for when another device claims that. They
+ * are always the same, because the hub's certificate is for all of them.
+ */
+export function hostNames(id: string): readonly [own: string, ...others: string[]] {
+  return [`${id}.local`, `${id}-2.local`, `${id}-3.local`, `${id}-4.local`];
 }
 
 /** The records that are the hub's alone: SRV and TXT, and its addresses. */
 export function ownRecords(service: ServiceDescription): readonly ResourceRecord[] {
-  const { instanceName, id, httpsPort, txt, addresses } = service;
+  const { instanceName, id, host, httpsPort, txt, addresses } = service;
   const name = serviceName(instanceName);
   const strings = Object.entries({ txtvers: '1', id, ...txt }).map(([key, value]) => Buffer.from(`${key}=${value}`));
   return [
-    { name, type: 'SRV', ttl: HOST_TTL, flush: true, data: { port: httpsPort, target: hostName(id) } },
+    { name, type: 'SRV', ttl: HOST_TTL, flush: true, data: { port: httpsPort, target: host } },
     { name, type: 'TXT', ttl: OTHER_TTL, flush: true, data: strings },
-    ...addressRecords(id, addresses),
+    ...addressRecords(host, addresses),
   ];
 }
 
 /** Only what neighbours of one network can reach, whatever else the machine has: an appliance tries what it is told. */
-export function addressRecords(id: string, addresses: readonly HostAddress[]): readonly ResourceRecord[] {
+export function addressRecords(host: string, addresses: readonly HostAddress[]): readonly ResourceRecord[] {
   return addresses.map(({ family, address }) => {
     const type = family === 'IPv4' ? 'A' : 'AAAA';
-    return { name: hostName(id), type, ttl: HOST_TTL, flush: true, data: address };
+    return { name: host, type, ttl: HOST_TTL, flush: true, data: address };
   });
 }
 

@@ -28,7 +28,9 @@ const MOST = 10_000;
 const STATES: readonly ApplianceState[] = ['unpaired', 'pairing', 'active', 'retrying', 'needs_pairing'];
 const HUB_PROBLEMS: readonly HubProblem['code'][] = [
   'hub_id_taken',
+  'hub_name_claimed',
   'not_announced',
+  'store_changed',
   'store_recovered',
   'store_unwritable',
 ];

@@ -48,6 +48,7 @@ label, .label { font-weight: 600; } .hint { color: var(--quiet); font-size: .937
 input:not([type=checkbox]), select { width: 100%; min-height: 3rem; padding: .5rem .8rem; border: 2px solid var(--field); border-radius: .75rem; background: var(--card); color: inherit; font: inherit; }
 [aria-invalid] { border-color: var(--bad) !important; } .tick { display: flex; gap: .75rem; align-items: start; min-height: 2.75rem; padding-top: .4rem; font-weight: 400; }
 input[type=checkbox] { flex: none; width: 1.5rem; height: 1.5rem; margin: 0; accent-color: var(--link); }
+.compare { font-size: 1.35rem; font-weight: 700; letter-spacing: .06em; white-space: nowrap; }
 code, .value { font: .9375rem/1.4 ui-monospace, monospace; user-select: all; -webkit-user-select: all; }
 .value { display: block; padding: .6rem .75rem; background: var(--page); border: 1px solid var(--line); border-radius: .5rem; }
 .copied { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .5rem; align-items: stretch; } .copied .value { grid-column: 1; } .copied:not(:has(button:not([hidden]))) .value { grid-column: 1 / -1; }

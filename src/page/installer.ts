@@ -1,11 +1,14 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Administration } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
+import type { LanService } from '../core/lan-service.ts';
 import type { Random } from '../core/random.ts';
+import type { SetupAccess } from '../core/setup-access.ts';
 import { serveAdding } from './adding/adding.ts';
 import { serveCredentials } from './adding/credentials.ts';
 import type { ShownCredentials } from './adding/shown-credentials.ts';
 import { serveAppliances } from './appliance/appliance.ts';
+import { serveBrowsers } from './browsers/browsers.ts';
 import { sendInstallerPage } from './installer-page.ts';
 import type { Live } from './live/live.ts';
 import { overviewPage } from './overview/overview.ts';
@@ -16,6 +19,8 @@ import type { Guard } from './sign-in/guard.ts';
 /** What the installer's page is made of. */
 export interface InstallerOptions {
   readonly administration: Administration;
+  readonly access: SetupAccess;
+  readonly service: Pick<LanService, 'sentMark'>;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
@@ -35,6 +40,7 @@ export function serveInstaller(app: FastifyInstance, guard: Guard, options: Inst
   serveCredentials(guard, options);
   serveAppliances(guard, options);
   servePairing(guard, options);
+  serveBrowsers(guard, options);
   guard.page('/', async (asked) => {
     const status = await administration.status();
     const { wall } = clock.now();

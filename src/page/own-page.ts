@@ -16,6 +16,12 @@ export function intoForeignPage({ headers }: FastifyRequest): boolean {
   return (site === 'cross-site' || site === 'same-site') && destination !== 'document';
 }
 
+/** Whether another site, a mail or a chat has led the browser here. */
+export function isLedHere({ headers }: FastifyRequest): boolean {
+  const site = headers['sec-fetch-site'];
+  return (site === 'cross-site' || site === 'same-site') && headers['sec-fetch-dest'] === 'document';
+}
+
 /** Where something is asked back before it is lost. */
 const QUESTION = /^(\/appliances\/[^/?]+)\/(?:remove|rotate-secret|unpair)(?:\?.*)?$/;
 

@@ -46,7 +46,7 @@ export function openPages(options: PageOptions): Pages {
   return {
     plain(app, httpsPort) {
       serveCallback(app, service, hubName, httpsPort);
-      serveShortLink(app, service, hubName, options);
+      serveShortLink(app, service, hubName);
       app.get('/', { exposeHeadRoute: true }, async (request, reply) => {
         const frame = frameFor(hubName, request);
         const { insecure, goThere } = frame.texts.home;

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import type { TokenResponse } from '../core/outcome.ts';
 import type { Link } from '../core/portal.ts';
 import { Secret } from '../core/secret.ts';
+import { accountIn } from './account.ts';
 
 /** The value of `expires_in` where the portal leaves it out (specification, part "Limits"), in seconds. */
 const USUAL_LIFETIME = 3600;
@@ -17,7 +18,8 @@ const helperConfiguration = v.object({
   accesstoken_request_url: address,
 });
 
-const codeAnswer = v.object({ code: v.pipe(v.string(), v.minLength(1), v.maxLength(4096)) });
+/** Characters of an authorization code: RFC 6749, appendix A.11. */
+const codeAnswer = v.object({ code: v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,4096}$/)) });
 
 /**
  * A token that has ended, as in the answer to a replay that came late: it is refreshed within the second and, as there
@@ -32,19 +34,31 @@ const seconds = v.pipe(
   v.transform((value) => Math.min(Math.max(value, ENDED), LONGEST_LIFETIME)),
 );
 
-const text = v.pipe(v.string(), v.minLength(1));
-/** It is shown in `status` and in every hand-out. */
-const scope = v.pipe(text, v.maxLength(4096));
+/**
+ * Characters of a token: RFC 6749, appendix A.12 and A.17. It is handed out to appliances, which put it into a header, and
+ * printed by `latchkey token`. It is written at each refresh, so its length has a bound too.
+ */
+const token = v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,16384}$/));
+/** Absent, empty or no text at all: the portal gave no other refresh token. A text that can't be a token is no such thing. */
+const noToken = v.pipe(
+  v.unknown(),
+  v.check((value) => typeof value !== 'string' || value === ''),
+  v.transform(() => null),
+);
+/** It is shown in `status` and in every hand-out. Its characters: RFC 6749, appendix A.4. */
+const scope = v.pipe(v.string(), v.maxLength(4096), v.regex(/^[\x20\x21\x23-\x5b\x5d-\x7e]*$/), v.regex(/[^ ]/));
 
 /**
- * A portal that answers has spent the refresh token it was sent, so an odd member beside the access token is left out,
- * and not the whole answer with the successor in it.
+ * A portal that answers has spent the refresh token it was sent, so an odd member beside the tokens is left out, and not
+ * the whole answer with the successor in it. A refresh token that can't be taken makes the answer unreadable: it may be
+ * the successor, and then the one at hand is spent (docs/decisions/junk-answers.md).
  */
 const tokenAnswer = v.object({
-  access_token: text,
-  refresh_token: v.optional(v.fallback(v.nullable(text), null), null),
+  access_token: token,
+  refresh_token: v.optional(v.union([noToken, token]), null),
   scope: v.optional(v.fallback(v.nullable(scope), null), null),
   expires_in: v.optional(v.fallback(seconds, USUAL_LIFETIME), USUAL_LIFETIME),
+  id_token: v.optional(v.unknown()),
 });
 
 const errorAnswer = v.object({ error: v.string() });
@@ -70,11 +84,13 @@ export function parseCode(body: string): Secret | null {
 export function parseTokens(body: string): TokenResponse | null {
   const parsed = parse(tokenAnswer, body);
   if (parsed === null) return null;
+  const account = accountIn(parsed.id_token, parsed.access_token);
   return {
     accessToken: new Secret(parsed.access_token),
     refreshToken: parsed.refresh_token === null ? null : new Secret(parsed.refresh_token),
     scope: parsed.scope,
     lifetime: parsed.expires_in * 1000,
+    ...(account !== null && { account }),
   };
 }
 

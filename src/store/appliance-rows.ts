@@ -4,7 +4,18 @@ import { Failure } from '../core/failure.ts';
 import type { Invite } from '../core/registration.ts';
 import type { Session } from '../core/session.ts';
 import { readPublicKeys } from '../system/public-keys.ts';
-import { applianceName, clientId, instant, jsonOrNull, origin, parseJson, publicKeys, scope } from './schemas.ts';
+import {
+  applianceName,
+  clientId,
+  instant,
+  jsonOrNull,
+  origin,
+  parseJson,
+  publicKeys,
+  registrantAddress,
+  scope,
+} from './schemas.ts';
+import type { Sealing } from './sealing.ts';
 
 const text = v.string();
 const optional = v.nullable(v.string());
@@ -12,6 +23,9 @@ const keySet = v.pipe(
   v.object({ keys: publicKeys }),
   v.check((set) => readPublicKeys(set).kind === 'keys'),
 );
+
+/** Since when an appliance waits, and where it registered from. */
+const waiting = v.nullable(v.object({ ...instant.entries, from: v.exactOptional(registrantAddress) }));
 
 /** A row of `appliances`; one of schema 1 has the first five columns. */
 export const applianceRow = v.pipe(
@@ -28,12 +42,20 @@ export const applianceRow = v.pipe(
     origin: v.exactOptional(text, 'added'),
     waiting: v.exactOptional(optional, null),
     software_id: v.exactOptional(optional, null),
+    mac: v.exactOptional(optional, null),
   }),
   v.transform((row) => ({ ...row, client_id: row.client_id ?? row.id })),
 );
 
 /** A row of `sessions`; `number` is the order in which they came. */
-export const sessionRow = v.object({ number: v.number(), hash: text, appliance: text, device: text, begun: text });
+export const sessionRow = v.object({
+  number: v.number(),
+  hash: text,
+  appliance: text,
+  device: text,
+  begun: text,
+  mac: v.exactOptional(optional, null),
+});
 
 /** A row of `invites`. */
 export const inviteRow = v.object({
@@ -43,6 +65,7 @@ export const inviteRow = v.object({
   portal: text,
   begun: text,
   lifetime: v.number(),
+  mac: v.exactOptional(optional, null),
 });
 
 export type ApplianceRow = v.InferOutput<typeof applianceRow>;
@@ -50,35 +73,48 @@ export type SessionRow = v.InferOutput<typeof sessionRow>;
 export type InviteRow = v.InferOutput<typeof inviteRow>;
 
 /** The columns of `appliances`, and the values for them as {@link applianceValues} gives them. */
-export const APPLIANCE_COLUMNS = 'id, name, scope, portal, secret_hash, client_id, jwks, origin, waiting, software_id';
-export const APPLIANCE_PLACES = '?, ?, ?, ?, ?, ?, ?, ?, ?, ?';
+export const APPLIANCE_COLUMNS =
+  'id, name, scope, portal, secret_hash, client_id, jwks, origin, waiting, software_id, mac';
+export const APPLIANCE_PLACES = '?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?';
 
-/** An appliance in the order of {@link APPLIANCE_COLUMNS}. */
-export function applianceValues(appliance: Appliance): unknown[] {
-  const { id, name, portal, credentials, waitingSince, softwareId } = appliance;
-  const hash = credentials.kind === 'secret' ? credentials.hash : '';
-  const jwks = credentials.kind === 'keys' ? JSON.stringify({ keys: credentials.keys }) : null;
-  return [
-    ...[id, name, appliance.scope, portal, hash],
-    ...[appliance.clientId, jwks, appliance.origin, jsonOrNull(waitingSince), softwareId],
-  ];
+/** An appliance in the order of {@link APPLIANCE_COLUMNS}. @param sealing null for one that is to stay unsigned */
+export function applianceValues(appliance: Appliance, sealing: Sealing | null): unknown[] {
+  const { id, name, scope, portal, clientId, credentials, softwareId, waitingSince, registeredFrom: from } = appliance;
+  const waits = waitingSince && { ...waitingSince, ...(from && { from }) };
+  const row = {
+    id,
+    name,
+    scope,
+    portal,
+    secret_hash: credentials.kind === 'secret' ? credentials.hash : '',
+    client_id: clientId,
+    jwks: credentials.kind === 'keys' ? JSON.stringify({ keys: credentials.keys }) : null,
+    origin: appliance.origin,
+    waiting: jsonOrNull(waits),
+    software_id: softwareId,
+  };
+  return [...Object.values(row), sealing?.sign('appliances', row) ?? null];
 }
 
-/** @throws Failure `store_unreadable` where its keys, or how far it may be trusted, make no sense */
-export function readAppliance(row: ApplianceRow): Appliance {
+/** @throws Failure `store_unreadable` where it was changed, or its keys, or how far it may be trusted, make no sense */
+export function readAppliance(row: ApplianceRow, sealing: Sealing): Appliance {
   const where = `appliances/${row.id}`;
+  if (!sealing.isSigned('appliances', row)) throw damaged(where);
+  const waits = parseJson(waiting, where, row.waiting ?? 'null');
   return {
     ...bare(row),
     clientId: parsed(clientId, where, row.client_id),
     credentials: credentialsOf(row, where),
     origin: parsed(origin, where, row.origin),
-    waitingSince: parseJson(v.nullable(instant), where, row.waiting ?? 'null'),
+    waitingSince: waits && { boot: waits.boot, uptime: waits.uptime, wall: waits.wall },
+    ...(waits?.from && { registeredFrom: waits.from }),
   };
 }
 
 /** An appliance that can't be read: it keeps its place and its grant, and can't prove who it is. */
 export function unreadableAppliance(row: ApplianceRow): Appliance {
-  return { ...bare(row), clientId: row.client_id, credentials: { kind: 'none' }, origin: 'added', waitingSince: null };
+  const credentials = { kind: 'none', damaged: true } as const;
+  return { ...bare(row), clientId: row.client_id, credentials, origin: 'added', waitingSince: null };
 }
 
 function bare({ id, name, scope, portal, software_id }: ApplianceRow) {
@@ -97,11 +133,15 @@ function parsed<const Schema extends v.GenericSchema>(
 ): v.InferOutput<Schema> {
   const result = v.safeParse(schema, value);
   if (result.success) return result.output;
-  throw new Failure('store_unreadable', `${where} is damaged: put back a copy of the state directory`);
+  throw damaged(where);
+}
+
+function damaged(where: string): Failure {
+  return new Failure('store_unreadable', `${where} is damaged: put back a copy of the state directory`);
 }
 
 /** A session counts by its hash: one whose beginning makes no sense began long ago. */
-export function readSession({ hash, appliance, device, begun }: Omit<SessionRow, 'number'>): Session {
+export function readSession({ hash, appliance, device, begun }: Omit<SessionRow, 'number' | 'mac'>): Session {
   try {
     return { hash, appliance, device, begun: parseJson(instant, `sessions/${appliance}`, begun) };
   } catch {

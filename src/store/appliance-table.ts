@@ -11,18 +11,27 @@ import {
   readInvite,
   unreadableAppliance,
 } from './appliance-rows.ts';
+import type { Sealing } from './sealing.ts';
 import type { Sql } from './sql.ts';
 
 /** The appliances, and the invites of those that are still to come. */
 export class ApplianceTable {
   readonly #sql: Sql;
+  readonly #sealing: () => Sealing;
   readonly #damaged = new Set<string>();
+  #refusedInvites = false;
 
-  constructor(sql: Sql) {
+  constructor(sql: Sql, sealing: () => Sealing) {
     this.#sql = sql;
+    this.#sealing = sealing;
   }
 
-  /** Ids of the appliances that can't prove who they are, because their rows can't be read. */
+  /** Whether an invite was found that the hub has not made, and was forgotten. */
+  get refusedInvites(): boolean {
+    return this.#refusedInvites;
+  }
+
+  /** Ids of the appliances that can't prove who they are, because their rows were changed or can't be read. */
   get damaged(): ReadonlySet<string> {
     return this.#damaged;
   }
@@ -49,18 +58,17 @@ export class ApplianceTable {
   insert(appliance: Appliance): boolean {
     return this.#sql.run(
       `INSERT INTO appliances (${APPLIANCE_COLUMNS}) VALUES (${APPLIANCE_PLACES}) ON CONFLICT DO NOTHING`,
-      ...applianceValues(appliance),
+      ...applianceValues(appliance, this.#sealing()),
     );
   }
 
+  /** One that was damaged or changed stays unsigned, and so is damaged still: only removing it ends that. */
   change(appliance: Appliance): boolean {
-    const changed = this.#sql.run(
+    return this.#sql.run(
       `UPDATE OR IGNORE appliances SET (${APPLIANCE_COLUMNS}) = (${APPLIANCE_PLACES}) WHERE id = ?`,
-      ...applianceValues(appliance),
+      ...applianceValues(appliance, this.#damaged.has(appliance.id) ? null : this.#sealing()),
       appliance.id,
     );
-    if (changed) this.#damaged.delete(appliance.id);
-    return changed;
   }
 
   remove(id: string): void {
@@ -69,13 +77,19 @@ export class ApplianceTable {
   }
 
   invites(): Invite[] {
-    return this.#sql.all<InviteRow>('SELECT * FROM invites').flatMap((row) => readInviteOrNone(row));
+    return this.#sql.all<InviteRow>('SELECT * FROM invites').flatMap((row) => {
+      if (this.#sealing().isSigned('invites', row)) return readInviteOrNone(row);
+      this.#refusedInvites = true;
+      this.#sql.runIfWritable('DELETE FROM invites WHERE hash = ?', row.hash);
+      return [];
+    });
   }
 
   saveInvite({ hash, name, scope, portal, begun, lifetime }: Invite): void {
+    const row = { hash, name, scope, portal, begun: JSON.stringify(begun), lifetime };
     this.#sql.run(
-      'INSERT OR REPLACE INTO invites (hash, name, scope, portal, begun, lifetime) VALUES (?, ?, ?, ?, ?, ?)',
-      ...[hash, name, scope, portal, JSON.stringify(begun), lifetime],
+      'INSERT OR REPLACE INTO invites (hash, name, scope, portal, begun, lifetime, mac) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      ...[...Object.values(row), this.#sealing().sign('invites', row)],
     );
   }
 
@@ -85,7 +99,7 @@ export class ApplianceTable {
 
   #read(row: ApplianceRow): Appliance {
     try {
-      return readAppliance(row);
+      return readAppliance(row, this.#sealing());
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       this.#damaged.add(row.id);

@@ -3,7 +3,17 @@ import type { Appliance, ClientCredentials } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
 import type { StateCopy } from '../core/state-copy.ts';
-import { applianceName, clientId, doubt, instant, origin, portalIdentity, publicKeys, scope } from './schemas.ts';
+import {
+  applianceName,
+  clientId,
+  doubt,
+  instant,
+  origin,
+  portalIdentity,
+  publicKeys,
+  registrantAddress,
+  scope,
+} from './schemas.ts';
 
 /** Grows when a copy can no longer be read by a Latchkey that knows the one before. */
 const FORMAT = 1;
@@ -29,6 +39,7 @@ const content = v.object({
       keys: v.exactOptional(publicKeys),
       origin: v.exactOptional(origin, 'added'),
       waitingSince: v.exactOptional(v.nullable(instant), null),
+      registeredFrom: v.exactOptional(registrantAddress),
       softwareId: v.exactOptional(v.nullable(v.string()), null),
     }),
   ),
@@ -46,6 +57,7 @@ const content = v.object({
       refused: v.nullable(instant),
       distrusted: v.exactOptional(v.nullable(instant), null),
       asked: v.exactOptional(scope),
+      account: v.exactOptional(v.string()),
       givenBy: v.exactOptional(portalIdentity),
     }),
   ),

@@ -23,7 +23,7 @@ export async function writeDailyCopy(store: SqliteStore): Promise<void> {
     const copy = readWhole(draft);
     using stack = new DisposableStack();
     const database = stack.adopt(inMemory(copy?.bytes ?? Buffer.alloc(0), draft), (open) => open.close());
-    const { damage, unreadable } = await salvage(database, store.sealing);
+    const { damage, unreadable } = salvage(database, [store.sealing]);
     if (damage !== null || unreadable.size > 0) {
       const what = damage ?? `${unreadable.size} of its rows can't be read`;
       throw new Failure('store_unreadable', `no copy is made of the store ${files.database}: it is damaged (${what})`);

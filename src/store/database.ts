@@ -3,6 +3,7 @@ import Database from 'better-sqlite3';
 import { Failure } from '../core/failure.ts';
 import { migrate, schemaOf } from './migrations.ts';
 import { choosePageSize, pageSize } from './page-size.ts';
+import type { Sealing } from './sealing.ts';
 import { type StoreFiles, sizeOf } from './store-files.ts';
 
 const FULL = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
@@ -12,13 +13,19 @@ const DAMAGED = /^SQLITE_(CORRUPT|NOTADB|ERROR|MISMATCH)/;
 /** Bytes that the journal holds before they are moved to the database: fourteen refreshes of tokens of 1.8 kB, 36 of short ones. */
 const JOURNAL_BYTES = 128 * 1024;
 
+type Prepare = (database: Database.Database) => void;
+
 /** A database, ready to be served from. */
 export interface OpenedDatabase {
   readonly database: Database.Database;
+  /** What its rows are sealed and signed with. */
+  readonly sealing: Sealing;
   /** Why it is only a copy in memory, and nothing can be written; null where it is open for good. */
   readonly unwritable: string | null;
   /** Says what was put in place of a damaged database; null where nothing was. */
   readonly recovered: string | null;
+  /** Whether the daily copy is sealed otherwise than its rows. */
+  readonly copyIsDated: boolean;
 }
 
 /**
@@ -38,7 +45,7 @@ export function openUnmigrated(files: StoreFiles): Database.Database {
   return opened(files, begin);
 }
 
-function opened(files: StoreFiles, prepare: (database: Database.Database) => void): Database.Database {
+function opened(files: StoreFiles, prepare: Prepare): Database.Database {
   const path = files.database;
   const before = sizeOf(path);
   try {
@@ -82,13 +89,14 @@ export function inMemory(bytes: Uint8Array, path: string): Database.Database {
 
 /**
  * A database's content in memory, of the newest schema, to be served from. It can be read, and every write fails.
+ * @param prepare brings it to that schema
  * @throws Failure as {@link inMemory}
  */
-export function servedFromMemory(bytes: Uint8Array, path: string): Database.Database {
-  return fromBytes(bytes, path, migrate);
+export function servedFromMemory(bytes: Uint8Array, path: string, prepare: Prepare): Database.Database {
+  return fromBytes(bytes, path, prepare);
 }
 
-function fromBytes(bytes: Uint8Array, path: string, prepare: (database: Database.Database) => void) {
+function fromBytes(bytes: Uint8Array, path: string, prepare: Prepare) {
   try {
     const content = Buffer.from(bytes);
     // File format version 1 (https://sqlite.org/fileformat.html): a database in memory has no write-ahead log.

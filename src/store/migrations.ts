@@ -71,7 +71,15 @@ const MIGRATIONS: readonly string[] = [
      count INTEGER NOT NULL,
      PRIMARY KEY (appliance, number)
    ) STRICT, WITHOUT ROWID;`,
+  `-- Authentication codes (sealing.ts). With this step all that is sealed is sealed anew: see resealing.ts.
+   ALTER TABLE appliances ADD COLUMN mac TEXT;
+   ALTER TABLE sessions ADD COLUMN mac TEXT;
+   ALTER TABLE invites ADD COLUMN mac TEXT;
+   ALTER TABLE pairings ADD COLUMN mac TEXT;`,
 ];
+
+/** The first schema whose rows are signed. */
+export const FIRST_SIGNED_SCHEMA = 4;
 
 /** The number of the newest schema; packages keep a newer store from an older Latchkey by it. */
 export const NEWEST_SCHEMA = MIGRATIONS.length;

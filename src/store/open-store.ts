@@ -17,7 +17,8 @@ import {
 import { migrate } from './migrations.ts';
 import { inChosenPages } from './page-size.ts';
 import { canMend, type DailyCopy, isBehind, type Rebuilt, rebuild } from './rebuild.ts';
-import { type Salvage, salvage } from './salvage.ts';
+import { bringUpToDate } from './resealing.ts';
+import { distrusted, type Salvage, salvage } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import {
@@ -36,6 +37,7 @@ import {
  * its daily copy, and kept beside; one that can't be written is served from memory.
  * @param wall tells the time, in ms since 1970: it names the damaged one
  * @param timers by these a write waits for others that it may share a commit with
+ * @param others other keys that it may be sealed with; whichever opens it is the store's from then on
  * @throws Failure `store_unreadable` where there is nothing to serve, `store_key_wrong`, `store_locked`,
  *   `state_dir_unusable`
  */
@@ -44,10 +46,11 @@ export async function openStore(
   sealing: Sealing,
   wall: () => number,
   timers: Timers = systemTimers,
+  others: readonly Sealing[] = [],
 ): Promise<SqliteStore> {
   const files = storeFiles(directory);
-  const open = () => new Opening(files, sealing, wall).open();
-  return new SqliteStore(files, await open(), sealing, open, timers);
+  const open = (...keys: readonly [Sealing, ...Sealing[]]) => new Opening(files, keys, wall).open();
+  return new SqliteStore(files, await open(sealing, ...others), open, timers);
 }
 
 /** The database as it was found. */
@@ -61,24 +64,35 @@ interface Found {
   readonly unwritable: string | null;
 }
 
+/** An opened database, but for what is known of its sealing. */
+type Unsealed = Omit<OpenedDatabase, 'sealing' | 'copyIsDated'>;
+
 class Opening {
   readonly #files: StoreFiles;
-  readonly #sealing: Sealing;
+  readonly #keys: readonly [Sealing, ...Sealing[]];
   readonly #wall: () => number;
 
-  constructor(files: StoreFiles, sealing: Sealing, wall: () => number) {
+  constructor(files: StoreFiles, keys: readonly [Sealing, ...Sealing[]], wall: () => number) {
     this.#files = files;
-    this.#sealing = sealing;
+    this.#keys = keys;
     this.#wall = wall;
   }
 
   async open(): Promise<OpenedDatabase> {
     const unwritable = this.#writeProblem();
     if (unwritable === null) finishReplacement(this.#files);
-    if (this.#isNew()) return { database: this.#create(unwritable), unwritable: null, recovered: null };
-    const found = await this.#look(unwritable);
+    if (this.#isNew()) {
+      return {
+        database: this.#create(unwritable),
+        sealing: this.#keys[0],
+        unwritable: null,
+        recovered: null,
+        copyIsDated: false,
+      };
+    }
+    const found = this.#look(unwritable);
     try {
-      return await this.#judge(found);
+      return this.#judge(found);
     } catch (error) {
       found.live?.close();
       throw error;
@@ -108,7 +122,7 @@ class Opening {
   }
 
   /** Reads what there is, changing nothing. */
-  async #look(unwritable: string | null): Promise<Found> {
+  #look(unwritable: string | null): Found {
     const nothing = { live: null, left: null, bytes: null, damage: null, unwritable };
     const { database, journal } = this.#files;
     const size = sizeOf(database);
@@ -120,7 +134,7 @@ class Opening {
     if (unwritable === null) {
       try {
         const live = openUnmigrated(this.#files);
-        const left = await salvage(live, this.#sealing);
+        const left = salvage(live, this.#keys);
         return { ...nothing, live, left, damage: left.damage };
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
@@ -133,7 +147,7 @@ class Opening {
   }
 
   /** Reads a copy in another place, where the database can't be opened for good. */
-  async #lookAtCopy(found: Found): Promise<Found> {
+  #lookAtCopy(found: Found): Found {
     for (const place of [tmpdir(), '/dev/shm']) {
       let scratch: string | null = null;
       let database: Database.Database | null = null;
@@ -141,7 +155,7 @@ class Opening {
         scratch = mkdtempSync(join(place, 'latchkey-store-'));
         database = new Database(copyTo(this.#files, scratch).database);
         begin(database);
-        const left = await salvage(database, this.#sealing);
+        const left = salvage(database, this.#keys);
         return { ...found, left, bytes: database.serialize(), damage: found.damage ?? left.damage };
       } catch (error) {
         if (error instanceof Failure) throw error;
@@ -154,49 +168,56 @@ class Opening {
     return found;
   }
 
-  async #judge(found: Found): Promise<OpenedDatabase> {
+  #judge(found: Found): OpenedDatabase {
     const { live, unwritable } = found;
-    const copy = await this.#dailyCopy();
-    const behind = found.left !== null && copy !== null && isBehind(found.left, copy.salvage);
+    const opens = found.left !== null && found.left.opened > 0;
+    const copied = this.#dailyCopy(opens ? found.left.sealing : undefined);
+    // Where one is signed, one that is not may be made up: a store is signed before its next copy is made.
+    const copy = copied && { ...copied, salvage: distrusted(copied.salvage, opens ? found.left : null) };
+    const whole = found.left && distrusted(found.left, copy?.salvage ?? null);
+    const sealing = (opens ? whole : (copy?.salvage ?? whole))?.sealing ?? this.#keys[0];
+    const how = { sealing, copyIsDated: copy?.salvage.isDated ?? false };
+    const behind = whole !== null && copy !== null && isBehind(whole, copy.salvage);
     const damage = found.damage ?? (behind ? 'it is older than its daily copy' : null);
-    const left = found.left && { ...found.left, damage };
+    const left = whole && { ...whole, damage };
     const sound = left !== null && damage === null;
-    if (sound && left.unreadable.size === 0) return this.#asItIs(found);
+    if (sound && left.unreadable.size === 0) return { ...this.#asItIs({ ...found, left }), ...how };
     if (left !== null && left.opened === 0 && left.unreadable.size > 0 && (copy?.salvage.opened ?? 0) === 0) {
       throw new Failure(
         'store_key_wrong',
         `the store ${this.#files.database} was sealed with another store.key: put the right key back`,
       );
     }
-    if (sound && !(copy !== null && canMend(left, copy.salvage))) return this.#asItIs(found);
+    if (sound && !(copy !== null && canMend(left, copy.salvage)))
+      return { ...this.#asItIs({ ...found, left }), ...how };
     if (!hasContent(left) && copy === null) throw this.#beyondHelp(damage ?? 'nothing can be read');
     const rebuilt = rebuild({ left, copy });
-    const rows = left?.unreadable.size ?? 0;
     const why =
       left === null && unwritable !== null
         ? `can't be read (${damage})`
-        : `was damaged (${damage ?? `${rows} of its rows can't be read`})`;
+        : `was damaged (${damage ?? unreadableRows(left)})`;
     try {
-      if (unwritable !== null) return this.#fromMemory(rebuilt, why, copy, unwritable);
+      if (unwritable !== null) return { ...this.#fromMemory(rebuilt, why, copy, unwritable), ...how };
       live?.close();
-      return this.#replaced(rebuilt, why, copy);
+      return { ...this.#replaced(rebuilt, why, copy), ...how };
     } finally {
       rebuilt.database.close();
     }
   }
 
-  #asItIs({ live, bytes, unwritable }: Found): OpenedDatabase {
+  #asItIs({ live, left, bytes, unwritable }: Found): Unsealed {
     const { database } = this.#files;
+    const prepare = (opened: Database.Database) => bringUpToDate(opened, left);
     if (live === null) {
       if (bytes === null) throw this.#beyondHelp(unwritable ?? 'nothing can be read');
-      return { database: servedFromMemory(bytes, database), unwritable, recovered: null };
+      return { database: servedFromMemory(bytes, database, prepare), unwritable, recovered: null };
     }
     try {
-      migrate(live);
+      prepare(live);
     } catch (error) {
       const failure = asFailure(error, database);
       if (failure.code !== 'store_unwritable') throw failure;
-      const served = servedFromMemory(live.serialize(), database);
+      const served = servedFromMemory(live.serialize(), database, prepare);
       live.close();
       return { database: served, unwritable: failure.message, recovered: null };
     }
@@ -204,12 +225,12 @@ class Opening {
     return { database: open, unwritable: null, recovered: null };
   }
 
-  #fromMemory(rebuilt: Rebuilt, why: string, copy: DailyCopy | null, unwritable: string): OpenedDatabase {
-    const database = servedFromMemory(rebuilt.database.serialize(), this.#files.database);
+  #fromMemory(rebuilt: Rebuilt, why: string, copy: DailyCopy | null, unwritable: string): Unsealed {
+    const database = servedFromMemory(rebuilt.database.serialize(), this.#files.database, migrate);
     return { database, unwritable, recovered: this.#account(rebuilt, why, copy, null) };
   }
 
-  #replaced(rebuilt: Rebuilt, why: string, copy: DailyCopy | null): OpenedDatabase {
+  #replaced(rebuilt: Rebuilt, why: string, copy: DailyCopy | null): Unsealed {
     const bytes = rebuilt.database.serialize();
     try {
       const aside = putInPlace(this.#files, bytes, new Date(this.#wall()).toISOString());
@@ -220,13 +241,14 @@ class Opening {
     }
   }
 
-  async #dailyCopy(): Promise<DailyCopy | null> {
+  /** @param to how what is in it is to be sealed */
+  #dailyCopy(to: Sealing | undefined): DailyCopy | null {
     const found = readWhole(this.#files.copy);
     if (found === null) return null;
     try {
       using stack = new DisposableStack();
       const database = stack.adopt(inMemory(found.bytes, this.#files.copy), (open) => open.close());
-      const content = await salvage(database, this.#sealing);
+      const content = salvage(database, this.#keys, to);
       return content.opened === 0 && content.unreadable.size > 0 ? null : { salvage: content, made: found.written };
     } catch (error) {
       if (error instanceof Failure) return null;
@@ -250,6 +272,13 @@ class Opening {
       `the store ${this.#files.database} is beyond help (${why}), and there is no daily copy of it: put back a copy of the state directory, or move the store's files away to start anew; nothing was changed`,
     );
   }
+}
+
+/** How many rows can't be read or were changed, and which appliances' own are among them. */
+function unreadableRows(left: Salvage | null): string {
+  const names = left?.appliances.filter(({ id }) => left.unreadable.has(`appliances/${id}`)).map(({ name }) => name);
+  const own = names === undefined || names.length === 0 ? '' : `, among them the appliance ${names.join(', ')}`;
+  return `${left?.unreadable.size ?? 0} of its rows can't be read or were changed${own}`;
 }
 
 function hasContent(left: Salvage | null): boolean {

@@ -13,15 +13,18 @@ export class PairingTable {
   }
 
   all(): PairingRow[] {
-    return this.#sql.all<PairingRow>('SELECT id, appliance, sealed, attributes, step FROM pairings ORDER BY number');
+    return this.#sql.all<PairingRow>(
+      'SELECT id, appliance, sealed, attributes, step, mac FROM pairings ORDER BY number',
+    );
   }
 
   /** Two statements: to be called in a transaction. */
   put(row: PairingRow): void {
     this.#sql.run(
-      `INSERT INTO pairings (id, appliance, sealed, attributes, step) VALUES (?, ?, ?, ?, ?)
-       ON CONFLICT (id) DO UPDATE SET sealed = excluded.sealed, attributes = excluded.attributes, step = excluded.step`,
-      ...[row.id, row.appliance, row.sealed, row.attributes, row.step],
+      `INSERT INTO pairings (id, appliance, sealed, attributes, step, mac) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET
+         sealed = excluded.sealed, attributes = excluded.attributes, step = excluded.step, mac = excluded.mac`,
+      ...[row.id, row.appliance, row.sealed, row.attributes, row.step, row.mac],
     );
     this.#sql.run(
       `DELETE FROM pairings WHERE appliance = ? AND json_extract(step, '$.kind') = 'ended' AND number <=

@@ -21,6 +21,7 @@ const grantAttributes = v.object({
   obtained: instant,
   portalTime: v.nullable(v.number()),
   asked: v.exactOptional(scope),
+  account: v.exactOptional(v.string()),
   givenBy: v.exactOptional(portalIdentity),
 });
 
@@ -108,6 +109,7 @@ export interface PairingRow {
   readonly sealed: string;
   readonly attributes: string;
   readonly step: string;
+  readonly mac: string | null;
 }
 
 /**
@@ -123,15 +125,21 @@ function filled(json: string, step: number): string {
   return json.padEnd(step * Math.ceil(json.length / step));
 }
 
+/** What a grant's tokens are sealed for: no other appliance's, and no earlier ones. */
+export function grantPlace({ appliance, generation }: Pick<GrantRow, 'appliance' | 'generation'>): string {
+  return `grants/${appliance}/${generation}`;
+}
+
 /** A grant as a row, its tokens sealed; a new grant has no attempt under way. */
-export async function grantRow(grant: Grant, sealing: Sealing): Promise<GrantRow> {
-  const { appliance, generation, accessToken, refreshToken, lifetime, obtained, portalTime, asked, givenBy } = grant;
-  const attributes = { scope: grant.scope, lifetime, obtained, portalTime, asked, givenBy };
+export function grantRow(grant: Grant, sealing: Sealing): GrantRow {
+  const { appliance, generation, accessToken, refreshToken, lifetime, obtained, portalTime, asked, account, givenBy } =
+    grant;
+  const attributes = { scope: grant.scope, lifetime, obtained, portalTime, asked, account, givenBy };
   const secrets = { accessToken: accessToken.reveal(), refreshToken: refreshToken.reveal(), attributes };
   return {
     appliance,
     generation,
-    tokens: await sealing.seal(`grants/${appliance}/${generation}`, filled(JSON.stringify(secrets), SECRETS_STEP)),
+    tokens: sealing.seal(grantPlace(grant), filled(JSON.stringify(secrets), SECRETS_STEP)),
     attributes: null,
     attempt: attemptColumn(null),
     doubt: jsonOrNull(grant.doubt),
@@ -141,9 +149,9 @@ export async function grantRow(grant: Grant, sealing: Sealing): Promise<GrantRow
 }
 
 /** @throws Failure as {@link Sealing}, or `store_unreadable` */
-export async function readGrant(row: GrantRow, sealing: Sealing): Promise<StoredGrant> {
-  const where = `grants/${row.appliance}/${row.generation}`;
-  const secrets = parseJson(tokens, where, await sealing.open(where, row.tokens));
+export function readGrant(row: GrantRow, sealing: Sealing): StoredGrant {
+  const where = grantPlace(row);
+  const secrets = parseJson(tokens, where, sealing.open(where, row.tokens));
   return {
     grant: {
       appliance: row.appliance,
@@ -159,23 +167,26 @@ export async function readGrant(row: GrantRow, sealing: Sealing): Promise<Stored
   };
 }
 
-/** A pairing as a row: what could plant or fetch a code is sealed, and the user code with it. */
-export async function pairingRow(pairing: Pairing, sealing: Sealing): Promise<PairingRow> {
+/** A pairing as a row: what could plant or fetch a code is sealed, and the user code with it. Whose it is, is signed. */
+export function pairingRow(pairing: Pairing, sealing: Sealing): PairingRow {
   const { id, appliance, nonce, portal, begun, lifetime, spentCodes, setback, device, round } = pairing;
   const { link: held, earlier, ...bare } = { link: null, earlier: undefined, ...pairing.step };
-  return {
+  const row = {
     id,
     appliance,
-    sealed: await sealing.seal(`pairings/${id}`, JSON.stringify({ nonce, link: held, earlier, device })),
+    sealed: sealing.seal(`pairings/${id}`, JSON.stringify({ nonce, link: held, earlier, device })),
     attributes: JSON.stringify({ portal, scope: pairing.scope, begun, lifetime, spentCodes, setback, round }),
     step: JSON.stringify(bare),
   };
+  return { ...row, mac: sealing.sign('pairings', row) };
 }
 
 /** @throws Failure as {@link Sealing}, or `store_unreadable` */
-export async function readPairing(row: PairingRow, sealing: Sealing): Promise<Pairing> {
+export function readPairing(row: PairingRow, sealing: Sealing): Pairing {
   const where = `pairings/${row.id}`;
-  const { nonce, device, link: held, ...links } = parseJson(secretPart, where, await sealing.open(where, row.sealed));
+  const { nonce, device, link: held, ...links } = parseJson(secretPart, where, sealing.open(where, row.sealed));
+  if (!sealing.isSigned('pairings', row))
+    throw new Failure('store_unreadable', `${where} was changed by somebody else`);
   const bare = parseJson(step, where, row.step);
   const attributes = parseJson(pairingAttributes, where, row.attributes);
   const common = { id: row.id, appliance: row.appliance, nonce, device, ...attributes };

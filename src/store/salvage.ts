@@ -11,7 +11,8 @@ import {
   sessionRow,
 } from './appliance-rows.ts';
 import { type HistoryRow, historyRow } from './history-table.ts';
-import { readGrant, readPairing } from './rows.ts';
+import { FIRST_SIGNED_SCHEMA, NEWEST_SCHEMA } from './migrations.ts';
+import { grantPlace, readGrant, readPairing } from './rows.ts';
 import type { Sealing } from './sealing.ts';
 
 const text = v.string();
@@ -35,6 +36,7 @@ const pairingRow = v.object({
   sealed: text,
   attributes: text,
   step: text,
+  mac: v.exactOptional(optional, null),
 });
 
 export type SettingRow = v.InferOutput<typeof settingRow>;
@@ -42,13 +44,24 @@ export type SettingRow = v.InferOutput<typeof settingRow>;
 export type AnyGrantRow = v.InferOutput<typeof anyGrantRow>;
 type NumberedPairingRow = v.InferOutput<typeof pairingRow>;
 
-/** All that can be read of a database, damaged or not. */
+interface SealedRows {
+  readonly settings: readonly SettingRow[];
+  readonly grants: readonly AnyGrantRow[];
+  readonly pairings: readonly NumberedPairingRow[];
+}
+
+/** All that can be read of a database, damaged or not; sealed and signed by {@link Salvage.sealing}. */
 export interface Salvage {
+  readonly sealing: Sealing;
+  /** Whether the database has it sealed otherwise: with another key, or as before rows were signed. */
+  readonly isDated: boolean;
+  /** Whether its rows are signed: those of schemas 1 to 3 are not, and anybody may have written them. */
+  readonly isSigned: boolean;
   readonly settings: ReadonlyMap<string, SettingRow>;
   readonly appliances: readonly ApplianceRow[];
   readonly grants: ReadonlyMap<string, AnyGrantRow>;
   readonly pairings: readonly NumberedPairingRow[];
-  /** In the order of their numbers. */
+  /** In the order of their numbers; of sessions and invites those that the hub has given. */
   readonly sessions: readonly SessionRow[];
   readonly invites: readonly InviteRow[];
   /** Of a sound database nobody needs it, and none is read. */
@@ -64,11 +77,14 @@ export interface Salvage {
 /**
  * Reads whatever can be read, changing nothing; of a damaged table what comes before the damage and behind it. The
  * database may have any schema.
+ * @param keys those that it may be sealed with; the first where none opens anything
+ * @param to how what is read is to be sealed and signed; undefined for the key that opens it
  */
-export async function salvage(database: Database.Database, sealing: Sealing): Promise<Salvage> {
+export function salvage(database: Database.Database, keys: readonly [Sealing, ...Sealing[]], to?: Sealing): Salvage {
   const unreadable = new Set<string>();
   let damage = structuralDamage(database);
   let opened = 0;
+  const schema = schemaLeft(database);
 
   function table<Row>(name: string, schema: v.GenericSchema<unknown, Row>, key: string, where = ''): Row[] {
     const rows = new Map<unknown, Row>();
@@ -87,48 +103,98 @@ export async function salvage(database: Database.Database, sealing: Sealing): Pr
     return [...rows.values()];
   }
 
-  async function check(row: string, read: () => unknown): Promise<void> {
+  /** Reads a row, and gives what `read` makes of it; the row as it is where it can't be read. */
+  function checked<Row>(name: string, row: Row, read: () => Row): Row {
     try {
-      await read();
+      return read();
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      unreadable.add(row);
+      unreadable.add(name);
+      return row;
     }
   }
 
-  const settings = table('settings', settingRow, 'name', "WHERE name NOT LIKE '%.damaged'");
-  const appliances = table('appliances', applianceRow, 'id');
-  const grants = table('grants', anyGrantRow, 'appliance');
-  const pairings = table('pairings', pairingRow, 'number');
-  const sessions = isYoung(database) ? [] : table('sessions', sessionRow, 'number');
-  const invites = isYoung(database) ? [] : table('invites', inviteRow, 'hash');
-  const open = async (row: string, read: () => Promise<unknown>) =>
-    check(row, async () => {
-      await read();
-      opened += 1;
-    });
-  for (const row of appliances) await check(`appliances/${row.id}`, () => readAppliance(row));
-  for (const { name, sealed } of settings) {
-    await open(`settings/${name}`, () => sealing.open(`settings/${name}`, sealed));
-  }
-  for (const row of grants) {
+  const rows = {
+    settings: table('settings', settingRow, 'name', "WHERE name NOT LIKE '%.damaged'"),
+    appliances: table('appliances', applianceRow, 'id'),
+    grants: table('grants', anyGrantRow, 'appliance'),
+    pairings: table('pairings', pairingRow, 'number'),
+    sessions: schema < 2 ? [] : table('sessions', sessionRow, 'number'),
+    invites: schema < 2 ? [] : table('invites', inviteRow, 'hash'),
+  };
+  const isSigned = schema >= FIRST_SIGNED_SCHEMA;
+  const used = (key: Sealing) => (isSigned ? key : (key.before ?? key));
+  const key = keys.find((one) => opensAny(rows, used(one))) ?? keys[0];
+  const from = used(key);
+  const sealing = to ?? key;
+  const isDated = from !== sealing;
+
+  const resealed = (row: string, sealed: string) => {
+    const text = from.open(row, sealed);
+    opened += 1;
+    return isDated ? sealing.seal(row, text) : sealed;
+  };
+  const signed = <Row extends { mac: string | null }>(name: string, row: Row): Row =>
+    isDated ? { ...row, mac: sealing.sign(name, row) } : row;
+  const appliances = rows.appliances.map((row) =>
+    checked(`appliances/${row.id}`, row, () => {
+      readAppliance(row, from);
+      return signed('appliances', row);
+    }),
+  );
+  const settings = rows.settings.map((row) =>
+    checked(`settings/${row.name}`, row, () => ({ ...row, sealed: resealed(`settings/${row.name}`, row.sealed) })),
+  );
+  const grants = rows.grants.map((row) => {
     const { tokens } = row;
-    if (tokens === null) continue;
-    await open(`grants/${row.appliance}`, () => readGrant({ ...row, tokens }, sealing));
-  }
-  for (const row of pairings) await open(`pairings/${row.id}`, () => readPairing(row, sealing));
+    if (tokens === null) return row;
+    return checked(`grants/${row.appliance}`, row, () => {
+      readGrant({ ...row, tokens }, from);
+      return { ...row, tokens: resealed(grantPlace(row), tokens) };
+    });
+  });
+  const pairings = rows.pairings.map((row) =>
+    checked(`pairings/${row.id}`, row, () => {
+      readPairing(row, from);
+      return signed('pairings', { ...row, sealed: resealed(`pairings/${row.id}`, row.sealed) });
+    }),
+  );
   const isSound = damage === null && unreadable.size === 0;
   return {
+    sealing,
+    isDated,
+    isSigned,
     settings: new Map(settings.map((row) => [row.name, row])),
     appliances,
     grants: new Map(grants.map((row) => [row.appliance, row])),
     pairings,
-    sessions: sessions.toSorted((a, b) => a.number - b.number),
-    invites,
+    sessions: rows.sessions
+      .filter((row) => from.isSigned('sessions', row))
+      .map((row) => signed('sessions', row))
+      .sort((a, b) => a.number - b.number),
+    invites: rows.invites.filter((row) => from.isSigned('invites', row)).map((row) => signed('invites', row)),
     history: isSound ? [] : historyLeft(database),
     unreadable,
     opened,
     damage,
+  };
+}
+
+/**
+ * What is read of a database whose rows are not signed, where another one's are: whatever is not sealed may be made up,
+ * so nobody is let in by it.
+ * @param other the other one; null where there is none that opens
+ */
+export function distrusted(content: Salvage, other: Salvage | null): Salvage {
+  if (content.isSigned || other === null || !other.isSigned || other.opened === 0) return content;
+  const ids = content.appliances.map(({ id }) => `appliances/${id}`);
+  return {
+    ...content,
+    appliances: content.appliances.map((row) => ({ ...row, mac: null })),
+    pairings: [],
+    sessions: [],
+    invites: [],
+    unreadable: new Set([...content.unreadable, ...ids]),
   };
 }
 
@@ -146,13 +212,29 @@ function historyLeft(database: Database.Database): HistoryRow[] {
   return rows;
 }
 
-/** Whether it is of schema 1, which has neither sessions nor invites. */
-function isYoung(database: Database.Database): boolean {
+/** Its schema; that of today where it can't be read. */
+function schemaLeft(database: Database.Database): number {
   try {
-    return Number(database.pragma('user_version', { simple: true })) < 2;
+    return Number(database.pragma('user_version', { simple: true }));
   } catch {
-    return false;
+    return NEWEST_SCHEMA;
   }
+}
+
+/** Whether any sealed value is opened by this key. */
+function opensAny({ settings, grants, pairings }: SealedRows, key: Sealing): boolean {
+  const opens = (row: string, sealed: string | null) => {
+    try {
+      return sealed !== null && key.open(row, sealed) !== '';
+    } catch {
+      return false;
+    }
+  };
+  return (
+    settings.some(({ name, sealed }) => opens(`settings/${name}`, sealed)) ||
+    grants.some((row) => opens(grantPlace(row), row.tokens)) ||
+    pairings.some(({ id, sealed }) => opens(`pairings/${id}`, sealed))
+  );
 }
 
 function structuralDamage(database: Database.Database): string | null {

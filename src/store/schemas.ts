@@ -5,6 +5,9 @@ import { Failure } from '../core/failure.ts';
 /** An `Instant` (src/core/clock.ts). */
 export const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
 
+/** A `RegistrantAddress` (src/core/appliance.ts). */
+export const registrantAddress = v.object({ address: v.string(), shares: v.array(v.string()) });
+
 export const scope = v.nullable(v.string());
 
 export const doubt = v.object({ kind: v.exactOptional(v.literal('copy')), lostAt: instant, sends: v.number() });

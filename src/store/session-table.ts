@@ -1,26 +1,42 @@
 import { MOST_SESSIONS, type Session } from '../core/session.ts';
 import { readSession, type SessionRow } from './appliance-rows.ts';
+import type { Sealing } from './sealing.ts';
 import type { Sql } from './sql.ts';
 
 /** The refresh tokens of the hub's own; their numbers are the order in which they came. */
 export class SessionTable {
   readonly #sql: Sql;
+  readonly #sealing: () => Sealing;
+  readonly #refused = new Set<string>();
 
-  constructor(sql: Sql) {
+  constructor(sql: Sql, sealing: () => Sealing) {
     this.#sql = sql;
+    this.#sealing = sealing;
   }
 
+  /** Ids of the appliances of which a session was found that the hub has not given; it is forgotten. */
+  get refused(): ReadonlySet<string> {
+    return this.#refused;
+  }
+
+  /** Those that the hub has given, and no others. */
   all(): Session[] {
-    return this.#sql.all<SessionRow>('SELECT * FROM sessions ORDER BY number').map((row) => readSession(row));
+    return this.#sql.all<SessionRow>('SELECT * FROM sessions ORDER BY number').flatMap((row) => {
+      if (this.#sealing().isSigned('sessions', row)) return [readSession(row)];
+      this.#refused.add(row.appliance);
+      this.#sql.runIfWritable('DELETE FROM sessions WHERE hash = ?', row.hash);
+      return [];
+    });
   }
 
   /** @returns false where its appliance is gone */
-  save({ hash, appliance, device, begun }: Session): boolean {
+  save(session: Session): boolean {
+    const { hash, appliance, device, begun, mac } = this.#row(session);
     return this.#sql.transaction(() => {
       const saved = this.#sql.run(
-        `INSERT OR REPLACE INTO sessions (hash, appliance, device, begun)
-         SELECT ?, id, ?, ? FROM appliances WHERE id = ?`,
-        ...[hash, device, JSON.stringify(begun), appliance],
+        `INSERT OR REPLACE INTO sessions (hash, appliance, device, begun, mac)
+         SELECT ?, id, ?, ?, ? FROM appliances WHERE id = ?`,
+        ...[hash, device, begun, mac, appliance],
       );
       if (saved) this.#dropOldest(appliance);
       return saved;
@@ -29,11 +45,12 @@ export class SessionTable {
 
   /** Adds sessions of before, oldest first: those at hand stay, and count as newer. */
   addOlder(sessions: readonly Session[]): void {
-    for (const { hash, appliance, device, begun } of sessions.toReversed()) {
+    for (const session of sessions.toReversed()) {
+      const { hash, appliance, device, begun, mac } = this.#row(session);
       this.#sql.run(
-        `INSERT INTO sessions (number, hash, appliance, device, begun)
-         VALUES ((SELECT coalesce(min(number), 1) - 1 FROM sessions), ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-        ...[hash, appliance, device, JSON.stringify(begun)],
+        `INSERT INTO sessions (number, hash, appliance, device, begun, mac)
+         VALUES ((SELECT coalesce(min(number), 1) - 1 FROM sessions), ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+        ...[hash, appliance, device, begun, mac],
       );
     }
     for (const appliance of new Set(sessions.map((session) => session.appliance))) this.#dropOldest(appliance);
@@ -45,6 +62,11 @@ export class SessionTable {
 
   endAll(appliance: string): void {
     this.#sql.run('DELETE FROM sessions WHERE appliance = ?', appliance);
+  }
+
+  #row({ hash, appliance, device, begun }: Session) {
+    const row = { hash, appliance, device, begun: JSON.stringify(begun) };
+    return { ...row, mac: this.#sealing().sign('sessions', row) };
   }
 
   #dropOldest(appliance: string): void {

@@ -3,12 +3,14 @@ import type { SettingRow } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
 import type { Sql } from './sql.ts';
 
+const PUT = 'INSERT INTO settings (name, sealed) VALUES (?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed';
+
 /** The hub's own values, sealed. */
 export class SettingTable {
   readonly #sql: Sql;
-  readonly #sealing: Sealing;
+  readonly #sealing: () => Sealing;
 
-  constructor(sql: Sql, sealing: Sealing) {
+  constructor(sql: Sql, sealing: () => Sealing) {
     this.#sql = sql;
     this.#sealing = sealing;
   }
@@ -17,11 +19,11 @@ export class SettingTable {
    * One that can't be read counts as none: it will be made anew.
    * @param keep whether what is there is kept under another name, for whoever can make sense of it
    */
-  async read(name: string, keep: boolean): Promise<string | null> {
+  read(name: string, keep: boolean): string | null {
     const row = this.#sql.get<SettingRow>('SELECT name, sealed FROM settings WHERE name = ?', name);
     if (row === undefined) return null;
     try {
-      return await this.#sealing.open(`settings/${name}`, row.sealed);
+      return this.#sealing().open(`settings/${name}`, row.sealed);
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       if (keep) this.#keep(row);
@@ -31,17 +33,14 @@ export class SettingTable {
 
   /** A hub whose disk is full starts all the same. */
   #keep({ name, sealed }: SettingRow): void {
-    try {
-      this.put({ name: `${name}.damaged`, sealed });
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-    }
+    this.#sql.runIfWritable(PUT, `${name}.damaged`, sealed);
+  }
+
+  save(name: string, value: string): void {
+    this.put({ name, sealed: this.#sealing().seal(`settings/${name}`, value) });
   }
 
   put({ name, sealed }: SettingRow): void {
-    this.#sql.run(
-      'INSERT INTO settings (name, sealed) VALUES (?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed',
-      ...[name, sealed],
-    );
+    this.#sql.run(PUT, name, sealed);
   }
 }

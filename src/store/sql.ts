@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3';
+import { Failure } from '../core/failure.ts';
 import { asFailure } from './database.ts';
 
 /**
@@ -26,6 +27,15 @@ export class Sql {
   /** @returns whether a row was changed */
   run(sql: string, ...values: unknown[]): boolean {
     return this.guarded(() => this.#prepared(sql).run(...values).changes > 0);
+  }
+
+  /** As {@link run}, where it can wait for a store that can be written. */
+  runIfWritable(sql: string, ...values: unknown[]): void {
+    try {
+      this.run(sql, ...values);
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+    }
   }
 
   get<Row>(sql: string, ...values: unknown[]): Row | undefined {

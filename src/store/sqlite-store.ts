@@ -15,6 +15,7 @@ import { GrantTable } from './grant-table.ts';
 import { GroupCommit } from './group-commit.ts';
 import { HistoryTable } from './history-table.ts';
 import { PairingTable } from './pairing-table.ts';
+import { writeSealed } from './resealing.ts';
 import { type GrantRow, grantRow, pairingRow, readGrant, readPairing } from './rows.ts';
 import { type Salvage, type SettingRow, salvage } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
@@ -43,9 +44,8 @@ export interface NewState {
  */
 export class SqliteStore implements Store, HistoryStore, Disposable {
   readonly files: StoreFiles;
-  readonly sealing: Sealing;
   readonly #ballast: Ballast;
-  readonly #reopen: () => Promise<OpenedDatabase>;
+  readonly #reopen: (sealing: Sealing) => Promise<OpenedDatabase>;
   readonly #damagedGrants = new Set<string>();
   readonly #sql: Sql;
   readonly #settings: SettingTable;
@@ -56,29 +56,35 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   readonly #history: HistoryTable;
   readonly #commits: GroupCommit;
   #opened: OpenedDatabase;
+  #sealing: Sealing;
   #paired: () => void = () => undefined;
 
   /** @param reopen opens it anew, for one that can't be written for now */
   constructor(
     files: StoreFiles,
     opened: OpenedDatabase,
-    sealing: Sealing,
-    reopen: () => Promise<OpenedDatabase>,
+    reopen: (sealing: Sealing) => Promise<OpenedDatabase>,
     timers: Timers = systemTimers,
   ) {
     this.files = files;
     this.#opened = opened;
-    this.sealing = sealing;
+    this.#sealing = opened.sealing;
     this.#reopen = reopen;
     this.#ballast = new Ballast(files.ballast);
     this.#sql = new Sql(opened.database, files.database);
-    this.#settings = new SettingTable(this.#sql, sealing);
-    this.#appliances = new ApplianceTable(this.#sql);
-    this.#sessions = new SessionTable(this.#sql);
+    const present = () => this.#sealing;
+    this.#settings = new SettingTable(this.#sql, present);
+    this.#appliances = new ApplianceTable(this.#sql, present);
+    this.#sessions = new SessionTable(this.#sql, present);
     this.#grants = new GrantTable(this.#sql);
     this.#pairings = new PairingTable(this.#sql);
     this.#history = new HistoryTable(this.#sql);
     this.#commits = new GroupCommit(this.#sql, this.#history, timers);
+  }
+
+  /** What its rows are sealed and signed with. */
+  get sealing(): Sealing {
+    return this.#sealing;
   }
 
   /** Why nothing can be written, and all is served from memory; null where it can. */
@@ -91,6 +97,11 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
     return this.#opened.recovered;
   }
 
+  /** Whether the daily copy is sealed otherwise than the database: with another key, or as it was before rows were signed. */
+  get copyIsDated(): boolean {
+    return this.#opened.copyIsDated;
+  }
+
   /** Appliances whose grant is on disk and can't be read: nothing but another pairing brings it back. */
   get damagedGrants(): ReadonlySet<string> {
     return this.#damagedGrants;
@@ -99,6 +110,16 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   /** Appliances that can't prove who they are, because their credentials can't be read: remove and add them again. */
   get damagedAppliances(): ReadonlySet<string> {
     return this.#appliances.damaged;
+  }
+
+  /** Ids of the appliances of which a session was found that the hub has not given; it is forgotten. */
+  get refusedSessions(): ReadonlySet<string> {
+    return this.#sessions.refused;
+  }
+
+  /** Whether an invite was found that the hub has not made; it is forgotten. */
+  get refusedInvites(): boolean {
+    return this.#appliances.refusedInvites;
   }
 
   /** Calls `paired` whenever a pairing has brought a grant. */
@@ -117,8 +138,8 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   /** All rows as they are at one moment. */
-  content(): Promise<Salvage> {
-    return salvage(this.#opened.database, this.sealing);
+  content(): Salvage {
+    return salvage(this.#opened.database, [this.#sealing]);
   }
 
   /**
@@ -145,9 +166,40 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
    * than its copy has lost something.
    */
   async copyDatabase(path: string): Promise<void> {
+    await this.#opened.database.backup(path);
+    this.emptyJournal();
+  }
+
+  /**
+   * Seals and signs everything anew, all of it or nothing, and whatever is written from now on. What was changed by somebody
+   * else, or can't be opened, stays so.
+   * @throws Failure `store_unwritable`, `store_unreadable` where the database is damaged; nothing has changed then
+   */
+  reseal(sealing: Sealing): void {
     const { database } = this.#opened;
-    await database.backup(path);
-    this.#sql.guarded(() => database.pragma('wal_checkpoint(TRUNCATE)'));
+    this.#sql.transaction(() => {
+      const content = salvage(database, [this.#sealing], sealing);
+      if (content.damage !== null) {
+        const { database: path } = this.files;
+        throw new Failure(
+          'store_unreadable',
+          `the store ${path} is damaged (${content.damage}): start the hub again first`,
+        );
+      }
+      writeSealed(database, content);
+    });
+    this.#sealing = sealing;
+  }
+
+  /** Writes the database anew, so that nothing of before is left in room that it does not use. */
+  compact(): void {
+    this.#sql.guarded(() => this.#opened.database.exec('VACUUM'));
+    this.emptyJournal();
+  }
+
+  /** Moves the journal to the database: nothing that was written, or was to be, is left in it. */
+  emptyJournal(): void {
+    this.#sql.guarded(() => this.#opened.database.pragma('wal_checkpoint(TRUNCATE)'));
   }
 
   /**
@@ -158,7 +210,7 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   async tryToWrite(): Promise<boolean> {
     if (this.#opened.unwritable === null) return true;
     const before = this.#opened;
-    const opened = await this.#reopen();
+    const opened = await this.#reopen(this.#sealing);
     this.#opened = { ...opened, recovered: opened.recovered ?? before.recovered };
     this.#sql.use(opened.database);
     before.database.close();
@@ -169,12 +221,18 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
     this.#opened.database.close();
   }
 
-  setting(name: string): Promise<string | null> {
+  async setting(name: string): Promise<string | null> {
     return this.#settings.read(name, this.unwritable === null);
   }
 
   async saveSetting(name: string, value: string): Promise<void> {
-    this.#settings.put({ name, sealed: await this.sealing.seal(`settings/${name}`, value) });
+    this.#settings.save(name, value);
+  }
+
+  async saveSettings(values: Readonly<Record<string, string>>): Promise<void> {
+    this.#sql.transaction(() => {
+      for (const [name, value] of Object.entries(values)) this.#settings.save(name, value);
+    });
   }
 
   async appliances(): Promise<Appliance[]> {
@@ -219,13 +277,7 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   async grants(): Promise<StoredGrant[]> {
-    const read: StoredGrant[] = [];
-    // One after the other: thousands that are opened together hold many times their memory, and the process keeps it.
-    for (const row of this.#grants.all()) {
-      const grant = await this.#readGrant(row);
-      if (grant !== null) read.push(grant);
-    }
-    return read;
+    return this.#grants.all().flatMap((row) => this.#readGrant(row) ?? []);
   }
 
   async grant(appliance: string): Promise<StoredGrant | null> {
@@ -254,8 +306,7 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   async replaceGrant(grant: Grant): Promise<boolean> {
-    const row = await grantRow(grant, this.sealing);
-    const replace = () => this.#grants.replace(row);
+    const replace = () => this.#grants.replace(grantRow(grant, this.#sealing));
     this.#commits.expectNoMore(grant.appliance);
     return this.#commits.join(grant.appliance, replace, () => this.#withBallast(replace));
   }
@@ -271,27 +322,19 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   async pairings(): Promise<Pairing[]> {
-    const read = await Promise.all(
-      this.#pairings.all().map((row) => readPairing(row, this.sealing).catch(nullIfDamaged)),
-    );
-    return read.filter((pairing) => pairing !== null);
+    return this.#pairings.all().flatMap((row) => unlessDamaged(() => readPairing(row, this.#sealing)) ?? []);
   }
 
   async savePairing(pairing: Pairing): Promise<void> {
-    const row = await pairingRow(pairing, this.sealing);
     if (pairing.step.kind === 'exchanging') this.#sql.guarded(() => this.#ballast.keep());
-    const put = () => this.#pairings.put(row);
+    const put = () => this.#pairings.put(pairingRow(pairing, this.#sealing));
     this.#commits.write(pairing.appliance, put, () => this.#sql.transaction(put));
   }
 
   async concludePairing(pairing: Pairing, grant: Grant): Promise<boolean> {
-    const [pairingPart, grantPart] = await Promise.all([
-      pairingRow(pairing, this.sealing),
-      grantRow(grant, this.sealing),
-    ]);
     const conclude = () => {
-      if (!this.#grants.replace(grantPart)) return false;
-      this.#pairings.put(pairingPart);
+      if (!this.#grants.replace(grantRow(grant, this.#sealing))) return false;
+      this.#pairings.put(pairingRow(pairing, this.#sealing));
       return true;
     };
     const concluded = this.#commits.write(grant.appliance, conclude, () =>
@@ -313,8 +356,8 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   /** A grant that can't be read costs its appliance a pairing, and no other appliance anything. */
-  async #readGrant(row: GrantRow): Promise<StoredGrant | null> {
-    const grant = await readGrant(row, this.sealing).catch(nullIfDamaged);
+  #readGrant(row: GrantRow): StoredGrant | null {
+    const grant = unlessDamaged(() => readGrant(row, this.#sealing));
     if (grant === null) this.#damagedGrants.add(row.appliance);
     else this.#damagedGrants.delete(row.appliance);
     return grant;
@@ -331,7 +374,11 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 }
 
-function nullIfDamaged(error: unknown): null {
-  if (error instanceof Failure) return null;
-  throw error;
+function unlessDamaged<Row>(read: () => Row): Row | null {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof Failure) return null;
+    throw error;
+  }
 }

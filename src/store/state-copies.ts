@@ -6,6 +6,7 @@ import { isInNoCopy, type Restoration, type StateCopy } from '../core/state-copy
 import { type ApplianceRow, readAppliance, readSession, unreadableAppliance } from './appliance-rows.ts';
 import { type GrantRow, grantRow, readGrant } from './rows.ts';
 import type { Salvage } from './salvage.ts';
+import type { Sealing } from './sealing.ts';
 import type { SqliteStore } from './sqlite-store.ts';
 
 /** How often a state that changes while a copy is being restored is looked at again. */
@@ -17,15 +18,15 @@ const MOST_ATTEMPTS = 10;
  * @throws Failure `store_unreadable` where the hub's own settings are damaged
  */
 export async function copyState(store: SqliteStore, now: number): Promise<StateCopy> {
-  const content = await store.content();
+  const content = store.content();
   const settings = new Map<string, string>();
   for (const { name, sealed } of content.settings.values()) {
     if (isInNoCopy(name)) continue;
-    settings.set(name, await store.sealing.open(`settings/${name}`, sealed));
+    settings.set(name, store.sealing.open(`settings/${name}`, sealed));
   }
   const grants: Grant[] = [];
-  for (const row of grantRows(content)) grants.push((await readGrant(row, store.sealing)).grant);
-  const appliances = content.appliances.map((row) => applianceOf(row, content));
+  for (const row of grantRows(content)) grants.push(readGrant(row, store.sealing).grant);
+  const appliances = content.appliances.map((row) => applianceOf(row, content, store.sealing));
   return { made: now, settings, appliances, grants, sessions: content.sessions.map(readSession) };
 }
 
@@ -37,15 +38,13 @@ export async function copyState(store: SqliteStore, now: number): Promise<StateC
  */
 export async function restoreState(store: SqliteStore, copy: StateCopy): Promise<Restoration> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-    const content = await store.content();
+    const content = store.content();
     const plan = planOf(copy, content);
-    const settings = await Promise.all(
-      [...copy.settings].map(async ([name, value]) => ({
-        name,
-        sealed: await store.sealing.seal(`settings/${name}`, value),
-      })),
-    );
-    const grants = await Promise.all(plan.grants.map((grant) => grantRow(grant, store.sealing)));
+    const settings = [...copy.settings].map(([name, value]) => ({
+      name,
+      sealed: store.sealing.seal(`settings/${name}`, value),
+    }));
+    const grants = plan.grants.map((grant) => grantRow(grant, store.sealing));
     const generations = new Map(
       [...content.grants.values()].map(({ appliance, generation }) => [appliance, generation]),
     );
@@ -121,6 +120,6 @@ function grantRows({ grants, unreadable }: Salvage): GrantRow[] {
   );
 }
 
-function applianceOf(row: ApplianceRow, { unreadable }: Salvage): Appliance {
-  return unreadable.has(`appliances/${row.id}`) ? unreadableAppliance(row) : readAppliance(row);
+function applianceOf(row: ApplianceRow, { unreadable }: Salvage, sealing: Sealing): Appliance {
+  return unreadable.has(`appliances/${row.id}`) ? unreadableAppliance(row) : readAppliance(row, sealing);
 }

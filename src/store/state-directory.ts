@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { access, link, mkdir, open, readFile, stat, unlink, writeFile } from 'node:fs/promises';
+import { access, link, lstat, mkdir, open, readFile, stat, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Failure } from '../core/failure.ts';
 import { credentialPaths } from '../system/credentials.ts';
@@ -7,7 +7,8 @@ import { KEY_BYTES } from './sealing.ts';
 import { sizeOf, storeFiles } from './store-files.ts';
 
 /**
- * Makes sure that the state directory is there, readable, and closed to everybody else. Whether it can be written is for
+ * Makes sure that the state directory is there, this user's own, readable, and closed to everybody else. Root is no exception:
+ * in a directory of another user it would follow what that user puts there, and leave files that the user can't read. Whether it can be written is for
  * the store to find out: what is in it can be served all the same.
  * @throws Failure `state_dir_unusable`
  */
@@ -25,6 +26,10 @@ export async function openStateDirectory(path: string): Promise<void> {
     return;
   }
   if (!found.isDirectory()) throw unusable('is no directory');
+  const owner = await otherOwner(path, found.uid);
+  if (owner !== null) {
+    throw unusable(`belongs to another user (uid ${owner}): run Latchkey as that user, or name another directory`);
+  }
   if ((found.mode & 0o077) !== 0) {
     const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
     throw unusable(`is open to other users (mode ${mode}): close it with "chmod 700 ${path}"`);
@@ -32,6 +37,15 @@ export async function openStateDirectory(path: string): Promise<void> {
   await access(path, constants.R_OK | constants.X_OK).catch((cause: unknown) => {
     throw unusable("can't be read by this user", cause);
   });
+}
+
+/** The user whom the directory belongs to, or the link that leads there, where that is somebody else; null where it is not. */
+async function otherOwner(path: string, uid: number): Promise<number | null> {
+  const own = process.geteuid?.() ?? uid;
+  if (uid !== own) return uid;
+  // Of DynamicUser= the name is a link of root's.
+  const link = (await lstat(path)).uid;
+  return link === own || link === 0 ? null : link;
 }
 
 /**
@@ -45,10 +59,8 @@ export async function storeKey(
   credentials: string | undefined,
   freshKey: () => string,
 ): Promise<Uint8Array> {
-  for (const credential of credentialPaths(credentials, 'store.key')) {
-    const text = await readKey(credential);
-    if (text !== null) return parseKey(credential, text);
-  }
+  const credential = await firstKey(credentialPaths(credentials, 'store.key'));
+  if (credential !== null) return parseKey(credential.path, credential.text);
   const path = join(stateDirectory, 'store.key');
   const kept = await readKey(path);
   if (kept !== null) {
@@ -78,6 +90,42 @@ export async function storeKey(
   return parseKey(path, text);
 }
 
+/** The key that is to take the place of the store's, and where both come from. */
+export interface NextKey {
+  /** Null where there is none. */
+  readonly key: Uint8Array | null;
+  /** Whether the store's key is a systemd credential, which the hub can't write. */
+  readonly isCredential: boolean;
+}
+
+/**
+ * The key `store.key.next`, beside the one that {@link storeKey} gives: a file that a rotation has made and that was cut short
+ * there, or a credential that its owner has put there. A file that is not whole was never used.
+ * @throws Failure `store_key_wrong` where a credential is no key
+ */
+export async function nextStoreKey(stateDirectory: string, credentials: string | undefined): Promise<NextKey> {
+  const credential = await firstKey(credentialPaths(credentials, 'store.key'));
+  if (credential === null) {
+    const text = await readKey(nextKeyFile(stateDirectory));
+    return { key: text === null ? null : decoded(text), isCredential: false };
+  }
+  const next = await firstKey(credentialPaths(credentials, 'store.key.next'));
+  return { key: next && parseKey(next.path, next.text), isCredential: true };
+}
+
+/** Where a rotation keeps the new key until it is the store's. */
+export function nextKeyFile(stateDirectory: string): string {
+  return join(stateDirectory, 'store.key.next');
+}
+
+async function firstKey(paths: readonly string[]): Promise<{ readonly path: string; readonly text: string } | null> {
+  for (const path of paths) {
+    const text = await readKey(path);
+    if (text !== null) return { path, text };
+  }
+  return null;
+}
+
 /** Writes a file that is there whole or not at all, also after a power cut, and never over another. */
 async function writeWhole(path: string, text: string): Promise<void> {
   const draft = `${path}.new`;
@@ -102,10 +150,16 @@ async function readKey(path: string): Promise<string | null> {
 }
 
 function parseKey(path: string, text: string): Uint8Array {
-  const key = Buffer.from(text.trim(), 'base64url');
-  if (key.length === KEY_BYTES) return key;
+  const key = decoded(text);
+  if (key !== null) return key;
   throw new Failure(
     'store_key_wrong',
     `the store key ${path} is not ${KEY_BYTES} bytes in base64url: put the right one back`,
   );
+}
+
+/** Null where the text is no key. */
+export function decoded(text: string): Uint8Array | null {
+  const key = Buffer.from(text.trim(), 'base64url');
+  return key.length === KEY_BYTES ? key : null;
 }

@@ -14,7 +14,8 @@ import {
   X509Certificate,
   X509CertificateGenerator,
 } from '@peculiar/x509';
-import type { Authority, Leaf, LeafRequest } from './certificates.ts';
+import type { Authority, IssuedLeaf, LeafRequest, PermittedNames, Successor } from './certificates.ts';
+import { nameConstraints, permissionOf } from './name-constraints.ts';
 
 const KEY = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
@@ -30,40 +31,86 @@ const EARLIEST_ISSUE = Date.UTC(2026, 0, 1);
 const LEAF_YEARS = 10;
 
 /**
- * Makes a private CA (P-256, valid from 2000 to 9999) that may issue leaves and nothing below them. The profile is RFC
- * 5280's, so that strict verifiers take it.
- * @param owner whose it is, for people who look at it
+ * One intermediate CA at most: another CA that takes this one's place is certified by it ({@link succeed}). Go, GnuTLS and
+ * Mbed TLS count that one also where both have one name, other than RFC 5280 section 6.1.4 (l) says.
  */
-export async function createAuthority(owner = 'Latchkey hub'): Promise<Authority> {
+const PATH_LENGTH = 1;
+
+/**
+ * Makes a private CA (P-256, valid from 2000 to 9999). The profile is RFC 5280's, so that strict verifiers take it.
+ * @param owner whose it is, for people who look at it
+ * @param permitted what it may issue certificates for; everything where it is left out
+ */
+export async function createAuthority(owner = 'Latchkey hub', permitted?: PermittedNames): Promise<Authority> {
+  return (await createRoot(null, owner, permitted)).authority;
+}
+
+/**
+ * Makes a CA that takes another one's place, so that clients who trust either verify its leaves while they are served
+ * through {@link Successor.cross}.
+ * @throws Error where the old authority's PEM is damaged
+ */
+export async function succeed(old: Authority, permitted: PermittedNames, owner = 'Latchkey hub'): Promise<Successor> {
+  const before = new X509Certificate(old.certificate);
+  const pathLength = before.getExtension(BasicConstraintsExtension)?.pathLength;
+  // CAs of earlier versions permit no intermediate CA, but for one of their own name (RFC 5280 section 6.1.4 (l)).
+  const { authority, keys, certificate } = await createRoot(pathLength === 0 ? before : null, owner, permitted);
+  const cross = await X509CertificateGenerator.create({
+    serialNumber: createSerial(),
+    subject: certificate.subjectName.toJSON(),
+    issuer: before.subjectName.toJSON(),
+    notBefore: NOT_BEFORE,
+    notAfter: END_OF_TIME,
+    publicKey: keys.publicKey,
+    signingKey: await importKey(old.key),
+    signingAlgorithm: KEY,
+    extensions: [
+      ...(await authorityExtensions(keys.publicKey, 0, permitted)),
+      await AuthorityKeyIdentifierExtension.create(before.publicKey, false),
+    ],
+  });
+  return { authority, cross: pem(cross) };
+}
+
+async function createRoot(named: X509Certificate | null, owner: string, permitted: PermittedNames | undefined) {
   const keys = await createKeys();
   const serialNumber = createSerial();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber,
     // A name of its own: verifiers that know several hubs' CAs look an issuer up by its name.
-    name: [{ CN: [`${owner} CA ${serialNumber.slice(0, 8)}`] }],
+    name: named?.subjectName.toJSON() ?? [{ CN: [`${owner} CA ${serialNumber.slice(0, 8)}`] }],
     notBefore: NOT_BEFORE,
     notAfter: END_OF_TIME,
     signingAlgorithm: KEY,
     keys,
-    extensions: [
-      new BasicConstraintsExtension(true, 0, true),
-      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
-      await SubjectKeyIdentifierExtension.create(keys.publicKey),
-    ],
+    extensions: await authorityExtensions(keys.publicKey, PATH_LENGTH, permitted),
   });
-  return { certificate: pem(certificate), key: await exportKey(keys.privateKey) };
+  const authority = { certificate: pem(certificate), key: await exportKey(keys.privateKey) };
+  return { authority, keys, certificate };
+}
+
+async function authorityExtensions(key: Keys['publicKey'], pathLength: number, permitted: PermittedNames | undefined) {
+  return [
+    new BasicConstraintsExtension(true, pathLength, true),
+    new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+    ...(permitted === undefined ? [] : [nameConstraints(permitted)]),
+    await SubjectKeyIdentifierExtension.create(key),
+  ];
 }
 
 /**
- * Issues a server certificate (P-256, from 2000 to ten years after `now`) with a fresh key.
+ * Issues a server certificate (P-256, from 2000 to ten years after `now`) with a fresh key. What the name constraints of its
+ * CA, or of one that it leads to, do not permit is left out: one such name would have verifiers reject all of it.
  * @throws Error where the authority's PEM is damaged, or an address is none
  */
 export async function issueLeaf(
   authority: Authority,
-  { names, addresses, now, owner = 'Latchkey hub' }: LeafRequest,
-): Promise<Leaf> {
+  { names, addresses, now, owner = 'Latchkey hub', through }: LeafRequest,
+): Promise<IssuedLeaf> {
   const keys = await createKeys();
   const issuer = new X509Certificate(authority.certificate);
+  const behind = through === undefined ? [issuer] : PemConverter.decode(through).map((der) => new X509Certificate(der));
+  const { permitted, leftOut } = sortOut(alternativeNames(names, addresses), [issuer, ...behind]);
   const notAfter = leafEnd(now);
   const certificate = await X509CertificateGenerator.create({
     serialNumber: createSerial(),
@@ -78,17 +125,30 @@ export async function issueLeaf(
       new BasicConstraintsExtension(false, undefined, true),
       new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
       new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
-      new SubjectAlternativeNameExtension(alternativeNames(names, addresses)),
+      new SubjectAlternativeNameExtension(permitted),
       await SubjectKeyIdentifierExtension.create(keys.publicKey),
       await AuthorityKeyIdentifierExtension.create(issuer.publicKey, false),
     ],
   });
   return {
-    certificate: pem(certificate) + pem(issuer),
+    certificate: [certificate, ...behind].map(pem).join(''),
     key: await exportKey(keys.privateKey),
     notAfter: notAfter.getTime(),
+    leftOut,
   };
 }
+
+function sortOut(names: readonly JsonGeneralName[], authorities: readonly X509Certificate[]) {
+  const permissions = authorities.map(permissionOf);
+  const isPermitted = ({ type, value }: JsonGeneralName) =>
+    permissions.every((permission) => (type === 'dns' ? permission.name(value) : permission.address(value)));
+  const { permitted = [], leftOut = [] } = Object.groupBy(names, (name) =>
+    isPermitted(name) ? 'permitted' : 'leftOut',
+  );
+  return { permitted, leftOut: leftOut.map(({ value }) => value) };
+}
+
+type Keys = Awaited<ReturnType<typeof createKeys>>;
 
 function createKeys() {
   return crypto.subtle.generateKey(KEY, true, ['sign', 'verify']);

@@ -8,6 +8,24 @@ export interface Authority {
   readonly key: string;
 }
 
+/** What a CA may issue certificates for (RFC 5280 section 4.2.1.10). */
+export interface PermittedNames {
+  /** DNS names in ASCII and lower case, each with all names below it. */
+  readonly names: readonly string[];
+  /** IP networks in CIDR notation. */
+  readonly networks: readonly string[];
+}
+
+/** A CA that takes another one's place. */
+export interface Successor {
+  readonly authority: Authority;
+  /**
+   * Its public key, certified by the CA before it, PEM: it leads from a leaf of the new CA to the old one. Nothing else
+   * needs the old CA's private key.
+   */
+  readonly cross: string;
+}
+
 /** What a leaf certificate is issued for. */
 export interface LeafRequest {
   /** DNS names for the SAN, in ASCII. */
@@ -18,6 +36,8 @@ export interface LeafRequest {
   readonly now: number;
   /** Whose it is, for people who look at it. Default: `Latchkey hub`. */
   readonly owner?: string;
+  /** What goes behind the leaf in place of its CA, PEM: a {@link Successor.cross} and the CA that it leads to. */
+  readonly through?: string;
 }
 
 /** A server certificate that an {@link Authority} issued. */
@@ -28,6 +48,12 @@ export interface Leaf {
   readonly key: string;
   /** When it ends, in milliseconds since 1970. */
   readonly notAfter: number;
+}
+
+/** A leaf that was issued just now. */
+export interface IssuedLeaf extends Leaf {
+  /** Names and addresses that it is not for, because a CA above it has name constraints that do not permit them. */
+  readonly leftOut: readonly string[];
 }
 
 /**

@@ -1,4 +1,4 @@
-import { hash, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, timingSafeEqual } from 'node:crypto';
 
 /** Compares two secrets in a time that tells nothing of either, nor of their lengths. */
 export function sameSecret(a: string, b: string): boolean {
@@ -33,4 +33,9 @@ function isSameHash(a: string, b: string): boolean {
 /** The SHA-256 of a text, base64url. */
 export function sha256(text: string): string {
   return hash('sha256', text, 'base64url');
+}
+
+/** The HMAC of a text under a key (RFC 2104, with SHA-256), base64url. */
+export function hmacSha256(key: string, text: string): string {
+  return createHmac('sha256', key).update(text).digest('base64url');
 }

@@ -1,4 +1,4 @@
-import { BlockList, isIPv6 } from 'node:net';
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { withoutMapping } from './addresses.ts';
 
@@ -9,6 +9,9 @@ export interface Share {
   /** How many times what one device may have, this one may. */
   readonly times: number;
 }
+
+/** What tells a machine's interfaces, as `node:os` does. */
+export type Interfaces = () => Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>;
 
 /** A neighbour may take any address of its network, and others who are honest live there too. */
 const TIMES_OF_NETWORK = 3;
@@ -21,10 +24,7 @@ const NETWORK_BITS = 64;
  * @param address of a peer, as its socket has it
  * @param interfaces this machine's
  */
-export function sharesOf(
-  address: string,
-  interfaces: () => Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>> = networkInterfaces,
-): readonly Share[] {
+export function sharesOf(address: string, interfaces: Interfaces = networkInterfaces): readonly Share[] {
   const unmapped = withoutMapping(address);
   if (!unmapped.includes(':')) return [{ of: unmapped, times: 1 }];
   const plain = address.replace(/%.*$/, '');
@@ -36,16 +36,28 @@ export function sharesOf(
   ];
 }
 
-function isOnLink(
-  address: string,
-  interfaces: Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>,
-): boolean {
+/**
+ * Whether an address is in an IPv4 subnet of this machine's interfaces, as they are configured. Of IPv6 none is: whoever sends
+ * a Router Advertisement gives this machine further subnets, and may take any address.
+ * @param address of a peer, as its socket has it
+ * @param interfaces this machine's
+ */
+export function isInOwnIpv4Subnet(address: string, interfaces: Interfaces = networkInterfaces): boolean {
+  const plain = withoutMapping(address);
+  if (!isIPv4(plain)) return false;
+  const own = new BlockList();
+  for (const { family, address: its, cidr } of Object.values(interfaces()).flatMap((entries) => entries ?? [])) {
+    if (family === 'IPv4' && cidr !== null) own.addSubnet(its, Number(cidr.split('/')[1]), 'ipv4');
+  }
+  return own.check(plain, 'ipv4');
+}
+
+function isOnLink(address: string, interfaces: ReturnType<Interfaces>): boolean {
   const own = new BlockList();
   own.addSubnet('fe80::', 10, 'ipv6');
-  for (const { family, address: its, cidr } of Object.values(interfaces).flatMap((entries) => entries ?? [])) {
-    // An address that a DHCP server gave comes alone (/128), whatever else is on the link.
-    const bits = Math.min(NETWORK_BITS, Number(cidr?.split('/')[1] ?? NETWORK_BITS));
-    if (family === 'IPv6') own.addSubnet(its, bits, 'ipv6');
+  for (const { family, address: its } of Object.values(interfaces).flatMap((entries) => entries ?? [])) {
+    // Never wider, whatever a Router Advertisement says; an address that a DHCP server gave comes alone (/128).
+    if (family === 'IPv6') own.addSubnet(its, NETWORK_BITS, 'ipv6');
   }
   return own.check(address, 'ipv6');
 }

@@ -10,7 +10,7 @@ export interface LabelContent {
   readonly hubName: string;
   /** What the label is for, in a few words. */
   readonly caption: string;
-  /** What the QR code holds, and is written beside it. */
+  /** What the QR code holds, and is written beside it: the hub's own address, which any QR code has room for. */
   readonly link: string;
   /** A second link, in small print. */
   readonly otherLink: string | null;

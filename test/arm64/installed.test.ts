@@ -2,9 +2,7 @@ import { expect, it } from 'vitest';
 import { Arm64Debian, whyNoArm64Debian } from '../support/arm64.ts';
 import { arm64Package } from './package.ts';
 
-it('is installed, replaced over a store that it can read and over no newer one, and purged by an arm64 Debian', {
-  timeout: 280_000,
-}, async (ctx) => {
+it('is installed, replaced over a store that it can read and over no newer one, and purged by an arm64 Debian', async (ctx) => {
   const missing = await whyNoArm64Debian();
   if (missing !== null) ctx.skip(missing);
   const file = await arm64Package();

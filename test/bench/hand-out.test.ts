@@ -9,9 +9,7 @@ const HAND_OUTS = 200;
 /** What the hub does of its own accord, once a second or so, goes on meanwhile. */
 const BESIDE = HAND_OUTS / 10;
 
-it('hand-outs on a connection that stays take one handshake, and no file, no log line and no other system call than TLS needs', {
-  timeout: 120_000,
-}, async (ctx) => {
+it('hand-outs on a connection that stays take one handshake, and no file, no log line and no other system call than TLS needs', async (ctx) => {
   if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
   await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator });

@@ -10,7 +10,7 @@ function started(ctx: TestContext, longer = 0): Promise<CardHome> {
   return startCardHome((options) => HubProcess.prepare(options), APPLIANCES, { longer });
 }
 
-test('a hand-out writes nothing, and waits for no sync', { timeout: 120_000 }, async (ctx) => {
+test('a hand-out writes nothing, and waits for no sync', async (ctx) => {
   await using home = await started(ctx);
   const { syncs, writes, bytes } = await home.watched(() => home.handOut(100));
   expect({ syncs, writes, bytes }).toEqual({ syncs: 0, writes: 0, bytes: 0 });
@@ -20,9 +20,7 @@ describe.each([
   ['the emulator’s tokens', 0],
   ['tokens of 1,800 characters', 1719],
 ])('with %s', (_, longer) => {
-  test('a refresh is three syncs and 16 kB at most, the moves of the journal included', {
-    timeout: 120_000,
-  }, async (ctx) => {
+  test('a refresh is three syncs and 16 kB at most, the moves of the journal included', async (ctx) => {
     await using home = await started(ctx, longer);
     let refreshes = 0;
     const { syncs, bytes } = await home.watched(async () => {
@@ -34,7 +32,7 @@ describe.each([
   });
 });
 
-test('refreshes that are due together take fewer commits than there are of them', { timeout: 120_000 }, async (ctx) => {
+test('refreshes that are due together take fewer commits than there are of them', async (ctx) => {
   await using home = await started(ctx);
   const syncs: number[] = [];
   for (let time = 0; time < 4; time++) {

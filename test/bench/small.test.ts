@@ -17,9 +17,7 @@ function wakeUps(pid: number): number {
   return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1]);
 }
 
-it('an idle hub wakes up less than 1.5 times a second, also when somebody was there before', {
-  timeout: 120_000,
-}, async () => {
+it('an idle hub wakes up less than 1.5 times a second, also when somebody was there before', async () => {
   await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0' });
   await pairFleet(hub, emulator, ['wallbox', 'inverter']);
@@ -46,7 +44,7 @@ registerHooks({ load(url, context, next) { files.push(url); return next(url, con
 process.on('exit', () => writeFileSync(process.env.TEST_LOADED, JSON.stringify({ files, own: process.moduleLoadList })));
 `;
 
-it('an idle hub has nothing loaded that only some are asked for', { timeout: 120_000 }, async () => {
+it('an idle hub has nothing loaded that only some are asked for', async () => {
   await using emulator = await startEmulator();
   await using folder = await HubProcess.prepare();
   const list = join(folder.directory, 'loaded.json');

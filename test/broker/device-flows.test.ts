@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { Home, type HomeOptions, resultOf } from './home.ts';
+import { Home, type HomeOptions, resultOf, STRANGER } from './home.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -47,8 +47,8 @@ async function follow(home: Home, location: URL) {
   const nonce = location.pathname.split('/').at(-1) ?? '';
   const code = location.searchParams.get('code');
   const error = location.searchParams.get('error');
-  if (code !== null) return home.run.pairings.receive(nonce, { kind: 'code', code: new Secret(code) });
-  return home.run.pairings.receive(nonce, error === null ? { kind: 'nothing' } : { kind: 'error', error });
+  if (code !== null) return home.run.pairings.receive(nonce, { kind: 'code', code: new Secret(code) }, STRANGER);
+  return home.run.pairings.receive(nonce, error === null ? { kind: 'nothing' } : { kind: 'error', error }, STRANGER);
 }
 
 function poll(home: Home, id: string, { deviceCode }: DeviceAuthorization): string {

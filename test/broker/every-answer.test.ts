@@ -14,7 +14,6 @@ const bodies = {
 
 test.concurrent.each(Object.entries(bodies))(
   'no answer with %s deletes a grant, whatever its status: the tokens stay until others are in their place',
-  { timeout: 120_000 },
   async (name, body) => {
     await using home = await Home.start({ replay: 'late' });
     const id = await home.paired();

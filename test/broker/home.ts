@@ -12,6 +12,7 @@ import { Scheduler } from '../../src/broker/scheduler.ts';
 import type { Surroundings } from '../../src/broker/surroundings.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { HubEvent, TellEvent } from '../../src/core/hub-event.ts';
+import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PairingStep } from '../../src/core/pairing.ts';
 import type { Portal, PortalIdentity, PresentPortal } from '../../src/core/portal.ts';
@@ -29,7 +30,12 @@ import { systemRandom } from '../../src/system/random.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
 import { FaultyPortal } from '../support/faulty-portal.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SLOWEST_WRITE, slowWrites, storeSeed } from '../support/slow-store.ts';
 import { stateFolder } from '../support/state-folder.ts';
+
+/** Turns of the event loop that a write takes at the most while a test waits for it and lets no time pass. */
+const MAX_TURNS = 10;
 
 export interface HomeOptions {
   readonly emulator?: EmulatorOptions;
@@ -39,7 +45,12 @@ export interface HomeOptions {
   readonly redirect?: (nonce: string) => string | null;
   readonly lifetime?: number;
   readonly pollInterval?: number;
+  /** How long the writes of the store take, in ms, from the one to the other; default: up to what a worn card takes. */
+  readonly writeTimes?: readonly [least: number, most: number];
 }
+
+/** A browser that the hub has not sent to the portal. */
+export const STRANGER: CallbackBrowser = { address: '192.168.1.23', mark: null };
 
 /** One run of the hub's parts on the state folder. */
 export interface Run {
@@ -87,6 +98,7 @@ export class Home implements AsyncDisposable {
   readonly #folder = stateFolder();
   readonly #options: HomeOptions;
   readonly #secrets: string[] = [];
+  readonly #dice = new SeededRandom(storeSeed());
   #emulator: Emulator | undefined;
   #portal: FaultyPortal | undefined;
   #run: Run | undefined;
@@ -133,7 +145,7 @@ export class Home implements AsyncDisposable {
     this.#surroundings = surroundings;
     const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
     const store = await openStore(this.folder, sealing, () => this.time.wall);
-    const port = this.#activity.watching(this.#failing(store));
+    const port = this.#slow(this.#activity.watching(this.#failing(store)));
     this.#client = new HttpPortal({
       baseUrl: this.portal.baseUrl,
       frontendUrl: this.portal.frontendUrl,
@@ -193,6 +205,7 @@ export class Home implements AsyncDisposable {
       appliances,
       pairings,
       needsPairing: (appliance) => needsPairing(appliance, grants.get(appliance.id)),
+      accountOf: ({ id }) => grants.get(id)?.grant.account ?? null,
     });
     rounds.resume();
     const deviceFlows = new DeviceFlows(pairings, surroundings);
@@ -305,6 +318,13 @@ export class Home implements AsyncDisposable {
         appendFileSync(this.#log, `${JSON.stringify({ level, event, ...fields })}\n`);
       };
     return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+  }
+
+  /** A write takes as long as the seed says, so that writes end in any order. */
+  #slow(store: Store): Store {
+    const [least, most] = this.#options.writeTimes ?? [0, SLOWEST_WRITE];
+    const dice = this.#dice;
+    return slowWrites(store, () => this.time.lapse(dice.whole(least, most), most === 0 ? 0 : dice.whole(0, MAX_TURNS)));
   }
 
   #failing(store: SqliteStore): Store {

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
 import { type HouseFacts, Notices } from '../../src/broker/notices.ts';
-import type { HubProblem } from '../../src/core/administration.ts';
 import type { ConfirmedTime } from '../../src/core/clock.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { NoticeReport } from '../../src/core/notice.ts';
-import type { ApplianceFacts, GrantFacts } from '../../src/core/notices.ts';
+import type { ApplianceFacts, GrantFacts, HubFact } from '../../src/core/notices.ts';
 import type { ProblemCode } from '../../src/core/problem.ts';
 import type { StateCopy } from '../../src/core/state-copy.ts';
 import { openStore } from '../../src/store/open-store.ts';
@@ -26,7 +25,7 @@ class House implements AsyncDisposable {
   readonly #folder = stateFolder();
   readonly #sealing = jweSealing(randomBytes(KEY_BYTES));
   readonly appliances = new Map<string, ApplianceFacts>();
-  problems: HubProblem[] = [];
+  problems: HubFact[] = [];
   confirmed: ConfirmedTime | null = null;
   /** What was carried out of the house, as "status notice appliance". */
   readonly told: string[] = [];

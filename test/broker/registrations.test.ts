@@ -5,6 +5,8 @@ import type { InviteRequest } from '../../src/core/administration.ts';
 import type { Appliance } from '../../src/core/appliance.ts';
 import type { Introduction, Registration } from '../../src/core/registration.ts';
 import { sha256 } from '../../src/system/compare.ts';
+import { comparisonCode } from '../../src/system/comparison-code.ts';
+import { linkShare } from '../../src/system/link-addresses.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { Home } from './home.ts';
 
@@ -36,7 +38,9 @@ async function register(
   changes: Partial<Introduction> = {},
   from: string | readonly string[] = `device-${devices++}`,
 ): Promise<Registration> {
-  const registration = await home.run.registrations.register(introduction(changes), token, [from].flat());
+  const shares = [from].flat();
+  const where = { address: shares.at(-1) ?? '', shares };
+  const registration = await home.run.registrations.register(introduction(changes), token, where);
   if (registration.kind === 'registered' && registration.secret !== null)
     rememberSecrets([registration.secret.reveal()]);
   return registration;
@@ -68,6 +72,54 @@ test('registration is closed until it is held open, and again when that is over,
   expect(await register(home, null)).toEqual({ kind: 'closed' });
 });
 
+test('those that asked are counted from one opening to the next, whatever becomes of them', async () => {
+  await using home = await Home.start();
+  const { registrations } = home.run;
+  registrations.hold(600_000);
+  expect(registrations.asked).toBe(0);
+  for (let count = 0; count < 3; count++) await register(home, null);
+  await register(home, await invite(home));
+  await home.run.appliances.remove(home.run.appliances.named('wallbox'));
+  expect(registrations.asked).toBe(3);
+  registrations.hold(600_000);
+  expect(registrations.asked).toBe(3);
+  registrations.hold(0);
+  await register(home, null);
+  expect(registrations.asked).toBe(3);
+  registrations.hold(600_000);
+  expect(registrations.asked).toBe(0);
+});
+
+test('an appliance is approved by its code, and another that has come by its name is not', async () => {
+  await using home = await Home.start();
+  home.run.registrations.hold(600_000);
+  const honest = await register(home, null);
+  const code = comparisonCode(honest.kind === 'registered' ? honest.clientId : '');
+  await home.run.appliances.remove(home.run.appliances.named('wallbox'));
+  await register(home, null);
+  const other = home.run.appliances.named('wallbox');
+  await expect(home.run.registrations.approve(other, code)).rejects.toMatchObject({
+    code: 'not_allowed',
+    message: expect.stringContaining('another code'),
+  });
+  expect(home.run.appliances.named('wallbox').waitingSince).not.toBeNull();
+  await home.run.registrations.approve(other, comparisonCode(other.clientId).toLowerCase());
+  expect(home.run.appliances.named('wallbox')).toMatchObject({ waitingSince: null });
+  expect(home.run.appliances.named('wallbox')).not.toHaveProperty('registeredFrom');
+});
+
+test('where one that waits registered from is known also after a restart', async () => {
+  await using home = await Home.start();
+  home.run.registrations.hold(600_000);
+  await register(home, null, {}, ['fe80::/64', 'fe80::7']);
+  await home.stop();
+  await home.start();
+  expect(home.run.appliances.named('wallbox').registeredFrom).toEqual({
+    address: 'fe80::7',
+    shares: ['fe80::/64', 'fe80::7'],
+  });
+});
+
 test('who registers while it is open waits, also after a restart, until somebody approves', async () => {
   await using home = await Home.start();
   home.run.registrations.hold(600_000);
@@ -77,7 +129,7 @@ test('who registers while it is open waits, also after a restart, until somebody
   const waiting = home.run.appliances.named('wallbox');
   expect(waiting).toMatchObject({ origin: 'registered', softwareId: 'charger/2', scope: 'Monitoring', portal: 'home' });
   expect(waiting.waitingSince).not.toBeNull();
-  await home.run.registrations.approve(waiting);
+  await home.run.registrations.approve(waiting, null);
   await home.stop();
   await home.start();
   expect(home.run.appliances.named('wallbox')).toMatchObject({ waitingSince: null, clientId: waiting.clientId });
@@ -125,12 +177,66 @@ test('twenty may wait, and another is told to come back', async () => {
   expect(results.filter(({ kind }) => kind === 'registered')).toHaveLength(20);
   expect(results.at(-1)).toEqual({ kind: 'full', retryAfter: 600 });
   expect(await register(home, await invite(home))).toMatchObject({ kind: 'registered', waiting: false });
-  await home.run.registrations.approve(home.run.appliances.named('wallbox-7'));
+  await home.run.registrations.approve(home.run.appliances.named('wallbox-7'), null);
   expect(await register(home, null)).toMatchObject({ kind: 'registered' });
   expect(await register(home, null)).toMatchObject({ kind: 'full' });
 });
 
 describe('of the places of those that wait', () => {
+  test('each IPv4 address gets one, whatever a device with many addresses and names has taken before it and after it', async () => {
+    await using home = await Home.start();
+    home.run.registrations.hold(24 * HOUR);
+    const squat = async (network: number, addresses: number, each: number) => {
+      for (let host = 1; host <= addresses; host++) {
+        for (let round = 0; round < each; round++) {
+          const clientName = ['Battery', 'Wallbox', `Heat pump ${round}`][host % 3] ?? '';
+          await register(home, null, { clientName }, `192.168.${network}.${host}`);
+        }
+        await home.time.pass(1000);
+      }
+    };
+    await squat(1, 100, 2);
+    const honest = await register(home, null, { clientName: 'Battery' }, '192.168.1.254');
+    expect(honest).toMatchObject({ kind: 'registered', name: expect.stringMatching(/^battery-\d+$/) });
+    await squat(2, 100, 3);
+    for (const network of ['fe80::/64', 'fd00::/64', '2001:db8::/64']) {
+      for (let host = 0; host < 20; host++) await register(home, null, {}, [network, `${network}${host}`]);
+    }
+    expect(home.run.appliances.byId(honest.kind === 'registered' ? honest.clientId : '')).toBeDefined();
+    expect(names(home).length).toBeLessThanOrEqual(201);
+    // Beyond twenty nobody has two.
+    expect(await register(home, null, {}, '192.168.1.254')).toMatchObject({ kind: 'full' });
+  });
+
+  test('each IPv6 neighbour gets one, whatever others have taken by any number of addresses', async () => {
+    await using home = await Home.start();
+    home.run.registrations.hold(HOUR);
+    const neighbour = async (link: string, host: number) => {
+      await home.time.pass(1);
+      return register(home, null, {}, [linkShare(link), `fe80::${link}${host}`]);
+    };
+    const early = await neighbour('02:00:00:00:00:01', 1);
+    for (let host = 0; host < 30; host++) await register(home, null, {}, `192.168.1.${host}`);
+    for (let host = 0; host < 30; host++) await neighbour('02:00:00:00:00:bad', host);
+    const late = await neighbour('02:00:00:00:00:02', 1);
+    for (let host = 30; host < 60; host++) await neighbour('02:00:00:00:00:bad', host);
+    for (let host = 30; host < 60; host++) await register(home, null, {}, `192.168.1.${host}`);
+    for (const one of [early, late]) {
+      expect(one).toMatchObject({ kind: 'registered' });
+      expect(home.run.appliances.byId(one.kind === 'registered' ? one.clientId : '')).toBeDefined();
+    }
+  });
+
+  test('no more than three hundred IPv4 addresses have one', async () => {
+    await using home = await Home.start();
+    home.run.registrations.hold(HOUR);
+    const from = (number: number) => register(home, null, {}, `10.0.${number >> 8}.${number & 255}`);
+    for (let number = 0; number < 300; number++) expect(await from(number)).toMatchObject({ kind: 'registered' });
+    expect(await from(300)).toEqual({ kind: 'full', retryAfter: 600 });
+    await home.run.registrations.approve(home.run.appliances.named('wallbox-7'), null);
+    expect(await from(301)).toMatchObject({ kind: 'registered' });
+  });
+
   test('no device gets more than five', async () => {
     await using home = await Home.start();
     home.run.registrations.hold(HOUR);
@@ -138,7 +244,7 @@ describe('of the places of those that wait', () => {
     for (let round = 0; round < 7; round++) kinds.push((await register(home, null, {}, 'one')).kind);
     expect(kinds).toEqual([...Array(5).fill('registered'), 'full', 'full']);
     expect(await register(home, null, {}, 'another')).toMatchObject({ kind: 'registered' });
-    await home.run.registrations.approve(home.run.appliances.named('wallbox-2'));
+    await home.run.registrations.approve(home.run.appliances.named('wallbox-2'), null);
     expect(await register(home, null, {}, 'one')).toMatchObject({ kind: 'registered' });
   });
 
@@ -202,16 +308,15 @@ describe('of the places of those that wait', () => {
     expect(names(home)).toEqual(expect.arrayContaining(['wallbox-4', 'wallbox-20', 'heater', 'pump', 'fan']));
   });
 
-  test('those of an earlier run count as of one device', async () => {
+  test('a restart changes nothing of whom they count to', async () => {
     await using home = await Home.start();
     home.run.registrations.hold(HOUR);
-    for (let round = 0; round < 20; round++) await register(home, null);
-    expect(await register(home, null)).toMatchObject({ kind: 'full' });
+    for (let round = 0; round < 5; round++) await register(home, null, {}, 'one');
     await home.stop();
     await home.start();
     home.run.registrations.hold(HOUR);
-    expect(await register(home, null)).toMatchObject({ kind: 'registered' });
-    expect(names(home)).toHaveLength(20);
+    expect(await register(home, null, {}, 'one')).toMatchObject({ kind: 'full' });
+    expect(await register(home, null, {}, 'another')).toMatchObject({ kind: 'registered' });
   });
 });
 
@@ -366,6 +471,35 @@ test('what an invite says of the appliance counts, whatever the appliance says',
   expect(home.run.appliances.named('garage')).toMatchObject({ scope: 'RemoteControl', portal: 'other' });
   const free = await register(home, await invite(home), { clientName: 'Garage', scope: 'Monitoring' });
   expect(free).toMatchObject({ name: 'garage-2', scope: 'Monitoring' });
+});
+
+test('a name that a stranger took first is the installer’s to give, and the stranger gets another', async () => {
+  await using home = await Home.start();
+  home.run.registrations.hold(HOUR);
+  await register(home, null, { clientName: 'Battery' });
+  const stranger = home.run.appliances.named('battery').clientId;
+  const isNow = (name: string) => expect(home.run.appliances.byId(stranger)?.name).toBe(name);
+  await home.add('battery');
+  isNow('battery-2');
+  const token = await invite(home, { name: 'battery-2' });
+  isNow('battery-2-2');
+  expect(await register(home, token)).toMatchObject({ kind: 'registered', name: 'battery-2' });
+  // One that is approved keeps its name.
+  await home.run.registrations.approve(home.run.appliances.named('battery-2-2'), comparisonCode(stranger));
+  await expect(home.add('battery-2-2')).rejects.toMatchObject({ code: 'appliance_exists' });
+  await home.stop();
+  await home.start();
+  expect(names(home)).toEqual(['battery', 'battery-2', 'battery-2-2']);
+  isNow('battery-2-2');
+});
+
+test('one that calls itself as an approved one does gets a name of its own, and the approved one stays as it is', async () => {
+  await using home = await Home.start();
+  home.run.registrations.hold(HOUR);
+  await register(home, null, { clientName: 'Battery' });
+  const approved = await home.run.registrations.approve(home.run.appliances.named('battery'), null);
+  expect(await register(home, null, { clientName: ' battery! ' })).toMatchObject({ name: 'battery-2', waiting: true });
+  expect(home.run.appliances.named('battery')).toEqual(approved);
 });
 
 test('the name of an invite is kept for it; one that was taken all the same is told, and the invite stays good', async () => {

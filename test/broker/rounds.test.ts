@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairing-run.ts';
-import { Home, resultOf } from './home.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { Home, resultOf, STRANGER } from './home.ts';
 
 /** A home with three appliances, none of them paired. The nonce is in the address that the portal is given. */
 async function household(): Promise<Home> {
@@ -28,6 +29,18 @@ async function logIn(home: Home, round: string): Promise<void> {
   await home.time.pass(10_000);
 }
 
+/** Somebody logs in through the link at hand, and their browser brings the code. @returns the pass that it gets */
+async function bringCode(home: Home, round: string): Promise<string> {
+  const run = currentOf(home, round);
+  const code = new Secret(new URL(await home.login(run)).searchParams.get('code') ?? '');
+  const { nonce } = run.pairing;
+  await Promise.all([home.run.pairings.receive(nonce, { kind: 'code', code }, STRANGER), home.time.settle()]);
+  await home.time.settle();
+  const pass = home.run.rounds.forBrowser(nonce, code, null)?.pass?.reveal();
+  if (pass === undefined) throw new Error('the browser got no pass');
+  return pass;
+}
+
 describe('a round', () => {
   it('begins with the first appliance, and goes on by itself when that is connected', async () => {
     await using home = await household();
@@ -51,6 +64,7 @@ describe('a round', () => {
       next: null,
       connected: ['battery', 'heat-pump', 'wallbox'],
       leftOut: [],
+      differentAccounts: [],
     });
   });
 
@@ -59,28 +73,33 @@ describe('a round', () => {
     const { rounds } = home.run;
     const [one, two] = await Promise.all([rounds.begin(), rounds.begin()]);
     expect(one).toEqual(two);
-    const { nonce } = currentOf(home, one.id).pairing;
     await home.time.settle();
+    const pass = await bringCode(home, one.id);
+    const { nonce } = currentOf(home, one.id).pairing;
     await currentOf(home, one.id).fail('refused_by_user');
-    const links = await Promise.all([rounds.goOn(nonce, false), rounds.goOn(nonce, false), rounds.next(one.id)]);
+    const goOn = () => rounds.goOn(nonce, false, pass);
+    const links = await Promise.all([goOn(), goOn(), rounds.next(one.id)]);
     expect(links[0]).toMatchObject({ kind: 'link' });
     expect(links[1]).toEqual(links[0]);
-    expect(links[2].current?.appliance).toBe('heat-pump');
+    expect(links[2].current?.appliance).toBe('wallbox');
     expect(home.run.pairings.all(({ open }) => open)).toHaveLength(1);
   });
 
   it('stops at a refusal until somebody says how to go on: the next, or the same once more', async () => {
     await using home = await household();
     const { rounds } = home.run;
+    await home.add('zone-valve');
     const round = await begin(home);
+    const pass = await bringCode(home, round);
     const { nonce } = currentOf(home, round).pairing;
     await currentOf(home, round).fail('refused_by_user');
     await home.time.pass(60_000);
-    expect(rounds.view(round)).toMatchObject({ current: null, next: 'heat-pump' });
-    const [one, two] = await Promise.all([rounds.goOn(nonce, true), rounds.goOn(nonce, true)]);
+    expect(rounds.view(round)).toMatchObject({ current: null, next: 'wallbox' });
+    const again = () => rounds.goOn(nonce, true, pass);
+    const [one, two] = await Promise.all([again(), again()]);
     expect(one).toMatchObject({ kind: 'link' });
     expect(two).toEqual(one);
-    expect(rounds.view(round).current?.appliance).toBe('battery');
+    expect(rounds.view(round).current?.appliance).toBe('heat-pump');
     await logIn(home, round);
     await currentOf(home, round).fail('expired');
     await rounds.next(round);
@@ -89,10 +108,36 @@ describe('a round', () => {
     expect(rounds.view(round)).toMatchObject({
       current: null,
       next: null,
-      connected: ['battery', 'wallbox'],
-      leftOut: [{ name: 'heat-pump', reason: 'expired' }],
+      connected: ['battery', 'heat-pump', 'zone-valve'],
+      leftOut: [{ name: 'wallbox', reason: 'expired' }],
     });
-    expect((await rounds.begin()).current?.appliance).toBe('heat-pump');
+    expect((await rounds.begin()).current?.appliance).toBe('wallbox');
+  });
+
+  it('tells with which accounts its appliances were connected where they differ, also after a restart and a refresh', async () => {
+    const users = ['demo', 'guest'].map((name) => ({ name, password: name }));
+    await using home = await Home.start({ emulator: { users, idToken: true } });
+    for (const name of ['battery', 'heat-pump', 'wallbox']) await home.add(name);
+    const round = await begin(home);
+    await logIn(home, round);
+    expect(home.run.rounds.view(round).differentAccounts).toEqual([]);
+    await logIn(home, round);
+    expect(home.run.rounds.view(round).differentAccounts).toEqual([]);
+    const { step } = currentOf(home, round).pairing;
+    const state = step.kind === 'waiting' ? new URL(step.link.authorizeUrl).searchParams.get('state') : null;
+    await home.emulator.login({ state: state ?? '', user: 'guest' });
+    await home.time.pass(10_000);
+    const accounts = [
+      { appliance: 'battery', account: 'demo' },
+      { appliance: 'heat-pump', account: 'demo' },
+      { appliance: 'wallbox', account: 'guest' },
+    ];
+    expect(home.run.rounds.view(round).differentAccounts).toEqual(accounts);
+    home.emulator.change({ idToken: false });
+    await home.untilRefreshed();
+    await home.stop();
+    await home.start();
+    expect(home.run.rounds.view(round).differentAccounts).toEqual(accounts);
   });
 
   it('goes on after a restart, where it was', async () => {
@@ -145,33 +190,60 @@ describe('a round', () => {
     await using home = await household();
     const { rounds } = home.run;
     const alone = await home.begin('wallbox');
-    expect(await rounds.goOn(alone.pairing.nonce, false)).toEqual({ kind: 'over' });
-    expect(await rounds.goOn('made-up', false)).toEqual({ kind: 'over' });
     const round = await begin(home);
     const { nonce } = currentOf(home, round).pairing;
-    expect(rounds.ofNonce(nonce)?.id).toBe(round);
-    expect(rounds.ofNonce(alone.pairing.nonce)).toBeNull();
+    const pass = await bringCode(home, round);
+    expect(await rounds.goOn(alone.pairing.nonce, false, pass)).toEqual({ kind: 'over' });
+    expect(await rounds.goOn('made-up', false, pass)).toEqual({ kind: 'over' });
+    expect(rounds.forBrowser(nonce, null, pass)).toMatchObject({ id: round, round: { connected: ['battery'] } });
+    expect(rounds.forBrowser(alone.pairing.nonce, null, pass)).toBeNull();
     await home.time.pass(2 * 3_600_000);
-    expect(await rounds.goOn(nonce, false)).toEqual({ kind: 'over' });
-    expect(rounds.ofNonce(nonce)).toBeNull();
+    expect(await rounds.goOn(nonce, false, pass)).toEqual({ kind: 'over' });
+    expect(rounds.forBrowser(nonce, null, pass)).toBeNull();
     expect(home.run.pairings.all(({ open }) => open)).toHaveLength(0);
   });
 
-  it('is not begun again and again by whoever holds a nonce and refuses each login', async () => {
+  it('tells and gives nothing to a browser that knows the nonce and has not brought the accepted code', async () => {
+    await using home = await household();
+    const { rounds } = home.run;
+    const round = await begin(home);
+    const first = currentOf(home, round);
+    const { nonce } = first.pairing;
+    const pass = await bringCode(home, round);
+    const stranger = { id: round, round: null, pass: null };
+    for (const [code, its] of [
+      [null, null],
+      [new Secret('another code'), null],
+      [null, 'a pass of nobody'],
+    ] as const)
+      expect(rounds.forBrowser(nonce, code, its)).toEqual(stranger);
+    for (const again of [false, true]) {
+      expect(await rounds.goOn(nonce, again, null)).toEqual({ kind: 'not_proved', round });
+      expect(await rounds.goOn(nonce, again, 'a pass of nobody')).toEqual({ kind: 'not_proved', round });
+    }
+    const next = currentOf(home, round).pairing.nonce;
+    expect(rounds.forBrowser(next, new Secret('another code'), null)).toEqual(stranger);
+    expect(rounds.forBrowser(next, null, pass)).toMatchObject({ id: round, round: { id: round }, pass: null });
+    expect(await rounds.goOn(next, false, pass)).toMatchObject({ kind: 'link' });
+  });
+
+  it('is not begun again and again by a browser that refuses each login', async () => {
     await using home = await household();
     const { rounds, pairings } = home.run;
-    let { nonce } = currentOf(home, await begin(home)).pairing;
+    const round = await begin(home);
+    const pass = await bringCode(home, round);
+    let { nonce } = currentOf(home, round).pairing;
     let begun = 0;
     for (; begun < 100; begun++) {
-      await pairings.receive(nonce, { kind: 'error', error: 'access_denied' });
-      const [link] = await Promise.all([rounds.goOn(nonce, true), home.time.settle()]);
+      await pairings.receive(nonce, { kind: 'error', error: 'access_denied' }, STRANGER);
+      const [link] = await Promise.all([rounds.goOn(nonce, true, pass), home.time.settle()]);
       if (link.kind === 'over') break;
       nonce = pairings.find(({ open }) => open)?.pairing.nonce ?? '';
     }
     expect(begun).toBe(30);
-    expect(await rounds.goOn(nonce, false)).toEqual({ kind: 'over' });
+    expect(await rounds.goOn(nonce, false, pass)).toEqual({ kind: 'over' });
     await home.time.pass(20_000);
-    const [link] = await Promise.all([rounds.goOn(nonce, true), home.time.settle()]);
+    const [link] = await Promise.all([rounds.goOn(nonce, true, pass), home.time.settle()]);
     expect(link.kind).toBe('link');
   });
 
@@ -179,12 +251,13 @@ describe('a round', () => {
     await using home = await household();
     const { rounds } = home.run;
     const round = await begin(home);
+    const pass = await bringCode(home, round);
     const { nonce } = currentOf(home, round).pairing;
     await currentOf(home, round).fail('refused_by_user');
     const fault = home.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
-    expect(await rounds.goOn(nonce, false)).toEqual({ kind: 'unreachable', appliance: 'heat-pump' });
+    expect(await rounds.goOn(nonce, false, pass)).toEqual({ kind: 'unreachable', appliance: 'wallbox' });
     await home.emulator.removeFault(fault.id);
     await home.time.pass(30_000);
-    expect(await rounds.goOn(nonce, false)).toMatchObject({ kind: 'link' });
+    expect(await rounds.goOn(nonce, false, pass)).toMatchObject({ kind: 'link' });
   });
 });

@@ -146,3 +146,26 @@ test('it says for how long the next thing has been due', async () => {
   await time.pass(60_000);
   expect(scheduler.overdue).toBe(0);
 });
+
+test('what plans itself anew at once gives way to everything else in between', () => {
+  const due: (() => void)[] = [];
+  const clock = { now: () => ({ boot: 'boot', uptime: 0, wall: 0 }) };
+  const timers = {
+    after: (_delay: number, run: () => void) => {
+      due.push(run);
+      return () => undefined;
+    },
+    sleep: async () => undefined,
+  };
+  const scheduler = new Scheduler({ clock, timers });
+  let ran = 0;
+  const again = () => {
+    ran += 1;
+    if (ran < 1000) scheduler.plan('again', 0, again);
+  };
+  scheduler.plan('again', 0, again);
+  due.shift()?.();
+  expect(ran).toBe(1);
+  due.at(-1)?.();
+  expect(ran).toBe(2);
+});

@@ -3,7 +3,7 @@ import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
 import type { Pairing } from '../../src/core/pairing.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { Home, type HomeOptions, resultOf } from './home.ts';
+import { Home, type HomeOptions, resultOf, STRANGER } from './home.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -55,6 +55,7 @@ function follow(home: Home, location: URL): Promise<Pairing | null> {
   return home.run.pairings.receive(
     nonce,
     code === null ? { kind: 'error', error: 'access_denied' } : { kind: 'code', code: new Secret(code) },
+    STRANGER,
   );
 }
 

@@ -179,6 +179,49 @@ describe('a person with the code of an appliance', () => {
     await seen(visit, 'device-foreign', 'This came from another site');
     expect(home.configs()).toBe(0);
   });
+
+  it('has all tries left, whatever another site’s page had the browser ask for', async () => {
+    await using home = await start();
+    await using visit = await trusting(DESKTOP);
+    const { page } = visit;
+    const { link } = await home.begin('wallbox');
+    const shortLink = await home.shortLink('heater');
+    const wrong = (index: number) => [
+      `${home.origin}/pair?user_code=BBBBBB${'BCDFGHJKLMNPQRSTVWXZ'[index]}B`,
+      `${new URL(shortLink).origin}/l/${'A'.repeat(15)}${index % 10}`,
+    ];
+    const addresses = Array.from({ length: 12 }, (_, index) => wrong(index)).flat();
+    const parts = addresses.map((address) => `<img src="${address}"><iframe src="${address}"></iframe>`);
+    const script = `for (const address of ${JSON.stringify(addresses)}) fetch(address, { mode: 'no-cors' }).catch(() => {});`;
+    const loading = `<div>${parts.join('')}</div><script>${script}</script>`;
+    const codes = addresses.filter((address) => address.includes('/pair?'));
+    const links = [link, shortLink, ...codes].map((address, index) => `<a id="to${index}" href="${address}">Win</a>`);
+    const site = createServer(({ url }, response) =>
+      response.setHeader('content-type', 'text/html').end(url === '/loading' ? loading : links.join('')),
+    );
+    await once(site.listen(0, '127.0.0.1'), 'listening');
+    home.resources.defer(() => void site.close());
+    const foreign = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+    await page.goto(`${foreign}/loading`, { waitUntil: 'load' });
+    await page.goto(link);
+    await page.getByText('Connect wallbox?').waitFor();
+    await page.goto(shortLink);
+    await page.getByText('asks for access to your account').waitFor();
+    for (const index of codes.keys()) {
+      await page.goto(`${foreign}/links`);
+      await page.locator(`#to${index + 2}`).click();
+      await page.getByText('Continue only if your appliance shows this code').waitFor();
+    }
+    // The links of a mail, or of the appliance's own page, still lead on.
+    await page.goto(`${foreign}/links`);
+    await page.locator('#to1').click();
+    await page.getByText('asks for access to your account').waitFor();
+    await page.goto(`${foreign}/links`);
+    await page.locator('#to0').click();
+    await seen(visit, 'device-led-here', 'Continue only if your appliance shows this code');
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await page.getByText('Connect wallbox?').waitFor();
+  });
 });
 
 describe('the pages are legible', () => {
@@ -217,6 +260,8 @@ interface Home extends AsyncDisposable {
   readonly origin: string;
   /** How often the portal was asked for a link. */
   configs(): number;
+  /** Adds an appliance, and begins its pairing at the hub. @returns the short link of it */
+  shortLink(name: string): Promise<string>;
   /** Adds an appliance, which starts its own pairing. */
   begin(name: string): Promise<{ readonly link: string; readonly userCode: string }>;
 }
@@ -233,6 +278,14 @@ async function start(options: EmulatorOptions = {}): Promise<Home> {
     resources,
     origin: `https://127.0.0.1:${hub.httpsPort}`,
     configs: () => emulator.requests.filter(({ endpoint }) => endpoint === 'config').length,
+    async shortLink(name) {
+      await hub.addAppliance(name, 'Monitoring RemoteControl');
+      return hub.ask(async (control) => {
+        const reports = control.followPairing(await control.pair(name), new AbortController().signal);
+        for await (const report of reports) if (report.event === 'waiting') return report.short_url ?? '';
+        throw new Error('no link');
+      });
+    },
     async begin(name) {
       const credentials: CredentialsAnswer = await hub.addAppliance(name, 'Monitoring RemoteControl');
       const headers = { 'content-type': FORM, authorization: basic(credentials) };

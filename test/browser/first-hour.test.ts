@@ -12,6 +12,7 @@ import { axeViolations } from '../support/axe.ts';
 import { type Browser, DESKTOP, flaws, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
+import { patient } from '../support/patience.ts';
 
 /** With this set, the pictures for the documentation are written anew. */
 const IMAGES =
@@ -57,7 +58,7 @@ beforeEach((ctx: TestContext) => {
 });
 
 describe('the first hour of an installer', () => {
-  it.concurrent.each(HOURS)('from an empty hub to three appliances (%s)', { timeout: 180_000 }, async (way, hour) => {
+  it.concurrent.each(HOURS)('from an empty hub to three appliances (%s)', async (way, hour) => {
     await using parts = new AsyncDisposableStack();
     const emulator = parts.use(await startEmulator({ clients: [CLIENT] }));
     const portal = hour.redirect ? '' : 'redirect = "off"';
@@ -66,7 +67,7 @@ describe('the first hour of an installer', () => {
     const installer = parts.use(await browser.visit({ ...hour.options, ignoreHTTPSErrors: hour.warned !== true }));
     const user = parts.use(await browser.visit({ ...PHONE, locale: hour.options.locale ?? 'en-US' }));
     const { page } = installer;
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(patient(20_000));
     const texts = textsFor(hour.options.locale);
     const seen = (step: string) => look(installer, `${way}-${step}`, hour);
 

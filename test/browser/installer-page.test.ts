@@ -90,9 +90,24 @@ describe.each(LOOKS)('an installer (%s)', (look, options) => {
   const scripts = options.javaScriptEnabled !== false;
   const german = options.locale === 'de-DE';
 
-  it('adds an appliance, sees its secret, gives it another, disconnects and removes it', {
-    timeout: 120_000,
-  }, async () => {
+  it('sees which browsers are signed in, and signs another one out', async () => {
+    await using other = await signedIn({ ...DESKTOP, javaScriptEnabled: false });
+    await using visit = await signedIn(options);
+    const { page } = visit;
+    await page.locator('#browsers').click();
+    await page.locator('#sign-out-1').waitFor();
+    await seen(visit, `${look}-browsers`, { scripts, german });
+    const before = await page.locator('.card').count();
+    await page.locator('#sign-out-1').click();
+    await page
+      .locator('.card')
+      .nth(before - 1)
+      .waitFor({ state: 'detached' });
+    await other.page.reload();
+    await other.page.locator('#code').waitFor();
+  });
+
+  it('adds an appliance, sees its secret, gives it another, disconnects and removes it', async () => {
     await using visit = await signedIn(options);
     const { page } = visit;
     const name = `wallbox-${look}`;
@@ -157,17 +172,27 @@ describe.each(LOOKS)('an installer (%s)', (look, options) => {
     expect(visit.complaints).toEqual([]);
   });
 
-  it('opens the door, sees an appliance introduce itself, and approves it', { timeout: 60_000 }, async () => {
+  it('opens the door, sees an appliance introduce itself, and approves it', async () => {
     await using visit = await signedIn(options);
     const { page } = visit;
     await page.locator('#registration-part summary').click();
     await page.locator('#registration').click();
     await page.getByText(german ? 'Die Tür ist offen' : 'The door is open').waitFor();
-    const name = await introduce(`stove ${look}`);
+    const { name, code } = await introduce(`stove ${look}`);
+    const stranger = await introduce(`stove ${look}`);
     if (!scripts) await page.goto(`${origin}/`);
     await page.locator(`#approve-${name}`).waitFor();
+    await page.locator(`#approve-${stranger.name}`).waitFor();
+    expect(stranger.name).toBe(`${name}-2`);
+    for (const one of [{ name, code }, stranger]) {
+      const card = page.locator(`#appliance-${one.name}`);
+      expect(await card.locator('.compare').textContent()).toBe(one.code);
+      expect(await card.textContent()).toContain('127.0.0.1');
+    }
+    expect(await page.locator('#several-asked').textContent()).toMatch(german ? /^2 Geräte/ : /^2 appliances/);
     expect(await page.content()).toContain('&lt;script&gt;');
     await seen(visit, `${look}-introduced`, { scripts, german });
+    await hub.ask((control) => control.removeAppliance(stranger.name));
     await page.locator(`#approve-${name}`).click();
     await page.locator(`#pair-${name}`).waitFor();
     expect(await hub.appliance(name)).not.toHaveProperty('waiting_for_approval');
@@ -179,8 +204,8 @@ describe.each(LOOKS)('an installer (%s)', (look, options) => {
   });
 });
 
-/** An appliance introduces itself (RFC 7591). @returns its name */
-async function introduce(client_name: string): Promise<string> {
+/** An appliance introduces itself (RFC 7591). */
+async function introduce(client_name: string): Promise<{ readonly name: string; readonly code: string }> {
   const agent = new Agent({ connect: { ca: (await hub.authority()).certificate } });
   const { statusCode, body } = await request(`${origin}/oauth/register`, {
     method: 'POST',
@@ -188,11 +213,15 @@ async function introduce(client_name: string): Promise<string> {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ client_name, software_id: SCRIPT }),
   });
-  const answer = (await body.json()) as { readonly client_name: string; readonly client_secret: string };
+  const answer = (await body.json()) as {
+    readonly client_name: string;
+    readonly client_secret: string;
+    readonly comparison_code: string;
+  };
   await agent.destroy();
   expect(statusCode).toBe(201);
   rememberSecrets([answer.client_secret]);
-  return answer.client_name;
+  return { name: answer.client_name, code: answer.comparison_code };
 }
 
 describe('an open page', () => {
@@ -215,7 +244,7 @@ describe('an open page', () => {
     expect(visit.complaints).toEqual([]);
   });
 
-  it('outlives a hub that is killed and started again', { timeout: 60_000 }, async () => {
+  it('outlives a hub that is killed and started again', async () => {
     await using visit = await signedIn();
     const { page } = visit;
     await hub.addAppliance('before-the-end');
@@ -224,7 +253,7 @@ describe('an open page', () => {
     await page.getByText('The hub does not answer').waitFor();
     await visit.picture('installer-offline');
     await hub.launch();
-    await page.locator('#offline').waitFor({ state: 'hidden', timeout: 20_000 });
+    await page.locator('#offline').waitFor({ state: 'hidden' });
     await hub.addAppliance('after-the-restart');
     await page.locator('#appliance-after-the-restart').waitFor();
   });

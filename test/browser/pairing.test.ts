@@ -15,6 +15,7 @@ import {
 } from '../support/browser.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { patient } from '../support/patience.ts';
 
 const CLIENT = { id: '5d0f4c9e-2f6b-4f0e-9a53-0c5b8a5c2f10', secret: 'a-secret-for-the-browser', name: 'Latchkey' };
 
@@ -108,7 +109,7 @@ describe('a person with a phone', () => {
     await using home = await start({ intercept: { answering } });
     await using visit = await browser.visit(PHONE);
     await visit.page.goto(await home.link('wallbox'));
-    visit.page.setDefaultTimeout(20_000);
+    visit.page.setDefaultTimeout(patient(20_000));
     await logIn(visit, 'demo', 'demo');
     await seen(visit, 'being-connected', 'wallbox is being connected');
     late.resolve();

@@ -10,4 +10,4 @@ test('no clock, however wrong it is or becomes, costs a grant or has a dead toke
   expect(broken).toEqual([]);
   expect(figures['jumps while running']).toBe(3);
   expect(figures['hand-outs during jumps']).toBeGreaterThan(50);
-}, 120_000);
+});

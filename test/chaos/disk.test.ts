@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { experiment } from './disk.experiment.ts';
 import { shortForm } from './experiment.ts';
 
-it('no grant that was on a disk is lost to what happens to the disk', { timeout: 180_000 }, async (ctx) => {
+it('no grant that was on a disk is lost to what happens to the disk', async (ctx) => {
   const { figures, broken } = await shortForm(experiment);
   expect(broken).toEqual([]);
   expect(figures).toMatchObject({ corruptions: 12 });

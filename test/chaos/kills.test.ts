@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { shortForm } from './experiment.ts';
 import { experiment } from './kills.experiment.ts';
 
-test('no kill costs a grant that the portal would still go on with', { timeout: 300_000 }, async () => {
+test('no kill costs a grant that the portal would still go on with', async () => {
   const { figures, broken } = await shortForm(experiment);
   expect(broken).toEqual([]);
   const sum = (what: string) => {

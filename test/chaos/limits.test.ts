@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectSecure } from 'node:tls';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { Appliance } from '../../src/core/appliance.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
@@ -16,6 +16,7 @@ import { temporaryFolder } from '../project/checkout.ts';
 import { ask, pairFleet, rememberIssued } from '../reliability/fleet.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 /** The bounds that no other test is about: docs/reliability.md lists them all. */
 const parts = new AsyncDisposableStack();
@@ -67,7 +68,7 @@ describe('connections', () => {
     await Promise.all(sockets.map((socket) => once(socket, 'connect')));
     expect(await answerOf(open('127.0.0.6'), '/ca.pem')).toMatch(/^HTTP\/1.1 200 /);
     for (const socket of sockets) socket.destroy();
-    await vi.waitFor(expectAlive, 10_000);
+    await waitFor(expectAlive, 10_000);
   });
 
   it('are kept for 65 s between two requests, and say so', async () => {
@@ -80,12 +81,12 @@ describe('connections', () => {
     await Promise.all(sockets.map((socket) => once(socket, 'connect')));
     expect(await answerOf(connectPlain(path), '/v1/status')).toBe('');
     for (const socket of sockets) socket.destroy();
-    await vi.waitFor(expectAlive, 10_000);
+    await waitFor(expectAlive, 10_000);
   });
 });
 
 describe.concurrent('one connection', () => {
-  it('has no more than 32 requests under way: it is cut, and the hub works on', { timeout: 60_000 }, async () => {
+  it('has no more than 32 requests under way: it is cut, and the hub works on', async () => {
     const lamp = await ask(hub, (control) => control.addAppliance('lamp', null, null));
     const body = 'grant_type=client_credentials';
     const request = `POST /oauth/token HTTP/1.1\r\nhost: localhost\r\nauthorization: ${basic(lamp)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
@@ -96,7 +97,7 @@ describe.concurrent('one connection', () => {
     await expectAlive();
   });
 
-  it('that sends and never reads an answer is cut', { timeout: 90_000 }, async () => {
+  it('that sends and never reads an answer is cut', async () => {
     const socket = connectPlain({ host: '127.0.0.1', port: hub.httpPort }).pause();
     let gone = false;
     void cut(socket).then(() => {
@@ -105,17 +106,18 @@ describe.concurrent('one connection', () => {
     await once(socket, 'connect');
     // One after the other, so that none is too many; until nothing more goes through.
     while (socket.write('GET /ca.pem HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(8)) && !gone) await sleep(2);
-    await vi.waitFor(
+    await waitFor(
       () => {
         socket.write('G');
         expect(gone).toBe(true);
       },
-      { timeout: 60_000, interval: 500 },
+      60_000,
+      500,
     );
     await expectAlive();
   });
 
-  it('to the control socket that never ends its head is cut', { timeout: 60_000 }, async () => {
+  it('to the control socket that never ends its head is cut', async () => {
     const socket = connectPlain(join(hub.directory, 'state/control.sock')).resume();
     socket.write('GET /v1/status HTTP/1.1\r\nhost: hub\r\nx: ');
     await cut(socket);
@@ -124,7 +126,7 @@ describe.concurrent('one connection', () => {
 });
 
 describe('pairings', () => {
-  it('are open for a hundred appliances at once; when one has ended, there is room', { timeout: 60_000 }, async () => {
+  it('are open for a hundred appliances at once; when one has ended, there is room', async () => {
     await using portal = await startEmulator();
     await using busy = await HubProcess.start({ emulator: portal });
     await ask(busy, async (control) => {
@@ -151,6 +153,7 @@ function manyAppliances(count: number): string {
 describe('what is remembered', () => {
   it('of appliances are ten thousand, and one more is refused', async () => {
     await using home = await Home.start();
+    await home.run.store.saveSetting('hub_id', 'the hub');
     await home.stop();
     const database = new Database(join(home.folder, 'latchkey.db'));
     database.exec(manyAppliances(9999));
@@ -160,7 +163,7 @@ describe('what is remembered', () => {
     await expect(home.add('one-too-many')).rejects.toMatchObject({ code: 'not_allowed' });
   });
 
-  it('of pairings that have ended are the last thousand', { timeout: 90_000 }, async () => {
+  it('of pairings that have ended are the last thousand', async () => {
     await using home = await Home.start();
     await home.add('wallbox');
     const first = await home.begin('wallbox');
@@ -184,7 +187,7 @@ describe('what is remembered of device flows', () => {
     return outcome.authorization;
   };
 
-  it('that have ended is what their appliances may still ask for', { timeout: 90_000 }, async () => {
+  it('that have ended is what their appliances may still ask for', async () => {
     await using home = await Home.start();
     const { appliance: wallbox } = await home.add('wallbox');
     const { appliance: heater } = await home.add('heater');
@@ -201,7 +204,7 @@ describe('what is remembered of device flows', () => {
     expect(() => pairings.get(id)).toThrow(expect.objectContaining({ code: 'pairing_unknown' }));
   });
 
-  it('is not less of the ended ones where more than a thousand are open', { timeout: 90_000 }, async () => {
+  it('is not less of the ended ones where more than a thousand are open', async () => {
     await using home = await Home.start();
     const { appliance } = await home.add('heater');
     const ended = await home.begin('heater');

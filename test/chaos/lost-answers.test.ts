@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { shortForm } from './experiment.ts';
 import { experiment } from './lost-answers.experiment.ts';
 
-test('an answer that is lost costs no more than the portal makes it cost', { timeout: 300_000 }, async () => {
+test('an answer that is lost costs no more than the portal makes it cost', async () => {
   const { figures, broken } = await shortForm(experiment);
   expect(broken).toEqual([]);
   expect(figures['grace time, soon: answers lost']).toBeGreaterThanOrEqual(20);

@@ -7,4 +7,4 @@ test('after a day without the portal every grant is fresh again by itself, and h
   expect(broken).toEqual([]);
   expect(figures['refused, a day: requests a grant, at most one in, s']).toBeGreaterThanOrEqual(30);
   expect(figures['refused: last one fresh after, min']).toBeLessThanOrEqual(60);
-}, 180_000);
+});

@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { table, written } from '../../scripts/chaos-report.ts';
 import { root, temporaryFolder } from '../project/checkout.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 /** Experiments that come to every end there is. */
 const EXPERIMENTS = {
@@ -68,7 +69,7 @@ function start(names: readonly (keyof typeof EXPERIMENTS)[], ...args: string[]) 
     said,
     child,
     ended: once(child, 'close').then(([status]) => Number(status)),
-    says: (pattern: RegExp) => vi.waitFor(() => expect(said.stdout).toMatch(pattern), 20_000),
+    says: (pattern: RegExp) => waitFor(() => expect(said.stdout).toMatch(pattern), 20_000),
     raw: () => JSON.parse(readFileSync(join(runs, globSync('*/results.json', { cwd: runs })[0] ?? ''), 'utf8')),
     [Symbol.dispose]() {
       child.kill('SIGKILL');
@@ -141,7 +142,7 @@ describe.concurrent('scripts/chaos', () => {
     expect(await run.ended).toBe(0);
     const left = Number(/left (\d+)/.exec(run.said.stdout)?.[1]);
     expect(left).toBeGreaterThan(0);
-    await vi.waitFor(() => expect(lives(left)).toBe(false), 5000);
+    await waitFor(() => expect(lives(left)).toBe(false), 5000);
   });
 
   test('a Ctrl-C ends it with what was found so far', async () => {
@@ -168,7 +169,7 @@ describe.concurrent('scripts/chaos', () => {
         await sleep(200);
       }
       await run.ended;
-      await vi.waitFor(() => expect(lives(left)).toBe(false), 5000);
+      await waitFor(() => expect(lives(left)).toBe(false), 5000);
     }
   });
 });

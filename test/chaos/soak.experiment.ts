@@ -6,6 +6,7 @@ import { EmulatorProcess } from '../support/emulator-process.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
+import { slowStoreEnv } from '../support/slow-store.ts';
 import type { Experiment, Finding, Scale } from './experiment.ts';
 import { type Customer, Customers } from './soak-customers.ts';
 import { everyFault } from './soak-faults.ts';
@@ -78,7 +79,7 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
     portal: `ca_file = "${portal.caFile}"`,
     env: {
       ...SMALL.env,
-      NODE_OPTIONS: `${SMALL.options} --import=${new URL('./soak-probe.ts', import.meta.url)}`,
+      ...slowStoreEnv(`${SMALL.options} --import=${new URL('./soak-probe.ts', import.meta.url)}`),
       LATCHKEY_TEST_HEAP: heapFile,
     },
   });

@@ -12,7 +12,7 @@ test('under load and every fault nothing grows, and every token is the right one
   for (const kind of ['status', 'commit_then_drop', 'tls_failure']) {
     expect(figures['faults met']).toMatch(new RegExp(`${kind} [1-9]`));
   }
-}, 120_000);
+});
 
 test('a leak is seen beside bursts and noise, and a burst alone is none', () => {
   const samples = (value: (second: number) => number) =>

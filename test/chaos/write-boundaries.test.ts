@@ -5,7 +5,6 @@ import { experiment } from './write-boundaries.experiment.ts';
 
 test.skipIf(!canStopAtCalls())(
   'killed at every write boundary of a refresh, the hub has the old generation or the new one',
-  { timeout: 300_000 },
   async () => {
     const { figures, broken } = await shortForm(experiment);
     expect(broken).toEqual([]);

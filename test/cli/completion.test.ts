@@ -29,7 +29,7 @@ beforeAll(async () => {
     expect(printed).toMatchObject({ status: 0, stderr: '' });
     writeFileSync(join(folder, name), printed.stdout);
   }
-}, 60_000);
+});
 
 afterAll(() => hub[Symbol.asyncDispose]());
 
@@ -49,7 +49,7 @@ function describeShell(name: string, offers: Offers): void {
         expect(offered[2 * index], at).toEqual(expect.arrayContaining([...commands]));
         expect(offered[2 * index + 1]?.toSorted(), at).toEqual(options.toSorted());
       }
-    }, 60_000);
+    });
 
     test('completes commands, those of a group, choices, files and the names of appliances', async () => {
       const expected: Record<string, string[]> = {
@@ -68,7 +68,7 @@ function describeShell(name: string, offers: Offers): void {
       const offered = await offers(Object.keys(expected));
       const found = offered.map((words) => words.map((word) => word.replaceAll('\\', '')).toSorted());
       expect(Object.fromEntries(Object.keys(expected).map((line, index) => [line, found[index]]))).toEqual(expected);
-    }, 30_000);
+    });
 
     test('says nothing where there is no hub to ask for names', async () => {
       const nowhere = { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock' };

@@ -3,12 +3,13 @@ import { once } from 'node:events';
 import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { ask } from '../reliability/fleet.ts';
 import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { eventually, HubProcess, MAIN } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 /** Starts a daemon that does this when it gets SIGUSR2. */
 async function serve(hub: HubProcess, stderr: string, onSignal = ''): Promise<ChildProcess> {
@@ -51,5 +52,5 @@ test('a log that can not be written does not end the daemon', async () => {
   await sleep(200);
   expect(child.exitCode).toBe(null);
   child.kill('SIGTERM');
-  await vi.waitFor(() => expect(child.exitCode).toBe(0), 10_000);
+  await waitFor(() => expect(child.exitCode).toBe(0), 10_000);
 });

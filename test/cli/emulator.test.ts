@@ -75,6 +75,7 @@ test('options come from a file too, and flags win', async () => {
   await writeFile(
     file,
     `client = ["${id}:file-secret"]
+allowed_host = ["bench.example", "portal"]
 auto_login = true
 relay_refusal = false
 code_lifetime = 30.5
@@ -86,6 +87,9 @@ rate_limit = 5
   const emulator = start(['emulator', '--options', file, '--rate-limit', '7', '--refresh-grace-time', '20s', '--json']);
   const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
   expect(line).toMatchObject({ client_id: id, client_secret: 'file-secret' });
+  const asked = await request(`${line['console_url']}settings`, { headers: { host: 'portal:8080' } });
+  await asked.body.dump();
+  expect(asked.statusCode).toBe(200);
   const settings = await fetch(`${line['console_url']}settings`);
   expect(await settings.json()).toMatchObject({
     auto_login: true,
@@ -128,6 +132,7 @@ test.each([
   [['--port', '70000'], /--port: found 70000; allowed is .* 65535/],
   [['--port', 'http'], /--port.*'http'.*whole number/],
   [['--port', '4001', '--frontend-port', '4001'], /--frontend-port: found 4001/],
+  [['--allowed-host', 'http://bench'], /--allowed-host: found "http:\/\/bench"; allowed is a host name/],
   [['--client', 'nosecret'], /--client.*ID:SECRET/],
   [['--client', 'hush-hush:a'], /--client: found an id that is no UUID; allowed is xxxxxxxx-xxxx/],
   [['--client', `${id}:b`, '--client', `${id}:c`], /--client: found .* twice/],

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { waitingForApproval } from '../support/registrants.ts';
 import { runHousehold, shell } from './command.ts';
 
 let hub: Awaited<ReturnType<typeof runHousehold>>;
@@ -82,19 +83,22 @@ test('an invite is a QR code too on a terminal, and nowhere else', async () => {
 
 test('who waits for approval stands out in the list, with what to type, and can move no cursor', async () => {
   const since = new Date(Date.now() - 300_000).toISOString();
-  const waiting = { since, software_id: 'acme\u001b[2J/1' };
+  const waiting = waitingForApproval({ since, software_id: 'acme\u001b[2J/1' });
   const { client_id } = hub.household.set({ name: 'wallbox', waiting_for_approval: waiting });
   const { stdout } = await hub.latchkey('appliance', 'list');
   expect(stdout).toMatch(/^wallbox +waits for approval/m);
-  expect(stdout).toContain(`wallbox: introduced itself 5 min ago as client_id ${client_id}, says its software is acme`);
-  expect(stdout).toMatch(/^ {2}if it is yours: latchkey appliance approve wallbox$/m);
+  expect(stdout).toContain(
+    `wallbox: introduced itself 5 min ago from 192.168.1.20 as client_id ${client_id}, says its software is acme`,
+  );
+  expect(stdout).toMatch(/^ {2}its code is KFD-WQX: compare it with the one that the appliance shows$/m);
+  expect(stdout).toMatch(/^ {2}if it is yours: latchkey appliance approve wallbox --code KFD-WQX$/m);
   expect(stdout).toMatch(/^ {2}if it is not: {3}latchkey appliance remove wallbox$/m);
   expect(stdout).not.toContain('\u001b');
   expect(stdout).not.toContain('latchkey pair wallbox');
 });
 
 test('approve says what is next, or prints the status', async () => {
-  const waiting_for_approval = { since: '2031-05-05T06:00:00Z', software_id: null };
+  const waiting_for_approval = waitingForApproval();
   hub.household.set({ name: 'wallbox', waiting_for_approval });
   expect(await hub.latchkey('appliance', 'approve', 'wallbox')).toMatchObject({
     status: 0,
@@ -105,6 +109,42 @@ test('approve says what is next, or prints the status', async () => {
   const approved = JSON.parse((await hub.latchkey('appliance', 'approve', 'heater', '--json')).stdout);
   expect(approved).toEqual(hub.household.appliances.get('heater'));
   expect(approved).not.toHaveProperty('waiting_for_approval');
+});
+
+test('approve says which code and which address the appliance has, and refuses one with another code', async () => {
+  hub.household.set({ name: 'wallbox', waiting_for_approval: waitingForApproval() });
+  expect(await hub.latchkey('appliance', 'approve', 'wallbox', '--code', 'KFD-WQZ')).toMatchObject({
+    status: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/wallbox has another code/),
+  });
+  expect(hub.household.appliances.get('wallbox')).toHaveProperty('waiting_for_approval');
+  const approved = await hub.latchkey('appliance', 'approve', 'wallbox', '--code', 'kfdwqx');
+  expect(approved).toMatchObject({
+    status: 0,
+    stdout: expect.stringContaining('wallbox (code KFD-WQX, which asked from 192.168.1.20) is approved'),
+  });
+  expect(hub.household.appliances.get('wallbox')).not.toHaveProperty('waiting_for_approval');
+});
+
+test('where several asked the list says so, and a person is asked for the code before one is approved', async () => {
+  hub.household.set({ name: 'wallbox', waiting_for_approval: waitingForApproval() });
+  expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain('asked to join');
+  using _ = hub.household.askedToJoin(7);
+  for (const command of [['appliance', 'list'], ['status']]) {
+    expect((await hub.latchkey(...command)).stdout).toMatch(/^7 appliances asked to join .* the same code as here$/m);
+  }
+  const approve = async (...more: string[]) => {
+    const running = hub.onTerminal('appliance', 'approve', 'wallbox', ...more);
+    if (more.length === 0) {
+      await running.stdout(/7 appliances asked to join. Does yours show the code KFD-WQX, as wallbox.*\? \[y\/N\] /);
+      running.process.stdin?.write('n\r');
+    }
+    return (await running.ended).status;
+  };
+  expect(await approve()).toBe(1);
+  expect(hub.household.appliances.get('wallbox')).toHaveProperty('waiting_for_approval');
+  expect(await approve('--code', 'KFD-WQX')).toBe(0);
 });
 
 test('what nobody can ask for, and what is configured with another scope by now, is said with what to do', async () => {
@@ -118,9 +158,8 @@ test('what nobody can ask for, and what is configured with another scope by now,
   expect(stdout).toContain(`gone: nobody can ask for its token, as it is declared no longer. Declare it again, or
   give it a secret: latchkey appliance rotate-secret gone
   or forget it:     latchkey appliance remove gone
-broken: nobody can ask for its token, as its credentials were damaged in the store. Either
-  give it a secret: latchkey appliance rotate-secret broken
-  or forget it:     latchkey appliance remove broken
+broken: nobody can ask for its token, as its entry in the store was damaged, or changed by something other than the hub
+  remove it: latchkey appliance remove broken, then add it again and pair it
 moved: its scope was changed to B; until somebody logs in it keeps A: latchkey pair moved
 bare: its scope was changed to no scope; until somebody logs in it keeps A: latchkey pair bare
 going: its scope was changed to B C; until somebody logs in it keeps no scope
@@ -144,7 +183,7 @@ test.each([
 });
 
 test('a person is asked whether to refuse one that waits, and not about one that is not there', async () => {
-  hub.household.set({ name: 'wallbox', waiting_for_approval: { since: '2031-05-05T06:00:00Z', software_id: null } });
+  hub.household.set({ name: 'wallbox', waiting_for_approval: waitingForApproval() });
   const running = hub.onTerminal('appliance', 'remove', 'wallbox');
   await running.stdout(/Refuse wallbox, which waits for approval\? \[y\/N\] /);
   running.process.stdin?.write('y\r');

@@ -5,11 +5,12 @@ import { rememberSecrets } from '../support/logs.ts';
 import { type Running, start } from './command.ts';
 
 const parts = new AsyncDisposableStack();
+const users = ['demo', 'guest'].map((name) => ({ name, password: name }));
 let emulator: Emulator;
 let hub: HubProcess;
 
 beforeAll(async () => {
-  emulator = parts.use(await startEmulator());
+  emulator = parts.use(await startEmulator({ users }));
   hub = parts.use(await HubProcess.start({ emulator, portal: 'redirect = "off"' }));
 });
 
@@ -30,11 +31,11 @@ function lines(text: string): Record<string, unknown>[] {
 }
 
 /** Somebody logs in, or refuses, through the link that is shown of an appliance. */
-async function logIn(running: Running, appliance: string, deny = false): Promise<void> {
+async function logIn(running: Running, appliance: string, deny = false, user = 'demo'): Promise<void> {
   const shown = await running.stdout(new RegExp(`"waiting","appliance":"${appliance}".*\\n`));
   const waiting = lines(shown).findLast((line) => line['event'] === 'waiting' && line['appliance'] === appliance);
   const state = new URL(String(waiting?.['authorize_url'])).searchParams.get('state') ?? '';
-  await emulator.login({ state, user: 'demo', deny });
+  await emulator.login({ state, user, deny });
 }
 
 test('without an appliance there is nothing to pair, and it says what to do', async () => {
@@ -103,4 +104,25 @@ test.each([
 ])('wrong usage is said in one line: %j', async (args, problem) => {
   const { status, stderr } = await start(args).ended;
   expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(problem) });
+});
+
+test('two accounts in one round are a warning and no failure, and status says which is whose', async () => {
+  emulator.change({ idToken: true });
+  for (const { name } of (await hub.status()).appliances) await hub.ask((control) => control.removeAppliance(name));
+  await hub.addAppliance('battery', 'Monitoring');
+  await hub.addAppliance('wallbox', 'Monitoring');
+  const running = pairAll('--json');
+  await logIn(running, 'battery');
+  await logIn(running, 'wallbox', false, 'guest');
+  const { status, stdout, stderr } = await running.ended;
+  expect(status).toBe(0);
+  expect(stderr).toContain('connected with different accounts: battery (demo), wallbox (guest)');
+  expect(lines(stdout).at(-1)).toEqual({ event: 'done', connected: ['battery', 'wallbox'], left_out: [] });
+  expect((await hub.status()).appliances.map(({ name, account }) => [name, account])).toEqual([
+    ['battery', 'demo'],
+    ['wallbox', 'guest'],
+  ]);
+  const shown = await hub.cli('status');
+  expect(shown.stdout).toMatch(/REFRESHED +ACCOUNT$/m);
+  expect(shown.stdout).toMatch(/^wallbox .* guest$/m);
 });

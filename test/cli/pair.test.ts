@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { FailureReason } from '../../src/core/pairing.ts';
 import type { ScriptedPairing } from '../control/household.ts';
+import { waitFor } from '../support/wait-for.ts';
 import { runHousehold, shell } from './command.ts';
 
 const url = 'https://portal.example/authorize?state=0123456789';
@@ -22,14 +23,11 @@ beforeEach(() => {
 
 /** The pairing that a command has started. */
 function pairing(): Promise<ScriptedPairing> {
-  return vi.waitFor(
-    () => {
-      const [started] = [...hub.household.pairings.values()];
-      if (started === undefined) throw new Error('no pairing was started');
-      return started;
-    },
-    { timeout: 10_000 },
-  );
+  return waitFor(() => {
+    const [started] = [...hub.household.pairings.values()];
+    if (started === undefined) throw new Error('no pairing was started');
+    return started;
+  }, 10_000);
 }
 
 function lines(text: string): unknown[] {
@@ -47,6 +45,17 @@ test('--json is one object a line: the link, then how it ended', async () => {
   const { status, stdout, stderr } = await pair.ended;
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(lines(stdout)).toEqual([waiting, { event: 'paired', scope: 'A B' }]);
+});
+
+test('a link that no QR code has room for is printed without one', async () => {
+  const long = `https://portal.example/authorize?state=${'x'.repeat(3000)}`;
+  hub.household.script = [
+    { ...waiting, authorize_url: long },
+    { event: 'paired', scope: null },
+  ];
+  const { status, stdout } = await hub.latchkey('pair', 'wallbox');
+  expect(status).toBe(0);
+  expect(stdout).toContain(`  ${long}\n\n(the link is too long for a QR code)`);
 });
 
 test('--json of a pairing without a scope says null', async () => {
@@ -118,7 +127,7 @@ test('--no-wait ends with the link', async () => {
   const { status, stdout, stderr } = await pair.ended;
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(lines(stdout)).toEqual([waiting]);
-  await vi.waitFor(() => expect(started.followers).toBe(0));
+  await waitFor(() => expect(started.followers).toBe(0));
 });
 
 test.concurrent.each([
@@ -154,7 +163,7 @@ test('Ctrl-C stops the watching, not the pairing', async () => {
     stderr: expect.stringMatching(/^latchkey: .*the pairing goes on.*latchkey status.*\n$/),
   });
   const started = await pairing();
-  await vi.waitFor(() => expect(started.followers).toBe(0));
+  await waitFor(() => expect(started.followers).toBe(0));
 });
 
 test('a fresh link after a lost answer is shown anew', async () => {
@@ -191,7 +200,7 @@ test('a reader that wanted only the link is no failure', async () => {
   hub.household.script = [waiting];
   const reading = shell('set -o pipefail; $LATCHKEY pair wallbox --json | head -1', hub.env);
   const started = await pairing();
-  await vi.waitFor(() => expect(started.followers).toBe(1));
+  await waitFor(() => expect(started.followers).toBe(1));
   setTimeout(() => started.push({ event: 'paired', scope: null }), 500);
   const { status, stdout, stderr } = await reading;
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });

@@ -42,3 +42,17 @@ test('without a short link, and elsewhere than on a terminal, it is as if there 
   expect(isShort).toBe(false);
   expect(text).not.toContain(HINT);
 });
+
+test('a link that no QR code has room for is shown all the same, with the code of the short link where there is one', () => {
+  const long = { ...link, authorizeUrl: `https://portal.example/authorize?state=${'x'.repeat(3000)}` };
+  for (const screen of [{ isTTY: true, columns: 80, rows: 24 }, { isTTY: true, columns: 300, rows: 300 }, {}]) {
+    const withShort = linkOnScreen('Log in:', long, screen);
+    expect(withShort.text).toContain(long.authorizeUrl);
+    expect(withShort.text).toContain('█');
+    expect(withShort.isShort).toBe(true);
+    const alone = linkOnScreen('Log in:', { ...long, shortUrl: null }, screen);
+    expect(alone.text).toContain(long.authorizeUrl);
+    expect(alone.text).toContain('(the link is too long for a QR code)');
+    expect(alone.text).not.toContain('█');
+  }
+});

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { serveControl } from '../../src/control/server.ts';
 import { createLog } from '../../src/system/log.ts';
+import { waitFor } from '../support/wait-for.ts';
 import { onTerminal, runHousehold, start } from './command.ts';
 
 const ENTER = '\u001b[?1049h';
@@ -71,7 +72,7 @@ test('--watch says a line for each change where nothing can be written over, and
   await Promise.all([dumb.stdout(/active/), piped.stdout(/active/), json.stdout(/active/)]);
   hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expires_in: 739 });
   const asked = vi.spyOn(hub.household, 'status');
-  await vi.waitFor(() => expect(asked.mock.calls.length).toBeGreaterThan(5), 10_000);
+  await waitFor(() => expect(asked.mock.calls.length).toBeGreaterThan(5), 10_000);
   asked.mockRestore();
   const problem = {
     code: 'refused',

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { qrCode } from '../../src/cli/qr-code.ts';
+import { waitFor } from '../support/wait-for.ts';
 import { onTerminal, runHousehold } from './command.ts';
 
 const waiting = {
@@ -113,7 +114,7 @@ test('a terminal too narrow for the QR code gets the link alone', async () => {
   expect((await onTerminal(['pair', 'wallbox', '--no-wait'], hub.env, needed).ended).stdout).toContain('█');
   expect((await onTerminal(['pair', 'wallbox', '--no-wait'], hub.env, needed - 1).ended).stdout).toContain('narrow');
   expect(stdout).not.toContain('█');
-  await vi.waitFor(() => expect([...hub.household.pairings.values()].at(-1)?.followers).toBe(0));
+  await waitFor(() => expect([...hub.household.pairings.values()].at(-1)?.followers).toBe(0));
 });
 
 test('a code and its link are shown together, the link last where they do not fit, or the link alone', async () => {

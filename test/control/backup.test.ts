@@ -4,10 +4,11 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'undici';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type ControlServer, serveControl } from '../../src/control/server.ts';
 import { createLog } from '../../src/system/log.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { waitFor } from '../support/wait-for.ts';
 import { Household } from './household.ts';
 
 const PASSPHRASE = 'a passphrase that is seen nowhere';
@@ -51,7 +52,7 @@ test('a backup is given out, and no passphrase is said back', async () => {
 test('a copy is taken, and the hub starts again when the answer is out', async () => {
   const { status, answer } = await post('/v1/restore', { copy: 'a.sealed.copy', passphrase: PASSPHRASE });
   expect({ status, answer }).toMatchObject({ status: 200, answer: { restored: ['wallbox'], kept: ['heater'] } });
-  await vi.waitFor(() => expect(household.restarts).toBe(1));
+  await waitFor(() => expect(household.restarts).toBe(1));
 });
 
 test.each([
@@ -64,13 +65,13 @@ test.each([
   const text = JSON.stringify(body);
   const headers = `host: hub\r\ncontent-type: application/json\r\ncontent-length: ${text.length}`;
   gone.write(`POST ${path} HTTP/1.1\r\n${headers}\r\n\r\n${text}`);
-  await vi.waitFor(() => expect(household.asked).toBe(1));
+  await waitFor(() => expect(household.asked).toBe(1));
   gone.destroy();
   await once(gone, 'close');
   // The server has heard of it by the time that it answers somebody who came later.
   expect((await client.request({ method: 'GET', path: '/v1/status' })).statusCode).toBe(200);
   portal.resolve();
-  await vi.waitFor(() => expect(household.restarts + household.reloads).toBe(1));
+  await waitFor(() => expect(household.restarts + household.reloads).toBe(1));
 });
 
 test('a copy of a large hub fits, and one beyond all bounds is refused', async () => {

@@ -1,12 +1,14 @@
 import type {
   Administration,
   ApplianceStatus,
+  AuthorityReport,
   Backup,
   HubStatus,
   InviteRequest,
   IssuedCredentials,
   IssuedInvite,
   ReloadOutcome,
+  StoreKeyRotation,
 } from '../../src/core/administration.ts';
 import { checkName, checkScope } from '../../src/core/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
@@ -59,6 +61,8 @@ export class Household implements Administration {
   readonly pairings = new Map<string, ScriptedPairing>();
   /** What the next pairing reports at once. */
   script: PairingReport[] = [];
+  /** What came of another store key. */
+  rotation: StoreKeyRotation = { leftovers: [], copy_problem: null, is_credential: false };
   /** What `token`, `refresh`, `restore` and `reload` wait for. */
   portal: Promise<void> = Promise.resolve();
   readonly accessToken = `at-${crypto.randomUUID()}`;
@@ -111,6 +115,7 @@ export class Household implements Administration {
   pairing = unscripted;
   retryPairing = unscripted;
   cancelPairing = unscripted;
+  confirmLogin = unscripted;
   pairingsMark = () => '';
   pairAll = unscripted;
   nextPairing = unscripted;
@@ -136,11 +141,29 @@ export class Household implements Administration {
     return ['home'];
   }
 
-  authority() {
+  /** For how many seconds the old CA is kept; null where there is none. */
+  keptOldCa: number | null = null;
+  rotations = 0;
+
+  authority(): AuthorityReport {
+    const pem = (text: string) => `-----BEGIN CERTIFICATE-----\n${text}\n-----END CERTIFICATE-----\n`;
+    const old = { certificate: pem('OLD0'), fingerprint: 'the-pin-of-before', until: '2031-05-05T00:00:00Z' };
     return {
-      certificate: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
+      certificate: pem('AAAA'),
       fingerprint: this.hub.ca_fingerprint,
+      ...(this.keptOldCa === null ? {} : { old }),
     };
+  }
+
+  async rotateAuthority(keep: number): Promise<AuthorityReport> {
+    this.rotations += 1;
+    this.keptOldCa = keep === 0 ? null : keep;
+    return this.authority();
+  }
+
+  async keepOldAuthority(keep: number): Promise<AuthorityReport> {
+    this.keptOldCa = keep === 0 ? null : keep;
+    return this.authority();
   }
 
   async addAppliance(name: string, scope: string | null, portal: string | null): Promise<IssuedCredentials> {
@@ -162,6 +185,7 @@ export class Household implements Administration {
       last_refresh: null,
       problem: null,
       portal: 'home',
+      account: null,
       ...this.appliances.get(appliance.name),
       ...appliance,
     };
@@ -185,9 +209,13 @@ export class Household implements Administration {
     return this.#credentials(name);
   }
 
-  async approveAppliance(name: string): Promise<ApplianceStatus> {
+  async approveAppliance(name: string, code: string | null): Promise<ApplianceStatus> {
     const { waiting_for_approval: waiting, ...approved } = this.#find(name);
     if (waiting === undefined) throw new Failure('not_allowed', `${name} waits for no approval`);
+    const plain = (text: string) => text.replace('-', '').toUpperCase();
+    if (code !== null && plain(code) !== plain(waiting.comparison_code)) {
+      throw new Failure('not_allowed', `${name} has another code, and is not approved`);
+    }
     this.appliances.set(name, approved);
     return approved;
   }
@@ -207,6 +235,17 @@ export class Household implements Administration {
       expiresIn: ttl,
       registrationEndpoint: 'https://192.168.1.7:8443/oauth/register',
       caFingerprint: this.hub.ca_fingerprint,
+    };
+  }
+
+  /** So many have asked to join, until that is disposed of. */
+  askedToJoin(count: number): Disposable {
+    const before = this.hub;
+    this.hub = { ...before, registration_asked: count };
+    return {
+      [Symbol.dispose]: () => {
+        this.hub = before;
+      },
     };
   }
 
@@ -253,6 +292,10 @@ export class Household implements Administration {
     if (appliance.state === 'unpaired')
       throw new Failure('token_unavailable', `${name} is not paired: latchkey pair ${name}`);
     return appliance;
+  }
+
+  async rotateStoreKey() {
+    return this.rotation;
   }
 
   async backUp(passphrase: string): Promise<Backup> {

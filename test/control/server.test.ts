@@ -2,10 +2,12 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type Dispatcher } from 'undici';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connectControl } from '../../src/control/client.ts';
 import { type ControlServer, serveControl } from '../../src/control/server.ts';
 import { createLog } from '../../src/system/log.ts';
+import { waitingForApproval } from '../support/registrants.ts';
+import { waitFor } from '../support/wait-for.ts';
 import { Household } from './household.ts';
 
 const link = { event: 'waiting', authorize_url: 'https://portal.example/authorize?state=1', expires_in: 900 } as const;
@@ -81,7 +83,9 @@ test('an invite, an approval and the opening of registration come through', asyn
     status: 201,
     answer: { token: household.issued.at(-1), name: 'heater', scope: 'A', expires_in: 60 },
   });
-  household.set({ name: 'lamp', waiting_for_approval: { since: '2031-05-05T06:00:00Z', software_id: null } });
+  household.set({ name: 'lamp', waiting_for_approval: waitingForApproval() });
+  const other = await ask('POST', '/v1/appliances/lamp/approval', { body: '{"code":"BCD-FGH"}', headers: json });
+  expect(other).toMatchObject({ status: 403, answer: { code: 'not_allowed' } });
   const approved = await ask('POST', '/v1/appliances/lamp/approval');
   expect(approved).toMatchObject({ status: 200, answer: household.appliances.get('lamp') });
   expect(approved.answer).not.toHaveProperty('waiting_for_approval');
@@ -171,7 +175,7 @@ test('a follower that goes is let go, and ends without an error', async () => {
     expect(household.pairings.get(id)?.followers).toBe(1);
     stop.abort();
   }
-  await vi.waitFor(() => expect(household.pairings.get(id)?.followers).toBe(0));
+  await waitFor(() => expect(household.pairings.get(id)?.followers).toBe(0));
 });
 
 test('closing ends open event streams, idle connections and hanging requests at once', async () => {
@@ -185,7 +189,7 @@ test('closing ends open event streams, idle connections and hanging requests at 
   const hanging = expect(client.request({ method: 'GET', path: '/v1/appliances/wallbox/token' })).rejects.toThrow();
   await using idle = await connectControl([server.path]);
   await idle.status();
-  await vi.waitFor(() => expect(household.pairings.get(id)?.followers).toBe(1));
+  await waitFor(() => expect(household.pairings.get(id)?.followers).toBe(1));
 
   const started = performance.now();
   await server[Symbol.asyncDispose]();

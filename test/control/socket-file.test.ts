@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  chmodSync,
   existsSync,
   linkSync,
   mkdtempSync,
@@ -28,6 +29,12 @@ function serve(path: string, group?: string, log = createLog('silent')) {
   return serveControl({ path, administration: new Household(), log, ...(group === undefined ? {} : { group }) });
 }
 
+/** The line of /etc/group that this process's group has. */
+function ownGroup(): string[] {
+  const lines = readFileSync('/etc/group', 'utf8').split('\n');
+  return lines.map((line) => line.split(':')).find(([, , id]) => Number(id) === process.getgid?.()) ?? [];
+}
+
 /** Leaves a socket behind as a daemon does that was killed. */
 function leaveDeadSocket(path: string): void {
   const script = `require('net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
@@ -35,13 +42,38 @@ function leaveDeadSocket(path: string): void {
   expect(statSync(path).isSocket()).toBe(true);
 }
 
-test('the socket is for its owner and group, and nothing is left beside it or after it', async () => {
+/** Whether another user, in this process's group, gets into a socket. Root alone can find out. */
+function letsIn(path: string): boolean {
+  chmodSync(dirname(path), 0o755);
+  const script = `process.setgroups([]); process.setuid(65534);
+    require('net').connect(${JSON.stringify(path)}, () => process.exit(0)).on('error', () => process.exit(13))`;
+  const { status } = spawnSync(process.execPath, ['-e', script]);
+  expect([0, 13]).toContain(status);
+  return status === 0;
+}
+
+test('nothing is left beside the socket or after it', async () => {
   const path = newPath();
   const server = await serve(path);
-  expect(statSync(path).mode & 0o777).toBe(0o660);
   expect(readdirSync(dirname(path))).toEqual(['control.sock']);
   await server[Symbol.asyncDispose]();
   expect(readdirSync(dirname(path))).toEqual([]);
+});
+
+test("without its group the socket is for its owner alone, also beside others of the process's group", async () => {
+  const path = newPath();
+  await using _ = await serve(path, 'no-such-group');
+  if (process.getuid?.() === 0) expect(letsIn(path)).toBe(false);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+});
+
+test('with its group the socket is for its owner and that group', async () => {
+  const [name] = ownGroup();
+  const path = newPath();
+  await using _ = await serve(path, name);
+  expect(statSync(path)).toMatchObject({ gid: process.getgid?.() });
+  expect(statSync(path).mode & 0o777).toBe(0o660);
+  if (process.getuid?.() === 0) expect(letsIn(path)).toBe(true);
 });
 
 test('a missing directory is made for this user alone', async () => {
@@ -58,8 +90,10 @@ test('the group gets the socket where there is one; where it may not, the log sa
   const lines: string[] = [];
   const path = newPath();
   await using _ = await serve(path, name, createLog('info', { write: (line) => lines.push(line) }));
-  if (process.getuid?.() === 0) expect(statSync(path).gid).toBe(Number(id));
-  else if (statSync(path).gid !== Number(id)) expect(lines.join('')).toContain('control_socket_group_not_set');
+  const { gid, mode } = statSync(path);
+  if (process.getuid?.() === 0) expect(gid).toBe(Number(id));
+  expect(mode & 0o777).toBe(gid === Number(id) ? 0o660 : 0o600);
+  if (gid !== Number(id)) expect(lines.join('')).toContain('control_socket_group_not_set');
 });
 
 test("a dead daemon's socket is taken over", async () => {

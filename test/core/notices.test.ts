@@ -12,6 +12,7 @@ import {
   staysAtStart,
 } from '../../src/core/notices.ts';
 import type { ProblemCode } from '../../src/core/problem.ts';
+import { waitingForApproval } from '../support/registrants.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -87,9 +88,13 @@ describe('when an appliance has a notice', () => {
   });
 
   test('one that has introduced itself waits for approval', () => {
-    const waiting = { since, software_id: null };
+    const waiting = waitingForApproval({ since });
     const stands = { status: { ...facts('unpaired', null).status, waiting_for_approval: waiting }, grant: null };
-    expect(noticeOf(stands, null, PAGE)).toMatchObject({ code: 'approval_needed', severity: 'warning', since });
+    expect(noticeOf(stands, null, PAGE)).toMatchObject({
+      ...{ code: 'approval_needed', severity: 'warning', since },
+      message: expect.stringMatching(/from 192\.168\.1\.20, with the code KFD-WQX, and waits/),
+      what_to_do: expect.stringContaining('--code KFD-WQX"'),
+    });
   });
 
   test.each<[facts: ApplianceFacts, lasting: number]>([
@@ -181,6 +186,8 @@ describe('the hub as a whole', () => {
   test.each([
     ['not_announced', 10 * MINUTE, 'warning'],
     ['hub_id_taken', MINUTE, 'error'],
+    ['hub_name_claimed', 10 * MINUTE, 'warning'],
+    ['store_changed', 0, 'error'],
     ['store_recovered', 0, 'warning'],
     ['store_unwritable', 0, 'error'],
   ] as const)('%s is a notice after %i ms', (code, after, severity) => {
@@ -192,10 +199,26 @@ describe('the hub as a whole', () => {
   });
 });
 
+test('wrong setup codes are a warning at once, which a restart does not end', () => {
+  const fact = { code: 'wrong_setup_codes', message: 'Why', since } as const;
+  expect(noticeOfHub(fact, 0)).toMatchObject({ code: fact.code, severity: 'warning', appliance: null });
+  expect(staysAtStart(fact.code, 2 * HOUR - 1)).toBe(true);
+  expect(staysAtStart(fact.code, 2 * HOUR)).toBe(false);
+});
+
 test('only what is no emergency is told once', () => {
   const all: NoticeCode[] = ['pairing_needed', 'misconfigured', 'token_ending', 'refresh_failing', 'answer_lost'];
-  all.push('approval_needed', 'hub_id_taken', 'not_announced', 'store_recovered', 'store_unwritable');
-  expect(all.filter(isToldOnce)).toEqual(['answer_lost', 'store_recovered']);
+  all.push(
+    'approval_needed',
+    'hub_id_taken',
+    'hub_name_claimed',
+    'not_announced',
+    'store_changed',
+    'store_recovered',
+    'store_unwritable',
+    'wrong_setup_codes',
+  );
+  expect(all.filter(isToldOnce)).toEqual(['answer_lost', 'store_recovered', 'wrong_setup_codes']);
 });
 
 test.each<[facts: ApplianceFacts | undefined, end: string]>([

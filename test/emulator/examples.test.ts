@@ -21,7 +21,7 @@ interface FirstLine {
 let project: PackedProject;
 beforeAll(async () => {
   project = await packedProject('vitest', '@types/node', 'typescript');
-}, 120_000);
+});
 afterAll(() => project?.[Symbol.dispose]());
 
 /** The packed emulator in a process of its own. */
@@ -106,7 +106,7 @@ test('the package gives its library with types that hold under strict, also with
   expect(globSync('node_modules/latchkey/**/*.ts', { cwd: project.path, exclude: ['**/*.d.ts'] })).toEqual([]);
 });
 
-test('the vitest test of the guide passes', { timeout: 90_000 }, async () => {
+test('the vitest test of the guide passes', async () => {
   project.write('src/my-client.ts', readFileSync(join(import.meta.dirname, 'examples/my-client.ts'), 'utf8'));
   project.write('test/guide.test.ts', example('In a vitest test', 'ts'));
   const environment = Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_OPTIONS|TEST$)/.test(name));

@@ -145,4 +145,4 @@ beforeAll(async () => {
   return async () => {
     await made.remove();
   };
-}, 180_000);
+});

@@ -38,7 +38,7 @@ test('20,000 mutated requests neither stop the emulator nor get a 5xx or a secre
     emulator.process.kill('SIGINT');
   }
   expect(await emulator.ended).toMatchObject({ status: 0, stderr: '' });
-}, 240_000);
+});
 
 test('a 5xx is told as soon as it is seen, with the seed and how to see it again, and counted', async () => {
   const clients = CLIENTS.map(({ id, secret }) => ({ id, secret }));
@@ -123,13 +123,13 @@ test.each([
 
 test('Ctrl-C ends it with the summary so far', async () => {
   const fuzzing = program(['--requests', '150000', '--seed', '2']);
-  await expect.poll(fuzzing.stdout, { timeout: 60_000 }).toMatch(/^ +\d+ % /m);
+  await expect.poll(fuzzing.stdout).toMatch(/^ +\d+ % /m);
   fuzzing.process.kill('SIGINT');
   expect(await fuzzing.ended).toBe(130);
   expect(fuzzing.stdout()).toMatch(
     /\n\d+ requests in \d+ s .*, seed 2\nstatuses: 200: \d+.*[\s\S]*POST \/sso\/token\n[\s\S]*no problem found\n$/,
   );
-}, 120_000);
+});
 
 /** Runs the fuzz's program to its end. */
 async function run(args: readonly string[]) {

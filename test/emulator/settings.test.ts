@@ -30,6 +30,7 @@ test('the settings can be read, and say how an emulator without options behaves'
     code_url_after_exchange: 'gone',
     refuse_redirect_urls: null,
     error_body: 'json',
+    id_token: false,
     rate_limit: 0,
     rate_limit_window: 60,
   });

@@ -55,4 +55,4 @@ beforeAll(async () => {
   return async () => {
     await made.remove();
   };
-}, 180_000);
+});

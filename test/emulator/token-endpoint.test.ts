@@ -34,6 +34,21 @@ test('a code gives tokens in the shape of the specification', async () => {
   });
 });
 
+test('an ID token tells who has logged in where that is set, also after a refresh', async () => {
+  await using emulator = await start({ idToken: true });
+  const first = (await (await exchange(emulator, await obtainCode(emulator))).json()) as Record<string, string>;
+  const again = (await (await refresh(emulator, first['refresh_token'] ?? '')).json()) as Record<string, string>;
+  const { user } = await (await whoami(emulator, first['access_token'] ?? '')).json();
+  for (const { id_token } of [first, again]) {
+    const [, claims = '', ...rest] = id_token?.split('.') ?? [];
+    expect(JSON.parse(Buffer.from(claims, 'base64url').toString())).toMatchObject({
+      sub: user,
+      preferred_username: user,
+    });
+    expect(rest).toHaveLength(1);
+  }
+});
+
 test('the scope asked for is echoed, and kept by refreshes whatever scope they send', async () => {
   await using emulator = await start();
   const first = await obtainTokens(emulator, { scope: 'Monitoring RemoteControl' });

@@ -81,6 +81,7 @@ function begun() {
     txt: () => ({}),
     timers: time,
     random: systemRandom,
+    isCopy: async () => false,
     log,
   });
   return { announcing, lines, time };

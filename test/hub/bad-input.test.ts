@@ -15,6 +15,7 @@ import { createLog } from '../../src/system/log.ts';
 import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { type Ended, eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
+import { patient } from '../support/patience.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
@@ -23,7 +24,7 @@ function serve(hub: HubProcess, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
   const args = [MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')];
   const options = {
     env: { PATH: process.env['PATH'], HOME: hub.directory, XDG_CACHE_HOME: SHARED_CACHE, ...env },
-    timeout: 60_000,
+    timeout: patient(60_000),
   };
   return new Promise((resolve) => {
     const child = execFile(process.execPath, args, options, (_error, stdout, stderr) =>
@@ -265,7 +266,7 @@ describe.concurrent('a portal that is down', () => {
     const { location } = await emulator.login({ state: new URL(url).searchParams.get('state') ?? '', user: 'demo' });
     expect(await (await fetch(location)).text()).toContain('wallbox is connected');
     rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  }, 90_000);
+  });
 });
 
 describe.concurrent('the end', () => {

@@ -5,6 +5,7 @@ import type { Declaration } from '../../src/hub/declarations.ts';
 import { declareAppliances } from '../../src/hub/declared.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { Home } from '../broker/home.ts';
+import { device } from '../support/registrants.ts';
 
 const WALLBOX: Declaration = {
   name: 'wallbox',
@@ -74,9 +75,11 @@ test('one that waited to be approved waits no more when it is declared', async (
   await using home = await Home.start();
   const { registrations } = home.run;
   registrations.hold(60_000);
-  await registrations.register({ clientName: 'wallbox', scope: 'Everything', softwareId: 'w/1', keys: [] }, null, [
-    'a-device',
-  ]);
+  await registrations.register(
+    { clientName: 'wallbox', scope: 'Everything', softwareId: 'w/1', keys: [] },
+    null,
+    device('a-device'),
+  );
   await declare(home, WALLBOX);
   const { credentials, scope } = WALLBOX;
   expect(named(home, 'wallbox')).toMatchObject({ waitingSince: null, credentials, scope, softwareId: 'w/1' });

@@ -36,7 +36,7 @@ test('nothing is said of device flows and callbacks before the pairings of the l
   const questions = [
     service.pollDeviceFlow(appliance, deviceCode.reveal()),
     service.pairingByUserCode(userCode),
-    service.receiveCallback('a nonce of nobody', { kind: 'nothing' }),
+    service.receiveCallback('a nonce of nobody', { kind: 'nothing' }, { address: '', mark: null, pass: null }),
   ] as const;
   for (const question of questions) void question.then(() => answers++);
   await sleep(20);

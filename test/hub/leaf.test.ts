@@ -8,6 +8,7 @@ import { createAuthority } from '../../src/system/certificate-issuing.ts';
 import { type Authority, pin } from '../../src/system/certificates.ts';
 import { createLog } from '../../src/system/log.ts';
 import { FakeTime } from '../support/fake-time.ts';
+import { hubAuthority, settingsStore } from '../support/hub-authority.ts';
 
 const DAY = 86_400_000;
 
@@ -31,11 +32,8 @@ async function open(changes: { wall?: number; settings?: Map<string, string>; is
     surroundings: { clock: time, log },
     scheduler,
     portalClock,
-    identity: { id: 'latchkey-1', authority: issuer, fingerprint: pin(issuer.certificate) },
-    store: {
-      setting: async (name) => settings.get(name) ?? null,
-      saveSetting: async (name, value) => void settings.set(name, value),
-    },
+    identity: { id: 'latchkey-1', ca: await hubAuthority(issuer, settings) },
+    store: settingsStore(settings),
     names: ['latchkey-1.local', 'pi', 'localhost'],
     addresses: () => addresses,
     onAnchor: () => undefined,

@@ -4,6 +4,7 @@ import { startTestModeHub } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { eventually } from '../support/hub-process.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
+import { patient } from '../support/patience.ts';
 
 beforeEach(async (ctx: TestContext) => {
   const reason = await whyNoLan(OBSERVER_TOOLS);
@@ -11,7 +12,7 @@ beforeEach(async (ctx: TestContext) => {
 });
 
 describe('a hub whose neighbour speaks mDNS badly', () => {
-  it('answers as before after thousands of packets that are nearly right, and has nothing to say of them', async () => {
+  it('answers as before after thousands of packets that are nearly right, and says at most that its name is claimed', async () => {
     await using lan = await createLan(['hub', 'neighbour', 'observer']);
     const { neighbour, observer } = lan.hosts;
     const noise = run(neighbour, 'mdns-fuzz.ts', [neighbour.address, '20261122', '5000']);
@@ -23,12 +24,14 @@ describe('a hub whose neighbour speaks mDNS badly', () => {
 
     expect((await (await observeWithZeroconf(observer)).found()).txt).toEqual(before.txt);
     expect(hub.process.child.exitCode).toBeNull();
-    expect(warnings(hub.process)).toEqual([]);
-    expect(saidOf(hub.process, 'announced')).toHaveLength(1);
+    // A packet that is nearly the hub's own may say that the hub is at another address, as any device may.
+    const said = warnings(hub.process).filter((line) => !line.includes('another device claims the name of the hub'));
+    expect(said).toEqual([]);
+    expect(saidOf(hub.process, 'announced').length).toBeLessThan(6);
     expect(await hub.process.stop('SIGTERM')).toBe(0);
   });
 
-  it('has a name in the end, and few words, whatever name is claimed of it', async () => {
+  it('stays announced, with few words, whatever name is claimed of it', async () => {
     await using lan = await createLan(['hub', 'neighbour', 'observer']);
     const { neighbour, observer } = lan.hosts;
     await using hub = await startTestModeHub(lan.hosts.hub);
@@ -37,7 +40,10 @@ describe('a hub whose neighbour speaks mDNS badly', () => {
     // It claims each of the hub's names, ten times a second, and answers no question.
     const names = [name, `${name} (${id.slice(0, 4)})`, id];
     const claiming = run(neighbour, 'mdns-claims.ts', [neighbour.address, '6', ...names]);
-    await claiming.line((line) => line === 'done' || undefined, 20_000);
+    await hub.logged('another device claims the name of the hub');
+    const codes = ((await hub.status()).hub.problems ?? []).map(({ code }) => code);
+    expect(codes).toEqual(['hub_name_claimed']);
+    await claiming.line((line) => line === 'done' || undefined, patient(20_000));
     const found = await eventually(async () => {
       const watching = await observeWithZeroconf(observer);
       return watching.found(({ txt }) => txt['id'] === id).catch(() => false as const);
@@ -45,8 +51,8 @@ describe('a hub whose neighbour speaks mDNS badly', () => {
     expect(names).toContain(found.instanceName);
     expect(hub.process.child.exitCode).toBeNull();
     expect([...saidOf(hub.process, 'announced'), ...warnings(hub.process)].length).toBeLessThan(6);
-    expect(warnings(hub.process).join()).toContain('could not be announced');
-  }, 120_000);
+    expect(warnings(hub.process).join()).not.toContain('could not be announced');
+  });
 });
 
 function run(host: Host, script: string, args: readonly string[]): Process {

@@ -22,10 +22,10 @@ describe('a hub whose cable was out', () => {
     await machine.plug('down');
     await machine.plug('up');
     // It may be in another network now, where somebody else has its name: it asks.
-    await expect.poll(probes, { timeout: 10_000 }).toBe(3);
+    await expect.poll(probes).toBe(3);
     await machine.run('ip', ['link', 'set', 'eth0', 'down']);
     await machine.run('ip', ['link', 'set', 'eth0', 'up']);
-    await expect.poll(probes, { timeout: 10_000 }).toBe(6);
+    await expect.poll(probes).toBe(6);
 
     await machine.plug('down');
     await hub.logged('address changed', ({ address }) => address === null);

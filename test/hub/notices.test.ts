@@ -9,6 +9,7 @@ import type { Notice, NoticeMessage } from '../../src/core/notice.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { PageVisitor } from '../support/page-visitor.ts';
 
 /** What a webhook's address may hold, and a hook's arguments. */
 const SECRETS = { path: 'ntfy-topic-7f3a9c2e51', argument: 'bot-token-4be81d07a9' };
@@ -170,4 +171,20 @@ test('an appliance that introduces itself is told at once', async () => {
   expect(statusCode).toBe(201);
   const told = await eventually(async () => posted.find(({ notice }) => notice === 'approval_needed'));
   expect(told).toMatchObject({ appliance: 'lamp', status: 'raised', severity: 'warning' });
+});
+
+test('somebody who types wrong setup codes is told everywhere once, by the address, and status ends with 0', async () => {
+  await using stranger = await PageVisitor.open(hub, '127.0.0.66');
+  for (let count = 0; count < 8; count++) await stranger.signIn('BBBB-BBBB-BBBB');
+  const { status, stdout } = await hub.cli('status', '--json');
+  expect(status).toBe(0);
+  const wanted = { severity: 'warning', appliance: null, message: expect.stringContaining('from 127.0.0.66') };
+  expect(JSON.parse(stdout).notices).toContainEqual(expect.objectContaining({ ...wanted, code: 'wrong_setup_codes' }));
+  // It is looked at each minute, and when anything happens.
+  expect(await hub.cli('refresh', 'wallbox')).toMatchObject({ status: 0 });
+  const told = () => posted.filter(({ notice }) => notice === 'wrong_setup_codes');
+  await eventually(async () => told().length > 0);
+  expect(told()).toMatchObject([{ ...wanted, status: 'raised' }]);
+  expect((await logged()).at(-1)).toMatchObject({ ...wanted, notice: 'wrong_setup_codes', level: 'warn' });
+  expect(JSON.stringify(posted)).not.toContain('BBBB');
 });

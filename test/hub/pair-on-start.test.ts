@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { pairOnStart } from '../../src/hub/pair-on-start.ts';
 import { wantsAnotherScope } from '../../src/hub/status.ts';
 import { Home } from '../broker/home.ts';
+import { device } from '../support/registrants.ts';
 
 /** Does what a start does with `pairing.on_start`. @returns the links that the log has told, by appliance */
 async function start(home: Home): Promise<Record<string, string>> {
@@ -22,9 +23,11 @@ test('every appliance that is not paired is, but for one that waits to be approv
   await home.paired('paired');
   await home.add('wallbox');
   home.run.registrations.hold(60_000);
-  await home.run.registrations.register({ clientName: 'lamp', scope: null, softwareId: null, keys: [] }, null, [
-    'a-device',
-  ]);
+  await home.run.registrations.register(
+    { clientName: 'lamp', scope: null, softwareId: null, keys: [] },
+    null,
+    device('a-device'),
+  );
   const links = await start(home);
   expect(Object.keys(links)).toEqual(['wallbox']);
   expect(links['wallbox']).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/.*state=/);

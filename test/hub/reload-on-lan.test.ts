@@ -5,6 +5,7 @@ import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { startRefresh } from '../reliability/fleet.ts';
 import { eventually, HubProcess, MAIN } from '../support/hub-process.ts';
 import { createLan, type Host, whyNoLan } from '../support/netns.ts';
+import { slowStoreEnv } from '../support/slow-store.ts';
 
 beforeEach(async (ctx: TestContext) => {
   const reason = await whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']);
@@ -19,7 +20,7 @@ it('says goodbye where it is told to stop while a reload waits for the portal', 
   const emulator = await emulatorOn(machine);
   await using hub = await HubProcess.start({
     emulator,
-    env: { LATCHKEY_LAN_ADDRESS: 'auto', LATCHKEY_LAN_LISTEN: '0.0.0.0' },
+    env: { LATCHKEY_LAN_ADDRESS: 'auto', LATCHKEY_LAN_LISTEN: '0.0.0.0', ...slowStoreEnv() },
     within: ['/usr/sbin/ip', 'netns', 'exec', machine.namespace],
   });
   const observer = await observeWithZeroconf(lan.hosts.neighbour);
@@ -44,7 +45,7 @@ it('says goodbye where it is told to stop while a reload waits for the portal', 
   await eventually(async () => (await times(hub, 'taking a changed configuration over')) === 2);
   await hub.kill('SIGTERM');
   await observer.gone(instanceName);
-}, 90_000);
+});
 
 /** How often the hub's log has told of an event. */
 async function times({ log }: HubProcess, event: string): Promise<number> {

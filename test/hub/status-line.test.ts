@@ -53,6 +53,7 @@ test.each<[appliances: Appliance[], hub: ReturnType<typeof hub>, line: string]>(
     hub('10.0.0.1', 'store_unwritable', 'hub_id_taken', 'store_recovered'),
     "1 active, 1 retrying; can't write its store; another hub on the network has its id; portal away out of reach; portal home asks to wait",
   ],
+  [[one('active')], hub('10.0.0.1', 'hub_name_claimed'), '1 active; another device on the network claims its name'],
   [
     [one('retrying', 'misconfigured'), one('retrying', 'answer_lost')],
     hub('10.0.0.1'),

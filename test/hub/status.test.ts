@@ -32,7 +32,7 @@ describe('status while the portal hangs', () => {
 });
 
 describe('status of an appliance whose credentials were damaged on disk', () => {
-  it('tells that from one that is declared no longer, until it has others', async () => {
+  it('tells that from one that is declared no longer, until it was removed and added again', async () => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.start({ emulator });
     // With the appliance in the daily copy, its credentials would be mended from there.
@@ -45,8 +45,12 @@ describe('status of an appliance whose credentials were damaged on disk', () => 
     await hub.launch();
     expect(await hub.appliance('wallbox')).toMatchObject({ without_credentials: true, credentials_damaged: true });
     const { stdout } = await hub.cli('appliance', 'list');
-    expect(stdout).toContain('its credentials were damaged');
-    await hub.ask((control) => control.rotateSecret('wallbox', false));
+    expect(stdout).toContain('its entry in the store was damaged');
+    await expect(hub.ask((control) => control.rotateSecret('wallbox', false))).rejects.toMatchObject({
+      code: 'not_allowed',
+    });
+    await hub.ask((control) => control.removeAppliance('wallbox'));
+    await hub.addAppliance('wallbox');
     expect(await hub.appliance('wallbox')).not.toHaveProperty('credentials_damaged');
   });
 });

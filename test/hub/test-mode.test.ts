@@ -45,6 +45,10 @@ describe('latchkey serve --test-mode, with nothing configured', () => {
       `${emulator['base_url']}/api/whoami`,
     ]);
     expect(JSON.parse(whoami)).toMatchObject({ user: 'demo', scope: 'Monitoring RemoteControl' });
+    const rebound = [`${emulator['base_url']}/_emulator/grants`, `${emulator['frontend_url']}/sso/token`].map((url) =>
+      curl(appliance, ['--globoff', '--header', 'host: evil.example', '--write-out', '%{http_code}', url]),
+    );
+    for (const answer of await Promise.all(rebound)) expect(answer).toMatch(/421$/);
   });
 
   it('keeps nothing from one start to the next', async () => {

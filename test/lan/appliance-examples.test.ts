@@ -38,7 +38,7 @@ test('the page turns verification off nowhere', () => {
   );
 });
 
-describe.concurrent('Trust it', { timeout: 60_000 }, () => {
+describe.concurrent('Trust it', () => {
   test.for([
     ['sh', false],
     ['python', noPython],
@@ -60,7 +60,7 @@ describe.concurrent('Trust it', { timeout: 60_000 }, () => {
   });
 });
 
-describe.concurrent('A token for a secret', { timeout: 60_000 }, () => {
+describe.concurrent('A token for a secret', () => {
   const at = (language: string) => example('A token for a secret', language, PAGE);
 
   test('curl', async () => {
@@ -89,7 +89,7 @@ describe.concurrent('A token for a secret', { timeout: 60_000 }, () => {
     expect(await place.js(at('js'), { ...dryer, PIN: 'wrong' })).toEqual(refused);
   });
 
-  test.skipIf(noGo)('Go', { timeout: 120_000 }, async () => {
+  test.skipIf(noGo)('Go', async () => {
     using place = bench.place(null);
     place.write('example.go', at('go'));
     expect(await place.run('go', ['build', '-o', 'example', 'example.go'], GO)).toEqual(BUILT);
@@ -100,7 +100,7 @@ describe.concurrent('A token for a secret', { timeout: 60_000 }, () => {
   });
 });
 
-describe.concurrent('Pairing by itself', { timeout: 60_000 }, () => {
+describe.concurrent('Pairing by itself', () => {
   const at = (language: string) => example('Pairing by itself', language, PAGE);
 
   test.skipIf(noPython)('Python', async () => {
@@ -152,7 +152,7 @@ describe.concurrent('Pairing by itself', { timeout: 60_000 }, () => {
   });
 });
 
-describe.concurrent('Introducing itself', { timeout: 60_000 }, () => {
+describe.concurrent('Introducing itself', () => {
   const at = (language: string) => example('Introducing itself', language, PAGE);
 
   test('curl', async () => {
@@ -176,7 +176,7 @@ describe.concurrent('Introducing itself', { timeout: 60_000 }, () => {
   });
 });
 
-describe.concurrent('A key instead of a secret', { timeout: 60_000 }, () => {
+describe.concurrent('A key instead of a secret', () => {
   const at = (language: string) => example('A key instead of a secret', language, PAGE);
 
   test('Node, with a key that a shell has made and registered', async () => {
@@ -200,7 +200,7 @@ describe.concurrent('A key instead of a secret', { timeout: 60_000 }, () => {
   });
 });
 
-describe.concurrent('Small devices', { timeout: 60_000 }, () => {
+describe.concurrent('Small devices', () => {
   test.skipIf(without('curl/curl.h', 'cjson/cJSON.h'))('C with libcurl pairs itself, once', async () => {
     using place = bench.place();
     place.write('example.c', example('Small devices', 'c', PAGE));
@@ -234,7 +234,7 @@ describe.concurrent('Small devices', { timeout: 60_000 }, () => {
   });
 });
 
-describe('When the cloud says 401', { timeout: 60_000 }, () => {
+describe('When the cloud says 401', () => {
   const at = (language: string) => example('When the cloud says 401', language, PAGE);
 
   test.skipIf(noPython)('Python gets a token that is good', async () => {

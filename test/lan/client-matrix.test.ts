@@ -39,7 +39,7 @@ beforeAll(async () => {
   const folder = parts.use(await mkdtempDisposable(join(tmpdir(), 'latchkey-clients-')));
   programs = await ClientPrograms.build(folder.path, wire.ca);
   await hub.ask((control) => control.openRegistration(600));
-}, 180_000);
+});
 
 afterAll(async () => {
   rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
@@ -48,43 +48,39 @@ afterAll(async () => {
 
 describe('given the address of the hub and its CA, and nothing else of ours', () => {
   for (const client of CLIENTS) {
-    it.skipIf(missing(client).length > 0).concurrent(
-      `${client} does all that its library has`,
-      { timeout: 120_000 },
-      async () => {
-        const can: readonly Capability[] = MATRIX[client];
-        const does = async (capability: Capability, given: Partial<Given>, shown?: (what: Shown) => Promise<void>) => {
-          const answer = await programs.perform(client, capability, { issuer, scope: SCOPE, ...given }, shown);
-          keep(client, capability);
-          return answer;
-        };
-        const name = client
-          .replaceAll(/[^a-z0-9]+/gi, '-')
-          .toLowerCase()
-          .replace(/^-/, '');
-        const me = can.includes('registration')
-          ? await registersByInvite(does, name)
-          : await hub.addAppliance(name, SCOPE);
-        if (can.includes('registration')) await registersWhileOpen(client, does, `${name}-2`);
-        if (can.includes('discovery')) {
-          expect(await does('discovery', me)).toMatchObject({ issuer, token_endpoint: `${issuer}/oauth/token` });
-        }
+    it.skipIf(missing(client).length > 0).concurrent(`${client} does all that its library has`, async () => {
+      const can: readonly Capability[] = MATRIX[client];
+      const does = async (capability: Capability, given: Partial<Given>, shown?: (what: Shown) => Promise<void>) => {
+        const answer = await programs.perform(client, capability, { issuer, scope: SCOPE, ...given }, shown);
+        keep(client, capability);
+        return answer;
+      };
+      const name = client
+        .replaceAll(/[^a-z0-9]+/gi, '-')
+        .toLowerCase()
+        .replace(/^-/, '');
+      const me = can.includes('registration')
+        ? await registersByInvite(does, name)
+        : await hub.addAppliance(name, SCOPE);
+      if (can.includes('registration')) await registersWhileOpen(client, does, `${name}-2`);
+      if (can.includes('discovery')) {
+        expect(await does('discovery', me)).toMatchObject({ issuer, token_endpoint: `${issuer}/oauth/token` });
+      }
 
-        const flow = await pairsByDeviceFlow(can.includes('device_flow') ? does : asCurl, client, me);
-        for (const method of ['client_secret_basic', 'client_secret_post'] as const) {
-          await expectGood(await does(method, me));
-        }
-        const { access_token, refresh_token } = flow;
-        if (can.includes('refresh_token')) {
-          const refreshed = await does('refresh_token', { ...me, access_token, refresh_token });
-          await expectGood(refreshed);
-          // It does not rotate; libraries that forget the old one are told it again.
-          expect(refreshed['refresh_token']).toBe(refresh_token);
-        }
-        if (can.includes('revocation')) await revokesWhatTheCloudRefused(does, me, access_token);
-        if (can.includes('private_key_jwt')) await authenticatesByKey(does, `${name}-key`);
-      },
-    );
+      const flow = await pairsByDeviceFlow(can.includes('device_flow') ? does : asCurl, client, me);
+      for (const method of ['client_secret_basic', 'client_secret_post'] as const) {
+        await expectGood(await does(method, me));
+      }
+      const { access_token, refresh_token } = flow;
+      if (can.includes('refresh_token')) {
+        const refreshed = await does('refresh_token', { ...me, access_token, refresh_token });
+        await expectGood(refreshed);
+        // It does not rotate; libraries that forget the old one are told it again.
+        expect(refreshed['refresh_token']).toBe(refresh_token);
+      }
+      if (can.includes('revocation')) await revokesWhatTheCloudRefused(does, me, access_token);
+      if (can.includes('private_key_jwt')) await authenticatesByKey(does, `${name}-key`);
+    });
   }
 
   it.for(CLIENTS)('%s refuses a hub whose CA it was not given', async (client, { skip }) => {
@@ -140,7 +136,7 @@ async function registersWhileOpen(client: ClientName, does: Does, name: string):
   const me = credentialsOf(await does('registration', { metadata, initial_access_token: null }));
   const token = () => programs.perform(client, 'client_secret_basic', { issuer, scope: SCOPE, ...me });
   await expect(token()).rejects.toThrow(/unauthorized_client/);
-  await hub.ask((control) => control.approveAppliance(name));
+  await hub.ask((control) => control.approveAppliance(name, null));
   await expect(token()).rejects.toThrow(/invalid_grant/);
 }
 

@@ -328,7 +328,7 @@ describe('the page', () => {
     expect({ status, location: headers['location'], cookie: headers['set-cookie'] }).toEqual({
       status: 303,
       location: `${emulator.frontendUrl}/sso/authorize?x=%C3%A9Set-Cookie:%20a=b`,
-      cookie: undefined,
+      cookie: expect.stringMatching(/^latchkey-sent=[\w-]{43}; [^,\r\n]*$/),
     });
     await hub.ask((control) => control.unpair(name));
   });
@@ -380,6 +380,38 @@ describe('the page', () => {
     expectPage(await its.http(pathname + search), 200, `${name} is connected`);
     expectPage(await its.https(path), 200, `${name} is connected`);
     expect((await other.requestToken(credentials)).status).toBe(200);
+  });
+});
+
+describe('another site’s page', () => {
+  const LOADED = [
+    { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
+    { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
+    { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'empty' },
+  ];
+  const LED = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+
+  it('uses up no tries of its visitor, and is told of no code', async () => {
+    await using other = await HubProcess.start({ emulator });
+    await using its = await HubClient.of(other);
+    const { path, name, userCode } = await begin({ hub: other, client: its });
+    for (let tries = 0; tries < 12; tries++) {
+      for (const headers of LOADED) {
+        expectPage(await its.https('/pair?user_code=BBBBBBBB', { headers }), 403, 'another site');
+        expectPage(await its.https(path, { headers }), 403, 'another site');
+      }
+      expectPage(await its.https('/pair?user_code=BBBBBBBB', { headers: LED }), 200, 'only if your appliance shows');
+    }
+    const led = await its.https(path, { headers: LED });
+    expectPage(led, 200, 'only if your appliance shows');
+    expect(led.text).toContain(`value="${userCode}"`);
+    expect(led.text).not.toContain(name);
+    expectPage(
+      await its.https(path, { headers: { ...LED, 'sec-fetch-site': 'same-origin' } }),
+      200,
+      `Connect ${name}?`,
+    );
+    expectPage(await its.https(path, { headers: { ...LED, 'sec-fetch-site': 'none' } }), 200, `Connect ${name}?`);
   });
 });
 

@@ -19,7 +19,7 @@ let home: FuzzedHome;
 
 beforeAll(async () => {
   home = await startHome(false);
-}, 60_000);
+});
 
 afterAll(async () => {
   rememberSecrets(home.emulator.secretsIssued('code', 'access_token', 'refresh_token'));
@@ -45,7 +45,7 @@ test('6,000 mutated requests get no 5xx, no secret and nothing that is not their
   expect(heard.at(-1)).toMatch(/^the portal got \d+ requests: /);
   expect(home.hub.ended).toBeNull();
   expect(complaints()).toBe('');
-}, 240_000);
+});
 
 test('a sender who is gone before its request is worked on makes nothing fail', async () => {
   const body = '{"client_name":"gone"}';
@@ -138,7 +138,7 @@ test('scripts/fuzz --target hub sums a run up, and sends one request of it again
     /\nmemory: \d+ MB resident, heap \d+\.\d MB; [\s\S]*POST \/oauth\/token\n[\s\S]*no problem found\n$/,
   );
   expect(await script('--seed', '2', '--only', '7')).toMatch(/^request: ".* HTTP\/1\.[01]\\r\\n.*"\nanswer: ".*"\n$/);
-}, 120_000);
+});
 
 /** Runs the fuzz's program against a hub of these sources to its good end. @returns what it printed */
 async function script(...args: readonly string[]): Promise<string> {

@@ -221,7 +221,7 @@ describe('the sockets', () => {
   });
 });
 
-test('a daemon that takes a changed configuration over refuses nobody', { timeout: 60_000 }, async () => {
+test('a daemon that takes a changed configuration over refuses nobody', async () => {
   await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator });
   const ca = (await hub.cli('ca')).stdout;

@@ -271,6 +271,10 @@ describe('while an installer holds registration open', () => {
     expect(await hub.cli('registration', 'open', '--for', '25h')).toMatchObject({ status: 2, stderr: /1s to 24h/ });
     expect([lamp, stranger].map((answer) => jsonOf(answer)['client_name'])).toEqual(['lamp', 'lamp-2']);
     expect(jsonOf(lamp)['token_endpoint_auth_method']).toBe('client_secret_post');
+    const [code, otherCode] = [lamp, stranger].map((answer) => String(jsonOf(answer)['comparison_code']));
+    expect([code, otherCode]).toEqual(Array(2).fill(expect.stringMatching(/^[B-Z]{3}-[B-Z]{3}$/)));
+    expect(code).not.toBe(otherCode);
+    expect((await hub.status()).hub.registration_asked).toBe(2);
 
     const { client_id, client_secret } = jsonOf(lamp) as { client_id: string; client_secret: string };
     const ask = (path: string, form: Record<string, string>) =>
@@ -289,12 +293,23 @@ describe('while an installer holds registration open', () => {
     }
     expect(await hub.appliance('lamp')).toMatchObject({
       state: 'unpaired',
-      waiting_for_approval: { since: expect.stringMatching(/Z$/), software_id: 'lamp/1' },
+      waiting_for_approval: {
+        since: expect.stringMatching(/Z$/),
+        software_id: 'lamp/1',
+        comparison_code: code,
+        address: expect.stringMatching(/^127\.1\./),
+      },
     });
     const listed = await hub.cli('appliance', 'list');
     expect(listed.stdout).toMatch(/lamp +waits for approval/);
     expect(listed.stdout).toMatch(`client_id ${client_id}, says its software is lamp/1`);
-    expect(listed.stdout).toContain('latchkey appliance approve lamp\n');
+    expect(listed.stdout).toContain(`latchkey appliance approve lamp --code ${code}\n`);
+    expect(listed.stdout).toMatch(/lamp: introduced itself \d+ s ago from 127\.1\.\d+\.\d+ as/);
+    expect(listed.stdout).toMatch(/^2 appliances asked to join/m);
+    expect(await hub.cli('appliance', 'approve', 'lamp', '--code', `${otherCode}`)).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('lamp has another code'),
+    });
     for (const command of ['pair', 'token']) {
       const refused = { status: 1, stderr: expect.stringMatching(/lamp is not approved yet.*appliance approve lamp/) };
       expect(await hub.cli(command, 'lamp')).toMatchObject(refused);
@@ -305,7 +320,7 @@ describe('while an installer holds registration open', () => {
     expect(jsonOf(await ask('/oauth/token', { grant_type: 'client_credentials' }))['error']).toBe(
       'unauthorized_client',
     );
-    await hub.ask((control) => control.approveAppliance('lamp'));
+    await hub.ask((control) => control.approveAppliance('lamp', null));
     await hub.ask((control) => control.removeAppliance('lamp-2'));
     expect(jsonOf(await ask('/oauth/token', { grant_type: 'client_credentials' }))['error']).toBe('invalid_grant');
     expect(await hub.appliance('lamp')).not.toHaveProperty('waiting_for_approval');
@@ -314,11 +329,46 @@ describe('while an installer holds registration open', () => {
     expect(await ask('/oauth/token', { grant_type: 'client_credentials' })).toMatchObject({ status: 200 });
   });
 
-  it('twenty may wait, and a restart closes it', async () => {
+  it('gets in though a squatter registered first and goes on, by many addresses and in many names', {
+    timeout: 60_000,
+  }, async () => {
     await hub.ask((control) => control.openRegistration(600));
+    const squat = async () => {
+      for (let address = 0; address < 30; address++) {
+        const from = anotherDevice();
+        for (const client_name of ['Battery', 'Battery 2', 'Wallbox']) await register({ client_name }, { from });
+      }
+    };
+    await squat();
+    const from = anotherDevice();
+    const honest = await register({ client_name: 'Battery' }, { from });
+    expect(honest.status).toBe(201);
+    const { client_name: name, comparison_code: code } = jsonOf(honest);
+    expect(name).toMatch(/^battery-\d+$/);
+    await squat();
+    const { hub: itself, appliances, notices } = await hub.status();
+    expect(notices.filter(({ code: notice }) => notice === 'approval_needed')).toHaveLength(5);
+    expect(itself.registration_asked).toBeGreaterThan(60);
+    const waiting = appliances.filter(({ waiting_for_approval }) => waiting_for_approval !== undefined);
+    // The installer finds it by its code, and by its address.
+    const shown = waiting.filter(({ waiting_for_approval: one }) => one?.comparison_code === code);
+    expect(shown).toMatchObject([{ name, waiting_for_approval: { address: from } }]);
+    expect(await hub.cli('appliance', 'approve', `${name}`, '--code', `${code}`)).toMatchObject({ status: 0 });
+    const { client_id, client_secret } = jsonOf(honest) as { client_id: string; client_secret: string };
+    const token = await client.token(
+      { grant_type: 'client_credentials' },
+      { authorization: basic({ client_id, client_secret }) },
+    );
+    expect(jsonOf(token)).toMatchObject({ error: 'invalid_grant' });
+    for (const one of waiting) await hub.ask((control) => control.removeAppliance(one.name));
+  });
+
+  it('five of one device may wait, and a restart closes it', async () => {
+    await hub.ask((control) => control.openRegistration(600));
+    const from = anotherDevice();
     const answers = [];
-    for (let round = 0; round < 21; round++) answers.push(await register({ client_name: 'Many' }));
-    expect(answers.filter(({ status }) => status === 201)).toHaveLength(20);
+    for (let round = 0; round < 6; round++) answers.push(await register({ client_name: 'Many' }, { from }));
+    expect(answers.map(({ status }) => status)).toEqual([...Array(5).fill(201), 429]);
     const [last] = answers.slice(-1);
     if (last === undefined) throw new Error('nobody came');
     expectError(last, 429, 'temporarily_unavailable', /wait for an installer/);
@@ -327,7 +377,7 @@ describe('while an installer holds registration open', () => {
     await hub.launch();
     expectError(await register({}), 401, 'invalid_token', /registration is closed/);
     const { appliances } = await hub.status();
-    expect(appliances.filter(({ waiting_for_approval: waiting }) => waiting !== undefined)).toHaveLength(20);
+    expect(appliances.filter(({ waiting_for_approval: waiting }) => waiting !== undefined)).toHaveLength(5);
   });
 });
 

@@ -16,7 +16,7 @@ test('an appliance with a key of its own, the first of a new hub, begins its dev
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ client_name: 'boiler', jwks: { keys: [await exportJWK(publicKey)] } }),
   });
-  await hub.ask((control) => control.approveAppliance('boiler'));
+  await hub.ask((control) => control.approveAppliance('boiler', null));
   const id = String(jsonOf(registered)['client_id']);
   const assertion = await new SignJWT({ jti: 'one' })
     .setProtectedHeader({ alg: 'ES256' })

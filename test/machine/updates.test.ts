@@ -66,7 +66,7 @@ describe('the package', () => {
     expect(await hub.logIn(link)).toContain('is connected');
     expect(await hub.machine.sh(`tail -n 1 ${CONFIGURATION}`)).toBe('# a note of the installer');
     expect(await hub.machine.sh('ls /var/lib/latchkey/upgrades')).toContain(packages.from.version);
-  }, 120_000);
+  });
 
   it('is not exchanged for an earlier one that could not read the store', async () => {
     await hub.machine.sh('systemctl stop latchkey');
@@ -79,7 +79,7 @@ describe('the package', () => {
     await setUserVersion(`\\000\\000\\000\\${schema.toString(8).padStart(3, '0')}`);
     await hub.start();
     expect((await hub.appliance('wallbox')).state).toBe('active');
-  }, 120_000);
+  });
 
   it('leaves configuration, secrets and state where it is removed, for the day it comes back', async () => {
     const { access_token: token } = await hub.token(wallbox);
@@ -90,7 +90,7 @@ describe('the package', () => {
     await hub.dpkg(packages.to);
     await hub.until('active');
     expect((await hub.token(wallbox))['access_token']).toBe(token);
-  }, 120_000);
+  });
 
   it('leaves nothing where it is purged', async () => {
     await hub.machine.sh('systemctl enable latchkey.socket latchkey-emulator; dpkg --purge latchkey', { seconds: 60 });
@@ -103,7 +103,7 @@ describe('the package', () => {
       `${OUR_PROCESSES}; systemctl list-units --all --plain --no-legend "latchkey*"`,
     );
     expect(stdout).toBe('');
-  }, 120_000);
+  });
 });
 
 /** Every path that there is, `/run` and `/tmp` too. */

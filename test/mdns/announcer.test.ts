@@ -105,7 +105,7 @@ describe('when things change, the hub', () => {
     change(announcing);
     await watching.found(({ addresses }) => addresses.includes('10.77.0.200'));
     const addresses = async () => (await avahi.browseOnce()).flatMap((sighting) => sighting.addresses);
-    await expect.poll(addresses, { timeout: 10_000 }).toEqual(['10.77.0.200']);
+    await expect.poll(addresses).toEqual(['10.77.0.200']);
     expect(watching.losses()).toEqual([]);
   });
 

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { conflictIn } from '../../src/mdns/claims.ts';
+import { conflictIn, servicePort } from '../../src/mdns/claims.ts';
 import { compareSets, type ReceivedRecord, sameData } from '../../src/mdns/record-data.ts';
 import { ownRecords } from '../../src/mdns/records.ts';
 
 const OWN = ownRecords({
   instanceName: 'Cellar hub',
   id: 'aa11',
+  host: 'aa11.local',
   httpsPort: 8443,
   txt: {},
   addresses: [
@@ -39,6 +40,12 @@ describe('a response that is heard while the hub is announced', () => {
     const conflict = conflictIn(OWN, records, 'response', () => false);
     expect(conflict && (conflict.lost ? 'lost' : 'won')).toBe(expected);
   });
+
+  it('tells where the other one says that the host is, and nothing of what is this machine’s', () => {
+    const records = [host('10.0.0.5'), host('10.0.0.7'), host('10.0.0.8'), host('fd00::9'), srv(8443, 'aa11.local')];
+    const conflict = conflictIn(OWN, records, 'response', (address) => address === '10.0.0.8');
+    expect(conflict).toMatchObject({ name: 'aa11.local', addresses: ['10.0.0.7', 'fd00::9'] });
+  });
 });
 
 describe('what two hosts say of one name is compared', () => {
@@ -57,7 +64,12 @@ describe('what two hosts say of one name is compared', () => {
   });
 });
 
-const SERVICE = { instanceName: 'Cellar hub', id: 'aa11', httpsPort: 8443, txt: {} };
+const SERVICE = { instanceName: 'Cellar hub', id: 'aa11', host: 'aa11.local', httpsPort: 8443, txt: {} };
+
+it('the port of a service is that of an SRV record for the host', () => {
+  expect(servicePort([host('10.0.0.7'), srv(9000, 'aa22.local'), srv(9443, 'AA11.local')], 'aa11.local')).toBe(9443);
+  expect(servicePort([host('10.0.0.7'), { name: INSTANCE, type: 'SRV', data: null }], 'aa11.local')).toBeNull();
+});
 
 function srv(port: number, target: string): ReceivedRecord {
   return { name: INSTANCE, type: 'SRV', ttl: 120, data: { priority: 0, weight: 0, port, target } };

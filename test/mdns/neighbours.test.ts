@@ -35,6 +35,33 @@ describe('among neighbours that do it harm, the hub', () => {
     expect(answers().length).toBeLessThan(5);
     expect((await (await observeWithZeroconf(observer)).found()).instanceName).toBe('Cellar hub');
   });
+
+  it('does not read a packet that is larger than mDNS allows', async () => {
+    await using lan = await createLan(['hub', 'neighbour', 'observer']);
+    const { hub, neighbour, observer } = lan.hosts;
+    await says(announceOn(hub, { repeats: false }), 'ready');
+    const heard = await listenToMdns(observer);
+    const answers = () => heard().filter(({ from }) => from === hub.address);
+    await send(neighbour, 1, 'large', '9400');
+    // Whoever reads both answers the one that came first before the other.
+    await send(neighbour, 1, 'questions');
+    await expect.poll(() => answers().length).toBeGreaterThan(0);
+    expect(
+      answers()
+        .map(({ text }) => text)
+        .join(),
+    ).not.toContain('_services');
+    await send(neighbour, 1, 'large', '8900');
+    await expect
+      .poll(
+        () =>
+          answers()
+            .map(({ text }) => text)
+            .join(),
+        { timeout: 10_000 },
+      )
+      .toContain('_services');
+  });
 });
 
 it('a hub sends with the hop limit of 255, which tells that nobody beyond the link has sent it', async () => {

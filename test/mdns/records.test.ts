@@ -21,7 +21,13 @@ describe('an instance name', () => {
 });
 
 describe("the hub's records", () => {
-  const service = { instanceName: 'Cellar hub', id: '4f2a9c', httpsPort: 8443, txt: { v: '1', http: '8480' } };
+  const service = {
+    instanceName: 'Cellar hub',
+    id: '4f2a9c',
+    host: '4f2a9c.local',
+    httpsPort: 8443,
+    txt: { v: '1', http: '8480' },
+  };
 
   it('are its service and its addresses, which nobody shares: they replace what was cached', () => {
     expect(ownRecords({ ...service, addresses: [{ family: 'IPv4', address: '10.0.0.1' }] })).toEqual([
@@ -41,6 +47,17 @@ describe("the hub's records", () => {
       },
       { name: '4f2a9c.local', type: 'A', ttl: 120, flush: true, data: '10.0.0.1' },
     ]);
+  });
+
+  it('have the id in the text also where the host has another name', () => {
+    const [srv, txt, a] = ownRecords({
+      ...service,
+      host: '4f2a9c-2.local',
+      addresses: [{ family: 'IPv4', address: '10.0.0.1' }],
+    });
+    expect(srv?.data).toEqual({ port: 8443, target: '4f2a9c-2.local' });
+    expect(txt?.data).toContainEqual(Buffer.from('id=4f2a9c'));
+    expect(a?.name).toBe('4f2a9c-2.local');
   });
 
   it('have a record for each address, of its own type', () => {

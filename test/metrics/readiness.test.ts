@@ -16,6 +16,7 @@ function appliance(state: ApplianceState, expires_in: number | null, code?: Prob
     last_refresh: null,
     problem: code === undefined ? null : { code, message: 'It was given by a-client-id', since: SINCE },
     portal: 'home',
+    account: null,
   };
 }
 

@@ -1,7 +1,7 @@
 /**
  * Announces a hub, as a program on a host of a test's LAN, in the first of its neighbourhoods. The first argument is JSON:
- * `instanceName`, `id`, `httpsPort`, `txt`, `setting` (as `lan.address`), and `repeats` (false: it announces itself once,
- * and then only answers). Each line of stdin is JSON with what is to be announced from then on, in the neighbourhood that
+ * `instanceName`, `id`, `httpsPort`, `txt`, `setting` (as `lan.address`), `repeats` (false: it announces itself once,
+ * and then only answers), and `copies` (whether any other hub is a copy of it). Each line of stdin is JSON with what is to be announced from then on, in the neighbourhood that
  * the host then has. SIGTERM says goodbye.
  */
 import { createInterface } from 'node:readline';
@@ -12,7 +12,7 @@ import { OwnNetworks } from '../../src/mdns/neighbourhoods.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
 
-const { setting, repeats, httpsPort, txt, ...hub } = JSON.parse(process.argv[2] ?? '');
+const { setting, repeats, copies, httpsPort, txt, ...hub } = JSON.parse(process.argv[2] ?? '');
 const announcer = new Announcer({
   ...hub,
   timers: repeats
@@ -20,8 +20,12 @@ const announcer = new Announcer({
     : { ...systemTimers, after: (delay, run) => (delay < 1000 ? systemTimers.after(delay, run) : () => {}) },
   random: systemRandom,
   ownNetworks: () => new OwnNetworks(readLan(setting).attached),
+  async isCopy(address, port) {
+    say({ event: 'checked', address, port });
+    return copies;
+  },
   onError: (error) => say({ event: 'error', message: String(error) }),
-  onRenamed: () => say({ event: 'renamed', name: announcer.instanceName }),
+  onRenamed: () => say({ event: 'renamed', ...names() }),
   onLost: (failure) => say({ event: 'lost', message: failure.message }),
 });
 const commands = createInterface(process.stdin).on('line', (line) => void announce(JSON.parse(line)));
@@ -40,7 +44,12 @@ async function announce(changes: object) {
   const [neighbourhood] = readLan(setting).neighbourhoods;
   if (neighbourhood === undefined) throw new Error('no neighbourhood');
   await announcer.announce({ httpsPort, txt, neighbourhood, ...changes });
-  say({ event: 'ready', name: announcer.instanceName, missing: announcer.missing && messageOf(announcer.missing) });
+  say({ event: 'ready', ...names(), missing: announcer.missing && messageOf(announcer.missing) });
+}
+
+function names() {
+  const { instanceName: name, host, claimed } = announcer;
+  return { name, host, claimed: claimed && messageOf(claimed) };
 }
 
 /** `at`: seconds on CLOCK_MONOTONIC, as in the observers. */

@@ -9,6 +9,7 @@ export const HUB = {
   txt: { v: '0.1.0', http: '8480', capk: 'kq2Tq0vT0X-uSxcAM51CMmLPbFHax41fREKDUrARbDZ' },
   setting: 'auto',
   repeats: true,
+  copies: false,
 };
 
 /** Announces a hub on this host. */
@@ -22,10 +23,17 @@ export function change(announcing: Process, changes: Partial<typeof HUB> = {}): 
   announcing.child.stdin?.write(`${JSON.stringify(changes)}\n`);
 }
 
-/** What a hub says when it has begun (`started`), is announced (`ready`), has another name (`renamed`) or none (`lost`). */
+/**
+ * What a hub says when it has begun (`started`), is announced (`ready`), has other names (`renamed`) or none (`lost`), and when it
+ * looks whether another one is a copy of it (`checked`).
+ */
 export interface Said {
   readonly event: string;
   readonly name?: string;
+  readonly host?: string;
+  readonly claimed?: string | null;
+  readonly address?: string;
+  readonly port?: number;
   readonly missing?: string | null;
   readonly message?: string;
   /** Seconds on CLOCK_MONOTONIC. */
@@ -33,7 +41,7 @@ export interface Said {
 }
 
 /** The first time that the hub says this. */
-export function says(announcing: Process, event: 'started' | 'ready' | 'renamed' | 'lost'): Promise<Said> {
+export function says(announcing: Process, event: 'started' | 'ready' | 'renamed' | 'lost' | 'checked'): Promise<Said> {
   return announcing.line((line) => {
     const said: Said = JSON.parse(line);
     return said.event === event ? said : undefined;

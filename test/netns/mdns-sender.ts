@@ -1,6 +1,7 @@
 /**
  * A neighbour that sends one packet several times, as fast as it can. The arguments: its IPv4 address, how often, and
- * `goodbye NAME` (takes a hub's service back, in the hub's words), or `questions` (asks for hubs, sixty times a packet).
+ * `goodbye NAME` (takes a hub's service back, in the hub's words), `questions` (asks for hubs, sixty times a packet), or
+ * `large BYTES` (asks which types of service there are, in a packet that known answers make so large).
  */
 import { createSocket } from 'node:dgram';
 
@@ -9,7 +10,7 @@ const TYPE = Buffer.concat([...['_latchkey', '_tcp', 'local'].map(label), Buffer
 const TO_TYPE = Buffer.from([0xc0, 12]);
 const PTR_IN = [0, 12, 0, 1];
 
-const packet = kind === 'goodbye' ? goodbye() : questions(60);
+const packet = kind === 'goodbye' ? goodbye() : kind === 'large' ? large(Number(instance)) : questions(60);
 // From mDNS's own port: who asks from another one is answered alone.
 const socket = createSocket({ type: 'udp4', reuseAddr: true }).bind(5353, address, () => {
   socket.setMulticastInterface(address);
@@ -32,8 +33,18 @@ function questions(count: number): Buffer {
   return Buffer.concat([header(0, count, 0), TYPE, Buffer.from(PTR_IN), ...Array(count - 1).fill(again)]);
 }
 
+/** The known answers are of another type: none of them is a reason not to answer. */
+function large(bytes: number): Buffer {
+  const services = Buffer.concat([...['_services', '_dns-sd', '_udp', 'local'].map(label), Buffer.alloc(1)]);
+  const [name, fixed] = [label('x'.repeat(63)), Buffer.from([0, 0, 16, 0, 1, 0, 0, 0, 120, 0, 100])];
+  const answer = Buffer.concat([name, fixed, Buffer.from([99]), Buffer.alloc(99, 'y')]);
+  const count = Math.floor(bytes / answer.length);
+  const whole = [header(0, 1, count), services, Buffer.from(PTR_IN), ...Array(count).fill(answer)];
+  return Buffer.concat(whole);
+}
+
 function header(flags: number, asked: number, answered: number): Buffer {
-  return Buffer.from([0, 0, flags, 0, 0, asked, 0, answered, 0, 0, 0, 0]);
+  return Buffer.from([0, 0, flags, 0, 0, asked, answered >> 8, answered & 0xff, 0, 0, 0, 0]);
 }
 
 function label(text: string): Buffer {

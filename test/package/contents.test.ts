@@ -195,7 +195,7 @@ describe('the package', () => {
       file,
     ]);
     expect(stdout).toBe('');
-  }, 120_000);
+  });
 
   it('asks for the libraries that its binaries were linked with', async () => {
     const control = await text('DEBIAN/control');

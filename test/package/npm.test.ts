@@ -40,7 +40,7 @@ beforeAll(async () => {
   await npm(tree, 'pack', '--pack-destination', folder.path);
   const tarball = (await readdir(folder.path)).find((file) => file.endsWith('.tgz')) ?? '';
   await npm(folder.path, 'install', '--global', '--prefix', join(folder.path, 'prefix'), `./${tarball}`);
-}, 300_000);
+});
 
 afterAll(() => folder?.[Symbol.dispose]());
 
@@ -79,7 +79,7 @@ describe('the npm package, installed globally', () => {
   it('runs the demonstration', async () => {
     const { stdout } = await latchkey('demo', '--auto', '--for', '12s', '--json');
     expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({ appliances: 3, bad_hand_outs: 0 });
-  }, 60_000);
+  });
 
   it('is the emulator as a library, with its types', async () => {
     const user = join(folder.path, 'user');
@@ -114,5 +114,5 @@ export const wrong = () => startEmulator({ autoLogout: true });
     );
     const { stdout } = await run(process.execPath, ['bench.ts'], { cwd: user, env, timeout: 30_000 });
     expect(stdout).toMatch(/^\d+ http:\/\/127\.0\.0\.1:\d+\n$/);
-  }, 60_000);
+  });
 });

@@ -23,6 +23,7 @@ interface Route {
 const FOR_ALL: Readonly<Record<Port, readonly string[]>> = {
   https: [
     'GET /.well-known/oauth-authorization-server',
+    'GET /ca-old.pem',
     'GET /ca.pem',
     'GET /openapi.json',
     'GET /page/:file',
@@ -36,7 +37,15 @@ const FOR_ALL: Readonly<Record<Port, readonly string[]>> = {
     'POST /pair',
     'POST /sign-in',
   ],
-  http: ['GET /', 'GET /ca.pem', 'GET /callback/:nonce', 'GET /l/:key', 'GET /pair', 'POST /callback/:nonce/next'],
+  http: [
+    'GET /',
+    'GET /ca-old.pem',
+    'GET /ca.pem',
+    'GET /callback/:nonce',
+    'GET /l/:key',
+    'GET /pair',
+    'POST /callback/:nonce/next',
+  ],
 };
 
 /** The cookie of somebody who is signed in, as the stub takes it. */

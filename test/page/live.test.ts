@@ -82,9 +82,7 @@ async function follow({ origin, cookie }: PageVisitor): Promise<Follower> {
 }
 
 describe('a page that is open', () => {
-  it('is told when anything has changed, and is not cut off where nothing has for long', {
-    timeout: 30_000,
-  }, async () => {
+  it('is told when anything has changed, and is not cut off where nothing has for long', async () => {
     await using visitor = await signedIn();
     await using quiet = await follow(visitor);
     // A comment, so that something moves on the connection.

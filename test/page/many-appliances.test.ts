@@ -10,9 +10,7 @@ const MOST_BYTES = 100_000;
 
 const opened = (html: string) => [...html.matchAll(/id="open-([^"]+)"/g)].map(([, name]) => name);
 
-test('more appliances than a page holds are on several, and a round through them shows what fits', {
-  timeout: 60_000,
-}, async () => {
+test('more appliances than a page holds are on several, and a round through them shows what fits', async () => {
   await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator });
   for (const name of NAMES) await hub.addAppliance(name);

@@ -7,6 +7,7 @@ import { appliancePage } from '../../src/page/appliance/appliance-page.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en, type Texts } from '../../src/page/texts/en.ts';
+import { waitingForApproval } from '../support/registrants.ts';
 
 const NOW = Date.UTC(2031, 4, 5, 6, 7, 8);
 const SCRIPT = '"><script>alert(1)</script>';
@@ -34,6 +35,7 @@ function appliance(name: string, more: Partial<ApplianceStatus> = {}): Appliance
     last_refresh: new Date(NOW - 300_000).toISOString(),
     problem: null,
     portal: 'home',
+    account: null,
     ...more,
   };
 }
@@ -84,7 +86,7 @@ describe('the hub’s health is one sentence', () => {
       [
         appliance('car', {
           state: 'unpaired',
-          waiting_for_approval: { since: '2031-05-05T06:00:00Z', software_id: null },
+          waiting_for_approval: waitingForApproval(),
         }),
       ],
       'The car waits for your approval.',
@@ -138,10 +140,19 @@ describe('an appliance’s card', () => {
       [...page([one]).matchAll(/action="(\/appliances[^"]*)"/g)].map(([, to]) => to);
     expect(actions(appliance('car'))).toEqual([]);
     expect(actions(appliance('car', { state: 'needs_pairing' }))).toEqual(['/appliances/car/pair']);
-    const waiting = { since: '2031-05-05T06:00:00Z', software_id: 'app' };
+    const waiting = waitingForApproval({ software_id: 'app' });
     expect(actions(appliance('car', { state: 'unpaired', waiting_for_approval: waiting }))).toEqual([
       '/appliances/car/approve',
     ]);
+  });
+
+  it('shows the code and the address of one that waits for approval', () => {
+    const card = (changes = {}) =>
+      page([appliance('car', { state: 'unpaired', waiting_for_approval: waitingForApproval(changes) })]);
+    expect(card()).toContain('<code class="compare">KFD-WQX</code>');
+    expect(card()).toContain('<dt>Its address</dt><dd>192.168.1.20</dd>');
+    expect(card({ address: null })).not.toContain('Its address');
+    expect(card({ address: SCRIPT })).not.toContain('<script');
   });
 
   it('warns of an access that is about to end', () => {
@@ -199,7 +210,7 @@ describe('what others have written', () => {
     portal: SCRIPT,
     state: 'unpaired',
     problem: { code: 'refused', message: SCRIPT, since: '2031-05-05T06:00:00Z' },
-    waiting_for_approval: { since: '2031-05-05T06:00:00Z', software_id: SCRIPT },
+    waiting_for_approval: waitingForApproval({ software_id: SCRIPT }),
   });
 
   it('stays text on the overview', () => {
@@ -226,6 +237,13 @@ describe('an appliance’s page', () => {
     expect(html).not.toContain('/appliances/car/remove');
     expect(html).not.toContain('/appliances/car/rotate-secret');
     expect(html).toContain('/appliances/car/unpair');
+  });
+
+  it('says of one whose entry was changed that it is to be removed, and offers no secret for it', () => {
+    const html = show(appliance('car', { without_credentials: true, credentials_damaged: true }));
+    expect(html).toContain('changed there by someone. Remove it');
+    expect(html).toContain('/appliances/car/remove');
+    expect(html).not.toContain('/appliances/car/rotate-secret');
   });
 
   it('leads nowhere else where the appliance is called "add"', () => {
@@ -275,4 +293,29 @@ describe('of a thousand appliances', () => {
     page(needy, { notices });
     expect(looks).toBeLessThan(10 * needy.length);
   });
+});
+
+describe('where several appliances asked to join', () => {
+  const waiting = appliance('car', { state: 'unpaired', waiting_for_approval: waitingForApproval() });
+
+  it('the page says how many, and that codes are to be compared', () => {
+    const several = (texts: Texts, registration_asked: number) =>
+      page([waiting], { texts, hub: { registration_asked } });
+    expect(several(en, 7)).toMatch(/7 appliances asked to join.*Compare the codes/);
+    expect(several(de, 7)).toMatch(/7 Geräte wollten dazukommen.*Codes vergleichen/);
+  });
+
+  it('the page says nothing of it where one asked, or none', () => {
+    expect(page([waiting], { hub: { registration_asked: 1 } })).not.toContain('asked to join');
+    expect(page([waiting])).not.toContain('asked to join');
+  });
+});
+
+it.each([
+  ['English', en, 'Account'],
+  ['German', de, 'Konto'],
+])('says in %s with which account an appliance is connected, where the portal tells', (_, texts, label) => {
+  const html = page([appliance('wallbox', { account: '<b>anna</b>' })], { texts });
+  expect(html).toContain(`<dt>${label}</dt><dd>&#60;b&#62;anna&#60;/b&#62;</dd>`);
+  expect(page([appliance('wallbox')], { texts })).not.toContain(`<dt>${label}</dt>`);
 });

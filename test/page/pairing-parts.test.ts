@@ -3,6 +3,7 @@ import type { FailureReason } from '../../src/core/pairing.ts';
 import type { PairingView } from '../../src/core/pairing-desk.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { pairingParts } from '../../src/page/pairing/pairing-parts.ts';
+import { roundPage } from '../../src/page/pairing/round-page.ts';
 import type { SignedIn } from '../../src/page/sign-in/guard.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en, type Texts } from '../../src/page/texts/en.ts';
@@ -18,6 +19,7 @@ function shown(texts: Texts, view: Partial<PairingView>): string {
     scope: null,
     report: { event: 'connecting', problem: null, expires_in: 900 },
     setback: null,
+    unconfirmed: [],
     round: null,
     newer: null,
     ...view,
@@ -52,6 +54,18 @@ describe.each([
     expect(away).not.toContain('ECONNREFUSED');
   });
 
+  it('a link that no QR code has room for is a button, and nothing is said of scanning', () => {
+    const link = (length: number) => 'https://portal.example/a?b'.padEnd(length, 'x');
+    const of = (length: number) =>
+      shown(texts, { report: { event: 'waiting', authorize_url: link(length), expires_in: 840 } });
+    expect(of(2953)).toContain('<svg class="qr"');
+    for (const length of [2954, 8192]) {
+      expect(of(length)).toContain(`href="${link(length)}"`);
+      expect(of(length)).not.toContain('<svg class="qr"');
+      expect(of(length)).not.toContain(texts.pairing.scan);
+    }
+  });
+
   it('while the code is exchanged nothing can be pressed, and a login that came to nothing is told', () => {
     const exchanging = shown(texts, { report: { event: 'exchanging', expires_in: 1 } });
     expect(exchanging).toContain(texts.pairing.exchangingText);
@@ -62,4 +76,22 @@ describe.each([
     expect(again).toContain('href="https://portal.example/a?b&#61;c&#38;d&#61;&#60;e&#62;"');
     expect(again).toContain('2031-05-05T00:14:00.000Z');
   });
+});
+
+it.each([
+  ['English', en],
+  ['German', de],
+])('in %s a round whose appliances have different accounts warns, and says which has which', (_, texts) => {
+  const session = { cookie: new Secret('a-cookie-of-nobody'), csrf: 'csrf', lifetime: 60 };
+  const asked = { frame: { hubName: 'Hub', texts }, session } as SignedIn;
+  const round = { id: 'one', current: null, next: null, connected: ['battery', 'wallbox'], leftOut: [] };
+  const differentAccounts = [
+    { appliance: 'battery', account: 'anna' },
+    { appliance: 'wallbox', account: '<b>guest</b>' },
+  ];
+  const html = roundPage(asked, { ...round, differentAccounts }, null, NOW).body;
+  expect(html).toContain(texts.round.accounts);
+  expect(html).toContain('<li>battery: anna</li>');
+  expect(html).toContain('<li>wallbox: &#60;b&#62;guest&#60;/b&#62;</li>');
+  expect(roundPage(asked, { ...round, differentAccounts: [] }, null, NOW).body).not.toContain(texts.round.accounts);
 });

@@ -83,6 +83,32 @@ it('shows link, QR code and time left, and a second start shows the same pairing
   expect((await hub.appliance(name)).authorize_url).toBe(link);
 });
 
+it('shows a link that no QR code has room for without one, and the short link leads there too', async () => {
+  const link = `${emulator.frontendUrl}/sso/authorize?state=${'x'.repeat(3000)}`;
+  const urls = {
+    code_url: `${emulator.baseUrl}/code/get/x?state=x`,
+    accesstoken_request_url: `${emulator.frontendUrl}/sso/token`,
+  };
+  const body = JSON.stringify({ authorize_url: link, ...urls });
+  emulator.addFault({ kind: 'status', endpoint: 'config', status: 200, body });
+  const path = target(await send(`/appliances/${name}/pair`));
+  const shown = await withLink(path);
+  expect(shown.link).toBe(link);
+  expect(shown.text).not.toContain('class="qr"');
+  expect(shown.text).not.toContain('scan this');
+  expect((await visitor.get(`/appliances/${name}/label.png`)).status).toBe(200);
+  const short = await hub.ask(async (control) => {
+    for await (const report of control.followPairing(path.slice('/pairings/'.length), new AbortController().signal)) {
+      if (report.event === 'waiting' && report.short_url !== undefined) return report.short_url;
+    }
+    throw new Error('there was no short link');
+  });
+  rememberSecrets([short.split('/').at(-1) ?? '']);
+  const { statusCode, headers, body: rest } = await request(short);
+  await rest.dump();
+  expect([statusCode, headers['location']]).toEqual([303, link]);
+});
+
 it('follows to the end, refused or connected, and the QR code is gone then', async () => {
   const path = target(await send(`/appliances/${name}/pair`));
   const { location } = await emulator.login({ state: stateOf((await withLink(path)).link), deny: true });
@@ -177,20 +203,50 @@ it('gives the label as a picture', async () => {
   });
 });
 
-it('the result page goes on to the next of a round by its nonce alone, and ends it', async () => {
+it('the result page goes on to the next of a round for the browser that brought the accepted code alone, and ends it', async () => {
   const round = target(await send('/pair-all'));
   expect(target(await send('/pair-all'))).toBe(round);
   const { link } = await withLink(round);
   const { location } = await emulator.login({ state: stateOf(link), user: 'demo' });
-  const page = await (await request(location)).body.text();
+  const browser = await request(location);
+  const page = await browser.body.text();
+  const [set = ''] = [browser.headers['set-cookie'] ?? []].flat();
+  expect(set).toMatch(/^latchkey-round=[\w-]{22}; Path=\/callback; Max-Age=3600; HttpOnly; SameSite=Lax$/);
+  const [cookie = ''] = set.split(';');
+  rememberSecrets([cookie.slice('latchkey-round='.length)]);
   const [, action = ''] = /action="(\/callback\/[\w-]+\/next)"/.exec(page) ?? [];
-  const next = () => request(new URL(action, location), { method: 'POST', body: '', headers: { origin: 'null' } });
-  const [one, two] = await Promise.all([next(), next()]);
+
+  const { text: other } = await withLink(round);
+  const [, next = ''] = /<h2>(appliance-\d+)<\/h2>/.exec(other) ?? [];
+  expect(page).toContain(`Next: ${next}`);
+  const { origin, pathname, searchParams } = new URL(location);
+  searchParams.set('code', `${searchParams.get('code')}x`);
+  for (const path of [pathname, `${pathname}?${searchParams}`, `${pathname}?error=access_denied`])
+    for (const headers of [{}, { cookie: 'latchkey-round=made-up' }]) {
+      const stranger = await request(origin + path, { headers });
+      const text = await stranger.body.text();
+      expect(stranger.headers['set-cookie']).toBeUndefined();
+      expect(text).not.toContain(next);
+      expect(text).not.toContain('/next"');
+      expect(text).toContain(`${visitor.origin}${round}`);
+      const led = await request(new URL(action, location), { method: 'POST', body: '', headers });
+      expect(led.headers['location']).toBe(`${visitor.origin}${round}`);
+    }
+  await using signedOut = await PageVisitor.open(hub);
+  expect((await signedOut.get(round)).status).toBe(401);
+
+  const goOn = () =>
+    request(new URL(action, location), { method: 'POST', body: '', headers: { origin: 'null', cookie } });
+  const [one, two] = await Promise.all([goOn(), goOn()]);
   for (const { statusCode, headers } of [one, two]) {
     expect(statusCode).toBe(303);
     expect(headers['location']).toContain(`${emulator.frontendUrl}/sso/authorize`);
   }
   expect(one.headers['location']).toBe(two.headers['location']);
-  const wrong = await request(new URL('/callback/made-up/next', location), { method: 'POST', body: '' });
+  const wrong = await request(new URL('/callback/made-up/next', location), {
+    method: 'POST',
+    body: '',
+    headers: { cookie },
+  });
   expect(await wrong.body.text()).toContain('This round has ended');
 });

@@ -127,7 +127,7 @@ test('waits with a page for a link that the portal has not given yet, and goes o
   await expectRedirect(path, new URL(fresh));
 });
 
-test('guessed or mistyped is unknown, and after ten such the guesser waits, whatever comes next', async () => {
+test('guessed or mistyped is unknown, and however many were, the right one leads on', async () => {
   const { link, path } = await begin('fridge');
   await expectRedirect(path, link);
   const key = path.slice('/l/'.length);
@@ -135,11 +135,8 @@ test('guessed or mistyped is unknown, and after ten such the guesser waits, what
   for (const guess of guesses) await expectPage(`/l/${guess}`, 404, 'The hub knows nothing of this pairing');
   await expectPage('/l/*', 404, 'Der Hub weiß nichts von dieser Kopplung', 'de');
   for (const unrouted of ['/l', `${path}/`, `${path}/more`]) await expectPage(unrouted, 404, 'nothing here');
-  for (let tries = guesses.length + 1; tries < 10; tries++) await open(`/l/guess-${tries}`);
-  await expectPage('/l/guess', 429, 'Too many wrong links');
-  await expectPage(path, 429, 'Zu viele falsche Links', 'de');
-  expect((await open(path)).headers['retry-after']).toMatch(/^\d+$/);
-  expect((await hub.appliance('fridge')).authorize_url).toBe(link.href);
+  for (let tries = 0; tries < 50; tries++) expect((await open(`/l/guess-${tries}`)).status).toBe(404);
+  await expectRedirect(path, link);
 });
 
 test('leads to a fresh link after the hub has got another address', async () => {
@@ -163,7 +160,6 @@ test('neither nonces nor keys are in the log, nor in any answer in the clear', (
   const mine = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
   const log = mine.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('');
   expect(log).toContain('pairing begun');
-  expect(log).toContain('too many unknown short links');
   expect(new Set([...nonces, ...keys]).size).toBe(2 * nonces.length);
   for (const secret of [...nonces, ...keys]) {
     expect(secret).not.toBe('');

@@ -123,8 +123,8 @@ describe('whoever is not signed in', () => {
 describe('a session', () => {
   it('is a cookie that no script and no other site has, for twelve hours', async () => {
     await using visitor = await newDevice();
-    const [cookie, ...others] = setCookie(await visitor.signIn(setup.code));
-    expect(others).toEqual([]);
+    const [cookie, known, ...others] = setCookie(await visitor.signIn(setup.code));
+    expect([known?.split('=')[0], others]).toEqual(['__Host-latchkey-known', []]);
     expect(cookie).toMatch(/^__Host-latchkey=[\w-]{43}; Max-Age=43200; Path=\/; HttpOnly; Secure; SameSite=Strict$/);
     const again = await visitor.signIn(setup.code);
     expect(setCookie(again)[0]).not.toBe(cookie);
@@ -348,6 +348,16 @@ describe('a one-time address', () => {
     expect(late?.text).toContain('This sign-in address has been used, or has run out');
     expect(late?.text).toContain('<label for="code">');
     expect(setCookie(late ?? { status: 0, headers: {}, text: '' })).toEqual([]);
+  });
+
+  it('is logged with the address of the device that used it, and not with its token', async () => {
+    const { sign_in } = await tell();
+    await using visitor = await newDevice();
+    expect(await visitor.follow(sign_in)).toMatchObject({ status: 303 });
+    const log = await readFile(hub.log, 'utf8');
+    const lines = log.split('\n').filter((line) => line.includes('one-time address'));
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ event: 'signed in', address: `127.0.0.${devices}` });
+    expect(log).not.toContain(new URL(sign_in).pathname.split('/').at(-1));
   });
 
   it('is not used up by what only looks ahead', async () => {

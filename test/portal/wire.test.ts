@@ -15,7 +15,10 @@ describe('a token response', () => {
     expect(parsed?.refreshToken?.reveal()).toBe('rrr');
   });
 
-  test.each([null, undefined, '', [['A']], 7, 'A'.repeat(4097)])('has no scope where it says %j', (scope) => {
+  test.each([
+    ...[null, undefined, '', ' ', [['A']], 7, 'A'.repeat(4097)],
+    ...['A\r\nB', 'A\u001b[2J', 'A\tB', 'A"B', 'A\\B', 'A\u009b', 'Wärme'],
+  ])('has no scope where it says %j', (scope) => {
     expect(tokens({ scope })).toMatchObject({ scope: null });
   });
 
@@ -51,13 +54,38 @@ describe('a token response', () => {
     expect(tokens({ access_token })).toBeNull();
   });
 
+  // RFC 6749, appendix A.12 and A.17: 1*VSCHAR. Such a text would be a line of its own in an appliance's header.
+  test.each([
+    ['a line break and a header', 'a\r\nX-Injected: 1'],
+    ['a line break at its end', 'a\n'],
+    ['a zero', 'a\u0000'],
+    ['an escape sequence', 'a\u001b[2J'],
+    ['a tab', 'a\tb'],
+    ['a delete character', 'a\u007f'],
+    ['a C1 control character', 'a\u009b'],
+    ['a letter beyond ASCII', 'aé'],
+    ['a line separator', 'a\u2028'],
+    ['more than 16 KiB', 'a'.repeat(16_385)],
+  ])('can not be read where one of its tokens has %s', (_, odd) => {
+    expect(tokens({ access_token: odd })).toBeNull();
+    expect(tokens({ refresh_token: odd })).toBeNull();
+  });
+
+  test('may have tokens of 16 KiB, of all characters that tokens can have', () => {
+    const all = String.fromCharCode(...Array.from({ length: 95 }, (_, index) => 0x20 + index));
+    const long = all.repeat(200).slice(0, 16_384);
+    const parsed = tokens({ access_token: long, refresh_token: long });
+    expect(parsed?.accessToken.reveal()).toBe(long);
+    expect(parsed?.refreshToken?.reveal()).toBe(long);
+  });
+
   test('may hold more than is known', () => {
     expect(tokens({ id_token: 'x', foo: { bar: [1, 2, 3] }, token_type: 'Bearer' })).not.toBeNull();
   });
 
   test('may escape what JSON lets it escape', () => {
-    const parsed = parseTokens('{"access_token":"a\\/b\\u0026c\\u00e9","refresh_token":"r\\u002Fr"}');
-    expect(parsed?.accessToken.reveal()).toBe('a/b&cé');
+    const parsed = parseTokens('{"access_token":"a\\/b\\u0026c\\u007e","refresh_token":"r\\u002Fr"}');
+    expect(parsed?.accessToken.reveal()).toBe('a/b&c~');
     expect(parsed?.refreshToken?.reveal()).toBe('r/r');
   });
 
@@ -97,9 +125,10 @@ describe('a helper configuration', () => {
   );
 });
 
-test('a code is a text of 1 to 4096 characters', () => {
+test('a code is a text of 1 to 4096 characters that codes can have', () => {
   expect(parseCode('{"code":"c\\/1","more":1}')?.reveal()).toBe('c/1');
-  for (const code of ['', null, 7, ['c'], 'c'.repeat(4097)]) expect(parseCode(JSON.stringify({ code }))).toBeNull();
+  for (const code of ['', null, 7, ['c'], 'c'.repeat(4097), 'c\r\n', 'c\u001b[2J', 'é'])
+    expect(parseCode(JSON.stringify({ code }))).toBeNull();
   expect(parseCode('')).toBeNull();
 });
 

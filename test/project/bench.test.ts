@@ -8,9 +8,7 @@ import { root, run } from './checkout.ts';
 const bench = join(root, 'scripts/bench');
 const page = () => readFileSync(join(root, 'docs/benchmarks.md'), 'utf8');
 
-test('a quick bench runs through with good answers from every server, and writes nothing', {
-  timeout: 180_000,
-}, async (ctx) => {
+test('a quick bench runs through with good answers from every server, and writes nothing', async (ctx) => {
   if (availableParallelism() < 2) ctx.skip('server and load have a core each, and this machine has one');
   const before = page();
   const { status, stdout, stderr } = await run(bench, ['--quick', 'emulator'], { timeout: 170_000 });
@@ -29,7 +27,6 @@ const needs = missingPrograms(SUITES);
 
 test.for(SUITES.map(({ name }) => name).filter((name) => name !== 'emulator'))(
   'a quick bench of %s runs through, and says nothing of what one round can not tell',
-  { timeout: 180_000 },
   async (name, ctx) => {
     if (availableParallelism() < 2) ctx.skip('server and load have a core each, and this machine has one');
     if (needs.length > 0) ctx.skip(`needs ${needs.map(({ pack }) => pack).join(', ')}`);
@@ -44,7 +41,6 @@ test.for(SUITES.map(({ name }) => name).filter((name) => name !== 'emulator'))(
 
 test.each([['nothing'], ['--slow'], ['--quick=x'], ['--'], ['emulator', 'hub'], ['--against='], ['--against']])(
   'bench %s is wrong usage',
-  { timeout: 180_000 },
   async (...args) => {
     const { status, stdout, stderr } = await run(bench, args, { timeout: 170_000 });
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

@@ -35,7 +35,7 @@ function machineProgram(name: string): string | undefined {
   return machinePath.map((folder) => join(folder, name)).find((path) => existsSync(path));
 }
 
-test('a fresh clone sets itself up on a machine with an older node', { timeout: 300_000 }, async (ctx) => {
+test('a fresh clone sets itself up on a machine with an older node', async (ctx) => {
   if (!existsSync(join(root, '.git'))) ctx.skip('this checkout is no git repository to clone');
   using folder = temporaryFolder();
   const clone = join(folder.path, 'a clone');

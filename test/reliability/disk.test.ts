@@ -18,9 +18,7 @@ const unwritable = { state: 'retrying', problem: { code: 'store_unwritable' } };
 const well = { state: 'active', problem: null };
 
 describe.concurrent('a disk', () => {
-  it('that is full starts no refresh, ends no service, and is made use of again when there is room', {
-    timeout: 120_000,
-  }, async (ctx) => {
+  it('that is full starts no refresh, ends no service, and is made use of again when there is room', async (ctx) => {
     await using home = await smallHome(ctx, 'tmpfs', 12);
     const { hub, emulator, disk, load } = home;
     disk.fill();
@@ -44,9 +42,7 @@ describe.concurrent('a disk', () => {
     expect(refreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
   });
 
-  it('that fills up while answers are under way has room for them, and the next start knows them', {
-    timeout: 60_000,
-  }, async (ctx) => {
+  it('that fills up while answers are under way has room for them, and the next start knows them', async (ctx) => {
     await using home = await smallHome(ctx, 'tmpfs', 3600);
     const { hub, emulator, disk } = home;
     home.whenAnswering(NAMES.length, () => disk.fill());
@@ -63,9 +59,7 @@ describe.concurrent('a disk', () => {
     expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([1, 1, 1, 1, 1, 1]);
   });
 
-  it('without any room at all leaves the answers in memory, and they are written down before the hub ends', {
-    timeout: 60_000,
-  }, async (ctx) => {
+  it('without any room at all leaves the answers in memory, and they are written down before the hub ends', async (ctx) => {
     await using home = await smallHome(ctx, 'tmpfs', 3600);
     const { hub, emulator, disk, load } = home;
     home.whenAnswering(NAMES.length, () => {
@@ -84,9 +78,7 @@ describe.concurrent('a disk', () => {
     expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([1, 1, 1, 1, 1, 1]);
   });
 
-  it('that turns read-only starts no refresh, and what came before it did is served from memory', {
-    timeout: 90_000,
-  }, async (ctx) => {
+  it('that turns read-only starts no refresh, and what came before it did is served from memory', async (ctx) => {
     await using home = await smallHome(ctx, 'ext4', 3600);
     const { hub, emulator, disk, load } = home;
     home.whenAnswering(1, () => disk.breakDown());
@@ -118,9 +110,7 @@ describe.concurrent('a disk', () => {
   });
 });
 
-it.concurrent('a hub that was started on a read-only disk goes on by itself when that can be written', {
-  timeout: 60_000,
-}, async (ctx) => {
+it.concurrent('a hub that was started on a read-only disk goes on by itself when that can be written', async (ctx) => {
   await using home = await smallHome(ctx, 'tmpfs', 3600);
   const { hub, emulator, disk, load } = home;
   await hub.kill('SIGKILL');
@@ -140,9 +130,7 @@ it.concurrent('a hub that was started on a read-only disk goes on by itself when
   expect(refreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
 });
 
-it.concurrent('a refresh token of the hub’s own that is revoked on a full disk is told to be revoked again, and stays so after a restart', {
-  timeout: 60_000,
-}, async (ctx) => {
+it.concurrent('a refresh token of the hub’s own that is revoked on a full disk is told to be revoked again, and stays so after a restart', async (ctx) => {
   await using home = await smallHome(ctx, 'tmpfs', 3600);
   const { hub, emulator, disk } = home;
   await using client = await HubClient.of(hub);

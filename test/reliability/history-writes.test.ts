@@ -19,9 +19,7 @@ function work(calls: readonly Call[]) {
   };
 }
 
-it('a refresh is synced to the disk twice, history or not, which takes a page more at most and is there after a kill', {
-  timeout: 120_000,
-}, async (ctx) => {
+it('a refresh is synced to the disk twice, history or not, which takes a page more at most and is there after a kill', async (ctx) => {
   if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
   await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator });

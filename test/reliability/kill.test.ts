@@ -20,7 +20,7 @@ import {
 import { whoami } from './load.ts';
 
 describe.concurrent('kill -9', () => {
-  it('leaves an open pairing as it is: the same link, and both ways to the end', { timeout: 60_000 }, async () => {
+  it('leaves an open pairing as it is: the same link, and both ways to the end', async () => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.start({ emulator });
     for (const name of ['by-redirect', 'by-poll']) await addAppliance(hub, name);
@@ -43,7 +43,6 @@ describe.concurrent('kill -9', () => {
 
   it.each(['received', 'answering'] as const)(
     'in the middle of a code exchange (%s) makes a fresh link, and never sends the code again',
-    { timeout: 60_000 },
     async (moment) => {
       await using portal = await holdingPortal(moment);
       const { emulator } = portal;
@@ -76,9 +75,7 @@ describe.concurrent('kill -9', () => {
     },
   );
 
-  it('in the middle of refreshes at a strict portal keeps the grants or says what was lost', {
-    timeout: 90_000,
-  }, async () => {
+  it('in the middle of refreshes at a strict portal keeps the grants or says what was lost', async () => {
     const unsent = ['before-1', 'before-2'];
     const lost = ['after-1', 'after-2'];
     await using before = await holdingPortal('received');

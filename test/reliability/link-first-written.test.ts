@@ -8,9 +8,7 @@ async function linkUnderWay(home: Home) {
   const disk = Promise.withResolvers<void>();
   const run = await home.run.pairings.begin(appliance);
   home.held.set('savePairing', disk.promise);
-  await expect
-    .poll(() => home.emulator.requests.filter(({ status }) => status === 200), { timeout: 10_000 })
-    .toHaveLength(1);
+  await expect.poll(() => home.emulator.requests.filter(({ status }) => status === 200)).toHaveLength(1);
   await sleep(100);
   return { appliance, run, written: () => disk.resolve() };
 }

@@ -24,9 +24,7 @@ import { Outage } from './outage.ts';
 const LATE = 5000;
 
 describe.concurrent('a refresh whose answer is lost', () => {
-  it('is tried once more within seconds, and a portal with a grace time gives a successor', {
-    timeout: 60_000,
-  }, async () => {
+  it('is tried once more within seconds, and a portal with a grace time gives a successor', async () => {
     await using home = await pairedHome({ refreshGrace: 1 });
     home.lose('answering', 1);
     startRefresh(home.hub, 'wallbox');
@@ -45,7 +43,7 @@ describe.concurrent('a refresh whose answer is lost', () => {
     expect(refreshSends(home.emulator).map(({ sends }) => sends)).toEqual([2, 1]);
   });
 
-  it('a second time is not sent again before the token at hand is about to end', { timeout: 60_000 }, async () => {
+  it('a second time is not sent again before the token at hand is about to end', async () => {
     await using home = await pairedHome({ tokenLifetime: 15, refreshGrace: 2 });
     home.lose('answering', 2);
     startRefresh(home.hub, 'wallbox');
@@ -62,7 +60,6 @@ describe.concurrent('a refresh whose answer is lost', () => {
 
   it.each(['soon', 'late'] as const)(
     'because the portal never got it is tried again (%s), and no portal minds',
-    { timeout: 60_000 },
     async (replay) => {
       await using home = await pairedHome({ tokenLifetime: 10, onReuse: 'revoke-family' }, `replay = "${replay}"`);
       home.lose('received', 1);
@@ -76,9 +73,7 @@ describe.concurrent('a refresh whose answer is lost', () => {
     },
   );
 
-  it('costs the grant at a strict portal, which the token at hand outlives to its last second', {
-    timeout: 60_000,
-  }, async () => {
+  it('costs the grant at a strict portal, which the token at hand outlives to its last second', async () => {
     await using home = await pairedHome({ tokenLifetime: 10 });
     home.lose('answering', 1);
     startRefresh(home.hub, 'wallbox');
@@ -100,9 +95,7 @@ describe.concurrent('a refresh whose answer is lost', () => {
     expect(home.emulator.requests.filter(({ endpoint }) => endpoint === 'token')).toHaveLength(3);
   });
 
-  it('leaves a portal alone that revokes on reuse (late), until the token at hand has ended', {
-    timeout: 60_000,
-  }, async () => {
+  it('leaves a portal alone that revokes on reuse (late), until the token at hand has ended', async () => {
     await using home = await pairedHome({ tokenLifetime: 12, onReuse: 'revoke-family' }, 'replay = "late"');
     home.lose('answering', 1);
     startRefresh(home.hub, 'wallbox');
@@ -118,7 +111,7 @@ describe.concurrent('a refresh whose answer is lost', () => {
     expect(new Set(handOuts.map(({ generation }) => generation))).toEqual(new Set([1]));
   });
 
-  it('again and again, with the token at hand dead, is not tried in a storm', { timeout: 60_000 }, async () => {
+  it('again and again, with the token at hand dead, is not tried in a storm', async () => {
     await using home = await pairedHome({ tokenLifetime: 4, refreshGrace: 100 });
     home.lose('answering', Number.POSITIVE_INFINITY);
     await sleep(12_000);
@@ -133,9 +126,7 @@ describe.concurrent('a refresh whose answer is lost', () => {
 });
 
 describe.concurrent('a portal', () => {
-  it('that is out of reach for a while is asked in moderation, and everything is well when it is back', {
-    timeout: 90_000,
-  }, async () => {
+  it('that is out of reach for a while is asked in moderation, and everything is well when it is back', async () => {
     await using emulator = await startEmulator({ tokenLifetime: 10 });
     // Each try is a line for whoever debugs.
     await using hub = await HubProcess.start({ emulator, serve: ['--log-level', 'debug'] });
@@ -184,9 +175,7 @@ describe.concurrent('a portal', () => {
     rememberIssued(emulator);
   });
 
-  it('that does not take the secret is asked seldom; the grant is kept, and the right secret mends it', {
-    timeout: 60_000,
-  }, async () => {
+  it('that does not take the secret is asked seldom; the grant is kept, and the right secret mends it', async () => {
     await using home = await pairedHome({});
     const file = join(home.hub.directory, 'portal.secret');
     const right = await readFile(file, 'utf8');

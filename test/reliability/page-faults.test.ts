@@ -72,9 +72,7 @@ async function preparedWith(toml: string, options: HubProcessOptions = {}): Prom
 }
 
 describe('the page and its company under faults', () => {
-  it('on a full disk people sign in, see how it stands, and are told what can not be done; nothing is lost of it', {
-    timeout: 60_000,
-  }, async (ctx) => {
+  it('on a full disk people sign in, see how it stands, and are told what can not be done; nothing is lost of it', async (ctx) => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
     await using disk = SmallDisk.mount(hub, 'tmpfs');
@@ -124,7 +122,7 @@ describe('the page and its company under faults', () => {
     rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
   });
 
-  it('while the portal says nothing at all, every page answers', { timeout: 60_000 }, async () => {
+  it('while the portal says nothing at all, every page answers', async () => {
     using portal = await blackHole();
     await using hub = await HubProcess.start({ emulator: { ...NOBODY, baseUrl: portal.url, frontendUrl: portal.url } });
     for (const name of ['wallbox', 'heater']) await hub.addAppliance(name);
@@ -141,9 +139,7 @@ describe('the page and its company under faults', () => {
     expect(portal.sockets.size).toBeGreaterThan(0);
   });
 
-  it('when all grants of a hundred appliances are revoked, each is told of once, and nothing runs away', {
-    timeout: 90_000,
-  }, async () => {
+  it('when all grants of a hundred appliances are revoked, each is told of once, and nothing runs away', async () => {
     const names = Array.from({ length: 100 }, (_, index) => `appliance-${index}`);
     await using emulator = await startEmulator();
     const told: string[] = [];
@@ -176,9 +172,7 @@ describe('the page and its company under faults', () => {
     rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
   });
 
-  it('neither a hook that hangs nor every stream that there may be keeps the hub from its end', {
-    timeout: 60_000,
-  }, async () => {
+  it('neither a hook that hangs nor every stream that there may be keeps the hub from its end', async () => {
     const hook = `[notify]\ncommand = ["sh", "-c", "trap '' TERM; touch DIRECTORY/began; sleep 600"]`;
     await using hub = await preparedWith(hook, { emulator: NOBODY });
     await hub.launch();
@@ -215,7 +209,7 @@ describe('the page and its company under faults', () => {
     expect(took).toBeLessThan(HOOK_PATIENCE + 20 * (performance.now() - idle));
   });
 
-  it('a reload goes on handing tokens out while it waits for a hook that hangs', { timeout: 60_000 }, async () => {
+  it('a reload goes on handing tokens out while it waits for a hook that hangs', async () => {
     const hook = `[notify]\ncommand = ["sh", "-c", "trap '' TERM; touch DIRECTORY/began; sleep 600"]`;
     await using hub = await preparedWith(hook, { emulator: NOBODY });
     await hub.launch();

@@ -121,9 +121,7 @@ test('the first refresh after a start is told of each appliance', async () => {
   expect(told(await pass(2 * HOUR))).toMatchObject({ refreshed: 5 });
 });
 
-test('a portal that is out of reach for a day is told of once for all appliances, seldom in between, and once when it is over', {
-  timeout: 60_000,
-}, async () => {
+test('a portal that is out of reach for a day is told of once for all appliances, seldom in between, and once when it is over', async () => {
   const { home, pass } = await household();
   const tries = home.tries;
   await home.portal.unplug();
@@ -148,7 +146,7 @@ test('a portal that is out of reach for a day is told of once for all appliances
 test.each([
   ['answers 503 every other time', { kind: 'answer', status: 503 }],
   ['loses every other answer', { kind: 'commit then drop' }],
-] as const)('a portal that %s for hours makes no line a try', { timeout: 60_000 }, async (_, fault) => {
+] as const)('a portal that %s for hours makes no line a try', async (_, fault) => {
   const { home, pass } = await household({ emulator: { refreshGrace: 100 } });
   fail(home, fault, true);
   expect((await pass(6 * HOUR)).length).toBeLessThan(60);
@@ -173,9 +171,7 @@ test.each<[string, number, (home: Home) => void]>([
   expect(home.tries - before).toBeGreaterThanOrEqual(most);
 });
 
-test('a portal that answers nothing for six hours is told of in a few lines an appliance', {
-  timeout: 60_000,
-}, async () => {
+test('a portal that answers nothing for six hours is told of in a few lines an appliance', async () => {
   const { home, pass } = await household({ emulator: { refreshGrace: 100 } });
   fail(home, { kind: 'drop' });
   const lines = told(await pass(6 * HOUR));

@@ -53,7 +53,7 @@ async function restoredOnAnother(emulator: Emulator, between: (old: HubProcess) 
   };
 }
 
-describe('a hub whose card died', { timeout: 90_000 }, () => {
+describe('a hub whose card died', () => {
   it('lives on in another one, by the same id and CA, and its appliances notice nothing', async () => {
     await using emulator = await startEmulator({ tokenLifetime: 3600 });
     await using home = await restoredOnAnother(emulator, async () => undefined);
@@ -78,7 +78,7 @@ describe('a hub whose card died', { timeout: 90_000 }, () => {
   });
 });
 
-describe('restoring on the hub itself', { timeout: 90_000 }, () => {
+describe('restoring on the hub itself', () => {
   it('keeps grants that are newer than the copy, and goes on', async () => {
     await using emulator = await startEmulator({ tokenLifetime: 3600 });
     await using hub = await HubProcess.start({ emulator });

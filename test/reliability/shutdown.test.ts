@@ -29,7 +29,6 @@ const SLOW = 3000;
 describe.concurrent('a hub that is told to end', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
     'by %s waits for the answer to a refresh, keeps the successor and ends with 0',
-    { timeout: 60_000 },
     async (signal) => {
       await using portal = await slowPortal();
       const { emulator } = portal;
@@ -61,7 +60,7 @@ describe.concurrent('a hub that is told to end', () => {
     },
   );
 
-  it('sends no refresh that has not been sent yet', { timeout: 60_000 }, async () => {
+  it('sends no refresh that has not been sent yet', async () => {
     await using portal = await slowPortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
@@ -86,7 +85,7 @@ describe.concurrent('a hub that is told to end', () => {
     rememberIssued(emulator);
   });
 
-  it('waits for the exchange of a code as well', { timeout: 60_000 }, async () => {
+  it('waits for the exchange of a code as well', async () => {
     await using portal = await slowPortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
@@ -104,7 +103,7 @@ describe.concurrent('a hub that is told to end', () => {
     rememberIssued(emulator);
   });
 
-  it('sends no refresh that comes due while it waits for the exchange of a code', { timeout: 60_000 }, async () => {
+  it('sends no refresh that comes due while it waits for the exchange of a code', async () => {
     await using portal = await slowPortal({ tokenLifetime: 10 });
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
@@ -126,7 +125,7 @@ describe.concurrent('a hub that is told to end', () => {
     rememberIssued(emulator);
   });
 
-  it('twice ends at once; the next run knows that an answer was lost', { timeout: 60_000 }, async () => {
+  it('twice ends at once; the next run knows that an answer was lost', async () => {
     await using portal = await slowPortal();
     const { emulator } = portal;
     await using hub = await HubProcess.start({ emulator });

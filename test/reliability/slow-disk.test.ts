@@ -10,7 +10,7 @@ import { Load } from './load.ts';
 /** How long each sync of the disk takes, in ms: a card that is about to die. */
 const SYNC = 500;
 
-it('a disk that takes half a second for every sync costs time, and no token', { timeout: 120_000 }, async (ctx) => {
+it('a disk that takes half a second for every sync costs time, and no token', async (ctx) => {
   if (!canSlowDown()) ctx.skip('needs strace, and the right to use it');
   await using emulator = await startEmulator({ tokenLifetime: 8 });
   const inject = `inject=fsync,fdatasync:delay_exit=${SYNC * 1000}`;

@@ -14,9 +14,7 @@ beforeEach(async (ctx: TestContext) => {
   if (reason !== null) ctx.skip(reason);
 });
 
-it('a hub that starts without a network, and then has one without names, comes right by itself and says what it waits for', {
-  timeout: 120_000,
-}, async () => {
+it('a hub that starts without a network, and then has one without names, comes right by itself and says what it waits for', async () => {
   await using lan = await createLan(['hub', 'portal']);
   const { hub: machine, portal: other } = lan.hosts;
   using folder = stateFolder();

@@ -14,17 +14,13 @@ const PORTAL_TAKES = 100;
 /** A hub gives one device 250 connections, and 1000 in all. */
 const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];
 const CONNECTIONS = 240;
-/** How often one appliance comes back. */
-const MOST_TRIES = 20;
 
 interface Served {
   readonly token: string;
   readonly expiresIn: number;
 }
 
-test('a thousand appliances that ask at once, their tokens having just run out, are all served, with one refresh each', {
-  timeout: 180_000,
-}, async () => {
+test('a thousand appliances that ask at once, their tokens having just run out, are all served, with one refresh each', async () => {
   let refreshes = 0;
   await using emulator = await startEmulator({
     tokenLifetime: LIFETIME / 1000,
@@ -65,7 +61,7 @@ test('a thousand appliances that ask at once, their tokens having just run out, 
 /** Asks until there is a token: whoever is told to come back does so when it was told. */
 async function serve(hub: HubProcess, by: FleetMember, dispatcher: Agent | undefined): Promise<Served> {
   if (dispatcher === undefined) throw new Error('there is no device');
-  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+  for (;;) {
     const response = await requestToken(hub, by, dispatcher);
     // A connection that was kept may be closed just when it is used again.
     if (response === null) continue;
@@ -79,7 +75,6 @@ async function serve(hub: HubProcess, by: FleetMember, dispatcher: Agent | undef
     expect(retryAfter).toBeGreaterThanOrEqual(1);
     await sleep(retryAfter * 1000);
   }
-  throw new Error(`${by.name} got no token in ${MOST_TRIES} tries`);
 }
 
 /** Null where the connection was closed before there was an answer. */

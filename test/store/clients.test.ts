@@ -98,8 +98,13 @@ describe('an appliance whose row makes no sense can prove nothing, and stops nob
     expect([...store.damagedAppliances]).toEqual([WALLBOX.id]);
     expect(await store.grants()).toEqual([{ grant, attempt: null }]);
     expect(store.recovered).toBeNull();
+    // Whatever it is changed to, it may be another's row, with another's grant.
     expect(await store.changeAppliance(WALLBOX)).toBe(true);
+    expect(await store.appliances()).toMatchObject([HEATER, { credentials: { kind: 'none', damaged: true } }]);
+    expect([...store.damagedAppliances]).toEqual([WALLBOX.id]);
+    await store.removeAppliance(WALLBOX.id);
     expect(store.damagedAppliances.size).toBe(0);
+    expect(await store.addAppliance(WALLBOX)).toBe(true);
     expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
   });
 });
@@ -216,16 +221,22 @@ describe('a session', () => {
     expect(await hashesOf(store)).toEqual(['hash-heater']);
   });
 
-  test('whose beginning makes no sense goes on', async () => {
+  test('that the hub has not given is forgotten, and told of', async () => {
     using folder = stateFolder();
     {
       using store = await withWallbox(folder.path);
-      await store.saveSession(sessionOf(WALLBOX, 'one'));
+      for (const name of ['one', 'two']) await store.saveSession(sessionOf(WALLBOX, name));
     }
     const database = new Database(join(folder.path, 'latchkey.db'));
-    database.exec("UPDATE sessions SET begun = 'once'");
+    database.exec("UPDATE sessions SET hash = 'the hash of the thief' WHERE hash = 'hash-one'");
     database.close();
+    {
+      using store = open(folder.path);
+      expect(await hashesOf(store)).toEqual(['hash-two']);
+      expect([...store.refusedSessions]).toEqual([WALLBOX.id]);
+    }
     using store = open(folder.path);
-    expect(await store.sessions()).toMatchObject([{ hash: 'hash-one', begun: { boot: '', wall: 0 } }]);
+    expect(await hashesOf(store)).toEqual(['hash-two']);
+    expect(store.refusedSessions.size).toBe(0);
   });
 });

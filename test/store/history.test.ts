@@ -8,6 +8,7 @@ import { Secret } from '../../src/core/secret.ts';
 import { at, grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { HEATER, open, openAsHub, WALLBOX } from './opened.ts';
+import { makeSchema2 } from './schema-2.ts';
 import { spoil } from './spoil.ts';
 
 const DAY = 86_400_000;
@@ -192,7 +193,7 @@ test('a store of schema 2 has lost nothing when it was brought to the newest, an
     using store = await withWallbox(folder.path);
     await store.savePairing(exchanging);
   }
-  sql(folder.path, 'DROP TABLE history; PRAGMA user_version = 2');
+  makeSchema2(folder.path);
   using store = await openAsHub(folder.path);
   expect(store.recovered).toBeNull();
   expect(await store.appliances()).toEqual([WALLBOX]);
@@ -207,7 +208,7 @@ test('a damaged store of schema 2 is put together again', async () => {
   {
     using _store = await withWallbox(folder.path);
   }
-  sql(folder.path, 'DROP TABLE history; PRAGMA user_version = 2');
+  makeSchema2(folder.path);
   spoil(folder.path, 'sessions');
   using store = await openAsHub(folder.path);
   expect(await store.grants()).toEqual([{ grant: grantOf(), attempt: null }]);

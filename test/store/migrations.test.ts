@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliance.ts';
+import { writeDailyCopy } from '../../src/store/daily-copy.ts';
 import { KEY_BYTES } from '../../src/store/sealing.ts';
 import { at, grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateFolder } from '../support/state-folder.ts';
@@ -118,6 +119,17 @@ describe('a store of schema 1', () => {
     using store = await openAsHub(folder.path);
     const doubt = { lostAt: at(5), sends: 2 };
     expect(await contentOf(store)).toMatchObject({ appliances: EXPECTED.appliances, grants: [{ grant: { doubt } }] });
+  });
+
+  test('has its copy made anew, which is sealed as before until then', async () => {
+    using folder = stateFolder();
+    for (const file of ['latchkey.db', 'latchkey.db.copy']) await writeSchema1(folder.path, OLD, file);
+    using store = await openAsHub(folder.path);
+    expect(store.copyIsDated).toBe(true);
+    await writeDailyCopy(store);
+    store[Symbol.dispose]();
+    using again = await openAsHub(folder.path);
+    expect(again.copyIsDated).toBe(false);
   });
 
   test('is served from memory where nothing can be written, and brought to the newest as soon as it can be', async (ctx) => {

@@ -15,8 +15,15 @@ export const KEY = new Uint8Array(KEY_BYTES).fill(7);
 /** A store that is known to be sound. */
 export function open(path: string): SqliteStore {
   const files = storeFiles(path);
-  const reopen = () => ({ database: openDatabase(files), unwritable: null, recovered: null });
-  return new SqliteStore(files, reopen(), jweSealing(KEY), async () => reopen());
+  const sealing = jweSealing(KEY);
+  const reopen = () => ({
+    database: openDatabase(files),
+    sealing,
+    unwritable: null,
+    recovered: null,
+    copyIsDated: false,
+  });
+  return new SqliteStore(files, reopen(), async () => reopen());
 }
 
 /** The store as a hub opens it. */

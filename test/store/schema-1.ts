@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Grant } from '../../src/core/grant.ts';
 import type { Pairing } from '../../src/core/pairing.ts';
-import { jweSealing } from '../../src/store/sealing.ts';
+import { jweSealing, type Sealing } from '../../src/store/sealing.ts';
 import { KEY } from './opened.ts';
 
 const SCHEMA = `
@@ -28,13 +28,13 @@ export interface OldState {
 
 /** Writes a store as the first Latchkey did. @param file its name */
 export async function writeSchema1(path: string, state: OldState, file = 'latchkey.db'): Promise<void> {
-  const sealing = jweSealing(KEY);
+  const { seal } = sealingBefore();
   const database = new Database(join(path, file));
   const insert = (table: string, ...values: unknown[]) =>
     database.prepare(`INSERT INTO ${table} VALUES (${values.map(() => '?').join(', ')})`).run(...values);
   database.pragma('journal_mode = WAL');
   database.exec(SCHEMA);
-  insert('settings', 'hub_id', await sealing.seal('settings/hub_id', 'the hub'));
+  insert('settings', 'hub_id', seal('settings/hub_id', 'the hub'));
   for (const { id, name, hash } of state.appliances) insert('appliances', id, name, 'Monitoring', 'home', hash);
   for (const { appliance, generation, accessToken, refreshToken, doubt, refused, ...rest } of state.grants) {
     const attributes = {
@@ -44,7 +44,7 @@ export async function writeSchema1(path: string, state: OldState, file = 'latchk
       portalTime: rest.portalTime,
     };
     const secrets = { accessToken: accessToken.reveal(), refreshToken: refreshToken.reveal(), attributes };
-    const tokens = await sealing.seal(`grants/${appliance}/${generation}`, JSON.stringify(secrets));
+    const tokens = seal(`grants/${appliance}/${generation}`, JSON.stringify(secrets));
     const attempt = JSON.stringify({ token: 'hash-of-the-refresh-token', at: rest.obtained });
     insert('grants', appliance, generation, tokens, null, attempt, json(doubt), json(refused));
   }
@@ -52,11 +52,18 @@ export async function writeSchema1(path: string, state: OldState, file = 'latchk
   for (const [index, pairing] of state.pairings.entries()) {
     const { id, appliance, portal, scope, begun, lifetime, spentCodes, setback } = pairing;
     const { link, ...step } = { link: null, ...pairing.step };
-    const sealed = await sealing.seal(`pairings/${id}`, JSON.stringify({ nonce: pairing.nonce, link }));
+    const sealed = seal(`pairings/${id}`, JSON.stringify({ nonce: pairing.nonce, link }));
     const attributes = JSON.stringify({ portal, scope, begun, lifetime, spentCodes, setback });
     insert('pairings', index + 1, id, appliance, sealed, attributes, JSON.stringify(step));
   }
   database.close();
+}
+
+/** As stores were sealed before their rows were signed. */
+function sealingBefore(): Sealing {
+  const { before } = jweSealing(KEY);
+  if (before === null) throw new Error('there was no other sealing before');
+  return before;
 }
 
 function json(value: unknown): string | null {

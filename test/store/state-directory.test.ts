@@ -1,4 +1,13 @@
-import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  lchownSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openStateDirectory, storeKey } from '../../src/store/state-directory.ts';
@@ -36,6 +45,25 @@ test('a state directory that is a file is refused', async () => {
   writeFileSync(path, '');
   await expect(openStateDirectory(path)).rejects.toMatchObject({ code: 'state_dir_unusable' });
   await expect(openStateDirectory(join(path, 'below'))).rejects.toMatchObject({ code: 'state_dir_unusable' });
+});
+
+test('a state directory of another user is refused, also for root, and so is one that another user leads to', async (ctx) => {
+  if (process.getuid?.() !== 0) ctx.skip('giving files away needs root');
+  using folder = stateFolder();
+  const theirs = join(folder.path, 'theirs');
+  const own = join(folder.path, 'own');
+  const link = join(folder.path, 'link');
+  for (const path of [theirs, own]) mkdirSync(path, { mode: 0o700 });
+  chownSync(theirs, 4711, 4711);
+  const refusal = {
+    code: 'state_dir_unusable',
+    message: expect.stringMatching(/belongs to another user \(uid 4711\): run Latchkey as that user, or name another/),
+  };
+  await expect(openStateDirectory(theirs)).rejects.toMatchObject(refusal);
+  symlinkSync(own, link);
+  await openStateDirectory(link);
+  lchownSync(link, 4711, 4711);
+  await expect(openStateDirectory(link)).rejects.toMatchObject(refusal);
 });
 
 test('the first start makes a key that only its user can read, and the next ones use it', async () => {

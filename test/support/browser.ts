@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { logFile } from './logs.ts';
+import { patient } from './patience.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
 
@@ -96,7 +97,7 @@ export async function startBrowser(namespace?: string): Promise<Browser> {
         if (!(status && ofThePage) && !late) complaints.push(`${message.type()}: ${message.text()}`);
       });
       const page = await context.newPage();
-      page.setDefaultTimeout(10_000);
+      page.setDefaultTimeout(patient(10_000));
       return {
         page,
         complaints,

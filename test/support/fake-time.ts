@@ -49,6 +49,10 @@ export class FakeTime implements Clock, Timers {
   readonly #timers = new Set<Timer>();
   #running = 0;
   #numbers = 0;
+  /** Somebody lets time pass. */
+  #passing = false;
+  /** How much {@link lapse} waits for. */
+  #lapses = 0;
 
   constructor(activity = new Activity()) {
     this.#activity = activity;
@@ -60,6 +64,10 @@ export class FakeTime implements Clock, Timers {
 
   after(delay: number, run: () => void): () => void {
     this.delays.push(delay);
+    return this.#arm(delay, run);
+  }
+
+  #arm(delay: number, run: () => void): () => void {
     // Whole milliseconds, as real timers and clocks have them.
     const timer = { at: this.#running + Math.ceil(delay), number: this.#numbers++, run };
     this.#timers.add(timer);
@@ -75,6 +83,21 @@ export class FakeTime implements Clock, Timers {
         resolve();
       });
     });
+  }
+
+  /**
+   * Waits for something that takes so many ms beside everything else, such as a write on a slow card. Where nobody lets time
+   * pass, a test would wait for itself: then it takes some turns of the event loop.
+   */
+  async lapse(ms: number, turns: number): Promise<void> {
+    let isOver = ms <= 0;
+    const disarm = this.#arm(ms, () => {
+      isOver = true;
+    });
+    this.#lapses += 1;
+    for (let left = turns; !isOver && left > 0; left -= this.#passing ? 0 : 1) await turn();
+    this.#lapses -= 1;
+    disarm();
   }
 
   /** How many timers run. */
@@ -93,11 +116,14 @@ export class FakeTime implements Clock, Timers {
   async pass(ms: number): Promise<void> {
     const end = this.#running + ms;
     await this.settle();
+    this.#passing = true;
     for (let next = this.#next(end); next !== undefined; next = this.#next(end)) {
       this.#fire(next);
       await this.settle();
     }
     this.#move(end - this.#running);
+    this.#passing = false;
+    if (this.#lapses > 0) await this.settle();
   }
 
   /** The machine is suspended: the boot clock and the wall clock go on, the timers stand still. */
@@ -114,9 +140,13 @@ export class FakeTime implements Clock, Timers {
     this.#timers.clear();
   }
 
-  /** Waits, in real time, until nothing is under way. */
+  /** Waits, in real time, until nothing is under way; while time passes, a lapse may be. */
   async settle(): Promise<void> {
-    for (let quiet = 0; quiet < 3; quiet = this.#activity.quiet ? quiet + 1 : 0) await turn();
+    for (let quiet = 0; quiet < 3; quiet = this.#isQuiet ? quiet + 1 : 0) await turn();
+  }
+
+  get #isQuiet(): boolean {
+    return this.#activity.quiet && (this.#passing || this.#lapses === 0);
   }
 
   #next(end: number): Timer | undefined {

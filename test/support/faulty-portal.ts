@@ -67,6 +67,11 @@ export class FaultyPortal implements AsyncDisposable {
     this.#faults[endpoint].push(...faults);
   }
 
+  /** No fault is left for this endpoint. */
+  mend(endpoint: Endpoint): void {
+    this.#faults[endpoint].length = 0;
+  }
+
   /** The requests to one endpoint so far. */
   requests(endpoint: Endpoint): SeenRequest[] {
     return this.seen.filter((request) => request.endpoint === endpoint);

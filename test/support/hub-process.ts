@@ -10,12 +10,14 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { type ControlClient, connectControl } from '../../src/control/client.ts';
-import type { AuthorityAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
-import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { ApplianceStatus, AuthorityReport, HubStatus } from '../../src/core/administration.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { SHARED_CACHE } from './compile-cache.ts';
 import { logFile, rememberSecrets } from './logs.ts';
+import { patient } from './patience.ts';
+import { mainThreadCpuSeconds } from './processor-time.ts';
 
 /** The sources as they are; a run that takes long has the build that it began with. */
 export const MAIN = process.env['LATCHKEY_TEST_MAIN'] ?? join(import.meta.dirname, '../../src/main.ts');
@@ -182,7 +184,7 @@ export class HubProcess implements AsyncDisposable {
     this.#agent = null;
     if (child === null || child.exitCode !== null || child.signalCode !== null) return;
     child.kill(signal);
-    await once(child, 'exit');
+    await endOf(child);
   }
 
   /** Runs a command of the command line against this hub. */
@@ -209,7 +211,7 @@ export class HubProcess implements AsyncDisposable {
   }
 
   /** The hub's CA: its certificate as PEM, and its pin. */
-  authority(): Promise<AuthorityAnswer> {
+  authority(): Promise<AuthorityReport> {
     return this.ask((control) => control.authority());
   }
 
@@ -268,6 +270,25 @@ export class HubProcess implements AsyncDisposable {
   }
 }
 
+/** Waits for the end of a daemon that was told to end; one whose event loop does not turn any more would never hear of it. */
+async function endOf(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'exit');
+  const { pid = -1 } = child;
+  const cpuSeconds = () => (child.exitCode === null && child.signalCode === null ? mainThreadCpuSeconds(pid) : 0);
+  const before = cpuSeconds();
+  const watch = setInterval(() => {
+    if (cpuSeconds() - before < MAX_ENDING_CPU_SECONDS) return;
+    clearInterval(watch);
+    child.kill('SIGKILL');
+    child.emit('error', new Error(`the hub used ${MAX_ENDING_CPU_SECONDS} s of processor time and did not end`));
+  }, 500);
+  try {
+    await ended;
+  } finally {
+    clearInterval(watch);
+  }
+}
+
 /** Runs the command line. */
 export async function runLatchkey(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Ended> {
   const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -283,17 +304,21 @@ export async function runLatchkey(args: readonly string[], env: NodeJS.ProcessEn
   return { status, stdout, stderr };
 }
 
-/** Calls `look` until it gives something, for at most `seconds`. */
+/** Processor time that a daemon's end may take, in seconds. */
+const MAX_ENDING_CPU_SECONDS = 20;
+
+/** Calls `look` until it gives something. @param seconds that it takes at the very most on a quiet machine */
 export async function eventually<Result>(
   look: () => Promise<Result | null | undefined | false>,
   seconds = 15,
 ): Promise<Result> {
-  for (let tries = 0; tries < seconds * 10; tries++) {
+  const deadline = performance.now() + patient(seconds * 1000);
+  do {
     const found = await look();
     if (found !== null && found !== undefined && found !== false) return found;
     await sleep(100);
-  }
-  throw new Error(`it did not happen within ${seconds} s`);
+  } while (performance.now() < deadline);
+  throw new Error(`it did not happen within ${patient(seconds)} s`);
 }
 
 /** Ports among these to which Chromium opens nothing (`net/base/port_util.cc`). */

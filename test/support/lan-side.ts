@@ -59,7 +59,7 @@ export class LanSide implements AsyncDisposable {
       httpPort: 0,
       httpsPort: 0,
       ...where,
-      ca: () => home.padding + authority.certificate,
+      ca: () => ({ certificate: home.padding + authority.certificate }),
       leaf,
       log: home.log,
       clock: home.clock,

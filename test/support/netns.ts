@@ -4,6 +4,7 @@ import { access } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { patient } from './patience.ts';
 
 const run = promisify(execFile);
 
@@ -157,7 +158,8 @@ function hostIn(resources: AsyncDisposableStack, namespace: string, cable: Cable
       return process;
     },
     async run(command, args, options = {}) {
-      return (await run('ip', inside(command, args), { timeout: 10_000, killSignal: 'SIGKILL', ...options })).stdout;
+      return (await run('ip', inside(command, args), { timeout: patient(10_000), killSignal: 'SIGKILL', ...options }))
+        .stdout;
     },
   };
 }
@@ -178,7 +180,7 @@ function watch(child: ChildProcess, title: string): Process {
         for (const listener of [...listeners]) listener(line);
       });
     }
-    return async <T>(pick: (line: string) => T | undefined, within = 10_000): Promise<T> => {
+    return async <T>(pick: (line: string) => T | undefined, within = patient(10_000)): Promise<T> => {
       const { promise, resolve } = Promise.withResolvers<T>();
       const listener = (line: string) => {
         const picked = pick(line);

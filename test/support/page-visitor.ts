@@ -16,6 +16,8 @@ export class PageVisitor implements AsyncDisposable {
   readonly #agent: Agent;
   /** As the browser sends it, `name=value`; null where it has none. */
   cookie: string | null = null;
+  /** The one that outlives the session, in the same form. */
+  browserCookie: string | null = null;
 
   private constructor(origin: string, agent: Agent) {
     this.origin = origin;
@@ -72,19 +74,21 @@ export class PageVisitor implements AsyncDisposable {
     headers: Record<string, string>,
     body?: string,
   ): Promise<Seen> {
+    const cookies = [this.cookie, this.browserCookie].filter((cookie) => cookie !== null);
     const answer = await request(this.origin + path, {
       method,
       dispatcher: this.#agent,
-      headers: { ...(this.cookie !== null && { cookie: this.cookie }), ...headers },
+      headers: { ...(cookies.length > 0 && { cookie: cookies.join('; ') }), ...headers },
       ...(body !== undefined && { body }),
     });
     return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
   }
 
   #keep(seen: Seen): Seen {
-    const cookie = [seen.headers['set-cookie'] ?? []].flat()[0]?.split(';')[0];
-    if (cookie !== undefined) {
-      this.cookie = cookie;
+    for (const line of [seen.headers['set-cookie'] ?? []].flat()) {
+      const cookie = line.split(';')[0] ?? '';
+      if (cookie.startsWith('__Host-latchkey-known=')) this.browserCookie = cookie;
+      else this.cookie = cookie;
       rememberSecrets([cookie.split('=').slice(1).join('=')]);
     }
     return seen;

@@ -1,6 +1,6 @@
 import type { NetworkInterfaceInfo } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { sharesOf } from '../../src/system/devices.ts';
+import { isInOwnIpv4Subnet, sharesOf } from '../../src/system/devices.ts';
 
 function own(...cidrs: string[]): () => Record<string, NetworkInterfaceInfo[]> {
   const entries = cidrs.map((cidr) => ({
@@ -45,6 +45,12 @@ describe('a device counts', () => {
     expect(sharesOf(address, HOME)).toEqual([{ of: network, times: 1 }]);
   });
 
+  it('by its network of 64 bits, where this machine was given a wider one', () => {
+    const wide = own('2001:db8:0:1::7/1');
+    expect(sharesOf('2001:db8:0:2::9', wide)).toEqual([{ of: '2001:db8:0:2::/64', times: 1 }]);
+    expect(sharesOf('2001:db8:0:1::9', wide)).toHaveLength(2);
+  });
+
   it('somehow where it has gone before anybody looked', () => {
     expect(sharesOf('', HOME)).toEqual([{ of: '', times: 1 }]);
   });
@@ -53,5 +59,24 @@ describe('a device counts', () => {
     expect(sharesOf('fe80::1', own('192.168.1.7/24'))).toHaveLength(2);
     expect(sharesOf('::1', own('::1/128'))).toHaveLength(2);
     expect(sharesOf('2001:db8::1')).toEqual([{ of: '2001:db8:0:0::/64', times: 1 }]);
+  });
+});
+
+describe('an IPv4 subnet of this machine’s own', () => {
+  it.for(['192.168.1.1', '192.168.1.254', '::ffff:192.168.1.20'])('has %s in it', (address) => {
+    expect(isInOwnIpv4Subnet(address, HOME)).toBe(true);
+  });
+
+  it.for(['192.168.2.1', '203.0.113.9', 'fe80::1', 'fd77:1:2:3::99', '::ffff:203.0.113.9', ''])(
+    'does not have %s in it',
+    (address) => {
+      expect(isInOwnIpv4Subnet(address, HOME)).toBe(false);
+    },
+  );
+
+  it('is as wide as its interface says, loopback too', () => {
+    expect(isInOwnIpv4Subnet('10.200.0.1', own('10.0.0.7/8'))).toBe(true);
+    expect(isInOwnIpv4Subnet('10.0.0.8', own('10.0.0.7/32'))).toBe(false);
+    expect(isInOwnIpv4Subnet('127.0.0.9')).toBe(true);
   });
 });

@@ -11,9 +11,7 @@ import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
 import { supervise } from './supervised.ts';
 
 describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
-  test('says when it is up, how it stands, that it lives and that it goes, and nothing else', {
-    timeout: 90_000,
-  }, async () => {
+  test('says when it is up, how it stands, that it lives and that it goes, and nothing else', async () => {
     await using socket = await NotifySocket.listen();
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
@@ -42,9 +40,7 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
     rememberIssued(emulator);
   });
 
-  test('does not feed its watchdog while its event loop is blocked, and tells of it when that is over', {
-    timeout: 90_000,
-  }, async () => {
+  test('does not feed its watchdog while its event loop is blocked, and tells of it when that is over', async () => {
     await using socket = await NotifySocket.listen();
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
@@ -69,7 +65,7 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
     await daemon.ended;
   });
 
-  test('goes on where the machine lets it open nothing more', { timeout: 90_000 }, async () => {
+  test('goes on where the machine lets it open nothing more', async () => {
     await using socket = await NotifySocket.listen();
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });

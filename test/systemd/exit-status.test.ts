@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, chownSync, existsSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -54,6 +54,15 @@ test('a port that is taken', async () => {
 test('an address that is not there yet may come: it is tried again', async () => {
   await using hub = await prepared();
   await expectEnd(hub, 1, ['lan.listen: 192.0.2.1'], { env: { LATCHKEY_LAN_LISTEN: '192.0.2.1' } });
+});
+
+// It would follow what that user put there, and leave files behind that the user can't read.
+test.skipIf(process.getuid?.() !== 0)('a state directory of another user, also for root', async () => {
+  await using hub = await prepared();
+  const state = join(hub.directory, 'state');
+  chownSync(state, 65_534, 65_534);
+  await expectEnd(hub, 78, [`${state} (hub.state_dir) belongs to another user (uid 65534): `]);
+  expect(readdirSync(state)).toEqual([]);
 });
 
 test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/setpriv'))(

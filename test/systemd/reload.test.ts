@@ -5,6 +5,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { HubClient, jsonOf } from '../lan/wire.ts';
 import {
   addAppliance,
   applianceStatus,
@@ -20,6 +21,7 @@ import {
 } from '../reliability/fleet.ts';
 import { SmallDisk } from '../reliability/small-disk.ts';
 import { eventually, HubProcess, MAIN } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
 import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
 import { type Supervised, supervise } from './supervised.ts';
 
@@ -42,7 +44,7 @@ function count(daemon: Supervised, wanted: string): number {
 }
 
 async function started(hub: HubProcess, notify = '', options = {}): Promise<Supervised> {
-  const daemon = supervise(hub, notify, options);
+  const daemon = supervise(hub, notify, { slowStore: true, ...options });
   await eventually(async () => count(daemon, 'hub started') === 1);
   return daemon;
 }
@@ -53,7 +55,7 @@ async function end(daemon: Supervised): Promise<void> {
 }
 
 describe.concurrent('a reload', () => {
-  test('takes a changed configuration over: name, port and portal', { timeout: 60_000 }, async () => {
+  test('takes a changed configuration over: name, port and portal', async () => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
@@ -73,7 +75,7 @@ describe.concurrent('a reload', () => {
     rememberIssued(emulator);
   });
 
-  test.skipIf(whyNoSystemd)('tells systemd when it begins and when it has ended', { timeout: 60_000 }, async () => {
+  test.skipIf(whyNoSystemd)('tells systemd when it begins and when it has ended', async () => {
     await using socket = await NotifySocket.listen();
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
@@ -88,7 +90,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('of a wrong configuration is refused in one line, and the old one stays', { timeout: 60_000 }, async () => {
+  test('of a wrong configuration is refused in one line, and the old one stays', async () => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
@@ -118,7 +120,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('that can not start goes back to the configuration before, and says so', { timeout: 60_000 }, async () => {
+  test('that can not start goes back to the configuration before, and says so', async () => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
     await using other = await HubProcess.start({ emulator });
@@ -132,7 +134,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('waits for a refresh that was sent, and hands out tokens meanwhile', { timeout: 60_000 }, async () => {
+  test('waits for a refresh that was sent, and hands out tokens meanwhile', async () => {
     await using portal = await slowPortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
@@ -157,7 +159,7 @@ describe.concurrent('a reload', () => {
     rememberIssued(emulator);
   });
 
-  test('does not end the pairing that somebody waits for', { timeout: 60_000 }, async () => {
+  test('does not end the pairing that somebody waits for', async () => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
@@ -182,7 +184,7 @@ describe.concurrent('a reload', () => {
     rememberIssued(emulator);
   });
 
-  test('waits for the exchange of a code', { timeout: 60_000 }, async () => {
+  test('waits for the exchange of a code', async () => {
     await using portal = await slowPortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
@@ -199,7 +201,7 @@ describe.concurrent('a reload', () => {
     rememberIssued(emulator);
   });
 
-  test('by SIGHUP, during the start, during another one and during the stop', { timeout: 60_000 }, async () => {
+  test('by SIGHUP, during the start, during another one and during the stop', async () => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
     // One after the other, whatever else this machine has to do: after its end nobody would hear the second.
@@ -223,7 +225,7 @@ describe.concurrent('a reload', () => {
     await end(early);
   });
 
-  test('while another one is under way is refused, and the first goes on', { timeout: 60_000 }, async () => {
+  test('while another one is under way is refused, and the first goes on', async () => {
     await using portal = await slowPortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
@@ -242,7 +244,7 @@ describe.concurrent('a reload', () => {
     rememberIssued(emulator);
   });
 
-  test('is refused while what is in memory alone would be lost', { timeout: 60_000 }, async (ctx) => {
+  test('is refused while what is in memory alone would be lost', async (ctx) => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
     await using disk = SmallDisk.mount(hub, 'tmpfs') ?? ctx.skip('needs root and a kernel that lets it mount');
@@ -263,9 +265,7 @@ describe.concurrent('a reload', () => {
     rememberIssued(emulator);
   });
 
-  test('waits until the answer to a refresh is written, also on a disk that fills up meanwhile', {
-    timeout: 60_000,
-  }, async (ctx) => {
+  test('waits until the answer to a refresh is written, also on a disk that fills up meanwhile', async (ctx) => {
     await using portal = await slowPortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
@@ -295,7 +295,7 @@ describe.concurrent('a reload', () => {
     rememberIssued(emulator);
   });
 
-  test('remembers the assertions that were used, and takes new ones at once', { timeout: 60_000 }, async () => {
+  test('remembers the assertions that were used, and takes new ones at once', async () => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator, toml: '[appliances.boiler]\njwks_file = "boiler.jwks"' });
     const { privateKey, publicKey } = await generateKeyPair('ES256');
@@ -333,7 +333,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('leaves nothing of the hub before in memory', { timeout: 60_000 }, async () => {
+  test('leaves nothing of the hub before in memory', async () => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
     const count = `process.getBuiltinModule('node:v8').queryObjects(require('better-sqlite3'))`;
@@ -352,14 +352,21 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('keeps registration open, and the hub has run since the daemon was started', { timeout: 60_000 }, async () => {
+  test('keeps registration open, and the hub has run since the daemon was started', async () => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
     await ask(hub, (control) => control.openRegistration(600));
+    const headers = { 'content-type': 'application/json' };
+    {
+      await using client = await HubClient.of(hub);
+      const registered = await client.https('/oauth/register', { method: 'POST', headers, body: '{}' });
+      rememberSecrets([String(jsonOf(registered)['client_secret'])]);
+    }
     await sleep(2000);
     expect((await hub.cli('reload')).status).toBe(0);
-    const { registration_open_for = 0, uptime } = (await hub.status()).hub;
+    const { registration_open_for = 0, registration_asked, uptime } = (await hub.status()).hub;
+    expect(registration_asked).toBe(1);
     expect(registration_open_for).toBeGreaterThan(400);
     expect(registration_open_for).toBeLessThan(600);
     expect(uptime).toBeGreaterThanOrEqual(2);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { type HubProcess, MAIN } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
+import { slowStoreEnv } from '../support/slow-store.ts';
 
 /** How a daemon ended. */
 interface End {
@@ -30,6 +31,8 @@ export interface SupervisedOptions {
   readonly onSignal?: string;
   /** A program with its arguments, which becomes the daemon whose command follows them. */
   readonly within?: readonly string[];
+  /** The writes of its store are as slow as a worn card's. */
+  readonly slowStore?: boolean;
 }
 
 /**
@@ -40,7 +43,7 @@ export function supervise(hub: HubProcess, notify: string, options: SupervisedOp
   const file = logFile('hub');
   const journal = openSync(file, 'a');
   const { dev, ino } = fstatSync(journal);
-  const onSignal = `process.on('SIGUSR2',()=>{${encodeURIComponent(options.onSignal ?? '')}})`;
+  const preload = `--import=data:text/javascript,process.on('SIGUSR2',()=>{${encodeURIComponent(options.onSignal ?? '')}})`;
   const command = [process.execPath, MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')];
   const [program = '', ...args] = [...(options.within ?? []), ...command, ...(options.args ?? [])];
   const child = spawn(program, args, {
@@ -50,7 +53,7 @@ export function supervise(hub: HubProcess, notify: string, options: SupervisedOp
       CACHE_DIRECTORY: SHARED_CACHE,
       NOTIFY_SOCKET: notify,
       JOURNAL_STREAM: `${dev}:${ino}`,
-      NODE_OPTIONS: `--import=data:text/javascript,${onSignal}`,
+      ...(options.slowStore ? slowStoreEnv(preload) : { NODE_OPTIONS: preload }),
       ...options.env,
     },
     stdio: ['ignore', 'ignore', journal],

@@ -37,6 +37,9 @@ export interface FuzzedHome extends AsyncDisposable {
   portalRequests(): PortalRequests;
 }
 
+/** In seconds. */
+const DAY = 86_400;
+
 /** @param probed whether the heap is measured too, which needs the built program */
 export async function startHome(probed: boolean): Promise<FuzzedHome> {
   const started = new AsyncDisposableStack();
@@ -53,7 +56,8 @@ export async function startHome(probed: boolean): Promise<FuzzedHome> {
     started.use(hub);
     await hub.launch();
     const control = started.use(await connectControl([join(hub.directory, 'state/control.sock')]));
-    const ca = (await control.authority()).certificate;
+    // The CA before is served beside it.
+    const ca = (await control.rotateAuthority(DAY)).certificate;
     const agent = new Agent({ connect: { ca } });
     started.defer(() => agent.destroy());
     const add = async (name: string, user: string): Promise<Credentials> => {

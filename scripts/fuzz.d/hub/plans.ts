@@ -118,6 +118,7 @@ function callback(values: HubValues): Plan {
 const PAGES = [
   '/',
   '/ca.pem',
+  '/ca-old.pem',
   '/.well-known/oauth-authorization-server',
   '/openapi.json',
   '/favicon.ico',

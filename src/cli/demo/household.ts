@@ -1,4 +1,5 @@
 import type { Administration, IssuedCredentials } from '../../core/administration.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { type Emulator, startEmulator } from '../../emulator/index.ts';
 import type { Configuration } from '../../hub/configuration.ts';
@@ -56,7 +57,7 @@ const CAST = [
  * Moves in: nothing is configured, nothing is kept, and all of it listens on loopback only.
  * @param parts what is started is disposed of with these
  */
-export async function moveIn(parts: AsyncDisposableStack, log: Log): Promise<Household> {
+export async function moveIn(parts: AsyncDisposableStack, clock: Clock, log: Log): Promise<Household> {
   const client = (redirectUrl: 'accept' | 'refuse') => ({
     id: systemRandom.uuid(),
     secret: systemRandom.token(24),
@@ -86,7 +87,7 @@ export async function moveIn(parts: AsyncDisposableStack, log: Log): Promise<Hou
   const members: Member[] = [];
   for (const { name, scope, portal: portalName, story } of CAST) {
     const credentials: IssuedCredentials = await administration.addAppliance(name, scope, portalName);
-    const appliance = parts.use(new SimulatedAppliance(credentials, ca, emulator.baseUrl));
+    const appliance = parts.use(new SimulatedAppliance(credentials, ca, emulator.baseUrl, clock));
     members.push({ appliance, story, redirected: portalName === 'home' });
   }
   return { administration, emulator, members, tokenLifetime: TOKEN_LIFETIME };

@@ -14,12 +14,15 @@ export interface Direction {
   readonly timers: Timers;
   /** Milliseconds until the end; null for none. */
   left(): number | null;
+  /** Hears the name of an appliance whenever it has used a token. */
+  onServed(appliance: string): void;
   /** Ends the demo. */
   readonly signal: AbortSignal;
 }
 
 /** Pairs the appliances and has them use their tokens until the end. */
 export async function play(household: Household, show: Show, direction: Direction): Promise<Tally> {
+  const { onServed } = direction;
   const tally: Tally = { appliances: 0, hand_outs: 0, bad_hand_outs: 0, refreshes: 0 };
   const count = () => {
     // The first generation comes from the pairing.
@@ -33,8 +36,9 @@ export async function play(household: Household, show: Show, direction: Directio
       tally.appliances += 1;
       while (!direction.signal.aborted) {
         const attempt = await member.appliance.useToken();
-        tally.hand_outs += 1;
-        if (attempt.kind !== 'good') tally.bad_hand_outs += 1;
+        if (attempt.kind !== 'late') tally.hand_outs += 1;
+        if (attempt.kind === 'good') onServed(member.appliance.name);
+        else if (attempt.kind !== 'late') tally.bad_hand_outs += 1;
         show.tellAttempt(
           member.appliance.name,
           attempt.kind === 'not_paired' ? { kind: 'bad', reason: 'the hub says it is not paired' } : attempt,

@@ -36,6 +36,7 @@ export class Show {
   /** What an appliance got, where that is news. */
   tellAttempt(appliance: string, attempt: Attempt, scope: string | null): void {
     if (attempt.kind === 'bad') this.tell(appliance, `${this.style('red', '✗')} ${attempt.reason}`);
+    if (attempt.kind === 'late') this.tell(appliance, this.style('dim', `… ${attempt.reason}; it asks again`));
     if (attempt.kind !== 'good' || !attempt.fresh) return;
     const may = scope === null ? '' : `, scope ${scope}`;
     this.tell(

@@ -1,6 +1,7 @@
 import { Agent, request } from 'undici';
 import * as v from 'valibot';
 import type { IssuedCredentials } from '../../core/administration.ts';
+import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 
 /** What came of asking for a token once and using it. */
@@ -8,6 +9,8 @@ export type Attempt =
   /** The cloud took the token. `fresh`: it is another one than before. */
   | { readonly kind: 'good'; readonly fresh: boolean; readonly expiresIn: number; readonly user: string }
   | { readonly kind: 'not_paired' }
+  /** A slow machine: the token ran out on its way to the cloud, or the hub asked to come back. Nothing was wrong with it. */
+  | { readonly kind: 'late'; readonly reason: string }
   | { readonly kind: 'bad'; readonly reason: string };
 
 const tokenResponse = v.object({ access_token: v.string(), expires_in: v.number() });
@@ -22,16 +25,19 @@ export class SimulatedAppliance implements AsyncDisposable {
   readonly #credentials: IssuedCredentials;
   readonly #api: string;
   readonly #agent: Agent;
+  readonly #clock: Clock;
   #token = '';
 
   /**
    * @param ca the hub's CA, PEM
    * @param api the base URL of the cloud's API
+   * @param clock tells whether a token that the cloud refused had run out meanwhile
    */
-  constructor(credentials: IssuedCredentials, ca: string, api: string) {
+  constructor(credentials: IssuedCredentials, ca: string, api: string, clock: Clock) {
     this.name = credentials.name;
     this.#credentials = credentials;
     this.#api = api;
+    this.#clock = clock;
     this.#agent = new Agent({ connect: { ca } });
   }
 
@@ -43,6 +49,7 @@ export class SimulatedAppliance implements AsyncDisposable {
   async useToken(): Promise<Attempt> {
     try {
       const { clientId, clientSecret, tokenEndpoint } = this.#credentials;
+      const asked = this.#clock.now().uptime;
       const basic = Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
       const answer = await request(tokenEndpoint, {
         method: 'POST',
@@ -57,8 +64,12 @@ export class SimulatedAppliance implements AsyncDisposable {
       this.#token = access_token;
       const cloud = await request(`${this.#api}/api/whoami`, { headers: { authorization: `Bearer ${access_token}` } });
       const said = await cloud.body.json();
-      if (cloud.statusCode !== 200)
-        return { kind: 'bad', reason: `the cloud refused the token: HTTP ${cloud.statusCode}` };
+      if (cloud.statusCode !== 200) {
+        const hasRunOut = this.#clock.now().uptime - asked >= expires_in * 1000;
+        return hasRunOut
+          ? { kind: 'late', reason: `the token for ${expires_in} s ran out on its way to the cloud` }
+          : { kind: 'bad', reason: `the cloud refused the token: HTTP ${cloud.statusCode}` };
+      }
       return { kind: 'good', fresh, expiresIn: expires_in, user: v.parse(whoami, said).user };
     } catch (error) {
       return { kind: 'bad', reason: messageOf(error) };
@@ -68,7 +79,7 @@ export class SimulatedAppliance implements AsyncDisposable {
 
 function refusal(status: number, body: unknown): Attempt {
   const error = v.is(v.object({ error: v.string() }), body) ? body.error : 'no reason given';
-  return error === 'invalid_grant'
-    ? { kind: 'not_paired' }
-    : { kind: 'bad', reason: `the hub answered ${status} ${error}` };
+  if (error === 'invalid_grant') return { kind: 'not_paired' };
+  const reason = `the hub answered ${status} ${error}`;
+  return { kind: error === 'temporarily_unavailable' ? 'late' : 'bad', reason };
 }

@@ -7,7 +7,7 @@ export interface Entry {
 /** The paragraphs of the description. */
 export const ABOUT: readonly string[] = [
   'The hub pairs each appliance of a home once, through a link at which a person logs in at the portal; from then on it keeps the grant fresh, and hands out bearer tokens on the home network to any appliance that proves who it is. To appliances it is a standard OAuth authorization server.',
-  'Commands other than serve, emulator, demo and doctor speak to the running hub over its control socket: as root, or as a member of the group latchkey-admin.',
+  'Commands other than serve, emulator, demo and doctor speak to the running hub over its control socket: as root, as the user of the hub, or as a member of the group latchkey-admin, if the machine has that group.',
   'Results go to standard output, and everything else to standard error. With --json a result is one JSON value a line.',
 ];
 

@@ -3,8 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 /**
  * Keeps web pages of other origins from changing anything through the emulator's API: a browser says where a request comes
  * from (Fetch Metadata, `Origin`), and these are refused with 403. Clients that are no browsers send neither header and are
- * let through. Names are not checked: who points a name of his own at the emulator (DNS rebinding) gets past this, and
- * finds nothing there but a portal for tests, which people reach under names that it can't know.
+ * let through. Pages that point a name of their own at the emulator are refused before (`refuseForeignNames`).
  */
 export function refuseForeignPages(app: FastifyInstance): void {
   app.addHook('onRequest', async (request, reply) => {

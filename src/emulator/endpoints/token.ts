@@ -74,7 +74,7 @@ function exchange(portal: Portal, client: Client, form: ReadonlyMap<string, stri
     const grant = portal.grants.create(client.id, code.user, scope ?? code.scope);
     portal.codes.use(code, grant.id);
     if (code.stateId !== null) portal.runs.finish(code.stateId);
-    return portal.grants.issueTokens(grant, portal.settings.tokenLifetime);
+    return portal.grants.issueTokens(grant, portal.settings);
   });
 }
 

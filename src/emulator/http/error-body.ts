@@ -3,15 +3,19 @@ import { html } from 'ghtml';
 import type { Switches } from '../switches.ts';
 import { received, wasReceived } from './received.ts';
 
+/** It is the emulator that refuses another host's name, see `refuseForeignNames`. */
+const MISDIRECTED = 421;
+
 /**
  * Puts a web page or nothing in the place of the portal's JSON error bodies, where `errorBody` says so. The pages that
- * people see stay, and so do the answers under `/_emulator/`.
+ * people see stay, and so do the answers under `/_emulator/` and to requests for another host.
  */
 export function replaceErrorBodies(app: FastifyInstance): void {
   app.addHook('onSend', (request, reply, payload, done) => {
     if (!wasReceived(request)) return done();
     const { endpoint, portal } = received(request);
-    const kind = reply.statusCode < 400 || endpoint === null ? 'json' : portal.settings.errorBody;
+    const isOfPortal = endpoint !== null && reply.statusCode >= 400 && reply.statusCode !== MISDIRECTED;
+    const kind = isOfPortal ? portal.settings.errorBody : 'json';
     const json = kind === 'json' || !String(reply.getHeader('content-type')).startsWith('application/json');
     done(null, json ? payload : errorBody(reply, kind, payload));
   });

@@ -7,6 +7,7 @@ import type { Tls } from '../tls.ts';
 import { attachInterceptor } from './attach-interceptor.ts';
 import type { Endpoint } from './endpoint.ts';
 import { errorBody, replaceErrorBodies } from './error-body.ts';
+import { refuseForeignNames } from './foreign-names.ts';
 import { httpDate } from './http-date.ts';
 import { countOverlappingRefreshes } from './overlapping-refreshes.ts';
 import { portalJson } from './portal-json.ts';
@@ -47,6 +48,7 @@ export function createServer(portal: Portal, log: RequestLog, tls: Tls | null): 
   receiveRequests(app, portal);
   replaceErrorBodies(app);
   log.attach(app, portal);
+  refuseForeignNames(app, portal.settings.names);
   limitRates(app);
   readTokenRequests(app);
   countOverlappingRefreshes(app);

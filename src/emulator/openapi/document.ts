@@ -39,7 +39,8 @@ export function openApiDocument(origins: Origins, version: string): Json {
         'The OAuth 2.0 helper and token service of the portal, emulated, and under /_emulator/ what only an emulator ' +
         'has. Paths that do not exist are answered 404, other methods 405 with Allow, bodies over 64 KiB 413. ' +
         'Beyond the rate limit that was set, the portal answers 429 with Retry-After; web pages of another origin that ' +
-        'would change something under /_emulator/ are answered 403. The setting error_body changes what errors of the ' +
+        'would change something under /_emulator/ are answered 403, and requests for a host name that is not its own ' +
+        '421. The setting error_body changes what errors of the ' +
         'portal hold, and a fault that was asked for may answer anything.',
     },
     servers: [{ url: origins.base, description: '{base_url}' }],

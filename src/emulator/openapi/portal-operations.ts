@@ -24,6 +24,7 @@ const Tokens: v.GenericSchema<TokenResponse> = v.strictObject({
   token_type: v.literal('bearer'),
   scope: v.nullable(text('Space-separated names; null where none was asked for')),
   refresh_token: text('Serves once, unless a grace was set'),
+  id_token: v.exactOptional(text('A JWT that tells who has logged in; with the setting `id_token` alone')),
 });
 
 const clientInForm = {

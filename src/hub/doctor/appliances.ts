@@ -17,6 +17,12 @@ function judge(appliance: ApplianceStatus): Said {
   if (appliance.waiting_for_approval !== undefined) {
     return warn(`${who} has introduced itself: "latchkey appliance approve ${who}", or remove it`, name);
   }
+  if (appliance.credentials_damaged) {
+    return fail(
+      `the entry of ${who} in the store was damaged, or changed by something other than the hub: "latchkey appliance remove ${who}", add it again and pair it`,
+      name,
+    );
+  }
   if (appliance.without_credentials) {
     return warn(`${who} has no credentials: "latchkey appliance rotate-secret ${who}", or remove it`, name);
   }

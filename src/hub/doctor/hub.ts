@@ -18,8 +18,11 @@ export async function checkHub({ hub: answer }: Subject): Promise<Said[]> {
     case 'running': {
       const { hub } = answer;
       // What is wrong with the store or with mDNS is told by their own checks.
-      const other = (hub.problems ?? []).filter(({ code }) => code === 'hub_id_taken');
-      if (other.length > 0) return other.map(({ message }) => fail(message));
+      const [copy, claim] = (['hub_id_taken', 'hub_name_claimed'] as const).map((wanted) =>
+        hub.problems?.find(({ code }) => code === wanted),
+      );
+      if (copy !== undefined) return [fail(copy.message)];
+      if (claim !== undefined) return [warn(claim.message)];
       if (hub.version !== version()) {
         return [
           warn(

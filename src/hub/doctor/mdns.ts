@@ -1,4 +1,5 @@
 import { networkInterfaces } from 'node:os';
+import type { HubProblem } from '../../core/administration.ts';
 import { messageOf } from '../../core/failure.ts';
 import { browse, type SeenHub } from '../../mdns/browse.ts';
 import { readLan } from '../../mdns/lan-watch.ts';
@@ -18,12 +19,11 @@ export async function checkMdns({ configuration, hub }: Subject): Promise<Said[]
   );
   if (doors.length === 0) return [warn('there is no network over IPv4 to ask on: see to the network first')];
   const id = hub.kind === 'running' ? hub.hub.id : null;
-  const said =
-    hub.kind === 'running' ? (hub.hub.problems ?? []).find(({ code }) => code === 'not_announced') : undefined;
+  const problems = hub.kind === 'running' ? (hub.hub.problems ?? []) : [];
   return Promise.all(
     doors.map(async ({ name, ipv4 }) => {
       try {
-        return judge(name, await browse(ipv4, systemTimers), id, said?.message);
+        return judge(name, await browse(ipv4, systemTimers), id, problems);
       } catch (error) {
         return fail(
           `on ${name} mDNS can't be spoken (${messageOf(error)}): check what else has UDP port 5353, and the firewall`,
@@ -34,7 +34,7 @@ export async function checkMdns({ configuration, hub }: Subject): Promise<Said[]
   );
 }
 
-function judge(door: string, seen: readonly SeenHub[], id: string | null, problem: string | undefined): Said {
+function judge(door: string, seen: readonly SeenHub[], id: string | null, problems: readonly HubProblem[]): Said {
   const name = `.${door}`;
   const own = new Set(
     Object.values(networkInterfaces()).flatMap((entries = []) => entries.map(({ address }) => address)),
@@ -42,8 +42,16 @@ function judge(door: string, seen: readonly SeenHub[], id: string | null, proble
   const strangers = seen.filter(({ addresses }) => addresses.length > 0 && !addresses.some((one) => own.has(one)));
   const twin = id === null ? undefined : strangers.find((one) => one.id === id);
   if (twin !== undefined) {
-    return fail(
-      `on ${door} another machine (${twin.addresses.join(', ')}) has this hub's id ${id}: two hubs must not live on one copy of a card: stop one of them`,
+    const where = `on ${door} another machine (${twin.addresses.join(', ')})`;
+    // Anybody can announce an id: whether the other one has the hub's key too is for the hub to find out.
+    if (problems.some(({ code }) => code === 'hub_id_taken')) {
+      return fail(
+        `${where} has this hub's id ${id}: two hubs must not live on one copy of a card: stop one of them`,
+        name,
+      );
+    }
+    return warn(
+      `${where} announces this hub's id ${id}, which does not make it this hub: appliances are safe, because they check the pin; find it, and take it off the network`,
       name,
     );
   }
@@ -53,7 +61,9 @@ function judge(door: string, seen: readonly SeenHub[], id: string | null, proble
   const found = seen.find((one) => one.id === id);
   if (found !== undefined)
     return ok(`on ${door} this hub is found as "${found.instance}", port ${found.port}${others}`, name);
-  const why = problem ?? 'UDP port 5353 may be closed by a firewall on this machine';
+  const why =
+    problems.find(({ code }) => code === 'not_announced')?.message ??
+    'UDP port 5353 may be closed by a firewall on this machine';
   return fail(
     `on ${door} this hub is not found over mDNS (${why}): open UDP port 5353, or give appliances the hub's address${others}`,
     name,

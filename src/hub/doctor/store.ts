@@ -8,11 +8,11 @@ export async function checkStore({ configuration, hub, isRoot }: Subject): Promi
   if (hub.kind === 'running') {
     const found = (hub.hub.problems ?? []).filter(({ code }) => code.startsWith('store_'));
     if (found.length === 0) return [ok('the running hub has the store open, and finds nothing wrong with it')];
-    return found.map(({ code, message }) =>
-      code === 'store_recovered'
-        ? warn(`${message}: pair what has lost its grant again, and make a backup`)
-        : fail(`${message}: make room, or see to the disk`),
-    );
+    return found.map(({ code, message }) => {
+      if (code === 'store_recovered') return warn(`${message}: pair what has lost its grant again, and make a backup`);
+      if (code === 'store_changed') return fail(`${message}: see docs/stolen-card.md if somebody had the hub in hand`);
+      return fail(`${message}: make room, or see to the disk`);
+    });
   }
   if (configuration === null) return [warn('the store could not be looked at: see to the configuration first')];
   try {

@@ -1,8 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { RegistrantAddress } from '../../core/appliance.ts';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import { AddressLimit, type LimitSurroundings } from '../../system/address-limit.ts';
+import { withoutMapping } from '../../system/addresses.ts';
+import { comparisonCode } from '../../system/comparison-code.ts';
 import { sharesOf } from '../../system/devices.ts';
+import { isLinkShare, LinkAddresses, linkShare } from '../../system/link-addresses.ts';
 import { readMetadata } from './client-metadata.ts';
 import { noStore, sendError } from './errors.ts';
 import { GRANT_TYPES } from './metadata.ts';
@@ -25,6 +29,7 @@ const TOKEN_REFUSED =
 /** The client registration endpoint (RFC 7591, 3). */
 export function serveRegistration(app: FastifyInstance, service: LanService, surroundings: LimitSurroundings): void {
   const limit = new AddressLimit('too many registrations', STRANGERS, surroundings);
+  const links = new LinkAddresses();
   app.post('/oauth/register', {
     errorHandler(error: Error & { statusCode?: number }, _request, reply) {
       if (error.statusCode === 413) return sendError(reply, 'invalid_request', 'the request is too large', {}, 413);
@@ -37,25 +42,27 @@ export function serveRegistration(app: FastifyInstance, service: LanService, sur
       if (body.kind === 'malformed') return sendError(reply, 'invalid_request', body.description);
       const metadata = readMetadata(body.value);
       if (metadata.kind === 'invalid') return sendError(reply, 'invalid_client_metadata', metadata.description);
-      return register(service, limit, request, reply, metadata);
+      return register({ service, limit, links }, request, reply, metadata);
     },
   });
 }
 
 async function register(
-  service: LanService,
-  limit: AddressLimit,
+  { service, limit, links }: { service: LanService; limit: AddressLimit; links: LinkAddresses },
   { headers: { authorization }, socket }: FastifyRequest,
   reply: FastifyReply,
   { introduction, method }: Extract<ReturnType<typeof readMetadata>, { kind: 'read' }>,
 ): Promise<FastifyReply> {
   const token = authorization === undefined ? null : (BEARER.exec(authorization.trim())?.[1] ?? '');
   const isInvited = token !== null && service.isInvite(token);
-  const allowed = isInvited ? { ok: true as const } : limit.take(socket.remoteAddress ?? '');
+  const from = await registrant(socket, token === null && service.isRegistrationOpen, links);
+  // The link-layer address alone, where it is known: no neighbour uses up what all IPv6 addresses of the network may together.
+  const [first = ''] = from.shares;
+  const limited = isLinkShare(first) ? first : (socket.remoteAddress ?? '');
+  const allowed = isInvited ? { ok: true as const } : limit.take(limited);
   if (!allowed.ok) {
     return comeBack(reply, 429, allowed.retryAfter, 'too many registrations from this address: wait, and try again');
   }
-  const from = sharesOf(socket.remoteAddress ?? '').map(({ of }) => of);
   const registration = await service.register(introduction, token, from).catch((error: unknown) => {
     if (error instanceof Failure && (error.code === 'store_unwritable' || error.code === 'not_allowed')) return error;
     throw error;
@@ -78,7 +85,7 @@ async function register(
     case 'invalid':
       return sendError(reply, 'invalid_client_metadata', registration.description);
     case 'registered': {
-      const { clientId, name, scope, secret } = registration;
+      const { clientId, name, scope, secret, waiting } = registration;
       const [issued] = service.times();
       return noStore(reply)
         .code(201)
@@ -95,9 +102,23 @@ async function register(
           ...(scope === null ? {} : { scope }),
           ...(introduction.softwareId === null ? {} : { software_id: introduction.softwareId }),
           ca_fingerprint: service.caFingerprint,
+          ...(waiting ? { comparison_code: comparisonCode(clientId) } : {}),
         });
     }
   }
+}
+
+/** @param neighbour whether its link-layer address counts in place of its IPv6 network, where the kernel knows it */
+async function registrant(
+  { remoteAddress = '' }: FastifyRequest['socket'],
+  neighbour: boolean,
+  links: LinkAddresses,
+): Promise<RegistrantAddress> {
+  const address = withoutMapping(remoteAddress);
+  const shares = sharesOf(address).map(({ of }) => of);
+  // One share alone is an IPv4 address, or a distant network.
+  const link = neighbour && shares.length > 1 ? await links.find(address) : null;
+  return { address, shares: link === null ? shares : [linkShare(link), address] };
 }
 
 /** @param seconds for `Retry-After` */

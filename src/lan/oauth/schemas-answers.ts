@@ -39,6 +39,9 @@ export const RegistrationAnswer = v.strictObject({
   software_id: v.optional(v.string()),
   jwks: v.optional(v.strictObject({ keys: v.array(v.record(v.string(), v.unknown())) })),
   ca_fingerprint: text("The pin of the hub's CA: base64url SHA-256 of its public key (SPKI)"),
+  comparison_code: v.optional(
+    text('To be shown to the installer, who compares it before approving; left out where no approval is needed'),
+  ),
 });
 
 /** The answer to a revocation: some libraries read its body all the same (RFC 7009, 2.2 has none). */

@@ -67,7 +67,24 @@ export const pageOperations: readonly Operation[] = [
     ports: both,
     id: 'ca',
     summary: "The hub's CA certificate",
-    answers: { 200: { description: 'PEM', body: 'application/x-pem-file' } },
+    answers: {
+      200: {
+        description: 'PEM',
+        body: 'application/x-pem-file',
+        headers: { link: 'During a rotation: where the CA before it is (rel="predecessor-version")' },
+      },
+    },
+  },
+  {
+    method: 'get',
+    path: '/ca-old.pem',
+    ports: both,
+    id: 'oldCa',
+    summary: 'The CA before the present one, while appliances that trust no other are served',
+    answers: {
+      200: { description: 'PEM', body: 'application/x-pem-file' },
+      404: page('There is none'),
+    },
   },
   {
     method: 'get',

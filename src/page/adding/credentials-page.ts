@@ -52,7 +52,7 @@ export function credentialsPage(
 !${row('ca-pin', credentials.pin, caFingerprint)}
 </section>
 <section class="card" aria-labelledby="qr"><h2 id="qr">${credentials.qr}</h2>
-!${qrSvg(JSON.stringify(all), credentials.qr)}
+!${qrSvg(JSON.stringify(all), credentials.qr) ?? ''}
 <p class="hint">${credentials.qrHint}</p></section>
 <div class="actions">!${isNew ? ownForm(session, appliancePath(name, 'pair'), connect) : ''}!${ownForm(session, done, doneButton)}</div>`,
   };

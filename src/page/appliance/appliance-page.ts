@@ -46,7 +46,7 @@ export function appliancePage(shown: ShownAppliance, { texts }: Frame, session: 
 }
 
 function manage({ appliance: texts, overview }: Texts, session: PageSession, appliance: ApplianceStatus): string {
-  const { name, state, client_id, declared, waiting_for_approval, authorize_url } = appliance;
+  const { name, state, client_id, declared, waiting_for_approval, authorize_url, credentials_damaged } = appliance;
   const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
   const isWaiting = waiting_for_approval !== undefined;
   const buttons: string[] = [];
@@ -61,7 +61,7 @@ function manage({ appliance: texts, overview }: Texts, session: PageSession, app
   }
   const link = (below: string, text: string, style = '') =>
     html`<a class="button ${style}" id="${below}" href="${appliancePath(name, below)}">${text}</a>`;
-  if (!declared && !isWaiting) buttons.push(link('rotate-secret', texts.newSecret));
+  if (!declared && !isWaiting && !credentials_damaged) buttons.push(link('rotate-secret', texts.newSecret));
   if (!isWaiting) buttons.push(link('label.png', texts.doorLabel));
   if (hasGrant || state === 'pairing') buttons.push(link('unpair', texts.disconnect, 'danger'));
   if (!declared && !isWaiting) buttons.push(link('remove', texts.remove, 'danger'));

@@ -1,5 +1,5 @@
 import { html } from 'ghtml';
-import type { ApplianceStatus } from '../../core/administration.ts';
+import type { ApplianceStatus, WaitingForApproval } from '../../core/administration.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { ownForm } from '../installer-page.ts';
 import { sign } from '../signs.ts';
@@ -21,11 +21,12 @@ export function standingParts({ states }: Texts, { kind, mood, advice }: Standin
 /** What is known of it, by name and value. @param now the hub's wall clock, in ms @returns HTML */
 export function facts(texts: Texts, appliance: ApplianceStatus, several: boolean, now: number): string {
   const { overview, states } = texts;
-  const { scope, last_refresh, refresh_in, expires_in, portal, waiting_for_approval, problem } = appliance;
+  const { scope, last_refresh, refresh_in, expires_in, portal, account, waiting_for_approval, problem } = appliance;
   const rows: [name: string, value: string][] = [
     [overview.access, scope === null ? html`${overview.accessByPortal}` : html`${scope}`],
   ];
   if (several) rows.push([overview.portal, html`${portal}`]);
+  if (account !== null) rows.push([overview.account, html`${account}`]);
   if (waiting_for_approval !== undefined) {
     const { since, software_id } = waiting_for_approval;
     if (software_id !== null) rows.push([states.calledItself, html`${software_id}`]);
@@ -37,22 +38,35 @@ export function facts(texts: Texts, appliance: ApplianceStatus, several: boolean
   if (problem !== null && expires_in !== null && expires_in > 0) {
     rows.push([states.serves, timeElement(texts, now + expires_in * 1000, now)]);
   }
+  return factList(rows);
+}
+
+/** @param rows names as text, values as HTML */
+function factList(rows: readonly (readonly [name: string, value: string])[]): string {
   return html`<dl class="facts">!${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>!${value}</dd></div>`)}</dl>`;
+}
+
+/** By what a person tells one that waits for approval from another: seen before the button that approves it. */
+function distinction({ states }: Texts, { comparison_code, address }: WaitingForApproval): string {
+  const code = [states.comparisonCode, html`<code class="compare">${comparison_code}</code>`] as const;
+  return factList(address === null ? [code] : [code, [states.askedFrom, html`${address}`]]);
 }
 
 /** What can be done next about how it stands; nothing where all is well. @returns HTML */
 export function nextAction(
-  { overview }: Texts,
+  texts: Texts,
   session: PageSession,
-  { name, client_id, authorize_url }: ApplianceStatus,
+  { name, client_id, authorize_url, waiting_for_approval }: ApplianceStatus,
   standing: Standing,
 ): string {
+  const { overview } = texts;
   const pair = (text: string) =>
     ownForm(session, appliancePath(name, 'pair'), html`<button class="primary" id="pair-${name}">${text}</button>`);
-  if (standing.kind === 'waiting_for_approval') {
+  if (waiting_for_approval !== undefined) {
     const approve = html`<input type="hidden" name="client_id" value="${client_id}">
 <button class="primary" id="approve-${name}">${overview.approve}</button>`;
-    return html`<div class="actions">!${ownForm(session, appliancePath(name, 'approve'), approve)}
+    return html`!${distinction(texts, waiting_for_approval)}
+<div class="actions">!${ownForm(session, appliancePath(name, 'approve'), approve)}
 <a class="button danger" id="refuse-${name}" href="${appliancePath(name, 'remove')}">${overview.refuse}</a></div>`;
   }
   if (authorize_url !== undefined) return pair(overview.showLink);

@@ -111,7 +111,7 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
     if (shown === undefined) throw new Failure('appliance_unknown', name);
     if (isApproved(shown)) return;
     try {
-      await administration.approveAppliance(name);
+      await administration.approveAppliance(name, shown.waiting_for_approval?.comparison_code ?? null);
     } catch (error) {
       if (!isApproved(await find())) throw error;
     }

@@ -3,27 +3,32 @@ import { Failure } from '../../core/failure.ts';
 import type { Callback, LanService } from '../../core/lan-service.ts';
 import { byInstaller } from '../../core/pairing.ts';
 import { Secret } from '../../core/secret.ts';
+import { withoutMapping } from '../../system/addresses.ts';
 import { FORM } from '../../system/form.ts';
+import { cookieNamed, keepForCallback, SENT_COOKIE } from '../cookies.ts';
 import { sendNotice, sendPage } from '../document.ts';
 import { frameFor } from '../frame.ts';
 import { FOR_PEOPLE } from '../routes-for-people.ts';
 import { nextUnreachablePage, roundResultPage } from './callback-round.ts';
-import { pairingNotice } from './pairing-notices.ts';
+import { loginNotice, pairingNotice } from './pairing-notices.ts';
 
 /** Longer ones are no codes: the portal's are short. */
 const LONGEST_CODE = 4096;
 /** Bytes of the form that goes on to the next appliance. */
 const LARGEST_FORM = 1024;
+/** The cookie of a browser that has brought an accepted code of a round: it may go on to the next login for an hour. */
+const COOKIE = 'latchkey-round';
 /** Seconds after which the portal may be there again. */
 const RETRY_UNREACHABLE = 5;
 
 /**
  * The portal's redirect lands here (steady request flow). It is plain HTTP: the code in it is worth nothing without
- * the hub's secret, and a browser would warn of the hub's own certificate in the middle of a login.
+ * the hub's secret, a browser would warn of the hub's own certificate in the middle of a login, and what comes is not believed
+ * before the portal itself has served the same (`RedirectedCodes`).
  */
 export function serveCallback(
   app: FastifyInstance,
-  service: Pick<LanService, 'receiveCallback' | 'goOnInRound'>,
+  service: Pick<LanService, 'receiveCallback' | 'goOnInRound' | 'sentMark'>,
   hubName: string,
   httpsPort: number,
 ): void {
@@ -37,19 +42,28 @@ export function serveCallback(
     const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
     const callback = read(new URLSearchParams(query));
     if (callback === null) return refuse(400, texts.malformed, texts.malformedText);
-    const found = await service.receiveCallback(params.nonce, callback);
+    const found = await service.receiveCallback(params.nonce, callback, {
+      address: withoutMapping(request.socket.remoteAddress ?? ''),
+      mark: cookieNamed(request, SENT_COOKIE),
+      pass: cookieNamed(request, COOKIE),
+    });
     if (found === null) return refuse(404, texts.unknown, texts.unknownText);
     const { pairing, appliance } = found;
     if (callback.kind === 'nothing' && pairing.step.kind === 'waiting') {
       return refuse(400, texts.noCode, texts.noCodeText);
     }
     const { round } = found;
+    if (round?.pass) keepForCallback(reply, COOKIE, round.pass);
     const home = `https://${request.hostname}:${httpsPort}`;
-    const page = round && roundResultPage({ ...found, round }, params.nonce, `${home}/rounds/${round.id}`, frame.texts);
-    if (page !== null) return sendPage(reply, 200, frame, page);
+    const onHub = `${home}${round === null ? `/pairings/${pairing.id}` : `/rounds/${round.id}`}`;
+    const page = round?.round && roundResultPage({ ...found, round: round.round }, params.nonce, onHub, frame.texts);
+    if (page) return sendPage(reply, 200, frame, page);
+    if (found.login !== null && pairing.step.kind !== 'ended') {
+      return sendNotice(reply, 200, frame, loginNotice(found.login, appliance, frame.texts));
+    }
     // Who has begun it on the hub's page may have logged in in the same window.
     const isOver = pairing.step.kind === 'ended' && byInstaller(pairing);
-    const link = { href: `${home}/pairings/${pairing.id}`, text: frame.texts.round.toHub };
+    const link = { href: onHub, text: frame.texts.round.toHub };
     return sendNotice(reply, 200, frame, {
       ...pairingNotice(pairing, appliance, frame.texts),
       ...(isOver && { link }),
@@ -59,21 +73,27 @@ export function serveCallback(
   app.addContentTypeParser(FORM, { parseAs: 'string', bodyLimit: LARGEST_FORM }, (_request, body, done) =>
     done(null, body),
   );
-  // Who has the nonce has just logged in for this home: that is what entitles to the next login, and to nothing else.
+  // The nonce entitles to nothing: whoever saw the link knows it.
   app.post<{ Params: { nonce: string } }>('/callback/:nonce/next', FOR_PEOPLE, async (request, reply) => {
     const { nonce } = request.params;
     const frame = frameFor(hubName, request);
     const again = new URLSearchParams(typeof request.body === 'string' ? request.body : '').get('again') === '1';
-    const next = await service.goOnInRound(nonce, again).catch((error: unknown) => {
+    const next = await service.goOnInRound(nonce, again, cookieNamed(request, COOKIE)).catch((error: unknown) => {
       if (error instanceof Failure && error.code === 'not_allowed') return { kind: 'over' } as const;
       throw error;
     });
     switch (next.kind) {
       case 'link':
-        return reply.header('cache-control', 'no-store').redirect(next.authorizeUrl, 303);
+        return keepForCallback(reply, SENT_COOKIE, service.sentMark(next.pairing))
+          .header('cache-control', 'no-store')
+          .redirect(next.authorizeUrl, 303);
       case 'unreachable':
         reply.header('retry-after', RETRY_UNREACHABLE);
         return sendPage(reply, 503, frame, nextUnreachablePage(next.appliance, nonce, frame.texts));
+      case 'not_proved':
+        return reply
+          .header('cache-control', 'no-store')
+          .redirect(`https://${request.hostname}:${httpsPort}/rounds/${next.round}`, 303);
       case 'over':
         return sendNotice(reply, 200, frame, {
           mood: 'neutral',

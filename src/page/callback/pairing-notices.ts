@@ -21,6 +21,14 @@ export function pairingNotice(pairing: Pairing, appliance: string, { result: tex
   return { mood: 'waiting', heading: texts.connecting(appliance), text: texts.connectingText, reloadAfter: 5 };
 }
 
+/** What a person is told whose login the portal does not tell of. It says nothing of the pairing that the address does not. */
+export function loginNotice(login: 'unconfirmed' | 'too_late', appliance: string, { result: texts }: Texts): Notice {
+  const heading = texts.notConnectedYet(appliance);
+  return login === 'unconfirmed'
+    ? { mood: 'waiting', heading, text: texts.unconfirmed, reloadAfter: 5 }
+    : { mood: 'bad', heading, text: `${texts.unconfirmedTooLate} ${texts.sameLinkAgain}` };
+}
+
 /** What came between a person's login and the grant, for one who may log in once more; null where nothing did. */
 export function setbackText({ setback }: Pairing, { result: { setbacks } }: Texts): string | null {
   if (setback === null) return null;

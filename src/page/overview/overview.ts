@@ -63,11 +63,13 @@ export function overviewPage(
     ...(isWaiting && { reloadAfter: RELOAD_WHILE_WAITING }),
     body: html`<div class="health" role="status">!${sign(mood)}<h1 id="health">${sentence}</h1></div>
 !${hubNotices(texts, hub)}
+!${severalAsked(texts, hub)}
 !${cards.length === 0 ? html`<p>${overview.firstOne}</p>` : ''}
 !${actions(texts, session, status.appliances)}
 !${cards.length === 0 ? '' : list}
 !${registration(texts, session, hub, now)}
 <p><a class="back" href="/pair">${overview.code}</a></p>
+<p><a class="back" id="browsers" href="/browsers">${texts.browsers.link}</a></p>
 !${about(texts, hub)}`,
   };
 }
@@ -105,6 +107,12 @@ function hubNotices({ states, overview }: Texts, { problems }: HubStatus): strin
     ({ code }) => html`<p class="notice bad">!${sign('bad')}<span>${states.hub[code]}</span></p>`,
   );
   return html`<section class="stack" aria-label="${overview.notices}">!${each}</section>`;
+}
+
+/** Among several that asked there may be one that nobody in the house has set up. */
+function severalAsked({ overview }: Texts, { registration_asked = 0 }: HubStatus): string {
+  if (registration_asked < 2) return '';
+  return html`<p class="notice bad" id="several-asked">!${sign('bad')}<span>${overview.severalAsked(registration_asked)}</span></p>`;
 }
 
 function actions({ overview }: Texts, session: PageSession, appliances: readonly ApplianceStatus[]): string {

@@ -28,10 +28,9 @@ export function pairingParts(asked: SignedIn, view: PairingView, now: number): s
 <div class="actions">!${button(asked, view, 'cancel', cancel)}</div>`;
     case 'waiting': {
       const end = now + 1000 * report.expires_in;
-      return html`!${setback(asked.frame.texts, view)}!${state('waiting', texts.waiting)}
+      return html`!${setback(asked.frame.texts, view)}!${unconfirmed(asked, view)}!${state('waiting', texts.waiting)}
 <a class="button primary" id="login" href="${report.authorize_url}" rel="noreferrer">${texts.logIn}</a>
-<p>${texts.scan}</p>
-!${qrSvg(report.authorize_url, texts.qr)}
+!${scanned(texts, report.authorize_url)}
 <p class="quiet">${texts.ends} !${timeElement(asked.frame.texts, end, now)}. ${texts.follows}</p>
 <div class="actions">!${button(asked, view, 'fresh', texts.fresh)}!${button(asked, view, 'cancel', cancel)}</div>`;
     }
@@ -61,6 +60,12 @@ export function state(mood: Mood, text: string): string {
   return html`<p class="state ${mood}" role="status" id="state">!${sign(mood)}<span>${text}</span></p>`;
 }
 
+/** The link for another phone, where a QR code has room for it. @returns HTML */
+function scanned({ scan, qr }: Texts['pairing'], link: string): string {
+  const code = qrSvg(link, qr);
+  return code === null ? '' : html`<p>${scan}</p>!${code}`;
+}
+
 function button(asked: SignedIn, { id }: PairingView, what: string, text: string, isMain = false): string {
   return ownForm(
     asked.session,
@@ -77,6 +82,20 @@ function setback({ result }: Texts, view: PairingView): string {
   if (view.setback === null) return '';
   const what = view.setback === 'answer_lost' ? result.setbacks.answer_lost : result.setbacks.code_refused;
   return html`<p class="problem" role="alert">${what}</p>`;
+}
+
+function unconfirmed(asked: SignedIn, view: PairingView): string {
+  const { pairing: texts } = asked.frame.texts;
+  const each = view.unconfirmed.map(({ id, address }) => {
+    const login = html`<input type="hidden" name="login" value="${id}">`;
+    const form = ownForm(
+      asked.session,
+      `${pairingPath(view.id)}/confirm`,
+      html`!${login}<button>${texts.confirm}</button>`,
+    );
+    return html`<p class="problem" role="alert">${texts.unconfirmed(address)}</p><p>${texts.unconfirmedText}</p>!${form}`;
+  });
+  return each.join('');
 }
 
 function nextStep(reason: FailureReason, newer: string | null, next: Texts['pairing']['next']): string {

@@ -2,8 +2,10 @@ import type { FastifyReply } from 'fastify';
 import type { Administration } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
-import type { PairingDesk } from '../../core/pairing-desk.ts';
+import type { LanService } from '../../core/lan-service.ts';
+import type { PairingDesk, PairingView } from '../../core/pairing-desk.ts';
 import { appliancePath } from '../appliance/appliance-path.ts';
+import { keepForCallback, SENT_COOKIE } from '../cookies.ts';
 import { sendNotice } from '../document.ts';
 import { sendInstallerPage } from '../installer-page.ts';
 import type { Guard, SignedIn } from '../sign-in/guard.ts';
@@ -16,12 +18,18 @@ import { roundPage, roundPath } from './round-page.ts';
 /** What pairing from the page works with. */
 export interface PairingPagesOptions {
   readonly administration: PairingDesk & Pick<Administration, 'followPairing'>;
+  readonly service: Pick<LanService, 'sentMark'>;
   readonly clock: Clock;
   readonly timers: Timers;
 }
 
 /** Connecting appliances from the installer's page: one by one, all in a round, and by a printed label. */
-export function servePairing(guard: Guard, { administration, clock, timers }: PairingPagesOptions): void {
+export function servePairing(guard: Guard, { administration, service, clock, timers }: PairingPagesOptions): void {
+  /** Whoever looks at the link may follow it, and come back from the portal. */
+  function keepMark({ reply }: SignedIn, { id, report }: PairingView): void {
+    if (report.event === 'waiting') keepForCallback(reply, SENT_COOKIE, service.sentMark(id));
+  }
+
   guard.form('/appliances/:name/pair', (sent) =>
     answered(sent, async () => to(sent, pairingPath(await administration.joinPairing(parameter(sent, 'name'))))),
   );
@@ -29,6 +37,7 @@ export function servePairing(guard: Guard, { administration, clock, timers }: Pa
     answered(asked, async () => {
       await untilLinked(administration, timers, parameter(asked, 'id'));
       const view = administration.pairing(parameter(asked, 'id'));
+      keepMark(asked, view);
       return sendInstallerPage(asked, 200, pairingPage(asked, view, clock.now().wall));
     }),
   );
@@ -37,6 +46,14 @@ export function servePairing(guard: Guard, { administration, clock, timers }: Pa
       const { round } = administration.pairing(parameter(sent, 'id'));
       const fresh = await administration.retryPairing(parameter(sent, 'id'));
       return to(sent, round === null ? pairingPath(fresh) : roundPath(round.id));
+    }),
+  );
+  guard.form('/pairings/:id/confirm', (sent) =>
+    answered(sent, async () => {
+      const id = parameter(sent, 'id');
+      administration.confirmLogin(id, sent.form.get('login') ?? '');
+      const { round } = administration.pairing(id);
+      return to(sent, round === null ? pairingPath(id) : roundPath(round.id));
     }),
   );
   guard.form('/pairings/:id/cancel', (sent) =>
@@ -57,6 +74,7 @@ export function servePairing(guard: Guard, { administration, clock, timers }: Pa
       if (begun !== null) await untilLinked(administration, timers, begun.pairing);
       const round = administration.round(parameter(asked, 'id'));
       const current = round.current === null ? null : administration.pairing(round.current.pairing);
+      if (current !== null) keepMark(asked, current);
       return sendInstallerPage(asked, 200, roundPage(asked, round, current, clock.now().wall));
     }),
   );

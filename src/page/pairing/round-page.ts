@@ -32,12 +32,21 @@ export function roundPage(asked: SignedIn, round: Round, current: PairingView | 
     ...(current !== null && { reloadAfter: RELOAD }),
     body: html`!${backTo('/', installer.overview)}
 <h1>${texts.title}</h1>
+!${accounts(asked, round)}
 !${current === null ? summary(asked, round, all) : underWay(asked, round, current, all, now)}
 !${list(asked, texts.connected, connected, (name) => item(name, 'good', ''))}
 !${list(asked, texts.open, triedFirst(leftOut), (left) =>
       item(left.name, 'neutral', texts.reasons[left.reason], again(asked, left, current !== null)),
     )}`,
   };
+}
+
+/** A family may have two accounts; or somebody else has logged in. */
+function accounts({ frame }: SignedIn, { differentAccounts }: Round): string {
+  if (differentAccounts.length === 0) return '';
+  const { accounts } = frame.texts.round;
+  const lines = differentAccounts.slice(0, MOST_SHOWN).map((one) => html`<li>${one.appliance}: ${one.account}</li>`);
+  return html`<section class="stack" id="accounts"><p class="problem" role="alert">${accounts}</p><ul>!${lines}</ul></section>`;
 }
 
 function underWay(asked: SignedIn, { id, connected, next }: Round, view: PairingView, all: number, now: number) {

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { PageSession, SetupAccess } from '../../core/setup-access.ts';
 import { sameSecret } from '../../system/compare.ts';
 import { FORM, FormError, parseForm } from '../../system/form.ts';
+import { cookieNamed } from '../cookies.ts';
 import { type Frame, frameFor } from '../frame.ts';
 import { besideQuestion, fromOwnPage, intoForeignPage } from '../own-page.ts';
 import { FOR_PEOPLE } from '../routes-for-people.ts';
@@ -33,6 +34,8 @@ export interface Refusals {
 
 /** The cookie of a session. Browsers take one of this prefix from its own host alone, over TLS (RFC 6265bis, 4.1.3.2). */
 export const COOKIE = '__Host-latchkey';
+/** The cookie by which a browser that has signed in before is known. */
+export const BROWSER_COOKIE = '__Host-latchkey-known';
 
 /** Nothing behind it is seen by anybody who is not signed in, and no form counts that another site has sent. */
 export class Guard {
@@ -92,9 +95,8 @@ export class Guard {
 }
 
 /** The value of the session's cookie; null where there is none. */
-export function cookieOf({ headers }: FastifyRequest): string | null {
-  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim());
-  return pairs.find((pair) => pair.startsWith(`${COOKIE}=`))?.slice(COOKIE.length + 1) ?? null;
+export function cookieOf(request: FastifyRequest): string | null {
+  return cookieNamed(request, COOKIE);
 }
 
 /** The form, or the status that says what is wrong: it is none, or can't be read. */

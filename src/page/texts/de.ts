@@ -1,5 +1,6 @@
 import { adding } from './de/adding.ts';
 import { appliance } from './de/appliance.ts';
+import { browsers } from './de/browsers.ts';
 import { code } from './de/code.ts';
 import { document } from './de/document.ts';
 import { history } from './de/history.ts';
@@ -22,6 +23,7 @@ export const de: Texts = {
   language: 'de',
   document,
   signIn,
+  browsers,
   code,
   home,
   result,

@@ -1,5 +1,6 @@
 import { adding } from './en/adding.ts';
 import { appliance } from './en/appliance.ts';
+import { browsers } from './en/browsers.ts';
 import { code } from './en/code.ts';
 import { document } from './en/document.ts';
 import { history } from './en/history.ts';
@@ -18,6 +19,7 @@ export const en = {
   language: 'en',
   document,
   signIn,
+  browsers,
   code,
   home,
   result,

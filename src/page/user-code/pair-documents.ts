@@ -4,17 +4,21 @@ import { setbackText } from '../callback/pairing-notices.ts';
 import type { Notice, Page } from '../document.ts';
 import type { Texts } from '../texts/en.ts';
 
-/** Characters of a wrong code that come back in the field. */
+/** Characters of a code that come back in the field. */
 const LONGEST_SHOWN = 20;
 
-/** The form that takes a user code. @param wrong a code that nobody was given; null where none was typed yet */
-export function codePage(wrong: string | null, { code: texts }: Texts): Page {
+/** What the form that takes a user code says of the one in it: none was typed yet, it was not looked at, or nobody was given it. */
+type TypedCode = { readonly kind: 'none' } | { readonly kind: 'unchecked' | 'wrong'; readonly code: string };
+
+/** The form that takes a user code. */
+export function codePage(typed: TypedCode, { code: texts }: Texts): Page {
   const lead =
-    wrong === null
-      ? html`<p>${texts.ask}</p>`
-      : html`<p class="problem" id="problem" role="alert">${texts.wrong}</p>
-<p>${texts.wrongNext}</p>`;
-  const state = wrong === null ? '' : 'aria-invalid="true" aria-describedby="problem"';
+    typed.kind === 'wrong'
+      ? html`<p class="problem" id="problem" role="alert">${texts.wrong}</p>
+<p>${texts.wrongNext}</p>`
+      : html`<p>${typed.kind === 'unchecked' ? texts.check : texts.ask}</p>`;
+  const state = typed.kind === 'wrong' ? 'aria-invalid="true" aria-describedby="problem"' : '';
+  const value = typed.kind === 'none' ? '' : typed.code.slice(0, LONGEST_SHOWN);
   return {
     heading: texts.heading,
     mood: null,
@@ -22,7 +26,7 @@ export function codePage(wrong: string | null, { code: texts }: Texts): Page {
     body: html`!${lead}
 <form method="get" action="/pair">
 <label for="user_code">${texts.label}</label>
-<input id="user_code" name="user_code" value="${(wrong ?? '').slice(0, LONGEST_SHOWN)}" required autofocus
+<input id="user_code" name="user_code" value="${value}" required autofocus
  inputmode="text" autocapitalize="characters" autocomplete="off" autocorrect="off" spellcheck="false" maxlength="32" !${state}>
 <button>${texts.go}</button>
 </form>`,

@@ -4,9 +4,10 @@ import { readUserCode } from '../../core/user-code.ts';
 import { AddressLimit, type LimitSurroundings } from '../../system/address-limit.ts';
 import { FORM, FormError, parseForm } from '../../system/form.ts';
 import { pairingNotice } from '../callback/pairing-notices.ts';
+import { keepForCallback, SENT_COOKIE } from '../cookies.ts';
 import { sendNotice, sendPage } from '../document.ts';
 import { frameFor } from '../frame.ts';
-import { fromOwnPage } from '../own-page.ts';
+import { fromOwnPage, intoForeignPage, isLedHere } from '../own-page.ts';
 import {
   codePage,
   confirmPage,
@@ -53,15 +54,20 @@ export function servePairPage(
     }
     if (result !== null) return result;
     const frame = frameFor(hubName, request);
-    sendPage(reply, 404, frame, codePage(userCode, frame.texts));
+    sendPage(reply, 404, frame, codePage({ kind: 'wrong', code: userCode }, frame.texts));
     return null;
   }
 
   app.get('/pair', { exposeHeadRoute: true }, async (request, reply) => {
     const frame = frameFor(hubName, request);
+    // What another site's page loads is not counted: it would use up its visitor's tries.
+    if (intoForeignPage(request)) return sendNotice(reply, 403, frame, foreign(frame.texts));
     const userCode = codeOf(request.url.split('?').slice(1).join('?'));
     if (userCode instanceof FormError) return sendNotice(reply, 400, frame, unreadable(frame.texts));
-    if (userCode === undefined) return sendPage(reply, 200, frame, codePage(null, frame.texts));
+    if (userCode === undefined) return sendPage(reply, 200, frame, codePage({ kind: 'none' }, frame.texts));
+    // Nor is where it leads the browser: the person looks at the code, and goes on from the hub's own page.
+    if (isLedHere(request))
+      return sendPage(reply, 200, frame, codePage({ kind: 'unchecked', code: userCode }, frame.texts));
     const result = await found(userCode, request, reply);
     if (result === null) return reply;
     const { pairing, appliance } = result;
@@ -88,7 +94,9 @@ export function servePairPage(
     const link = await service.openLink(userCode);
     switch (link.kind) {
       case 'link':
-        return reply.header('cache-control', 'no-store').redirect(link.authorizeUrl, 303);
+        return keepForCallback(reply, SENT_COOKIE, service.sentMark(result.pairing.id))
+          .header('cache-control', 'no-store')
+          .redirect(link.authorizeUrl, 303);
       case 'unreachable':
         reply.header('retry-after', RETRY_UNREACHABLE);
         return sendPage(reply, 503, frame, unreachablePage(userCode, frame.texts));

@@ -6,6 +6,7 @@ import { startEmulator } from '../../../src/emulator/index.ts';
 import type { Finding } from '../../../src/hub/doctor/finding.ts';
 import { SHARED_CACHE } from '../../support/compile-cache.ts';
 import { HubProcess, MAIN } from '../../support/hub-process.ts';
+import { patient } from '../../support/patience.ts';
 
 const FAKETIME = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`;
 const isRoot = process.getuid?.() === 0;
@@ -19,7 +20,7 @@ function within(
   const doctor = [process.execPath, MAIN, 'doctor', '--json', '--config', join(hub.directory, 'latchkey.toml')];
   const [program = '', ...args] = [...command, ...doctor];
   const options = {
-    timeout: 30_000,
+    timeout: patient(30_000),
     env: { PATH: process.env['PATH'], HOME: hub.directory, XDG_CACHE_HOME: SHARED_CACHE, ...env },
   };
   return new Promise((resolve, reject) => {

@@ -2,7 +2,8 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, it, type TestContext } from 'vitest';
 import type { Finding } from '../../../src/hub/doctor/finding.ts';
-import { serveHub, writeHub } from '../../netns/served-hub.ts';
+import { announceOn, says } from '../../netns/announced.ts';
+import { serveHub, statusOf, writeHub } from '../../netns/served-hub.ts';
 import { SHARED_CACHE } from '../../support/compile-cache.ts';
 import { MAIN } from '../../support/hub-process.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../../support/netns.ts';
@@ -30,9 +31,7 @@ function logged(daemon: Process, event: string): Promise<true> {
 
 const finding = (checks: readonly Finding[], name: string) => checks.find((check) => check.name === name);
 
-it('finds the hub as its neighbours do, beside others, and another machine with its id', {
-  timeout: 150_000,
-}, async () => {
+it('finds the hub as its neighbours do, beside others, and another machine with its id', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['original', 'copy']);
   const [card, copied] = [join(folder.path, 'card'), join(folder.path, 'copied')];
@@ -64,7 +63,29 @@ it('finds the hub as its neighbours do, beside others, and another machine with 
   });
 });
 
-it('says that a hub hangs, and what of the network is missing', { timeout: 120_000 }, async () => {
+it('takes no machine for a copy of the hub that only announces its id', async () => {
+  using folder = stateFolder();
+  await using lan = await createLan(['hub', 'claimant']);
+  const home = join(folder.path, 'hub');
+  writeHub(home);
+  const { hub, claimant } = lan.hosts;
+  const daemon = serveHub(hub, home);
+  await logged(daemon, 'announced');
+  const { id } = (await statusOf(hub, home)).hub;
+  await hub.isolate('on');
+  await claimant.isolate('on');
+  await says(announceOn(claimant, { id, instanceName: 'Attic hub' }), 'ready');
+  await claimant.isolate('off');
+  await logged(daemon, 'another device claims the name of the hub');
+  const { checks } = await examined(hub, home);
+  expect(finding(checks, 'hub')).toMatchObject({ result: 'warn', detail: expect.stringContaining(claimant.address) });
+  expect(finding(checks, 'mdns.eth0')).toMatchObject({
+    result: 'warn',
+    detail: expect.stringMatching(/another machine \(.*10\.77\.0\.2.*\) announces this hub's id latchkey-.*safe/),
+  });
+});
+
+it('says that a hub hangs, and what of the network is missing', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['hub']);
   const home = join(folder.path, 'hub');
@@ -93,7 +114,7 @@ it('says that a hub hangs, and what of the network is missing', { timeout: 120_0
   daemon.child.kill('SIGCONT');
 });
 
-it('comes to an end where everything that is sent disappears', { timeout: 120_000 }, async () => {
+it('comes to an end where everything that is sent disappears', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['hub']);
   const home = join(folder.path, 'hub');

@@ -50,9 +50,39 @@ portals.home.base_url https://api.portal.example is out of reach (connect ECONNR
   expect(scrub(text, [], new Set([fingerprint]))).toBe(text);
 });
 
-it('takes no long time for a journal that somebody has filled', () => {
-  for (const piece of ['/', 'https://', 'a.', 'cookie ', 'client_secret ', '-----BEGIN ', 'eyJaaaaaaaa']) {
-    const text = piece.repeat(Math.ceil(200_000 / piece.length));
-    expect(scrubbed(text).length).toBeLessThanOrEqual(text.length);
-  }
+/** Processor time of this process, in µs. */
+function costOf(run: () => void): number {
+  const begun = process.cpuUsage();
+  run();
+  const { user, system } = process.cpuUsage(begun);
+  return user + system;
+}
+
+/** How much more one long text costs than eight of an eighth of it: the middle of some tries side by side. */
+function growth(piece: string): number {
+  const short = piece.repeat(Math.ceil(4000 / piece.length));
+  const long = short.repeat(8);
+  scrubbed(long);
+  const ratios = Array.from({ length: 7 }, () => {
+    const eight = costOf(() => {
+      for (let count = 0; count < 8; count++) scrubbed(short);
+    });
+    return costOf(() => scrubbed(long)) / Math.max(1, eight);
+  });
+  return ratios.sort((a, b) => a - b)[3] ?? 0;
+}
+
+const FILL = [
+  ...['/', '/a', 'https://', '://a', 'a@', '?', '#a', '/callback/', 'a.', '.', '-', '=', '%', ' ', '\n', "'"],
+  ...['cookie', 'cookie: ', 'client_secret ', 'password=', 'Bearer ', 'BBBB-', '2031-04-05T', 'a1B'],
+  ...['-----BEGIN ', '-----BEGIN PRIVATE KEY', '-----BEGIN PRIVATE KEY-----', 'eyJaaaaaaaa', 'eyJaaaaaaaa-', 'eyJ'],
+];
+
+it.each(FILL)('takes eight times as long for a journal that is eight times as full of %j, and not sixteen', (piece) => {
+  expect(growth(piece)).toBeLessThan(2);
+});
+
+it('takes out of a path of any length what is behind it', () => {
+  for (const path of [`https://host/${'a'.repeat(5000)}`, `/${'a/'.repeat(2500)}`])
+    expect(scrubbed(`see ${path}?code=1 there`)).toBe(`see ${path}?[removed] there`);
 });

@@ -66,6 +66,7 @@ const FIELDS: Readonly<Record<string, Field>> = {
   grant_lifetime: { kind: 'number', label: 'Grants live', unit: 'seconds', empty: 'for ever' },
   code_lifetime: { kind: 'number', label: 'Codes live', unit: 'seconds' },
   state_lifetime: { kind: 'number', label: 'Links live', unit: 'seconds' },
+  id_token: { kind: 'choice', label: 'Token responses tell who has logged in (id_token)', choices: YES_OR_NO },
   rate_limit: { kind: 'number', label: 'Requests of each kind a client may send', unit: '0 for any number' },
   rate_limit_window: { kind: 'number', label: 'In a time of', unit: 'seconds' },
 };

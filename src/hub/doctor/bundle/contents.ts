@@ -55,12 +55,14 @@ async function part(name: string, write: () => string | Promise<string>): Promis
   }
 }
 
-/** Links and codes of pairings are left out: they lead into a login. */
+/** Links and codes of pairings are left out, as they lead into a login, and accounts, which are mail addresses and names. */
 function statusOf({ hub }: Subject): object {
   if (hub.kind !== 'running') return hub;
-  const appliances = hub.appliances.map(({ authorize_url: link, ...rest }: ApplianceStatus) =>
-    link === undefined ? rest : { ...rest, authorize_url: 'left out' },
-  );
+  const appliances = hub.appliances.map(({ authorize_url: link, account, ...rest }: ApplianceStatus) => ({
+    ...rest,
+    account: account && 'left out',
+    ...(link !== undefined && { authorize_url: 'left out' }),
+  }));
   return { hub: hub.hub, appliances, notices: hub.notices };
 }
 

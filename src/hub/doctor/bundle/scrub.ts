@@ -8,22 +8,25 @@ const NAMED =
   /\b(client_secret|access_token|refresh_token|device_code|user_code|client_assertion|registration_token|csrf_token|setup_code|password|passphrase)(["']?\s*[=:]\s*["']?)[^\s"'&,;}]+/gi;
 const PEM = /-----BEGIN [^-]*PRIVATE KEY-----[^-]*(-----END [^-]*-----)?/g;
 const SCHEME = /\b(Basic|Bearer)\s+[\w.~+/=%-]{6,}/gi;
-/** The rest of an address behind its path, which may carry states and codes. */
-const QUERY = /(\bhttps?:\/\/[^\s"'<>?#]{1,2000}|\/[\w./%-]{0,500})[?#][^\s"'<>]+/g;
+/**
+ * The rest of an address behind its path, which may carry states and codes. What stands before it is looked at from there
+ * backwards, and no further than to the "?" or "#" before: forwards, each slash of a long path would be looked behind anew.
+ */
+const QUERY = /[?#](?<=(?:\bhttps?:\/\/[^\s"'<>?#]+|\/[\w./%-]*)[?#])[^\s"'<>]+/g;
 const USERINFO = /(:\/\/)[^\s/@"']+@/g;
 /** What follows a path that leads somewhere once. */
 const ONE_TIME = /(\/(?:callback|sign-in|pairings|code\/(?:get|set))\/)[^\s/"'?&]+/g;
 const COOKIE = /\b((?:set-)?cookie["']?\s*[:=]\s*["']?)[^\n"']+/gi;
 /** Setup codes and user codes: letters in groups of four. */
 const LETTER_CODE = /\b[BCDFGHJKLMNPQRSTVWXZ]{4}(-[BCDFGHJKLMNPQRSTVWXZ]{4}){1,3}\b/g;
-/** A JWT, or a JWE. */
-const JWT = /\beyJ[\w-]{8,}(\.[\w-]*)+/g;
+/** A JWT, or a JWE, its dots and what follows in the group. What has no dot is none, and is matched lest its end be looked for from each "eyJ" in it. */
+const JWT = /\beyJ[\w-]{8,}((?:\.[\w-]*)+)?/g;
 /** What random bytes look like as base64, base64url or hex, with what dots join to them. */
 const RUN = /[\w.~+%=-]{20,}/g;
 
 /**
  * Takes everything out of a text that looks like a secret. The last of several fences: nothing of the kind is meant to get this
- * far, and what other programs wrote into the journal may.
+ * far, and what other programs wrote into the journal may. It takes time in proportion to the text, whatever is in it.
  * @param known secrets by their values
  * @param kept what looks like a secret and is none: fingerprints, ids
  */
@@ -38,9 +41,9 @@ export function scrub(text: string, known: Iterable<string>, kept: ReadonlySet<s
     )
     .replace(SCHEME, `$1 ${REMOVED}`)
     .replace(USERINFO, `$1${REMOVED}@`)
-    .replace(QUERY, `$1?${REMOVED}`)
+    .replace(QUERY, `?${REMOVED}`)
     .replace(ONE_TIME, `$1${REMOVED}`)
-    .replace(JWT, REMOVED)
+    .replace(JWT, (whole, rest?: string) => (rest === undefined ? whole : REMOVED))
     .replace(LETTER_CODE, (code) => (kept.has(code) ? code : REMOVED))
     .replace(RUN, (run) => (run.split('.').some((piece) => !kept.has(piece) && looksRandom(piece)) ? REMOVED : run));
 }

@@ -3,6 +3,7 @@ import type { code as english } from '../en/code.ts';
 export const code: typeof english = {
   heading: 'Gerät verbinden',
   ask: 'Geben Sie den Code ein, den das Gerät zeigt: acht Buchstaben.',
+  check: 'Machen Sie nur weiter, wenn Ihr Gerät diesen Code zeigt.',
   wrong: 'Kein Gerät wartet mit diesem Code.',
   wrongNext:
     'Vergleichen Sie ihn mit dem Gerät. Steht er dort schon länger, dann starten Sie die Kopplung am Gerät noch einmal.',

@@ -30,6 +30,7 @@ export const overview: typeof english = {
   access: 'Zugang',
   accessByPortal: 'wie das Portal ihn gibt',
   portal: 'Portal',
+  account: 'Konto',
   lastRefresh: 'Zuletzt erneuert',
   nextRefresh: 'Nächste Erneuerung',
   introduced: 'Vorgestellt',
@@ -44,6 +45,8 @@ export const overview: typeof english = {
   registrationOpen: 'Die Tür ist offen. Sie schließt',
   registrationOpenHint:
     'Jetzt die Einrichtung am Gerät starten. Es erscheint dann hier und wartet, bis Sie es freigeben.',
+  severalAsked: (count) =>
+    `${count} Geräte wollten dazukommen, seit die Tür geöffnet wurde. Bitte die Codes vergleichen: ein Gerät nur freigeben, wenn es denselben Code zeigt wie diese Seite.`,
   openRegistration: 'Für 10 Minuten öffnen',
   closeRegistration: 'Jetzt schließen',
   about: 'Über diesen Hub',

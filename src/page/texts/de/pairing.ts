@@ -12,6 +12,10 @@ export const pairing: typeof english = {
   qr: 'QR-Code des Links zur Anmeldung',
   follows: 'Diese Seite zeigt von selbst, wie es weitergeht.',
   ends: 'Der Link verfällt',
+  unconfirmed: (address) => `Jemand an ${address} hat sich angemeldet. Waren Sie das?`,
+  unconfirmedText:
+    'Das Portal hat diese Anmeldung nicht bestätigt. Sagen Sie nur ja, wenn Sie wissen, wessen sie ist: Das Gerät wird mit dem Konto dieser Person verbunden.',
+  confirm: 'Ja, diese Anmeldung verwenden',
   exchanging: 'Jemand hat sich angemeldet',
   exchangingText: 'Der Hub holt den Zugang beim Portal. Das dauert ein paar Sekunden.',
   connected: (appliance) => `${appliance} ist verbunden`,

@@ -10,6 +10,9 @@ export const result: typeof english = {
     code_refused: 'Das Portal hat diese Anmeldung nicht mehr angenommen, vielleicht weil sie zu lange gedauert hat.',
     answer_lost: LOST,
   },
+  unconfirmed:
+    'Das Portal hat dem Hub diese Anmeldung nicht bestätigt. Wer sich um den Hub kümmert, kann sie binnen einer Minute auf der Seite des Hubs bestätigen. Diese Seite sieht von selbst wieder nach.',
+  unconfirmedTooLate: 'Niemand hat diese Anmeldung rechtzeitig bestätigt.',
   sameLinkAgain: 'Öffnen Sie den Link der Kopplung noch einmal und melden Sie sich erneut an.',
   freshLink: 'Der Hub erstellt einen neuen Link: Öffnen Sie diesen und melden Sie sich noch einmal an.',
   connecting: (appliance) => `${appliance} wird verbunden`,

@@ -12,6 +12,8 @@ export const round: typeof english = {
   connected: 'Verbunden',
   open: 'Noch nicht verbunden',
   more: (count) => (count === 1 ? 'und noch eines' : `und ${count} weitere`),
+  accounts:
+    'Die Geräte wurden mit verschiedenen Konten verbunden. War das nicht gewollt, öffnen Sie das falsche und melden Sie sich dort noch einmal an.',
   next: (appliance) => `Weiter mit ${appliance}`,
   stop: 'Hier aufhören',
   skip: (appliance) => `${appliance} auslassen`,

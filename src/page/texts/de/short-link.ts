@@ -3,6 +3,4 @@ import type { shortLink as english } from '../en/short-link.ts';
 export const shortLink: typeof english = {
   asking: 'Einen Moment',
   askingText: 'Der Hub fragt das Portal gerade nach der Anmeldung. Diese Seite geht von selbst weiter.',
-  tooMany: 'Zu viele falsche Links',
-  tooManyText: (seconds) => `Warten Sie ${seconds} s und scannen Sie den Code am Hub dann noch einmal.`,
 };

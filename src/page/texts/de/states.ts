@@ -28,18 +28,26 @@ export const states: typeof english = {
   loginOpen: (appliance) => `Jemand muss sich am Portal anmelden, um ${appliance} zu verbinden.`,
   newLoginOpen: 'Eine neue Anmeldung läuft; bis dahin bleibt alles, wie es ist.',
   needsLogin: (appliance) => `Neu anmelden, um ${appliance} zu verbinden.`,
-  approval: (appliance) => `${appliance} hat sich vorgestellt. Bitte nur freigeben, wenn es Ihr Gerät ist.`,
+  approval: (appliance) =>
+    `${appliance} hat sich vorgestellt. Bitte nur freigeben, wenn es Ihr Gerät ist. Zeigt es einen Code, muss es der hier sein.`,
+  comparisonCode: 'Code',
+  askedFrom: 'Seine Adresse',
   calledItself: 'Nennt sich',
   withoutCredentials:
     'Es hat kein Geheimnis mehr und bekommt deshalb keinen Zugang. Es wieder in die Konfiguration aufnehmen oder ihm ein neues Geheimnis geben.',
-  credentialsDamaged: 'Sein Geheimnis wurde auf dem Datenträger des Hubs beschädigt. Bitte ein neues geben.',
+  credentialsDamaged:
+    'Sein Eintrag wurde auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Bitte entfernen, wieder hinzufügen und neu anmelden.',
   otherScope: 'Die Konfiguration verlangt inzwischen anderen Zugang. Neu anmelden, damit das gilt.',
   troubleBegan: 'Störung begann',
   serves: 'Zugang endet',
   hub: {
     hub_id_taken:
       'Ein anderer Hub in diesem Netz gibt sich für diesen aus. Wurde eine Speicherkarte kopiert, bitte einen der beiden ausschalten.',
+    hub_name_claimed:
+      'Ein anderes Gerät in diesem Netz benutzt den Namen des Hubs. Ihre Geräte sind sicher: sie erkennen den Hub nicht nur am Namen.',
     not_announced: 'Geräte finden diesen Hub vielleicht nicht von selbst im Netz. Bitte das Netz des Hubs prüfen.',
+    store_changed:
+      'Einträge im Speicher des Hubs wurden beschädigt oder von jemandem geändert. Bitte die Geräte durchsehen; die ohne Zugang müssen entfernt und wieder hinzugefügt werden.',
     store_recovered:
       'Der Speicher des Hubs war beschädigt und wurde repariert. Bitte die Geräte durchsehen und die Speicherkarte bald ersetzen.',
     store_unwritable:

@@ -2,6 +2,7 @@
 export const code = {
   heading: 'Connect an appliance',
   ask: 'Type the code that the appliance shows: eight letters.',
+  check: 'Continue only if your appliance shows this code.',
   wrong: 'No appliance waits with this code.',
   wrongNext:
     'Compare it with the appliance. If it has been there a while, start the pairing on the appliance once more.',

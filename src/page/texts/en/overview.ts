@@ -31,6 +31,7 @@ export const overview = {
   access: 'Access',
   accessByPortal: 'as the portal gives it',
   portal: 'Portal',
+  account: 'Account',
   lastRefresh: 'Last refreshed',
   nextRefresh: 'Next refresh',
   introduced: 'Introduced itself',
@@ -44,6 +45,8 @@ export const overview = {
     'Some appliances can introduce themselves to the hub. Open the door for them for ten minutes; each of them then waits here until you approve it.',
   registrationOpen: 'The door is open. It closes',
   registrationOpenHint: 'Start the set-up on the appliance now. It appears here, and waits until you approve it.',
+  severalAsked: (count: number) =>
+    `${count} appliances asked to join since you opened the door. Compare the codes: approve an appliance only if it shows the same code as this page.`,
   openRegistration: 'Open for 10 minutes',
   closeRegistration: 'Close now',
   about: 'About this hub',

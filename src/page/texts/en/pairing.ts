@@ -12,6 +12,11 @@ export const pairing = {
   follows: 'This page follows by itself.',
   /** Before a time such as "in 14 minutes". */
   ends: 'The link expires',
+  /** The portal's redirect brought somebody, and the portal itself does not tell of that login. */
+  unconfirmed: (address: string) => `Somebody at ${address} has logged in. Was that you?`,
+  unconfirmedText:
+    'The portal has not confirmed this login. Say yes only if you know whose it is: the appliance is connected with the account of that person.',
+  confirm: 'Yes, use this login',
   exchanging: 'Somebody has logged in',
   exchangingText: 'The hub fetches the access from the portal. This takes a few seconds.',
   connected: (appliance: string) => `${appliance} is connected`,

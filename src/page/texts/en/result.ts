@@ -12,6 +12,10 @@ export const result = {
     code_refused: 'The portal did not accept this login any more, perhaps because it took too long.',
     answer_lost: LOST,
   },
+  /** The portal's redirect brought somebody here, and the portal itself does not tell of their login. */
+  unconfirmed:
+    'The portal has not confirmed this login to the hub. Whoever looks after the hub can confirm it on the hub’s page within a minute. This page looks again by itself.',
+  unconfirmedTooLate: 'Nobody has confirmed this login in time.',
   sameLinkAgain: 'Open the pairing link once more and log in again.',
   freshLink: 'The hub makes a fresh link: open that one and log in once more.',
   connecting: (appliance: string) => `${appliance} is being connected`,

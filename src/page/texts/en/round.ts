@@ -16,6 +16,8 @@ export const round = {
   open: 'Not connected yet',
   /** Below a list that does not show all. */
   more: (count: number) => (count === 1 ? 'and one more' : `and ${count} more`),
+  accounts:
+    'The appliances were connected with different accounts. If that was not meant, open the wrong one and log in again.',
   next: (appliance: string) => `Next: ${appliance}`,
   stop: 'Stop here',
   skip: (appliance: string) => `Skip ${appliance}`,

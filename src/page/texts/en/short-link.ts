@@ -2,6 +2,4 @@
 export const shortLink = {
   asking: 'One moment',
   askingText: 'The hub is asking the portal for the login. This page goes on by itself.',
-  tooMany: 'Too many wrong links',
-  tooManyText: (seconds: number) => `Wait ${seconds} s, and then scan the code at the hub once more.`,
 };

@@ -31,11 +31,15 @@ export const states = {
   loginOpen: (appliance: string) => `Someone has to log in at the portal to connect the ${appliance}.`,
   newLoginOpen: 'A new login is under way; until then all stays as it is.',
   needsLogin: (appliance: string) => `Log in again to connect the ${appliance}.`,
-  approval: (appliance: string) => `The ${appliance} has introduced itself. Approve it only if it is yours.`,
+  approval: (appliance: string) =>
+    `The ${appliance} has introduced itself. Approve it only if it is yours. If it shows a code, that must be the one below.`,
+  comparisonCode: 'Code',
+  askedFrom: 'Its address',
   calledItself: 'Calls itself',
   withoutCredentials:
     'It has no secret any more, so it gets no access. Add it to the configuration again, or give it a new secret.',
-  credentialsDamaged: 'Its secret was damaged on the hub’s disk. Give it a new one.',
+  credentialsDamaged:
+    'Its entry was damaged on the hub’s disk, or changed there by someone. Remove it, add it again, and log in again.',
   otherScope: 'The configuration asks for other access by now. Log in again to bring it into effect.',
   troubleBegan: 'Trouble began',
   serves: 'Access ends',
@@ -43,7 +47,11 @@ export const states = {
   hub: {
     hub_id_taken:
       'Another hub in this network says that it is this one. If a memory card was copied, switch one of the two off.',
+    hub_name_claimed:
+      'Another device in this network uses the hub’s name. Your appliances are safe: they know the hub by more than its name.',
     not_announced: 'Appliances may not find this hub in the network by themselves. Check the hub’s network.',
+    store_changed:
+      'Entries of the hub’s memory were damaged, or changed by someone. Look through the appliances; those that get no access have to be removed and added again.',
     store_recovered:
       'The hub’s memory was damaged and has been repaired. Look through the appliances, and replace the memory card soon.',
     store_unwritable: 'The hub cannot save anything. Make room on its disk, or replace its memory card.',

@@ -1,0 +1,126 @@
+import type { PortalClock } from '../broker/portal-clock.ts';
+import type { Scheduler } from '../broker/scheduler.ts';
+import type { Surroundings } from '../broker/surroundings.ts';
+import type { AuthorityReport } from '../core/administration.ts';
+import { LONGEST_TIMER, trueTime } from '../core/clock.ts';
+import { Failure, messageOf } from '../core/failure.ts';
+import { rfc3339 } from '../core/rfc3339.ts';
+import type { PermittedNames } from '../system/certificates.ts';
+import type { HubAuthority } from './authority.ts';
+import type { Anchor } from './shown-leaf.ts';
+
+export interface CaRotationContext {
+  readonly surroundings: Pick<Surroundings, 'clock' | 'log'>;
+  readonly scheduler: Pick<Scheduler, 'plan'>;
+  /** Knows the true time, where something has told it: a clock that may be wrong ends nothing. */
+  readonly portalClock: Pick<PortalClock, 'confirmed' | 'whenConfirmed'>;
+  readonly ca: HubAuthority;
+  /** Whether the hub shows the user's own certificate, so that its own CA is not in use. */
+  readonly hasOwnCertificate: boolean;
+  /** The certificate that appliances pin, as it is now. */
+  anchor(): Anchor;
+  /** What a new CA may issue certificates for. */
+  permitted(): PermittedNames;
+  /** Has the hub serve what follows from another CA, or from the end of an old one. */
+  renewLeaf(): Promise<void>;
+  /** Hears that there is another CA: it is to be announced, and to be in the daily copy of the store. */
+  onRotated(): void;
+}
+
+const WATCH = "the end of the old CA's time";
+/** The old CA is kept for so long at most, in s. */
+const MAX_KEEP = 365 * 86_400;
+
+/** Puts another CA in the place of the hub's, and ends the time in which the old one leads to the hub as well. */
+export class CaRotation {
+  readonly #context: CaRotationContext;
+
+  constructor(context: CaRotationContext) {
+    this.#context = context;
+    context.portalClock.whenConfirmed(() => void this.#look());
+    this.#plan();
+  }
+
+  /** The certificate that appliances pin, and during a rotation the one before. */
+  report(): AuthorityReport {
+    const { anchor, ca, hasOwnCertificate } = this.#context;
+    const { certificate, fingerprint } = anchor();
+    const { old } = ca;
+    if (old === null || hasOwnCertificate) return { certificate, fingerprint };
+    const until = old.until === null ? null : rfc3339(old.until);
+    return { certificate, fingerprint, old: { certificate: old.certificate, fingerprint: old.fingerprint, until } };
+  }
+
+  /**
+   * Makes another CA.
+   * @param keep for how many seconds appliances that trust no other than the old one are served
+   * @throws Failure `not_allowed`, `store_unwritable`; nothing has changed then
+   */
+  async rotate(keep: number): Promise<AuthorityReport> {
+    const { ca, permitted, surroundings, portalClock, onRotated } = this.#context;
+    this.#check(keep);
+    const before = ca.fingerprint;
+    await ca.rotate(keep * 1000, permitted(), surroundings.clock.now(), portalClock.confirmed);
+    await this.#follow();
+    onRotated();
+    const report = this.report();
+    const { fingerprint } = report;
+    surroundings.log.warn('CA rotated', { fingerprint, old_fingerprint: before, old_until: report.old?.until });
+    return report;
+  }
+
+  /**
+   * Says anew for how many seconds, from now on, the old CA is kept.
+   * @throws Failure `not_allowed`, `store_unwritable`; nothing has changed then
+   */
+  async keepOld(keep: number): Promise<AuthorityReport> {
+    const { ca, surroundings, portalClock } = this.#context;
+    this.#check(keep);
+    await ca.keepOld(keep * 1000, surroundings.clock.now(), portalClock.confirmed);
+    await this.#follow();
+    if (keep === 0) surroundings.log.warn('old CA ended', { by: 'request' });
+    return this.report();
+  }
+
+  /** @throws Failure `not_allowed` */
+  #check(keep: number): void {
+    if (this.#context.hasOwnCertificate) {
+      throw new Failure(
+        'not_allowed',
+        'the hub shows the certificate of lan.certificate_file, and appliances trust the last certificate in that file: replace the file to change it; the CA of the hub itself is not in use and was not changed',
+      );
+    }
+    if (keep >= 0 && keep <= MAX_KEEP) return;
+    throw new Failure('not_allowed', `${keep} s is not allowed: keep the old CA for 0 to ${MAX_KEEP} seconds (365 d)`);
+  }
+
+  async #follow(): Promise<void> {
+    await this.#context.renewLeaf();
+    this.#plan();
+  }
+
+  /** Looks at the time again when the old CA's is over, and once a minute at least. */
+  #plan(): void {
+    const { scheduler, surroundings, portalClock, ca } = this.#context;
+    const now = surroundings.clock.now();
+    const time = trueTime(portalClock.confirmed, now);
+    const until = ca.old?.until ?? null;
+    const left = time === null || until === null ? LONGEST_TIMER : Math.max(0, until - time);
+    // Never at once again: a store that can't be written would be tried without a pause.
+    const delay = Math.min(LONGEST_TIMER, Math.max(1000, left));
+    scheduler.plan(WATCH, now.uptime + delay, () => void this.#look());
+  }
+
+  async #look(): Promise<void> {
+    const { ca, surroundings, portalClock, renewLeaf } = this.#context;
+    try {
+      if (await ca.followTime(portalClock.confirmed, surroundings.clock.now())) {
+        await renewLeaf();
+        surroundings.log.warn('old CA ended', { by: 'time' });
+      }
+    } catch (error) {
+      surroundings.log.debug('end of the old CA could not be written', { error: messageOf(error) });
+    }
+    this.#plan();
+  }
+}

@@ -1,0 +1,200 @@
+import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Failure, messageOf } from '../core/failure.ts';
+import { systemTimers } from '../system/clock.ts';
+import { asFailure } from './database.ts';
+import { openStore } from './open-store.ts';
+import { jweSealing, type Sealing } from './sealing.ts';
+import type { SqliteStore } from './sqlite-store.ts';
+import { decoded, type NextKey, nextKeyFile, nextStoreKey, storeKey } from './state-directory.ts';
+import { sizeOf, sync } from './store-files.ts';
+
+/** A store with what puts another key in the place of its own. */
+interface KeyedStore {
+  readonly store: SqliteStore;
+  readonly keyRotation: KeyRotation;
+}
+
+/**
+ * Opens the store in a state directory with whichever of its keys opens it.
+ * @param credentials systemd's `$CREDENTIALS_DIRECTORY`
+ * @throws Failure as {@link storeKey}, {@link nextStoreKey} and {@link openStore}
+ */
+export async function openWithKeys(
+  directory: string,
+  credentials: string | undefined,
+  { freshKey, wall }: { readonly freshKey: () => string; readonly wall: () => number },
+): Promise<KeyedStore> {
+  const key = await storeKey(directory, credentials, freshKey);
+  const next = await nextStoreKey(directory, credentials);
+  const nextSealing = next.key && jweSealing(next.key);
+  const others = nextSealing === null ? [] : [nextSealing];
+  const store = await openStore(directory, jweSealing(key), wall, systemTimers, others);
+  return { store, keyRotation: new KeyRotation(store, next, nextSealing, freshKey) };
+}
+
+/** What came of a rotation. */
+export interface KeyRotated {
+  /** Files in the state directory that only the key before opens: stores of before, kept for people. */
+  readonly leftovers: readonly string[];
+  /** Why the daily copy could not be made anew, so that there is none; null where there is one. */
+  readonly uncopied: string | null;
+  /** Whether the key is a credential, whose owner puts it in the place of the one before. */
+  readonly isCredential: boolean;
+}
+
+/**
+ * Puts another key in the place of the store's. The new one is on the disk as `store.key.next` before anything is sealed with it;
+ * then one transaction seals everything anew; then the daily copy is made anew; then the new key takes the name of the one
+ * before. Whenever this is cut short, there is a key for the database and for its copy: the next start takes the one that opens
+ * the database ({@link openStore}), and goes on from there.
+ */
+export class KeyRotation {
+  readonly #store: SqliteStore;
+  readonly #next: NextKey;
+  readonly #freshKey: () => string;
+  readonly #nextSealing: Sealing | null;
+  #isRunning = false;
+
+  /**
+   * @param next as it was when the store was opened
+   * @param nextSealing what `next` seals with; null where there is none
+   */
+  constructor(store: SqliteStore, next: NextKey, nextSealing: Sealing | null, freshKey: () => string) {
+    this.#store = store;
+    this.#next = next;
+    this.#nextSealing = nextSealing;
+    this.#freshKey = freshKey;
+  }
+
+  /** Whether the store is sealed with the credential `store.key.next`, which is to become `store.key`. */
+  get awaitsOwner(): boolean {
+    return this.#next.isCredential && this.#store.sealing === this.#nextSealing;
+  }
+
+  /**
+   * At the start: ends a rotation that was cut short.
+   * @param copy makes the daily copy anew
+   * @throws Failure `store_unwritable`: the next start goes on
+   */
+  async finish(copy: () => Promise<void>): Promise<void> {
+    const { unwritable, sealing, copyIsDated } = this.#store;
+    if (this.#next.isCredential || unwritable !== null || !existsSync(this.#file)) return;
+    if (sealing === this.#nextSealing) await this.#conclude(copyIsDated ? copy : null);
+    else this.#forget();
+  }
+
+  /**
+   * @param copy makes the daily copy anew
+   * @throws Failure `not_allowed` where it can't be done, with what to do; `store_unwritable`, `store_unreadable`: then the key of
+   *   before is the store's, unless the message says otherwise
+   */
+  async rotate(copy: () => Promise<void>): Promise<KeyRotated> {
+    if (this.#isRunning) throw new Failure('not_allowed', 'the store key is being rotated already: wait for that');
+    if (this.#store.unwritable !== null) {
+      throw new Failure('store_unwritable', `the store can't be sealed anew: ${this.#store.unwritable}`);
+    }
+    this.#isRunning = true;
+    try {
+      return await (this.#next.isCredential ? this.#toCredential(copy) : this.#toFile(copy));
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  async #toFile(copy: () => Promise<void>): Promise<KeyRotated> {
+    // One that an attempt has left may be on a card that was copied meanwhile, and may still be wanted until nothing is in the journal.
+    this.#forget();
+    const text = this.#freshKey();
+    const key = decoded(text);
+    if (key === null) throw new Failure('unexpected', 'the new store key is none');
+    try {
+      writeFileSync(this.#file, `${text}\n`, { mode: 0o600, flush: true });
+      sync(this.#store.files.directory);
+      this.#store.reseal(jweSealing(key));
+    } catch (error) {
+      this.#forgetIfPossible();
+      throw asFailure(error, this.#store.files.database);
+    }
+    return this.#conclude(copy);
+  }
+
+  async #toCredential(copy: () => Promise<void>): Promise<KeyRotated> {
+    if (this.#nextSealing === null || this.awaitsOwner) {
+      throw new Failure(
+        'not_allowed',
+        this.awaitsOwner
+          ? 'the store is sealed with the credential store.key.next already: put that file in the place of store.key'
+          : 'the store key is a systemd credential, which the hub can\'t change: put a new one beside it as "store.key.next" (see docs/stolen-card.md), restart the service, and run this command again',
+      );
+    }
+    this.#store.reseal(this.#nextSealing);
+    return { ...(await this.#remakeCopy(copy)), isCredential: true };
+  }
+
+  /** @param copy null where the copy is sealed with the new key already */
+  async #conclude(copy: (() => Promise<void>) | null): Promise<KeyRotated> {
+    const { directory } = this.#store.files;
+    const made = copy === null ? { leftovers: this.#leftovers(), uncopied: null } : await this.#remakeCopy(copy);
+    try {
+      // A hub that was started meanwhile may have done it.
+      if (existsSync(this.#file)) renameSync(this.#file, join(directory, 'store.key'));
+      sync(directory);
+    } catch (cause) {
+      throw new Failure(
+        'store_unwritable',
+        `the store is sealed with the new key, but that is still in ${this.#file}: see to the disk and restart the hub, which then puts it in place`,
+        { cause },
+      );
+    }
+    return { ...made, isCredential: false };
+  }
+
+  /** A copy that only the key before opens is of no use to anybody but a thief. */
+  async #remakeCopy(copy: () => Promise<void>): Promise<Omit<KeyRotated, 'isCredential'>> {
+    try {
+      this.#store.compact();
+      await copy();
+      return { leftovers: this.#leftovers(), uncopied: null };
+    } catch (error) {
+      rmSync(this.#store.files.copy, { force: true });
+      return { leftovers: this.#leftovers(), uncopied: messageOf(error) };
+    }
+  }
+
+  #leftovers(): string[] {
+    const { directory, database } = this.#store.files;
+    const upgrades = join(directory, 'upgrades');
+    const damaged = readdirSync(directory).map((name) => join(directory, name));
+    return [
+      ...damaged.filter((path) => path.startsWith(`${database}.damaged-`)),
+      ...(sizeOf(upgrades) === null ? [] : [upgrades]),
+    ];
+  }
+
+  /**
+   * Removes a key that was never used. A commit that failed may be in the journal all the same, where a crash would bring it to
+   * life: the journal is emptied first.
+   */
+  #forget(): void {
+    try {
+      this.#store.emptyJournal();
+      rmSync(this.#file, { force: true });
+      sync(this.#store.files.directory);
+    } catch (error) {
+      throw asFailure(error, this.#store.files.database);
+    }
+  }
+
+  #forgetIfPossible(): void {
+    try {
+      this.#forget();
+    } catch {
+      // The next attempt begins with this, and so does the next start.
+    }
+  }
+
+  get #file(): string {
+    return nextKeyFile(this.#store.files.directory);
+  }
+}

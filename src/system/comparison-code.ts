@@ -1,0 +1,26 @@
+import { hash } from 'node:crypto';
+import { LETTERS } from '../core/letter-code.ts';
+
+const GROUPS = 2;
+const LETTERS_IN_GROUP = 3;
+
+/**
+ * The code by which a person tells whether the appliance in front of them is the one that the hub shows, such as `KFD-WQX`.
+ * It follows from the client_id one way and is no secret. The hub chooses the client_id at random, so an appliance can't
+ * choose its code: another one has the same with a chance of 1 in 64 million.
+ */
+export function comparisonCode(clientId: string): string {
+  let rest = BigInt(`0x${hash('sha256', `latchkey comparison code ${clientId}`, 'hex')}`);
+  const letters = Array.from({ length: GROUPS * LETTERS_IN_GROUP }, () => {
+    const letter = LETTERS.charAt(Number(rest % BigInt(LETTERS.length)));
+    rest /= BigInt(LETTERS.length);
+    return letter;
+  }).join('');
+  return `${letters.slice(0, LETTERS_IN_GROUP)}-${letters.slice(LETTERS_IN_GROUP)}`;
+}
+
+/** Whether this is the appliance's code, typed in any case, with or without the hyphen. */
+export function isComparisonCode(typed: string, clientId: string): boolean {
+  const plain = (code: string) => code.replaceAll(/[\s\p{Dash_Punctuation}]/gu, '').toUpperCase();
+  return plain(typed) === plain(comparisonCode(clientId));
+}

@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest';
+import { answerOf } from '../support/raw-server.ts';
+import { Home, resultOf } from './home.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** A token response with these members in place of good ones. */
+function tokens(changes: Record<string, unknown>) {
+  const good = { access_token: 'another-access', refresh_token: 'another-refresh', expires_in: 3600 };
+  return { kind: 'bytes', bytes: answerOf(200, JSON.stringify({ ...good, ...changes })) } as const;
+}
+
+describe('a portal whose token would be more than a token', () => {
+  test.each([
+    ['a line break', 'a\r\nX-Injected: 1'],
+    ['an escape sequence', 'a\u001b]0;title\u0007'],
+    ['more than 16 KiB', 'a'.repeat(16_385)],
+  ])('with %s is in doubt: nobody gets it, and the tokens at hand stay', async (_, odd) => {
+    await using home = await Home.start();
+    const id = await home.paired();
+    const before = (await home.run.store.grant(id))?.grant ?? expect.fail('not paired');
+    for (const name of ['access_token', 'refresh_token']) {
+      home.portal.fail('token', tokens({ [name]: odd }));
+      await home.run.grants.refresh(id);
+      expect(await home.token(id)).toBe(before.accessToken.reveal());
+      const after = (await home.run.store.grant(id))?.grant;
+      expect(after?.refreshToken.reveal()).toBe(before.refreshToken.reveal());
+      expect(after?.doubt).not.toBeNull();
+      expect(after?.refused).toBeNull();
+    }
+    // The portal had done nothing: with its next answer in order, all is well again.
+    await home.run.grants.refresh(id);
+    expect(home.run.grants.get(id)?.health).toEqual({ kind: 'good' });
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  });
+
+  test('is asked for another login, and no grant is made of it', async () => {
+    await using home = await Home.start();
+    const { appliance } = await home.add('wallbox');
+    const run = await home.begin('wallbox');
+    home.portal.fail('token', tokens({ refresh_token: 'a\r\nb' }));
+    await home.login(run);
+    await home.time.pass(10 * SECOND);
+    expect(run.pairing.setback).toBe('answer_lost');
+    expect(await home.token(appliance.id)).toBe('not_paired');
+    await home.login(run);
+    await home.time.pass(10 * SECOND);
+    expect(resultOf(run.pairing.step)).toBe('paired');
+  });
+});
+
+describe('a portal whose tokens live next to no time', () => {
+  /** In an hour: sixty at once, and one more each half minute, at its end too. */
+  const MOST = 61 + HOUR / (30 * SECOND);
+
+  test.each([1, 3, 10])('of %d s does not have the hub write its card every few seconds', async (tokenLifetime) => {
+    await using home = await Home.start({ emulator: { tokenLifetime } });
+    await home.paired();
+    await home.time.pass(HOUR);
+    expect(home.refreshes).toBeLessThanOrEqual(MOST);
+    // The grant is looked after all the same.
+    expect(home.refreshes).toBeGreaterThan(HOUR / (40 * SECOND));
+  });
+
+  test('and that answers with junk from then on is not asked every few seconds either', async () => {
+    await using home = await Home.start({ emulator: { tokenLifetime: 3 } });
+    await home.paired();
+    home.portal.fail('token', ...Array.from({ length: 2000 }, () => tokens({ access_token: '' })));
+    await home.time.pass(HOUR);
+    expect(home.refreshes).toBeLessThanOrEqual(MOST);
+  });
+
+  test('has an appliance that asks served at any time, and told the truth of how long that lasts', async () => {
+    await using home = await Home.start({ emulator: { tokenLifetime: 3 } });
+    const id = await home.paired();
+    await home.time.pass(HOUR);
+    for (let asked = 0; asked < 20; asked += 1) {
+      await home.time.pass(7300);
+      const handOut = await home.run.handOuts.handOut(id, null);
+      if (handOut.kind !== 'token') return expect.fail(handOut.kind);
+      expect(handOut.expiresIn).toBeLessThanOrEqual(3);
+      expect(await home.whoami(handOut.accessToken.reveal())).toBe(200);
+    }
+  });
+
+  test('is asked for an appliance once in two seconds at most, however often that asks', async () => {
+    await using home = await Home.start({ emulator: { tokenLifetime: 1 } });
+    const id = await home.paired();
+    const before = home.refreshes;
+    for (let asked = 0; asked < 600; asked += 1) {
+      await home.time.pass(100);
+      await home.run.handOuts.handOut(id, null);
+    }
+    expect(home.refreshes - before).toBeLessThanOrEqual(MINUTE / (2 * SECOND));
+  });
+});

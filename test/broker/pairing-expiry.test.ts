@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest';
+import type { PairingContext } from '../../src/broker/pairing-context.ts';
+import { PairingProgress } from '../../src/broker/pairing-progress.ts';
+import type { PairingRun } from '../../src/broker/pairing-run.ts';
+import { Home, resultOf } from './home.ts';
+
+const LIFETIME = 60_000;
+/** Of each kind, in each of two goes; with those of the round that makes two hundred. */
+const EACH = 20;
+const DOWN = Array(10_000).fill({ kind: 'answer', status: 500 } as const);
+
+test.each([0, 20, 100, 300])(
+  'two hundred pairings run out on a store that takes %d ms for each write, and the hub answers throughout',
+  async (writeTime) => {
+    await using home = await Home.start({
+      lifetime: LIFETIME,
+      pollInterval: 10_000,
+      writeTimes: [writeTime, writeTime],
+      redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}`,
+    });
+    const served = await home.paired('served');
+    for (let index = 0; index < EACH; index++) {
+      for (const kind of ['waiting', 'older', 'unopened', 'opened', 'asking']) await home.add(`${kind}-${index}`);
+    }
+    const ended: string[] = [];
+    for (let go = 0; go < 2; go++) {
+      const runs = await beginAll(home);
+      for (let second = 0; second < (2 * LIFETIME) / 1000 && runs.some(({ open }) => open); second++) {
+        await home.time.pass(1000);
+        expect(await home.whoami(await home.token(served))).toBe(200);
+      }
+      ended.push(...runs.map(({ pairing }) => resultOf(pairing.step)));
+    }
+    expect(ended).toEqual(Array(2 * 5 * EACH).fill('expired'));
+    expect((await home.run.store.pairings()).filter(({ step }) => step.kind !== 'ended')).toEqual([]);
+  },
+);
+
+test('a loop whose waits are all over at once is held up, and the hub goes on', async () => {
+  await using home = await Home.start();
+  await home.add('wallbox');
+  const { pairing } = await home.begin('wallbox');
+  const progress = new PairingProgress({ surroundings: home.surroundings } as PairingContext, pairing);
+  let turns = 0;
+  const loop = (async () => {
+    for (; turns < 1000; turns++) await progress.boundTurns(progress.signal);
+  })();
+  await home.time.settle();
+  expect(turns).toBeLessThan(150);
+  await home.time.pass(1000);
+  expect(turns).toBeLessThan(300);
+  progress.stop();
+  await loop;
+});
+
+/** Pairings in every kind of step, with nobody who logs in; one of those that wait is part of a round. */
+async function beginAll(home: Home): Promise<PairingRun[]> {
+  const { pairings, deviceFlows, appliances, rounds } = home.run;
+  const names = (kind: string) => Array.from({ length: EACH }, (_, index) => `${kind}-${index}`);
+  const begin = (kind: string) => Promise.all(names(kind).map((name) => pairings.begin(appliances.named(name))));
+  const beginFlow = (name: string) => deviceFlows.begin(appliances.named(name), null);
+  home.portal.mend('config');
+  const older = await begin('older');
+  const waiting = await begin('waiting');
+  await home.time.settle();
+  await Promise.all(older.map((run) => run.openLink()));
+  await home.time.pass(10_000);
+  await Promise.all(older.map((run) => run.openLink()));
+  for (const name of names('opened')) {
+    const flow = await beginFlow(name);
+    if (flow.kind === 'begun') await deviceFlows.openLink(flow.authorization.userCode);
+  }
+  for (const name of names('unopened')) await beginFlow(name);
+  home.portal.fail('config', ...DOWN);
+  const asking = await begin('asking');
+  const { id: round } = await rounds.begin();
+  await home.time.settle();
+  const flows = [...names('opened'), ...names('unopened')].flatMap(
+    (name) => pairings.ofAppliance(appliances.named(name).id) ?? [],
+  );
+  const stepsOf = (runs: PairingRun[]) => new Set(runs.map(({ pairing: { step } }) => step.kind));
+  expect(stepsOf(waiting)).toEqual(new Set(['waiting']));
+  expect(stepsOf(asking)).toEqual(new Set(['asking']));
+  expect(older.every(({ pairing: { step } }) => step.kind === 'waiting' && step.earlier !== undefined)).toBe(true);
+  expect(rounds.view(round).current).not.toBeNull();
+  return [...older, ...waiting, ...flows, ...asking];
+}

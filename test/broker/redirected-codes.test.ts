@@ -1,0 +1,211 @@
+import { expect, test } from 'vitest';
+import type { PairingRun } from '../../src/broker/pairing-run.ts';
+import type { CallbackBrowser } from '../../src/core/lan-service.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { Home, resultOf, STRANGER } from './home.ts';
+
+const SECOND = 1000;
+const PHONE: CallbackBrowser = { address: '192.168.1.50', mark: null };
+
+const stateOf = (run: PairingRun) => resultOf(run.pairing.step);
+
+/** A home with a pairing that waits for a login, at a portal where somebody else has an account too. */
+async function waiting() {
+  const users = ['demo', 'mallory'].map((name) => ({ name, password: name }));
+  const redirect = (nonce: string) => `http://192.168.1.7:8480/callback/${nonce}`;
+  const home = await Home.start({ emulator: { users }, redirect });
+  const { appliance } = await home.add('wallbox');
+  return { home, id: appliance.id, run: await home.begin('wallbox') };
+}
+
+/** A code of mallory's own login, for the hub's client: good at the portal. */
+async function foreignCode({ emulator }: Home): Promise<Secret> {
+  const config = `${emulator.baseUrl}/external/oauth2helper/config/${emulator.clientId}`;
+  const { authorize_url, code_url } = await (await fetch(config, { method: 'POST' })).json();
+  await emulator.login({ state: new URL(authorize_url).searchParams.get('state') ?? '', user: 'mallory' });
+  const { code } = await (await fetch(code_url)).json();
+  return new Secret(code);
+}
+
+/** Brings a code to the callback, and lets the time pass that the hub takes to judge it. */
+async function bring(home: Home, run: PairingRun, code: Secret, from = STRANGER): Promise<void> {
+  await Promise.all([
+    home.run.pairings.receive(run.pairing.nonce, { kind: 'code', code }, from),
+    home.time.pass(4 * SECOND),
+  ]);
+}
+
+async function honestCode(home: Home, run: PairingRun): Promise<Secret> {
+  return new Secret(new URL(await home.login(run)).searchParams.get('code') ?? '');
+}
+
+/** Whose account the appliance is connected with. */
+async function account(home: Home, id: string): Promise<string> {
+  const headers = { authorization: `Bearer ${await home.token(id)}` };
+  const answer = await fetch(`${home.emulator.baseUrl}/api/whoami`, { headers });
+  return answer.status === 200 ? (await answer.json()).user : 'nobody';
+}
+
+/** The portal serves no code for polling. */
+const servesNone = (home: Home) =>
+  home.emulator.addFault({ kind: 'status', status: 404, endpoint: 'code/get', times: null });
+
+test('a foreign code that the portal would take is not exchanged, and the honest login after it connects the honest account', async () => {
+  const { home, id, run } = await waiting();
+  await using _ = home;
+  await bring(home, run, await foreignCode(home));
+  expect(stateOf(run)).toBe('waiting');
+  expect(home.exchanges).toBe(0);
+  expect(run.pairing.spentCodes).toEqual([]);
+  await bring(home, run, await honestCode(home, run), PHONE);
+  expect(stateOf(run)).toBe('paired');
+  expect(await account(home, id)).toBe('demo');
+  expect(home.exchanges).toBe(1);
+});
+
+test('a foreign code that comes while the honest login is on its way loses, also where polling alone brings that', async () => {
+  const { home, id, run } = await waiting();
+  await using _ = home;
+  const foreign = await foreignCode(home);
+  await home.login(run);
+  await bring(home, run, foreign);
+  expect(stateOf(run)).toBe('paired');
+  expect(await account(home, id)).toBe('demo');
+  expect(home.exchanges).toBe(1);
+});
+
+test('a flood of forged codes ends nothing, uses nothing up, and has the portal polled a little more often at most', async () => {
+  const { home, id, run } = await waiting();
+  await using _ = home;
+  const before = home.portal.requests('code').length;
+  const forged: Promise<unknown>[] = [];
+  for (let second = 0; second < 120; second++) {
+    for (let each = 0; each < 5; each++) {
+      const from = { address: `192.168.1.${100 + each}`, mark: 'a-mark-of-nobody' };
+      const code = new Secret(`forged-${second}-${each}`);
+      forged.push(home.run.pairings.receive(run.pairing.nonce, { kind: 'code', code }, from));
+    }
+    await home.time.pass(SECOND);
+  }
+  await Promise.all([Promise.all(forged), home.time.pass(15 * SECOND)]);
+  // Every 5 to 7.5 s, and six more and then one every 5 s.
+  expect(home.portal.requests('code').length - before).toBeLessThan(65);
+  expect(home.exchanges).toBe(0);
+  expect(run.pairing.spentCodes).toEqual([]);
+  expect(run.unconfirmed.length).toBeLessThanOrEqual(3);
+  expect(home.events.filter(({ event }) => event === 'login waits to be confirmed').length).toBeLessThanOrEqual(12);
+  await home.login(run);
+  await home.time.pass(10 * SECOND);
+  expect(stateOf(run)).toBe('paired');
+  expect(await account(home, id)).toBe('demo');
+});
+
+test('a portal that asks for patience is not polled because of a redirect', async () => {
+  const { home, run } = await waiting();
+  await using _ = home;
+  home.portal.fail('code', { kind: 'answer', status: 429, headers: { 'retry-after': '60' } });
+  await home.time.pass(10 * SECOND);
+  const before = home.portal.requests('code').length;
+  await bring(home, run, new Secret('forged'));
+  expect(home.portal.requests('code')).toHaveLength(before);
+});
+
+test('the browser that brings the code that the portal serves is told so, from wherever it comes', async () => {
+  const { home, run } = await waiting();
+  await using _ = home;
+  const code = await honestCode(home, run);
+  await bring(home, run, code, PHONE);
+  expect(stateOf(run)).toBe('paired');
+  expect(run.standingOf(code)).toBeNull();
+  expect(home.exchanges).toBe(1);
+});
+
+test('a portal that is a little behind its own redirect is asked again', async () => {
+  const { home, run } = await waiting();
+  await using _ = home;
+  home.emulator.addFault({ kind: 'status', status: 404, endpoint: 'code/get', times: 2 });
+  await bring(home, run, await honestCode(home, run));
+  expect(stateOf(run)).toBe('paired');
+  expect(run.unconfirmed).toEqual([]);
+});
+
+test('where the portal serves none, the code of a browser that the hub sent there counts, and that of another pairing’s does not', async () => {
+  const { home, id, run } = await waiting();
+  await using _ = home;
+  servesNone(home);
+  const foreign = await codeByRedirect(home);
+  await home.add('heater');
+  const other = await home.begin('heater');
+  const ofOther = home.run.pairings.sentMark(other.pairing.id).reveal();
+  await bring(home, run, foreign, { ...STRANGER, mark: ofOther });
+  expect(home.exchanges).toBe(0);
+  const mark = home.run.pairings.sentMark(run.pairing.id).reveal();
+  await bring(home, run, await honestCode(home, run), { ...PHONE, mark });
+  expect(stateOf(run)).toBe('paired');
+  expect(await account(home, id)).toBe('demo');
+});
+
+test('where the portal serves none, any other login counts once an installer has confirmed it', async () => {
+  const { home, id, run } = await waiting();
+  await using _ = home;
+  servesNone(home);
+  const foreign = await codeByRedirect(home);
+  const honest = await honestCode(home, run);
+  let changes = 0;
+  run.watch(() => changes++);
+  await bring(home, run, foreign);
+  await bring(home, run, honest, PHONE);
+  expect(stateOf(run)).toBe('waiting');
+  expect(home.exchanges).toBe(0);
+  expect(changes).toBeGreaterThanOrEqual(2);
+  expect(run.unconfirmed.map(({ address }) => address)).toEqual([STRANGER.address, PHONE.address]);
+  expect([run.standingOf(foreign), run.standingOf(honest)]).toEqual(['unconfirmed', 'unconfirmed']);
+  const [, login] = run.unconfirmed;
+  await run.confirm('a login of nobody');
+  await run.confirm(login?.id ?? '');
+  expect(stateOf(run)).toBe('paired');
+  expect(await account(home, id)).toBe('demo');
+  expect(run.unconfirmed).toEqual([]);
+});
+
+test('a login that nobody confirms is dropped while its code may still live, and the pairing goes on', async () => {
+  const { home, run } = await waiting();
+  await using _ = home;
+  servesNone(home);
+  const code = await honestCode(home, run);
+  await bring(home, run, code, PHONE);
+  const [login] = run.unconfirmed;
+  await home.time.pass(61 * SECOND);
+  expect(run.unconfirmed).toEqual([]);
+  expect(run.standingOf(code)).toBe('too_late');
+  await run.confirm(login?.id ?? '');
+  await bring(home, run, code, PHONE);
+  expect(run.unconfirmed).toEqual([]);
+  expect(stateOf(run)).toBe('waiting');
+  expect(home.exchanges).toBe(0);
+});
+
+test('the mark of a browser that the hub sent follows from nothing that a link has in it, and ends with the hub’s run', async () => {
+  const { home, run } = await waiting();
+  await using _ = home;
+  const { id, nonce } = run.pairing;
+  const mark = home.run.pairings.sentMark(id).reveal();
+  expect(mark).not.toContain(nonce);
+  await home.stop();
+  const { pairings } = await home.start();
+  expect(pairings.sentMark(id).reveal()).not.toBe(mark);
+  expect(pairings.get(id).shortKey).toBe(run.shortKey);
+});
+
+/** As {@link foreignCode}, where the portal serves none for polling: mallory's browser is brought to an address of mallory's. */
+async function codeByRedirect({ emulator }: Home): Promise<Secret> {
+  const config = new URL(`${emulator.baseUrl}/external/oauth2helper/config/${emulator.clientId}`);
+  config.searchParams.set('redirect_url', 'http://192.168.1.66/');
+  const { authorize_url } = await (await fetch(config, { method: 'POST' })).json();
+  const state = new URL(authorize_url).searchParams.get('state') ?? '';
+  const { location } = await emulator.login({ state, user: 'mallory' });
+  const code = new URL(location).searchParams.get('code') ?? '';
+  rememberSecrets([code]);
+  return new Secret(code);
+}

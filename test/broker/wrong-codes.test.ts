@@ -1,0 +1,126 @@
+import { describe, expect, it } from 'vitest';
+import { GROUP_LIMIT, sourceOfAddress, sourceOfBrowser, WrongCodes } from '../../src/broker/wrong-codes.ts';
+import type { Interfaces } from '../../src/system/devices.ts';
+
+const BURST = 1000;
+const PER_SECOND = 50;
+
+/** This machine's, of one IPv4 subnet and, as after a Router Advertisement, two IPv6 ones. */
+function home(subnet: string): Interfaces {
+  const common = { netmask: '', mac: '', internal: false };
+  const six = ['2001:db8::7', '2001:db8:0:1::7'].map((address) => ({
+    ...common,
+    family: 'IPv6' as const,
+    address,
+    cidr: `${address}/64`,
+    scopeid: 0,
+  }));
+  return () => ({
+    eth0: [{ ...common, family: 'IPv4', address: subnet.split('/')[0] ?? '', cidr: subnet }, ...six],
+  });
+}
+
+/** Somebody who sends wrong codes from these addresses, one after the other. @returns how many were looked at */
+function flood(codes: WrongCodes, addresses: Iterable<string>, interfaces: Interfaces, now = () => 0): number {
+  let looked = 0;
+  for (const address of addresses) {
+    const source = sourceOfAddress(address, interfaces);
+    if (codes.lockedFor(source, now()) > 0) continue;
+    codes.count(source, now());
+    looked += 1;
+  }
+  return looked;
+}
+
+function* strangers(many: number): Generator<string> {
+  for (let index = 0; index < many; index++) yield `2001:db8:${Math.floor(index / 1000)}:${index % 1000}::1`;
+}
+
+function* neighbours(many: number): Generator<string> {
+  for (let index = 0; index < many; index++) yield `10.9.${index >> 8}.${index & 255}`;
+}
+
+describe('wrong codes of very many addresses', () => {
+  const HOME = home('192.168.1.7/24');
+  const limit = { ...GROUP_LIMIT, most: BURST };
+
+  it('keep out neither the hub’s own IPv4 subnets, nor a browser that has signed in before', () => {
+    const codes = new WrongCodes(limit);
+    expect(flood(codes, strangers(2 * BURST), HOME)).toBe(BURST);
+    for (const address of ['203.0.113.9', '2001:db8::9', 'fe80::9%eth0', '2001:db8:ffff::1']) {
+      expect(codes.lockedFor(sourceOfAddress(address, HOME), 0)).toBeGreaterThan(0);
+    }
+    for (const address of ['192.168.1.20', '::ffff:192.168.1.20']) {
+      expect(codes.lockedFor(sourceOfAddress(address, HOME), 0)).toBe(0);
+    }
+    expect(codes.lockedFor(sourceOfBrowser('phone', '203.0.113.9'), 0)).toBe(0);
+  });
+
+  it('are looked at fifty times a second from elsewhere, after a burst', () => {
+    const codes = new WrongCodes(limit);
+    flood(codes, strangers(BURST), HOME);
+    let now = 0;
+    function* oftenFor(seconds: number): Generator<string> {
+      for (const address of strangers(5 * PER_SECOND * seconds)) {
+        now += 1000 / (5 * PER_SECOND);
+        yield address;
+      }
+    }
+    const looked = flood(codes, oftenFor(10), HOME, () => now);
+    expect(looked).toBeGreaterThanOrEqual(10 * PER_SECOND - 5);
+    expect(looked).toBeLessThanOrEqual(10 * PER_SECOND);
+  });
+
+  it('are bounded where they come from a subnet of the hub’s own, too, and keep out nobody from elsewhere', () => {
+    const codes = new WrongCodes(limit);
+    const wide = home('10.0.0.7/8');
+    expect(flood(codes, neighbours(2 * BURST), wide)).toBe(BURST);
+    expect(codes.lockedFor(sourceOfAddress('10.200.0.1', wide), 0)).toBeGreaterThan(0);
+    expect(codes.lockedFor(sourceOfAddress('203.0.113.9', wide), 0)).toBe(0);
+  });
+
+  it('are remembered of 10,000 devices, and of more the first is forgotten', () => {
+    const codes = new WrongCodes();
+    const first = sourceOfAddress('192.168.1.20', HOME);
+    for (let count = 0; count < 5; count++) codes.count(first, 0);
+    flood(codes, neighbours(9999), HOME);
+    expect(codes.lockedFor(first, 0)).toBeGreaterThan(0);
+    flood(codes, ['203.0.113.9'], HOME);
+    expect(codes.lockedFor(first, 0)).toBe(0);
+  });
+
+  it('may be more than all that a subnet of 65,536 addresses may send in an hour', () => {
+    const [tries, locks] = [5, Math.log2(3_600_000 / 30_000)];
+    expect(GROUP_LIMIT.most).toBeGreaterThan(65_536 * (tries + locks));
+    // And then each one an hour.
+    expect(1000 / GROUP_LIMIT.every).toBeGreaterThan(65_536 / 3600);
+  });
+});
+
+describe('a burst of wrong codes', () => {
+  const neighbour = sourceOfAddress('192.168.1.66');
+  const other = sourceOfAddress('192.168.1.67');
+  const HOUR = 3_600_000;
+
+  it('begins with the code that makes a device wait, and is over two hours after the last one of any device', () => {
+    const codes = new WrongCodes();
+    for (let count = 0; count < 4; count++) codes.count(neighbour, count);
+    expect(codes.burst(4)).toBeNull();
+    codes.count(neighbour, 4);
+    expect(codes.burst(5)).toEqual({ address: '192.168.1.66', begun: 4, last: 4 });
+    for (let count = 0; count < 5; count++) codes.count(other, HOUR);
+    expect(codes.burst(3 * HOUR - 1)).toEqual({ address: '192.168.1.67', begun: 4, last: HOUR });
+    expect(codes.burst(3 * HOUR)).toBeNull();
+    codes.count(other, 4 * HOUR);
+    expect(codes.burst(4 * HOUR)).toMatchObject({ begun: 4 * HOUR });
+  });
+
+  it('outlasts a device that tries again whenever it may', () => {
+    const codes = new WrongCodes();
+    let now = 0;
+    for (let count = 0; count < 30; count++) {
+      now += codes.count(neighbour, now).locked;
+      if (count >= 4) expect(codes.burst(now)).toMatchObject({ begun: 0 });
+    }
+  });
+});

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { onTerminal, runHousehold } from './command.ts';
+
+let hub: Awaited<ReturnType<typeof runHousehold>>;
+
+beforeAll(async () => {
+  hub = await runHousehold();
+});
+
+afterAll(() => hub[Symbol.asyncDispose]());
+
+beforeEach(() => {
+  hub.household.keptOldCa = null;
+  hub.household.rotations = 0;
+});
+
+const PEM = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
+const OLD_PEM = '-----BEGIN CERTIFICATE-----\nOLD0\n-----END CERTIFICATE-----\n';
+
+test('the certificate stands alone on standard output, or its pin', async () => {
+  expect(await hub.latchkey('ca')).toMatchObject({ status: 0, stdout: PEM, stderr: '' });
+  const { ca_fingerprint } = hub.household.hub;
+  expect(await hub.latchkey('ca', '--fingerprint')).toMatchObject({ status: 0, stdout: `${ca_fingerprint}\n` });
+});
+
+test('during a rotation the old one is named, and printed where it is asked for', async () => {
+  hub.household.keptOldCa = 60;
+  const { stdout, stderr } = await hub.latchkey('ca');
+  expect(stdout).toBe(PEM);
+  expect(stderr).toBe(
+    'appliances that trust the old CA are served until 2031-05-05T00:00:00Z: "latchkey ca --old" prints it\n',
+  );
+  expect(await hub.latchkey('ca', '--old')).toMatchObject({ status: 0, stdout: OLD_PEM, stderr: '' });
+  expect((await hub.latchkey('ca', '--old', '--fingerprint')).stdout).toBe('the-pin-of-before\n');
+  expect(JSON.parse((await hub.latchkey('ca', '--json')).stdout).old).toMatchObject({ certificate: OLD_PEM });
+});
+
+test('where there is no old one, there is nothing to print', async () => {
+  expect(await hub.latchkey('ca', '--old')).toMatchObject({
+    status: 1,
+    stdout: '',
+    stderr: 'latchkey: there is no old CA: there was no rotation, or its time is over\n',
+  });
+});
+
+test('without a terminal a rotation wants --yes, and changes nothing before', async () => {
+  const refused = await hub.latchkey('ca', '--rotate');
+  expect(refused).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('Say so with --yes') });
+  expect(hub.household.rotations).toBe(0);
+  expect(await hub.latchkey('ca', '--rotate', '--yes')).toMatchObject({
+    status: 0,
+    stdout: PEM,
+    stderr: expect.stringMatching(/^the hub has another CA \(.*\); appliances that trust the old CA are served until /),
+  });
+  expect([hub.household.rotations, hub.household.keptOldCa]).toEqual([1, 30 * 86_400]);
+});
+
+test('a person at a terminal is asked back, and no is no', async () => {
+  const asked = onTerminal(['ca', '--rotate', '--keep-old', '0'], hub.env);
+  expect(await asked.stdout(/Go on\? \[y\/N\] /)).toContain('cut off');
+  asked.process.stdin?.write('n\n');
+  expect((await asked.ended).status).toBe(1);
+  expect(hub.household.rotations).toBe(0);
+});
+
+test.each([
+  ['0', null],
+  ['0d', null],
+  ['90s', 90],
+  ['7d', 7 * 86_400],
+  ['365d', 365 * 86_400],
+] as const)('--keep-old %s is understood', async (text, seconds) => {
+  expect((await hub.latchkey('ca', '--rotate', '--keep-old', text, '--yes')).status).toBe(0);
+  expect(hub.household.keptOldCa).toBe(seconds);
+});
+
+test('--keep-old alone changes the end of a rotation, and makes no other CA', async () => {
+  hub.household.keptOldCa = 60;
+  expect((await hub.latchkey('ca', '--keep-old', '90d', '--yes')).status).toBe(0);
+  expect([hub.household.rotations, hub.household.keptOldCa]).toEqual([0, 90 * 86_400]);
+  const ended = await hub.latchkey('ca', '--keep-old', '0', '--yes');
+  expect(ended.stderr).toBe('appliances that trust the old CA alone are served no longer\n');
+  expect(hub.household.keptOldCa).toBeNull();
+});
+
+test.each(['366d', '-1', 'soon', ''])('--keep-old %j is wrong usage', async (text) => {
+  const { status, stdout, stderr } = await hub.latchkey('ca', '--rotate', `--keep-old=${text}`, '--yes');
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+  expect(stderr).toContain('Allowed is 1s to 365d, or 0.');
+  expect(hub.household.rotations).toBe(0);
+});

@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runHousehold } from './command.ts';
+
+let hub: Awaited<ReturnType<typeof runHousehold>>;
+
+beforeAll(async () => {
+  hub = await runHousehold();
+});
+
+afterAll(() => hub[Symbol.asyncDispose]());
+
+test('another store key is said in one sentence, and as JSON', async () => {
+  expect(await hub.latchkey('store-key', '--rotate')).toMatchObject({
+    status: 0,
+    stdout: 'The store has another key, and everything in it is sealed anew: the key before opens nothing of it.\n',
+    stderr: '',
+  });
+  const { stdout } = await hub.latchkey('store-key', '--rotate', '--json');
+  expect(JSON.parse(stdout)).toEqual(hub.household.rotation);
+});
+
+test('what is left to do is said after it', async () => {
+  hub.household.rotation = {
+    leftovers: ['/var/lib/latchkey/latchkey.db.damaged-1', '/var/lib/latchkey/upgrades'],
+    copy_problem: 'the disk has no room',
+    is_credential: true,
+  };
+  const { stdout } = await hub.latchkey('store-key', '--rotate');
+  expect(stdout).toContain('mv /etc/latchkey/credentials/store.key.next /etc/latchkey/credentials/store.key\n');
+  expect(stdout).toContain('There is no daily copy until the next one can be made: the disk has no room\n');
+  expect(stdout).toContain('\n  /var/lib/latchkey/latchkey.db.damaged-1\n  /var/lib/latchkey/upgrades\n');
+});
+
+test('nothing is rotated by accident', async () => {
+  const { status, stderr } = await hub.latchkey('store-key');
+  expect(status).toBe(2);
+  expect(stderr).toContain("required option '--rotate' not specified");
+});

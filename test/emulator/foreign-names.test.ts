@@ -1,0 +1,97 @@
+import { Agent, request } from 'undici';
+import { expect, test } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { config, obtainTokens, start } from './portal-client.ts';
+
+function port({ baseUrl }: Emulator): string {
+  return new URL(baseUrl).port;
+}
+
+/** Asks as a browser does whose page is on `host`, which points here. */
+async function ask(url: string, host: string, method: 'GET' | 'POST' = 'GET') {
+  const { statusCode, body } = await request(url, { method, headers: { host } });
+  return { status: statusCode, text: await body.text() };
+}
+
+test('a web page that points a name of its own at the emulator reads nothing of it', async () => {
+  await using emulator = await start({ showSecrets: true });
+  const { access_token } = await obtainTokens(emulator);
+  const { code_url, authorize_url } = await config(emulator);
+  const host = (url: string) => `evil.example:${new URL(url).port}`;
+  const paths = [
+    '',
+    'requests',
+    'findings',
+    'grants',
+    'logins',
+    'settings',
+    'faults',
+    'clock',
+    'events',
+    'openapi.json',
+  ];
+  const urls = [
+    ...paths.map((path) => `${emulator.baseUrl}/_emulator/${path}`),
+    ...[`${emulator.baseUrl}/api/whoami`, `${emulator.baseUrl}/nothing`, code_url, authorize_url],
+    `${emulator.frontendUrl}/sso/token`,
+  ];
+  for (const url of urls) {
+    const { status, text } = await ask(url, host(url));
+    expect(status, url).toBe(421);
+    expect(text, url).not.toContain(access_token);
+  }
+  for (const url of [
+    `${emulator.baseUrl}/external/oauth2helper/config/${emulator.clientId}`,
+    `${emulator.baseUrl}/_emulator/reset`,
+  ]) {
+    expect((await ask(url, host(url), 'POST')).status, url).toBe(421);
+  }
+  expect(emulator.grants()).toHaveLength(1);
+  // The one who runs the emulator sees in its log what came.
+  expect(emulator.requests.at(-1)).toMatchObject({ endpoint: 'config', status: 421 });
+});
+
+test.each(['evil.example', 'localhost.evil.example', 'notlocalhost', '127.0.0.1.evil.example', 'localhost:0', ''])(
+  'a request for %j is told what is allowed, and how to allow more, whatever errors of the portal hold',
+  async (host) => {
+    await using emulator = await start({ errorBody: 'html' });
+    const { status, text } = await ask(`${emulator.baseUrl}/api/whoami`, host);
+    expect(status).toBe(421);
+    const { message } = JSON.parse(text) as { message: string };
+    expect(message).toContain(`Host: found ${JSON.stringify(host)}; allowed are IP addresses, localhost`);
+    expect(message).toContain('--allowed-host NAME');
+  },
+);
+
+test('addresses, localhost and the names that it was started with are its own, in any case and with any port', async () => {
+  await using emulator = await start({ publicHost: 'Portal.test', allowedHosts: ['Bench', 'emulator_1.example'] });
+  const names = ['localhost', 'LOCALHOST.', 'portal.test', 'bench', 'BENCH', 'emulator_1.example'];
+  for (const host of [...names, '127.0.0.1', '192.168.1.7', '[::1]', '[fd00::7]']) {
+    for (const one of [host, `${host}:${port(emulator)}`, `${host}:8080`]) {
+      expect((await ask(`http://127.0.0.1:${port(emulator)}/api/whoami`, one)).status, one).toBe(401);
+    }
+  }
+  expect((await ask(`http://127.0.0.1:${port(emulator)}/api/whoami`, 'a.bench')).status).toBe(421);
+});
+
+test('a name that can be none is refused at the start', async () => {
+  for (const name of ['', 'http://bench', 'bench:80', '*', 'a b', 'a..b', 'x'.repeat(254)]) {
+    await expect(start({ allowedHosts: [name] }), name).rejects.toThrow(
+      /^allowedHosts: found .*; allowed is a host name/,
+    );
+  }
+});
+
+test('the certificate of an emulator with TLS is for the names too', async () => {
+  await using emulator = await start({ tls: true, allowedHosts: ['bench.example'] });
+  const dispatcher = new Agent({
+    connect: {
+      ca: emulator.ca ?? '',
+      lookup: (_name, _options, found) => found(null, [{ address: '127.0.0.1', family: 4 }]),
+    },
+  });
+  const { statusCode, body } = await request(`https://bench.example:${port(emulator)}/api/whoami`, { dispatcher });
+  await body.dump();
+  await dispatcher.close();
+  expect(statusCode).toBe(401);
+});

@@ -1,0 +1,408 @@
+import { execFileSync } from 'node:child_process';
+import { createHash, createPublicKey, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect, type DetailedPeerCertificate, type TLSSocket } from 'node:tls';
+import { compactDecrypt } from 'jose';
+import { Agent, request } from 'undici';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { pin } from '../../src/system/certificates.ts';
+import { example } from '../emulator/examples/guide.ts';
+import { missing } from '../lan/clients/programs.ts';
+import { Workbench } from '../lan/clients/workbench.ts';
+import { startTestModeHub } from '../netns/hub-on-host.ts';
+import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { createLan, whyNoLan } from '../support/netns.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+const DAY = 86_400;
+const OPENSSL = '/usr/bin/openssl';
+
+let emulator: Emulator;
+let hub: HubProcess;
+
+beforeEach(async () => {
+  emulator = await startEmulator();
+  hub = await HubProcess.start({ emulator });
+});
+
+afterEach(async () => {
+  await hub[Symbol.asyncDispose]();
+  await emulator.close();
+});
+
+/** Asks for a token on a connection of its own. @returns the HTTP status; rejects where it does not trust the hub */
+type Appliance = () => Promise<number>;
+
+/** Keeps the CA's certificate, and verifies by that. */
+function trusting(ca: string, credentials: CredentialsAnswer): Appliance {
+  return async () => {
+    const agent = new Agent({ connect: { ca } });
+    try {
+      return await askForToken(agent, credentials);
+    } finally {
+      await agent.destroy();
+    }
+  };
+}
+
+/** Keeps the pin alone: one of the certificates that the hub presents has to have it, and to lead to the leaf. */
+function pinning(fingerprint: string, credentials: CredentialsAnswer): Appliance {
+  return async () => {
+    const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, rejectUnauthorized: false });
+    await once(socket, 'secureConnect');
+    try {
+      checkPin(presented(socket), fingerprint);
+      const body = 'grant_type=client_credentials';
+      socket.write(
+        `POST /oauth/token HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\nauthorization: ${basic(credentials)}\r\n` +
+          `content-type: application/x-www-form-urlencoded\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      );
+      let answer = '';
+      for await (const piece of socket) answer += String(piece);
+      return Number(answer.split(' ')[1]);
+    } finally {
+      socket.destroy();
+    }
+  };
+}
+
+/** Follows what the hub tells: it has the pin of now by a person or mDNS, and fetches the certificate for it. */
+function following(credentials: CredentialsAnswer): Appliance {
+  return async () => {
+    const { ca_fingerprint } = (await hub.status()).hub;
+    const ca = await (await fetch(`http://127.0.0.1:${hub.httpPort}/ca.pem`)).text();
+    // The CA was replaced between the one answer and the other: it looks again.
+    if (pin(ca) !== ca_fingerprint) return following(credentials)();
+    return trusting(ca, credentials)();
+  };
+}
+
+function checkPin(chain: readonly X509Certificate[], fingerprint: string): void {
+  const anchor = chain.findIndex((one) => pin(one.toString()) === fingerprint);
+  if (anchor < 1) throw new Error('no certificate with the pin');
+  for (let index = 0; index < anchor; index++) {
+    const issuer = chain[index + 1];
+    const issued = chain[index];
+    if (issuer === undefined || issued === undefined || !issued.verify(issuer.publicKey)) throw new Error('no chain');
+  }
+}
+
+function presented(socket: TLSSocket): X509Certificate[] {
+  const chain: X509Certificate[] = [];
+  let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true);
+  while (next !== undefined && chain.length < 9) {
+    chain.push(new X509Certificate(next.raw));
+    next = next.issuerCertificate === next ? undefined : next.issuerCertificate;
+  }
+  return chain;
+}
+
+/** In ms. */
+async function timeOf(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return performance.now() - began;
+}
+
+async function chainNow(): Promise<string[]> {
+  const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, rejectUnauthorized: false });
+  await once(socket, 'secureConnect');
+  const pins = presented(socket).map((one) => pin(one.toString()));
+  socket.destroy();
+  return pins;
+}
+
+function basic({ client_id, client_secret }: CredentialsAnswer): string {
+  return `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}`;
+}
+
+async function askForToken(dispatcher: Agent, credentials: CredentialsAnswer): Promise<number> {
+  const { statusCode, body } = await request(`https://127.0.0.1:${hub.httpsPort}/oauth/token`, {
+    ...{ method: 'POST', dispatcher, body: 'grant_type=client_credentials' },
+    headers: { authorization: basic(credentials), 'content-type': 'application/x-www-form-urlencoded' },
+  });
+  await body.dump();
+  return statusCode;
+}
+
+async function paired(name: string): Promise<CredentialsAnswer> {
+  const credentials = await hub.addAppliance(name);
+  await hub.pair(name, emulator);
+  return credentials;
+}
+
+/** Three that pin differently, as they were set up before the rotation. */
+async function threeAppliances() {
+  const { certificate, fingerprint } = await hub.authority();
+  return {
+    pem: trusting(certificate, await paired('heater')),
+    pin: pinning(fingerprint, await paired('cooler')),
+    follower: following(await paired('washer')),
+  };
+}
+
+/** Has an appliance ask until it is told to stop. @returns what it met, each once, and how often it was served */
+function inLoop(appliance: Appliance) {
+  const met = new Set<string>();
+  const stopped = new AbortController();
+  let served = 0;
+  const loop = async () => {
+    while (!stopped.signal.aborted) {
+      const outcome = await appliance().catch((error: Error) => error.message);
+      met.add(String(outcome));
+      if (outcome === 200) served += 1;
+      await sleep(5);
+    }
+  };
+  const ended = loop();
+  return {
+    met,
+    get served() {
+      return served;
+    },
+    async stop() {
+      stopped.abort();
+      await ended;
+    },
+  };
+}
+
+describe('while the CA is replaced', { timeout: 120_000 }, () => {
+  it('an appliance that has its PEM, one that has its pin, and one that follows are served without a gap', async () => {
+    const { pem, pin: pinned, follower } = await threeAppliances();
+    const before = await hub.authority();
+    const loops = [pem, pinned, follower].map(inLoop);
+    const servedEach = (more: number) => {
+      const from = loops.map((loop) => loop.served);
+      return eventually(async () => loops.every((loop, index) => loop.served >= (from[index] ?? 0) + more), 60);
+    };
+    await servedEach(5);
+    const { status, stdout, stderr } = await hub.cli('ca', '--rotate', '--yes', '--json');
+    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining('the hub has another CA') });
+    const report = JSON.parse(stdout);
+    expect(report.fingerprint).not.toBe(before.fingerprint);
+    expect(report.old).toMatchObject({ certificate: before.certificate, fingerprint: before.fingerprint });
+    const newcomer = inLoop(trusting(report.certificate, await paired('dryer')));
+    await servedEach(20);
+    await newcomer.stop();
+    for (const loop of loops) await loop.stop();
+    expect([...loops, newcomer].map(({ met }) => [...met])).toEqual([['200'], ['200'], ['200'], ['200']]);
+
+    // All of it outlives a restart.
+    const chain = await chainNow();
+    expect(chain.slice(1)).toEqual([report.fingerprint, before.fingerprint]);
+    await hub.kill();
+    await hub.launch();
+    expect(await chainNow()).toEqual(chain);
+    expect(await Promise.all([pem(), pinned(), follower()])).toEqual([200, 200, 200]);
+
+    // And ends at once where somebody says so: those that have not moved are cut off.
+    expect((await hub.cli('ca', '--keep-old', '0', '--yes')).status).toBe(0);
+    expect(await follower()).toBe(200);
+    await expect(pem()).rejects.toThrow(/certificate|issuer/);
+    await expect(pinned()).rejects.toThrow('no certificate with the pin');
+    expect((await hub.status()).hub).not.toHaveProperty('ca_rotation');
+    expect((await chainNow()).slice(1)).toEqual([report.fingerprint]);
+  });
+
+  it('the hub tells the new one everywhere, and how the old one is had', async () => {
+    const before = await hub.authority();
+    const report = await hub.ask((control) => control.rotateAuthority(30 * DAY));
+    expect(pin(report.certificate)).toBe(report.fingerprint);
+    const { hub: status } = await hub.status();
+    expect(status.ca_fingerprint).toBe(report.fingerprint);
+    expect(status.ca_rotation?.old_fingerprint).toBe(before.fingerprint);
+    expect((await hub.addAppliance('fan')).ca_fingerprint).toBe(report.fingerprint);
+    const http = `http://127.0.0.1:${hub.httpPort}`;
+    const present = await fetch(`${http}/ca.pem`);
+    expect(await present.text()).toBe(report.certificate);
+    expect(present.headers.get('link')).toBe('</ca-old.pem>; rel="predecessor-version"');
+    expect(await (await fetch(`${http}/ca-old.pem`)).text()).toBe(before.certificate);
+    expect(await hub.cli('ca')).toMatchObject({
+      stdout: report.certificate,
+      stderr: expect.stringContaining('latchkey ca --old'),
+    });
+    expect((await hub.cli('ca', '--old')).stdout).toBe(before.certificate);
+    expect((await hub.cli('status')).stdout).toContain(`old CA          ${before.fingerprint}, until `);
+    await hub.ask((control) => control.keepOldAuthority(0));
+    expect((await fetch(`${http}/ca.pem`)).headers.get('link')).toBeNull();
+    expect((await fetch(`${http}/ca-old.pem`)).status).toBe(404);
+    expect(await hub.cli('ca', '--old')).toMatchObject({ status: 1, stdout: '' });
+  });
+
+  it('both permit names and networks of a home alone', async (ctx) => {
+    if (!existsSync(OPENSSL)) return ctx.skip(`${OPENSSL} is missing`);
+    const first = await hub.authority();
+    const next = await hub.ask((control) => control.rotateAuthority(30 * DAY));
+    for (const { certificate } of [first, next]) {
+      const extension = ['x509', '-noout', '-ext', 'nameConstraints'];
+      const text = execFileSync(OPENSSL, extension, { input: certificate, encoding: 'utf8' });
+      expect(text).toMatch(/^X509v3 Name Constraints: \n\s+Permitted:\n\s+DNS:local\n/);
+      expect(text).toContain('IP:192.168.0.0/255.255.0.0\n');
+    }
+    return undefined;
+  });
+
+  it('its old private key is no longer in the store', async () => {
+    const { pem } = await threeAppliances();
+    const { fingerprint } = await hub.authority();
+    await hub.ask((control) => control.rotateAuthority(30 * DAY));
+    expect(await pem()).toBe(200);
+    const passphrase = 'a passphrase that is long';
+    const { copy } = await hub.ask((control) => control.backUp(passphrase));
+    const options = { keyManagementAlgorithms: ['PBES2-HS512+A256KW'], maxPBES2Count: 1_000_000 };
+    const { plaintext } = await compactDecrypt(copy.trim(), new TextEncoder().encode(passphrase), options);
+    const text = new TextDecoder().decode(plaintext).replaceAll(/\\+n/g, '\n');
+    const keys = text.match(/-----BEGIN PRIVATE KEY-----[^-]+-----END PRIVATE KEY-----/g) ?? [];
+    expect(keys.length).toBeGreaterThan(0);
+    const pins = keys.map((key) => {
+      const spki = createPublicKey(key).export({ type: 'spki', format: 'der' });
+      return createHash('sha256').update(spki).digest('base64url');
+    });
+    expect(pins).toContain((await hub.authority()).fingerprint);
+    expect(pins).not.toContain(fingerprint);
+  });
+
+  it('a backup has both, so that appliances of either are served by the hub that it is restored on', async () => {
+    const credentials = await paired('heater');
+    const before = await hub.authority();
+    const report = await hub.ask((control) => control.rotateAuthority(30 * DAY));
+    const passphrase = 'a passphrase that is long';
+    const { copy } = await hub.ask((control) => control.backUp(passphrase));
+    await hub[Symbol.asyncDispose]();
+    hub = await HubProcess.start({ emulator });
+    await hub.ask((control) => control.restore(copy, passphrase));
+    await eventually(async () => (await hub.authority().catch(() => null))?.fingerprint === report.fingerprint);
+    expect((await hub.authority()).old?.fingerprint).toBe(before.fingerprint);
+    for (const { certificate } of [before, report]) expect(await trusting(certificate, credentials)()).toBe(200);
+  });
+
+  it('a store that is damaged afterwards comes back with the new one', async () => {
+    const credentials = await paired('heater');
+    const state = join(hub.directory, 'state');
+    const copy = join(state, 'latchkey.db.copy');
+    const copied = async () => ((await stat(copy).catch(() => null))?.mtimeMs ?? 0) > before;
+    let before = 0;
+    await eventually(copied);
+    await sleep(1000);
+    before = (await stat(copy)).mtimeMs;
+    const { fingerprint, old } = await hub.ask((control) => control.rotateAuthority(30 * DAY));
+    await eventually(copied);
+    await hub.kill();
+    await writeFile(join(state, 'latchkey.db'), Buffer.alloc(40_000, 7));
+    await rm(join(state, 'latchkey.db-wal'), { force: true });
+    await hub.launch();
+    const now = await hub.authority();
+    expect([now.fingerprint, now.old]).toEqual([fingerprint, old]);
+    expect(await trusting(old?.certificate ?? '', credentials)()).toBe(200);
+  });
+
+  it('an appliance moves as its developers are told', async () => {
+    using folder = stateFolder();
+    const before = await hub.authority();
+    const file = join(folder.path, 'latchkey-ca.pem');
+    writeFileSync(file, before.certificate);
+    const move = () =>
+      execFileSync('/bin/sh', ['-euc', example('When the CA changes', 'sh', 'docs/appliances.md')], {
+        cwd: folder.path,
+        env: { PATH: process.env['PATH'], HUB: `https://127.0.0.1:${hub.httpsPort}` },
+      });
+    move();
+    expect(pin(readFileSync(file, 'utf8'))).toBe(before.fingerprint);
+    const { fingerprint } = await hub.ask((control) => control.rotateAuthority(30 * DAY));
+    move();
+    expect(pin(readFileSync(file, 'utf8'))).toBe(fingerprint);
+    await hub.ask((control) => control.keepOldAuthority(0));
+    move();
+  });
+
+  it('it is not replaced once more, unless nothing old is to be kept', async () => {
+    const first = await hub.ask((control) => control.rotateAuthority(30 * DAY));
+    const again = await hub.cli('ca', '--rotate', '--yes');
+    expect(again).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('latchkey ca --keep-old 0') });
+    expect(await hub.authority()).toEqual(first);
+    const last = await hub.ask((control) => control.rotateAuthority(0));
+    expect(last.fingerprint).not.toBe(first.fingerprint);
+    expect(last).not.toHaveProperty('old');
+    expect((await chainNow()).slice(1)).toEqual([last.fingerprint]);
+  });
+
+  it('a hub that is killed at any moment comes back with the one or the other, whole', {
+    timeout: 300_000,
+  }, async () => {
+    const credentials = await paired('heater');
+    const seen = new Set<boolean>();
+    const rounds = 8;
+    // How long it takes after a start, when what is needed for it is not loaded yet.
+    const took = 2 * (await timeOf(() => hub.ask((control) => control.rotateAuthority(0))));
+    await hub.kill();
+    await hub.launch();
+    for (let round = 0; round < rounds; round++) {
+      const before = await hub.authority();
+      const asked = hub.ask((control) => control.rotateAuthority(30 * DAY)).catch(() => undefined);
+      await (round === rounds - 1 ? asked : sleep((took * round) / rounds));
+      await hub.kill();
+      await asked;
+      await hub.launch();
+      const now = await hub.authority();
+      seen.add(now.old !== undefined);
+      expect([now.fingerprint, now.old?.fingerprint]).toContain(before.fingerprint);
+      expect((await chainNow())[1]).toBe(now.fingerprint);
+      for (const { certificate } of [before, now]) expect(await trusting(certificate, credentials)()).toBe(200);
+      if (now.old !== undefined) await hub.ask((control) => control.keepOldAuthority(0));
+    }
+    expect(seen).toEqual(new Set([false, true]));
+  });
+});
+
+describe('a program that fetches the CA at every start, as the guide has it,', () => {
+  it('is served with the old pin, while that is kept, and with the new one', { timeout: 180_000 }, async () => {
+    await using bench = await Workbench.set();
+    using place = bench.place(null);
+    const dryer = await bench.added('dryer');
+    const { fingerprint } = await bench.hub.ask((control) => control.rotateAuthority(30 * DAY));
+    const programs = [(env: NodeJS.ProcessEnv) => place.js(guide('js'), { ...dryer, ...env })];
+    if (missing('golang.org/x/oauth2').length === 0) {
+      place.write('example.go', guide('go'));
+      const go = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: join(tmpdir(), 'go-build-cache') };
+      expect((await place.run('go', ['build', '-o', 'example', 'example.go'], go)).stderr).toBe('');
+      programs.push((env) => place.run('./example', [], { ...dryer, ...env }));
+    }
+    for (const program of programs) {
+      for (const PIN of [bench.pin, fingerprint])
+        expect(await program({ PIN })).toMatchObject({ status: 0, stderr: '' });
+    }
+    await bench.hub.ask((control) => control.keepOldAuthority(0));
+    for (const program of programs) {
+      expect((await program({})).stderr).toContain('This is not our hub');
+      expect(await program({ PIN: fingerprint })).toMatchObject({ status: 0 });
+    }
+  });
+
+  const guide = (language: string) => example('A token for a secret', language, 'docs/appliances.md');
+});
+
+describe('the new CA', () => {
+  it('is announced over mDNS at once', { timeout: 120_000 }, async (ctx) => {
+    const reason = await whyNoLan(OBSERVER_TOOLS);
+    if (reason !== null) return ctx.skip(reason);
+    await using lan = await createLan(['hub', 'observer']);
+    await using announced = await startTestModeHub(lan.hosts.hub);
+    const observer = await observeWithZeroconf(lan.hosts.observer);
+    const before = (await announced.cli('ca', '--fingerprint')).trim();
+    expect((await observer.found()).txt['capk']).toBe(before);
+    const { fingerprint } = JSON.parse(await announced.cli('ca', '--rotate', '--yes', '--json'));
+    expect(fingerprint).not.toBe(before);
+    const seen = async () => (await (await observeWithZeroconf(lan.hosts.observer)).found()).txt['capk'];
+    await eventually(async () => (await seen()) === fingerprint);
+    return undefined;
+  });
+});

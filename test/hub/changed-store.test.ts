@@ -1,0 +1,115 @@
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+let emulator: Emulator;
+let hub: HubProcess;
+let wallbox: CredentialsAnswer;
+let heater: CredentialsAnswer;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await emulator.close();
+});
+
+beforeEach(async () => {
+  hub = await HubProcess.start({ emulator });
+  wallbox = await hub.addAppliance('wallbox');
+  heater = await hub.addAppliance('heater');
+  await hub.pair('wallbox', emulator);
+});
+
+afterEach(() => hub[Symbol.asyncDispose]());
+
+/** Changes the database while the hub is stopped, and takes its copy away, as somebody with the card in hand may. */
+async function attack(sql: string, victim = hub): Promise<void> {
+  await victim.kill('SIGTERM');
+  rmSync(join(victim.directory, 'state/latchkey.db.copy'), { force: true });
+  const database = new Database(join(victim.directory, 'state/latchkey.db'));
+  database.exec(sql);
+  database.close();
+  await victim.launch();
+}
+
+const SWAPPED_SECRETS = `CREATE TEMP TABLE before AS SELECT id, secret_hash FROM appliances;
+  UPDATE appliances SET secret_hash = (SELECT secret_hash FROM before WHERE before.id <> appliances.id)`;
+
+test('whoever swaps the secrets of two appliances in the database gets neither’s token, and it is named', async () => {
+  expect((await hub.requestToken(wallbox)).status).toBe(200);
+  await attack(SWAPPED_SECRETS);
+  const stolen = { client_id: wallbox.client_id, client_secret: heater.client_secret };
+  expect(await hub.requestToken(stolen)).toMatchObject({ status: 401, body: { error: 'invalid_client' } });
+  expect(await hub.requestToken(wallbox)).toMatchObject({ status: 401 });
+  const { hub: status, notices } = await hub.ask((control) => control.status());
+  const message = expect.stringMatching(
+    /changed by something other than the hub: appliances (wallbox, heater|heater, wallbox)/,
+  );
+  expect(status.problems).toMatchObject([{ code: 'store_changed', message }]);
+  expect(notices).toMatchObject([{ code: 'store_changed', severity: 'error' }]);
+  expect(readFileSync(hub.log, 'utf8')).toMatch(/"wallbox".*appliance is damaged/);
+  expect((await hub.cli('doctor')).stdout).toMatch(/fail.*the entry of wallbox in the store was damaged, or changed/);
+});
+
+test('a changed appliance is shut out, and the others are served', async () => {
+  await hub.pair('heater', emulator);
+  await attack("UPDATE appliances SET secret_hash = '' WHERE name = 'heater'");
+  expect((await hub.requestToken(wallbox)).status).toBe(200);
+  expect((await hub.requestToken(heater)).status).toBe(401);
+  // It can't be talked into anything but being removed.
+  expect((await hub.cli('appliance', 'rotate-secret', 'heater')).stderr).toMatch(
+    /changed by something other than the hub/,
+  );
+  await hub.ask((control) => control.removeAppliance('heater'));
+  const again = await hub.addAppliance('heater');
+  await hub.pair('heater', emulator);
+  expect((await hub.requestToken(again)).status).toBe(200);
+  expect((await hub.ask((control) => control.status())).hub).not.toHaveProperty('problems');
+});
+
+test('whoever adds an appliance to the database, in the place of one with a grant, gets no token', async () => {
+  await attack(`PRAGMA foreign_keys = OFF;
+    CREATE TEMP TABLE mine AS SELECT * FROM appliances WHERE name = 'heater';
+    UPDATE mine SET id = (SELECT id FROM appliances WHERE name = 'wallbox'), name = 'mine', client_id = 'mine';
+    DELETE FROM appliances WHERE name = 'wallbox';
+    INSERT INTO appliances SELECT * FROM mine`);
+  const stolen = { client_id: 'mine', client_secret: heater.client_secret };
+  expect((await hub.requestToken(stolen)).status).toBe(401);
+  expect(readFileSync(hub.log, 'utf8')).toMatch(/"mine".*appliance is damaged/);
+});
+
+test('whoever swaps the names of two declared appliances has the configuration give neither the other’s grant', async () => {
+  await using declared = await HubProcess.prepare({
+    emulator,
+    toml: '[appliances.ours]\nsecret_file = "ours.secret"\n[appliances.theirs]\nsecret_file = "theirs.secret"',
+  });
+  const credentials: Record<string, CredentialsAnswer> = {};
+  for (const name of ['ours', 'theirs']) {
+    const file = join(declared.directory, `${name}.secret`);
+    writeFileSync(file, `the-secret-of-${name}`);
+    chmodSync(file, 0o600);
+    rememberSecrets([`the-secret-of-${name}`]);
+  }
+  await declared.launch();
+  for (const name of ['ours', 'theirs']) {
+    const { client_id } = await declared.appliance(name);
+    credentials[name] = { ...wallbox, client_id, client_secret: `the-secret-of-${name}` };
+  }
+  await declared.pair('ours', emulator);
+  await attack(
+    `UPDATE appliances SET name = name || '-before';
+     UPDATE appliances SET name = CASE name WHEN 'ours-before' THEN 'theirs' ELSE 'ours' END`,
+    declared,
+  );
+  for (const name of ['ours', 'theirs']) {
+    expect(await declared.requestToken(credentials[name] ?? wallbox)).toMatchObject({ status: 401 });
+  }
+});

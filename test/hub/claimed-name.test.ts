@@ -1,0 +1,127 @@
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { curl, startTestModeHub, type TestModeHub } from '../netns/hub-on-host.ts';
+import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { logged, serveHub, statusOf, writeHub } from '../netns/served-hub.ts';
+import { eventually } from '../support/hub-process.ts';
+import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
+import { patient } from '../support/patience.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+beforeEach(async (ctx: TestContext) => {
+  const reason = await whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']);
+  if (reason !== null) ctx.skip(reason);
+});
+
+describe('a hub whose host name is claimed by a device that has not its key', () => {
+  it(
+    'is announced by another one, at which TLS works, and takes its own back when that is free',
+    async () => {
+      await using lan = await createLan(['hub', 'claimant', 'observer']);
+      const { claimant, observer } = lan.hosts;
+      await using hub = await startTestModeHub(lan.hosts.hub);
+      await hub.logged('announced');
+      const { id } = (await hub.status()).hub;
+      const server = await serveTls(claimant, claimant.address);
+      const claiming = await claim(claimant, claimant.address, 4, `${id}.local`);
+
+      await hub.logged('announced', (line) => line['host'] === `${id}-2.local`);
+      const watching = await observeWithZeroconf(observer);
+      const seen = await watching.found(({ txt }) => txt['id'] === id);
+      expect(seen).toMatchObject({ host: `${id}-2.local`, addresses: ['10.77.0.1', 'fd77::1'] });
+      expect(await metadataAt(observer, `${id}-2.local`, hub)).toHaveProperty('token_endpoint');
+      expectSafe(await problemsOf(hub), claimant.address);
+      await claiming.line((line) => line === 'done' || undefined, patient(60_000));
+      expectSafe(await problemsOf(hub), claimant.address);
+      expect(watching.losses()).toEqual([]);
+      expect(server.output).toContain('connected');
+
+      await eventually(async () => (await problemsOf(hub)).length === 0, 120);
+      const later = await observeWithZeroconf(observer);
+      expect((await later.found(({ txt }) => txt['id'] === id)).host).toBe(`${id}.local`);
+    },
+    patient(120_000),
+  );
+
+  it(
+    'is announced also where it comes later, and where each of its host names is claimed again and again',
+    async () => {
+      using folder = stateFolder();
+      await using lan = await createLan(['hub', 'claimant', 'observer']);
+      const { hub: machine, claimant, observer } = lan.hosts;
+      writeHub(folder.path);
+      const born = serveHub(machine, folder.path);
+      await logged(born, 'hub started');
+      const { id } = (await statusOf(machine, folder.path)).hub;
+      expect(await born.stop()).toBe(0);
+      const hosts = [id, `${id}-2`, `${id}-3`, `${id}-4`].map((name) => `${name}.local`);
+      const claiming = await claim(claimant, claimant.address, 8, ...hosts);
+
+      const hub = serveHub(machine, folder.path);
+      await logged(hub, 'announced');
+      const heard = await listenToMdns(observer);
+      const problems = async () => (await statusOf(machine, folder.path)).hub.problems ?? [];
+      const watching = await observeWithZeroconf(observer);
+      for (let times = 0; times < 3; times++) {
+        const looking = await observeWithZeroconf(observer);
+        expect(hosts).toContain((await looking.found(({ txt }) => txt['id'] === id)).host);
+        expectSafe(await problems(), claimant.address);
+      }
+      await claiming.line((line) => line === 'done' || undefined, patient(60_000));
+      expectSafe(await problems(), claimant.address);
+      expect(watching.losses()).toEqual([]);
+      expect(hub.output).not.toContain('could not be announced');
+      // It was never silent for its service, as who probes for a name must be: it had none to yield to.
+      const probes = heard().filter(({ from, kind }) => from === machine.address && kind === 'probe');
+      expect(probes.filter(({ text }) => text.includes('_latchkey'))).toEqual([]);
+      expect(await hub.stop()).toBe(0);
+    },
+    patient(120_000),
+  );
+
+  it('connects to no address that is not on its own network', async () => {
+    await using lan = await createLan(['hub', 'claimant', 'gateway']);
+    const { hub: machine, claimant, gateway } = lan.hosts;
+    await machine.run('ip', ['route', 'add', 'default', 'via', gateway.address]);
+    await gateway.run('ip', ['addr', 'add', '198.51.100.9/32', 'dev', 'lo']);
+    const far = await serveTls(gateway, '198.51.100.9');
+    await using hub = await startTestModeHub(machine);
+    await hub.logged('announced');
+    const { id } = (await hub.status()).hub;
+    await claim(claimant, '198.51.100.9', 3, `${id}.local`);
+    await hub.logged('announced', (line) => line['host'] === `${id}-2.local`);
+    expectSafe(await problemsOf(hub), '198.51.100.9');
+    expect(far.output).not.toContain('connected');
+  });
+});
+
+function expectSafe(problems: readonly { code: string; message: string }[], address: string) {
+  expect(problems).toEqual([
+    { code: 'hub_name_claimed', message: expect.stringContaining(address), since: expect.any(String) },
+  ]);
+  expect(problems[0]?.message).toMatch(/^Another device .* Appliances are safe/);
+  expect(problems[0]?.message).not.toMatch(/card|afresh|anew/);
+}
+
+async function problemsOf(hub: TestModeHub) {
+  return (await hub.status()).hub.problems ?? [];
+}
+
+async function claim(host: Host, address: string, rounds: number, ...names: string[]): Promise<Process> {
+  const script = join(import.meta.dirname, '../netns/mdns-host-claims.ts');
+  const claiming = host.spawn(process.execPath, [script, host.address, address, String(rounds), ...names]);
+  await claiming.line((line) => line === 'claiming' || undefined);
+  return claiming;
+}
+
+async function serveTls(host: Host, address: string): Promise<Process> {
+  const server = host.spawn(process.execPath, [join(import.meta.dirname, '../netns/tls-server.ts'), address]);
+  await server.line((line) => line === 'listening' || undefined);
+  return server;
+}
+
+/** The OAuth metadata of the hub, by its host name. */
+async function metadataAt(from: Host, name: string, hub: TestModeHub): Promise<unknown> {
+  const resolve = ['--resolve', `${name}:8443:10.77.0.1`, '--cacert', hub.caFile];
+  return JSON.parse(await curl(from, [...resolve, `https://${name}:8443/.well-known/oauth-authorization-server`]));
+}

@@ -1,0 +1,90 @@
+import { copyFileSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+
+let emulator: Emulator;
+let hub: HubProcess;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await emulator.close();
+});
+
+beforeEach(async () => {
+  hub = await HubProcess.start({ emulator });
+});
+
+afterEach(() => hub[Symbol.asyncDispose]());
+
+const keyFile = () => join(hub.directory, 'state/store.key');
+
+test('a running hub gets another store key, hands out tokens meanwhile, and keeps its grants over restarts', async () => {
+  const wallbox = await hub.addAppliance('wallbox');
+  await hub.pair('wallbox', emulator);
+  const before = readFileSync(keyFile(), 'utf8');
+  rememberSecrets([before.trim()]);
+  const code = await hub.ask((control) => control.setupCode());
+  const done = new AbortController();
+  const statuses = new Set<number>();
+  const customer = (async () => {
+    while (!done.signal.aborted) {
+      statuses.add((await hub.requestToken(wallbox)).status);
+      await sleep(2);
+    }
+  })();
+  for (let round = 0; round < 3; round++) {
+    expect(await hub.json('store-key', '--rotate')).toEqual({
+      leftovers: [],
+      copy_problem: null,
+      is_credential: false,
+    });
+    await hub.ask((control) => control.refresh('wallbox'));
+  }
+  done.abort();
+  await customer;
+  expect([...statuses]).toEqual([200]);
+  expect(readFileSync(keyFile(), 'utf8')).not.toBe(before);
+  rememberSecrets([readFileSync(keyFile(), 'utf8').trim()]);
+  expect(readFileSync(hub.log, 'utf8')).toContain('store key rotated');
+  await hub.kill();
+  await hub.launch();
+  expect((await hub.requestToken(wallbox)).status).toBe(200);
+  await hub.ask((control) => control.refresh('wallbox'));
+  expect((await hub.ask((control) => control.setupCode())).code).toBe(code.code);
+  expect((await hub.ask((control) => control.status())).hub).not.toHaveProperty('problems');
+});
+
+test('killed at any moment of a rotation, the hub starts again with its grant', async () => {
+  const wallbox = await hub.addAppliance('wallbox');
+  await hub.pair('wallbox', emulator);
+  for (const delay of [0, 2, 5, 10, 20, 40]) {
+    const rotation = hub.ask((control) => control.rotateStoreKey()).catch(() => null);
+    await sleep(delay);
+    await hub.kill();
+    await rotation;
+    await hub.launch();
+    expect((await hub.requestToken(wallbox)).status, `killed after ${delay} ms`).toBe(200);
+    await hub.ask((control) => control.refresh('wallbox'));
+    expect((await hub.ask((control) => control.status())).hub).not.toHaveProperty('problems');
+  }
+});
+
+test('whoever has stolen the key and gets a later image of the card opens nothing of it', async () => {
+  await hub.addAppliance('wallbox');
+  await hub.pair('wallbox', emulator);
+  await eventually(async () => readFileSync(hub.log, 'utf8').includes('store copied'));
+  const stolen = join(hub.directory, 'stolen.key');
+  copyFileSync(keyFile(), stolen);
+  await hub.json('store-key', '--rotate');
+  await hub.kill();
+  copyFileSync(stolen, keyFile());
+  await expect(hub.launch()).rejects.toThrow(/sealed with another store\.key/);
+});

@@ -1,0 +1,79 @@
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { PageVisitor } from '../support/page-visitor.ts';
+
+let emulator: Emulator;
+let hub: HubProcess;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  hub = await HubProcess.start({ emulator });
+});
+
+afterAll(async () => {
+  await hub[Symbol.asyncDispose]();
+  await emulator[Symbol.asyncDispose]();
+});
+
+async function signedIn(from: string, userAgent?: string): Promise<PageVisitor> {
+  const visitor = await PageVisitor.open(hub, from);
+  const { code, sign_in } = await hub.ask((control) => control.setupCode());
+  rememberSecrets([code, sign_in.split('/').at(-1) ?? '']);
+  const seen =
+    userAgent === undefined ? await visitor.signIn(code) : await visitor.follow(sign_in, { 'user-agent': userAgent });
+  expect(seen.status).toBe(303);
+  return visitor;
+}
+
+/** What the form beside a browser signs it out by, in the order of the page. */
+const idsOn = (text: string) => [...text.matchAll(/name="id" value="([^"]+)"/g)].map(([, id]) => id ?? '');
+const addressesOn = (text: string) => [...text.matchAll(/<dd>(127[^<]+)<\/dd>/g)].map(([, address]) => address);
+
+it('lists who is signed in, and signs out one, or all others, at once and for good', async () => {
+  await using own = await signedIn('127.0.0.2');
+  await using phone = await signedIn('127.0.0.3', 'Mozilla/5.0 (Android 15; Mobile; rv:140.0) Firefox/140.0');
+  await using laptop = await signedIn('127.0.0.4', '"><script>alert(1)</script>');
+  const csrf = await own.csrf();
+  const { status, text } = await own.get('/browsers');
+  expect(status).toBe(200);
+  expect(addressesOn(text)).toEqual(['127.0.0.2', '127.0.0.4', '127.0.0.3']);
+  expect(text).toContain('Firefox, Android');
+  expect(text).toContain('Unknown browser');
+  expect(text).not.toContain('<script>alert');
+  expect(text.match(/This browser/g)).toHaveLength(1);
+  const [, idOfPhone = ''] = idsOn(text);
+  // Another site's form, and one of another session, change nothing.
+  const foreign = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
+  expect(await own.post('/browsers/sign-out', { csrf, id: idOfPhone }, foreign)).toMatchObject({ status: 403 });
+  expect(await own.post('/browsers/sign-out-others', { csrf: await phone.csrf() })).toMatchObject({ status: 403 });
+  expect(await phone.isSignedIn()).toBe(true);
+
+  expect(await own.post('/browsers/sign-out', { csrf, id: idOfPhone })).toMatchObject({
+    status: 303,
+    headers: { location: '/browsers' },
+  });
+  expect([await own.isSignedIn(), await phone.isSignedIn(), await laptop.isSignedIn()]).toEqual([true, false, true]);
+  expect(await own.post('/browsers/sign-out-others', { csrf })).toMatchObject({ status: 303 });
+  expect(await laptop.isSignedIn()).toBe(false);
+  await hub.kill('SIGTERM');
+  await hub.launch();
+  await using again = await PageVisitor.open(hub, '127.0.0.2');
+  again.cookie = laptop.cookie;
+  expect(await again.isSignedIn()).toBe(false);
+  again.cookie = own.cookie;
+  const { text: after } = await again.get('/browsers', { 'accept-language': 'de' });
+  expect(addressesOn(after)).toEqual(['127.0.0.2']);
+  expect(after).toContain('Dieser Browser');
+  expect(after).not.toContain('Alle anderen abmelden');
+  expect(await readFile(hub.log, 'utf8')).not.toContain(idOfPhone);
+});
+
+it('is for nobody who is not signed in', async () => {
+  await using visitor = await PageVisitor.open(hub, '127.0.0.5');
+  for (const path of ['/browsers/sign-out', '/browsers/sign-out-others'])
+    expect(await visitor.post(path, { id: 'x' })).toMatchObject({ status: 401 });
+  expect(await visitor.get('/browsers')).toMatchObject({ status: 401 });
+});

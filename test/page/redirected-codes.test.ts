@@ -1,0 +1,191 @@
+import { request } from 'undici';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { basic, FORM, HubClient, jsonOf } from '../lan/wire.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { PageVisitor } from '../support/page-visitor.ts';
+
+const parts = new AsyncDisposableStack();
+const users = ['demo', 'mallory'].map((name) => ({ name, password: name }));
+let emulator: Emulator;
+let hub: HubProcess;
+let client: HubClient;
+let visitor: PageVisitor;
+let csrf: string;
+
+beforeAll(async () => {
+  emulator = parts.use(await startEmulator({ users }));
+  hub = parts.use(await HubProcess.start({ emulator, lan: 'mdns = false' }));
+  client = parts.use(await HubClient.of(hub));
+  visitor = parts.use(await PageVisitor.open(hub));
+  const { code, sign_in } = await hub.ask((control) => control.setupCode());
+  rememberSecrets([code, sign_in.split('/').at(-1) ?? '']);
+  await visitor.signIn(code);
+  csrf = await visitor.csrf();
+});
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await parts.disposeAsync();
+});
+
+let appliances = 0;
+let name = '';
+beforeEach(async () => {
+  name = `appliance-${++appliances}`;
+});
+afterEach(() => emulator.clearFaults());
+
+/** The portal serves no code for polling: its redirect alone brings one. */
+const servesNone = () => emulator.addFault({ kind: 'status', status: 404, endpoint: 'code/get', times: null });
+
+const stateOf = (link: string) => new URL(link).searchParams.get('state') ?? '';
+
+/** Somebody logs in through a link. @returns the path and query that their browser is sent to at the hub */
+async function logIn(link: string, user = 'demo'): Promise<string> {
+  const { location } = await emulator.login({ state: stateOf(link), user });
+  const { pathname, search } = new URL(location);
+  return pathname + search;
+}
+
+/** The callback of a pairing with a code of mallory's own login: the portal takes it from this hub. */
+async function forged(link: string): Promise<string> {
+  const config = new URL(`${emulator.baseUrl}/external/oauth2helper/config/${emulator.clientId}`);
+  config.searchParams.set('redirect_url', 'http://192.168.1.66/');
+  const answer = await request(config, { method: 'POST' });
+  const { authorize_url } = (await answer.body.json()) as { authorize_url: string };
+  const code = new URLSearchParams((await logIn(authorize_url, 'mallory')).split('?')[1]).get('code');
+  // Whoever saw the link knows the nonce: the portal's state is no secret.
+  const claims = Buffer.from(stateOf(link).split('.')[1] ?? '', 'base64url').toString();
+  const path = /\/callback\/[\w-]+/.exec(claims)?.[0] ?? '';
+  return `${path}?code=${encodeURIComponent(code ?? '')}`;
+}
+
+/** Whose account the appliance is connected with. */
+async function account(): Promise<string> {
+  const { access_token } = await hub.ask((control) => control.token(name));
+  const headers = { authorization: `Bearer ${access_token}` };
+  const answer = await request(`${emulator.baseUrl}/api/whoami`, { headers });
+  return ((await answer.body.json()) as { user: string }).user;
+}
+
+/** What a browser would keep of an answer for the hub's callback. */
+function kept({ headers }: { readonly headers: Readonly<Record<string, unknown>> }): string {
+  const set = [headers['set-cookie'] ?? []].flat().map(String);
+  const [mark = ''] = set.filter((one) => one.startsWith('latchkey-sent='));
+  expect(mark).toMatch(/^latchkey-sent=[\w-]{43}; Path=\/callback; Max-Age=3600; HttpOnly; SameSite=Lax$/);
+  const [cookie = ''] = mark.split(';');
+  rememberSecrets([cookie.slice('latchkey-sent='.length)]);
+  return cookie;
+}
+
+const exchanges = () => emulator.requests.filter(({ endpoint }) => endpoint === 'token').length;
+
+test('a code of an attacker’s own account that is brought to a callback connects nothing, and the honest login does', async () => {
+  await hub.addAppliance(name);
+  const { href } = await hub.beginPairing(name);
+  const before = exchanges();
+  const attack = await client.http(await forged(href));
+  expect(attack.text).toContain('The portal has not confirmed this login to the hub');
+  expect(attack.headers['set-cookie']).toBeUndefined();
+  expect(exchanges()).toBe(before);
+  expect((await hub.appliance(name)).state).toBe('pairing');
+  expect((await client.http(await logIn(href))).text).toContain(`${name} is connected`);
+  expect(await account()).toBe('demo');
+  expect(exchanges()).toBe(before + 1);
+});
+
+test('of two browsers that bring codes at the same time the portal says whose counts', async () => {
+  await hub.addAppliance(name);
+  const { href } = await hub.beginPairing(name);
+  const first = await forged(href);
+  const second = await logIn(href);
+  const [one, two] = await Promise.all([client.http(first), client.http(second)]);
+  for (const { text } of [one, two]) expect(text).toContain(`${name} is connected`);
+  expect(await account()).toBe('demo');
+});
+
+test('a phone elsewhere that never reaches the hub is noticed by polling', async () => {
+  await hub.addAppliance(name);
+  await logIn((await hub.beginPairing(name)).href);
+  await eventually(async () => (await hub.appliance(name)).state === 'active');
+});
+
+test('where the portal serves no code, the short link’s browser brings it, and nobody else does', async () => {
+  servesNone();
+  await hub.addAppliance(name);
+  const short = await hub.ask(async (control) => {
+    const reports = control.followPairing(await control.pair(name), new AbortController().signal);
+    for await (const report of reports) if (report.event === 'waiting') return new URL(report.short_url ?? '');
+    throw new Error('there was no link');
+  });
+  rememberSecrets([short.pathname.slice('/l/'.length)]);
+  const sent = await client.http(short.pathname);
+  const cookie = kept(sent);
+  const link = String(sent.headers['location']);
+  const made = 'latchkey-sent=made-up';
+  expect((await client.http(await forged(link), { headers: { cookie: made } })).text).toContain('not confirmed');
+  const landed = await client.http(await logIn(link), { headers: { cookie } });
+  expect(landed.text).toContain(`${name} is connected`);
+  expect(await account()).toBe('demo');
+});
+
+test('where the portal serves no code, the browser that /pair has sent brings it', async () => {
+  servesNone();
+  const credentials = await hub.addAppliance(name);
+  const post = (path: string, form: Record<string, string>, headers: Record<string, string> = {}) =>
+    client.https(path, {
+      method: 'POST',
+      headers: { 'content-type': FORM, ...headers },
+      body: new URLSearchParams(form).toString(),
+    });
+  const flow = jsonOf(await post('/oauth/device_authorization', {}, { authorization: basic(credentials) }));
+  rememberSecrets([String(flow['device_code'])]);
+  const sent = await post('/pair', { user_code: String(flow['user_code']) });
+  const cookie = kept(sent);
+  const landed = await client.http(await logIn(String(sent.headers['location'])), { headers: { cookie } });
+  expect(landed.text).toContain(`${name} is connected`);
+  expect(await account()).toBe('demo');
+});
+
+test('where the portal serves no code, a browser that the installer’s page has shown the link to brings it', async () => {
+  servesNone();
+  await hub.addAppliance(name);
+  const begun = await visitor.post(`/appliances/${name}/pair`, { csrf });
+  const page = await visitor.get(String(begun.headers['location']));
+  const cookie = kept(page);
+  const link = String((await hub.appliance(name)).authorize_url);
+  expect((await client.http(await logIn(link), { headers: { cookie } })).text).toContain(`${name} is connected`);
+});
+
+test('where the portal serves no code, an installer confirms any other login, and is told of it by the command line too', async () => {
+  servesNone();
+  await hub.addAppliance(name);
+  const watching = hub.cli('pair', name, '--json');
+  const link = await eventually(async () => (await hub.appliance(name)).authorize_url);
+  const begun = await visitor.post(`/appliances/${name}/pair`, { csrf });
+  const path = String(begun.headers['location']);
+  const landed = await client.http(await logIn(link));
+  expect(landed.text).toContain('The portal has not confirmed this login to the hub');
+  const { text } = await visitor.get(path);
+  expect(text).toContain('Somebody at 127.0.0.1 has logged in. Was that you?');
+  const [, login = ''] = /name="login" value="([\w-]{43})"/.exec(text) ?? [];
+  expect((await visitor.post(`${path}/confirm`, { csrf: 'made-up', login })).status).toBe(403);
+  expect((await visitor.post(`${path}/confirm`, { csrf, login: 'made-up' })).status).toBe(303);
+  expect((await hub.appliance(name)).state).toBe('pairing');
+  expect((await visitor.post(`${path}/confirm`, { csrf, login })).status).toBe(303);
+  await eventually(async () => (await hub.appliance(name)).state === 'active');
+  expect(await account()).toBe('demo');
+  const { status, stdout, stderr } = await watching;
+  expect(status).toBe(0);
+  expect(stderr).toContain('somebody at 127.0.0.1 has logged in, but the portal has not confirmed that login');
+  expect(
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => Object.keys(JSON.parse(line))),
+  ).toEqual([
+    ['event', 'authorize_url', 'short_url', 'expires_in'],
+    ['event', 'scope'],
+  ]);
+});

@@ -1,0 +1,125 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { SetupCodeAnswer } from '../../src/control/messages.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { startTestModeHub } from '../netns/hub-on-host.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { createLan, type Host, whyNoLan } from '../support/netns.ts';
+import { PageVisitor } from '../support/page-visitor.ts';
+import { patient } from '../support/patience.ts';
+
+const WRONG = 'BBBB-BBBB-BBBB';
+/** So many wrong codes an address does not wait for. */
+const TRIES = 5;
+/** So many of these are more than the limit of all that the hub once had. */
+const ADDRESSES = 450;
+const SCRIPTS = join(import.meta.dirname, '../netns');
+
+describe('an installer who knows the setup code gets in', () => {
+  let emulator: Emulator;
+  let hub: HubProcess;
+
+  beforeAll(async () => {
+    emulator = await startEmulator();
+    hub = await HubProcess.start({ emulator });
+  });
+
+  afterAll(async () => {
+    await hub[Symbol.asyncDispose]();
+    await emulator[Symbol.asyncDispose]();
+  });
+
+  async function setupCode(rotate = false): Promise<string> {
+    const answer: SetupCodeAnswer = await hub.ask((control) =>
+      rotate ? control.rotateSetupCode() : control.setupCode(),
+    );
+    rememberSecrets([answer.code, answer.sign_in.split('/').at(-1) ?? '']);
+    return answer.code;
+  }
+
+  async function sendWrongCodes(from: string): Promise<number[]> {
+    await using guesser = await PageVisitor.open(hub, from);
+    const statuses = [];
+    for (let count = 0; count < TRIES; count++) statuses.push((await guesser.signIn(WRONG)).status);
+    return statuses;
+  }
+
+  it('while hundreds of other addresses send all the wrong codes that they may', async () => {
+    const code = await setupCode();
+    const addresses = Array.from({ length: ADDRESSES }, (_, index) => `127.7.${1 + (index >> 8)}.${index & 255}`);
+    for (let first = 0; first < addresses.length; first += 10) {
+      await Promise.all(addresses.slice(first, first + 10).map(sendWrongCodes));
+    }
+    for (let last = 1; last <= 10; last++) {
+      await using installer = await PageVisitor.open(hub, `127.8.0.${last}`);
+      expect(await installer.signIn(code)).toMatchObject({ status: 303 });
+    }
+  });
+
+  it('from an address that is locked, with a browser that has signed in before, until the code is rotated', async () => {
+    const address = '127.9.0.1';
+    await using installer = await PageVisitor.open(hub, address);
+    expect(await installer.signIn(await setupCode())).toMatchObject({ status: 303 });
+    expect(await sendWrongCodes(address)).toEqual([401, 401, 401, 401, 429]);
+    await using other = await PageVisitor.open(hub, address);
+    expect(await other.signIn(await setupCode())).toMatchObject({ status: 429 });
+    installer.cookie = null;
+    expect(await installer.signIn(await setupCode())).toMatchObject({ status: 303 });
+    const rotated = await setupCode(true);
+    expect(await installer.signIn(rotated)).toMatchObject({ status: 429 });
+  });
+
+  it('and its browser keeps what it is known by for long, where no script and no other site has it', async () => {
+    await using installer = await PageVisitor.open(hub, '127.9.0.2');
+    const { headers } = await installer.signIn(await setupCode());
+    expect([headers['set-cookie'] ?? []].flat()[1]).toMatch(
+      /^__Host-latchkey-known=[\w-]{22}\.[\w-]{43}; Max-Age=34560000; Path=\/; HttpOnly; Secure; SameSite=Strict$/,
+    );
+    const known = installer.browserCookie;
+    await installer.signIn(await setupCode());
+    expect(installer.browserCookie).toBe(known);
+    // By itself it opens nothing.
+    installer.cookie = null;
+    expect(await installer.isSignedIn()).toBe(false);
+  });
+});
+
+it('an installer at an IPv4 address gets in after a neighbour has made itself the IPv6 router, and so has every address', async (ctx) => {
+  const why = await whyNoLan(['/usr/bin/python3']);
+  if (why !== null) return ctx.skip(why);
+  await using lan = await createLan(['hub', 'phone', 'attacker']);
+  const { hub: machine, phone, attacker } = lan.hosts;
+  await using hub = await startTestModeHub(machine);
+  const setup: SetupCodeAnswer = await hub.json('setup-code');
+  rememberSecrets([setup.code, setup.sign_in.split('/').at(-1) ?? '']);
+  const { https_port } = (await hub.status()).hub;
+
+  await attacker.run('sh', ['-c', 'echo 1 >/proc/sys/net/ipv6/ip_nonlocal_bind']);
+  await attacker.run('ip', ['-6', 'route', 'add', 'local', '2001:db8::/32', 'dev', 'lo']);
+  await attacker.run('python3', [join(SCRIPTS, 'router-advertisement.py'), 'eth0', '2001:db8:0:1::', '2001:db8:0:2::']);
+  await expect.poll(() => subnetsOf(machine)).toContain('2001:db8:0:2::');
+  const page6 = `https://[${machine.address6}]:${https_port}`;
+  const statuses = await signInFrom(attacker, page6, WRONG, TRIES, '2001:db8:#::1', ADDRESSES);
+  expect(statuses['401']).toBeGreaterThan(3 * ADDRESSES);
+  // What the limit of all gets back meanwhile, the attacker takes at once.
+  const goingOn = signInFrom(attacker, page6, WRONG, TRIES, '2001:db8:1:#::1', ADDRESSES);
+  const page = `https://${machine.address}:${https_port}`;
+  for (let time = 0; time < 10; time++) {
+    expect(await signInFrom(phone, page, setup.code, 1, phone.address, 1)).toEqual({ 303: 1 });
+  }
+  await goingOn;
+});
+
+/** @returns how many answers had which status */
+async function signInFrom(host: Host, ...[page, code, times, address, many]: [string, string, number, string, number]) {
+  const script = join(SCRIPTS, 'sign-in.ts');
+  const guesser = host.spawn(process.execPath, [script, page, code, String(times), address, String(many)]);
+  return guesser.line((line): Record<string, number> => JSON.parse(line), patient(60_000));
+}
+
+/** The IPv6 subnets that a machine has got, without its link-local one. */
+async function subnetsOf(host: Host): Promise<string[]> {
+  const routes = await host.run('ip', ['-6', 'route', 'show', 'dev', 'eth0']);
+  return routes.split('\n').flatMap((route) => /^([0-9a-f:]+)\/64 /.exec(route)?.[1] ?? []);
+}

@@ -1,0 +1,224 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import type { Appliance } from '../../src/core/appliance.ts';
+import { writeDailyCopy } from '../../src/store/daily-copy.ts';
+import { grantOf, LINK, pairingOf } from '../core/samples.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
+import { type OldState, writeSchema1 } from './schema-1.ts';
+import { makeSchema2 } from './schema-2.ts';
+
+const secretOf = (name: string): Appliance['credentials'] => ({ kind: 'secret', hash: `hash-of-${name}` });
+const OURS = { ...WALLBOX, credentials: secretOf('wallbox') };
+const THEIRS = { ...HEATER, credentials: secretOf('heater') };
+const INVITE = {
+  hash: 'an-invite',
+  name: null,
+  scope: null,
+  portal: 'home',
+  begun: sessionOf(OURS, 'one').begun,
+  lifetime: 9,
+};
+const pairing = pairingOf({ kind: 'waiting', link: LINK });
+
+/** Two appliances with a grant, a session and a secret each; an invite and an open pairing. */
+async function filled(path: string) {
+  using store = open(path);
+  for (const appliance of [OURS, THEIRS]) {
+    await store.addAppliance(appliance);
+    await store.replaceGrant(grantOf({ appliance: appliance.id }));
+    await store.saveSession(sessionOf(appliance, appliance.name));
+  }
+  await store.savePairing(pairing);
+  await store.saveInvite(INVITE);
+  await store.saveSetting('hub_id', 'the hub');
+}
+
+async function readAll(path: string) {
+  using store = await openAsHub(path);
+  const appliances = await store.appliances();
+  return {
+    credentials: Object.fromEntries(appliances.map(({ id, credentials }) => [id, credentials])),
+    damaged: [...store.damagedAppliances].toSorted(),
+    sessions: (await store.sessions()).map(({ hash, appliance }) => [hash, appliance]),
+    refused: [...store.refusedSessions],
+    invites: (await store.invites()).map(({ hash }) => hash),
+    refusedInvites: store.refusedInvites,
+    pairings: await store.pairings(),
+    grants: (await store.grants()).length,
+    recovered: store.recovered,
+  };
+}
+
+function sql(path: string, statement: string, file = 'latchkey.db'): void {
+  const database = new Database(join(path, file));
+  database.exec(statement);
+  database.close();
+}
+
+const NONE = { kind: 'none', damaged: true };
+const swap = (columns: string) => `PRAGMA foreign_keys = OFF;
+  CREATE TEMP TABLE changed AS SELECT * FROM appliances;
+  UPDATE changed SET (${columns}) = (SELECT ${columns} FROM appliances WHERE appliances.id <> changed.id);
+  DELETE FROM appliances;
+  INSERT INTO appliances SELECT * FROM changed;`;
+
+describe('whoever can write the database, but does not have its key', () => {
+  test.each([
+    ['swaps two secrets', swap('secret_hash')],
+    ['swaps two secrets with the codes of their rows', swap('secret_hash, mac')],
+    ['swaps two names', swap('name')],
+    ['swaps two client_ids', swap('client_id')],
+    ['swaps all but the ids', swap('name, client_id, secret_hash, mac')],
+  ])('and %s gets no tokens by it', async (_, attack) => {
+    using folder = stateFolder();
+    await filled(folder.path);
+    sql(folder.path, attack);
+    expect(await readAll(folder.path)).toMatchObject({
+      credentials: { [OURS.id]: NONE, [THEIRS.id]: NONE },
+      damaged: [OURS.id, THEIRS.id],
+      grants: 2,
+    });
+  });
+
+  test.each([
+    ['puts a secret of its own into a row', "UPDATE appliances SET secret_hash = 'mine' WHERE name = 'wallbox'"],
+    ['adds a key', `UPDATE appliances SET jwks = '{"keys":[{"kty":"EC"}]}' WHERE name = 'wallbox'`],
+    ['sends it to another portal', "UPDATE appliances SET portal = 'another' WHERE name = 'wallbox'"],
+    ['widens what it asks for', "UPDATE appliances SET scope = 'Everything' WHERE name = 'wallbox'"],
+    ['takes the code of its row away', "UPDATE appliances SET mac = NULL WHERE name = 'wallbox'"],
+    ['empties it', "UPDATE appliances SET mac = '' WHERE name = 'wallbox'"],
+  ])('and %s shuts out that appliance and no other', async (_, attack) => {
+    using folder = stateFolder();
+    await filled(folder.path);
+    sql(folder.path, attack);
+    expect(await readAll(folder.path)).toMatchObject({
+      credentials: { [OURS.id]: NONE, [THEIRS.id]: THEIRS.credentials },
+      damaged: [OURS.id],
+      recovered: null,
+    });
+  });
+
+  test('and lets in an appliance that waits for approval, has let nobody in', async () => {
+    using folder = stateFolder();
+    {
+      using store = open(folder.path);
+      await store.addAppliance(FRIDGE);
+      await store.saveSetting('hub_id', 'the hub');
+    }
+    sql(folder.path, 'UPDATE appliances SET waiting = NULL');
+    expect(await readAll(folder.path)).toMatchObject({ credentials: { [FRIDGE.id]: NONE } });
+  });
+
+  test('and adds a row, or puts one in the place of another, has added nobody', async () => {
+    using folder = stateFolder();
+    await filled(folder.path);
+    const stranger = '99999999-9999-4999-8999-999999999999';
+    const copyRow = (id: string, name: string) =>
+      `INSERT INTO appliances SELECT '${id}', '${name}', scope, portal, 'mine', '${name}', jwks, origin, waiting, software_id, mac
+       FROM appliances WHERE name = 'heater'`;
+    sql(
+      folder.path,
+      `${copyRow(stranger, 'stranger')}; DELETE FROM appliances WHERE name = 'wallbox'; ${copyRow(OURS.id, 'wallbox')}`,
+    );
+    expect(await readAll(folder.path)).toMatchObject({
+      credentials: { [stranger]: NONE, [OURS.id]: NONE, [THEIRS.id]: THEIRS.credentials },
+    });
+  });
+
+  test('and plants a session, an invite or a pairing has planted none, and is told of', async () => {
+    using folder = stateFolder();
+    await filled(folder.path);
+    sql(
+      folder.path,
+      `UPDATE sessions SET appliance = '${OURS.id}' WHERE hash = 'hash-heater';
+       INSERT INTO invites (hash, name, scope, portal, begun, lifetime) SELECT 'mine', name, scope, portal, begun, 1e9 FROM invites;
+       UPDATE pairings SET appliance = '${THEIRS.id}'`,
+    );
+    expect(await readAll(folder.path)).toMatchObject({
+      sessions: [['hash-wallbox', OURS.id]],
+      refused: [OURS.id],
+      invites: ['an-invite'],
+      refusedInvites: true,
+      pairings: [],
+    });
+    // They are gone, and told of once.
+    expect(await readAll(folder.path)).toMatchObject({ refused: [], refusedInvites: false });
+  });
+
+  test('and makes it look like a store of before its rows were signed has signed nothing', async () => {
+    using folder = stateFolder();
+    await filled(folder.path);
+    sql(
+      folder.path,
+      `${swap('secret_hash')} DROP TABLE history;
+       ${['appliances', 'sessions', 'invites', 'pairings'].map((table) => `ALTER TABLE ${table} DROP COLUMN mac;`).join('')}
+       PRAGMA user_version = 2`,
+    );
+    await expect(openAsHub(folder.path)).rejects.toMatchObject({ code: 'store_key_wrong' });
+  });
+
+  test('and puts a store of before beside the copy of a signed one gets no token by it', async () => {
+    using folder = stateFolder();
+    await filled(folder.path);
+    {
+      using store = open(folder.path);
+      await writeDailyCopy(store);
+    }
+    // Its own old store, from when nothing was signed, with its secret for both.
+    makeSchema2(folder.path);
+    sql(folder.path, "UPDATE appliances SET secret_hash = 'mine'");
+    expect(await readAll(folder.path)).toMatchObject({
+      credentials: { [OURS.id]: OURS.credentials, [THEIRS.id]: THEIRS.credentials },
+      recovered: expect.stringContaining('the appliance'),
+    });
+  });
+
+  test('and puts a copy of before beside a signed store gets no token by it', async () => {
+    using folder = stateFolder();
+    await filled(folder.path);
+    {
+      using store = open(folder.path);
+      await writeDailyCopy(store);
+    }
+    makeSchema2(folder.path, 'latchkey.db.copy');
+    sql(folder.path, "UPDATE appliances SET secret_hash = 'mine'", 'latchkey.db.copy');
+    sql(folder.path, "UPDATE appliances SET scope = 'changed' WHERE name = 'wallbox'");
+    expect(await readAll(folder.path)).toMatchObject({
+      credentials: { [OURS.id]: NONE, [THEIRS.id]: THEIRS.credentials },
+    });
+  });
+});
+
+test('a changed row is had from the daily copy, and named', async () => {
+  using folder = stateFolder();
+  await filled(folder.path);
+  {
+    using store = open(folder.path);
+    await writeDailyCopy(store);
+  }
+  sql(folder.path, "UPDATE appliances SET secret_hash = 'mine' WHERE name = 'wallbox'");
+  expect(await readAll(folder.path)).toMatchObject({
+    credentials: { [OURS.id]: OURS.credentials, [THEIRS.id]: THEIRS.credentials },
+    damaged: [],
+    recovered: expect.stringContaining('the appliance wallbox'),
+  });
+});
+
+test('a store of before is signed once, and from then on nobody changes it', async () => {
+  using folder = stateFolder();
+  const old: OldState = {
+    appliances: [
+      { id: OURS.id, name: 'wallbox', hash: 'one' },
+      { id: THEIRS.id, name: 'heater', hash: 'two' },
+    ],
+    ...{ grants: [grantOf({ appliance: OURS.id })], forgotten: [], pairings: [pairing] },
+  };
+  await writeSchema1(folder.path, old);
+  const found = { credentials: { [OURS.id]: { hash: 'one' }, [THEIRS.id]: { hash: 'two' } }, damaged: [], grants: 1 };
+  expect(await readAll(folder.path)).toMatchObject({ ...found, pairings: [pairing] });
+  expect(await readAll(folder.path)).toMatchObject(found);
+  sql(folder.path, swap('secret_hash'));
+  expect(await readAll(folder.path)).toMatchObject({ damaged: [OURS.id, THEIRS.id] });
+});

@@ -1,0 +1,372 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { Secret } from '../../src/core/secret.ts';
+import { writeDailyCopy } from '../../src/store/daily-copy.ts';
+import { type KeyRotation, openWithKeys } from '../../src/store/key-rotation.ts';
+import { jweSealing } from '../../src/store/sealing.ts';
+import type { SqliteStore } from '../../src/store/sqlite-store.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { canStopAtCalls } from '../chaos/system-calls.ts';
+import { grantOf, LINK, pairingOf } from '../core/samples.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { HEATER, sessionOf, WALLBOX } from './opened.ts';
+
+const wallboxGrant = grantOf({ appliance: WALLBOX.id });
+const heaterGrant = grantOf({ appliance: HEATER.id, refreshToken: new Secret('another-refresh-token') });
+const pairing = pairingOf({ kind: 'waiting', link: LINK });
+const INVITE = {
+  hash: 'an-invite',
+  name: null,
+  scope: null,
+  portal: 'home',
+  begun: wallboxGrant.obtained,
+  lifetime: 9,
+};
+
+const open = (path: string, credentials?: string) =>
+  openWithKeys(path, credentials, { freshKey: () => systemRandom.token(32), wall: Date.now });
+
+/** A state directory with something of everything in its store, and a daily copy. */
+async function filled(path: string, credentials?: string): Promise<void> {
+  const { store } = await open(path, credentials);
+  using _open = store;
+  for (const appliance of [WALLBOX, HEATER]) {
+    await store.addAppliance(appliance);
+    await store.saveSession(sessionOf(appliance, appliance.name));
+  }
+  for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
+  await store.savePairing(pairing);
+  await store.saveInvite(INVITE);
+  await store.saveSetting('hub_id', 'the hub');
+  await store.saveSetting('whatever', 'others keep here');
+  await writeDailyCopy(store);
+}
+
+async function contentOf(store: SqliteStore) {
+  return {
+    settings: [await store.setting('hub_id'), await store.setting('whatever')],
+    appliances: await store.appliances(),
+    grants: (await store.grants()).map(({ grant }) => grant),
+    sessions: (await store.sessions()).map(({ hash }) => hash),
+    invites: (await store.invites()).map(({ hash }) => hash),
+    pairings: await store.pairings(),
+    damaged: [...store.damagedAppliances],
+    recovered: store.recovered,
+    unwritable: store.unwritable,
+  };
+}
+
+const WHOLE = {
+  settings: ['the hub', 'others keep here'],
+  appliances: [HEATER, WALLBOX],
+  grants: [wallboxGrant, heaterGrant],
+  sessions: ['hash-wallbox', 'hash-heater'],
+  invites: ['an-invite'],
+  pairings: [pairing],
+  damaged: [],
+  recovered: null,
+  unwritable: null,
+};
+
+/** Starts as a hub does, and gives what it finds. */
+async function start(path: string, credentials?: string) {
+  const { store, keyRotation } = await open(path, credentials);
+  using _open = store;
+  await keyRotation.finish(() => writeDailyCopy(store));
+  return await contentOf(store);
+}
+
+async function rotate(path: string, credentials?: string) {
+  const { store, keyRotation } = await open(path, credentials);
+  using _open = store;
+  return await rotateOpen(store, keyRotation);
+}
+
+const rotateOpen = (store: SqliteStore, keyRotation: KeyRotation) => keyRotation.rotate(() => writeDailyCopy(store));
+
+const keyOf = (path: string) => Buffer.from(readFileSync(join(path, 'store.key'), 'utf8').trim(), 'base64url');
+
+/** How many sealed values a key opens, wherever they stand in the files of a directory. */
+function opens(path: string, key: Uint8Array): Record<string, number> {
+  const sealing = jweSealing(key);
+  const files = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isFile());
+  return Object.fromEntries(
+    files.flatMap(({ name }) => {
+      const text = readFileSync(join(path, name), 'latin1');
+      const opened = (text.match(/eyJhbGciOi[\w-]+\.\.[\w-]+\.[\w-]+\.[\w-]{22}/g) ?? []).filter((sealed) => {
+        const { row } = JSON.parse(Buffer.from(sealed.split('.')[0] ?? '', 'base64url').toString());
+        try {
+          return sealing.open(row, sealed) !== '';
+        } catch {
+          return false;
+        }
+      });
+      return opened.length === 0 ? [] : [[name, opened.length]];
+    }),
+  );
+}
+
+const SEALED = { 'latchkey.db': expect.any(Number), 'latchkey.db.copy': expect.any(Number) };
+
+/** The grants as they are sealed. */
+function sealedTokens(path: string): string[] {
+  using stack = new DisposableStack();
+  const database = stack.adopt(new Database(join(path, 'latchkey.db')), (opened) => opened.close());
+  return database.prepare('SELECT tokens FROM grants').pluck().all().map(String);
+}
+
+/** A grant as it was sealed until its appliance was removed: it is left in room that the database does not use. */
+async function removedTokens(path: string): Promise<string[]> {
+  const id = '77777777-7777-4777-8777-777777777777';
+  {
+    const { store } = await open(path);
+    using _open = store;
+    await store.addAppliance({ ...WALLBOX, id, clientId: id, name: 'removed' });
+    await store.replaceGrant(grantOf({ appliance: id, accessToken: new Secret('a'.repeat(3000)) }));
+  }
+  const [sealed = ''] = sealedTokens(path).filter((text) => text.length > 3000);
+  const { store } = await open(path);
+  using _open = store;
+  await store.removeAppliance(id);
+  return [sealed];
+}
+
+/** The files in which pieces of these texts are left, also in room that is not used any more. */
+function pieces(path: string, texts: readonly string[]): string[] {
+  const parts = texts
+    .flatMap((text) => [200, 300, 400, 1500, 2500, 3500].map((from) => text.slice(from, from + 30)))
+    .filter((part) => part.length === 30);
+  return readdirSync(path).filter((name) => {
+    const content = readFileSync(join(path, name), 'latin1');
+    return parts.some((part) => content.includes(part));
+  });
+}
+
+test('another key takes the place of the one before, which opens nothing any more, in the copy neither', async () => {
+  using folder = stateFolder();
+  await filled(folder.path);
+  const before = keyOf(folder.path);
+  const sealed = [...(await removedTokens(folder.path)), ...sealedTokens(folder.path)];
+  expect(opens(folder.path, before)).toEqual(SEALED);
+  expect(pieces(folder.path, sealed)).not.toEqual([]);
+  expect(await rotate(folder.path)).toEqual({ leftovers: [], uncopied: null, isCredential: false });
+  expect(keyOf(folder.path)).not.toEqual(before);
+  expect(opens(folder.path, before)).toEqual({});
+  expect(opens(folder.path, keyOf(folder.path))).toEqual(SEALED);
+  expect(pieces(folder.path, sealed)).toEqual([]);
+  expect(readdirSync(folder.path).toSorted()).toEqual(['latchkey.db', 'latchkey.db.copy', 'store.key']);
+  expect(await start(folder.path)).toEqual(WHOLE);
+  writeFileSync(join(folder.path, 'store.key'), Buffer.from(before).toString('base64url'), { mode: 0o600 });
+  await expect(start(folder.path)).rejects.toMatchObject({ code: 'store_key_wrong' });
+});
+
+test('what is written while the key is rotated, and after, is sealed with the new one', async () => {
+  using folder = stateFolder();
+  await filled(folder.path);
+  const before = keyOf(folder.path);
+  {
+    const { store, keyRotation } = await open(folder.path);
+    using _open = store;
+    const next = (generation: number) => store.replaceGrant({ ...wallboxGrant, generation });
+    const attempt = { token: 'hash', at: wallboxGrant.obtained };
+    const written = [store.saveSetting('hub_id', 'during'), store.beginAttempt(heaterGrant, attempt), next(2)];
+    const rotated = rotateOpen(store, keyRotation);
+    written.push(next(3), store.savePairing({ ...pairing, id: 'another' }), store.endSession('hash-heater'));
+    await Promise.all([rotated, ...written]);
+    expect(await next(4)).toBe(true);
+    expect(await store.changeAppliance({ ...HEATER, scope: 'Another' })).toBe(true);
+  }
+  expect(opens(folder.path, before)).toEqual({});
+  expect(await start(folder.path)).toMatchObject({
+    settings: ['during', 'others keep here'],
+    appliances: [{ scope: 'Another' }, WALLBOX],
+    grants: [{ generation: 4 }, { appliance: HEATER.id }],
+    sessions: ['hash-wallbox'],
+    pairings: [pairing, { id: 'another' }],
+    damaged: [],
+    recovered: null,
+  });
+});
+
+test('rows that somebody else has changed are not signed by it', async () => {
+  using folder = stateFolder();
+  await filled(folder.path);
+  const database = new Database(join(folder.path, 'latchkey.db'));
+  database.exec(
+    "UPDATE appliances SET secret_hash = 'mine' WHERE name = 'wallbox'; UPDATE sessions SET hash = 'mine' WHERE hash = 'hash-heater'",
+  );
+  database.close();
+  // Else they would be mended from there.
+  truncateSync(join(folder.path, 'latchkey.db.copy'));
+  await rotate(folder.path);
+  expect(await start(folder.path)).toMatchObject({ damaged: [WALLBOX.id], sessions: ['hash-wallbox'] });
+});
+
+test('files that only the key before opens are named', async () => {
+  using folder = stateFolder();
+  await filled(folder.path);
+  const damaged = join(folder.path, 'latchkey.db.damaged-2031-05-05T06-00-00');
+  writeFileSync(damaged, 'a store of before');
+  mkdirSync(join(folder.path, 'upgrades'));
+  const { leftovers } = await rotate(folder.path);
+  expect(leftovers).toEqual([damaged, join(folder.path, 'upgrades')]);
+});
+
+test.each(['', 'half of a k', 'A'.repeat(43)])('a new key that was never used (%j) is forgotten', async (text) => {
+  using folder = stateFolder();
+  await filled(folder.path);
+  writeFileSync(join(folder.path, 'store.key.next'), text, { mode: 0o600 });
+  expect(await start(folder.path)).toEqual(WHOLE);
+  expect(existsSync(join(folder.path, 'store.key.next'))).toBe(false);
+  writeFileSync(join(folder.path, 'store.key.next'), text, { mode: 0o600 });
+  await rotate(folder.path);
+  expect(keyOf(folder.path).toString('base64url')).not.toBe(text);
+  expect(await start(folder.path)).toEqual(WHOLE);
+});
+
+describe('where the key is a systemd credential', () => {
+  test('the new one is taken from beside it, and its owner puts it in its place', async () => {
+    using folder = stateFolder();
+    const [state, credentials] = [join(folder.path, 'state'), join(folder.path, 'credentials')];
+    for (const path of [state, credentials]) mkdirSync(path, { mode: 0o700 });
+    const file = (name: string) => join(credentials, `secrets_${name}`);
+    const [before, after] = [systemRandom.token(32), systemRandom.token(32)];
+    writeFileSync(file('store.key'), before);
+    await filled(state, credentials);
+    await expect(rotate(state, credentials)).rejects.toMatchObject({
+      code: 'not_allowed',
+      message: expect.stringMatching(/systemd credential.*store\.key\.next/),
+    });
+    writeFileSync(file('store.key.next'), after);
+    expect(await start(state, credentials)).toEqual(WHOLE);
+    expect(opens(state, Buffer.from(before, 'base64url'))).toEqual(SEALED);
+    expect(await rotate(state, credentials)).toMatchObject({ isCredential: true });
+    expect(opens(state, Buffer.from(before, 'base64url'))).toEqual({});
+    expect(await start(state, credentials)).toEqual(WHOLE);
+    await expect(rotate(state, credentials)).rejects.toMatchObject({
+      code: 'not_allowed',
+      message: expect.stringContaining('in the place of store.key'),
+    });
+    execFileSync('mv', [file('store.key.next'), file('store.key')]);
+    expect(await start(state, credentials)).toEqual(WHOLE);
+    expect(readdirSync(state).toSorted()).toEqual(['latchkey.db', 'latchkey.db.copy']);
+  });
+});
+
+describe('a disk that can not be written', () => {
+  test('leaves the key as it was, and all that is sealed with it', async (ctx) => {
+    if (process.getuid?.() !== 0) ctx.skip('mounting a small disk needs root');
+    using folder = stateFolder();
+    const disk = join(folder.path, 'disk');
+    mkdirSync(disk, { mode: 0o700 });
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=700', 'tmpfs', disk], { stdio: 'pipe' });
+    } catch {
+      ctx.skip('no tmpfs can be mounted here');
+    }
+    try {
+      await filled(disk);
+      const before = keyOf(disk);
+      const filler = join(disk, 'filler');
+      const { store, keyRotation } = await open(disk);
+      for (const room of [0, 4096, 8192, 12_288, 16_384, 24_576, 32_768]) {
+        expect(() => writeFileSync(filler, Buffer.alloc(2_000_000))).toThrow(/ENOSPC/);
+        truncateSync(filler, Math.max(0, readFileSync(filler).length - room));
+        await rotateOpen(store, keyRotation).then(
+          ({ uncopied }) => expect(uncopied).toMatch(/no room|disk is full/),
+          (error: unknown) => expect(error).toMatchObject({ code: 'store_unwritable' }),
+        );
+        expect(await contentOf(store), `with ${room} bytes`).toEqual(WHOLE);
+        truncateSync(filler, 0);
+        using other = stateFolder();
+        cpSync(disk, other.path, { recursive: true });
+        expect(await start(other.path), `a start with ${room} bytes`).toEqual(WHOLE);
+      }
+      store[Symbol.dispose]();
+      execFileSync('mount', ['-o', 'remount,ro', disk]);
+      await expect(rotate(disk)).rejects.toMatchObject({ code: 'store_unwritable' });
+      execFileSync('mount', ['-o', 'remount,rw', disk]);
+      expect(await rotate(disk)).toMatchObject({ uncopied: null });
+      expect(opens(disk, before)).toEqual({});
+      expect(await start(disk)).toEqual(WHOLE);
+    } finally {
+      execFileSync('umount', ['-l', disk]);
+    }
+  });
+});
+
+/** What changes files, by kinds that are counted each by itself; of writes to the database only every so-manieth is taken. */
+const CALLS = [
+  { calls: ['pwrite64'], step: 7 },
+  { calls: ['fsync', 'fdatasync'], step: 1 },
+  { calls: ['rename', 'renameat2', 'unlink', 'unlinkat', 'ftruncate'], step: 1 },
+];
+/** Far more than there are. */
+const MAX_CALLS = 400;
+
+/** Opens the store as a hub does and rotates its key. */
+const SCRIPT = `
+  import { writeDailyCopy } from ${JSON.stringify(join(import.meta.dirname, '../../src/store/daily-copy.ts'))};
+  import { openWithKeys } from ${JSON.stringify(join(import.meta.dirname, '../../src/store/key-rotation.ts'))};
+  import { systemRandom } from ${JSON.stringify(join(import.meta.dirname, '../../src/system/random.ts'))};
+  const options = { freshKey: () => systemRandom.token(32), wall: Date.now };
+  const { store, keyRotation } = await openWithKeys(process.argv[1], undefined, options);
+  const copy = () => writeDailyCopy(store);
+  await keyRotation.finish(copy);
+  await keyRotation.rotate(copy);
+  store[Symbol.dispose]();`;
+
+/** Rotates the key in a process that is killed as it enters this call on the state directory. @returns whether it was */
+function killedAt(path: string, calls: readonly string[], when: number): boolean {
+  const names = [
+    '',
+    'latchkey.db',
+    'latchkey.db-wal',
+    'latchkey.db.copy',
+    'latchkey.db.copy.new',
+    'store.key',
+    'store.key.next',
+  ];
+  const { status } = spawnSync('strace', [
+    ...['-f', '-o', '/dev/null', '-e', 'signal=none', '-e', `inject=${calls.join(',')}:signal=SIGKILL:when=${when}`],
+    ...names.flatMap((name) => ['-P', join(path, name)]),
+    ...[
+      process.execPath,
+      '--disable-warning=ExperimentalWarning',
+      '--input-type=module-typescript',
+      '-e',
+      SCRIPT,
+      path,
+    ],
+  ]);
+  if (status !== 0 && status !== null && status !== 137) throw new Error(`the rotation ended with ${status}`);
+  return status !== 0;
+}
+
+describe.skipIf(!canStopAtCalls())('killed as it enters a system call', { timeout: 600_000 }, () => {
+  test.each(CALLS)('of $calls, the store is whole, with one of the two keys', async ({ calls, step }) => {
+    using prepared = stateFolder();
+    await filled(prepared.path);
+    let kills = 0;
+    const kept = { before: 0, after: 0 };
+    for (let when = 1; when < MAX_CALLS; when += step) {
+      using folder = stateFolder();
+      cpSync(prepared.path, folder.path, { recursive: true });
+      if (!killedAt(folder.path, calls, when)) break;
+      kills += 1;
+      // The first start ends what was cut short, whatever it is; the next one finds nothing to do.
+      expect(await start(folder.path), `killed at ${calls} ${when}`).toEqual(WHOLE);
+      const key = keyOf(folder.path);
+      kept[key.equals(keyOf(prepared.path)) ? 'before' : 'after'] += 1;
+      if (!key.equals(keyOf(prepared.path))) expect(opens(folder.path, keyOf(prepared.path))).toEqual({});
+      expect(readdirSync(folder.path)).not.toContain('store.key.next');
+      expect(await start(folder.path)).toEqual(WHOLE);
+    }
+    expect(kills).toBeGreaterThanOrEqual(4);
+    expect(kept.before).toBeGreaterThan(0);
+    expect(kept.after).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,19 @@
+import { HubAuthority } from '../../src/hub/authority.ts';
+import type { Authority } from '../../src/system/certificates.ts';
+
+/** The settings of a store, in memory. */
+export function settingsStore(settings: Map<string, string>) {
+  return {
+    setting: async (name: string) => settings.get(name) ?? null,
+    saveSetting: async (name: string, value: string) => void settings.set(name, value),
+    async saveSettings(values: Readonly<Record<string, string>>) {
+      for (const [name, value] of Object.entries(values)) settings.set(name, value);
+    },
+  };
+}
+
+/** A hub that has this CA, as if it had made it. */
+export function hubAuthority(authority: Authority, settings = new Map<string, string>()): Promise<HubAuthority> {
+  settings.set('ca_key', authority.key).set('ca_certificate', authority.certificate);
+  return HubAuthority.load(settingsStore(settings), () => ({ names: [], networks: [] }));
+}

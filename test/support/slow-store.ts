@@ -1,0 +1,57 @@
+import type { Store } from '../../src/core/store.ts';
+
+/** How long a write takes at the most, in ms: a worn card is as slow. */
+export const SLOWEST_WRITE = 300;
+
+/** What writes. */
+export const WRITES: ReadonlySet<string> = new Set<keyof Store>([
+  'saveSetting',
+  'addAppliance',
+  'changeAppliance',
+  'removeAppliance',
+  'beginAttempt',
+  'endAttempt',
+  'distrust',
+  'replaceGrant',
+  'forgetGrant',
+  'savePairing',
+  'concludePairing',
+  'saveSession',
+  'endSession',
+  'saveInvite',
+  'removeInvite',
+]);
+
+/** What decides how long writes take; `LATCHKEY_TEST_SEED` makes other choices. */
+export function storeSeed(): number {
+  return Number(process.env['LATCHKEY_TEST_SEED'] ?? 1);
+}
+
+/**
+ * What a daemon's environment holds so that its store's writes are slow.
+ * @param options beside it, for Node
+ * @param slowest how long a write takes at the most, in ms
+ */
+export function slowStoreEnv(options = '', slowest = SLOWEST_WRITE): Readonly<Record<string, string>> {
+  const preload = new URL('./slow-store-preload.ts', import.meta.url);
+  return {
+    NODE_OPTIONS: `--import=${preload} ${options}`.trim(),
+    LATCHKEY_TEST_SEED: String(storeSeed()),
+    LATCHKEY_TEST_SLOWEST_WRITE: String(slowest),
+  };
+}
+
+/** The same store, each write of which begins only when the promise that `wait` gives has ended. */
+export function slowWrites<S extends Store>(store: S, wait: () => Promise<void>): S {
+  return new Proxy(store, {
+    get: (object, name) => {
+      const member: unknown = Reflect.get(object, name, object);
+      if (typeof member !== 'function') return member;
+      if (!WRITES.has(String(name))) return member.bind(object);
+      return async (...args: unknown[]) => {
+        await wait();
+        return Reflect.apply(member, object, args);
+      };
+    },
+  });
+}

@@ -1,0 +1,171 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { permittedNames } from '../../src/hub/permitted-names.ts';
+import { createAuthority, issueLeaf, succeed } from '../../src/system/certificate-issuing.ts';
+import type { Authority, Successor } from '../../src/system/certificates.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { type TlsClient, tlsClients } from '../support/tls-clients.ts';
+
+const NAMES = ['4f2a.local', 'pi', 'pi.fritz.example', 'localhost'];
+const ADDRESSES = ['127.0.0.1', '::1', '192.168.1.20', 'fd00::2', 'fe80::1%eth0', '2001:db8::1', '203.0.113.7'];
+const PERMITTED = permittedNames(NAMES, ADDRESSES);
+const NOW = Date.UTC(2027, 4, 6);
+const OPENSSL = '/usr/bin/openssl';
+
+const folder = stateFolder();
+const path = (name: string) => join(folder.path, name);
+let clients: ReadonlyMap<string, TlsClient>;
+let authority: Authority;
+let next: Successor;
+/** Verifies nothing of what it is not told to: Mbed TLS knows no name constraints. */
+let constrained: [string, TlsClient][];
+
+beforeAll(async () => {
+  clients = await tlsClients(folder.path);
+  constrained = [...clients].filter(([name]) => name !== 'Mbed TLS');
+  authority = await createAuthority('Latchkey hub', PERMITTED);
+  next = await succeed(authority, PERMITTED);
+  await writeFile(path('old.pem'), authority.certificate);
+  await writeFile(path('new.pem'), next.authority.certificate);
+  await writeFile(path('both.pem'), authority.certificate + next.authority.certificate);
+}, 120_000);
+
+afterAll(() => folder[Symbol.dispose]());
+
+/** Serves with a certificate, and says who trusts it as `name`. */
+async function trusting(
+  leaf: { readonly certificate: string; readonly key: string },
+  ca: string,
+  name: string,
+  asked: Iterable<[string, TlsClient]> = clients,
+): Promise<Record<string, boolean>> {
+  const server = createServer({ cert: leaf.certificate, key: leaf.key }, (_, response) => response.end('served'));
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const { port } = server.address() as AddressInfo;
+  const found: Record<string, boolean> = {};
+  for (const [who, client] of asked) {
+    found[who] = await client(port, path(ca), name).then(
+      () => true,
+      () => false,
+    );
+  }
+  server.closeAllConnections();
+  await new Promise((closed) => server.close(closed));
+  return found;
+}
+
+function all(value: boolean, asked: Iterable<[string, TlsClient]> = clients): Record<string, boolean> {
+  return Object.fromEntries([...asked].map(([name]) => [name, value]));
+}
+
+/** A leaf as a thief of the CA's key would make it. */
+async function stolen({ certificate, key }: Authority, names: string) {
+  await writeFile(path('stolen-ca.pem'), certificate);
+  await writeFile(path('stolen-ca.key'), key);
+  await writeFile(path('stolen.cnf'), `subjectAltName = ${names}\nextendedKeyUsage = serverAuth\n`);
+  const openssl = (...args: string[]) => execFileSync(OPENSSL, args, { cwd: folder.path, stdio: 'ignore' });
+  const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+  openssl('req', '-new', ...ec, '-subj', '/CN=thief', '-keyout', 'thief.key', '-out', 'thief.csr');
+  const signed = ['-CA', 'stolen-ca.pem', '-CAkey', 'stolen-ca.key', '-days', '9', '-extfile', 'stolen.cnf'];
+  openssl('x509', '-req', '-in', 'thief.csr', ...signed, '-out', 'thief.pem');
+  const leaf = await readFile(path('thief.pem'), 'utf8');
+  return { certificate: leaf + certificate, key: await readFile(path('thief.key'), 'utf8') };
+}
+
+describe('a CA with name constraints', { timeout: 60_000 }, () => {
+  it('is trusted by every client for all names and addresses of its hub', async () => {
+    const leaf = await issueLeaf(authority, { names: NAMES, addresses: ADDRESSES, now: NOW });
+    expect(leaf.leftOut).toEqual([]);
+    for (const name of NAMES) expect(await trusting(leaf, 'old.pem', name), name).toEqual(all(true));
+  });
+
+  it('is of no use for another name or address, whoever has its key', async (ctx) => {
+    if (!existsSync(OPENSSL)) return ctx.skip(`${OPENSSL} is missing`);
+    for (const names of ['DNS:bank.example', 'DNS:bank.example, DNS:4f2a.local', 'DNS:pi.bank.example']) {
+      const [name = ''] = names.replace('DNS:', '').split(',');
+      const leaf = await stolen(authority, names);
+      expect(await trusting(leaf, 'old.pem', name, constrained), names).toEqual(all(false, constrained));
+    }
+    const address = await stolen(authority, 'DNS:4f2a.local, IP:198.51.100.1');
+    expect(await trusting(address, 'old.pem', '4f2a.local', constrained)).toEqual(all(false, constrained));
+    // The very same, from a CA that is not constrained: it is its constraints that make the difference.
+    const free = await createAuthority();
+    await writeFile(path('free.pem'), free.certificate);
+    const trusted = await trusting(await stolen(free, 'DNS:bank.example'), 'free.pem', 'bank.example');
+    expect(trusted).toEqual(all(true));
+    return undefined;
+  });
+
+  it('issues no leaf with what it does not permit: clients would reject all of it', async () => {
+    const names = [...NAMES, 'cellar', 'xpi', 'cellar.local'];
+    const leaf = await issueLeaf(authority, { names, addresses: [...ADDRESSES, '198.51.100.1'], now: NOW });
+    expect(leaf.leftOut).toEqual(['cellar', 'xpi', '198.51.100.1']);
+    expect(await trusting(leaf, 'old.pem', 'cellar.local')).toEqual(all(true));
+  });
+});
+
+describe('a CA that takes the place of another', { timeout: 60_000 }, () => {
+  const through = () => next.cross + authority.certificate;
+
+  it('is trusted by every client that trusts the old one, the new one, or both', async () => {
+    const request = { names: NAMES, addresses: ADDRESSES, now: NOW, through: through() };
+    const leaf = await issueLeaf(next.authority, request);
+    for (const ca of ['old.pem', 'new.pem', 'both.pem'])
+      expect(await trusting(leaf, ca, '4f2a.local'), ca).toEqual(all(true));
+  });
+
+  it('is not trusted by those of the old one without the certificate that leads to it', async () => {
+    const leaf = await issueLeaf(next.authority, { names: NAMES, addresses: ADDRESSES, now: NOW });
+    expect(await trusting(leaf, 'old.pem', '4f2a.local')).toEqual(all(false));
+    expect(await trusting(leaf, 'new.pem', '4f2a.local')).toEqual(all(true));
+  });
+
+  it('has no thief of the old key trusted by those who know the new one alone', async (ctx) => {
+    if (!existsSync(OPENSSL)) return ctx.skip(`${OPENSSL} is missing`);
+    const leaf = await stolen(authority, 'DNS:4f2a.local');
+    const chained = { ...leaf, certificate: leaf.certificate + next.cross };
+    expect(await trusting(chained, 'new.pem', '4f2a.local')).toEqual(all(false));
+    expect(await trusting(chained, 'old.pem', '4f2a.local')).toEqual(all(true));
+    return undefined;
+  });
+
+  it('issues leaves only for what the old one permits as well, while it leads to that', async () => {
+    const later = await succeed(authority, permittedNames([...NAMES, 'cellar'], ADDRESSES));
+    const names = [...NAMES, 'cellar'];
+    const both = { names, addresses: ADDRESSES, now: NOW, through: later.cross + authority.certificate };
+    const leaf = await issueLeaf(later.authority, both);
+    expect(leaf.leftOut).toEqual(['cellar']);
+    expect(await trusting(leaf, 'old.pem', '4f2a.local')).toEqual(all(true));
+    expect((await issueLeaf(later.authority, { names, addresses: ADDRESSES, now: NOW })).leftOut).toEqual([]);
+  });
+});
+
+describe('a CA of an earlier version, which permits no other below it,', { timeout: 60_000 }, () => {
+  it('is replaced for clients with OpenSSL, and for all that trust the new one', async (ctx) => {
+    if (!existsSync(OPENSSL)) return ctx.skip(`${OPENSSL} is missing`);
+    const { succeeded, file } = await legacy();
+    const through = succeeded.cross + (await readFile(path(file), 'utf8'));
+    const leaf = await issueLeaf(succeeded.authority, { names: NAMES, addresses: ADDRESSES, now: NOW, through });
+    await writeFile(path('after.pem'), succeeded.authority.certificate);
+    expect(await trusting(leaf, 'after.pem', '4f2a.local')).toEqual(all(true));
+    const byOpenssl = [...clients].filter(([name]) => !['Go', 'GnuTLS', 'Mbed TLS'].includes(name));
+    expect(await trusting(leaf, file, '4f2a.local', byOpenssl)).toEqual(all(true, byOpenssl));
+    return undefined;
+  });
+
+  async function legacy() {
+    const file = 'legacy.pem';
+    const openssl = (...args: string[]) => execFileSync(OPENSSL, args, { cwd: folder.path, stdio: 'ignore' });
+    const extensions = ['basicConstraints=critical,CA:true,pathlen:0', 'keyUsage=critical,keyCertSign,cRLSign'];
+    const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '99'];
+    const added = extensions.flatMap((extension) => ['-addext', extension]);
+    openssl('req', '-x509', ...ec, '-subj', '/CN=Latchkey hub CA 4f2a', ...added, '-keyout', 'l.key', '-out', file);
+    const authority = { certificate: await readFile(path(file), 'utf8'), key: await readFile(path('l.key'), 'utf8') };
+    return { file, succeeded: await succeed(authority, PERMITTED) };
+  }
+});
