@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ask } from '../reliability/fleet.ts';
-import { eventually, HubProcess, MAIN } from '../support/hub-process.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
+import { MAIN } from '../support/program.ts';
 import type { Finding, Scale } from './experiment.ts';
 
 /** What the portal is called. */

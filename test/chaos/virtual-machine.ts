@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
-import { MAIN } from '../support/hub-process.ts';
+import { MAIN } from '../support/program.ts';
 
 const run = promisify(execFile);
 
@@ -206,8 +206,7 @@ async function packRoot(directory: string, folder: string): Promise<string> {
     await mkdir(join(root, dirname(library)), { recursive: true });
     await cp(library, join(root, library), { dereference: true });
   }
-  const built = MAIN.endsWith('.js') ? dirname(MAIN) : join(CHECKOUT, 'dist');
-  await cp(built, join(root, 'app/dist'), { recursive: true });
+  await cp(dirname(MAIN), join(root, 'app/dist'), { recursive: true });
   await cp(join(CHECKOUT, 'package.json'), join(root, 'app/package.json'));
   for (const path of productionPackages()) {
     await cp(join(CHECKOUT, path), join(root, 'app', path), { recursive: true });

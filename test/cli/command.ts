@@ -6,11 +6,8 @@ import { dirname, join } from 'node:path';
 import { serveControl } from '../../src/control/server.ts';
 import { createLog } from '../../src/system/log.ts';
 import { Household } from '../control/household.ts';
-import { root } from '../project/checkout.ts';
-import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { logFile } from '../support/logs.ts';
-
-const main = join(root, 'src/main.ts');
+import { MAIN, SHARED_CACHE } from '../support/program.ts';
 
 /** An empty home, so that no hub of this machine's own is found. */
 const home = mkdtempSync(join(tmpdir(), 'lk-'));
@@ -42,7 +39,7 @@ export interface Running {
 
 /** Starts `latchkey` with these arguments. What it says on standard error is kept among the tests' logs. */
 export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
-  return watch(spawn(process.execPath, [main, ...args], { env: { ...environment, ...env } }));
+  return watch(spawn(process.execPath, [MAIN, ...args], { env: { ...environment, ...env } }));
 }
 
 /** Runs `latchkey` with these arguments to its end. */
@@ -53,14 +50,14 @@ export function latchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): 
 /** Runs a shell command in which `$LATCHKEY` is the program: one word, whatever the checkout's path is like. */
 export function shell(command: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
   const LATCHKEY = join(mkdtempSync(join(tmpdir(), 'lk-')), 'latchkey');
-  writeFileSync(LATCHKEY, `#!/bin/sh\nexec ${quoted(process.execPath)} ${quoted(main)} "$@"\n`, { mode: 0o755 });
+  writeFileSync(LATCHKEY, `#!/bin/sh\nexec ${quoted(process.execPath)} ${quoted(MAIN)} "$@"\n`, { mode: 0o755 });
   chmodSync(dirname(LATCHKEY), 0o755);
   return watch(spawn('bash', ['-c', command], { env: { ...environment, LATCHKEY, ...env } })).ended;
 }
 
 /** Starts `latchkey` on a terminal of its own (a real pty); all it writes comes as standard output. */
 export function onTerminal(args: readonly string[], env: NodeJS.ProcessEnv = {}, columns = 120, rows = 50): Running {
-  const command = [process.execPath, main, ...args].map(quoted).join(' ');
+  const command = [process.execPath, MAIN, ...args].map(quoted).join(' ');
   const script = ['-qefc', `stty cols ${columns} rows ${rows}; exec ${command}`, '/dev/null'];
   return watch(spawn('script', script, { env: { ...environment, TERM: 'xterm-256color', ...env } }));
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { root } from '../project/checkout.ts';
+import { MAIN } from '../support/program.ts';
 import { latchkey, runHousehold, shell } from './command.ts';
 import { everyHelp, type Help } from './help-texts.ts';
 
@@ -17,10 +17,7 @@ let helps: Help[];
 beforeAll(async () => {
   hub = await runHousehold();
   for (const name of ['wallbox', 'washer', 'heatpump']) hub.household.set({ name });
-  writeFileSync(
-    join(folder, 'latchkey'),
-    `#!/bin/sh\nexec '${process.execPath}' '${join(root, 'src/main.ts')}' "$@"\n`,
-  );
+  writeFileSync(join(folder, 'latchkey'), `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
   chmodSync(join(folder, 'latchkey'), 0o755);
   writeFileSync(join(folder, 'a copy.latchkey'), '');
   helps = everyHelp();

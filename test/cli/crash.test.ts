@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { ask } from '../reliability/fleet.ts';
-import { SHARED_CACHE } from '../support/compile-cache.ts';
-import { eventually, HubProcess, MAIN } from '../support/hub-process.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
+import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** Starts a daemon that does this when it gets SIGUSR2. */

@@ -7,6 +7,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
+import { MAIN } from '../support/program.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import {
   FakeClock,
@@ -20,8 +21,6 @@ import {
   stateOf,
   type Tokens,
 } from './portal-client.ts';
-
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
 interface FirstLine {
   readonly base_url: string;

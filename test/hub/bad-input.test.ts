@@ -12,12 +12,10 @@ import { startEmulator } from '../../src/emulator/index.ts';
 import { loadConfiguration, requirePortal } from '../../src/hub/configuration.ts';
 import { startHub } from '../../src/hub/hub.ts';
 import { createLog } from '../../src/system/log.ts';
-import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { type Ended, eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import { patient } from '../support/patience.ts';
-
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
+import { MAIN, SHARED_CACHE } from '../support/program.ts';
 
 /** Runs `serve` with what was prepared for a hub, and stops it where it does not end by itself. */
 function serve(hub: HubProcess, env: NodeJS.ProcessEnv = {}): Promise<Ended> {

@@ -1,15 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
 import { startBrowser, whyNoBrowser } from '../support/browser.ts';
-import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { runLatchkey } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
+import { MAIN, SHARED_CACHE } from '../support/program.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const ENV = { PATH: process.env['PATH'], HOME: '/nonexistent', XDG_CACHE_HOME: SHARED_CACHE };
 
 describe.concurrent('latchkey demo', () => {

@@ -1,7 +1,8 @@
 import { beforeEach, expect, it, type TestContext } from 'vitest';
 import { curl } from '../netns/hub-on-host.ts';
-import { HubProcess, MAIN } from '../support/hub-process.ts';
+import { HubProcess } from '../support/hub-process.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
+import { MAIN } from '../support/program.ts';
 
 beforeEach(async (ctx: TestContext) => {
   const reason = await whyNoLan(['/usr/bin/curl']);

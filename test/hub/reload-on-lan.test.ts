@@ -3,8 +3,9 @@ import { beforeEach, expect, it, type TestContext } from 'vitest';
 import { curl } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { startRefresh } from '../reliability/fleet.ts';
-import { eventually, HubProcess, MAIN } from '../support/hub-process.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
 import { createLan, type Host, whyNoLan } from '../support/netns.ts';
+import { MAIN } from '../support/program.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
 
 beforeEach(async (ctx: TestContext) => {

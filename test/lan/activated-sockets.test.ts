@@ -13,7 +13,8 @@ import { startEmulator } from '../../src/emulator/index.ts';
 import { type ActivatedSocket, activatedSockets } from '../../src/lan/activated-sockets.ts';
 import { ListeningSocket, type PortName, type WantedSockets } from '../../src/lan/listening-socket.ts';
 import { ListeningSockets } from '../../src/lan/listening-sockets.ts';
-import { eventually, HubProcess, MAIN } from '../support/hub-process.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { MAIN } from '../support/program.ts';
 
 const run = promisify(execFile);
 

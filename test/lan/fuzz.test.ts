@@ -140,11 +140,9 @@ test('scripts/fuzz --target hub sums a run up, and sends one request of it again
   expect(await script('--seed', '2', '--only', '7')).toMatch(/^request: ".* HTTP\/1\.[01]\\r\\n.*"\nanswer: ".*"\n$/);
 });
 
-/** Runs the fuzz's program against a hub of these sources to its good end. @returns what it printed */
+/** Runs the fuzz's program against a hub of this checkout to its good end. @returns what it printed */
 async function script(...args: readonly string[]): Promise<string> {
   const command = [join(root, 'scripts/fuzz.ts'), '--target', 'hub', ...args];
-  const { stdout } = await promisify(execFile)(process.execPath, command, {
-    env: { ...process.env, LATCHKEY_TEST_MAIN: join(root, 'src/main.ts') },
-  });
+  const { stdout } = await promisify(execFile)(process.execPath, command);
   return stdout;
 }

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
-import { HubProcess, MAIN } from '../support/hub-process.ts';
+import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { MAIN } from '../support/program.ts';
 
 const run = promisify(execFile);
 

@@ -5,9 +5,8 @@ import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
+import { MAIN } from '../support/program.ts';
 import { stateFolder } from '../support/state-folder.ts';
-
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
 /** A line of the hub's log. */
 type LogLine = Readonly<Record<string, unknown>> & {

@@ -1,11 +1,9 @@
 import { chmodSync, createWriteStream, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
-import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { logFile } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
-
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
+import { MAIN, SHARED_CACHE } from '../support/program.ts';
 
 /**
  * Writes the configuration of a hub whose portal is out of reach.

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
-import { SHARED_CACHE } from '../support/compile-cache.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
+import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import {
   addAppliance,
   applianceStatus,
@@ -172,8 +172,7 @@ async function serve(hub: HubProcess): Promise<{
   readonly child: ChildProcess;
   readonly ended: Promise<{ status: number | null; signal: NodeJS.Signals | null }>;
 }> {
-  const main = join(import.meta.dirname, '../../src/main.ts');
-  const child = spawn(process.execPath, [main, 'serve', '--config', join(hub.directory, 'latchkey.toml')], {
+  const child = spawn(process.execPath, [MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')], {
     env: { PATH: process.env['PATH'], HOME: hub.directory, XDG_CACHE_HOME: SHARED_CACHE },
     stdio: ['ignore', 'ignore', 'pipe'],
   });

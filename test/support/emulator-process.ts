@@ -3,9 +3,8 @@ import { once } from 'node:events';
 import { createWriteStream, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Agent, request } from 'undici';
-import { SHARED_CACHE } from './compile-cache.ts';
-import { MAIN } from './hub-process.ts';
 import { logFile, rememberSecrets } from './logs.ts';
+import { MAIN, SHARED_CACHE } from './program.ts';
 
 /** The portal emulator in a process of its own, spoken to over its API below `/_emulator/`. */
 export class EmulatorProcess implements AsyncDisposable {

@@ -14,13 +14,10 @@ import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { ApplianceStatus, AuthorityReport, HubStatus } from '../../src/core/administration.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { SHARED_CACHE } from './compile-cache.ts';
 import { logFile, rememberSecrets } from './logs.ts';
 import { patient } from './patience.ts';
 import { mainThreadCpuSeconds } from './processor-time.ts';
-
-/** The sources as they are; a run that takes long has the build that it began with. */
-export const MAIN = process.env['LATCHKEY_TEST_MAIN'] ?? join(import.meta.dirname, '../../src/main.ts');
+import { MAIN, SHARED_CACHE } from './program.ts';
 
 /** How a program ended and what it said. */
 export interface Ended {

@@ -20,9 +20,10 @@ import {
   until,
 } from '../reliability/fleet.ts';
 import { SmallDisk } from '../reliability/small-disk.ts';
-import { eventually, HubProcess, MAIN } from '../support/hub-process.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
+import { MAIN } from '../support/program.ts';
 import { type Supervised, supervise } from './supervised.ts';
 
 /** How long the portal takes to answer while it is slow, in ms. */

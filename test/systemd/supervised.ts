@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { SHARED_CACHE } from '../support/compile-cache.ts';
-import { type HubProcess, MAIN } from '../support/hub-process.ts';
+import type { HubProcess } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
+import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
 
 /** How a daemon ended. */

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { startEmulator } from '../../../src/emulator/index.ts';
 import type { Finding } from '../../../src/hub/doctor/finding.ts';
-import { SHARED_CACHE } from '../../support/compile-cache.ts';
-import { HubProcess, MAIN } from '../../support/hub-process.ts';
+import { HubProcess } from '../../support/hub-process.ts';
 import { patient } from '../../support/patience.ts';
+import { MAIN, SHARED_CACHE } from '../../support/program.ts';
 
 const FAKETIME = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`;
 const isRoot = process.getuid?.() === 0;

@@ -4,9 +4,8 @@ import { beforeEach, expect, it, type TestContext } from 'vitest';
 import type { Finding } from '../../../src/hub/doctor/finding.ts';
 import { announceOn, says } from '../../netns/announced.ts';
 import { serveHub, statusOf, writeHub } from '../../netns/served-hub.ts';
-import { SHARED_CACHE } from '../../support/compile-cache.ts';
-import { MAIN } from '../../support/hub-process.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../../support/netns.ts';
+import { MAIN, SHARED_CACHE } from '../../support/program.ts';
 import { stateFolder } from '../../support/state-folder.ts';
 
 beforeEach(async (ctx: TestContext) => {
