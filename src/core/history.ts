@@ -75,6 +75,21 @@ export function withLine(lines: readonly HistoryLine[], next: HistoryLine): read
   return lines.toSpliced(index, 1, line);
 }
 
+/**
+ * Lines with the one that last had something added first. A milestone stays where it was put, whatever the times say: they are
+ * as exact as what told the true time then, and a portal tells it in whole seconds.
+ * @param lines as they were put, the oldest first
+ */
+export function newestFirst(lines: readonly HistoryLine[]): readonly HistoryLine[] {
+  const at = lines.findLastIndex(({ kind }) => MILESTONES.includes(kind));
+  // Among those of one moment the one that came last.
+  const since = lines
+    .slice(at + 1)
+    .toReversed()
+    .toSorted((a, b) => b.last - a.last);
+  return at === -1 ? since : [...since, ...lines.slice(at, at + 1), ...newestFirst(lines.slice(0, at))];
+}
+
 function dayOf(time: number): number {
   return Math.floor(time / DAY);
 }

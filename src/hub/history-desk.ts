@@ -1,18 +1,13 @@
 import type { Appliances } from '../broker/appliances.ts';
 import type { HistoryBook } from '../broker/history-book.ts';
-import type { Histories, HistoryEntry, HistoryLine } from '../core/history.ts';
+import { type Histories, type HistoryEntry, type HistoryLine, newestFirst } from '../core/history.ts';
 import { rfc3339 } from '../core/rfc3339.ts';
 
 /** Shows people what happened to an appliance. */
 export function openHistoryDesk(appliances: Appliances, book: HistoryBook): Histories {
   return {
     async history(name) {
-      const lines = await book.of(appliances.named(name).id);
-      // Among those of one moment the one that came last.
-      return lines
-        .toReversed()
-        .toSorted((a, b) => b.last - a.last)
-        .map(entryOf);
+      return newestFirst(await book.of(appliances.named(name).id)).map(entryOf);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type HistoryLine, lineOf, withLine } from '../../src/core/history.ts';
+import { type HistoryLine, lineOf, newestFirst, withLine } from '../../src/core/history.ts';
 
 const MIDNIGHT = Date.UTC(2031, 4, 5);
 const HOUR = 3_600_000;
@@ -91,6 +91,25 @@ describe('what happens becomes lines', () => {
     ],
   ])('%s', (_, events, expected) => {
     expect(historyOf(events)).toEqual(expected);
+  });
+});
+
+describe('the newest line is shown first', () => {
+  const order = (...lines: [HistoryLine['kind'], number][]) =>
+    newestFirst(lines.map(([kind, last]) => ({ kind, why: null, first: 0, last, count: 1 }))).map(
+      ({ kind, last }) => `${kind} ${last}`,
+    );
+
+  test('which is the one that last had something added, or was put last', () => {
+    const lines = order(['refreshed', 9], ['refresh_failed', 5], ['token_refused', 5], ['pairing_failed', 7]);
+    expect(lines).toEqual(['refreshed 9', 'pairing_failed 7', 'token_refused 5', 'refresh_failed 5']);
+  });
+
+  test('and no pairing changes places with what came before or after it, where their times say so', () => {
+    const lines = order(['refreshed', 8], ['unpaired', 2], ['paired', 9], ['refreshed', 6], ['refresh_failed', 7]);
+    expect(lines).toEqual(['refresh_failed 7', 'refreshed 6', 'paired 9', 'unpaired 2', 'refreshed 8']);
+    expect(order(['paired', 3], ['paired', 2])).toEqual(['paired 2', 'paired 3']);
+    expect(order()).toEqual([]);
   });
 });
 

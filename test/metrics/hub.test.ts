@@ -173,7 +173,8 @@ it('a port that is taken keeps a hub from nothing but telling its metrics', asyn
 });
 
 it('readiness ends when a token has run out and the portal is gone, and comes back with it', async () => {
-  await using portal = await startEmulator({ tokenLifetime: 4 });
+  // The hub refreshes such tokens every 30 s on its own: no refresh is under way when the portal goes.
+  await using portal = await startEmulator({ tokenLifetime: 1 });
   await using small = await HubProcess.start({ emulator: portal, metrics: '127.0.0.1:0' });
   const told = async (path: string) => {
     const { metrics_port } = (await small.status()).hub;
@@ -188,6 +189,7 @@ it('readiness ends when a token has run out and the portal is gone, and comes ba
   expect(await ready()).toEqual({ status: 200, body: { ready: true, appliances: [] } });
   portal.addFault({ kind: 'origin_down', origin: 'base' });
   portal.addFault({ kind: 'origin_down', origin: 'frontend' });
+  expect(await small.ask((control) => control.refresh('boiler'))).toMatchObject({ state: 'retrying' });
   const lost = await eventually(async () => {
     const now = await ready();
     return now.status === 200 ? null : now;

@@ -97,6 +97,8 @@ it('an installer at an IPv4 address gets in after a neighbour has made itself th
 
   await attacker.run('sh', ['-c', 'echo 1 >/proc/sys/net/ipv6/ip_nonlocal_bind']);
   await attacker.run('ip', ['-6', 'route', 'add', 'local', '2001:db8::/32', 'dev', 'lo']);
+  // An advertisement counts from a link-local address alone (RFC 4861, 6.1.2), and until that has been checked there is none.
+  await expect.poll(() => attacker.run('ip', ['-6', 'address', 'show', 'dev', 'eth0', 'tentative'])).toBe('');
   await attacker.run('python3', [join(SCRIPTS, 'router-advertisement.py'), 'eth0', '2001:db8:0:1::', '2001:db8:0:2::']);
   await expect.poll(() => subnetsOf(machine)).toContain('2001:db8:0:2::');
   const page6 = `https://[${machine.address6}]:${https_port}`;
