@@ -12,6 +12,7 @@ import { axeViolations } from '../support/axe.ts';
 import { type Browser, DESKTOP, flaws, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
+import { inShort } from '../support/long.ts';
 import { patient } from '../support/patience.ts';
 
 /** With this set, the pictures for the documentation are written anew. */
@@ -47,6 +48,12 @@ const HOURS: readonly [string, Hour][] = [
   ['desktop-german-polled', { options: { ...DESKTOP, locale: 'de-DE' }, redirect: false }],
 ];
 
+/**
+ * What the suite has of them. Between them stand both devices, both languages, both ways of the code, the scripts on and off, and
+ * the browser's warning. All eight: `LATCHKEY_TEST_LONG=1 ./scripts/test test/browser/first-hour`.
+ */
+const SHORT = ['phone', 'phone-polled-without-scripts', 'desktop-german-polled'];
+
 const missing = await whyNoBrowser();
 let browser: Browser;
 beforeAll(async () => {
@@ -58,7 +65,12 @@ beforeEach((ctx: TestContext) => {
 });
 
 describe('the first hour of an installer', () => {
-  it.concurrent.each(HOURS)('from an empty hub to three appliances (%s)', async (way, hour) => {
+  it.concurrent.each(
+    inShort(
+      HOURS,
+      HOURS.filter(([way]) => SHORT.includes(way)),
+    ),
+  )('from an empty hub to three appliances (%s)', async (way, hour) => {
     await using parts = new AsyncDisposableStack();
     const emulator = parts.use(await startEmulator({ clients: [CLIENT] }));
     const portal = hour.redirect ? '' : 'redirect = "off"';

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { logFile } from './logs.ts';
+import { LONG } from './long.ts';
 import { patient } from './patience.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
@@ -61,7 +62,7 @@ export interface Visit extends AsyncDisposable {
   readonly complaints: readonly string[];
   /** Forgets what was complained about until now. */
   forgive(): void;
-  /** Keeps a picture of the page among the logs. */
+  /** Keeps a picture of the page among the logs, in the long form of the tests: a picture takes as long as a page does. */
   picture(name: string): Promise<void>;
 }
 
@@ -106,6 +107,7 @@ export async function startBrowser(namespace?: string): Promise<Browser> {
           return [...origins];
         },
         async picture(name) {
+          if (!LONG) return;
           const path = logFile(name).replace(/\.log$/, '.png');
           // Chromium on a busy machine now and then has no frame to give.
           const shoot = () => page.screenshot({ path });
