@@ -6,14 +6,19 @@ import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { clearLeftovers, endSession, rememberSession } from './test-leftovers.ts';
+import { listOfLongForms, runChosen } from './test-long.ts';
 import { conclusion, type Summary, total } from './test-summary.ts';
 import { type Times, timesOfTests, timesTable } from './test-times.ts';
 
 const HELP = `Usage: scripts/test [--quick] [FILTER…]
+       scripts/test --list
+       scripts/test --long [NAME…]
 
 Sets up what is missing and runs every check and test. A FILTER is a part of test files' paths: then only those files run.
 
   --quick  leaves out what needs a browser, a machine, a package or a long experiment
+  --list   prints the long forms, which are not among them: of each what it shows, its command, and how it was last run
+  --long   runs the long forms, all or those named, one after the other, and notes that in test/long-runs.json
   --help   prints this
 
 The last line is always "N passed, N failed, N skipped".`;
@@ -24,6 +29,11 @@ if (options.help) {
   console.log(HELP);
   process.exit(0);
 }
+if (options.list) {
+  console.log(listOfLongForms());
+  process.exit(0);
+}
+if (options.long) process.exit(await runChosen(filters));
 
 type Check = readonly [name: string, command: readonly string[]];
 
@@ -105,9 +115,9 @@ console.log(conclusion(summary, leftOut));
 process.exitCode = stopped !== null ? 128 + constants.signals[stopped] : failed ? 1 : 0;
 
 function argumentsOf() {
-  const known = { quick: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } } as const;
+  const off = { type: 'boolean', default: false } as const;
   try {
-    return parseArgs({ options: known, allowPositionals: true });
+    return parseArgs({ options: { quick: off, list: off, long: off, help: off }, allowPositionals: true });
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : error}\n\n${HELP}\n\n0 passed, 1 failed, 0 skipped`);
     return process.exit(2);

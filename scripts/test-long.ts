@@ -1,0 +1,176 @@
+// The long forms: what takes too long for every run of the suite. Each is a command of its own, and of each test/long-runs.json
+// says when it was last run.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const root = join(import.meta.dirname, '..');
+const RECORD = join(root, 'test/long-runs.json');
+
+/** What takes too long for every run. */
+export interface LongForm {
+  readonly name: string;
+  /** For a shell in the checkout's root. */
+  readonly command: string;
+  readonly shows: string;
+}
+
+/** How a long form was last run. */
+interface LongRun {
+  /** Abbreviated; `+` behind it says that the checkout had changes. */
+  readonly commit: string;
+  /** YYYY-MM-DD. */
+  readonly date: string;
+  /** `N passed, N failed, N skipped`: of tests where the command counts them, else of the command itself. */
+  readonly result: string;
+}
+
+/** Those that are more than longer tables of tests. */
+const PROGRAMS: readonly LongForm[] = [
+  { name: 'chaos', command: './scripts/chaos', shows: 'no experiment makes the hub lose a grant' },
+  {
+    name: 'fuzz-hub',
+    command: './scripts/fuzz --target hub',
+    shows: 'a million mutated requests find no fault in the hub',
+  },
+  {
+    name: 'fuzz-emulator',
+    command: './scripts/fuzz',
+    shows: 'a million mutated requests find no fault in the emulator',
+  },
+  { name: 'bench', command: './scripts/bench', shows: 'how fast, small and sparing it is: docs/benchmarks.md' },
+];
+
+/** Test files whose long forms have a name of their own, by a part of their paths. */
+const NAMED = [
+  {
+    name: 'bench-check',
+    files: 'project/bench',
+    shows: 'every suite of ./scripts/bench runs through and gives figures',
+  },
+  { name: 'first-hour', files: 'browser/first-hour', shows: 'every way through the first hour, in a browser' },
+  { name: 'arm64', files: 'arm64/', shows: 'the package in an emulated arm64 Debian: installed, run, updated, purged' },
+];
+
+const FAILED: Counts = { passed: 0, failed: 1, skipped: 0 };
+
+/** All long forms: the programs, and the test files that ask test/support/long.ts what to run. */
+export function longForms(): readonly LongForm[] {
+  const files = globSync('test/**/*.test.ts', { cwd: root })
+    .filter((file) => /from '[./]+\/support\/long\.ts'/.test(readFileSync(join(root, file), 'utf8')))
+    .map((file) => file.slice('test/'.length, -'.test.ts'.length))
+    .sort();
+  const others = files.filter((file) => !NAMED.some((named) => file.startsWith(named.files)));
+  const rest = {
+    name: 'tests',
+    files: others.join(' '),
+    shows: 'all rows of the tables that the suite has some rows of',
+  };
+  const named = others.length === 0 ? NAMED : [...NAMED, rest];
+  return [
+    ...PROGRAMS,
+    ...named.map(({ name, files, shows }) => ({
+      name,
+      command: `LATCHKEY_TEST_LONG=1 ./scripts/test ${files}`,
+      shows,
+    })),
+  ];
+}
+
+/** Runs the long forms of these names, all where there are none, for people. @returns the exit status */
+export async function runChosen(names: readonly string[]): Promise<number> {
+  const all = longForms();
+  const unknown = names.find((wanted) => !all.some(({ name }) => name === wanted));
+  if (unknown !== undefined) {
+    console.error(`scripts/test --long: found ${unknown}; allowed are ${all.map(({ name }) => name).join(', ')}`);
+    console.log(inLastLine(FAILED));
+    return 2;
+  }
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort());
+  const chosen = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
+  const counts = await runLongForms(chosen, { stop: stop.signal });
+  console.log(`\n${inLastLine(counts)}`);
+  return counts.failed > 0 ? 1 : 0;
+}
+
+/** For people: each long form with its command, what it shows and how it was last run. */
+export function listOfLongForms(forms = longForms(), runs = read(RECORD)): string {
+  return forms
+    .map(({ name, command, shows }) => {
+      const run = runs[name];
+      const last = run === undefined ? 'never run' : `${run.date}, on ${run.commit}: ${run.result}`;
+      return [name, `    ${shows}`, `    ${command}`, `    ${last}`].join('\n');
+    })
+    .join('\n');
+}
+
+/** What the last line of a test run counts. */
+interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+}
+
+/** As the last line of a test run has them. */
+function inLastLine({ passed, failed, skipped }: Counts): string {
+  return `${passed} passed, ${failed} failed, ${skipped} skipped`;
+}
+
+/**
+ * Runs long forms one after the other, and writes down how each ended, unless it was stopped.
+ * @param record the file for that
+ */
+export async function runLongForms(
+  forms: readonly LongForm[],
+  { record = RECORD, stop = new AbortController().signal }: { record?: string; stop?: AbortSignal } = {},
+): Promise<Counts> {
+  const commit = commitHere();
+  const sum = { passed: 0, failed: 0, skipped: 0 };
+  const lines: string[] = [];
+  for (const form of forms) {
+    console.log(`\n== ${form.name}: ${form.command}`);
+    const counts = stop.aborted ? FAILED : await run(form, stop);
+    for (const key of ['passed', 'failed', 'skipped'] as const) sum[key] += counts[key];
+    const result = stop.aborted ? 'stopped' : inLastLine(counts);
+    lines.push(`  ${form.name}: ${result}`);
+    if (stop.aborted) continue;
+    const date = new Date().toISOString().slice(0, 10);
+    writeFileSync(record, `${JSON.stringify({ ...read(record), [form.name]: { commit, date, result } }, null, 2)}\n`);
+  }
+  console.log(['', 'The long forms:', ...lines].join('\n'));
+  return sum;
+}
+
+/** What the command's last line counts, where it counts tests; else the command itself is what passed or failed. */
+async function run({ command }: LongForm, stop: AbortSignal): Promise<Counts> {
+  const child = spawn('bash', ['-c', command], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
+  const end = () => child.kill('SIGTERM');
+  stop.addEventListener('abort', end);
+  let tail = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    process.stdout.write(text);
+    tail = (tail + text).slice(-1000);
+  });
+  const [status] = await once(child, 'close');
+  stop.removeEventListener('abort', end);
+  const counted = /(?:^|\n)(\d+) passed, (\d+) failed, (\d+) skipped\n$/.exec(tail);
+  if (counted === null) return status === 0 ? { passed: 1, failed: 0, skipped: 0 } : FAILED;
+  const [passed = 0, failed = 0, skipped = 0] = counted.slice(1).map(Number);
+  return { passed, failed: status === 0 ? failed : Math.max(failed, 1), skipped };
+}
+
+function commitHere(): string {
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
+  try {
+    const isChanged = git('status', '--porcelain', '--', '.', ':!test/long-runs.json') !== '';
+    return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? '+' : ''}`;
+  } catch {
+    return 'unknown';
+  }
+}
+
+function read(record: string): Readonly<Record<string, LongRun>> {
+  return JSON.parse(readFileSync(record, 'utf8'));
+}
