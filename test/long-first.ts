@@ -31,16 +31,24 @@ const LONG = [
   'cli/',
 ];
 
-/** Starts the files that take longest first, so that none of them is left over when all others are done. */
+/**
+ * Starts the files that take longest first, so that none of them is left over when all others are done. Those that share a
+ * process follow upon one another: it ends where the next file is to have one of its own.
+ */
 export class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    return sorted.toSorted((a, b) => groupOf(a) - groupOf(b) || rankOf(a) - rankOf(b));
+    return sorted.toSorted((a, b) => groupOf(a) - groupOf(b) || sharingOf(a) - sharingOf(b) || rankOf(a) - rankOf(b));
   }
 }
 
 function groupOf({ project }: TestSpecification): number {
   return project.config.sequence.groupOrder;
+}
+
+/** 1 for a file that shares its process. */
+function sharingOf({ project }: TestSpecification): number {
+  return project.config.isolate ? 0 : 1;
 }
 
 function rankOf({ moduleId }: TestSpecification): number {

@@ -34,6 +34,23 @@ const NOT_QUICK = [
   'reliability/**',
   'systemd/**',
 ];
+
+/** What changes nothing of the process that it runs in (its environment, directory, signals, globals) can share it with others. */
+const SHARING = [
+  'broker/**',
+  'cli/**',
+  'control/**',
+  'core/**',
+  'emulator/**',
+  'metrics/**',
+  'notify/**',
+  'page/**',
+  'portal/**',
+  'project/**',
+  'store/**',
+  'system/**',
+];
+
 const leftOut = process.env['LATCHKEY_TEST_QUICK'] === undefined ? [] : NOT_QUICK;
 
 const common = {
@@ -45,6 +62,9 @@ const common = {
   setupFiles: ['support/loop-watch.ts', 'support/file-times.ts'],
 };
 
+// Half of the time is spent waiting, for tokens to age and polls to come due.
+const sideBySide = { maxWorkers: availableParallelism() + 1, sequence: { groupOrder: 0 } };
+
 export default defineConfig({
   test: {
     root: import.meta.dirname,
@@ -53,12 +73,21 @@ export default defineConfig({
       {
         test: {
           ...common,
+          ...sideBySide,
           name: 'side by side',
           include: ['**/*.test.ts'],
-          exclude: ['after/**', ...ALONE, ...leftOut],
-          // Half of the time is spent waiting, for tokens to age and polls to come due.
-          maxWorkers: availableParallelism() + 1,
-          sequence: { groupOrder: 0 },
+          exclude: ['after/**', ...ALONE, ...SHARING, ...leftOut],
+        },
+      },
+      {
+        test: {
+          ...common,
+          ...sideBySide,
+          name: 'sharing',
+          include: SHARING.map((folder) => `${folder}/*.test.ts`),
+          exclude: [...ALONE, ...leftOut],
+          // A process of its own and all that is imported once more cost a file half a second of the processor's time.
+          isolate: false,
         },
       },
       {
