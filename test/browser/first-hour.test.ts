@@ -55,11 +55,15 @@ const HOURS: readonly [string, Hour][] = [
 const SHORT = ['phone', 'phone-polled-without-scripts', 'desktop-german-polled'];
 
 const missing = await whyNoBrowser();
+const resources = new AsyncDisposableStack();
 let browser: Browser;
+let whole: Browser;
 beforeAll(async () => {
-  if (missing === null) browser = await startBrowser();
+  if (missing !== null) return;
+  browser = resources.use(await startBrowser());
+  whole = resources.use(await startBrowser({ whole: true }));
 });
-afterAll(() => browser?.[Symbol.asyncDispose]());
+afterAll(() => resources.disposeAsync());
 beforeEach((ctx: TestContext) => {
   if (missing !== null) ctx.skip(missing);
 });
@@ -76,7 +80,8 @@ describe('the first hour of an installer', () => {
     const portal = hour.redirect ? '' : 'redirect = "off"';
     const hub = parts.use(await HubProcess.start({ emulator, portal, env: { LATCHKEY_HUB_NAME: 'Cellar hub' } }));
     const origin = `https://127.0.0.1:${hub.httpsPort}`;
-    const installer = parts.use(await browser.visit({ ...hour.options, ignoreHTTPSErrors: hour.warned !== true }));
+    const used = hour.warned === true ? whole : browser;
+    const installer = parts.use(await used.visit({ ...hour.options, ignoreHTTPSErrors: hour.warned !== true }));
     const user = parts.use(await browser.visit({ ...PHONE, locale: hour.options.locale ?? 'en-US' }));
     const { page } = installer;
     page.setDefaultTimeout(patient(20_000));

@@ -23,7 +23,7 @@ describe('latchkey serve --test-mode, with nothing configured', () => {
     const credentials = await hub.addAppliance('wallbox');
     expect(credentials.token_endpoint).toBe(`${https}/oauth/token`);
 
-    await using browser = await startBrowser(phone.namespace);
+    await using browser = await startBrowser({ namespace: phone.namespace });
     await using visit = await browser.visit();
     const { page } = visit;
     await page.goto(await hub.beginPairing('wallbox'));
