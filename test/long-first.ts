@@ -16,7 +16,6 @@ const LONG = [
   'browser/pairing-on-page',
   'reliability/thousand-appliances',
   'chaos/',
-  'lan/unread-answers',
   'reliability/',
   'project/setup',
   'hub/own-certificate',

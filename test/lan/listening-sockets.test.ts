@@ -6,11 +6,14 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import type { Timers } from '../../src/core/clock.ts';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { ListeningSockets } from '../../src/lan/listening-sockets.ts';
 import type { LanServer } from '../../src/lan/server.ts';
+import { FakeTime } from '../support/fake-time.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { LanSide } from '../support/lan-side.ts';
+import { AcceptedSockets } from './accepted-sockets.ts';
 
 const SCHEMES = ['http', 'https'] as const;
 type Scheme = (typeof SCHEMES)[number];
@@ -54,7 +57,7 @@ async function open(port: number): Promise<{ socket: Socket; text: Promise<strin
 /** Ends the hub's side, and starts one in its place after `between`. */
 async function replace(
   listen?: readonly string[],
-  where: { httpPort?: number; httpsPort?: number } = {},
+  where: { httpPort?: number; httpsPort?: number; timers?: Timers } = {},
 ): Promise<void> {
   await side[Symbol.asyncDispose]();
   side = await LanSide.start(listen, { sockets, ...where });
@@ -111,13 +114,22 @@ describe('a hub that ends', () => {
     await ended;
   });
 
-  it('takes a connection with it that stays idle or silent', async () => {
+  it('closes a connection that is idle at once, and one that is silent when the grace is over', async () => {
+    using accepted = new AcceptedSockets();
+    const time = new FakeTime();
+    await replace(['127.0.0.1'], { timers: time });
     const [idle, silent] = [await open(side.server.httpPort), await open(side.server.httpPort)];
     idle.socket.write('GET /ca.pem HTTP/1.1\r\nhost: localhost\r\n\r\n');
     await once(idle.socket, 'data');
-    await replace();
-    await idle.text;
-    await silent.text;
+    const hubsEnds = [accepted.otherEndOf(idle.socket), accepted.otherEndOf(silent.socket)];
+    const isClosed = () => hubsEnds.map(({ destroyed }) => destroyed);
+    const replaced = replace();
+    expect(isClosed()).toEqual([true, false]);
+    time.skip(2999);
+    expect(isClosed()).toEqual([true, false]);
+    time.skip(1);
+    expect(isClosed()).toEqual([true, true]);
+    await replaced;
   });
 
   it('for good refuses who comes, also while a request is under way', async () => {

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { connect as connectPlain, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectSecure } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Places } from '../../src/lan/places.ts';
@@ -97,7 +96,6 @@ describe.for(['http', 'https'] as const)('the places for %s', (name) => {
     const greedy = await fill(port, [2, 3, 4, 5]);
     expect((await come(port, 9)).text).toMatch(/^HTTP\/1.1 200 /);
     await expect.poll(() => greedy.map(({ destroyed }) => destroyed).indexOf(true)).toBe(0);
-    await sleep(20);
     expect(greedy.filter(({ destroyed }) => destroyed)).toHaveLength(1);
     expect(places.sockets).toHaveLength(COUNTS.all);
     for (let device = 10; device < 25; device++) {

@@ -1,6 +1,5 @@
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { connect as connectPlain } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -183,14 +182,5 @@ describe('what is asked for over TLS 1.2', () => {
     });
     expect(outcome).toBeInstanceOf(Error);
     socket.destroy();
-  });
-});
-
-describe('who does not speak TLS', () => {
-  it.for(['GET / HTTP/1.1\r\nhost: localhost\r\n\r\n', 'SSH-2.0-x\r\n'])('%j is not kept waiting', async (bytes) => {
-    const socket = connectPlain({ host: '127.0.0.1', port: side.server.httpsPort });
-    socket.on('error', () => undefined);
-    socket.resume().write(bytes, 'latin1');
-    await once(socket, 'close');
   });
 });

@@ -31,11 +31,11 @@ export class LanSide implements AsyncDisposable {
 
   /**
    * @param listen addresses of this machine
-   * @param where sockets that outlive it; ports other than any that is free
+   * @param where sockets that outlive it; ports other than any that is free; timers other than the system's
    */
   static async start(
     listen: readonly string[] = ['127.0.0.1'],
-    where: Partial<Pick<LanOptions, 'sockets' | 'httpPort' | 'httpsPort'>> = {},
+    where: Partial<Pick<LanOptions, 'sockets' | 'httpPort' | 'httpsPort' | 'timers'>> = {},
   ): Promise<LanSide> {
     const authority = await createAuthority();
     const names = [HUB_NAME, 'localhost'];
@@ -58,12 +58,12 @@ export class LanSide implements AsyncDisposable {
       listen,
       httpPort: 0,
       httpsPort: 0,
-      ...where,
       ca: () => ({ certificate: home.padding + authority.certificate }),
       leaf,
       log: home.log,
       clock: home.clock,
       timers: systemTimers,
+      ...where,
     });
     return new LanSide(server, authority.certificate, issue, home);
   }

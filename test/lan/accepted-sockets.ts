@@ -1,0 +1,33 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
+
+const CHANNEL = 'net.server.socket';
+
+/** The server's ends of the connections that this process accepts. */
+export class AcceptedSockets implements Disposable {
+  readonly #sockets: { readonly socket: Socket; readonly remotePort: number | undefined }[] = [];
+
+  constructor() {
+    subscribe(CHANNEL, this.#accept);
+  }
+
+  /**
+   * The other end of a connection.
+   * @throws Error where the server has not accepted it
+   */
+  otherEndOf({ localPort }: Socket): Socket {
+    const found = this.#sockets.find(({ remotePort }) => remotePort === localPort);
+    if (found === undefined) throw new Error(`nobody has accepted the connection from port ${localPort}`);
+    return found.socket;
+  }
+
+  [Symbol.dispose](): void {
+    unsubscribe(CHANNEL, this.#accept);
+  }
+
+  readonly #accept = (message: unknown): void => {
+    const { socket } = message as { readonly socket: Socket };
+    // Known as long as the connection stands.
+    this.#sockets.push({ socket, remotePort: socket.remotePort });
+  };
+}

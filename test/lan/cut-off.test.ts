@@ -1,0 +1,64 @@
+import { once } from 'node:events';
+import { connect as connectPlain, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { connect as connectSecure } from 'node:tls';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { FakeTime } from '../support/fake-time.ts';
+import { LanSide } from '../support/lan-side.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { AcceptedSockets } from './accepted-sockets.ts';
+
+/** More bytes than what waits in the kernel for a device that does not read. */
+const LARGE = 32 << 20;
+
+let accepted: AcceptedSockets;
+let time: FakeTime;
+let side: LanSide;
+
+beforeEach(async () => {
+  accepted = new AcceptedSockets();
+  time = new FakeTime();
+  side = await LanSide.start(['127.0.0.1'], { timers: time });
+});
+
+afterEach(async () => {
+  accepted[Symbol.dispose]();
+  await side[Symbol.asyncDispose]();
+});
+
+/** Connects a device that never hangs up by itself. */
+async function connect(port: number): Promise<Socket> {
+  const device = connectPlain({ host: '127.0.0.1', port, allowHalfOpen: true });
+  device.on('error', () => undefined);
+  await once(device, 'connect');
+  return device;
+}
+
+it.for(['http', 'https'] as const)(
+  'a device that sends no HTTP over %s is told so, and a second later cut off',
+  async (scheme) => {
+    const raw = await connect(scheme === 'http' ? side.server.httpPort : side.server.httpsPort);
+    const device = scheme === 'http' ? raw : connectSecure({ socket: raw, ca: side.ca });
+    device.write('garbage\r\n\r\n');
+    expect(await text(device)).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    const hubsEnd = accepted.otherEndOf(raw);
+    time.skip(999);
+    expect(hubsEnd.destroyed).toBe(false);
+    time.skip(1);
+    expect(hubsEnd.destroyed).toBe(true);
+  },
+);
+
+it('a device that asks and does not read the answer is cut off after 15 seconds in which nothing moves', async () => {
+  side.home.padding = 'x'.repeat(LARGE);
+  const device = await connect(side.server.httpPort);
+  device.pause().write('GET /ca.pem HTTP/1.1\r\nhost: localhost\r\n\r\n');
+  const hubsEnd = await waitFor(() => accepted.otherEndOf(device));
+  await waitFor(() => expect(hubsEnd.writableLength).toBeGreaterThan(0));
+  expect(hubsEnd.timeout).toBe(15_000);
+  hubsEnd.setTimeout(50);
+  await once(hubsEnd, 'close');
+  let received = 0;
+  for await (const piece of device) received += piece.length;
+  expect(received).toBeLessThan(LARGE);
+});
