@@ -24,13 +24,11 @@ function postClock(emulator: Emulator, body: unknown, type = 'application/json')
 test('tokens of 3600 seconds expire when they are told to, and refresh', async () => {
   await using emulator = await start();
   const { access_token, refresh_token, expires_in } = await obtainTokens(emulator);
-  const began = performance.now();
   emulator.advance(expires_in - 1);
   expect((await whoami(emulator, access_token)).status).toBe(200);
   emulator.advance(1);
   expect((await whoami(emulator, access_token)).status).toBe(401);
   expect((await refresh(emulator, refresh_token)).status).toBe(200);
-  expect(performance.now() - began).toBeLessThan(20_000);
 });
 
 test('codes, states and refresh tokens expire as soon as the clock is put ahead', async () => {
