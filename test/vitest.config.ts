@@ -1,7 +1,12 @@
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { LongFirst } from './long-first.ts';
 import { patient } from './support/patience.ts';
+import { SHARED_CACHE } from './support/program.ts';
+
+// For the workers and all programs that tests start with this environment: what was compiled, and stripped of types, before.
+process.env['NODE_COMPILE_CACHE'] ??= join(SHARED_CACHE, 'node');
 
 /** Tests that load all cores by themselves, or hold the hub to a time of its own: nothing may run beside them. */
 const ALONE = [

@@ -71,10 +71,16 @@ export async function whyNoLan(tools: readonly string[] = []): Promise<string | 
     );
     if (missing) return `${tool} is missing`;
   }
+  whyNoNamespaces ??= tryNamespace();
+  return whyNoNamespaces;
+}
+
+let whyNoNamespaces: Promise<string | null> | null = null;
+
+async function tryNamespace(): Promise<string | null> {
   const probe = `latchkey-${process.pid}-${made++}-probe`;
   try {
-    await ip('netns', 'add', probe);
-    await ip('netns', 'del', probe);
+    await ip([], `netns add ${probe}`, `netns del ${probe}`);
     return null;
   } catch (error) {
     return `no network namespaces here: ${error instanceof Error ? error.message.trim() : error}`;
@@ -94,12 +100,12 @@ export async function createLan<const Name extends string>(names: readonly Name[
   const lay = (namespace: string, name: string) =>
     layCable({ namespace, name, bridge, network: number, port: ++ports });
   try {
-    await addNamespace(resources, bridge);
-    await ip('-n', bridge, 'link', 'add', 'br0', 'type', 'bridge', 'mcast_snooping', '0');
-    await ip('-n', bridge, 'link', 'set', 'br0', 'up');
+    const namespaces = [bridge, ...names.map((name) => `${prefix}-${name}`)];
+    resources.defer(() => ip(['-force'], ...namespaces.map((namespace) => `netns del ${namespace}`)));
+    await ip([], ...namespaces.map((namespace) => `netns add ${namespace}`));
+    await ip(['-n', bridge], 'link add br0 type bridge mcast_snooping 0', 'link set br0 up', 'link set lo up');
     for (const name of names) {
       const namespace = `${prefix}-${name}`;
-      await addNamespace(resources, namespace);
       hosts[name] = hostIn(resources, namespace, await lay(namespace, 'eth0'));
     }
   } catch (error) {
@@ -111,12 +117,6 @@ export async function createLan<const Name extends string>(names: readonly Name[
     attach: ({ namespace }, name) => lay(namespace, name),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
-}
-
-async function addNamespace(resources: AsyncDisposableStack, name: string): Promise<void> {
-  await ip('netns', 'add', name);
-  resources.defer(() => ip('netns', 'del', name));
-  await ip('-n', name, 'link', 'set', 'lo', 'up');
 }
 
 /** Joins a new interface in a namespace to the bridge. */
@@ -131,17 +131,24 @@ async function layCable(of: {
   const address = `10.${network}.0.${number}`;
   const address6 = `fd${network}::${number}`;
   const port = `port${number}`;
-  await ip('link', 'add', port, 'netns', bridge, 'type', 'veth', 'peer', 'name', name, 'netns', namespace);
-  await ip('-n', bridge, 'link', 'set', port, 'master', 'br0', 'up');
-  await ip('-n', namespace, 'addr', 'add', `${address}/24`, 'dev', name);
-  await ip('-n', namespace, 'addr', 'add', `${address6}/64`, 'dev', name, 'nodad');
-  await ip('-n', namespace, 'link', 'set', name, 'up');
-  await ip('-n', namespace, 'route', 'append', '224.0.0.0/4', 'dev', name);
+  await ip(
+    ['-n', bridge],
+    `link add ${port} type veth peer name ${name} netns ${namespace}`,
+    `link set ${port} master br0 up`,
+  );
+  await ip(
+    ['-n', namespace],
+    'link set lo up',
+    `addr add ${address}/24 dev ${name}`,
+    `addr add ${address6}/64 dev ${name} nodad`,
+    `link set ${name} up`,
+    `route append 224.0.0.0/4 dev ${name}`,
+  );
   return {
     address,
     address6,
-    plug: (state) => ip('-n', bridge, 'link', 'set', port, state),
-    isolate: (state) => ip('-n', bridge, 'link', 'set', port, 'type', 'bridge_slave', 'isolated', state),
+    plug: (state) => ip(['-n', bridge], `link set ${port} ${state}`),
+    isolate: (state) => ip(['-n', bridge], `link set ${port} type bridge_slave isolated ${state}`),
   };
 }
 
@@ -222,8 +229,11 @@ function watch(child: ChildProcess, title: string): Process {
   };
 }
 
-async function ip(...args: string[]): Promise<void> {
-  await run('ip', args, { timeout: 10_000 });
+/** Runs commands of ip(8) in one process. */
+async function ip(options: readonly string[], ...commands: readonly string[]): Promise<void> {
+  const running = run('ip', [...options, '-batch', '-'], { timeout: patient(10_000) });
+  running.child.stdin?.end(`${commands.join('\n')}\n`);
+  await running;
 }
 
 function complete<Name extends string>(hosts: Partial<Record<Name, Host>>, names: readonly Name[]): Record<Name, Host> {
