@@ -8,6 +8,7 @@ import { createLog } from '../../src/system/log.ts';
 import { Household } from '../control/household.ts';
 import { logFile } from '../support/logs.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
+import { type Ended, runKept } from './kept.ts';
 
 /** An empty home, so that no hub of this machine's own is found. */
 const home = mkdtempSync(join(tmpdir(), 'lk-'));
@@ -19,14 +20,6 @@ const environment: NodeJS.ProcessEnv = {
   XDG_CACHE_HOME: SHARED_CACHE,
   LATCHKEY_CONFIG: '/dev/null',
 };
-
-/** How a command ended, with all that it wrote. */
-export interface Ended {
-  readonly status: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 /** A running command. */
 export interface Running {
@@ -42,9 +35,9 @@ export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Run
   return watch(spawn(process.execPath, [MAIN, ...args], { env: { ...environment, ...env } }));
 }
 
-/** Runs `latchkey` with these arguments to its end. */
+/** Runs `latchkey` with these arguments to its end, in a process that has run others: kept.test.ts compares. */
 export function latchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
-  return start(args, env).ended;
+  return runKept({ args, env: { ...environment, ...env } });
 }
 
 /** Runs a shell command in which `$LATCHKEY` is the program: one word, whatever the checkout's path is like. */

@@ -154,7 +154,7 @@ test.each([
 });
 
 test('a state file that can not be used is a failure in one line', async () => {
-  const failed = await latchkey(['emulator', '--state', '/dev/null/state']);
+  const failed = await start(['emulator', '--state', '/dev/null/state']).ended;
   expect(failed).toMatchObject({ status: 1, stdout: '' });
   expect(failed.stderr).toMatch(/^latchkey: the state \/dev\/null\/state can't be opened \(ENOTDIR\): choose .*\n$/);
 });
@@ -177,7 +177,7 @@ test('a port that is taken is a failure that names it, and the way out', async (
   const address = other.address();
   const port = typeof address === 'object' ? address?.port : 0;
   try {
-    const failed = await latchkey(['emulator', '--port', String(port)]);
+    const failed = await start(['emulator', '--port', String(port)]).ended;
     expect(failed).toMatchObject({ status: 1, stdout: '' });
     expect(failed.stderr).toMatch(new RegExp(`^latchkey: .*--port.*${port}\\n$`));
   } finally {

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { type Ended, latchkey } from './command.ts';
+import { latchkey } from './command.ts';
+import type { Ended } from './kept.ts';
 
 const parts = new AsyncDisposableStack();
 let emulator: Emulator;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { type Running, start } from './command.ts';
+import { latchkey, type Running, start } from './command.ts';
 
 const parts = new AsyncDisposableStack();
 const users = ['demo', 'guest'].map((name) => ({ name, password: name }));
@@ -102,7 +102,7 @@ test.each([
   [['pair', '--all', '--print'], /--print is for one appliance/],
   [['pair', 'wallbox', '--output', 'x.png'], /--output goes with --print/],
 ])('wrong usage is said in one line: %j', async (args, problem) => {
-  const { status, stderr } = await start(args).ended;
+  const { status, stderr } = await latchkey(args);
   expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(problem) });
 });
 

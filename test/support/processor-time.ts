@@ -9,9 +9,19 @@ export function mainThreadCpuSeconds(pid: number): number {
   return user + system;
 }
 
-/** Of this process and of those that it has started and seen end, in seconds. */
+/** Of this process and of those that it has started, those that have ended and those that run, in seconds. */
 export function cpuSecondsWithChildren(): number {
-  return timesIn('/proc/self/stat').reduce((sum, seconds) => sum + seconds, 0);
+  const stats = ['/proc/self/stat', ...runningChildren().map((pid) => `/proc/${pid}/stat`)];
+  return stats.flatMap(timesIn).reduce((sum, seconds) => sum + seconds, 0);
+}
+
+/** None where the kernel does not say them (proc(5), `/proc/pid/task/tid/children`). */
+function runningChildren(): string[] {
+  try {
+    return readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').split(' ').filter(Boolean);
+  } catch {
+    return [];
+  }
 }
 
 /** utime, stime, cutime and cstime, in seconds (proc(5), `/proc/pid/stat`). */

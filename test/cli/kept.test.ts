@@ -1,0 +1,66 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { rememberSecrets } from '../support/logs.ts';
+import { latchkey, runHousehold, start } from './command.ts';
+
+const PASSPHRASE = 'four words at random';
+const folder = mkdtempSync(join(tmpdir(), 'lk-kept-'));
+
+let hub: Awaited<ReturnType<typeof runHousehold>>;
+
+beforeAll(async () => {
+  hub = await runHousehold();
+  rememberSecrets([PASSPHRASE]);
+  writeFileSync(join(folder, 'passphrase'), PASSPHRASE, { mode: 0o600 });
+  writeFileSync(join(folder, 'copy'), 'a.sealed.copy\n');
+  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expires_in: 3600 });
+  const time = '2031-05-05T22:10:00Z';
+  hub.household.events = [{ kind: 'paired', why: null, first: time, last: time, count: 1 }];
+  hub.household.script = [
+    { event: 'waiting', authorize_url: 'https://portal.example/authorize?state=0123456789', expires_in: 900 },
+    { event: 'failed', reason: 'expired' },
+  ];
+});
+
+afterAll(() => hub[Symbol.asyncDispose]());
+
+test.each([
+  '',
+  '--version',
+  '--help',
+  'help pair',
+  'man',
+  'completion bash',
+  'frobnicate',
+  'status --wacth',
+  'status',
+  'status --json',
+  'appliance list',
+  'appliance add wallbox',
+  'appliance remove nobody',
+  'registration open',
+  'pair wallbox',
+  'pair wallbox --json',
+  'token wallbox',
+  'refresh wallbox --json',
+  'history wallbox',
+  'ca --old',
+  'setup-code --rotate',
+  'store-key --rotate',
+  'notify --test',
+  'reload',
+  'backup FOLDER/out --force --passphrase-file FOLDER/passphrase',
+  'restore FOLDER/copy --yes --passphrase-file FOLDER/passphrase',
+  'emulator --port http',
+  'serve --config /nowhere.toml',
+])('"%s" ends in a process that has run others as in one of its own', async (line) => {
+  const args = line.split(' ').flatMap((word) => (word === '' ? [] : word.replace('FOLDER', folder)));
+  const env = { ...hub.env, NO_COLOR: '1', TZ: 'Europe/Berlin' };
+  // What comes before differs in all that a command is given.
+  await latchkey(['token', 'nobody'], { ...hub.env, LATCHKEY_DEBUG: '1', TZ: 'Asia/Tokyo' });
+  const kept = await latchkey(args, env);
+  expect(kept).toEqual(await start(args, env).ended);
+  expect(kept.stdout + kept.stderr).not.toBe('');
+});
