@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 /** A test run, and the session that all it started is in, unless it left for one of its own. */
 interface Run {
@@ -23,7 +25,7 @@ export function rememberSession(file: string, session: number): void {
   writeFileSync(file, JSON.stringify(run));
 }
 
-/** Ends what a killed run of this checkout left, and takes away namespaces and mounts of dead tests. */
+/** Ends what a killed run of this checkout left, and takes away folders, namespaces and mounts of dead tests. */
 export function clearLeftovers(file: string): void {
   const run = read(file);
   if (run !== null && run.boot === boot() && identify(run.process.pid)?.started !== run.process.started) {
@@ -31,6 +33,11 @@ export function clearLeftovers(file: string): void {
     if (leader === null || leader.started === run.session.started) endSession(run.session.pid);
   }
   rmSync(file, { force: true });
+  for (const folder of [tmpdir(), '/dev/shm']) {
+    const names = existsSync(folder) ? readdirSync(folder).join('\n') : '';
+    for (const [name] of owned(names, /^latchkey-(\d+) .+/gm))
+      rmSync(join(folder, name), { recursive: true, force: true });
+  }
   if (process.getuid?.() !== 0) return;
   for (const [name] of owned(output('ip', 'netns', 'list'), /^latchkey-(\d+)-\S+/gm)) {
     for (const pid of output('ip', 'netns', 'pids', name).split('\n')) if (pid !== '') kill(Number(pid));

@@ -17,7 +17,6 @@ const ALONE = [
   'lan/testssl.test.ts',
   'machine/*.test.ts',
   'package/image.test.ts',
-  'project/bench.test.ts',
   'reliability/thousand-appliances.test.ts',
 ];
 

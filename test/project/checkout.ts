@@ -2,13 +2,14 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { patient } from '../support/patience.ts';
 
 /** The checkout that is tested. */
 export const root = join(import.meta.dirname, '../..');
 
-/** A temporary folder with a space in its name, removed when it is disposed of. */
-export function temporaryFolder(): Disposable & { readonly path: string } {
-  const path = mkdtempSync(join(tmpdir(), 'latchkey project-'));
+/** A temporary folder with a space in its name, removed when it is disposed of, or by a later test run. @param inside where it is made */
+export function temporaryFolder(inside = tmpdir()): Disposable & { readonly path: string } {
+  const path = mkdtempSync(join(inside, `latchkey-${process.pid} project-`));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
@@ -26,7 +27,11 @@ export interface Ended {
 export function run(
   command: string,
   args: readonly string[],
-  { cwd = root, env = process.env, timeout = 60_000 }: { cwd?: string; env?: NodeJS.ProcessEnv; timeout?: number } = {},
+  {
+    cwd = root,
+    env = process.env,
+    timeout = patient(60_000),
+  }: { cwd?: string; env?: NodeJS.ProcessEnv; timeout?: number } = {},
 ): Promise<Ended> {
   return new Promise((resolve) => {
     const options = { cwd, env, timeout, killSignal: 'SIGKILL', maxBuffer: 64 << 20 } as const;

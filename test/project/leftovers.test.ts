@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,16 +34,23 @@ test('what a killed test run left is ended by the next one, and what belongs to 
   });
   expect(left).toHaveLength(2);
 
+  const folders = [run.pid ?? 0, process.pid].map((pid) => mkdtempSync(join(tmpdir(), `latchkey-${pid} left-`)));
+  onTestFinished(() => {
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  });
+
   const remembered = readFileSync(session);
   clearLeftovers(session);
   await sleep(200); // a process that was killed takes a moment to be gone
   expect(left.map(lives)).toEqual([true, true]);
+  expect(folders.map((path) => existsSync(path))).toEqual([true, true]);
 
   run.kill('SIGKILL');
   await once(run, 'exit');
   writeFileSync(session, remembered);
   clearLeftovers(session);
   await eventually(async () => !left.some(lives));
+  expect(folders.map((path) => existsSync(path))).toEqual([false, true]);
 });
 
 /** One that has ended and that nobody waits for does not. */

@@ -1,7 +1,8 @@
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs';
+import { freemem, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { patient } from '../support/patience.ts';
 import { root, run, temporaryFolder } from './checkout.ts';
 
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
@@ -35,26 +36,36 @@ function machineProgram(name: string): string | undefined {
   return machinePath.map((folder) => join(folder, name)).find((path) => existsSync(path));
 }
 
+/** For thousands of files: memory where there is plenty, which takes half as much processor time as a disk. */
+function roomyFolder(): string {
+  const memory = '/dev/shm';
+  if (!existsSync(memory)) return tmpdir();
+  const { bavail, bsize } = statfsSync(memory);
+  return Math.min(bavail * bsize, freemem()) > 4 * 2 ** 30 ? memory : tmpdir();
+}
+
 test('a fresh clone sets itself up on a machine with an older node', async (ctx) => {
   if (!existsSync(join(root, '.git'))) ctx.skip('this checkout is no git repository to clone');
-  using folder = temporaryFolder();
+  using folder = temporaryFolder(roomyFolder());
   const clone = join(folder.path, 'a clone');
   expect(await run('git', ['clone', '--quiet', root, clone])).toMatchObject({ status: 0 });
   const env = { ...shell, PATH: [olderNode(folder.path), ...machinePath].join(':'), CI: 'true' };
-  const latchkey = (cwd: string) => run(join(clone, 'scripts/latchkey'), ['--version'], { cwd, env, timeout: 240_000 });
+  const latchkey = (cwd: string) =>
+    run(join(clone, 'scripts/latchkey'), ['--version'], { cwd, env, timeout: patient(120_000) });
 
-  const begun = performance.now();
   const two = await Promise.all([latchkey(clone), latchkey(tmpdir())]);
-  const took = performance.now() - begun;
   const said = two.map(({ stderr }) => stderr).join('');
   for (const { status, stdout } of two) expect({ status, stdout }, said).toEqual({ status: 0, stdout: `${version}\n` });
   for (const once of [/bringing Node\.js 24/g, /installing packages/g, /building/g])
     expect(said.match(once)).toHaveLength(1);
 
-  const started = performance.now();
   expect(await latchkey(tmpdir())).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' });
-  expect(performance.now() - started, 'milliseconds for a run with nothing to set up').toBeLessThan(took / 3);
 
+  // The compiler has shown that it is there; another time it only costs.
+  const built = join(folder.path, 'built');
+  cpSync(join(clone, 'dist'), built, { recursive: true });
+  rmSync(join(clone, 'node_modules/.bin/tsc'));
+  writeProgram(join(clone, 'node_modules/.bin/tsc'), `cp -R '${built}' dist`);
   writeFileSync(join(clone, 'src/main.ts'), '\n// changed\n', { flag: 'a' });
   expect(await latchkey(clone)).toEqual({ status: 0, stdout: `${version}\n`, stderr: 'latchkey: building\n' });
   expect((await run('git', ['status', '--porcelain'], { cwd: clone })).stdout).toBe(' M src/main.ts\n');
