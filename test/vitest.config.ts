@@ -42,6 +42,7 @@ const NOT_QUICK = [
 /** What changes nothing of the process that it runs in (its environment, directory, signals, globals) can share it with others. */
 const SHARING = [
   'broker/**',
+  'browser/**',
   'cli/**',
   'control/**',
   'core/**',

@@ -1,16 +1,11 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
 import { basic, FORM, HubClient, jsonOf } from '../lan/wire.ts';
-import { axeViolations } from '../support/axe.ts';
 import {
   type Browser,
   DESKTOP,
-  flaws,
   PHONE,
   SMALL_PHONE,
   startBrowser,
@@ -19,24 +14,32 @@ import {
 } from '../support/browser.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { inShortNamed } from '../support/long.ts';
+import { otherSite } from '../support/other-site.ts';
+import { expectUsable } from '../support/usability.ts';
+import { clearHome } from './clear-home.ts';
 
 const CLIENT = { id: '7d0f4c9e-2f6b-4f0e-9a53-0c5b8a5c2f77', secret: 'a-secret-for-the-device', name: 'Latchkey' };
 /** Who opens the link again sooner than this gets the same one, in ms. */
 const SAME_LINK = 5000;
 
 const missing = await whyNoBrowser();
+const resources = new AsyncDisposableStack();
 let browser: Browser;
+let home: Home;
 beforeAll(async () => {
-  if (missing === null) browser = await startBrowser();
+  if (missing !== null) return;
+  browser = resources.use(await startBrowser());
+  home = resources.use(await start());
 });
-afterAll(() => browser?.[Symbol.asyncDispose]());
+afterEach(() => home && clearHome(home));
+afterAll(() => resources.disposeAsync());
 beforeEach((ctx: TestContext) => {
   if (missing !== null) ctx.skip(missing);
 });
 
 describe('a person with the code of an appliance', () => {
   it('opens the link on its screen, goes on to the portal, and is told that the appliance is connected', async () => {
-    await using home = await start();
     await using visit = await trusting(PHONE);
     const { page } = visit;
     const { link, userCode } = await home.begin('wallbox');
@@ -59,17 +62,16 @@ describe('a person with the code of an appliance', () => {
   });
 
   it('types the code, after a mistake, without scripts', async () => {
-    await using home = await start();
     await using visit = await trusting({ ...PHONE, javaScriptEnabled: false });
     const { page } = visit;
     const { userCode } = await home.begin('wallbox');
     await page.goto(`${home.origin}/pair`);
-    await visit.picture('device-type');
+    await expectUsable(visit, 'device-type');
     expect(await page.getByLabel('Code').evaluate((field) => field === document.activeElement)).toBe(true);
     await page.keyboard.type('bbbb bbbb');
     await page.keyboard.press('Enter');
     await page.getByRole('alert').waitFor();
-    await visit.picture('device-wrong');
+    await expectUsable(visit, 'device-wrong');
     await page.getByLabel('Code').fill(` ${userCode.toLowerCase().replace('-', ' ')} `);
     await page.getByRole('button', { name: 'Continue' }).tap();
     await page.getByText('Connect wallbox?').waitFor();
@@ -80,7 +82,7 @@ describe('a person with the code of an appliance', () => {
   });
 
   it('goes through a portal that asks for nothing more: all its redirects follow from the button', async () => {
-    await using home = await start({ autoLogin: true });
+    home.emulator.change({ autoLogin: true });
     await using visit = await trusting(PHONE);
     const { link } = await home.begin('wallbox');
     await visit.page.goto(link);
@@ -90,14 +92,14 @@ describe('a person with the code of an appliance', () => {
   });
 
   it('comes back when the portal’s own link has run out, and gets a fresh one from the same page', async () => {
-    await using home = await start({ stateLifetime: 60 });
+    await using other = await start({ stateLifetime: 60 });
     await using visit = await trusting(PHONE);
     const { page } = visit;
-    const { link } = await home.begin('wallbox');
+    const { link } = await other.begin('wallbox');
     await page.goto(link);
     await page.getByRole('button', { name: 'Continue' }).tap();
     await page.getByText('asks for access to your account').waitFor();
-    home.emulator.advance(61);
+    other.emulator.advance(61);
     await sleep(SAME_LINK + 500);
     await logIn(visit);
     await page.getByText('This link has expired').waitFor();
@@ -105,12 +107,11 @@ describe('a person with the code of an appliance', () => {
     await page.getByRole('button', { name: 'Continue' }).tap();
     await logIn(visit);
     await page.getByText('wallbox is connected').waitFor();
-    expect(home.configs()).toBe(2);
-    expect(home.emulator.observations).toMatchObject({ codesRepeated: 0 });
+    expect(other.configs()).toBe(2);
+    expect(other.emulator.observations).toMatchObject({ codesRepeated: 0 });
   });
 
   it('shares the link with another phone: the first login counts, and both see the result', async () => {
-    await using home = await start();
     await using one = await trusting(PHONE);
     await using other = await trusting(SMALL_PHONE);
     const { link } = await home.begin('wallbox');
@@ -132,7 +133,6 @@ describe('a person with the code of an appliance', () => {
   });
 
   it('refuses at the portal, and is told to start again on the appliance', async () => {
-    await using home = await start();
     await using visit = await trusting(PHONE);
     const { page } = visit;
     const { link } = await home.begin('wallbox');
@@ -148,7 +148,6 @@ describe('a person with the code of an appliance', () => {
   });
 
   it('is told that the portal is out of reach, and tries again', async () => {
-    await using home = await start();
     await using visit = await trusting(PHONE);
     const { page } = visit;
     const { link } = await home.begin('wallbox');
@@ -167,56 +166,44 @@ describe('a person with the code of an appliance', () => {
   });
 
   it('is not sent on by another site’s form', async () => {
-    await using home = await start();
     await using visit = await trusting(DESKTOP);
     const { userCode } = await home.begin('wallbox');
     const lure = `<form method="post" action="${home.origin}/pair"><input name="user_code" value="${userCode}"><button>Win</button></form>`;
-    const site = createServer((_request, response) => response.setHeader('content-type', 'text/html').end(lure));
-    await once(site.listen(0, '127.0.0.1'), 'listening');
-    home.resources.defer(() => void site.close());
-    await visit.page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`);
+    await using site = await otherSite(() => lure);
+    await visit.page.goto(site.url);
     await visit.page.getByRole('button', { name: 'Win' }).click();
     await seen(visit, 'device-foreign', 'This came from another site');
     expect(home.configs()).toBe(0);
   });
 
   it('has all tries left, whatever another site’s page had the browser ask for', async () => {
-    await using home = await start();
     await using visit = await trusting(DESKTOP);
     const { page } = visit;
     const { link } = await home.begin('wallbox');
     const shortLink = await home.shortLink('heater');
-    const wrong = (index: number) => [
-      `${home.origin}/pair?user_code=BBBBBB${'BCDFGHJKLMNPQRSTVWXZ'[index]}B`,
-      `${new URL(shortLink).origin}/l/${'A'.repeat(15)}${index % 10}`,
-    ];
-    const addresses = Array.from({ length: 12 }, (_, index) => wrong(index)).flat();
+    const letters = 'BCDFGHJKLMNP';
+    const codes = [...letters].map((letter) => `${home.origin}/pair?user_code=BBBBBB${letter}B`);
+    const addresses = [...codes, `${new URL(shortLink).origin}/l/${'A'.repeat(16)}`];
     const parts = addresses.map((address) => `<img src="${address}"><iframe src="${address}"></iframe>`);
     const script = `for (const address of ${JSON.stringify(addresses)}) fetch(address, { mode: 'no-cors' }).catch(() => {});`;
     const loading = `<div>${parts.join('')}</div><script>${script}</script>`;
-    const codes = addresses.filter((address) => address.includes('/pair?'));
     const links = [link, shortLink, ...codes].map((address, index) => `<a id="to${index}" href="${address}">Win</a>`);
-    const site = createServer(({ url }, response) =>
-      response.setHeader('content-type', 'text/html').end(url === '/loading' ? loading : links.join('')),
-    );
-    await once(site.listen(0, '127.0.0.1'), 'listening');
-    home.resources.defer(() => void site.close());
-    const foreign = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
-    await page.goto(`${foreign}/loading`, { waitUntil: 'load' });
+    await using site = await otherSite((path) => (path === '/loading' ? loading : links.join('')));
+    await page.goto(`${site.url}loading`, { waitUntil: 'load' });
     await page.goto(link);
     await page.getByText('Connect wallbox?').waitFor();
     await page.goto(shortLink);
     await page.getByText('asks for access to your account').waitFor();
     for (const index of codes.keys()) {
-      await page.goto(`${foreign}/links`);
+      await page.goto(`${site.url}links`);
       await page.locator(`#to${index + 2}`).click();
       await page.getByText('Continue only if your appliance shows this code').waitFor();
     }
     // The links of a mail, or of the appliance's own page, still lead on.
-    await page.goto(`${foreign}/links`);
+    await page.goto(`${site.url}links`);
     await page.locator('#to1').click();
     await page.getByText('asks for access to your account').waitFor();
-    await page.goto(`${foreign}/links`);
+    await page.goto(`${site.url}links`);
     await page.locator('#to0').click();
     await seen(visit, 'device-led-here', 'Continue only if your appliance shows this code');
     await page.getByRole('button', { name: 'Continue' }).click();
@@ -224,15 +211,18 @@ describe('a person with the code of an appliance', () => {
   });
 });
 
+const WINDOWS: readonly [string, typeof PHONE][] = [
+  ['on a desktop', DESKTOP],
+  ['on a desktop in the dark', { ...DESKTOP, colorScheme: 'dark' }],
+  ['on a phone', PHONE],
+  ['on a phone in the dark', { ...PHONE, colorScheme: 'dark' }],
+  ['on a small phone', SMALL_PHONE],
+];
+
 describe('the pages are legible', () => {
-  it.each([
-    ['on a desktop', DESKTOP],
-    ['on a desktop in the dark', { ...DESKTOP, colorScheme: 'dark' as const }],
-    ['on a phone', PHONE],
-    ['on a phone in the dark', { ...PHONE, colorScheme: 'dark' as const }],
-    ['on a small phone', SMALL_PHONE],
-  ])('%s', async (title, options) => {
-    await using home = await start();
+  // Every width and both colours; the phone in the light is that of the tests above.
+  const short = ['on a desktop', 'on a phone in the dark', 'on a small phone'];
+  it.each(inShortNamed(WINDOWS, short))('%s', async (title, options) => {
     const name = 'a-heat-pump-with-a-name-that-goes-on-and-on-to-the-end-of-it';
     await using visit = await trusting(options);
     const { page } = visit;
@@ -254,8 +244,6 @@ describe('the pages are legible', () => {
 interface Home extends AsyncDisposable {
   readonly emulator: Emulator;
   readonly hub: HubProcess;
-  /** What goes with the home. */
-  readonly resources: AsyncDisposableStack;
   /** The hub's HTTPS origin. */
   readonly origin: string;
   /** How often the portal was asked for a link. */
@@ -275,7 +263,6 @@ async function start(options: EmulatorOptions = {}): Promise<Home> {
   return {
     emulator,
     hub,
-    resources,
     origin: `https://127.0.0.1:${hub.httpsPort}`,
     configs: () => emulator.requests.filter(({ endpoint }) => endpoint === 'config').length,
     async shortLink(name) {
@@ -305,11 +292,10 @@ function trusting(options: typeof PHONE): Promise<Visit> {
   return browser.visit({ ...options, ignoreHTTPSErrors: true });
 }
 
-/** Waits for a text, keeps a picture of the page, and finds no flaw in it. */
+/** Waits for a text, and finds the page usable. */
 async function seen(visit: Visit, name: string, text: string): Promise<void> {
   await visit.page.getByText(text).first().waitFor();
-  await visit.picture(name);
-  expect([...(await flaws(visit.page)), ...(await axeViolations(visit.page))], name).toEqual([]);
+  await expectUsable(visit, name);
 }
 
 async function logIn({ page }: Visit): Promise<void> {

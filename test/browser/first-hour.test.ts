@@ -8,12 +8,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext
 import { startEmulator } from '../../src/emulator/index.ts';
 import { textsFor } from '../../src/page/texts/choice.ts';
 import type { Texts } from '../../src/page/texts/en.ts';
-import { axeViolations } from '../support/axe.ts';
-import { type Browser, DESKTOP, flaws, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
+import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
-import { inShort } from '../support/long.ts';
+import { inShortNamed } from '../support/long.ts';
 import { patient } from '../support/patience.ts';
+import { expectUsable } from '../support/usability.ts';
 
 /** With this set, the pictures for the documentation are written anew. */
 const IMAGES =
@@ -69,12 +69,7 @@ beforeEach((ctx: TestContext) => {
 });
 
 describe('the first hour of an installer', () => {
-  it.concurrent.each(
-    inShort(
-      HOURS,
-      HOURS.filter(([way]) => SHORT.includes(way)),
-    ),
-  )('from an empty hub to three appliances (%s)', async (way, hour) => {
+  it.concurrent.each(inShortNamed(HOURS, SHORT))('from an empty hub to three appliances (%s)', async (way, hour) => {
     await using parts = new AsyncDisposableStack();
     const emulator = parts.use(await startEmulator({ clients: [CLIENT] }));
     const portal = hour.redirect ? '' : 'redirect = "off"';
@@ -86,7 +81,7 @@ describe('the first hour of an installer', () => {
     const { page } = installer;
     page.setDefaultTimeout(patient(20_000));
     const texts = textsFor(hour.options.locale);
-    const seen = (step: string) => look(installer, `${way}-${step}`, hour);
+    const seen = (step: string) => look(installer, `${way}-${step}`);
 
     if (hour.warned === true) await passWarning(installer, `${origin}/`, way);
     else await page.goto(`${origin}/`);
@@ -171,16 +166,12 @@ async function logIn(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Log in' }).click();
 }
 
-/** Keeps a picture of the page, and finds nothing that makes it hard to use. */
-async function look(visit: Visit, name: string, { options, redirect }: Hour): Promise<void> {
-  await visit.picture(`first-hour-${name}`);
+/** Finds the page usable. */
+async function look(visit: Visit, name: string): Promise<void> {
   if (IMAGES !== null && name in PICTURED) {
     await writeFile(join(IMAGES, `${PICTURED[name]}.png`), await visit.page.screenshot({ scale: 'css' }));
   }
-  if (options.javaScriptEnabled === false) return;
-  expect(await flaws(visit.page), name).toEqual([]);
-  // What axe looks at is the same in German, and where the hub polls.
-  if (redirect && options.locale === undefined) expect(await axeViolations(visit.page), name).toEqual([]);
+  await expectUsable(visit, `first-hour-${name}`);
 }
 
 /** Puts what a diagnostics archive holds among the logs, which are searched for secrets in the end. */

@@ -2,10 +2,11 @@ import type { BrowserContextOptions } from 'playwright-core';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
-import { axeViolations } from '../support/axe.ts';
-import { type Browser, DESKTOP, flaws, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
+import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { inShortNamed } from '../support/long.ts';
+import { expectUsable } from '../support/usability.ts';
 
 /** All that a page may be in bytes, its scripts included. */
 const MOST_BYTES = 100_000;
@@ -64,29 +65,18 @@ async function add({ page }: Visit, name: string): Promise<string> {
   return secret;
 }
 
-/** Keeps a picture of the page, and finds neither a flaw in it nor anything that axe would. */
-async function seen(
-  visit: Visit,
-  name: string,
-  { scripts, german }: { scripts: boolean; german: boolean },
-): Promise<void> {
-  await visit.picture(`installer-${name}`);
-  if (!scripts) return;
-  expect(await flaws(visit.page), name).toEqual([]);
-  // What axe looks at is the same in German.
-  if (german) return;
-  expect(await axeViolations(visit.page), name).toEqual([]);
-}
-
-const LOOKS: [string, BrowserContextOptions & { javaScriptEnabled?: boolean }][] = [
+const LOOKS: readonly [string, BrowserContextOptions][] = [
   ['phone', PHONE],
   ['phone-dark-german', { ...PHONE, colorScheme: 'dark', locale: 'de-DE' }],
+  ['desktop', DESKTOP],
   ['desktop-dark', { ...DESKTOP, colorScheme: 'dark' }],
   ['desktop-german', { ...DESKTOP, locale: 'de-DE' }],
   ['phone-without-scripts', { ...PHONE, javaScriptEnabled: false }],
 ];
+/** Between them are both widths, both colours, both languages, and scripts on and off; German is the longer one, for the phone. */
+const SHORT = ['phone-dark-german', 'desktop', 'phone-without-scripts'];
 
-describe.each(LOOKS)('an installer (%s)', (look, options) => {
+describe.each(inShortNamed(LOOKS, SHORT))('an installer (%s)', (look, options) => {
   const scripts = options.javaScriptEnabled !== false;
   const german = options.locale === 'de-DE';
 
@@ -96,7 +86,7 @@ describe.each(LOOKS)('an installer (%s)', (look, options) => {
     const { page } = visit;
     await page.locator('#browsers').click();
     await page.locator('#sign-out-1').waitFor();
-    await seen(visit, `${look}-browsers`, { scripts, german });
+    await expectUsable(visit, `installer-${look}-browsers`);
     const before = await page.locator('.card').count();
     await page.locator('#sign-out-1').click();
     await page
@@ -111,7 +101,7 @@ describe.each(LOOKS)('an installer (%s)', (look, options) => {
     await using visit = await signedIn(options);
     const { page } = visit;
     const name = `wallbox-${look}`;
-    await seen(visit, `${look}-overview`, { scripts, german });
+    await expectUsable(visit, `installer-${look}-overview`);
     expect(await page.locator('html').getAttribute('lang')).toBe(german ? 'de' : 'en');
 
     await page.locator('#add').click();
@@ -122,19 +112,19 @@ describe.each(LOOKS)('an installer (%s)', (look, options) => {
     await page.locator('#scope-problem').waitFor();
     expect(await page.locator('#name').inputValue()).toBe(SCRIPT.slice(0, 63));
     expect(await page.locator('#name').getAttribute('aria-describedby')).toBe('name-problem name-hint');
-    await seen(visit, `${look}-add-wrong`, { scripts, german });
+    await expectUsable(visit, `installer-${look}-add-wrong`);
 
     const secret = await add(visit, name);
     expect(secret).toMatch(/^[\w-]{43}$/);
     await page.locator('[data-copy="client-secret"]').waitFor({ state: scripts ? 'visible' : 'hidden' });
-    await seen(visit, `${look}-secret`, { scripts, german });
+    await expectUsable(visit, `installer-${look}-secret`);
     await page.reload();
     expect(await page.locator('#client-secret').textContent()).toBe(secret);
     await page.locator('#done').click();
     await page.locator('#remove').waitFor();
     await page.goBack();
     expect(await page.content()).not.toContain(secret);
-    await seen(visit, `${look}-secret-gone`, { scripts, german });
+    await expectUsable(visit, `installer-${look}-secret-gone`);
 
     await hub.pair(name, emulator);
     await page.goto(`${origin}/`);
@@ -142,10 +132,10 @@ describe.each(LOOKS)('an installer (%s)', (look, options) => {
     await page.locator(`#open-${name}`).click();
     await page.locator('#refresh').click();
     await page.locator('.history li').nth(1).waitFor();
-    await seen(visit, `${look}-appliance`, { scripts, german });
+    await expectUsable(visit, `installer-${look}-appliance`);
 
     await page.locator('#rotate-secret').click();
-    await seen(visit, `${look}-rotate`, { scripts, german });
+    await expectUsable(visit, `installer-${look}-rotate`);
     await page.locator('#yes').click();
     const another = (await page.locator('#client-secret').textContent()) ?? '';
     rememberSecrets([another]);
@@ -153,7 +143,7 @@ describe.each(LOOKS)('an installer (%s)', (look, options) => {
     await page.locator('#done').click();
 
     await page.locator('#unpair').click();
-    await seen(visit, `${look}-unpair`, { scripts, german });
+    await expectUsable(visit, `installer-${look}-unpair`);
     await page.locator('#yes').click();
     await page.locator(`#pair-${name}`).waitFor();
     expect(await hub.appliance(name)).toMatchObject({ state: 'unpaired' });
@@ -167,7 +157,7 @@ describe.each(LOOKS)('an installer (%s)', (look, options) => {
       .getByText(german ? 'Dieses Gerät gibt es nicht' : 'There is no such appliance')
       .first()
       .waitFor();
-    await seen(visit, `${look}-gone`, { scripts, german });
+    await expectUsable(visit, `installer-${look}-gone`);
     expect(await page.title()).not.toContain('taken over');
     expect(visit.complaints).toEqual([]);
   });
@@ -191,7 +181,7 @@ describe.each(LOOKS)('an installer (%s)', (look, options) => {
     }
     expect(await page.locator('#several-asked').textContent()).toMatch(german ? /^2 Geräte/ : /^2 appliances/);
     expect(await page.content()).toContain('&lt;script&gt;');
-    await seen(visit, `${look}-introduced`, { scripts, german });
+    await expectUsable(visit, `installer-${look}-introduced`);
     await hub.ask((control) => control.removeAppliance(stranger.name));
     await page.locator(`#approve-${name}`).click();
     await page.locator(`#pair-${name}`).waitFor();
@@ -369,7 +359,7 @@ it('letters of twice their size leave words whole, and buttons of a finger’s s
   };
   expect(await height('[data-copy="client-secret"]')).toBeLessThan(60);
   expect(await height('header.top span')).toBeLessThan(60);
-  expect(await flaws(visit.page)).toEqual([]);
+  await expectUsable(visit, 'installer-magnified');
 });
 
 it('the secret is copied by a tap', async () => {

@@ -1,43 +1,49 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
-import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
-import { axeViolations } from '../support/axe.ts';
-import { type Browser, DESKTOP, flaws, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { expectUsable } from '../support/usability.ts';
+import { clearHome } from './clear-home.ts';
 
 const CLIENT = { id: '7d0f4c9e-2f6b-4f0e-9a53-0c5b8a5c2f77', secret: 'a-secret-for-the-page', name: 'Latchkey' };
 const APPLIANCES = ['battery', 'heat-pump', 'wallbox'] as const;
 
 const missing = await whyNoBrowser();
+const resources = new AsyncDisposableStack();
 let browser: Browser;
+let home: Home;
 beforeAll(async () => {
-  if (missing === null) browser = await startBrowser();
+  if (missing !== null) return;
+  browser = resources.use(await startBrowser());
+  home = resources.use(await start());
 });
-afterAll(() => browser?.[Symbol.asyncDispose]());
-beforeEach((ctx: TestContext) => {
+beforeEach(async (ctx: TestContext) => {
   if (missing !== null) ctx.skip(missing);
+  await furnish(home);
 });
+afterEach(() => home && clearHome(home));
+afterAll(() => resources.disposeAsync());
 
 describe('an installer with a phone in the home network', () => {
   it('connects three appliances with one password: the result page goes on with one tap', async () => {
-    await using home = await start();
     await using visit = await home.signedIn(PHONE);
     const { page } = visit;
     await page.getByRole('button', { name: 'Connect all' }).click();
     await page.getByRole('heading', { name: 'Connect all appliances' }).waitFor();
     await page.getByText('0 of 3 connected').waitFor();
     await page.getByRole('link', { name: 'Log in at the portal' }).waitFor();
-    await seen(visit, 'round-waiting');
+    await expectUsable(visit, 'round-waiting');
     await page.getByRole('link', { name: 'Log in at the portal' }).click();
     await logIn(visit);
     await page.getByText('battery is connected').waitFor();
-    await seen(visit, 'round-first-connected');
+    await expectUsable(visit, 'round-first-connected');
     for (const [index, next] of APPLIANCES.slice(1).entries()) {
       await page.getByRole('button', { name: `Next: ${next}` }).click();
       await page.getByRole('button', { name: 'Continue as demo' }).click();
       await page.getByText(index === 0 ? 'heat-pump is connected' : 'All 3 appliances are connected').waitFor();
     }
-    await seen(visit, 'round-done');
+    await expectUsable(visit, 'round-done');
     await page.getByRole('link', { name: 'To the hub’s page' }).click();
     await page.getByRole('status').getByText('All 3 appliances are connected').waitFor();
     expect(new URL(page.url()).protocol).toBe('https:');
@@ -46,7 +52,6 @@ describe('an installer with a phone in the home network', () => {
   });
 
   it('takes up a refusal: tries that one again, and skips another', async () => {
-    await using home = await start();
     await using visit = await home.signedIn(PHONE);
     const { page } = visit;
     await page.getByRole('button', { name: 'Connect all' }).click();
@@ -55,7 +60,7 @@ describe('an installer with a phone in the home network', () => {
     await page.getByText('Access was refused at the portal').waitFor();
     // Anybody may have brought a refusal, so that the result page tells of nothing else: the hub's page goes on.
     expect(await page.getByText('heat-pump').count()).toBe(0);
-    await seen(visit, 'round-refused');
+    await expectUsable(visit, 'round-refused');
     await page.getByRole('link', { name: 'To the hub’s page' }).click();
     await page.getByRole('button', { name: 'Next: heat-pump' }).waitFor();
     await page.getByRole('button', { name: 'Try battery again' }).click();
@@ -69,14 +74,13 @@ describe('an installer with a phone in the home network', () => {
     await page.getByRole('link', { name: 'Log in at the portal' }).click();
     await page.getByRole('button', { name: 'Continue as demo' }).click();
     await page.getByText('2 of 3 appliances are connected').waitFor();
-    await seen(visit, 'round-not-all');
+    await expectUsable(visit, 'round-not-all');
     expect(visit.complaints).toEqual([]);
   });
 });
 
 describe('an installer whose phone is not the one that logs in', () => {
   it('sees a refusal live, takes a fresh link, and the same pairing on two phones', async () => {
-    await using home = await start();
     await using visit = await home.signedIn(PHONE);
     await using second = await home.signedIn(PHONE);
     const { page } = visit;
@@ -84,14 +88,14 @@ describe('an installer whose phone is not the one that logs in', () => {
     const two = await home.begin(second);
     expect(two.url).toBe(one.url);
     expect(two.link).toBe(one.link);
-    await seen(visit, 'pairing-waiting');
+    await expectUsable(visit, 'pairing-waiting');
     await home.emulator.login({ state: new URL(one.link).searchParams.get('state') ?? '', deny: true });
     // No browser has brought the refusal: polling does not tell of one, and the page goes on waiting.
     await page.getByRole('button', { name: 'Take a fresh link' }).click();
     await page.getByText('Waiting for the login').waitFor();
     expect(page.url()).not.toBe(one.url);
     await second.page.getByText('A newer pairing was started in its place.').waitFor();
-    await seen(second, 'pairing-replaced');
+    await expectUsable(second, 'pairing-replaced');
     await second.page.getByRole('link', { name: 'Show the newer one' }).click();
     await second.page.getByText('Waiting for the login').waitFor();
     expect(second.page.url()).toBe(page.url());
@@ -99,14 +103,13 @@ describe('an installer whose phone is not the one that logs in', () => {
     await second.page.getByRole('button', { name: 'Refuse' }).click();
     await second.page.getByText('wallbox is not connected').waitFor();
     await page.getByText('Access was refused at the portal.').waitFor();
-    await seen(visit, 'pairing-refused');
+    await expectUsable(visit, 'pairing-refused');
     await page.goBack();
     await page.getByText('wallbox').first().waitFor();
     expect(visit.complaints).toEqual([]);
   });
 
   it('goes on after the hub was started anew, and cancels', async () => {
-    await using home = await start();
     await using visit = await home.signedIn(PHONE);
     const { page } = visit;
     const { link } = await home.begin(visit);
@@ -121,11 +124,16 @@ describe('an installer whose phone is not the one that logs in', () => {
   });
 });
 
-// Both wait for the hub to poll, most of the time.
 describe('where the hub polls for the code, the page', () => {
-  it.concurrent('shows each login live, and the next link by itself', async () => {
-    await using home = await start({}, 'redirect = "off"');
-    await using visit = await home.signedIn(DESKTOP);
+  let polling: Home;
+  beforeAll(async () => {
+    if (missing === null) polling = resources.use(await start('redirect = "off"'));
+  });
+  beforeEach(() => furnish(polling));
+  afterEach(() => polling && clearHome(polling));
+
+  it('shows each login live, and the next link by itself', async () => {
+    await using visit = await polling.signedIn(DESKTOP);
     await using other = await browser.visit(PHONE);
     const { page } = visit;
     await page.getByRole('button', { name: 'Connect all' }).click();
@@ -133,34 +141,30 @@ describe('where the hub polls for the code, the page', () => {
       await page.getByRole('heading', { name, exact: true }).waitFor();
       const link = page.getByRole('link', { name: 'Log in at the portal' });
       const url = await link.getAttribute('href');
-      if (name === 'battery') await seen(visit, 'round-desktop');
+      if (name === 'battery') await expectUsable(visit, 'round-desktop');
       await other.page.goto(url ?? '');
       if (name === 'battery') await logIn(other);
       else await other.page.getByRole('button', { name: 'Continue as demo' }).click();
       await other.page.getByText('You can close this page').waitFor();
     }
     await page.getByRole('status').getByText('All 3 appliances are connected').waitFor();
-    await seen(visit, 'round-desktop-done');
+    await expectUsable(visit, 'round-desktop-done');
     expect(visit.complaints).toEqual([]);
   });
 
-  it.concurrent('is looked at again by a browser without scripts, and all of it works', async () => {
-    await using home = await start({}, 'redirect = "off"');
-    await using visit = await home.signedIn({ ...PHONE, javaScriptEnabled: false });
+  it('is looked at again by a browser without scripts, and all of it works', async () => {
+    await using visit = await polling.signedIn({ ...PHONE, javaScriptEnabled: false });
     const { page } = visit;
-    const { link } = await home.begin(visit);
-    await home.emulator.login({ state: new URL(link).searchParams.get('state') ?? '', user: 'demo' });
-    await eventually(async () => (await home.hub.appliance('wallbox')).state === 'active');
+    const { link } = await polling.begin(visit);
+    await polling.emulator.login({ state: new URL(link).searchParams.get('state') ?? '', user: 'demo' });
+    await eventually(async () => (await polling.hub.appliance('wallbox')).state === 'active');
     await page.getByText('wallbox is connected').first().waitFor();
-    await visit.picture('pairing-connected-no-scripts');
-    // What axe looks for takes scripts.
-    expect(await flaws(page)).toEqual([]);
+    await expectUsable(visit, 'pairing-connected-no-scripts');
     expect(visit.complaints).toEqual([]);
   });
 });
 
 it('a printed label’s link asks for the setup code first, and then begins a pairing of its appliance', async () => {
-  await using home = await start();
   await using visit = await trusting(PHONE);
   const { page } = visit;
   await page.goto(`${home.origin}/p/wallbox`);
@@ -177,20 +181,19 @@ it('a printed label’s link asks for the setup code first, and then begins a pa
   await page.setContent(`<a href="${home.origin}/p/heat-pump">here</a>`);
   await page.getByRole('link', { name: 'here' }).click();
   await page.getByRole('heading', { name: 'Connect heat-pump again?' }).waitFor();
-  await seen(visit, 'label-asked-back');
+  await expectUsable(visit, 'label-asked-back');
   expect((await home.hub.appliance('heat-pump')).state).toBe('unpaired');
   await page.getByRole('button', { name: 'Go on' }).click();
   await page.getByText('Waiting for the login').waitFor();
 });
 
 it('in German', async () => {
-  await using home = await start();
   await using visit = await home.signedIn({ ...PHONE, locale: 'de-DE' });
   const { page } = visit;
   await page.goto(`${home.origin}/p/wallbox`);
   await page.getByText('Wartet auf die Anmeldung').waitFor();
   await page.getByRole('link', { name: 'Beim Portal anmelden' }).waitFor();
-  await seen(visit, 'pairing-german');
+  await expectUsable(visit, 'pairing-german');
 });
 
 interface Home extends AsyncDisposable {
@@ -204,12 +207,15 @@ interface Home extends AsyncDisposable {
   begin(visit: Visit): Promise<{ url: string; link: string }>;
 }
 
-/** A hub with three appliances, and its portal. @param portal keys of its configuration */
-async function start(options: EmulatorOptions = {}, portal = ''): Promise<Home> {
-  await using starting = new AsyncDisposableStack();
-  const emulator = starting.use(await startEmulator({ clients: [CLIENT], ...options }));
-  const hub = starting.use(await HubProcess.start({ emulator, portal }));
+async function furnish({ hub }: Home): Promise<void> {
   for (const name of APPLIANCES) await hub.addAppliance(name, 'Monitoring RemoteControl');
+}
+
+/** A hub and its portal. @param portal keys of its configuration */
+async function start(portal = ''): Promise<Home> {
+  await using starting = new AsyncDisposableStack();
+  const emulator = starting.use(await startEmulator({ clients: [CLIENT] }));
+  const hub = starting.use(await HubProcess.start({ emulator, portal }));
   const resources = starting.move();
   const origin = `https://127.0.0.1:${hub.httpsPort}`;
   const setupCode = async () => {
@@ -246,12 +252,6 @@ async function start(options: EmulatorOptions = {}, portal = ''): Promise<Home> 
 /** A browser of somebody who goes past the warning of the hub's certificate. */
 function trusting(options: Parameters<Browser['visit']>[0]): Promise<Visit> {
   return browser.visit({ ...options, ignoreHTTPSErrors: true });
-}
-
-/** Looks at the page: keeps a picture, and finds it easy to use. */
-async function seen(visit: Visit, name: string): Promise<void> {
-  await visit.picture(name);
-  expect([...(await flaws(visit.page)), ...(await axeViolations(visit.page))], name).toEqual([]);
 }
 
 async function logIn({ page }: Visit): Promise<void> {

@@ -1,15 +1,10 @@
-import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
-import { createServer as createSecureServer } from 'node:https';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import type { SetupCodeAnswer } from '../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
-import { axeViolations } from '../support/axe.ts';
 import {
   type Browser,
   DESKTOP,
-  flaws,
   PHONE,
   SMALL_PHONE,
   startBrowser,
@@ -18,6 +13,8 @@ import {
 } from '../support/browser.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { otherSite } from '../support/other-site.ts';
+import { expectUsable } from '../support/usability.ts';
 
 const missing = await whyNoBrowser();
 let browser: Browser;
@@ -47,26 +44,6 @@ async function tell(rotate = false): Promise<SetupCodeAnswer> {
   return answer;
 }
 
-/** Another site, with one page. @param tls what it is served over TLS with */
-async function otherSite(body: () => string, tls?: { readonly cert: string; readonly key: string }) {
-  const answer: RequestListener = (_request, response) => {
-    response.setHeader('content-type', 'text/html; charset=utf-8').end(`<!doctype html><title>Other</title>${body()}`);
-  };
-  const server = tls === undefined ? createServer(answer) : createSecureServer(tls, answer);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const port = typeof address === 'object' ? address?.port : undefined;
-  return {
-    url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}/`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
-}
-
 const cookiesOf = async ({ page }: Visit) =>
   (await page.context().cookies(origin)).filter(({ name }) => name === '__Host-latchkey');
 
@@ -89,11 +66,6 @@ describe.each([
     { ...DESKTOP, ignoreHTTPSErrors: true, locale: 'de-DE', colorScheme: 'dark' as const },
   ],
 ])('an installer with %s', (device, options) => {
-  /** Scripts of the page's must be on for these. */
-  async function flawsOf({ page }: Visit): Promise<string[]> {
-    return options.javaScriptEnabled === false ? [] : [...(await flaws(page)), ...(await axeViolations(page))];
-  }
-
   it('types the code, is told beside the field where it is wrong, and lands on the page', async () => {
     const german = options.locale === 'de-DE';
     const { code } = await tell();
@@ -101,17 +73,15 @@ describe.each([
     const { page } = visit;
     await page.goto(`${origin}/`);
     await page.getByRole('heading', { name: german ? 'Anmelden' : 'Sign in' }).waitFor();
-    await visit.picture(`sign-in-${device}`);
-    expect(await flawsOf(visit)).toEqual([]);
+    await expectUsable(visit, `sign-in-${device}`);
     expect(await page.textContent('body')).not.toContain('wallbox');
     // The field has the focus: nothing but the keyboard is needed.
     await page.keyboard.type(`${code.slice(0, -1).toLowerCase()}B`.replace(/b$/i, code.endsWith('B') ? 'C' : 'B'));
     await page.keyboard.press('Enter');
     const field = page.getByLabel(german ? 'Einrichtungscode' : 'Setup code');
     await page.getByRole('alert').waitFor();
-    await visit.picture(`sign-in-wrong-${device}`);
+    await expectUsable(visit, `sign-in-wrong-${device}`);
     expect(await field.getAttribute('aria-invalid')).toBe('true');
-    expect(await flawsOf(visit)).toEqual([]);
     await field.fill(code.toLowerCase().replaceAll('-', ' '));
     await field.press('Enter');
     await expectSignedIn(visit);
@@ -139,7 +109,7 @@ describe('a one-time address', () => {
     await using late = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true });
     await late.page.goto(sign_in);
     await late.page.getByText('This sign-in address has been used').waitFor();
-    await late.picture('sign-in-used-up');
+    await expectUsable(late, 'sign-in-used-up');
     expect(await cookiesOf(late)).toEqual([]);
   });
 
@@ -230,7 +200,7 @@ it('a session that ends in the middle is told in plain words, and leads back', a
   const { code } = await tell(true);
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByText('You are no longer signed in, so nothing was changed.').waitFor();
-  await visit.picture('sign-in-ended');
+  await expectUsable(visit, 'sign-in-ended');
   await page.getByLabel('Setup code').fill(code);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await expectSignedIn(visit);

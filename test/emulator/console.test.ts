@@ -4,7 +4,8 @@ import type { Locator } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext, test } from 'vitest';
 import { FAULT_KINDS } from '../../src/emulator/console/browser/fault-kinds.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
-import { type Browser, DESKTOP, flaws, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
+import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
+import { flaws } from '../support/usability.ts';
 import {
   ALICE,
   config,

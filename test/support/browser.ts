@@ -59,6 +59,8 @@ export interface Browser extends AsyncDisposable {
 /** One person's window. */
 export interface Visit extends AsyncDisposable {
   readonly page: Page;
+  /** Whether pages may run scripts. */
+  readonly scripts: boolean;
   /** The origins that it sent requests to, in the order of the first one. */
   readonly origins: readonly string[];
   /**
@@ -68,8 +70,11 @@ export interface Visit extends AsyncDisposable {
   readonly complaints: readonly string[];
   /** Forgets what was complained about until now. */
   forgive(): void;
-  /** Keeps a picture of the page among the logs, in the long form of the tests: a picture takes as long as a page does. */
-  picture(name: string): Promise<void>;
+  /**
+   * Keeps a picture of the page among the logs.
+   * @param isNeeded whether it does; by default in the long form of the tests alone
+   */
+  picture(name: string, isNeeded?: boolean): Promise<void>;
 }
 
 export interface BrowserOptions {
@@ -112,13 +117,14 @@ export async function startBrowser({ namespace, whole = false }: BrowserOptions 
       page.setDefaultTimeout(patient(10_000));
       return {
         page,
+        scripts: options.javaScriptEnabled !== false,
         complaints,
         forgive: () => void complaints.splice(0),
         get origins() {
           return [...origins];
         },
-        async picture(name) {
-          if (!LONG) return;
+        async picture(name, isNeeded = LONG) {
+          if (!isNeeded) return;
           const path = logFile(name).replace(/\.log$/, '.png');
           // Chromium on a busy machine now and then has no frame to give.
           const shoot = () => page.screenshot({ path });
@@ -139,56 +145,4 @@ async function wrapper(resources: AsyncDisposableStack, program: string, namespa
   await writeFile(file, `#!/bin/sh\nexec ip netns exec ${namespace} ${program} "$@"\n`);
   await chmod(file, 0o700);
   return file;
-}
-
-/** What makes a page hard to use; every line names one thing. */
-export function flaws(page: Page): Promise<string[]> {
-  return page.evaluate(() => {
-    const found: string[] = [];
-    const name = (element: Element) => `${element.tagName.toLowerCase()} "${element.textContent?.trim().slice(0, 40)}"`;
-    const width = document.documentElement.clientWidth;
-    if (document.documentElement.scrollWidth > width) found.push('the page is wider than the window');
-    for (const element of document.querySelectorAll('body *')) {
-      const box = element.getBoundingClientRect();
-      if (box.width === 0 || box.height === 0) continue;
-      if (box.left < 0 || box.right > width) found.push(`${name(element)} is cut off`);
-      if (element.matches('input, button, a') && box.height < 44) found.push(`${name(element)} is small for a finger`);
-      const style = getComputedStyle(element);
-      if (element.matches('input') && Number.parseFloat(style.fontSize) < 16)
-        found.push(`${name(element)} makes phones zoom`);
-      const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent?.trim() !== '');
-      if (!hasText) continue;
-      if (Number.parseFloat(style.fontSize) < 14) found.push(`${name(element)} is in small print`);
-      const contrast = contrastOf(channels(style.color), background(element));
-      if (!(contrast >= 4.5)) found.push(`${name(element)} has a contrast of ${contrast.toFixed(1)}`);
-    }
-    return found;
-
-    function channels(color: string): number[] {
-      return (color.match(/[\d.]+/g) ?? []).map(Number);
-    }
-
-    /** The nearest opaque background; a page that sets none can't be judged, which is a flaw too (contrast NaN). */
-    function background(element: Element | null): number[] {
-      for (let one = element; one !== null; one = one.parentElement) {
-        const color = channels(getComputedStyle(one).backgroundColor);
-        if (color.length === 3 || color[3] === 1) return color;
-      }
-      return [Number.NaN, Number.NaN, Number.NaN];
-    }
-
-    /** WCAG 2.2, contrast ratio. */
-    function contrastOf(one: number[], other: number[]): number {
-      const [high = 0, low = 0] = [luminance(one), luminance(other)].sort((a, b) => b - a);
-      return (high + 0.05) / (low + 0.05);
-    }
-
-    function luminance(color: number[]): number {
-      const [red = 0, green = 0, blue = 0] = color.map((value) => {
-        const part = value / 255;
-        return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
-      });
-      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-    }
-  });
 }

@@ -5,3 +5,20 @@ export const LONG = process.env['LATCHKEY_TEST_LONG'] === '1';
 export function inShort<T>(all: readonly T[], short: readonly T[]): readonly T[] {
   return LONG ? all : short;
 }
+
+/**
+ * The same for a table whose rows begin with a name.
+ * @param short names of those that the suite has
+ * @throws Error for a name that no row has
+ */
+export function inShortNamed<Row extends readonly [name: string, ...rest: unknown[]]>(
+  all: readonly Row[],
+  short: readonly string[],
+): readonly Row[] {
+  const unknown = short.find((wanted) => !all.some(([name]) => name === wanted));
+  if (unknown !== undefined) throw new Error(`no row is named ${unknown}`);
+  return inShort(
+    all,
+    all.filter(([name]) => short.includes(name)),
+  );
+}

@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import type { Visit } from './browser.ts';
+import { LONG } from './long.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/**
+ * Finds nothing that makes the page hard to use, neither by what is looked at here nor by axe. Else a picture of it is among the logs;
+ * in the long form of the tests there is one of every page.
+ * @param name of the picture
+ * @param allowed rules of axe's that the page has a reason to break
+ */
+export async function expectUsable(visit: Visit, name: string, allowed: readonly string[] = []): Promise<void> {
+  const { page, scripts } = visit;
+  // axe runs in the page, with timers.
+  const violations = scripts ? await axeViolations(page) : [];
+  const found = [
+    ...(await flaws(page)),
+    ...violations.filter((one) => !allowed.some((rule) => one.startsWith(`${rule}:`))),
+  ];
+  await visit.picture(name, LONG || found.length > 0);
+  expect(found, name).toEqual([]);
+}
+
+/** What axe finds on a page: each finding with the elements that it is about. */
+async function axeViolations(page: Page): Promise<string[]> {
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE);
+  return page.evaluate(async () => {
+    const { axe } = globalThis as unknown as { readonly axe: typeof import('axe-core') };
+    // Of what is in order axe tells less then, which it takes half the time for.
+    const { violations } = await axe.run({ resultTypes: ['violations'] });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`);
+  });
+}
+
+/** What makes a page hard to use; every line names one thing. */
+export function flaws(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const found: string[] = [];
+    const name = (element: Element) => `${element.tagName.toLowerCase()} "${element.textContent?.trim().slice(0, 40)}"`;
+    const width = document.documentElement.clientWidth;
+    if (document.documentElement.scrollWidth > width) found.push('the page is wider than the window');
+    for (const element of document.querySelectorAll('body *')) {
+      const box = element.getBoundingClientRect();
+      if (box.width === 0 || box.height === 0) continue;
+      if (box.left < 0 || box.right > width) found.push(`${name(element)} is cut off`);
+      if (element.matches('input, button, a') && box.height < 44) found.push(`${name(element)} is small for a finger`);
+      const style = getComputedStyle(element);
+      if (element.matches('input') && Number.parseFloat(style.fontSize) < 16)
+        found.push(`${name(element)} makes phones zoom`);
+      const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent?.trim() !== '');
+      if (!hasText) continue;
+      if (Number.parseFloat(style.fontSize) < 14) found.push(`${name(element)} is in small print`);
+      const contrast = contrastOf(channels(style.color), background(element));
+      if (!(contrast >= 4.5)) found.push(`${name(element)} has a contrast of ${contrast.toFixed(1)}`);
+    }
+    return found;
+
+    function channels(color: string): number[] {
+      return (color.match(/[\d.]+/g) ?? []).map(Number);
+    }
+
+    /** The nearest opaque background; a page that sets none can't be judged, which is a flaw too (contrast NaN). */
+    function background(element: Element | null): number[] {
+      for (let one = element; one !== null; one = one.parentElement) {
+        const color = channels(getComputedStyle(one).backgroundColor);
+        if (color.length === 3 || color[3] === 1) return color;
+      }
+      return [Number.NaN, Number.NaN, Number.NaN];
+    }
+
+    /** WCAG 2.2, contrast ratio. */
+    function contrastOf(one: number[], other: number[]): number {
+      const [high = 0, low = 0] = [luminance(one), luminance(other)].sort((a, b) => b - a);
+      return (high + 0.05) / (low + 0.05);
+    }
+
+    function luminance(color: number[]): number {
+      const [red = 0, green = 0, blue = 0] = color.map((value) => {
+        const part = value / 255;
+        return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    }
+  });
+}
