@@ -1,45 +1,53 @@
-import { describe, expect, type TestContext, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, type TestContext, test } from 'vitest';
 import { type CardHome, startCardHome } from '../../scripts/bench.d/sd-card/home.ts';
 import { canStopAtCalls } from '../chaos/system-calls.ts';
 import { HubProcess } from '../support/hub-process.ts';
+import { inShort } from '../support/long.ts';
 
-const APPLIANCES = 10;
-
-function started(ctx: TestContext, longer = 0): Promise<CardHome> {
-  if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
-  return startCardHome((options) => HubProcess.prepare(options), APPLIANCES, { longer });
-}
-
-test('a hand-out writes nothing, and waits for no sync', async (ctx) => {
-  await using home = await started(ctx);
-  const { syncs, writes, bytes } = await home.watched(() => home.handOut(100));
-  expect({ syncs, writes, bytes }).toEqual({ syncs: 0, writes: 0, bytes: 0 });
-});
-
-describe.each([
+const APPLIANCES = 6;
+/** What a portal's tokens have more than the emulator's 81 characters: the larger ones write more. */
+const [SHORT, LONGER] = [
   ['the emulator’s tokens', 0],
   ['tokens of 1,800 characters', 1719],
-])('with %s', (_, longer) => {
-  test('a refresh is three syncs and 16 kB at most, the moves of the journal included', async (ctx) => {
-    await using home = await started(ctx, longer);
+] as const;
+
+describe.each(inShort([SHORT, LONGER], [LONGER]))('with %s', (_, longer) => {
+  let home: CardHome;
+
+  beforeAll(async () => {
+    if (canStopAtCalls()) home = await startCardHome((options) => HubProcess.prepare(options), APPLIANCES, { longer });
+  });
+
+  afterAll(() => home?.[Symbol.asyncDispose]());
+
+  beforeEach((ctx: TestContext) => {
+    if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
+  });
+
+  test('a hand-out writes nothing, and waits for no sync', async () => {
+    const { syncs, writes, bytes } = await home.watched(() => home.handOut(30));
+    expect({ syncs, writes, bytes }).toEqual({ syncs: 0, writes: 0, bytes: 0 });
+  });
+
+  test('a refresh is three syncs and 16 kB at most, the moves of the journal included', async () => {
     let refreshes = 0;
     const { syncs, bytes } = await home.watched(async () => {
-      for (let time = 0; time < 8; time++) refreshes += await home.refreshEach();
+      for (let time = 0; time < 5; time++) refreshes += await home.refreshEach();
     });
     expect(syncs / refreshes).toBeGreaterThanOrEqual(2);
     expect(syncs / refreshes).toBeLessThanOrEqual(3);
     expect(bytes / refreshes).toBeLessThanOrEqual(16_000);
   });
-});
 
-test('refreshes that are due together take fewer commits than there are of them', async (ctx) => {
-  await using home = await started(ctx);
-  const syncs: number[] = [];
-  for (let time = 0; time < 4; time++) {
-    const { calls } = await home.watched(() => home.refreshTogether());
-    syncs.push(calls.filter(({ name, on }) => name === 'fsync' && on.endsWith('/latchkey.db-wal')).length);
-  }
-  // Where the machine is busy they come one after the other; it need not be so busy each time.
-  expect(Math.min(...syncs)).toBeLessThan(APPLIANCES);
-  expect(Math.min(...syncs)).toBeGreaterThanOrEqual(2);
+  test('refreshes that are due together take fewer commits than there are of them', async () => {
+    // Where the machine is busy they come one after the other; it need not be so busy each time.
+    let fewest = Infinity;
+    for (let time = 0; time < 10 && fewest >= APPLIANCES; time++) {
+      const { calls } = await home.watched(() => home.refreshTogether());
+      const syncs = calls.filter(({ name, on }) => name === 'fsync' && on.endsWith('/latchkey.db-wal')).length;
+      expect(syncs).toBeGreaterThanOrEqual(2);
+      fewest = Math.min(fewest, syncs);
+    }
+    expect(fewest).toBeLessThan(APPLIANCES);
+  });
 });

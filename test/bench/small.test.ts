@@ -6,6 +6,7 @@ import { expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { pairFleet, rememberIssued } from '../reliability/fleet.ts';
 import { HubProcess } from '../support/hub-process.ts';
+import { stateFolder } from '../support/state-folder.ts';
 
 /** In s. A machine that is busy wakes nobody up more often. */
 const SETTLING = 5;
@@ -17,9 +18,26 @@ function wakeUps(pid: number): number {
   return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1]);
 }
 
-it('an idle hub wakes up less than 1.5 times a second, also when somebody was there before', async () => {
+/** Notes what is loaded, and writes it down when the process ends. */
+const NOTING = `
+import { writeFileSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+const files = [];
+registerHooks({ load(url, context, next) { files.push(url); return next(url, context); } });
+process.on('exit', () => writeFileSync(process.env.TEST_LOADED, JSON.stringify({ files, own: process.moduleLoadList })));
+`;
+
+it('an idle hub wakes up less than 1.5 times a second, also when somebody was there before, and has nothing loaded that only some ask for', async () => {
   await using emulator = await startEmulator();
-  await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0' });
+  using folder = stateFolder();
+  const list = join(folder.path, 'loaded.json');
+  await using hub = await HubProcess.prepare({
+    emulator,
+    metrics: '127.0.0.1:0',
+    env: { TEST_LOADED: list, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(NOTING)}` },
+  });
+  // The first start makes a CA and a certificate.
+  await hub.launch();
   await pairFleet(hub, emulator, ['wallbox', 'inverter']);
   rememberIssued(emulator);
   await hub.kill('SIGTERM');
@@ -33,30 +51,7 @@ it('an idle hub wakes up less than 1.5 times a second, also when somebody was th
   const before = wakeUps(hub.pid);
   await sleep(WATCHED * 1000);
   expect((wakeUps(hub.pid) - before) / WATCHED).toBeLessThan(1.5);
-});
 
-/** Notes what is loaded, and writes it down when the process ends. */
-const NOTING = `
-import { writeFileSync } from 'node:fs';
-import { registerHooks } from 'node:module';
-const files = [];
-registerHooks({ load(url, context, next) { files.push(url); return next(url, context); } });
-process.on('exit', () => writeFileSync(process.env.TEST_LOADED, JSON.stringify({ files, own: process.moduleLoadList })));
-`;
-
-it('an idle hub has nothing loaded that only some are asked for', async () => {
-  await using emulator = await startEmulator();
-  await using folder = await HubProcess.prepare();
-  const list = join(folder.directory, 'loaded.json');
-  await using hub = await HubProcess.prepare({
-    emulator,
-    metrics: '127.0.0.1:0',
-    env: { TEST_LOADED: list, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(NOTING)}` },
-  });
-  // The first start makes a CA and a certificate.
-  await hub.launch();
-  await hub.kill('SIGTERM');
-  await hub.launch();
   await hub.kill('SIGTERM');
   const { files, own } = JSON.parse(readFileSync(list, 'utf8')) as { files: string[]; own: string[] };
   const packages = new Set(files.flatMap((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []));
