@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
+import { patient } from './patience.ts';
 
 /** Why nothing can be told to a service manager on this machine; undefined where it can. */
 export const whyNoSystemd = ['/usr/bin/systemd-notify', '/usr/bin/python3'].every((file) => existsSync(file))
@@ -46,11 +47,11 @@ export class NotifySocket implements AsyncDisposable {
   }
 
   /** Waits until this was told, and gives no moment away. */
-  async heard(assignment: string, seconds = 15): Promise<void> {
-    const late = AbortSignal.timeout(seconds * 1000);
+  async heard(assignment: string): Promise<void> {
+    const late = AbortSignal.timeout(patient(15_000));
     while (!this.messages.some((message) => message.includes(assignment))) {
       await once(this.#lines, 'line', { signal: late }).catch((cause) => {
-        throw new Error(`${assignment} was not told within ${seconds} s`, { cause });
+        throw new Error(`${assignment} was not told`, { cause });
       });
     }
   }

@@ -4,16 +4,23 @@ import { chmod, mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { expect, test } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
 import { supervise } from './supervised.ts';
 
 /** Nobody listens: what is told there is lost, and harms nobody. */
 const NOTIFY = '/nowhere/notify';
 
-async function prepared(options: HubProcessOptions = {}): Promise<HubProcess> {
-  await using emulator = await startEmulator();
+let emulator: Emulator;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+});
+
+afterAll(() => emulator.close());
+
+function prepared(options: HubProcessOptions = {}): Promise<HubProcess> {
   return HubProcess.prepare({ emulator, ...options });
 }
 
@@ -107,7 +114,6 @@ test('a store key that is none', async () => {
 });
 
 test('beside a running hub: the same state, the same control socket, the same ports', async () => {
-  await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator });
   await expectEnd(hub, 78, [hub.directory]);
   // As somebody does who tries it out while the service runs.
