@@ -64,7 +64,7 @@ const common = {
   testTimeout: patient(60_000),
   hookTimeout: patient(60_000),
   expect: { poll: { timeout: patient(10_000) } },
-  setupFiles: ['support/loop-watch.ts', 'support/file-times.ts'],
+  setupFiles: ['support/loop-watch.ts', 'support/equality.ts', 'support/file-times.ts'],
 };
 
 // Half of the time is spent waiting, for tokens to age and polls to come due.
