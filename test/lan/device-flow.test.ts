@@ -115,7 +115,10 @@ describe('the device authorization endpoint', () => {
       interval: 5,
     });
     expect(jsonOf(answer)['expires_in']).toBeGreaterThan(880);
-    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': /^application\/json/ });
+    expect(answer.headers).toMatchObject({
+      'cache-control': 'no-store',
+      'content-type': expect.stringMatching(/^application\/json/),
+    });
     rememberSecrets([String(jsonOf(answer)['device_code'])]);
     const byName = await post('/oauth/device_authorization', '', {
       authorization: basic(credentials),
