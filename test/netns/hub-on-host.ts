@@ -5,7 +5,7 @@ import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
-import { MAIN } from '../support/program.ts';
+import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 /** A line of the hub's log. */
@@ -43,7 +43,13 @@ export async function startTestModeHub(
 ): Promise<TestModeHub> {
   if (home === undefined) return startInPassingHome(host, more);
   await using starting = new AsyncDisposableStack();
-  const env = { PATH: process.env['PATH'], HOME: home, XDG_STATE_HOME: join(home, 'state'), ...more };
+  const env = {
+    PATH: process.env['PATH'],
+    HOME: home,
+    XDG_STATE_HOME: join(home, 'state'),
+    XDG_CACHE_HOME: SHARED_CACHE,
+    ...more,
+  };
   const daemon = host.spawn(process.execPath, [MAIN, 'serve', '--test-mode'], { env });
   starting.defer(async () => void (await daemon.stop('SIGTERM')));
   daemon.child.stderr?.pipe(createWriteStream(logFile('test-mode-hub'), { mode: 0o600 }));
