@@ -5,26 +5,22 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { root } from '../project/checkout.ts';
-import { whyNoBrowser } from '../support/browser.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import type { Capability, Given } from './clients/conversation.ts';
+import type { Capability, Given, Task } from './clients/conversation.ts';
 import { asTable, type ClientName, MATRIX } from './clients/matrix.ts';
-import { logIn, logInByBrowser, type Shown } from './clients/person.ts';
+import { logIn, type Shown } from './clients/person.ts';
 import { ClientPrograms, missing } from './clients/programs.ts';
 import { HubClient, jsonOf } from './wire.ts';
 
 const SCOPE = 'Monitoring RemoteControl';
 const CLIENTS = Object.keys(MATRIX) as ClientName[];
-/** The client whose device flow a person ends in a real browser; the others' are ended without one. */
-const SEEN_IN_BROWSER: ClientName = 'openid-client';
 
-type Answer = Record<string, unknown>;
+type Answer = Readonly<Record<string, unknown>>;
 interface Credentials extends Pick<Given, 'client_id' | 'client_secret'> {}
 
 const parts = new AsyncDisposableStack();
 const done = new Map<ClientName, Capability[]>();
-const noBrowser = await whyNoBrowser();
 let emulator: Emulator;
 let hub: HubProcess;
 let wire: HubClient;
@@ -50,8 +46,9 @@ describe('given the address of the hub and its CA, and nothing else of ours', ()
   for (const client of CLIENTS) {
     it.skipIf(missing(client).length > 0).concurrent(`${client} does all that its library has`, async () => {
       const can: readonly Capability[] = MATRIX[client];
+      await using program = programs.start(client);
       const does = async (capability: Capability, given: Partial<Given>, shown?: (what: Shown) => Promise<void>) => {
-        const answer = await programs.perform(client, capability, { issuer, scope: SCOPE, ...given }, shown);
+        const answer = await program.perform(task(capability, given), shown);
         keep(client, capability);
         return answer;
       };
@@ -62,12 +59,12 @@ describe('given the address of the hub and its CA, and nothing else of ours', ()
       const me = can.includes('registration')
         ? await registersByInvite(does, name)
         : await hub.addAppliance(name, SCOPE);
-      if (can.includes('registration')) await registersWhileOpen(client, does, `${name}-2`);
+      if (can.includes('registration')) await registersWhileOpen(does, `${name}-2`);
       if (can.includes('discovery')) {
         expect(await does('discovery', me)).toMatchObject({ issuer, token_endpoint: `${issuer}/oauth/token` });
       }
 
-      const flow = await pairsByDeviceFlow(can.includes('device_flow') ? does : asCurl, client, me);
+      const flow = await pairsByDeviceFlow(can.includes('device_flow') ? does : asCurl, me);
       for (const method of ['client_secret_basic', 'client_secret_post'] as const) {
         await expectGood(await does(method, me));
       }
@@ -85,9 +82,9 @@ describe('given the address of the hub and its CA, and nothing else of ours', ()
 
   it.for(CLIENTS)('%s refuses a hub whose CA it was not given', async (client, { skip }) => {
     skip(missing(client).length > 0, `without ${missing(client).join(', ')}`);
-    const given = { issuer, scope: SCOPE, client_id: 'heater', client_secret: 'a-secret-that-must-not-be-sent' };
-    const asked = programs.perform(client, 'client_secret_basic', given, undefined, false);
-    await expect(asked).rejects.toThrow(/certificate|_CERT/i);
+    const given = { client_id: 'heater', client_secret: 'a-secret-that-must-not-be-sent' };
+    await using program = programs.start(client, { trusting: false });
+    await expect(program.perform(task('client_secret_basic', given))).rejects.toThrow(/certificate|_CERT/i);
   });
 });
 
@@ -105,8 +102,14 @@ describe('the matrix of clients', () => {
 type Does = (capability: Capability, given: Partial<Given>, shown?: (what: Shown) => Promise<void>) => Promise<Answer>;
 
 /** What a client's library has not, curl does in its place: it counts for no cell. */
-const asCurl: Does = (capability, given, shown) =>
-  programs.perform('curl', capability, { issuer, scope: SCOPE, ...given }, shown);
+const asCurl: Does = async (capability, given, shown) => {
+  await using program = programs.start('curl');
+  return await program.perform(task(capability, given), shown);
+};
+
+function task(capability: Capability, given: Partial<Given>): Task {
+  return { capability, given: { issuer, scope: SCOPE, ...given } };
+}
 
 function keep(client: ClientName, capability: Capability): void {
   const before = done.get(client) ?? [];
@@ -131,19 +134,17 @@ async function registersByInvite(does: Does, name: string): Promise<Credentials>
   return me;
 }
 
-async function registersWhileOpen(client: ClientName, does: Does, name: string): Promise<void> {
+async function registersWhileOpen(does: Does, name: string): Promise<void> {
   const metadata = { client_name: name, scope: SCOPE };
   const me = credentialsOf(await does('registration', { metadata, initial_access_token: null }));
-  const token = () => programs.perform(client, 'client_secret_basic', { issuer, scope: SCOPE, ...me });
+  const token = () => does('client_secret_basic', me);
   await expect(token()).rejects.toThrow(/unauthorized_client/);
   await hub.ask((control) => control.approveAppliance(name, null));
   await expect(token()).rejects.toThrow(/invalid_grant/);
 }
 
-async function pairsByDeviceFlow(does: Does, client: ClientName, me: Credentials) {
-  const answer = await does('device_flow', me, (what) =>
-    client === SEEN_IN_BROWSER && noBrowser === null ? logInByBrowser(what) : logIn(what, emulator, wire.ca),
-  );
+async function pairsByDeviceFlow(does: Does, me: Credentials) {
+  const answer = await does('device_flow', me, (what) => logIn(what, emulator, wire.ca));
   await expectGood(answer);
   expect(answer['refresh_token']).toEqual(expect.any(String));
   rememberSecrets([String(answer['refresh_token'])]);

@@ -1,8 +1,4 @@
-"""Authlib as it is: its argument names the capability, what it is given comes on stdin as JSON, and what the hub said goes
-to stdout, as the last line of JSON. The CA comes by REQUESTS_CA_BUNDLE.
-"""
-import json
-import sys
+"""Authlib as it is. The CA comes by REQUESTS_CA_BUNDLE."""
 import time
 
 import requests
@@ -11,6 +7,7 @@ from authlib.integrations.requests_client import OAuth2Session
 from authlib.jose import JsonWebKey
 from authlib.oauth2.rfc7523 import PrivateKeyJWT, private_key_jwt_sign
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata, get_well_known_url
+from conversation import converse, show
 
 
 class BriefPrivateKeyJWT(PrivateKeyJWT):
@@ -22,50 +19,46 @@ class BriefPrivateKeyJWT(PrivateKeyJWT):
         return private_key_jwt_sign(auth.client_secret, auth.client_id, token_endpoint, self.alg, expires_in=60)
 
 
-def say(what):
-    print(json.dumps(what), flush=True)
-
-
-def discovery():
+def discovery(given):
     metadata = AuthorizationServerMetadata(requests.get(get_well_known_url(given["issuer"], external=True)).json())
     metadata.validate()
     return metadata
 
 
-def session(method="client_secret_basic"):
+def session(given, method="client_secret_basic"):
     return OAuth2Session(
         given["client_id"],
         given["client_secret"],
         scope=given["scope"],
         token_endpoint_auth_method=method,
-        token_endpoint=discovery()["token_endpoint"],
+        token_endpoint=discovery(given)["token_endpoint"],
     )
 
 
-def client_secret_basic():
-    return session().fetch_token(grant_type="client_credentials")
+def client_secret_basic(given):
+    return session(given).fetch_token(grant_type="client_credentials")
 
 
-def client_secret_post():
-    return session("client_secret_post").fetch_token(grant_type="client_credentials")
+def client_secret_post(given):
+    return session(given, "client_secret_post").fetch_token(grant_type="client_credentials")
 
 
-def private_key_jwt():
+def private_key_jwt(given):
     key = JsonWebKey.import_key(given["key"])
     hub = OAuth2Session(given["client_id"], key, token_endpoint_auth_method="private_key_jwt")
     hub.register_client_auth_method(BriefPrivateKeyJWT())
-    return hub.fetch_token(discovery()["token_endpoint"], grant_type="client_credentials")
+    return hub.fetch_token(discovery(given)["token_endpoint"], grant_type="client_credentials")
 
 
-def device_flow():
-    hub = session()
+def device_flow(given):
+    hub = session(given)
     device = hub.post(
-        discovery()["device_authorization_endpoint"],
+        discovery(given)["device_authorization_endpoint"],
         data={"scope": given["scope"]},
         auth=hub.client_auth("client_secret_basic"),
         withhold_token=True,
     ).json()
-    say(device)
+    show(device)
     interval = device.get("interval", 5)
     for _ in range(device["expires_in"] // interval):
         time.sleep(interval)
@@ -78,20 +71,18 @@ def device_flow():
                 interval += 5
             elif error.error != "authorization_pending":
                 raise
-    raise SystemExit("nobody logged in")
+    raise TimeoutError("nobody logged in")
 
 
-def refresh_token():
-    return session().refresh_token(discovery()["token_endpoint"], refresh_token=given["refresh_token"])
+def refresh_token(given):
+    return session(given).refresh_token(discovery(given)["token_endpoint"], refresh_token=given["refresh_token"])
 
 
-def revocation():
-    answer = session().revoke_token(
-        discovery()["revocation_endpoint"], token=given["access_token"], token_type_hint="access_token"
+def revocation(given):
+    answer = session(given).revoke_token(
+        discovery(given)["revocation_endpoint"], token=given["access_token"], token_type_hint="access_token"
     )
     answer.raise_for_status()
 
 
-given = json.load(sys.stdin)
-abilities = (discovery, client_secret_basic, client_secret_post, private_key_jwt, device_flow, refresh_token, revocation)
-say({ability.__name__: ability for ability in abilities}[sys.argv[1]]() or {})
+converse(discovery, client_secret_basic, client_secret_post, private_key_jwt, device_flow, refresh_token, revocation)

@@ -1,4 +1,5 @@
-import { json } from 'node:stream/consumers';
+import { createInterface } from 'node:readline';
+import { inspect } from 'node:util';
 
 /** What a client is asked to do. */
 export type Capability =
@@ -29,20 +30,41 @@ export interface Given {
   readonly initial_access_token: string | null;
 }
 
+/** A line of a client's standard input, as JSON. */
+export interface Task {
+  readonly capability: Capability;
+  readonly given: Partial<Given>;
+}
+
+/** A line of a client's standard output, as JSON: what a person is shown meanwhile, and how a task has ended. */
+export type Line =
+  | { readonly shown: unknown }
+  | { readonly said: Readonly<Record<string, unknown>> }
+  | { readonly failed: string };
+
 /** What a client can do: each gives what the hub said to it. */
 export type Abilities = Partial<Record<Capability, (given: Given) => Promise<unknown>>>;
 
-/**
- * Runs one client as a program: its argument names the capability, what it is given comes on stdin, and what the hub said
- * goes to stdout, as the last line of JSON.
- */
+/** Runs one client as a program: it does each task of its standard input, and writes lines to its standard output. */
 export async function converse(abilities: Abilities): Promise<void> {
-  const ability = abilities[process.argv[2] as Capability];
-  if (ability === undefined) throw new Error(`the library has no ${process.argv[2]}`);
-  say(await ability((await json(process.stdin)) as Given));
+  for await (const line of createInterface({ input: process.stdin })) {
+    const { capability, given } = JSON.parse(line) as Task;
+    try {
+      const ability = abilities[capability];
+      if (ability === undefined) throw new Error(`the library has no ${capability}`);
+      const said = await ability(given as Given);
+      write({ said: (said ?? {}) as Record<string, unknown> });
+    } catch (error) {
+      write({ failed: inspect(error) });
+    }
+  }
 }
 
-/** Says something on the way: what a person has to be shown. */
-export function say(what: unknown): void {
-  process.stdout.write(`${JSON.stringify(what ?? {})}\n`);
+/** Shows a person something on the way. */
+export function show(what: unknown): void {
+  write({ shown: what });
+}
+
+function write(line: Line): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
 }

@@ -1,5 +1,5 @@
 import * as oauth from 'oauth4webapi';
-import { converse, type Given, say } from './conversation.ts';
+import { converse, type Given, show } from './conversation.ts';
 
 async function discover({ issuer }: Given): Promise<oauth.AuthorizationServer> {
   const url = new URL(issuer);
@@ -31,7 +31,7 @@ await converse({
       scope: given.scope,
     });
     const device = await oauth.processDeviceAuthorizationResponse(server, clientOf(given), begun);
-    say(device);
+    show(device);
     let interval = device.interval ?? 5;
     for (const end = Date.now() + device.expires_in * 1000; Date.now() < end; ) {
       await new Promise((resolve) => setTimeout(resolve, interval * 1000));

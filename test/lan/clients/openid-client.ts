@@ -12,7 +12,7 @@ import {
   refreshTokenGrant,
   tokenRevocation,
 } from 'openid-client';
-import { converse, type Given, say } from './conversation.ts';
+import { converse, type Given, show } from './conversation.ts';
 
 const P256 = { name: 'ECDSA', namedCurve: 'P-256' };
 
@@ -34,7 +34,7 @@ await converse({
   async device_flow(given) {
     const known = await hub(given);
     const device = await initiateDeviceAuthorization(known, { scope: given.scope });
-    say(device);
+    show(device);
     return pollDeviceAuthorizationGrant(known, device);
   },
   refresh_token: async (given) => refreshTokenGrant(await hub(given), given.refresh_token),

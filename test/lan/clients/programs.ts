@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import type { Capability, Given } from './conversation.ts';
+import type { Line, Task } from './conversation.ts';
 import type { ClientName } from './matrix.ts';
 import type { Shown } from './person.ts';
 
@@ -82,34 +82,55 @@ export class ClientPrograms {
     return programs;
   }
 
+  /** @param trusting false: on a machine that knows no CA but the public ones */
+  start(client: ClientName, { trusting = true }: { trusting?: boolean } = {}): RunningClient {
+    const { command, script, trust } = PROGRAMS[client];
+    const env = {
+      PATH: `${this.#folder}:${process.env['PATH']}`,
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      PYTHONDONTWRITEBYTECODE: '1',
+      ...(trusting ? { [trust]: this.#caFile } : {}),
+    };
+    return new RunningClient(client, spawn(command, script === undefined ? [] : [script], { env }));
+  }
+}
+
+/** A client's process, which does one task after the other. */
+export class RunningClient implements AsyncDisposable {
+  readonly #name: ClientName;
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #lines: AsyncIterator<string>;
+  readonly #complaints: Promise<string>;
+
+  constructor(name: ClientName, child: ChildProcessWithoutNullStreams) {
+    this.#name = name;
+    this.#child = child;
+    this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    this.#complaints = text(child.stderr);
+  }
+
   /**
-   * Lets a client do one thing.
    * @param shown takes the answer that begins a device flow: what a person has to be shown
-   * @param trusting false: the machine knows no CA but the public ones
    * @returns what the hub said to it
    * @throws Error with what the client wrote
    */
   async perform(
-    client: ClientName,
-    capability: Capability,
-    given: Partial<Given>,
+    task: Task,
     shown: (what: Shown) => Promise<void> = async () => {},
-    trusting = true,
-  ): Promise<Record<string, unknown>> {
-    const { command, script, trust } = PROGRAMS[client];
-    const args = script === undefined ? [capability] : [script, capability];
-    const path = `${this.#folder}:${process.env['PATH']}`;
-    const env = { PATH: path, ...(trusting ? { [trust]: this.#caFile } : {}) };
-    const child = spawn(command, args, { env, timeout: 60_000 });
-    const status = new Promise((resolve) => child.once('close', resolve));
-    const complaints = text(child.stderr);
-    child.stdin.end(JSON.stringify(given));
-    let answer: Record<string, unknown> = {};
-    for await (const line of createInterface({ input: child.stdout })) {
-      answer = JSON.parse(line || '{}') as Record<string, unknown>;
-      if ('user_code' in answer) await shown(answer as unknown as Shown);
+  ): Promise<Readonly<Record<string, unknown>>> {
+    this.#child.stdin.write(`${JSON.stringify(task)}\n`);
+    for (;;) {
+      const { done, value } = await this.#lines.next();
+      if (done) throw new Error(`${this.#name}, ${task.capability}: ${await this.#complaints}`);
+      const line = JSON.parse(value) as Line;
+      if ('said' in line) return line.said;
+      if ('failed' in line) throw new Error(`${this.#name}, ${task.capability}: ${line.failed}`);
+      await shown(line.shown as Shown);
     }
-    if ((await status) === 0) return answer;
-    throw new Error(`${client}, ${capability}: ${await complaints} ${JSON.stringify(answer)}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.stdin.end();
+    await this.#complaints;
   }
 }

@@ -1,10 +1,12 @@
-// golang.org/x/oauth2 as it is: the argument names the capability, what it is given comes on stdin as JSON, and what the hub
-// said goes to stdout as JSON. The CA comes by SSL_CERT_FILE.
+// golang.org/x/oauth2 as it is: tasks come on stdin as JSON, and what the hub said or why a task has failed goes to stdout, as
+// conversation.ts has them. The CA comes by SSL_CERT_FILE.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"log"
 	"math"
 	"os"
@@ -15,17 +17,36 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-func main() {
-	var given struct {
+type task struct {
+	Capability string
+	Given      struct {
 		Issuer       string `json:"issuer"`
 		ClientID     string `json:"client_id"`
 		ClientSecret string `json:"client_secret"`
 		Scope        string `json:"scope"`
 		RefreshToken string `json:"refresh_token"`
 	}
-	if err := json.NewDecoder(os.Stdin).Decode(&given); err != nil {
-		log.Fatal(err)
+}
+
+func main() {
+	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	for {
+		var asked task
+		if err := in.Decode(&asked); err == io.EOF {
+			return
+		} else if err != nil {
+			log.Fatal(err)
+		}
+		if said, err := perform(asked); err != nil {
+			out.Encode(map[string]string{"failed": err.Error()})
+		} else {
+			out.Encode(map[string]interface{}{"said": said})
+		}
 	}
+}
+
+func perform(asked task) (map[string]interface{}, error) {
+	given := asked.Given
 	// The library knows no metadata: the addresses are set up in it.
 	tokenURL := given.Issuer + "/oauth/token"
 	ctx := context.Background()
@@ -41,7 +62,7 @@ func main() {
 	}
 
 	var source oauth2.TokenSource
-	switch os.Args[1] {
+	switch asked.Capability {
 	case "client_secret_basic":
 		source = secret(oauth2.AuthStyleAutoDetect) // tries HTTP Basic first
 	case "client_secret_post":
@@ -54,17 +75,17 @@ func main() {
 		}
 		source = config.TokenSource(ctx, &oauth2.Token{RefreshToken: given.RefreshToken})
 	default:
-		log.Fatalf("the library has no %s", os.Args[1])
+		return nil, fmt.Errorf("the library has no %s", asked.Capability)
 	}
 	token, err := source.Token()
 	if err != nil {
-		log.Fatal(err)
+		return nil, err
 	}
-	json.NewEncoder(os.Stdout).Encode(map[string]interface{}{
+	return map[string]interface{}{
 		"access_token":  token.AccessToken,
 		"refresh_token": token.RefreshToken,
 		"token_type":    token.TokenType,
 		"expires_in":    math.Round(time.Until(token.Expiry).Seconds()),
 		"scope":         token.Extra("scope"),
-	})
+	}, nil
 }
