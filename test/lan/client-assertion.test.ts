@@ -1,8 +1,9 @@
 import { createHmac, createPublicKey, type JsonWebKey } from 'node:crypto';
 import { base64url, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { PublicKey } from '../../src/core/appliance.ts';
+import { UsedAssertions } from '../../src/lan/oauth/used-assertions.ts';
 import { sha256 } from '../../src/system/compare.ts';
 import { HUB_NAME, LanSide } from '../support/lan-side.ts';
 
@@ -10,12 +11,15 @@ const TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 const ID = 'boiler';
 const ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] as const;
 
+const NOW = Date.UTC(2027, 4, 6, 7, 8, 9);
+
 type Pair = Awaited<ReturnType<typeof generateKeyPair>>;
 
 let pair: Pair;
 let other: Pair;
 let rsa: Pair;
 let jwk: PublicKey;
+const used = new UsedAssertions();
 let side: LanSide;
 let agent: Agent;
 let issuer: string;
@@ -28,16 +32,21 @@ beforeAll(async () => {
     generateKeyPair('RS256'),
   ]);
   jwk = { ...(await exportJWK(pair.publicKey)) };
-});
-
-beforeEach(async () => {
-  side = await LanSide.start();
-  side.home.add(ID, { kind: 'keys', keys: [jwk] });
+  side = await LanSide.start(['127.0.0.1'], { usedAssertions: used });
   agent = new Agent({ connect: { ca: side.ca } });
   issuer = `https://127.0.0.1:${side.server.httpsPort}`;
 });
 
-afterEach(async () => {
+beforeEach(() => {
+  const { home } = side;
+  Object.assign(home, { now: NOW, started: NOW - 3_600_000, other: null, whenAsked: () => undefined });
+  home.newcomers.clear();
+  // What failed before this test counts no more.
+  home.uptime += 3_600_000;
+  home.add(ID, { kind: 'keys', keys: [jwk] });
+});
+
+afterAll(async () => {
   await agent.destroy();
   await side[Symbol.asyncDispose]();
 });
@@ -290,18 +299,29 @@ describe('an assertion is good for one request', () => {
   });
 
   it('an appliance that sends more than can be remembered waits, and nobody else does', async () => {
+    const busy = side.home.add('busy', { kind: 'keys', keys: [jwk] });
     side.home.add('mixer', { kind: 'keys', keys: [jwk] });
+    const own = (sub: string) => sign(claims({ iss: sub, sub }));
+    for (let count = 0; count < 990; count++) used.use(busy.id, `earlier-${count}`, NOW + 90_000, NOW);
     const replies: Reply[] = [];
-    for (let batch = 0; batch < 22; batch++) {
-      replies.push(...(await Promise.all(Array.from({ length: 50 }, async () => assert(await sign())))));
+    for (let count = 0; count < 12; count++) replies.push(await assert(await own('busy')));
+    expect(replies.map(({ status }) => status)).toEqual([...Array(10).fill(200), 503, 503]);
+    expect(replies.at(-1)).toMatchObject({ error: 'temporarily_unavailable' });
+    expect(Number(replies.at(-1)?.headers['retry-after'])).toBeGreaterThan(0);
+    expect(await assert(await own('mixer'))).toMatchObject({ status: 200 });
+    side.home.now = NOW + 91_000;
+    expect(await assert(await own('busy'))).toMatchObject({ status: 200 });
+  });
+
+  it('50,000 are remembered, and of each appliance ten beside them', () => {
+    const all = new UsedAssertions();
+    for (let appliance = 0; appliance < 50; appliance++) {
+      for (let count = 0; count < 1000; count++) all.use(`${appliance}`, `${count}`, NOW + 1000, NOW);
     }
-    const full = replies.filter(({ status }) => status !== 200);
-    expect(full).toHaveLength(100);
-    expect(full[0]).toMatchObject({ status: 503, error: 'temporarily_unavailable' });
-    expect(Number(full[0]?.headers['retry-after'])).toBeGreaterThan(0);
-    expect(await assert(await sign(claims({ iss: 'mixer', sub: 'mixer' })))).toMatchObject({ status: 200 });
-    side.home.now = (side.home.now ?? 0) + 91_000;
-    expect(await assert(await sign())).toMatchObject({ status: 200 });
+    const uses = Array.from({ length: 12 }, (_, count) => all.use('another', `${count}`, NOW + 1000, NOW));
+    expect(uses).toEqual([...Array(10).fill('first'), 'full', 'full']);
+    expect(all.use('another', '0', NOW + 1000, NOW)).toBe('again');
+    expect(all.use('another', '11', NOW + 2000, NOW + 1001)).toBe('first');
   });
 });
 

@@ -31,11 +31,12 @@ export class LanSide implements AsyncDisposable {
 
   /**
    * @param listen addresses of this machine
-   * @param where sockets that outlive it; ports other than any that is free; timers other than the system's
+   * @param other sockets that outlive it; ports other than any that is free; timers other than the system's; assertions that
+   *   were seen before
    */
   static async start(
     listen: readonly string[] = ['127.0.0.1'],
-    where: Partial<Pick<LanOptions, 'sockets' | 'httpPort' | 'httpsPort' | 'timers'>> = {},
+    other: Partial<Pick<LanOptions, 'sockets' | 'httpPort' | 'httpsPort' | 'timers' | 'usedAssertions'>> = {},
   ): Promise<LanSide> {
     const authority = await createAuthority();
     const names = [HUB_NAME, 'localhost'];
@@ -63,7 +64,7 @@ export class LanSide implements AsyncDisposable {
       log: home.log,
       clock: home.clock,
       timers: systemTimers,
-      ...where,
+      ...other,
     });
     return new LanSide(server, authority.certificate, issue, home);
   }
