@@ -1,5 +1,3 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { request } from 'undici';
 import type { ControlClient } from '../../src/control/client.ts';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
@@ -106,17 +104,6 @@ export function codeSends(emulator: Emulator): number[] {
     if (endpoint === 'token' && code !== undefined) byCode.set(code, (byCode.get(code) ?? 0) + 1);
   }
   return [...byCode.values()];
-}
-
-/** When the link with this state was polled, in ms since 1970. */
-export function pollTimes(emulator: Emulator, state: string): number[] {
-  return emulator.polls(state).map(({ at }) => at);
-}
-
-/** Changes a stopped hub's configuration. */
-export async function reconfigure(hub: HubProcess, change: (toml: string) => string): Promise<void> {
-  const file = join(hub.directory, 'latchkey.toml');
-  await writeFile(file, change(await readFile(file, 'utf8')));
 }
 
 /** Puts everything that the emulator gave out among what no log may hold. */

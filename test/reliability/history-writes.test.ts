@@ -5,7 +5,7 @@ import { type Call, callsDuring, canStopAtCalls } from '../chaos/system-calls.ts
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberIssued } from './fleet.ts';
 
-const REFRESHES = 6;
+const REFRESHES = 3;
 
 /** What one refresh does to the disk. */
 function work(calls: readonly Call[]) {

@@ -12,7 +12,8 @@ interface Portal {
 /** A token that an appliance was given, and what the portal said of it right afterwards. */
 export interface HandOut {
   readonly appliance: string;
-  /** By the emulator's own word in the token: the how-manieth of its grant, and when it was issued (ms since 1970). */
+  /** By the emulator's own word in the token: its grant, the how-manieth of it, and when it was issued (ms since 1970). */
+  readonly grant: string;
   readonly generation: number;
   readonly issuedAt: number;
   /** When the appliance asked and when it was answered, in ms since 1970. */
@@ -27,6 +28,7 @@ export interface HandOut {
 /** An answer of the hub that is no token. */
 export interface Refusal {
   readonly appliance: string;
+  /** When it was answered, in ms since 1970. */
   readonly at: number;
   readonly status: number;
   readonly error: unknown;
@@ -68,6 +70,14 @@ export class Load implements AsyncDisposable {
   /** The hand-outs that the portal refused although their time had not run out. */
   get refused(): HandOut[] {
     return this.handOuts.filter(({ accepted }) => !accepted);
+  }
+
+  /** The refusals of appliances whose last token, by the hub's own word, had more than a second to live. */
+  get unfounded(): Refusal[] {
+    return this.refusals.filter(({ appliance, at }) => {
+      const last = this.handOuts.findLast((one) => one.appliance === appliance && one.answered <= at);
+      return last !== undefined && at < livesUntil(last) - 1000;
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -116,6 +126,14 @@ export class Load implements AsyncDisposable {
   }
 }
 
+/** The hub's clock counts in steps of 10 ms. */
+const CLOCK_STEP = 10;
+
+/** Until when, by the hub's own word, a token that was handed out lives, in ms since 1970. */
+export function livesUntil({ asked, expiresIn }: HandOut): number {
+  return asked + 1000 * expiresIn - CLOCK_STEP;
+}
+
 /** What the portal answers to who brings this token. */
 export async function whoami(portal: Portal, token: unknown): Promise<number> {
   const headers = { authorization: `Bearer ${token}` };
@@ -124,8 +142,8 @@ export async function whoami(portal: Portal, token: unknown): Promise<number> {
   return statusCode;
 }
 
-/** The emulator's tokens say in the clear which one of their grant they are and when they were issued. */
-function claimsOf(token: string): { readonly generation: number; readonly issuedAt: number } {
-  const [, generation, issuedAt] = token.split('.');
-  return { generation: Number(generation), issuedAt: Number(issuedAt) };
+/** The emulator's tokens say in the clear what grant they belong to, which one of it they are and when they were issued. */
+function claimsOf(token: string): Pick<HandOut, 'grant' | 'generation' | 'issuedAt'> {
+  const [grant = '', generation, issuedAt] = token.split('.');
+  return { grant, generation: Number(generation), issuedAt: Number(issuedAt) };
 }

@@ -10,13 +10,14 @@ import { startEmulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
+import { patient } from '../support/patience.ts';
 import { SmallDisk } from './small-disk.ts';
 import { storeFleet } from './stored-fleet.ts';
 
 /** Pages that are told at a time. */
 const MOST_STREAMS = 32;
-/** A command that hangs has so long, in ms: the hub's patience with what is under way, and then with its end. */
-const HOOK_PATIENCE = 5000;
+/** A command that hangs for longer than any test lasts. */
+const HANGING = `[notify]\ncommand = ["sh", "-c", "trap '' TERM; touch DIRECTORY/began; exec sleep 100000"]`;
 
 /** A portal at which nobody answers. */
 const NOBODY = {
@@ -139,8 +140,8 @@ describe('the page and its company under faults', () => {
     expect(portal.sockets.size).toBeGreaterThan(0);
   });
 
-  it('when all grants of a hundred appliances are revoked, each is told of once, and nothing runs away', async () => {
-    const names = Array.from({ length: 100 }, (_, index) => `appliance-${index}`);
+  it('when all grants of thirty appliances are revoked, each is told of once, and nothing runs away', async () => {
+    const names = Array.from({ length: 30 }, (_, index) => `appliance-${index}`);
     await using emulator = await startEmulator();
     const told: string[] = [];
     const webhook = createHttpServer(async (asked, response) => {
@@ -167,14 +168,13 @@ describe('the page and its company under faults', () => {
     for (const { event } of linesOf(hub.log)) each.set(event, (each.get(event) ?? 0) + 1);
     expect(Object.fromEntries(each)).toMatchObject({ notice: names.length, 'pairing needed': names.length });
     const others = [...each].filter(([event]) => !['notice', 'pairing needed'].includes(event));
-    expect(others.reduce((sum, [, count]) => sum + count, 0)).toBeLessThan(50);
+    expect(others.reduce((sum, [, count]) => sum + count, 0)).toBeLessThan(names.length);
     webhook.close();
     rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
   });
 
   it('neither a hook that hangs nor every stream that there may be keeps the hub from its end', async () => {
-    const hook = `[notify]\ncommand = ["sh", "-c", "trap '' TERM; touch DIRECTORY/began; sleep 600"]`;
-    await using hub = await preparedWith(hook, { emulator: NOBODY });
+    await using hub = await preparedWith(HANGING, { emulator: NOBODY });
     await hub.launch();
     const agent = new Agent({ connect: { ca: (await hub.authority()).certificate } });
     await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };
@@ -196,22 +196,14 @@ describe('the page and its company under faults', () => {
         () => false,
       ),
     );
-    const began = performance.now();
     const { log } = hub;
     await hub.kill('SIGTERM');
-    const took = performance.now() - began;
     expect(await Promise.all(streams.map(({ ended }) => ended))).toEqual(streams.map(() => 'ended'));
     expect(linesOf(log).at(-1)).toMatchObject({ event: 'hub stopped' });
-    // A hub that has nothing to wait for, on the same machine at the same time.
-    await hub.launch();
-    const idle = performance.now();
-    await hub.kill('SIGTERM');
-    expect(took).toBeLessThan(HOOK_PATIENCE + 20 * (performance.now() - idle));
   });
 
   it('a reload goes on handing tokens out while it waits for a hook that hangs', async () => {
-    const hook = `[notify]\ncommand = ["sh", "-c", "trap '' TERM; touch DIRECTORY/began; sleep 600"]`;
-    await using hub = await preparedWith(hook, { emulator: NOBODY });
+    await using hub = await preparedWith(HANGING, { emulator: NOBODY });
     await hub.launch();
     const credentials = await hub.addAppliance('wallbox');
     await hub.requestToken(credentials);
@@ -235,19 +227,19 @@ describe('the page and its company under faults', () => {
       );
     await eventually(() => isThere('began'));
 
-    const began = performance.now();
     process.kill(hub.pid, 'SIGHUP');
-    let longest = 0;
+    await eventually(async () => linesOf(hub.log).some(({ event }) => event === 'taking a changed configuration over'));
+    let answered = 0;
     const starts = () => linesOf(hub.log).filter(({ event }) => event === 'hub started').length;
-    while (starts() < 2 && performance.now() - began < 40_000) {
-      const asked = performance.now();
+    const deadline = performance.now() + patient(40_000);
+    while (starts() < 2 && performance.now() < deadline) {
       // A connection that was kept may be closed just when it is used again; and it was never paired.
       const reply = await hub.requestToken(credentials).catch(() => null);
       expect(reply?.status ?? 400).toBe(400);
-      longest = Math.max(longest, performance.now() - asked);
+      if (reply !== null && starts() < 2) answered += 1;
       await sleep(20);
     }
     expect(starts()).toBe(2);
-    expect(longest).toBeLessThan((performance.now() - began) / 2);
+    expect(answered).toBeGreaterThan(10);
   });
 });

@@ -121,14 +121,14 @@ test('the first refresh after a start is told of each appliance', async () => {
   expect(told(await pass(2 * HOUR))).toMatchObject({ refreshed: 5 });
 });
 
-test('a portal that is out of reach for a day is told of once for all appliances, seldom in between, and once when it is over', async () => {
+test('a portal that is out of reach for most of a day is told of once for all appliances, seldom in between, and once when it is over', async () => {
   const { home, pass } = await household();
   const tries = home.tries;
   await home.portal.unplug();
-  const lines = await pass(DAY);
-  expect(home.tries - tries).toBeGreaterThan(1000);
+  const lines = (await pass(16 * HOUR)).filter(({ event }) => !(event in DAILY));
+  expect(home.tries - tries).toBeGreaterThan(700);
   // At once, and after 1, 3, 7 and 15 hours.
-  expect(told(lines)).toEqual({ ...DAILY, 'refresh did not succeed': 5 });
+  expect(told(lines)).toEqual({ 'refresh did not succeed': 5 });
   const [first, second] = lines;
   expect(first?.fields).toMatchObject({
     portal: 'home',
@@ -165,16 +165,18 @@ test.each<[string, number, (home: Home) => void]>([
   const { home, pass } = await household();
   begin(home);
   const before = home.tries;
-  const lines = (await pass(6 * HOUR)).filter(({ event }) => !(event in DAILY));
+  const lines = (await pass(3 * HOUR)).filter(({ event }) => !(event in DAILY));
   expect(lines.length).toBeLessThanOrEqual(most);
   expect(lines.length).toBeGreaterThan(0);
   expect(home.tries - before).toBeGreaterThanOrEqual(most);
 });
 
-test('a portal that answers nothing for six hours is told of in a few lines an appliance', async () => {
+test('a portal that answers nothing for hours is told of in a few lines an appliance', async () => {
   const { home, pass } = await household({ emulator: { refreshGrace: 100 } });
   fail(home, { kind: 'drop' });
-  const lines = told(await pass(6 * HOUR));
+  const before = home.tries;
+  const lines = told(await pass(3 * HOUR));
+  expect(home.tries - before).toBeGreaterThan(50);
   expect(lines['answer lost']).toBe(5);
   expect(lines['refresh did not succeed']).toBeLessThanOrEqual(2 * 5);
 });
@@ -218,8 +220,8 @@ test('an appliance that refuses every token it is given is told of seldom', asyn
   };
   void refuse();
   const before = home.refreshes;
-  expect((await pass(6 * HOUR)).length).toBeLessThan(20);
-  expect(home.refreshes - before).toBeGreaterThan(120);
+  expect((await pass(3 * HOUR)).length).toBeLessThan(12);
+  expect(home.refreshes - before).toBeGreaterThan(60);
 });
 
 test('a portal that comes and goes while an appliance is paired is told of a few times', async () => {

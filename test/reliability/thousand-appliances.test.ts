@@ -3,10 +3,12 @@ import { Agent, errors, request } from 'undici';
 import { expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
+import { LONG } from '../support/long.ts';
 import { ask, rememberIssued } from './fleet.ts';
 import { whoami } from './load.ts';
 import { type FleetMember, storeFleet } from './stored-fleet.ts';
 
+const APPLIANCES = LONG ? 1000 : 200;
 /** Of an access token, in ms. */
 const LIFETIME = 3_600_000;
 /** A real portal is not next door: ms. */
@@ -20,7 +22,7 @@ interface Served {
   readonly expiresIn: number;
 }
 
-test('a thousand appliances that ask at once, their tokens having just run out, are all served, with one refresh each', async () => {
+test(`${APPLIANCES} appliances that ask at once, their tokens having just run out, are all served, with one refresh each`, async () => {
   let refreshes = 0;
   await using emulator = await startEmulator({
     tokenLifetime: LIFETIME / 1000,
@@ -33,7 +35,7 @@ test('a thousand appliances that ask at once, their tokens having just run out, 
     },
   });
   await using hub = await HubProcess.prepare({ emulator });
-  const names = Array.from({ length: 1000 }, (_, index) => `appliance-${index}`);
+  const names = Array.from({ length: APPLIANCES }, (_, index) => `appliance-${index}`);
   const fleet = await storeFleet(hub, emulator, names, LIFETIME);
   refreshes = 0;
   await hub.launch();
@@ -49,10 +51,10 @@ test('a thousand appliances that ask at once, their tokens having just run out, 
     fleet.map((appliance, index) => serve(hub, appliance, devices[index % devices.length])),
   );
 
-  expect(refreshes).toBe(1000);
+  expect(refreshes).toBe(APPLIANCES);
   expect(emulator.grants().filter(({ generation }) => generation !== 2)).toEqual([]);
   expect(emulator.observations).toMatchObject({ refreshTokensRepeated: 0, overlappingRefreshes: 0 });
-  expect(new Set(served.map(({ token }) => token)).size).toBe(1000);
+  expect(new Set(served.map(({ token }) => token)).size).toBe(APPLIANCES);
   expect(served.filter(({ expiresIn }) => expiresIn > LIFETIME / 1000)).toEqual([]);
   for (const { token } of served) expect(await whoami(emulator, token)).toBe(200);
   rememberIssued(emulator);
@@ -66,6 +68,11 @@ async function serve(hub: HubProcess, by: FleetMember, dispatcher: Agent | undef
     // A connection that was kept may be closed just when it is used again.
     if (response === null) continue;
     const { statusCode, headers, body } = response;
+    // A machine that is very busy may not have come to read the request in its time.
+    if (statusCode === 408) {
+      await body.dump();
+      continue;
+    }
     const answer = (await body.json()) as Record<string, unknown>;
     if (statusCode === 200) {
       return { token: String(answer['access_token']), expiresIn: Number(answer['expires_in']) };

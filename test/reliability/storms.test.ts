@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import type { HandOut } from '../../src/core/hand-out.ts';
+import { Home } from '../broker/home.ts';
+import type { Fault } from '../support/faulty-portal.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+/** How often an appliance asks, in ms. */
+const EVERY = 250;
+/** For how long it does, in ms. */
+const LASTS = 10 * MINUTE;
+
+function fail(home: Home, fault: Fault): void {
+  home.portal.fail('token', ...Array<Fault>(1000).fill(fault));
+}
+
+test.each<[string, (home: Home) => Promise<void> | void]>([
+  ['is out of reach', (home) => home.portal.unplug()],
+  ['loses every answer', (home) => fail(home, { kind: 'commit then drop' })],
+  ['answers 503', (home) => fail(home, { kind: 'answer', status: 503 })],
+  [
+    'does not take the secret of the hub',
+    (home) => fail(home, { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' }),
+  ],
+])(
+  'a portal that %s is not stormed by an appliance that asks four times a second, and serves it when that is over',
+  async (_, begin) => {
+    await using home = await Home.start({ emulator: { refreshGrace: 1000 } });
+    const id = await home.paired();
+    await begin(home);
+    await home.time.pass(61 * MINUTE);
+    const answers: HandOut[] = [];
+    const tries: number[] = [];
+    for (let passed = 0; passed < LASTS; passed += EVERY) {
+      const before = home.tries;
+      void Promise.resolve(home.run.handOuts.handOut(id, null)).then((answer) => answers.push(answer));
+      await home.time.pass(EVERY);
+      for (let number = before; number < home.tries; number++) tries.push(passed);
+    }
+    expect(answers).toHaveLength(LASTS / EVERY);
+    for (const answer of answers) {
+      expect(answer).toMatchObject({ kind: 'unavailable', atHand: 'run_out' });
+      if (answer.kind !== 'unavailable') continue;
+      expect(answer.retryAfter).toBeGreaterThanOrEqual(1);
+      expect(answer.retryAfter).toBeLessThanOrEqual(3600);
+    }
+    expect(tries.length).toBeGreaterThan(0);
+    expect(tries.length).toBeLessThanOrEqual(10);
+    for (const [index, at] of tries.entries())
+      expect(at - (tries[index - 1] ?? -SECOND)).toBeGreaterThanOrEqual(SECOND);
+
+    home.portal.mend('token');
+    await home.portal.unplug();
+    await home.portal.plug();
+    await home.time.pass(60 * MINUTE);
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  },
+);
