@@ -79,11 +79,14 @@ export async function cutOff({ long, progress, signal }: Scale): Promise<Finding
     if (signal.aborted) break;
     await rememberTokens(hub);
     await begin();
-    await sleep((long ? 60 : 12) * 1000);
+    if (long) await sleep(60_000);
+    const named = async () =>
+      (await statusOf(hub)).every(({ state, problem }) => state === 'retrying' && problem !== null);
+    await eventually(named, LIFETIME + CONNECT + LATE).catch(() => undefined);
     const problems = await statusOf(hub);
     const codes = [...new Set(problems.map(({ problem }) => problem?.code))];
-    const named = problems.every(({ state, problem }) => state === 'retrying' && problem !== null);
-    if (!named) broken.push(`cut off (${name}) status said ${JSON.stringify(problems.map(({ state }) => state))}`);
+    if (!(await named()))
+      broken.push(`cut off (${name}) status said ${JSON.stringify(problems.map(({ state }) => state))}`);
     await end();
     const since = performance.now();
     const limit = LIFETIME + CONNECT + LATE;

@@ -2,7 +2,7 @@ import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { ask, pairFleet, refreshSends, rememberIssued, until } from '../reliability/fleet.ts';
 import { Load } from '../reliability/load.ts';
 import { SmallDisk } from '../reliability/small-disk.ts';
-import { HubProcess } from '../support/hub-process.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { corruptions } from './corruption.ts';
 import { endAndRead, unexpectedLines } from './disk-messages.ts';
@@ -30,7 +30,7 @@ export const experiment: Experiment = {
 /** A 2 MB disk that fills up in the middle of rotations, with a portal that takes no refresh token twice. */
 async function fillings(scale: Scale, random: SeededRandom): Promise<Finding> {
   const rounds = scale.long ? 20 : 2;
-  await using home = await smallHome('tmpfs', scale.long ? 20 : 4, 0);
+  await using home = await smallHome('tmpfs', scale, 0);
   if (home === null) return leftOut('full disk');
   const { hub, emulator, disk, names } = home;
   const broken: string[] = [];
@@ -39,9 +39,7 @@ async function fillings(scale: Scale, random: SeededRandom): Promise<Finding> {
     scale.progress(`full disk, round ${round} of ${rounds}`);
     await pause(random.whole(500, 4000));
     disk.fill();
-    await pause(random.whole(2000, 9000));
-    const { appliances } = await ask(hub, (control) => control.status());
-    noticed += appliances.filter(({ problem }) => problem?.code === 'store_unwritable').length;
+    noticed += await whenNoticed(scale, hub, () => pause(random.whole(2000, 9000)));
     disk.makeRoom();
     if (round % 2 === 0) {
       broken.push(...unexpectedLines(await endAndRead(hub, 'SIGTERM')));
@@ -60,18 +58,21 @@ async function fillings(scale: Scale, random: SeededRandom): Promise<Finding> {
 async function readOnly(scale: Scale, random: SeededRandom): Promise<Finding> {
   const rounds = scale.long ? 5 : 1;
   const broken: string[] = [];
+  let noticed = 0;
   const figures: Record<string, string | number> = { 'read-only, rounds': rounds };
   for (let round = 1; round <= rounds; round++) {
     scale.progress(`read-only, round ${round} of ${rounds}`);
-    await using home = await smallHome('ext4', scale.long ? 20 : 4, 1000);
+    await using home = await smallHome('ext4', scale, 1000);
     if (home === null) return leftOut('read-only');
     const { hub, disk, names } = home;
     await pause(random.whole(500, 6000));
     disk.breakDown();
-    await pause(random.whole(2000, 8000));
+    noticed += await whenNoticed(scale, hub, () => pause(random.whole(2000, 8000)));
     broken.push(...unexpectedLines(await endAndRead(hub, random.pick(['SIGTERM', 'SIGKILL']))));
     await hub.launch();
-    await pause(2000);
+    // It has no control socket now, and answers appliances.
+    const before = home.answers();
+    await eventually(async () => home.answers() >= before + 2 * names.length);
     broken.push(...unexpectedLines(await endAndRead(hub, 'SIGTERM')));
     disk.repair();
     await hub.launch();
@@ -81,7 +82,22 @@ async function readOnly(scale: Scale, random: SeededRandom): Promise<Finding> {
       figures[name] = Number(figures[name] ?? 0) + count;
     }
   }
+  figures['read-only, noticed'] = noticed;
   return { figures, broken };
+}
+
+/**
+ * How many appliances have a problem because the store can't be written; in the short form one has.
+ * @param pass lets time pass in the long form
+ */
+async function whenNoticed({ long }: Scale, hub: HubProcess, pass: () => Promise<void>): Promise<number> {
+  const unwritable = async () => {
+    const { appliances } = await hub.status();
+    return appliances.filter(({ problem }) => problem?.code === 'store_unwritable').length;
+  };
+  if (!long) return eventually(async () => (await unwritable()) || null, 4 * TOKEN_LIFETIME);
+  await pass();
+  return unwritable();
 }
 
 /** Every appliance that has no grant at work within one token lifetime, in a sentence. */
@@ -101,7 +117,7 @@ function leftOut(part: string): Finding {
 }
 
 /** A hub with appliances at work on a small disk; null where nothing may be mounted. */
-async function smallHome(kind: 'tmpfs' | 'ext4', size: number, refreshGrace: number) {
+async function smallHome(kind: 'tmpfs' | 'ext4', { long }: Scale, refreshGrace: number) {
   await using parts = new AsyncDisposableStack();
   const emulator: Emulator = parts.use(await startEmulator({ tokenLifetime: TOKEN_LIFETIME, refreshGrace }));
   const hub = parts.use(await HubProcess.prepare({ emulator }));
@@ -109,8 +125,8 @@ async function smallHome(kind: 'tmpfs' | 'ext4', size: number, refreshGrace: num
   if (disk === null) return null;
   parts.use(disk);
   await hub.launch();
-  const names = Array.from({ length: size }, (_, index) => `appliance-${index + 1}`);
-  const load = parts.use(await Load.start(hub, emulator, await pairFleet(hub, emulator, names), 250));
+  const names = Array.from({ length: long ? 20 : 3 }, (_, index) => `appliance-${index + 1}`);
+  const load = parts.use(await Load.start(hub, emulator, await pairFleet(hub, emulator, names), long ? 250 : 1000));
   const running = parts.move();
   return {
     hub,
@@ -121,6 +137,7 @@ async function smallHome(kind: 'tmpfs' | 'ext4', size: number, refreshGrace: num
     wrongHandOuts(): string[] {
       return load.refused.map(({ appliance }) => `${appliance} was given a token that the portal refused`);
     },
+    answers: () => load.handOuts.length + load.refusals.length,
     figures: (part: string) => ({
       [`${part}, hand-outs`]: load.handOuts.length,
       [`${part}, refreshes`]: refreshSends(emulator).length,

@@ -7,7 +7,6 @@ import { connect as connectSecure } from 'node:tls';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import type { Appliance } from '../../src/core/appliance.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { loadConfiguration } from '../../src/hub/configuration.ts';
 import { Home } from '../broker/home.ts';
@@ -125,20 +124,20 @@ describe.concurrent('one connection', () => {
   });
 });
 
+/** Writes that take no time: there are thousands. */
+const QUICK = { writeTimes: [0, 0] } as const;
+
 describe('pairings', () => {
   it('are open for a hundred appliances at once; when one has ended, there is room', async () => {
-    await using portal = await startEmulator();
-    await using busy = await HubProcess.start({ emulator: portal });
-    await ask(busy, async (control) => {
-      for (let i = 0; i <= 100; i++) await control.addAppliance(`appliance-${i}`, null, null);
-      for (let i = 0; i < 100; i++) await control.pair(`appliance-${i}`);
-      await expect(control.pair('appliance-100')).rejects.toMatchObject({ code: 'not_allowed' });
-      await control.pair('appliance-7');
-      await control.unpair('appliance-7');
-      await control.pair('appliance-100');
-      const { appliances } = await control.status();
-      expect(appliances.filter(({ state }) => state === 'pairing')).toHaveLength(100);
-    });
+    await using home = await Home.start(QUICK);
+    for (let i = 0; i <= 100; i++) await home.add(`appliance-${i}`);
+    const runs = [];
+    for (let i = 0; i < 100; i++) runs.push(await home.begin(`appliance-${i}`));
+    await expect(home.begin('appliance-100')).rejects.toMatchObject({ code: 'not_allowed' });
+    await home.begin('appliance-7');
+    await home.run.pairings.end(home.run.appliances.named('appliance-7').id, 'cancelled');
+    runs.push(await home.begin('appliance-100'));
+    expect(runs.filter(({ open }) => open)).toHaveLength(100);
   });
 });
 
@@ -152,7 +151,7 @@ function manyAppliances(count: number): string {
 
 describe('what is remembered', () => {
   it('of appliances are ten thousand, and one more is refused', async () => {
-    await using home = await Home.start();
+    await using home = await Home.start(QUICK);
     await home.run.store.saveSetting('hub_id', 'the hub');
     await home.stop();
     const database = new Database(join(home.folder, 'latchkey.db'));
@@ -163,49 +162,44 @@ describe('what is remembered', () => {
     await expect(home.add('one-too-many')).rejects.toMatchObject({ code: 'not_allowed' });
   });
 
-  it('of pairings that have ended are the last thousand', async () => {
-    await using home = await Home.start();
-    await home.add('wallbox');
-    const first = await home.begin('wallbox');
-    const { appliance } = await home.add('heater');
-    const { pairings } = home.run;
-    for (let i = 0; i < 1001; i++) await (await pairings.begin(appliance)).fail('cancelled');
-    expect(pairings.get(first.pairing.id)).toBe(first);
-    const second = pairings.ofAppliance(appliance.id)?.pairing.id ?? '';
-    expect(pairings.get(second).pairing.id).toBe(second);
-    await first.fail('cancelled');
-    await (await pairings.begin(appliance)).fail('cancelled');
-    expect(() => pairings.get(first.pairing.id)).toThrow(expect.objectContaining({ code: 'pairing_unknown' }));
-  });
-});
-
-describe('what is remembered of device flows', () => {
-  const flowOf = async (home: Home, appliance: Appliance) => {
-    const outcome = await home.run.deviceFlows.begin(appliance, null);
-    if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
-    rememberSecrets([outcome.authorization.deviceCode.reveal()]);
-    return outcome.authorization;
-  };
-
-  it('that have ended is what their appliances may still ask for', async () => {
-    await using home = await Home.start();
+  it('of pairings that have ended are the last thousand, and those that a device flow may still ask for', async () => {
+    await using home = await Home.start(QUICK);
     const { appliance: wallbox } = await home.add('wallbox');
     const { appliance: heater } = await home.add('heater');
-    const { deviceCode } = await flowOf(home, wallbox);
+    const { pairings, deviceFlows } = home.run;
+    const outcome = await deviceFlows.begin(wallbox, null);
+    if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
+    const deviceCode = outcome.authorization.deviceCode.reveal();
+    rememberSecrets([deviceCode]);
     await home.login(await home.begin('wallbox'));
     await home.time.pass(10_000);
-    const { pairings, deviceFlows } = home.run;
-    const end = async () => (await pairings.begin(heater)).fail('cancelled');
-    for (let i = 0; i < 1002; i++) await end();
-    expect(deviceFlows.poll(wallbox.id, deviceCode.reveal())).toEqual({ kind: 'paired' });
-    const { id } = pairings.ofAppliance(wallbox.id)?.pairing ?? expect.fail();
+    const flow = pairings.ofAppliance(wallbox.id)?.pairing.id ?? expect.fail();
+    await home.add('lamp');
+    const { pairing: open } = await home.begin('lamp');
+
+    const ended: string[] = [];
+    const end = async () => {
+      const run = await pairings.begin(heater);
+      await run.fail('cancelled');
+      ended.push(run.pairing.id);
+    };
+    const known = (ids: readonly string[]) => {
+      const all = new Set(pairings.all(() => true).map(({ pairing }) => pairing.id));
+      return ids.filter((id) => all.has(id));
+    };
+    while (ended.length < 1003) await end();
+    // The oldest is forgotten when another one begins.
+    expect(known(ended)).toEqual(ended.slice(-1001));
+    expect(known([flow, open.id])).toEqual([flow, open.id]);
+    expect(deviceFlows.poll(wallbox.id, deviceCode)).toEqual({ kind: 'paired' });
     await home.time.pass(60 * 60_000);
     await end();
-    expect(() => pairings.get(id)).toThrow(expect.objectContaining({ code: 'pairing_unknown' }));
+    expect(known([flow])).toEqual([]);
+    expect(() => pairings.get(flow)).toThrow(expect.objectContaining({ code: 'pairing_unknown' }));
   });
 
-  it('is not less of the ended ones where more than a thousand are open', async () => {
-    await using home = await Home.start();
+  it('of pairings that have ended is not less where more than a thousand are open', async () => {
+    await using home = await Home.start(QUICK);
     const { appliance } = await home.add('heater');
     const ended = await home.begin('heater');
     await ended.fail('cancelled');

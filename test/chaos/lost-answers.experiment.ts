@@ -3,16 +3,14 @@ import type { ApplianceStatus } from '../../src/core/administration.ts';
 import { messageOf } from '../../src/core/failure.ts';
 import type { Replay } from '../../src/core/refresh.ts';
 import { ask, until } from '../reliability/fleet.ts';
-import { Load } from '../reliability/load.ts';
+import { Load, livesUntil } from '../reliability/load.ts';
+import { eventually } from '../support/hub-process.ts';
 import type { Experiment, Finding, Scale } from './experiment.ts';
 import { Household, type Send } from './household.ts';
 
-const NAMES = Array.from({ length: 20 }, (_, index) => `appliance-${index + 1}`);
 /** ms between two requests of one appliance, of those that are looked at second by second too. */
 const ASKING = 2000;
 const ASKING_OFTEN = 300;
-/** What a machine that has other work may be late with, in ms. */
-const LATE = 1500;
 
 export const experiment: Experiment = {
   name: 'Lost answers',
@@ -29,13 +27,14 @@ export const experiment: Experiment = {
 
 /** A portal that gives the same answer again for 10 s, and `soon`: nothing is lost. */
 async function graceTime(scale: Scale): Promise<Finding> {
-  const [wanted, lifetime] = scale.long ? [200, 12] : [20, 6];
+  const [wanted, lifetime] = scale.long ? [200, 12] : [4, 6];
   const flags = ['--token-lifetime', `${lifetime}s`, '--refresh-grace-time', '10s'];
-  await using house = await Household.startApart(all('soon'), flags);
+  const names = namesOf(scale, 4);
+  await using house = await Household.startApart(new Map(names.map((name) => [name, 'soon'])), flags);
   const broken: string[] = [];
-  const fleet = await house.settle(NAMES);
+  const fleet = await house.settle(names);
   const load = await Load.start(house.hub, house.portal, fleet, ASKING);
-  await loseEveryThird(house, 2);
+  await loseEveryThird(house, names, 2);
   for (let lost = 0; lost < wanted && !scale.signal.aborted; ) {
     await sleep(1000);
     const before = lost;
@@ -48,7 +47,7 @@ async function graceTime(scale: Scale): Promise<Finding> {
   }
   const lost = await losses(house);
   await house.portal.ask('DELETE', '/_emulator/faults');
-  for (const name of NAMES) {
+  for (const name of names) {
     await until(house.hub, name, ({ state }) => state === 'active', 30)
       .then(() => ask(house.hub, (control) => control.refresh(name)))
       .catch((error: unknown) => broken.push(`${name} does not recover: ${messageOf(error)}`));
@@ -65,14 +64,15 @@ async function graceTime(scale: Scale): Promise<Finding> {
 
 /** A portal that revokes the family on reuse, and `late`: the old token is only used when the one at hand has ended. */
 async function revokedFamilies(scale: Scale): Promise<Finding> {
-  const [wanted, lifetime] = scale.long ? [100, 20] : [20, 15];
+  const [wanted, lifetime] = scale.long ? [100, 20] : [4, 12];
   const flags = ['--token-lifetime', `${lifetime}s`, '--on-reuse', 'revoke-family'];
-  await using house = await Household.startApart(all('late'), flags);
+  const names = namesOf(scale, 4);
+  await using house = await Household.startApart(new Map(names.map((name) => [name, 'late'])), flags);
   const broken: string[] = [];
-  const fleet = await house.settle(NAMES);
+  const fleet = await house.settle(names);
   const load = await Load.start(house.hub, house.portal, fleet, ASKING);
   // The first loss comes when nearly all of the token's life is still to be lost.
-  await loseEveryThird(house, 3);
+  await loseEveryThird(house, names, 3);
   let needed = 0;
   while (needed < wanted && !scale.signal.aborted) {
     await sleep(500);
@@ -86,21 +86,23 @@ async function revokedFamilies(scale: Scale): Promise<Finding> {
   await load[Symbol.asyncDispose]();
   const sends = await house.sends('refresh_token');
   const replays = sends.filter(({ status }) => status === 400);
-  const early = replays.filter(({ token, at }) => at < endOf(token));
-  for (const { token, at } of early) broken.push(`a family was revoked ${endOf(token) - at} ms before its token ended`);
+  // By what the hub itself has said of the token: on a busy machine that ends before the portal takes it to have ended.
+  const early = replays.filter(({ grant, token, at }) =>
+    load.handOuts.some((one) => one.grant === grant && one.issuedAt === issuedAt(token) && at < livesUntil(one)),
+  );
+  if (early.length > 0) broken.push(`${early.length} families were revoked while their token could still serve`);
   if (load.refused.length > 0) broken.push(`${load.refused.length} tokens were handed out that the portal refused`);
   return named('revoke-family, late', broken, {
     'answers lost': (await losses(house)).length,
     'families revoked': (await house.grants()).filter(({ revoked }) => revoked).length,
     'of them while the token could still serve': early.length,
-    'earliest replay after the end, ms': Math.min(...replays.map(({ token, at }) => at - endOf(token))),
     'hand-outs': load.handOuts.length,
   });
 }
 
 /** A portal that refuses reuse, both modes: the grant is lost, and the token at hand is served to its last second. */
 async function refusals(scale: Scale): Promise<Finding> {
-  const names = NAMES.slice(0, scale.long ? 20 : 6);
+  const names = namesOf(scale, 2);
   const modes = new Map(names.map((name, index): [string, Replay] => [name, index % 2 === 0 ? 'soon' : 'late']));
   const lifetime = scale.long ? 30 : 10;
   await using house = await Household.startApart(modes, ['--token-lifetime', `${lifetime}s`]);
@@ -109,34 +111,31 @@ async function refusals(scale: Scale): Promise<Finding> {
   for (const client of house.clients.values()) await house.portal.addFault({ ...LOSS, client, times: 1 });
   const load = await Load.start(house.hub, house.portal, fleet, ASKING_OFTEN);
   await Promise.all(names.map((name) => ask(house.hub, (control) => control.refresh(name))));
-  await sleep(1000 * lifetime + LATE);
   for (const name of names) {
     const status = await until(house.hub, name, ({ state }) => state === 'needs_pairing', 15).catch(() => null);
     if (status === null) broken.push(`${name} does not need pairing`);
     else broken.push(...misnamed(status));
   }
+  const refusedAll = async () => names.every((name) => load.refusals.some(({ appliance }) => appliance === name));
+  await eventually(refusedAll, 2 * lifetime).catch(() => broken.push('a token is served without end'));
   await load[Symbol.asyncDispose]();
-  let most = 0;
-  for (const name of names) {
-    const last = load.handOuts.findLast(({ appliance }) => appliance === name);
-    most = Math.max(most, last?.expiresIn ?? lifetime);
-    const between = load.refusals.find(({ appliance, at }) => appliance === name && at < (last?.asked ?? 0));
-    if (between !== undefined) broken.push(`${name} was refused a token (HTTP ${between.status}) that still lived`);
-  }
-  // Asked for every 300 ms, each token is seen in its last second.
-  if (most > 1) broken.push(`a token was not served any more with ${most} s left`);
+  for (const { appliance, status } of load.unfounded)
+    broken.push(`${appliance} was refused a token (HTTP ${status}) that still lived`);
   if (load.refused.length > 0) broken.push(`${load.refused.length} tokens were handed out that the portal refused`);
   return named('reuse refused, both modes', broken, {
     'grants lost, each said to be by a lost answer': (await house.statuses()).filter(
       ({ state }) => state === 'needs_pairing',
     ).length,
-    'most that was left of a token when it was last served, s': most,
+    'least that was left of a token when it was served, s': Math.min(
+      ...load.handOuts.map(({ expiresIn }) => expiresIn),
+    ),
     'hand-outs': load.handOuts.length,
   });
 }
 
-function all(replay: Replay): ReadonlyMap<string, Replay> {
-  return new Map(NAMES.map((name) => [name, replay]));
+/** Twenty appliances in the long form. @param few in the short one */
+function namesOf({ long }: Scale, few: number): string[] {
+  return Array.from({ length: long ? 20 : few }, (_, index) => `appliance-${index + 1}`);
 }
 
 const LOSS = { kind: 'commit_then_drop', endpoint: 'token', grant_type: 'refresh_token' };
@@ -145,10 +144,10 @@ const LOSS = { kind: 'commit_then_drop', endpoint: 'token', grant_type: 'refresh
  * From now on the portal loses the answer to every third refresh of each grant.
  * @param refreshes how many a person asks for, one after the other
  */
-async function loseEveryThird(house: Household, refreshes: number): Promise<void> {
+async function loseEveryThird(house: Household, names: readonly string[], refreshes: number): Promise<void> {
   for (const client of house.clients.values()) await house.portal.addFault({ ...LOSS, client, every: 3, times: null });
   for (let round = 1; round <= refreshes; round++) {
-    for (const name of NAMES) await ask(house.hub, (control) => control.refresh(name));
+    for (const name of names) await ask(house.hub, (control) => control.refresh(name));
   }
 }
 
@@ -157,10 +156,9 @@ async function losses(house: Household): Promise<readonly Send[]> {
   return (await house.sends('refresh_token')).filter(({ status, successor }) => status === null && successor !== null);
 }
 
-/** When the access token of the same pair ends, in ms since 1970: the emulator's tokens say so in the clear. */
-function endOf(refreshToken: string): number {
-  const [, , issuedAt, lifetime] = refreshToken.split('.');
-  return Number(issuedAt) + 1000 * Number(lifetime);
+/** When a refresh token and the access token beside it were issued, in ms since 1970: the emulator's tokens say so in the clear. */
+function issuedAt(refreshToken: string): number {
+  return Number(refreshToken.split('.')[2]);
 }
 
 /** What is wrong with how a lost answer is told. */

@@ -8,6 +8,7 @@ import { ask, stateOf, until, visit } from '../reliability/fleet.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { patient } from '../support/patience.ts';
 import { type Trial, tells } from './parsers-check.ts';
 import { nearly, nearlyJson } from './parsers-mutations.ts';
 
@@ -51,8 +52,10 @@ export async function hubTrials(): Promise<HubTrials> {
     https: () => connectSecure({ host: '127.0.0.1', port: hub.httpsPort, ca }),
     control: () => connectPlain(join(hub.directory, 'state/control.sock')),
   };
+  const sent = { http: 0, https: 0, control: 0 };
   const answered = { http: 0, https: 0, control: 0 };
   const judged = (way: keyof typeof open, meant: RegExp) => async (bytes: string) => {
+    sent[way] += 1;
     const said = await converse(open[way](), bytes);
     if (/^HTTP\/1\.1 [1-4]/.test(said)) answered[way] += 1;
     const failed = [...said.matchAll(/^HTTP\/1\.1 5\d\d /gm)].find(([status]) => !meant.test(status));
@@ -141,9 +144,10 @@ export async function hubTrials(): Promise<HubTrials> {
         ({ status }) => status === 200,
         () => false,
       );
-      const silent = Object.entries(answered).filter(([, count]) => count < 100);
+      const ways = ['http', 'https', 'control'] as const;
+      const silent = ways.filter((way) => answered[way] < sent[way] / 4);
       return [
-        ...silent.map(([way, count]) => `only ${count} of what was sent by ${way} was answered`),
+        ...silent.map((way) => `only ${answered[way]} of ${sent[way]} that were sent by ${way} were answered`),
         ...(hub.pid === pid && served ? [] : ['the daemon ended, or serves no more']),
         ...odd.slice(0, 3).map((line) => `the log has an unexpected line: ${line.slice(0, 300)}`),
         ...(told === null ? [] : ['the log tells a secret']),
@@ -175,7 +179,7 @@ function converse(socket: Socket, bytes: string): Promise<string> {
   socket.on('error', () => undefined);
   socket.end(Buffer.from(bytes));
   return new Promise((resolve, reject) => {
-    socket.setTimeout(12_000, () => {
+    socket.setTimeout(patient(12_000), () => {
       socket.destroy();
       reject(new Error(`the connection stays open; so far it said ${received.slice(0, 200)}`));
     });

@@ -13,9 +13,9 @@ export const experiment: Experiment = {
     const broken: string[] = [];
     await using hub = await hubTrials();
     await using portal = await portalTrial();
-    await all(direct, scale.long ? 40_000 : 500);
-    await all([portal.trial], scale.long ? 10_000 : 200);
-    await all(hub.trials, scale.long ? 10_000 : 150);
+    await all(direct, scale.long ? 40_000 : 200);
+    await all([portal.trial], scale.long ? 10_000 : 100);
+    await all(hub.trials, scale.long ? 10_000 : 60);
     return { figures, broken: [...broken, ...(await hub.conclusions())] } satisfies Finding;
 
     async function all<Input>(trials: readonly Trial<Input>[], runs: number): Promise<void> {

@@ -88,31 +88,41 @@ function lives(pid: number): boolean {
 }
 
 describe.concurrent('scripts/chaos', () => {
-  test('ends with 0 and a table where every promise was kept, and a seed draws the same again', async () => {
-    using one = start(['good'], '--seed', '5');
-    using other = start(['good'], '--seed', '5', '--short');
-    expect([await one.ended, await other.ended, one.said.stderr]).toEqual([0, 0, '']);
-    expect(one.said.stdout).toMatch(/half way[\s\S]+good +grants lost: 0 +kept/);
-    const [{ outcome }] = one.raw().results;
-    expect(outcome.finding.figures).toMatchObject({ 'grants lost': 0, form: 'long' });
-    expect(other.raw().results[0].outcome.finding.figures).toEqual({ ...outcome.finding.figures, form: 'short' });
-  });
-
-  test('ends with 1 where a promise was broken or an experiment failed, and runs the others all the same', async () => {
-    using run = start(['broken', 'failing', 'good']);
+  test('runs all of them, ends with 1 where a promise was broken, an experiment failed or a log tells a secret, and leaves no process behind', async () => {
+    using run = start(['broken', 'failing', 'good', 'leaving', 'telling'], '--seed', '5');
     expect(await run.ended).toBe(1);
     expect(run.said.stdout).toMatch(/broken +grants lost: 2 +BROKEN/);
     expect(run.said.stdout).toMatch(/failing +it came to no end, after \d+ s +FAILED/);
-    expect(run.said.stdout).toMatch(/good +grants lost: 0 +kept/);
+    expect(run.said.stdout).toMatch(/half way[\s\S]+good +grants lost: 0 +kept/);
     expect(run.said.stdout).toMatch(/^broken: wallbox lost its grant$/m);
     expect(run.said.stdout).toMatch(/^failing failed: Error: no portal/m);
+    expect(run.said.stdout).toMatch(/hub\.log:2: a secret, as it is/);
+    expect(run.said.stdout).not.toContain('Zq3vT5kLw8rB2nD7cF');
+    const left = Number(/left (\d+)/.exec(run.said.stdout)?.[1]);
+    expect(left).toBeGreaterThan(0);
+    await waitFor(() => expect(lives(left)).toBe(false), 5000);
+
+    using other = start(['good', 'broken'], '--seed', '5', '--short', '--only', 'good');
+    expect([await other.ended, other.said.stderr]).toEqual([0, '']);
+    expect(other.raw().results).toHaveLength(1);
+    const figuresOf = (one: typeof run) =>
+      one.raw().results.find(({ id }: { id: string }) => id === 'good').outcome.finding.figures;
+    expect(figuresOf(run)).toMatchObject({ 'grants lost': 0, form: 'long' });
+    expect(figuresOf(other)).toEqual({ ...figuresOf(run), form: 'short' });
   });
+
+  test.each<[keyof typeof EXPERIMENTS]>([['broken'], ['failing'], ['telling']])(
+    'ends with 1 for one that is %s',
+    async (name) => {
+      using run = start([name]);
+      expect(await run.ended).toBe(1);
+    },
+  );
 
   test.each([
     [['--only', 'bad'], /^scripts\/chaos: --only: found bad; allowed are good$/],
     [['--seed', 'today'], /^scripts\/chaos: --seed: found today; allowed is a whole number/],
     [['--fast'], /^scripts\/chaos: Unknown option '--fast'.*; allowed are --short, --seed N/],
-    [['good'], /allowed are --short, --seed N/],
   ])('ends with 2 and one line for %o', async (args, line) => {
     using run = start(['good'], ...args);
     expect(await run.ended).toBe(2);
@@ -121,28 +131,10 @@ describe.concurrent('scripts/chaos', () => {
     expect(run.said.stderr.trimEnd()).not.toContain('\n');
   });
 
-  test('runs what --only names, and lists', async () => {
-    using run = start(['good', 'broken', 'failing'], '--only', 'good');
-    expect(await run.ended).toBe(0);
-    expect(run.raw().results).toHaveLength(1);
+  test('lists', async () => {
     using list = start(['good', 'broken'], '--list');
     expect(await list.ended).toBe(0);
     expect(list.said.stdout).toBe('broken: broken\n    It is broken.\ngood: good\n    It is good.\n');
-  });
-
-  test('ends with 1 where a log tells a secret, and says where', async () => {
-    using run = start(['telling', 'good']);
-    expect(await run.ended).toBe(1);
-    expect(run.said.stdout).toMatch(/hub\.log:2: a secret, as it is/);
-    expect(run.said.stdout).not.toContain('Zq3vT5kLw8rB2nD7cF');
-  });
-
-  test('leaves no process behind that an experiment forgot', async () => {
-    using run = start(['leaving']);
-    expect(await run.ended).toBe(0);
-    const left = Number(/left (\d+)/.exec(run.said.stdout)?.[1]);
-    expect(left).toBeGreaterThan(0);
-    await waitFor(() => expect(lives(left)).toBe(false), 5000);
   });
 
   test('a Ctrl-C ends it with what was found so far', async () => {

@@ -3,6 +3,7 @@ import { Agent, request } from 'undici';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { EmulatorProcess } from '../support/emulator-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { patient } from '../support/patience.ts';
 
 /** An appliance that asks, and whose tokens must be of this user and scope. */
 export interface Customer {
@@ -11,10 +12,17 @@ export interface Customer {
   readonly scope: string;
 }
 
+/** How an appliance asks: times in ms. */
+interface Rate {
+  readonly every: number;
+  readonly offset: number;
+  readonly most: number;
+}
+
 /** A connection serves so many requests, then another takes its place: handshakes belong to the load. */
 const REQUESTS_A_CONNECTION = 50;
-/** The hub makes nobody wait longer than this (ms); half as much again is for a busy machine. */
-const LONGEST_WAIT = 15_000;
+/** The hub makes nobody wait for longer than 10 s, in ms. */
+const LONGEST_WAIT = patient(10_000);
 
 /** Appliances that ask for their tokens at a steady rate, however long the answers take, and try each one out at once. */
 export class Customers implements AsyncDisposable {
@@ -44,9 +52,14 @@ export class Customers implements AsyncDisposable {
     this.#portal = portal;
   }
 
-  /** @param every ms between two requests of one of them */
-  start(customers: readonly Customer[], every: number): void {
-    this.#loops = customers.map((one, index) => this.#run(one, index + 1, every, (index * every) / customers.length));
+  /**
+   * @param every ms between two requests of one of them
+   * @param most requests of one of them at a time; beyond them none is made, so that a busy machine catches up
+   */
+  start(customers: readonly Customer[], every: number, most: number): void {
+    this.#loops = customers.map((one, index) =>
+      this.#run(one, `127.0.1.${index + 1}`, { every, offset: (index * every) / customers.length, most }),
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -56,20 +69,22 @@ export class Customers implements AsyncDisposable {
     rememberSecrets(this.#known);
   }
 
-  async #run(customer: Customer, number: number, every: number, offset: number): Promise<void> {
+  async #run(customer: Customer, address: string, { every, offset, most }: Rate): Promise<void> {
     const { signal } = this.#stop;
     const started = performance.now() + offset;
-    const address = `127.0.1.${number}`;
+    let underWay = 0;
     let agent = this.#connection(address);
     for (let round = 0; !signal.aborted; round++) {
       await sleep(Math.max(0, started + round * every - performance.now()), undefined, { signal }).catch(
         () => undefined,
       );
       if (signal.aborted) break;
+      if (underWay >= most) continue;
       if (round % REQUESTS_A_CONNECTION === REQUESTS_A_CONNECTION - 1) {
         this.#await(agent.close());
         agent = this.#connection(address);
       }
+      underWay += 1;
       this.#await(
         // On a machine that is too busy a handshake may take too long: any client tries again then.
         this.#ask(customer, agent)
@@ -77,6 +92,9 @@ export class Customers implements AsyncDisposable {
           .catch(() => this.#ask(customer, agent))
           .catch(() => {
             this.unanswered += 1;
+          })
+          .finally(() => {
+            underWay -= 1;
           }),
       );
     }

@@ -1,6 +1,6 @@
 import type { SeededRandom } from '../support/seeded-random.ts';
 
-/** Every kind of fault that the emulator has for requests, each a request in twenty. */
+/** Kinds of faults that the emulator has for requests. */
 const KINDS: readonly Readonly<Record<string, unknown>>[] = [
   { kind: 'status', status: 500, commit: true },
   { kind: 'status', status: 503, headers: { 'retry-after': '1' } },
@@ -15,16 +15,23 @@ const KINDS: readonly Readonly<Record<string, unknown>>[] = [
   { kind: 'content_type', content_type: 'text/html' },
   { kind: 'oversize', bytes: 400_000 },
 ];
-const PROBABILITY = 0.05;
+/** Faults by chance strike a request in twenty. */
+const BY_CHANCE = { times: null, probability: 0.05 };
+const ONCE = { times: 1 };
 
-/** The faults of the soak, as the emulator's API takes them; an outage of an origin is a matter of time and not of chance. */
-export function everyFault(random: SeededRandom): Readonly<Record<string, unknown>>[] {
-  const always = { times: null, probability: PROBABILITY };
+/**
+ * The faults of the soak, as the emulator's API takes them: every kind that it has; an outage of an origin is a matter of time
+ * and not of chance.
+ * @param once at the token endpoint and at handshakes each kind strikes once, as soon as it can; else all are a matter of chance
+ */
+export function everyFault(random: SeededRandom, once: boolean): Readonly<Record<string, unknown>>[] {
+  const often = once ? ONCE : BY_CHANCE;
   const offset = random.pick([-1, 1]) * 365 * 86_400;
   const kinds = [...KINDS, { kind: 'wrong_date', offset }];
   return [
-    ...['token', 'config', 'code/get'].flatMap((endpoint) => kinds.map((fault) => ({ ...fault, ...always, endpoint }))),
-    { kind: 'tls_failure', origin: 'frontend', answer: 'garbage', ...always },
-    { kind: 'tls_failure', origin: 'base', answer: 'close', ...always },
+    ...kinds.map((fault) => ({ ...fault, ...often, endpoint: 'token' })),
+    ...['config', 'code/get'].flatMap((endpoint) => kinds.map((fault) => ({ ...fault, ...BY_CHANCE, endpoint }))),
+    { kind: 'tls_failure', origin: 'frontend', answer: 'garbage', ...often },
+    { kind: 'tls_failure', origin: 'base', answer: 'close', ...often },
   ];
 }

@@ -5,6 +5,7 @@ import { ask, stateOf, until, visit } from '../reliability/fleet.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
+import { patient } from '../support/patience.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
 import type { Experiment, Finding, Scale } from './experiment.ts';
@@ -17,36 +18,46 @@ const APPLIANCES = 10;
 const EVERY = 200;
 const SCOPES = ['Monitoring', 'Monitoring RemoteControl', 'RegisterDevice'];
 
-/** What the two forms differ in: lifetimes in seconds, slopes in kB a minute. */
+/** What the two forms differ in. */
 interface Form {
-  readonly duration: number;
-  readonly warmUp: number;
+  /** In seconds; null: until each kind of fault has struck. */
+  readonly duration: number | null;
+  /** In seconds. */
   readonly tokenLifetime: number;
-  /**
-   * Of the heap after a full collection. In the long form 400 kB a minute are 136 bytes a hand-out: less than its token
-   * and a place to keep it take. (Code that is compiled on the way counts as well, until it is thrown away.) Half a
-   * minute can only tell that no whole answers are kept.
-   */
-  readonly heapSlope: number;
-  /** Of resident memory, in the second half, without bursts: the allocator keeps what the most connections took. */
-  readonly memoryGrowth: number;
-  /**
-   * The least that is open in a half may rise by so many: requests that wait come and go, what is not closed stays. In
-   * half a minute a refresh that hangs is not over, and five requests a second wait for it; what stays open in the end
-   * is counted there.
-   */
-  readonly moreFiles: number;
+  /** Requests of one appliance at a time. */
+  readonly mostAtOnce: number;
+  /** What may grow; null: that takes longer to see. */
+  readonly growth: Growth | null;
 }
 
-const LONG: Form = { duration: 600, warmUp: 150, tokenLifetime: 20, heapSlope: 400, memoryGrowth: 1000, moreFiles: 12 };
-const SHORT: Form = {
-  duration: 30,
-  warmUp: 12,
-  tokenLifetime: 8,
-  heapSlope: 3000,
-  memoryGrowth: 30_000,
-  moreFiles: 60,
+/** Bounds of what is measured after a warm-up, in kB a minute. */
+interface Growth {
+  /**
+   * Of the heap after a full collection: 400 kB a minute are 136 bytes a hand-out, less than its token and a place to keep it
+   * take. (Code that is compiled on the way counts as well, until it is thrown away.)
+   */
+  readonly heap: number;
+  /** Of resident memory, in the second half, without bursts: the allocator keeps what the most connections took. */
+  readonly memory: number;
+  /** The least that is open in a half may rise by so many files: requests that wait come and go, what is not closed stays. */
+  readonly files: number;
+}
+
+/** At five requests a second so many wait for a refresh that hangs, until each is answered that there is no token yet. */
+const WAITING = 50;
+const LONG: Form = {
+  duration: 600,
+  tokenLifetime: 20,
+  mostAtOnce: WAITING,
+  growth: { heap: 400, memory: 1000, files: 12 },
 };
+const SHORT: Form = { duration: null, tokenLifetime: 4, mostAtOnce: 10, growth: null };
+/** In seconds. */
+const WARM_UP = 150;
+/** The short form ends after this at the latest, in seconds. */
+const MAX_SHORT = patient(60);
+/** Hand-outs that the short form asks for at the least. */
+const LEAST_ASKED = 300;
 
 /**
  * As on a small machine. With the defaults the young generation and the allocator's arenas first fill up to their size,
@@ -88,8 +99,7 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
   const filesAtStart = openFiles(pid);
   const customers = await pairAll(hub, portal, users);
   scale.progress(`${customers.length} appliances are paired`);
-  const faults = everyFault(random);
-  for (const fault of faults) await portal.addFault(fault);
+  for (const fault of everyFault(random, form.duration === null)) await portal.addFault(fault);
 
   const { certificate } = await ask(hub, (control) => control.authority());
   const load = new Customers(`https://127.0.0.1:${hub.httpsPort}/oauth/token`, certificate, portal);
@@ -103,8 +113,15 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
   {
     await using _asking = load;
     await using _making = trouble;
-    load.start(customers, EVERY);
-    for (let second = 1; seconds() < form.duration && !scale.signal.aborted; second++) {
+    load.start(customers, EVERY, form.mostAtOnce);
+    const goesOn = async () => {
+      if (form.duration !== null) return seconds() < form.duration;
+      // It can't be asked while its base origin is down, which is the last of what is done to it.
+      const met = await hits(portal).catch(() => new Map<string, number>());
+      const metAll = met.has('origin_down (base)') && [...met.values()].every((count) => count > 0);
+      return !(metAll && trouble.pairings > 0 && load.asked >= LEAST_ASKED) && seconds() < MAX_SHORT;
+    };
+    for (let second = 1; !scale.signal.aborted && (await goesOn()); second++) {
       await sleep(Math.max(0, 1000 * (second - seconds())), undefined, { signal: scale.signal }).catch(() => undefined);
       const sample = (value: number): Sample => ({ minutes: seconds() / 60, value });
       memory.push(sample(residentMemory(pid)));
@@ -128,14 +145,7 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
   const lives = hub.pid === pid && process.kill(pid, 0);
   const odd = oddLines(readFileSync(hub.log, 'utf8'));
 
-  const heap = heapOf(heapFile, form.warmUp);
-  const after = ({ minutes }: Sample) => minutes * 60 > form.warmUp;
-  const heapSlope = slope(heap);
-  const late = memory.slice(memory.length / 2);
-  // What is usual is a matter of chance in a run that was stopped early, and what comes in all is one of bursts.
-  const memoryGrowth = Math.min(usualGrowth(late), perMinute(late));
-  const used = files.filter(after).map(({ value }) => value);
-  const moreFiles = Math.min(...used.slice(used.length / 2)) - Math.min(...used.slice(0, used.length / 2));
+  const growth = form.growth && measured(form.growth, { memory, files, heap: heapOf(heapFile) });
   const status = (code: number) => load.statuses.get(code) ?? 0;
   return {
     figures: {
@@ -145,13 +155,11 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
       'without an answer': load.unanswered,
       'wrong hand-outs': load.wrongs,
       'slowest answer, ms': load.slowest,
-      'faults met': faultsMet,
+      'faults met': [...faultsMet].map(([kind, struck]) => `${kind} ${struck}`).join(', '),
       'pairings under faults': trouble.pairings,
       'grants lost': lost.size,
-      'heap slope, kB/min': heapSlope.toFixed(1),
-      'memory growth, kB/min': memoryGrowth.toFixed(0),
-      'memory, MB': `${mB(memory.find(after))} after the warm-up, ${mB(memory.at(-1))} in the end`,
-      'open files': `${filesAtStart} at the start, ${median(used)} under load, ${filesAtEnd} in the end`,
+      ...growth?.figures,
+      'open files': `${filesAtStart} at the start, ${median(files.map(({ value }) => value))} under load, ${filesAtEnd} in the end`,
       'unexpected log lines': odd.length,
     },
     broken: [
@@ -161,12 +169,33 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
       ...(recovered ? [] : [`not every appliance was active again ${RECOVERY} s after the last fault`]),
       ...(lives ? [] : ['the daemon ended']),
       ...odd.slice(0, 5).map((line) => `the log has an unexpected line: ${line.slice(0, 300)}`),
-      ...(heapSlope > form.heapSlope ? [`the heap grows by ${heapSlope.toFixed(0)} kB a minute`] : []),
-      ...(memoryGrowth > form.memoryGrowth ? [`the memory grows by ${memoryGrowth.toFixed(0)} kB a minute`] : []),
-      ...(moreFiles > form.moreFiles
-        ? [`${moreFiles} more files are open at the least in the second half than in the first`]
-        : []),
+      ...(growth?.broken ?? []),
       ...(filesAtEnd > filesAtStart + LEFT_OPEN ? [`${filesAtEnd - filesAtStart} files are left open`] : []),
+    ],
+  };
+}
+
+/** What grows after the warm-up. */
+function measured(bounds: Growth, taken: Readonly<Record<keyof Growth, readonly Sample[]>>): Finding {
+  const after = ({ minutes }: Sample) => minutes * 60 > WARM_UP;
+  const heap = slope(taken.heap.filter(after));
+  const late = taken.memory.slice(taken.memory.length / 2);
+  // What is usual is a matter of chance in a run that was stopped early, and what comes in all is one of bursts.
+  const memory = Math.min(usualGrowth(late), perMinute(late));
+  const open = taken.files.filter(after).map(({ value }) => value);
+  const files = Math.min(...open.slice(open.length / 2)) - Math.min(...open.slice(0, open.length / 2));
+  return {
+    figures: {
+      'heap slope, kB/min': heap.toFixed(1),
+      'memory growth, kB/min': memory.toFixed(0),
+      'memory, MB': `${mB(taken.memory.find(after))} after the warm-up, ${mB(taken.memory.at(-1))} in the end`,
+    },
+    broken: [
+      ...(heap > bounds.heap ? [`the heap grows by ${heap.toFixed(0)} kB a minute`] : []),
+      ...(memory > bounds.memory ? [`the memory grows by ${memory.toFixed(0)} kB a minute`] : []),
+      ...(files > bounds.files
+        ? [`${files} more files are open at the least in the second half than in the first`]
+        : []),
     ],
   };
 }
@@ -210,7 +239,7 @@ class Trouble implements AsyncDisposable {
 
   /** What becomes of a pairing is the portal's affair: under faults it may fail, and the grant before stays. */
   make(second: number): void {
-    if (second % 7 === 0) {
+    if (second % 7 === 2) {
       const { credentials, user } = this.#random.pick(this.#customers);
       this.#do(async () => {
         await pair(this.#hub, this.#portal, credentials.name, user);
@@ -218,9 +247,9 @@ class Trouble implements AsyncDisposable {
       });
     }
     // Of the base origin only for a moment: the tokens are tried out there.
-    if (second % 40 === 13)
+    if (second % 40 === 5)
       this.#do(() => this.#portal.addFault({ kind: 'origin_down', origin: 'frontend', seconds: 3 }));
-    if (second % 40 === 21) this.#do(() => this.#portal.addFault({ kind: 'origin_down', origin: 'base', seconds: 1 }));
+    if (second % 40 === 8) this.#do(() => this.#portal.addFault({ kind: 'origin_down', origin: 'base', seconds: 1 }));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -241,14 +270,16 @@ async function allActive(hub: HubProcess, within: number): Promise<boolean> {
   return eventually(recovered, within).catch(() => false);
 }
 
-/** How many faults of each kind struck. */
-async function hits(portal: EmulatorProcess): Promise<string> {
+/** How many faults of each kind struck, and at which origin where that is a part of it. */
+async function hits(portal: EmulatorProcess): Promise<ReadonlyMap<string, number>> {
   const { answer } = await portal.ask('GET', '/_emulator/faults');
   const byKind = new Map<string, number>();
-  for (const { kind, hits: struck } of (answer as { faults: { kind: string; hits: number }[] }).faults) {
-    byKind.set(kind, (byKind.get(kind) ?? 0) + struck);
+  const { faults } = answer as { faults: { kind: string; origin?: string; hits: number }[] };
+  for (const { kind, origin, hits: struck } of faults) {
+    const what = origin === undefined ? kind : `${kind} (${origin})`;
+    byKind.set(what, (byKind.get(what) ?? 0) + struck);
   }
-  return [...byKind].map(([kind, struck]) => `${kind} ${struck}`).join(', ');
+  return byKind;
 }
 
 /** The files that stay open when the portal and the appliances are gone. */
@@ -257,11 +288,10 @@ async function settled(pid: number, wanted: number): Promise<number> {
   return openFiles(pid);
 }
 
-/** The heap's samples after the warm-up, in kB; one every two seconds. */
-function heapOf(file: string, warmUp: number): Sample[] {
+/** The heap's samples, in kB; one every two seconds. */
+function heapOf(file: string): Sample[] {
   const lines = readFileSync(file, 'utf8').trim().split('\n');
-  const samples = lines.map((line, index) => ({ minutes: index / 30, value: Number.parseInt(line, 10) / 1024 }));
-  return samples.filter(({ minutes }) => minutes * 60 > warmUp);
+  return lines.map((line, index) => ({ minutes: index / 30, value: Number.parseInt(line, 10) / 1024 }));
 }
 
 /** What the daemon says that is no event of its own, or one that should never be. */

@@ -3,15 +3,22 @@ import { shortForm } from './experiment.ts';
 import { experiment } from './soak.experiment.ts';
 import { slope, usualGrowth } from './soak-gauges.ts';
 
-test('under load and every fault nothing grows, and every token is the right one', async () => {
+/** Every kind that the emulator has, and at either origin. */
+const FAULTS = [
+  ...['status', 'redirect', 'not_json', 'delay', 'hang', 'reset_before', 'commit_then_drop', 'truncate', 'slow_body'],
+  ...['content_type', 'oversize', 'wrong_date'],
+  ...['tls_failure (base)', 'tls_failure (frontend)', 'origin_down (base)', 'origin_down (frontend)'],
+];
+
+test('under load and every fault every token is the right one, no grant is lost and nothing is left open', async () => {
   const { figures, broken } = await shortForm(experiment);
   expect(broken).toEqual([]);
   const count = (name: string) => Number.parseInt(String(figures[name]), 10);
-  expect(count('hand-outs asked for')).toBeGreaterThan(1000);
-  expect(count('tokens handed out')).toBeGreaterThan(500);
-  for (const kind of ['status', 'commit_then_drop', 'tls_failure']) {
-    expect(figures['faults met']).toMatch(new RegExp(`${kind} [1-9]`));
-  }
+  expect(count('hand-outs asked for')).toBeGreaterThanOrEqual(300);
+  expect(count('tokens handed out')).toBeGreaterThan(100);
+  expect(count('pairings under faults')).toBeGreaterThan(0);
+  const met = String(figures['faults met']).split(', ');
+  expect(met.map((each) => each.replace(/ [1-9]\d*$/, '')).toSorted()).toEqual(FAULTS.toSorted());
 });
 
 test('a leak is seen beside bursts and noise, and a burst alone is none', () => {

@@ -9,13 +9,11 @@ import type { SeededRandom } from '../support/seeded-random.ts';
 import type { Experiment, Finding, Scale } from './experiment.ts';
 import { Household } from './household.ts';
 import { readStored, type StoredState } from './stored-grant.ts';
-import { callsDuring, canStopAtCalls, killBefore } from './system-calls.ts';
+import { type Call, callsDuring, canStopAtCalls, killBefore } from './system-calls.ts';
 
 const NAME = 'wallbox';
 /** Boundaries of one walk: far more than there are. */
 const MOST = 60;
-/** Kills in a walk that takes only some. */
-const SAMPLE = 4;
 /** Where SQLite writes. */
 const FILES = ['latchkey.db', 'latchkey.db-wal', 'latchkey.db-journal'];
 
@@ -43,10 +41,9 @@ const RARE = [
   'fallocate',
 ];
 /** Between the attempt's commit and the answer's: before the connection stands, and before anything is sent on it. */
-const SENDS: readonly Calls[] = [
-  { calls: ['connect'], onStore: false },
-  { calls: ['writev'], onStore: false },
-];
+const CONNECT: Calls = { calls: ['connect'], onStore: false };
+const SEND: Calls = { calls: ['writev'], onStore: false };
+const SENDS: readonly Calls[] = [CONNECT, SEND];
 /** After everything was written: the log's line and the answer to who asked. */
 const AFTERWARDS: Calls = { calls: ['write'], onStore: false };
 
@@ -69,8 +66,11 @@ export const experiment: Experiment = {
     if (!canStopAtCalls())
       throw new Error('strace is needed, and may not look into other processes or is not installed');
     const walks = scale.long
-      ? [walk(scale, refresh('soon'), null), walk(scale, pairing(), null), walk(scale, writeBack(), null)]
-      : [walk(scale, refresh('a person'), null), walk(scale, pairing(), random)];
+      ? [walk(scale, refresh('soon')), walk(scale, pairing()), walk(scale, writeBack())]
+      : [
+          sample(refresh('a person'), [...WRITES, ...SENDS, AFTERWARDS], random),
+          sample(pairing(), [...WRITES, SEND, AFTERWARDS], random),
+        ];
     const findings = await Promise.all(walks);
     return {
       figures: Object.assign({}, ...findings.map(({ figures }) => figures)),
@@ -79,18 +79,27 @@ export const experiment: Experiment = {
   },
 };
 
-/** @param sample for only some of the boundaries, chosen by it */
-async function walk(scale: Scale, work: Work, sample: SeededRandom | null): Promise<Finding> {
-  await using house = await Household.start([NAME], ['--refresh-grace-time', '1h']);
-  await house.settle([NAME]);
+/** Kills before the first write to the store, before the last one, and before one call of each other kind. */
+async function sample(work: Work, groups: readonly Calls[], random: SeededRandom): Promise<Finding> {
+  await using house = await startHouse();
+  const stepping = new Stepping(house, work);
+  await stepping.trace();
+  for (const group of groups) {
+    const last = stepping.counted(group);
+    for (const when of group === WRITES[0] ? [1, last] : [random.whole(1, last)]) {
+      // A piece of work may have a call less than the one that was traced.
+      let before = when;
+      while (before > 0 && !(await stepping.killAt(group, before))) before -= 1;
+    }
+  }
+  return stepping.conclude();
+}
+
+/** Kills before each call. */
+async function walk(scale: Scale, work: Work): Promise<Finding> {
+  await using house = await startHouse();
   const stepping = new Stepping(house, work);
   if (work.files === undefined) await stepping.trace();
-  if (sample !== null) {
-    for (let tries = 0; stepping.kills < SAMPLE && tries < MOST; tries++) {
-      await stepping.killAt(sample.pick([...WRITES, ...SENDS]), sample.whole(1, 6));
-    }
-    return stepping.conclude();
-  }
   const groups = work.files === undefined ? [...WRITES, ...SENDS, AFTERWARDS] : [...WRITES];
   const rare = { calls: RARE, onStore: true };
   if (await stepping.killAt(rare, 1)) groups.push(...RARE.map((call) => ({ calls: [call], onStore: true })));
@@ -103,6 +112,14 @@ async function walk(scale: Scale, work: Work, sample: SeededRandom | null): Prom
   return stepping.conclude();
 }
 
+async function startHouse(): Promise<Household> {
+  await using parts = new AsyncDisposableStack();
+  const house = parts.use(await Household.start([NAME], ['--refresh-grace-time', '1h']));
+  await house.settle([NAME]);
+  parts.move();
+  return house;
+}
+
 /** One hub that is killed at one boundary after the other. */
 class Stepping {
   readonly #house: Household;
@@ -112,6 +129,8 @@ class Stepping {
   kills = 0;
   readonly #left = { old: 0, 'old, in doubt': 0, new: 0 };
   readonly #calls = new Map<string, number>();
+  /** Those of the work that went well. */
+  #traced: readonly Call[] = [];
 
   constructor(house: Household, work: Work) {
     this.#house = house;
@@ -124,12 +143,12 @@ class Stepping {
    */
   async trace(): Promise<void> {
     const { hub } = this.#house;
-    const files = FILES.map((name) => join(hub.directory, 'state', name));
     const work = await this.#work.prepare(this.#house);
-    const calls = await callsDuring(hub.pid, ['pwrite64', 'fsync', 'fdatasync', 'connect', 'writev', 'write'], work);
+    const kinds = ['pwrite64', 'fsync', 'fdatasync', 'connect', 'writev', 'write'];
+    this.#traced = await callsDuring(hub.pid, kinds, work);
     const unsynced = new Set<string>();
-    for (const { name, on } of calls) {
-      const onStore = files.includes(on);
+    for (const { name, on } of this.#traced) {
+      const onStore = this.#isStore(on);
       if (onStore && name === 'pwrite64') unsynced.add(on);
       if (onStore && name.endsWith('sync')) {
         unsynced.delete(on);
@@ -138,6 +157,11 @@ class Stepping {
       if (!on.startsWith('socket:') || unsynced.size === 0) continue;
       this.#broken.push(`${this.#work.name}: ${name} on a socket while something written was not synced yet`);
     }
+  }
+
+  /** How many calls of a kind there were when the work went well. */
+  counted({ calls, onStore }: Calls): number {
+    return this.#traced.filter(({ name, on }) => calls.includes(name) && (!onStore || this.#isStore(on))).length;
   }
 
   /** @returns whether it was killed: false once the work has no such boundary any more */
@@ -182,7 +206,8 @@ class Stepping {
       'boundaries killed at': this.kills,
       'calls stepped through': [...this.#calls].map(([call, count]) => `${call} ${count}`).join(', '),
       ...(this.#syncs > 0 && { 'syncs of one that went well, each before what follows from it': this.#syncs }),
-      'left the old generation': `${this.#left.old}, ${this.#left['old, in doubt']} in doubt`,
+      'left the old generation': this.#left.old,
+      'left the old generation, in doubt': this.#left['old, in doubt'],
       'left the new generation': this.#left.new,
       'left neither': this.kills - this.#left.old - this.#left['old, in doubt'] - this.#left.new,
     };
@@ -190,6 +215,10 @@ class Stepping {
       figures: Object.fromEntries(Object.entries(figures).map(([key, value]) => [`${this.#work.name}: ${key}`, value])),
       broken: this.#broken,
     };
+  }
+
+  #isStore(file: string): boolean {
+    return FILES.some((name) => file === join(this.#house.hub.directory, 'state', name));
   }
 
   /** On disk is the old generation or the new one, and nothing was sent that was not written ahead. */
