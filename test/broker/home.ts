@@ -1,4 +1,5 @@
 import { appendFileSync } from 'node:fs';
+import { request } from 'undici';
 import { Appliances, type Credentials } from '../../src/broker/appliances.ts';
 import { DeviceFlows } from '../../src/broker/device-flows.ts';
 import { Grants } from '../../src/broker/grants.ts';
@@ -32,7 +33,7 @@ import { FaultyPortal } from '../support/faulty-portal.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SLOWEST_WRITE, slowWrites, storeSeed } from '../support/slow-store.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { stateInMemory } from '../support/state-folder.ts';
 
 /** Turns of the event loop that a write takes at the most while a test waits for it and lets no time pass. */
 const MAX_TURNS = 10;
@@ -95,7 +96,7 @@ export class Home implements AsyncDisposable {
   };
   readonly #journal = createLog('info', { write: (line) => void this.journal.push(line) }, () => this.time.uptime);
   readonly #log = logFile('broker');
-  readonly #folder = stateFolder();
+  readonly #folder = stateInMemory();
   readonly #options: HomeOptions;
   readonly #secrets: string[] = [];
   readonly #dice = new SeededRandom(storeSeed());
@@ -281,7 +282,9 @@ export class Home implements AsyncDisposable {
   /** What the portal says to a token: HTTP 200 or 401. */
   async whoami(token: string): Promise<number> {
     const headers = { authorization: `Bearer ${token}` };
-    return (await fetch(`${this.emulator.baseUrl}/api/whoami`, { headers })).status;
+    const { statusCode, body } = await request(`${this.emulator.baseUrl}/api/whoami`, { headers });
+    await body.dump();
+    return statusCode;
   }
 
   /** How many refreshes the way to the portal has seen. */

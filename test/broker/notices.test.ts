@@ -12,7 +12,7 @@ import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { copyState } from '../../src/store/state-copies.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { stateInMemory } from '../support/state-folder.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -22,7 +22,7 @@ const DAY = 24 * HOUR;
 class House implements AsyncDisposable {
   readonly #activity = new Activity();
   readonly time = new FakeTime(this.#activity);
-  readonly #folder = stateFolder();
+  readonly #folder = stateInMemory();
   readonly #sealing = jweSealing(randomBytes(KEY_BYTES));
   readonly appliances = new Map<string, ApplianceFacts>();
   problems: HubFact[] = [];

@@ -12,7 +12,7 @@ import { copyState, restoreState } from '../../src/store/state-copies.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { stateInMemory } from '../support/state-folder.ts';
 
 const PHONE = '192.168.1.20';
 const NEIGHBOUR = '192.168.1.66';
@@ -22,7 +22,7 @@ const HOUR = 3_600_000;
 const at = (address: string, browser: string | null = null): Visitor => ({ address, browser });
 
 let time: FakeTime;
-let folder: ReturnType<typeof stateFolder>;
+let folder: ReturnType<typeof stateInMemory>;
 let sealing: ReturnType<typeof jweSealing>;
 let store: SqliteStore;
 let book: SetupAccessBook;
@@ -33,7 +33,7 @@ const log = logFile('setup-access');
 
 beforeEach(async () => {
   time = new FakeTime();
-  folder = stateFolder();
+  folder = stateInMemory();
   sealing = jweSealing(Buffer.from(systemRandom.token(KEY_BYTES), 'base64url'));
   events = [];
   unwritable = false;
@@ -258,7 +258,7 @@ describe('a session', () => {
     await restoreState(store, copy);
     await restart();
     expect(isSignedIn(session)).toBe(false);
-    using another = stateFolder();
+    using another = stateInMemory();
     using other = await open(another.path);
     await restoreState(other, copy);
     const elsewhere = await load(undefined, other);

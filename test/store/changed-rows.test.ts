@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliance.ts';
 import { writeDailyCopy } from '../../src/store/daily-copy.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
 import { type OldState, writeSchema1 } from './schema-1.ts';
 import { makeSchema2 } from './schema-2.ts';
@@ -72,7 +72,7 @@ describe('whoever can write the database, but does not have its key', () => {
     ['swaps two client_ids', swap('client_id')],
     ['swaps all but the ids', swap('name, client_id, secret_hash, mac')],
   ])('and %s gets no tokens by it', async (_, attack) => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     await filled(folder.path);
     sql(folder.path, attack);
     expect(await readAll(folder.path)).toMatchObject({
@@ -90,7 +90,7 @@ describe('whoever can write the database, but does not have its key', () => {
     ['takes the code of its row away', "UPDATE appliances SET mac = NULL WHERE name = 'wallbox'"],
     ['empties it', "UPDATE appliances SET mac = '' WHERE name = 'wallbox'"],
   ])('and %s shuts out that appliance and no other', async (_, attack) => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     await filled(folder.path);
     sql(folder.path, attack);
     expect(await readAll(folder.path)).toMatchObject({
@@ -101,7 +101,7 @@ describe('whoever can write the database, but does not have its key', () => {
   });
 
   test('and lets in an appliance that waits for approval, has let nobody in', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     {
       using store = open(folder.path);
       await store.addAppliance(FRIDGE);
@@ -112,7 +112,7 @@ describe('whoever can write the database, but does not have its key', () => {
   });
 
   test('and adds a row, or puts one in the place of another, has added nobody', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     await filled(folder.path);
     const stranger = '99999999-9999-4999-8999-999999999999';
     const copyRow = (id: string, name: string) =>
@@ -128,7 +128,7 @@ describe('whoever can write the database, but does not have its key', () => {
   });
 
   test('and plants a session, an invite or a pairing has planted none, and is told of', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     await filled(folder.path);
     sql(
       folder.path,
@@ -148,7 +148,7 @@ describe('whoever can write the database, but does not have its key', () => {
   });
 
   test('and makes it look like a store of before its rows were signed has signed nothing', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     await filled(folder.path);
     sql(
       folder.path,
@@ -160,7 +160,7 @@ describe('whoever can write the database, but does not have its key', () => {
   });
 
   test('and puts a store of before beside the copy of a signed one gets no token by it', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     await filled(folder.path);
     {
       using store = open(folder.path);
@@ -176,7 +176,7 @@ describe('whoever can write the database, but does not have its key', () => {
   });
 
   test('and puts a copy of before beside a signed store gets no token by it', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     await filled(folder.path);
     {
       using store = open(folder.path);
@@ -192,7 +192,7 @@ describe('whoever can write the database, but does not have its key', () => {
 });
 
 test('a changed row is had from the daily copy, and named', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   await filled(folder.path);
   {
     using store = open(folder.path);
@@ -207,7 +207,7 @@ test('a changed row is had from the daily copy, and named', async () => {
 });
 
 test('a store of before is signed once, and from then on nobody changes it', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   const old: OldState = {
     appliances: [
       { id: OURS.id, name: 'wallbox', hash: 'one' },

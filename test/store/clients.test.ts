@@ -5,7 +5,7 @@ import type { Appliance } from '../../src/core/appliance.ts';
 import type { Invite } from '../../src/core/registration.ts';
 import { MOST_SESSIONS } from '../../src/core/session.ts';
 import { at, grantOf } from '../core/samples.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
 
 const INVITE: Invite = {
@@ -33,7 +33,7 @@ describe('an appliance is read as it was written, also by the next run', () => {
     ['that waits', { origin: 'registered', waitingSince: at(7), softwareId: 'fridge-ü/2.0' }],
     ['with a client_id of its maker', { clientId: 'A-._~9' }],
   ])('%s', async (_, changes) => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     const appliance = { ...WALLBOX, ...changes };
     {
       using store = open(folder.path);
@@ -45,7 +45,7 @@ describe('an appliance is read as it was written, also by the next run', () => {
   });
 
   test('after all of it was changed, and it keeps its grant', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = await withWallbox(folder.path);
     const grant = grantOf({ appliance: WALLBOX.id });
     await store.replaceGrant(grant);
@@ -59,7 +59,7 @@ describe('an appliance is read as it was written, also by the next run', () => {
 });
 
 test('a change that would take what is another’s changes nothing, nor does one of nobody', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   using store = await withWallbox(folder.path);
   await store.addAppliance(HEATER);
   expect(await store.changeAppliance({ ...WALLBOX, name: HEATER.name, portal: 'another' })).toBe(false);
@@ -79,7 +79,7 @@ describe('an appliance whose row makes no sense can prove nothing, and stops nob
     ['an origin that there is not', "origin = 'found'"],
     ['a client_id that can be none', "client_id = 'a b'"],
   ])('%s', async (_, change) => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     const grant = grantOf({ appliance: WALLBOX.id });
     {
       using store = await withWallbox(folder.path);
@@ -111,7 +111,7 @@ describe('an appliance whose row makes no sense can prove nothing, and stops nob
 
 describe('an invite', () => {
   test('is read as it was written, until it is removed', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     const open_ = { ...INVITE, hash: 'another', name: null, scope: null };
     {
       using store = open(folder.path);
@@ -126,7 +126,7 @@ describe('an invite', () => {
   });
 
   test('is used up by one appliance, also where two come with it at once', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = open(folder.path);
     await store.saveInvite(INVITE);
     const both = [store.addAppliance(WALLBOX, INVITE.hash), store.addAppliance(HEATER, INVITE.hash)];
@@ -136,7 +136,7 @@ describe('an invite', () => {
   });
 
   test('is kept where the appliance could not be added', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = await withWallbox(folder.path);
     await store.saveInvite(INVITE);
     expect(await store.addAppliance({ ...HEATER, name: 'wallbox' }, INVITE.hash)).toBe(false);
@@ -147,7 +147,7 @@ describe('an invite', () => {
   });
 
   test('that makes no sense is none', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     {
       using store = open(folder.path);
       await store.saveInvite(INVITE);
@@ -162,7 +162,7 @@ describe('an invite', () => {
 
 describe('a session', () => {
   test('is read as it was written, until it is ended', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     const [one, two] = [sessionOf(WALLBOX, 'one'), sessionOf(WALLBOX, 'two')];
     {
       using store = await withWallbox(folder.path);
@@ -177,7 +177,7 @@ describe('a session', () => {
   });
 
   test('takes the place of the one of the same device flow', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = await withWallbox(folder.path);
     const first = sessionOf(WALLBOX, 'one');
     await store.saveSession(first);
@@ -187,7 +187,7 @@ describe('a session', () => {
   });
 
   test('makes place for the newest of its appliance, and for nobody else’s', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = await withWallbox(folder.path);
     await store.addAppliance(HEATER);
     await store.saveSession(sessionOf(HEATER, 'heater'));
@@ -198,7 +198,7 @@ describe('a session', () => {
   });
 
   test('ends with its grant, and with its appliance', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = await withWallbox(folder.path);
     await store.addAppliance(HEATER);
     const grant = grantOf({ appliance: WALLBOX.id });
@@ -222,7 +222,7 @@ describe('a session', () => {
   });
 
   test('that the hub has not given is forgotten, and told of', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     {
       using store = await withWallbox(folder.path);
       for (const name of ['one', 'two']) await store.saveSession(sessionOf(WALLBOX, name));

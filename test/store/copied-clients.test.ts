@@ -7,7 +7,7 @@ import { readCopy, writeCopy } from '../../src/store/copy-format.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { restoreState } from '../../src/store/state-copies.ts';
 import { at, grantOf } from '../core/samples.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, open, sessionOf, WALLBOX } from './opened.ts';
 
 const MADE = Date.UTC(2031, 4, 5, 6);
@@ -39,8 +39,8 @@ const OTHER_ID = '44444444-4444-4444-8444-444444444444';
 const hashesOf = async (store: SqliteStore) => (await store.sessions()).map(({ hash }) => hash);
 
 test('a backup brings keys, declared and waiting appliances, distrust and sessions to another hub, and no invite', async () => {
-  using first = stateFolder();
-  using second = stateFolder();
+  using first = stateInMemory();
+  using second = stateInMemory();
   const passphrase = new Secret('correct horse battery staple');
   let copy: string;
   {
@@ -98,7 +98,7 @@ test.each([
 
 describe('restoring', () => {
   test('brings back no session of an appliance whose grant at hand is kept: it was ended since', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = open(folder.path);
     for (const appliance of [WALLBOX, DECLARED]) await store.addAppliance(appliance);
     for (const generation of [1, 2, 3]) await store.replaceGrant({ ...wallboxGrant, generation });
@@ -108,7 +108,7 @@ describe('restoring', () => {
   });
 
   test('keeps the sessions at hand of an appliance whose grant is restored, as the newest of them', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = open(folder.path);
     await store.addAppliance(WALLBOX);
     await store.replaceGrant({ ...wallboxGrant, generation: 1 });
@@ -129,7 +129,7 @@ describe('restoring', () => {
   });
 
   test('takes a client_id from an appliance that was never paired, and from no other', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     const own = { ...DECLARED, id: OTHER_ID, name: 'heating' };
     {
       using store = open(folder.path);
@@ -137,7 +137,7 @@ describe('restoring', () => {
       await restoreState(store, COPY);
       expect(await store.appliances()).toEqual([FRIDGE, DECLARED, WALLBOX]);
     }
-    using other = stateFolder();
+    using other = stateInMemory();
     using store = open(other.path);
     await store.addAppliance(own);
     await store.replaceGrant(grantOf({ appliance: OTHER_ID }));
@@ -151,7 +151,7 @@ describe('restoring', () => {
   });
 
   test('puts an appliance back as the copy has it where its client_id has gone to another since', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = open(folder.path);
     await store.addAppliance({ ...WALLBOX, clientId: DECLARED.clientId });
     await restoreState(store, COPY);

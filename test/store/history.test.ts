@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { HistoryLine } from '../../src/core/history.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { at, grantOf, LINK, pairingOf } from '../core/samples.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { stateInMemory } from '../support/state-folder.ts';
 import { HEATER, open, openAsHub, WALLBOX } from './opened.ts';
 import { makeSchema2 } from './schema-2.ts';
 import { spoil } from './spoil.ts';
@@ -52,7 +52,7 @@ describe('what waits is written along', () => {
     ['with the end of a pairing', (store) => store.concludePairing(exchanging, grantOf({ generation: 2 }))],
     ['by itself', (store) => store.addHistory(new Map([[id, [REFRESHED]]]))],
   ])('%s, and outlives a crash', async (_, write) => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     {
       using store = await withWallbox(folder.path);
       const lines = waiting(REFRESHED);
@@ -66,7 +66,7 @@ describe('what waits is written along', () => {
   });
 
   test('once, and alike ones of a day in one line', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = await withWallbox(folder.path);
     const lines = waiting(REFRESHED);
     store.takeHistoryFrom(lines);
@@ -82,7 +82,7 @@ describe('what waits is written along', () => {
 });
 
 test('of each appliance two hundred lines are kept, and the oldest go', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   using store = await withWallbox(folder.path);
   await store.addAppliance(HEATER);
   await store.addHistory(new Map([[HEATER.id, [line('unpaired', START)]]]));
@@ -99,7 +99,7 @@ test('of each appliance two hundred lines are kept, and the oldest go', async ()
 });
 
 test('an appliance that is removed takes its history along, and one that is gone gets none', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   using store = await withWallbox(folder.path);
   await store.addHistory(new Map([[id, [REFRESHED]]]));
   await store.removeAppliance(id);
@@ -109,7 +109,7 @@ test('an appliance that is removed takes its history along, and one that is gone
 });
 
 test('another name or portal changes nothing of it', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   using store = await withWallbox(folder.path);
   await store.addHistory(new Map([[id, [REFRESHED]]]));
   await store.changeAppliance({ ...WALLBOX, name: 'charger', portal: 'another' });
@@ -117,7 +117,7 @@ test('another name or portal changes nothing of it', async () => {
 });
 
 test('a restored backup has none of it, and takes none away', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   using store = await withWallbox(folder.path);
   await store.addHistory(new Map([[id, [REFRESHED]]]));
   const generations = new Map([[id, 1]]);
@@ -130,7 +130,7 @@ test('a restored backup has none of it, and takes none away', async () => {
 
 describe('damage', () => {
   test('of lines costs those lines', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     {
       using store = await withWallbox(folder.path);
       const days = [0, 1, 2, 3].map((day) => line('refreshed', START + day * DAY));
@@ -148,7 +148,7 @@ describe('damage', () => {
   });
 
   test('of the whole table costs the history, and no grant', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     {
       using store = await withWallbox(folder.path);
       await store.addHistory(new Map([[id, [REFRESHED]]]));
@@ -163,7 +163,7 @@ describe('damage', () => {
   });
 
   test('of something else keeps the history', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     {
       using store = await withWallbox(folder.path);
       await store.addHistory(new Map([[id, [REFRESHED, line('unpaired', START + 1)]]]));
@@ -175,7 +175,7 @@ describe('damage', () => {
   });
 
   test('that comes while the hub runs hinders no refresh', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = await withWallbox(folder.path);
     const lines = waiting({ ...REFRESHED, count: 0.5 });
     store.takeHistoryFrom(lines);
@@ -188,7 +188,7 @@ describe('damage', () => {
 });
 
 test('a store of schema 2 has lost nothing when it was brought to the newest, and takes a history', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   {
     using store = await withWallbox(folder.path);
     await store.savePairing(exchanging);
@@ -204,7 +204,7 @@ test('a store of schema 2 has lost nothing when it was brought to the newest, an
 });
 
 test('a damaged store of schema 2 is put together again', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   {
     using _store = await withWallbox(folder.path);
   }
@@ -217,7 +217,7 @@ test('a damaged store of schema 2 is put together again', async () => {
 
 test('on a full disk the history waits, and the grant is written where that still goes', async (ctx) => {
   if (process.getuid?.() !== 0) ctx.skip('mounting a small disk needs root');
-  using folder = stateFolder();
+  using folder = stateInMemory();
   const disk = join(folder.path, 'disk');
   mkdirSync(disk, { mode: 0o700 });
   try {
@@ -257,7 +257,7 @@ test.each([
   ['count', '9223372036854775807'],
   ['last', '-1'],
 ])('a line whose %s was damaged to %s costs itself alone: what follows is kept', async (column, value) => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   {
     using store = await withWallbox(folder.path);
     const days = Array.from({ length: 3 }, (_, day) => line('refreshed', START + day * DAY));

@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
@@ -11,7 +11,9 @@ import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { canStopAtCalls } from '../chaos/system-calls.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { LONG } from '../support/long.ts';
+import { MAIN, SHARED_CACHE } from '../support/program.ts';
+import { stateInMemory } from '../support/state-folder.ts';
 import { HEATER, sessionOf, WALLBOX } from './opened.ts';
 
 const wallboxGrant = grantOf({ appliance: WALLBOX.id });
@@ -146,7 +148,7 @@ function pieces(path: string, texts: readonly string[]): string[] {
 }
 
 test('another key takes the place of the one before, which opens nothing any more, in the copy neither', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   await filled(folder.path);
   const before = keyOf(folder.path);
   const sealed = [...(await removedTokens(folder.path)), ...sealedTokens(folder.path)];
@@ -164,7 +166,7 @@ test('another key takes the place of the one before, which opens nothing any mor
 });
 
 test('what is written while the key is rotated, and after, is sealed with the new one', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   await filled(folder.path);
   const before = keyOf(folder.path);
   {
@@ -192,7 +194,7 @@ test('what is written while the key is rotated, and after, is sealed with the ne
 });
 
 test('rows that somebody else has changed are not signed by it', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   await filled(folder.path);
   const database = new Database(join(folder.path, 'latchkey.db'));
   database.exec(
@@ -206,7 +208,7 @@ test('rows that somebody else has changed are not signed by it', async () => {
 });
 
 test('files that only the key before opens are named', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   await filled(folder.path);
   const damaged = join(folder.path, 'latchkey.db.damaged-2031-05-05T06-00-00');
   writeFileSync(damaged, 'a store of before');
@@ -216,7 +218,7 @@ test('files that only the key before opens are named', async () => {
 });
 
 test.each(['', 'half of a k', 'A'.repeat(43)])('a new key that was never used (%j) is forgotten', async (text) => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   await filled(folder.path);
   writeFileSync(join(folder.path, 'store.key.next'), text, { mode: 0o600 });
   expect(await start(folder.path)).toEqual(WHOLE);
@@ -229,7 +231,7 @@ test.each(['', 'half of a k', 'A'.repeat(43)])('a new key that was never used (%
 
 describe('where the key is a systemd credential', () => {
   test('the new one is taken from beside it, and its owner puts it in its place', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     const [state, credentials] = [join(folder.path, 'state'), join(folder.path, 'credentials')];
     for (const path of [state, credentials]) mkdirSync(path, { mode: 0o700 });
     const file = (name: string) => join(credentials, `secrets_${name}`);
@@ -259,7 +261,7 @@ describe('where the key is a systemd credential', () => {
 describe('a disk that can not be written', () => {
   test('leaves the key as it was, and all that is sealed with it', async (ctx) => {
     if (process.getuid?.() !== 0) ctx.skip('mounting a small disk needs root');
-    using folder = stateFolder();
+    using folder = stateInMemory();
     const disk = join(folder.path, 'disk');
     mkdirSync(disk, { mode: 0o700 });
     try {
@@ -281,7 +283,7 @@ describe('a disk that can not be written', () => {
         );
         expect(await contentOf(store), `with ${room} bytes`).toEqual(WHOLE);
         truncateSync(filler, 0);
-        using other = stateFolder();
+        using other = stateInMemory();
         cpSync(disk, other.path, { recursive: true });
         expect(await start(other.path), `a start with ${room} bytes`).toEqual(WHOLE);
       }
@@ -298,10 +300,10 @@ describe('a disk that can not be written', () => {
   });
 });
 
-/** What changes files, by kinds that are counted each by itself; of writes to the database only every so-manieth is taken. */
+/** What changes files, by kinds that are counted each by itself; of those that are many only every so-manieth is taken. */
 const CALLS = [
-  { calls: ['pwrite64'], step: 7 },
-  { calls: ['fsync', 'fdatasync'], step: 1 },
+  { calls: ['pwrite64'], step: LONG ? 1 : 15 },
+  { calls: ['fsync', 'fdatasync'], step: LONG ? 1 : 2 },
   { calls: ['rename', 'renameat2', 'unlink', 'unlinkat', 'ftruncate'], step: 1 },
 ];
 /** Far more than there are. */
@@ -309,15 +311,20 @@ const MAX_CALLS = 400;
 
 /** Opens the store as a hub does and rotates its key. */
 const SCRIPT = `
-  import { writeDailyCopy } from ${JSON.stringify(join(import.meta.dirname, '../../src/store/daily-copy.ts'))};
-  import { openWithKeys } from ${JSON.stringify(join(import.meta.dirname, '../../src/store/key-rotation.ts'))};
-  import { systemRandom } from ${JSON.stringify(join(import.meta.dirname, '../../src/system/random.ts'))};
+  import { writeDailyCopy } from ${built('store/daily-copy.js')};
+  import { openWithKeys } from ${built('store/key-rotation.js')};
+  import { systemRandom } from ${built('system/random.js')};
   const options = { freshKey: () => systemRandom.token(32), wall: Date.now };
   const { store, keyRotation } = await openWithKeys(process.argv[1], undefined, options);
   const copy = () => writeDailyCopy(store);
   await keyRotation.finish(copy);
   await keyRotation.rotate(copy);
   store[Symbol.dispose]();`;
+
+/** A module of the built program, as a string of JavaScript. */
+function built(module: string): string {
+  return JSON.stringify(join(dirname(MAIN), module));
+}
 
 /** Rotates the key in a process that is killed as it enters this call on the state directory. @returns whether it was */
 function killedAt(path: string, calls: readonly string[], when: number): boolean {
@@ -330,43 +337,50 @@ function killedAt(path: string, calls: readonly string[], when: number): boolean
     'store.key',
     'store.key.next',
   ];
-  const { status } = spawnSync('strace', [
-    ...['-f', '-o', '/dev/null', '-e', 'signal=none', '-e', `inject=${calls.join(',')}:signal=SIGKILL:when=${when}`],
-    ...names.flatMap((name) => ['-P', join(path, name)]),
-    ...[
-      process.execPath,
-      '--disable-warning=ExperimentalWarning',
-      '--input-type=module-typescript',
-      '-e',
-      SCRIPT,
-      path,
-    ],
-  ]);
+  const set = calls.join(',');
+  const inject = ['-e', `trace=${set}`, '-e', `inject=${set}:signal=SIGKILL:when=${when}`];
+  const strace = ['-f', '-o', '/dev/null', '-e', 'signal=none', ...inject];
+  const on = names.flatMap((name) => ['-P', join(path, name)]);
+  const rotation = [process.execPath, '--input-type=module', '-e', SCRIPT, path];
+  const { status } = spawnSync('strace', [...strace, ...on, ...rotation], {
+    env: { ...process.env, NODE_COMPILE_CACHE: join(SHARED_CACHE, 'latchkey') },
+  });
   if (status !== 0 && status !== null && status !== 137) throw new Error(`the rotation ended with ${status}`);
   return status !== 0;
 }
 
+/**
+ * Kills rotations at every so-manieth of these calls, and has a hub start after each: the store must be whole.
+ * @returns how often it had which key then
+ */
+async function keysAfter(calls: readonly string[], step: number): Promise<{ before: number; after: number }> {
+  using prepared = stateInMemory();
+  await filled(prepared.path);
+  const kept = { before: 0, after: 0 };
+  for (let when = 1; when < MAX_CALLS; when += step) {
+    using folder = stateInMemory();
+    cpSync(prepared.path, folder.path, { recursive: true });
+    if (!killedAt(folder.path, calls, when)) break;
+    // The first start ends what was cut short, whatever it is; the next one finds nothing to do.
+    expect(await start(folder.path), `killed at ${calls} ${when}`).toEqual(WHOLE);
+    const key = keyOf(folder.path);
+    kept[key.equals(keyOf(prepared.path)) ? 'before' : 'after'] += 1;
+    if (!key.equals(keyOf(prepared.path))) expect(opens(folder.path, keyOf(prepared.path))).toEqual({});
+    expect(readdirSync(folder.path)).not.toContain('store.key.next');
+    expect(await start(folder.path)).toEqual(WHOLE);
+  }
+  return kept;
+}
+
 describe.skipIf(!canStopAtCalls())('killed as it enters a system call', { timeout: 600_000 }, () => {
   test.each(CALLS)('of $calls, the store is whole, with one of the two keys', async ({ calls, step }) => {
-    using prepared = stateFolder();
-    await filled(prepared.path);
-    let kills = 0;
-    const kept = { before: 0, after: 0 };
-    for (let when = 1; when < MAX_CALLS; when += step) {
-      using folder = stateFolder();
-      cpSync(prepared.path, folder.path, { recursive: true });
-      if (!killedAt(folder.path, calls, when)) break;
-      kills += 1;
-      // The first start ends what was cut short, whatever it is; the next one finds nothing to do.
-      expect(await start(folder.path), `killed at ${calls} ${when}`).toEqual(WHOLE);
-      const key = keyOf(folder.path);
-      kept[key.equals(keyOf(prepared.path)) ? 'before' : 'after'] += 1;
-      if (!key.equals(keyOf(prepared.path))) expect(opens(folder.path, keyOf(prepared.path))).toEqual({});
-      expect(readdirSync(folder.path)).not.toContain('store.key.next');
-      expect(await start(folder.path)).toEqual(WHOLE);
-    }
-    expect(kills).toBeGreaterThanOrEqual(4);
-    expect(kept.before).toBeGreaterThan(0);
-    expect(kept.after).toBeGreaterThan(0);
+    const { before, after } = await keysAfter(calls, step);
+    expect(before + after).toBeGreaterThanOrEqual(4);
+    expect(before).toBeGreaterThan(0);
+    expect(after).toBeGreaterThan(0);
+  });
+
+  test('that writes the new key, the store is whole, with the key before', async () => {
+    expect(await keysAfter(['write'], 1)).toEqual({ before: 1, after: 0 });
   });
 });

@@ -7,7 +7,7 @@ import type { Appliance } from '../../src/core/appliance.ts';
 import { writeDailyCopy } from '../../src/store/daily-copy.ts';
 import { KEY_BYTES } from '../../src/store/sealing.ts';
 import { at, grantOf, LINK, pairingOf } from '../core/samples.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, type open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
 import { type OldState, writeSchema1 } from './schema-1.ts';
 import { spoil } from './spoil.ts';
@@ -70,7 +70,7 @@ function versionOf(path: string): number {
 
 describe('a store of schema 1', () => {
   test('has lost nothing when it was brought to the newest, and takes all that is new', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     await writeSchema1(folder.path, OLD);
     {
       using store = await openAsHub(folder.path);
@@ -93,7 +93,7 @@ describe('a store of schema 1', () => {
   });
 
   test('stays as it is where the key is another one', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     await writeSchema1(folder.path, OLD);
     const other = openAsHub(folder.path, new Uint8Array(KEY_BYTES).fill(8));
     await expect(other).rejects.toMatchObject({ code: 'store_key_wrong' });
@@ -104,7 +104,7 @@ describe('a store of schema 1', () => {
     ['pairings', { ...EXPECTED, pairings: [] }],
     ['grants', { ...EXPECTED, grants: [], forgotten: 0 }],
   ])('in which the %s are damaged is put together again all the same', async (table, expected) => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     await writeSchema1(folder.path, OLD);
     spoil(folder.path, table);
     using store = await openAsHub(folder.path);
@@ -113,7 +113,7 @@ describe('a store of schema 1', () => {
   });
 
   test('is had from its daily copy, also where that is of schema 1', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     await writeSchema1(folder.path, OLD, 'latchkey.db.copy');
     writeFileSync(join(folder.path, 'latchkey.db'), 'this is no database');
     using store = await openAsHub(folder.path);
@@ -122,7 +122,7 @@ describe('a store of schema 1', () => {
   });
 
   test('has its copy made anew, which is sealed as before until then', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     for (const file of ['latchkey.db', 'latchkey.db.copy']) await writeSchema1(folder.path, OLD, file);
     using store = await openAsHub(folder.path);
     expect(store.copyIsDated).toBe(true);
@@ -134,7 +134,7 @@ describe('a store of schema 1', () => {
 
   test('is served from memory where nothing can be written, and brought to the newest as soon as it can be', async (ctx) => {
     if (process.getuid?.() !== 0) ctx.skip('mounting a small disk needs root');
-    using folder = stateFolder();
+    using folder = stateInMemory();
     const disk = join(folder.path, 'disk');
     mkdirSync(disk, { mode: 0o700 });
     try {

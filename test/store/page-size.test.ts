@@ -5,7 +5,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { writeDailyCopy } from '../../src/store/daily-copy.ts';
 import { grantOf } from '../core/samples.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { stateInMemory } from '../support/state-folder.ts';
 import { openAsHub, WALLBOX } from './opened.ts';
 import { writeSchema1 } from './schema-1.ts';
 
@@ -34,7 +34,7 @@ async function grantsOf(path: string) {
 }
 
 test('a new store has small pages, and so have its copy and one that was put together again', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   {
     using store = await openAsHub(folder.path);
     await store.addAppliance(WALLBOX);
@@ -51,7 +51,7 @@ test('a new store has small pages, and so have its copy and one that was put tog
 });
 
 test('a store of before is written anew in small pages, and nothing is left of the other', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   await writeSchema1(folder.path, OLD);
   expect(pageSize(folder.path)).toBe(4096);
   expect(await grantsOf(folder.path)).toEqual([grant]);
@@ -61,8 +61,8 @@ test('a store of before is written anew in small pages, and nothing is left of t
 });
 
 test('what was only in its journal is in there too', async () => {
-  using before = stateFolder();
-  using folder = stateFolder();
+  using before = stateInMemory();
+  using folder = stateInMemory();
   await writeSchema1(before.path, OLD);
   const database = new Database(join(before.path, 'latchkey.db'));
   database.exec("UPDATE appliances SET scope = 'Everything'");
@@ -74,7 +74,7 @@ test('what was only in its journal is in there too', async () => {
 });
 
 test('a successor that was cut short is made anew', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   await writeSchema1(folder.path, OLD);
   writeFileSync(join(folder.path, 'latchkey.db.new'), 'half of a database');
   expect(await grantsOf(folder.path)).toEqual([grant]);
@@ -83,7 +83,7 @@ test('a successor that was cut short is made anew', async () => {
 
 test('where there is no room it stays as it is, and is written anew at a later start', async (ctx) => {
   if (process.getuid?.() !== 0) ctx.skip('mounting a small disk needs root');
-  using folder = stateFolder();
+  using folder = stateInMemory();
   const disk = join(folder.path, 'disk');
   mkdirSync(disk, { mode: 0o700 });
   try {

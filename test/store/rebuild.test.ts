@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { PAGE_SESSIONS } from '../../src/core/state-copy.ts';
 import { writeDailyCopy } from '../../src/store/daily-copy.ts';
 import { at, grantOf } from '../core/samples.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
 import { spoil } from './spoil.ts';
 
@@ -17,7 +17,7 @@ const INVITE = { hash: 'an-invite', name: null, scope: null, portal: 'home', beg
 
 /** A folder with a store, its daily copy, and a session and an invite that came since. */
 async function copied() {
-  const folder = stateFolder();
+  const folder = stateInMemory();
   using store = open(folder.path);
   for (const appliance of [WALLBOX, DECLARED, FRIDGE]) await store.addAppliance(appliance);
   for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);

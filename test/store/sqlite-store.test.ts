@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import { at, grantOf, LINK, pairingOf } from '../core/samples.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { stateInMemory } from '../support/state-folder.ts';
 import { HEATER, open, textOf, WALLBOX } from './opened.ts';
 
 const first = grantOf({ appliance: WALLBOX.id, generation: 1 });
@@ -25,7 +25,7 @@ async function refreshToken(store: ReturnType<typeof open>): Promise<string | un
 
 describe('what was written is read again, also by the next run', () => {
   test('settings', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     {
       using store = open(folder.path);
       await store.saveSetting('hub_id', 'one');
@@ -38,7 +38,7 @@ describe('what was written is read again, also by the next run', () => {
   });
 
   test('appliances', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     {
       using store = open(folder.path);
       expect(await store.addAppliance(WALLBOX)).toBe(true);
@@ -61,7 +61,7 @@ describe('what was written is read again, also by the next run', () => {
     ['of a portal', { givenBy: { origin: 'https://portal.example', clientId: 'a-client' } }],
     ['with strange tokens', { accessToken: new Secret('ü"\\\u0000😀'), refreshToken: new Secret('x'.repeat(50_000)) }],
   ])('a grant %s', async (_, changes) => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     const grant = { ...first, ...changes };
     {
       using store = await withWallbox(folder.path);
@@ -87,7 +87,7 @@ describe('what was written is read again, also by the next run', () => {
     pairingOf({ kind: 'ended', result: { kind: 'paired', scope: null } }),
     pairingOf({ kind: 'ended', result: { kind: 'failed', reason: 'answer_lost' } }, { setback: 'answer_lost' }),
   ])('a pairing that is $step.kind', async (pairing) => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     {
       using store = await withWallbox(folder.path);
       await store.savePairing(pairingOf({ kind: 'asking' }));
@@ -100,7 +100,7 @@ describe('what was written is read again, also by the next run', () => {
 
 describe('a write of a grant names the generation it replaces', () => {
   test('and changes nothing where another one is stored', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = await withWallbox(folder.path);
     expect(await store.replaceGrant(next(2))).toBe(false);
     expect(await store.grants()).toEqual([]);
@@ -119,7 +119,7 @@ describe('a write of a grant names the generation it replaces', () => {
   });
 
   test('a successor ends the attempt, and a setback does and says what it means', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = await withWallbox(folder.path);
     await store.replaceGrant(first);
     await store.beginAttempt(first, attemptAt(9));
@@ -133,7 +133,7 @@ describe('a write of a grant names the generation it replaces', () => {
   });
 
   test('a token that is distrusted stays so until another takes its place', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = await withWallbox(folder.path);
     await store.replaceGrant(first);
     expect(await store.distrust(WALLBOX.id, 1, at(9))).toBe(true);
@@ -153,7 +153,7 @@ describe('a write of a grant names the generation it replaces', () => {
   });
 
   test('a grant that is forgotten leaves its generation behind: no late answer can bring it back', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = await withWallbox(folder.path);
     await store.replaceGrant(first);
     expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(true);
@@ -171,7 +171,7 @@ describe('a write of a grant names the generation it replaces', () => {
   });
 
   test('there is no grant without its appliance', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = open(folder.path);
     await expect(store.replaceGrant(first)).rejects.toMatchObject({ code: 'store_unwritable' });
     expect(await store.generation(WALLBOX.id)).toBe(0);
@@ -183,7 +183,7 @@ describe('the end of a pairing', () => {
   const ended = pairingOf({ kind: 'ended', result: { kind: 'paired', scope: null } });
 
   test('comes with its grant', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = await withWallbox(folder.path);
     await store.savePairing(open1);
     expect(await store.concludePairing(ended, first)).toBe(true);
@@ -192,7 +192,7 @@ describe('the end of a pairing', () => {
   });
 
   test('does not come where the grant does not: both or none', async () => {
-    using folder = stateFolder();
+    using folder = stateInMemory();
     using store = await withWallbox(folder.path);
     await store.replaceGrant(first);
     await store.replaceGrant(next(2));
@@ -207,7 +207,7 @@ describe('the end of a pairing', () => {
 });
 
 test('an appliance that is removed takes its grant and its pairings with it, and nobody else’s', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   using store = await withWallbox(folder.path);
   await store.addAppliance(HEATER);
   const others = { ...first, appliance: HEATER.id };
@@ -224,7 +224,7 @@ test('an appliance that is removed takes its grant and its pairings with it, and
 });
 
 test('of the pairings that ended the last few are kept, and all that are open', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   using store = await withWallbox(folder.path);
   const open2 = { ...pairingOf({ kind: 'waiting', link: LINK }), id: 'open' };
   await store.savePairing(open2);
@@ -239,7 +239,7 @@ test('of the pairings that ended the last few are kept, and all that are open', 
 });
 
 test('no secret can be read in the bytes on disk, neither in the database nor in its log', async () => {
-  using folder = stateFolder();
+  using folder = stateInMemory();
   {
     using store = await withWallbox(folder.path);
     await store.saveSetting('setup_code', 'the-setup-code');

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { request as passOn } from 'undici';
 import type { Emulator } from '../../src/emulator/index.ts';
 
 /** What becomes of one request on its way to the portal and back. */
@@ -114,19 +115,18 @@ export class FaultyPortal implements AsyncDisposable {
       return void response.end(fault.body ?? '');
     }
     const type = request.headers['content-type'] ?? 'text/plain';
-    const answer = await fetch(url, {
+    const answer = await passOn(url, {
       method: request.method ?? 'GET',
-      redirect: 'manual',
       ...(body === '' ? {} : { body, headers: { 'content-type': type } }),
     }).catch(() => null);
     // Nobody waits for it any more, and the emulator is closed meanwhile.
     if (answer === null) return void request.socket.destroy();
-    const text = this.#translated(await answer.text());
+    const text = this.#translated(await answer.body.text());
     if (fault?.kind === 'commit then drop') return void request.socket.destroy();
     if (fault?.kind === 'wait') await fault.until;
-    response.writeHead(answer.status, {
-      'content-type': answer.headers.get('content-type') ?? 'text/plain',
-      date: answer.headers.get('date') ?? '',
+    response.writeHead(answer.statusCode, {
+      'content-type': String(answer.headers['content-type'] ?? 'text/plain'),
+      date: String(answer.headers['date'] ?? ''),
     });
     if (fault?.kind !== 'truncate') return void response.end(fault?.kind === 'alter' ? fault.with(text) : text);
     response.write(text.slice(0, text.length / 2), () => request.socket.destroy());
