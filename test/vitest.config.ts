@@ -12,8 +12,6 @@ process.env['NODE_COMPILE_CACHE'] ??= join(SHARED_CACHE, 'node');
 const ALONE = [
   'arm64/*.test.ts',
   'chaos/soak.test.ts',
-  'hub/discovery.test.ts',
-  'hub/test-mode.test.ts',
   'lan/testssl.test.ts',
   'machine/*.test.ts',
   'package/image.test.ts',

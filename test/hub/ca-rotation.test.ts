@@ -397,12 +397,11 @@ describe('the new CA', () => {
     await using lan = await createLan(['hub', 'observer']);
     await using announced = await startTestModeHub(lan.hosts.hub);
     const observer = await observeWithZeroconf(lan.hosts.observer);
-    const before = (await announced.cli('ca', '--fingerprint')).trim();
+    const before = (await announced.ask((control) => control.authority())).fingerprint;
     expect((await observer.found()).txt['capk']).toBe(before);
-    const { fingerprint } = JSON.parse(await announced.cli('ca', '--rotate', '--yes', '--json'));
+    const { fingerprint } = await announced.ask((control) => control.rotateAuthority(30 * DAY));
     expect(fingerprint).not.toBe(before);
-    const seen = async () => (await (await observeWithZeroconf(lan.hosts.observer)).found()).txt['capk'];
-    await eventually(async () => (await seen()) === fingerprint);
+    await observer.found(({ txt }) => txt['capk'] === fingerprint);
     return undefined;
   });
 });

@@ -52,7 +52,7 @@ describe('a hub whose host name is claimed by a device that has not its key', ()
       writeHub(folder.path);
       const born = serveHub(machine, folder.path);
       await logged(born, 'hub started');
-      const { id } = (await statusOf(machine, folder.path)).hub;
+      const { id } = (await statusOf(folder.path)).hub;
       expect(await born.stop()).toBe(0);
       const hosts = [id, `${id}-2`, `${id}-3`, `${id}-4`].map((name) => `${name}.local`);
       const claiming = await claim(claimant, claimant.address, 8, ...hosts);
@@ -60,7 +60,7 @@ describe('a hub whose host name is claimed by a device that has not its key', ()
       const hub = serveHub(machine, folder.path);
       await logged(hub, 'announced');
       const heard = await listenToMdns(observer);
-      const problems = async () => (await statusOf(machine, folder.path)).hub.problems ?? [];
+      const problems = async () => (await statusOf(folder.path)).hub.problems ?? [];
       const watching = await observeWithZeroconf(observer);
       for (let times = 0; times < 3; times++) {
         const looking = await observeWithZeroconf(observer);

@@ -27,7 +27,7 @@ it('a hub whose card was copied says so in status, and the older one is not dist
   const copied = serveHub(lan.hosts.copy, copy);
   await logged(copied, 'hub could not be announced');
   const { hub } = await eventually(async () => {
-    const status = await statusOf(lan.hosts.copy, copy);
+    const status = await statusOf(copy);
     return status.hub.problems !== undefined && status;
   });
   expect(hub.problems).toEqual([
@@ -37,13 +37,13 @@ it('a hub whose card was copied says so in status, and the older one is not dist
       since: expect.any(String),
     },
   ]);
-  const older = (await statusOf(lan.hosts.original, card)).hub;
+  const older = (await statusOf(card)).hub;
   expect(older.id).toBe(hub.id);
   expect(older.problems).toBeUndefined();
 
   // With the older one gone it is the only one that has the id.
   expect(await original.stop('SIGTERM')).toBe(0);
   await logged(copied, 'announced');
-  expect((await statusOf(lan.hosts.copy, copy)).hub.problems).toBeUndefined();
+  expect((await statusOf(copy)).hub.problems).toBeUndefined();
   expect(await copied.stop('SIGTERM')).toBe(0);
 });

@@ -20,7 +20,7 @@ describe('a hub whose neighbour speaks mDNS badly', () => {
     await hub.logged('announced');
     // Something to mutate: what a host asks, and what it is answered.
     const before = await (await observeWithZeroconf(observer)).found();
-    await noise.line((line) => line === 'sent' || undefined, 20_000);
+    await noise.line((line) => line === 'sent' || undefined, patient(20_000));
 
     expect((await (await observeWithZeroconf(observer)).found()).txt).toEqual(before.txt);
     expect(hub.process.child.exitCode).toBeNull();

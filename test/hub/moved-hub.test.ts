@@ -1,5 +1,5 @@
 import { beforeEach, expect, it, type TestContext } from 'vitest';
-import { curl } from '../netns/hub-on-host.ts';
+import { curl, emulatorOn } from '../netns/hub-on-host.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
 import { MAIN } from '../support/program.ts';
@@ -43,16 +43,8 @@ it('gives whoever waits in "latchkey pair" a fresh link when its address changes
 
 /** A hub on this host, with an emulator that stays where it is. */
 async function hubOn(machine: Host): Promise<HubProcess> {
-  const emulator = machine.spawn(process.execPath, [MAIN, 'emulator', '--json']);
-  const said = await emulator.line((line) => (line.startsWith('{') ? line : undefined), 20_000);
-  const { base_url, frontend_url, client_id, client_secret }: Record<string, string> = JSON.parse(said);
   return HubProcess.start({
-    emulator: {
-      baseUrl: base_url ?? '',
-      frontendUrl: frontend_url ?? '',
-      clientId: client_id ?? '',
-      clientSecret: client_secret ?? '',
-    },
+    emulator: await emulatorOn(machine),
     env: { LATCHKEY_LAN_ADDRESS: 'auto', LATCHKEY_LAN_LISTEN: '0.0.0.0', LATCHKEY_LAN_MDNS: 'false' },
     within: ['/usr/sbin/ip', 'netns', 'exec', machine.namespace],
   });

@@ -52,7 +52,7 @@ describe('a hub that starts without any network', () => {
     const credentials = await hub.addAppliance('wallbox');
     const link = await hub.beginPairing('wallbox');
     const form = ['--data', 'username=demo', '--data', 'password=demo', '--data', 'action=login'];
-    expect(await curl(machine, ['--location', ...form, link])).toContain('You can close this page');
+    expect(await curl(machine, ['--location', ...form, link.href])).toContain('You can close this page');
     await eventually(async () => (await hub.status()).appliances[0]?.state === 'active');
 
     const watching = await observeWithZeroconf(appliance);

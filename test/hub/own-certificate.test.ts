@@ -21,9 +21,10 @@ import { startTestModeHub } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { hubAuthority } from '../support/hub-authority.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
+import { HubProcess } from '../support/hub-process.ts';
 import { LanSide } from '../support/lan-side.ts';
 import { createLan, whyNoLan } from '../support/netns.ts';
+import { patient } from '../support/patience.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const NAMES = ['hub.home.example', '*.hub.home.example'];
@@ -263,21 +264,19 @@ describe('a hub that is announced with the user’s own certificate', () => {
     const reason = await whyNoLan(OBSERVER_TOOLS);
     if (reason !== null) return ctx.skip(reason);
     await using lan = await createLan(['hub', 'observer']);
-    const seen = async () => (await (await observeWithZeroconf(lan.hosts.observer)).found()).txt['capk'];
     const named = { LATCHKEY_LAN_CERTIFICATE_FILE: 'hub.pem', LATCHKEY_LAN_KEY_FILE: 'hub.key' };
     const absolute = Object.entries(named).map(([name, file]) => [name, join(folder.path, file)] as const);
     await using hub = await startTestModeHub(lan.hosts.hub, undefined, Object.fromEntries(absolute));
-    expect(await seen()).toBe(pin(authority.certificate));
+    const observer = await observeWithZeroconf(lan.hosts.observer);
+    expect((await observer.found()).txt['capk']).toBe(pin(authority.certificate));
     const elsewhere = await createAuthority();
     const moved = await issueLeaf(elsewhere, { names: NAMES, addresses: [], now: NOW });
     write(moved.certificate, moved.key);
-    expect((await hub.cli('ca', '--fingerprint')).trim()).toBe(pin(authority.certificate));
-    // It looks once a minute: asked all the time, by a process each time, it would cost others the processor.
-    await eventually(async () => {
-      await sleep(2000);
-      return (await hub.cli('ca', '--fingerprint')).trim() === pin(elsewhere.certificate);
-    }, 4);
-    await eventually(async () => (await seen()) === pin(elsewhere.certificate));
+    const told = async () => (await hub.ask((control) => control.authority())).fingerprint;
+    expect(await told()).toBe(pin(authority.certificate));
+    // It looks once a minute.
+    await observer.found(({ txt }) => txt['capk'] === pin(elsewhere.certificate), patient(60_000));
+    expect(await told()).toBe(pin(elsewhere.certificate));
   });
 });
 

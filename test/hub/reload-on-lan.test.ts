@@ -1,11 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { beforeEach, expect, it, type TestContext } from 'vitest';
-import { curl } from '../netns/hub-on-host.ts';
+import { curl, emulatorOn } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { startRefresh } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { createLan, type Host, whyNoLan } from '../support/netns.ts';
-import { MAIN } from '../support/program.ts';
+import { createLan, whyNoLan } from '../support/netns.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
 
 beforeEach(async (ctx: TestContext) => {
@@ -51,17 +50,4 @@ it('says goodbye where it is told to stop while a reload waits for the portal', 
 /** How often the hub's log has told of an event. */
 async function times({ log }: HubProcess, event: string): Promise<number> {
   return (await readFile(log, 'utf8')).split(`"event":"${event}"`).length - 1;
-}
-
-/** An emulator on this host, for a hub there. */
-async function emulatorOn(machine: Host) {
-  const emulator = machine.spawn(process.execPath, [MAIN, 'emulator', '--json']);
-  const said = await emulator.line((line) => (line.startsWith('{') ? line : undefined), 20_000);
-  const {
-    base_url = '',
-    frontend_url = '',
-    client_id = '',
-    client_secret = '',
-  }: Record<string, string> = JSON.parse(said);
-  return { baseUrl: base_url, frontendUrl: frontend_url, clientId: client_id, clientSecret: client_secret };
 }

@@ -26,7 +26,7 @@ describe('latchkey serve --test-mode, with nothing configured', () => {
     await using browser = await startBrowser({ namespace: phone.namespace });
     await using visit = await browser.visit();
     const { page } = visit;
-    await page.goto(await hub.beginPairing('wallbox'));
+    await page.goto((await hub.beginPairing('wallbox')).href);
     await page.getByText(/Latchkey on .+ asks for access to your account/).waitFor();
     await page.getByLabel('User name').fill('demo');
     await page.getByLabel('Password').fill('demo');

@@ -23,7 +23,7 @@ it('an appliance finds the hub by the lines of the page, takes its CA and asks f
   expect(found).toBe(`ID=${id} HUB=https://10.77.0.1:8443 HUB_HTTP=http://10.77.0.1:8480\n`);
 
   using folder = temporaryFolder();
-  const pin = (await hub.cli('ca', '--fingerprint')).trim();
+  const pin = (await hub.ask((control) => control.authority())).fingerprint;
   const script = [
     `cd '${folder.path}'; PIN=${pin} ${found.trim()}`,
     example('Trust it', 'sh', PAGE),

@@ -31,7 +31,7 @@ it('a neighbour with many addresses keeps no other out, and pushes no other out'
   await using lan = await createLan(['hub', 'early', 'late', 'attacker']);
   const { hub: machine, early, late, attacker } = lan.hosts;
   await using hub = await startTestModeHub(machine);
-  await hub.cli('registration', 'open', '--for', '1h');
+  await hub.ask((control) => control.openRegistration(3600));
   const { https_port } = (await hub.status()).hub;
   const url = `https://[${machine.address6}]:${https_port}/oauth/register`;
   const url4 = `https://${machine.address}:${https_port}/oauth/register`;

@@ -1,19 +1,18 @@
 import { createWriteStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type ControlClient, connectControl } from '../../src/control/client.ts';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
+import { type HubProcessOptions, linkOf } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
+import { patient } from '../support/patience.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 /** A line of the hub's log. */
-type LogLine = Readonly<Record<string, unknown>> & {
-  readonly event: string;
-  /** Seconds on CLOCK_MONOTONIC, as in the observers. */
-  readonly at: number;
-};
+type LogLine = Readonly<Record<string, unknown>> & { readonly event: string };
 
 /** A hub in test mode, with nothing configured, on a host of a test's LAN. */
 export interface TestModeHub extends AsyncDisposable {
@@ -22,13 +21,12 @@ export interface TestModeHub extends AsyncDisposable {
   readonly caFile: string;
   /** The first line of its log for an event, among those that `matches`; throws after 10 s without one. */
   logged(event: string, matches?: (line: LogLine) => boolean): Promise<LogLine>;
-  /** Runs the command line on the hub's host, and gives what it prints. */
-  cli(...args: string[]): Promise<string>;
-  json<Result>(...args: string[]): Promise<Result>;
+  /** Asks the daemon over its control socket, which is a file: a network namespace does not keep anybody from it. */
+  ask<Result>(work: (control: ControlClient) => Promise<Result>): Promise<Result>;
   status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }>;
   addAppliance(name: string): Promise<CredentialsAnswer>;
-  /** Starts a pairing. @returns the printed link */
-  beginPairing(name: string): Promise<string>;
+  /** Starts a pairing. @returns the authorize URL */
+  beginPairing(name: string): Promise<URL>;
 }
 
 /**
@@ -43,10 +41,11 @@ export async function startTestModeHub(
 ): Promise<TestModeHub> {
   if (home === undefined) return startInPassingHome(host, more);
   await using starting = new AsyncDisposableStack();
+  const state = join(home, 'state');
   const env = {
     PATH: process.env['PATH'],
     HOME: home,
-    XDG_STATE_HOME: join(home, 'state'),
+    XDG_STATE_HOME: state,
     XDG_CACHE_HOME: SHARED_CACHE,
     ...more,
   };
@@ -57,40 +56,30 @@ export async function startTestModeHub(
   const logged = (event: string, matches = (_line: LogLine) => true) =>
     daemon.errorLine((text) => {
       if (!text.startsWith('{')) return undefined; // a notice for people
-      const line: { time: string; event: string } = JSON.parse(text);
-      const age = (Date.now() - Date.parse(line.time)) / 1000;
-      const entry: LogLine = { ...line, at: Number(process.hrtime.bigint()) / 1e9 - age };
-      return entry.event === event && matches(entry) ? entry : undefined;
+      const line: LogLine = JSON.parse(text);
+      return line.event === event && matches(line) ? line : undefined;
     });
-  const cli = (...args: string[]) => host.run(process.execPath, [MAIN, ...args], { env });
-  const json = async (...args: string[]) => JSON.parse(await cli(...args, '--json'));
+  const ask = async <Result>(work: (control: ControlClient) => Promise<Result>) => {
+    await using control = await connectControl([join(state, 'latchkey/control.sock')]);
+    return await work(control);
+  };
 
   await logged('hub started');
   const caFile = join(home, 'hub-ca.pem');
-  await writeFile(caFile, await cli('ca'));
+  await writeFile(caFile, (await ask((control) => control.authority())).certificate);
   const resources = starting.move();
   return {
     process: daemon,
     caFile,
     logged,
-    cli,
-    json,
-    status: () => json('status'),
+    ask,
+    status: () => ask((control) => control.status()),
     async addAppliance(name) {
-      const credentials: CredentialsAnswer = await json(
-        'appliance',
-        'add',
-        name,
-        '--scope',
-        'Monitoring RemoteControl',
-      );
+      const credentials = await ask((control) => control.addAppliance(name, 'Monitoring RemoteControl', null));
       rememberSecrets([credentials.client_secret]);
       return credentials;
     },
-    async beginPairing(name) {
-      const { authorize_url } = await json('pair', name, '--no-wait');
-      return authorize_url;
-    },
+    beginPairing: (name) => ask((control) => linkOf(control, name)),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }
@@ -108,6 +97,20 @@ async function startInPassingHome(host: Host, more: Readonly<Record<string, stri
       folder[Symbol.dispose]();
     },
   };
+}
+
+/** Starts an emulator on this host, for a hub there. @returns what the hub's configuration needs of it */
+export async function emulatorOn(host: Host): Promise<NonNullable<HubProcessOptions['emulator']>> {
+  const env = { PATH: process.env['PATH'], XDG_CACHE_HOME: SHARED_CACHE };
+  const emulator = host.spawn(process.execPath, [MAIN, 'emulator', '--json'], { env });
+  const said = await emulator.line((line) => (line.startsWith('{') ? line : undefined), patient(20_000));
+  const {
+    base_url = '',
+    frontend_url = '',
+    client_id = '',
+    client_secret = '',
+  }: Record<string, string> = JSON.parse(said);
+  return { baseUrl: base_url, frontendUrl: frontend_url, clientId: client_id, clientSecret: client_secret };
 }
 
 /**

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Host, Process } from '../support/netns.ts';
+import { patient } from '../support/patience.ts';
 
 /** What the observers run: for `whyNoLan`. */
 export const OBSERVER_TOOLS = [
@@ -27,9 +28,9 @@ const TYPE = '_latchkey._tcp';
 
 /** Watches for hubs from one host. */
 export interface Observer {
-  /** The first sighting that `matches`, since it began to watch; throws after 10 s without one. */
-  found(matches?: (sighting: Sighting) => boolean): Promise<Sighting>;
-  /** Waits (10 s at most) until the instance has gone, which without a goodbye takes minutes. */
+  /** The first sighting that `matches`, since it began to watch; throws where there is none in time. */
+  found(matches?: (sighting: Sighting) => boolean, within?: number): Promise<Sighting>;
+  /** Waits (not for ever) until the instance has gone, which without a goodbye takes minutes. */
   gone(instanceName: string): Promise<void>;
   /** The instances that have gone so far, each time that they went. */
   losses(): readonly string[];
@@ -42,13 +43,13 @@ export async function observeWithZeroconf(host: Host, address = host.address): P
   await python.line((line) => JSON.parse(line).event === 'watching' || undefined);
   const name = (full: string) => full.slice(0, -`.${TYPE}.local.`.length);
   return {
-    found: (matches = () => true) =>
+    found: (matches = () => true, within) =>
       python.line((line) => {
         const { event, name: full, host: target, ...rest } = JSON.parse(line);
         if (event !== 'up') return undefined;
         const sighting: Sighting = { ...rest, instanceName: name(full), host: target.replace(/\.$/, '') };
         return matches(sighting) ? sighting : undefined;
-      }),
+      }, within),
     async gone(instanceName) {
       await python.line((line) => {
         const { event, name: full } = JSON.parse(line);
@@ -94,7 +95,7 @@ export async function startAvahi(host: Host, name = 'observer'): Promise<Avahi> 
     browse: () => observer(avahiBrowse('-rp')),
     async browseOnce() {
       const once = avahiBrowse('-rpt');
-      await once.end(10_000);
+      await once.end(patient(10_000));
       return once.output.split('\n').flatMap((line) => parseSighting(line) ?? []);
     },
     async resolve(name) {
@@ -115,11 +116,11 @@ export async function startAvahi(host: Host, name = 'observer'): Promise<Avahi> 
 
 function observer(browse: Process): Observer {
   return {
-    found: (matches = () => true) =>
+    found: (matches = () => true, within) =>
       browse.line((line) => {
         const sighting = parseSighting(line);
         return sighting !== undefined && matches(sighting) ? sighting : undefined;
-      }),
+      }, within),
     async gone(instanceName) {
       await browse.line((line) => {
         const [event, , , name = ''] = line.split(';');

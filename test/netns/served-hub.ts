@@ -1,5 +1,6 @@
 import { chmodSync, createWriteStream, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { connectControl } from '../../src/control/client.ts';
 import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
 import { logFile } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
@@ -43,10 +44,8 @@ export function logged(daemon: Process, event: string): Promise<true> {
   return daemon.errorLine((line) => line.includes(`"event":"${event}"`) || undefined);
 }
 
-/** What the hub of this directory says of itself. */
-export async function statusOf(host: Host, home: string): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }> {
-  const env = { PATH: process.env['PATH'], HOME: home, XDG_CACHE_HOME: SHARED_CACHE };
-  return JSON.parse(
-    await host.run(process.execPath, [MAIN, 'status', '--json', '--config', `${home}/latchkey.toml`], { env }),
-  );
+/** What the hub of this directory says of itself, wherever it runs. */
+export async function statusOf(home: string): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }> {
+  await using control = await connectControl([join(home, 'state/control.sock')]);
+  return await control.status();
 }

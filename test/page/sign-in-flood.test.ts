@@ -94,7 +94,7 @@ it('an installer at an IPv4 address gets in after a neighbour has made itself th
   await using lan = await createLan(['hub', 'phone', 'attacker']);
   const { hub: machine, phone, attacker } = lan.hosts;
   await using hub = await startTestModeHub(machine);
-  const setup: SetupCodeAnswer = await hub.json('setup-code');
+  const setup = await hub.ask((control) => control.setupCode());
   rememberSecrets([setup.code, setup.sign_in.split('/').at(-1) ?? '']);
   const { https_port } = (await hub.status()).hub;
 

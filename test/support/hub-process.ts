@@ -227,11 +227,7 @@ export class HubProcess implements AsyncDisposable {
 
   /** Starts a pairing. @returns the authorize URL */
   async beginPairing(name: string): Promise<URL> {
-    return this.ask(async (control) => {
-      const reports = control.followPairing(await control.pair(name), new AbortController().signal);
-      for await (const report of reports) if (report.event === 'waiting') return new URL(report.authorize_url);
-      throw new Error(`the pairing of ${name} came to an end before it had a link`);
-    });
+    return this.ask((control) => linkOf(control, name));
   }
 
   /** Pairs an appliance: logs in at the emulator and brings the code to the hub as a browser would. */
@@ -284,6 +280,13 @@ async function endOf(child: ChildProcess): Promise<void> {
   } finally {
     clearInterval(watch);
   }
+}
+
+/** Starts a pairing. @returns the authorize URL */
+export async function linkOf(control: ControlClient, name: string): Promise<URL> {
+  const reports = control.followPairing(await control.pair(name), new AbortController().signal);
+  for await (const report of reports) if (report.event === 'waiting') return new URL(report.authorize_url);
+  throw new Error(`the pairing of ${name} came to an end before it had a link`);
 }
 
 /** Runs the command line. */

@@ -33,7 +33,7 @@ export interface Host extends Cable {
   readonly namespace: string;
   /** Starts a program on this host; the network's end is the program's end. */
   spawn(command: string, args: readonly string[], options?: { env?: NodeJS.ProcessEnv; cwd?: string }): Process;
-  /** Runs a program on this host to its end (10 s at most) and gives its stdout. */
+  /** Runs a program on this host to its end and gives its stdout. */
   run(command: string, args: readonly string[], options?: { env?: NodeJS.ProcessEnv }): Promise<string>;
 }
 
@@ -51,7 +51,7 @@ export interface Process {
   errorLine<T>(pick: (line: string) => T | undefined, within?: number): Promise<T>;
   /** Waits for its own end, so many ms at most (then SIGKILL); gives the exit code, or null where a signal ended it. */
   end(within: number): Promise<number | null>;
-  /** Sends a signal (SIGTERM) and waits for the end, 5 s at most. */
+  /** Sends a signal (SIGTERM) and waits for the end, then SIGKILL. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
@@ -224,7 +224,7 @@ function watch(child: ChildProcess, title: string): Process {
     end,
     stop(signal = 'SIGTERM') {
       child.kill(signal);
-      return end(5000);
+      return end(patient(5000));
     },
   };
 }

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { beforeEach, expect, it, type TestContext } from 'vitest';
 import type { Finding } from '../../../src/hub/doctor/finding.ts';
 import { announceOn, says } from '../../netns/announced.ts';
-import { serveHub, statusOf, writeHub } from '../../netns/served-hub.ts';
-import { createLan, type Host, type Process, whyNoLan } from '../../support/netns.ts';
+import { logged, serveHub, statusOf, writeHub } from '../../netns/served-hub.ts';
+import { createLan, type Host, whyNoLan } from '../../support/netns.ts';
+import { patient } from '../../support/patience.ts';
 import { MAIN, SHARED_CACHE } from '../../support/program.ts';
 import { stateFolder } from '../../support/state-folder.ts';
 
@@ -13,19 +14,13 @@ beforeEach(async (ctx: TestContext) => {
   if (reason !== null) ctx.skip(reason);
 });
 
-/** What the doctor finds on a host, and how many ms it took. */
-async function examined(host: Host, home: string): Promise<{ checks: Finding[]; took: number; status: number | null }> {
+/** What the doctor finds on a host, and how it ends. */
+async function examined(host: Host, home: string): Promise<{ checks: Finding[]; status: number | null }> {
   const env = { PATH: process.env['PATH'], HOME: home, XDG_CACHE_HOME: SHARED_CACHE };
-  const before = performance.now();
   const doctor = host.spawn(process.execPath, [MAIN, 'doctor', '--json', '--config', `${home}/latchkey.toml`], { env });
-  const said = await doctor.line((line) => (line.startsWith('{') ? line : undefined), 30_000);
-  const status = await doctor.end(5000);
-  return { checks: (JSON.parse(said) as { checks: Finding[] }).checks, took: performance.now() - before, status };
-}
-
-/** Waits until a hub has logged an event, however busy the machine is. */
-function logged(daemon: Process, event: string): Promise<true> {
-  return daemon.errorLine((line) => line.includes(`"event":"${event}"`) || undefined, 40_000);
+  const said = await doctor.line((line) => (line.startsWith('{') ? line : undefined), patient(30_000));
+  const status = await doctor.end(patient(5000));
+  return { checks: (JSON.parse(said) as { checks: Finding[] }).checks, status };
 }
 
 const finding = (checks: readonly Finding[], name: string) => checks.find((check) => check.name === name);
@@ -70,7 +65,7 @@ it('takes no machine for a copy of the hub that only announces its id', async ()
   const { hub, claimant } = lan.hosts;
   const daemon = serveHub(hub, home);
   await logged(daemon, 'announced');
-  const { id } = (await statusOf(hub, home)).hub;
+  const { id } = (await statusOf(home)).hub;
   await hub.isolate('on');
   await claimant.isolate('on');
   await says(announceOn(claimant, { id, instanceName: 'Attic hub' }), 'ready');
@@ -109,7 +104,6 @@ it('says that a hub hangs, and what of the network is missing', async () => {
     result: 'fail',
     detail: expect.stringMatching(/gives no answer \(no answer within 4 s\)/),
   });
-  expect(away.took).toBeLessThan(25_000);
   daemon.child.kill('SIGCONT');
 });
 
@@ -128,9 +122,8 @@ it('comes to an end where everything that is sent disappears', async () => {
   // A router that takes everything and gives nothing back.
   await ip('neigh', 'add', '10.77.0.254', 'lladdr', '02:00:00:00:00:01', 'dev', 'eth0');
   await ip('route', 'add', 'default', 'via', '10.77.0.254');
-  const { checks, took, status } = await examined(hub, home);
+  const { checks, status } = await examined(hub, home);
   expect(status).toBe(1);
-  expect(took).toBeLessThan(20_000);
   expect(finding(checks, 'portal.home.base_url')).toMatchObject({
     result: 'fail',
     detail: expect.stringMatching(/no connection \(no answer in time\)/),
