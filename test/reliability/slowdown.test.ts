@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import { Agent, request } from 'undici';
+import { expect, test } from 'vitest';
+import { EmulatorProcess } from '../support/emulator-process.ts';
+import { HubProcess } from '../support/hub-process.ts';
+
+/** Odd, so that there is one in the middle. */
+const ROUNDS = 41;
+/** On a busy machine as on an idle one a token takes one to three times as long as the reference. */
+const MAX_RATIO = 8;
+
+/** The median times of some requests, in ms, which take turns so that whatever else the machine does is shared by all. */
+async function mediansInTurns(
+  requests: Readonly<Record<string, () => Promise<unknown>>>,
+): Promise<Record<string, number>> {
+  const times = new Map<string, number[]>(Object.keys(requests).map((name) => [name, []]));
+  for (let round = -1; round < ROUNDS; round++) {
+    for (const [name, make] of Object.entries(requests)) {
+      const begun = performance.now();
+      await make();
+      // The first round makes the connections.
+      if (round >= 0) times.get(name)?.push(performance.now() - begun);
+    }
+  }
+  const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[(ROUNDS - 1) / 2] ?? Number.NaN;
+  return Object.fromEntries([...times].map(([name, values]) => [name, median(values)]));
+}
+
+test('no request to the hub takes many times as long as one to another server of its kind', async () => {
+  await using portal = await EmulatorProcess.start('--tls');
+  await using hub = await HubProcess.start({ emulator: portal, portal: `ca_file = "${portal.caFile}"` });
+  const wallbox = await hub.addAppliance('wallbox');
+  const url = await hub.beginPairing('wallbox');
+  const ca = [readFileSync(portal.caFile ?? '', 'utf8'), (await hub.authority()).certificate];
+  const agent = new Agent({ connect: { ca } });
+  await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };
+  const ask = async (url: string, options: Parameters<typeof request>[1] = {}) => {
+    const { statusCode, body } = await request(url, { dispatcher: agent, ...options });
+    await body.dump();
+    expect(statusCode, url).toBe(200);
+  };
+  await ask(await portal.login(url.searchParams.get('state') ?? '', 'demo'));
+  const secure = `https://127.0.0.1:${hub.httpsPort}`;
+  const { reference, ...hubs } = await mediansInTurns({
+    // Over TLS, by Node, in a process of its own, as the hub is.
+    reference: () => ask(`${portal.baseUrl}/_emulator/clock`),
+    token: async () => expect((await hub.requestToken(wallbox)).status).toBe(200),
+    metadata: () => ask(`${secure}/.well-known/oauth-authorization-server`),
+    certificate: () => ask(`http://127.0.0.1:${hub.httpPort}/ca.pem`),
+    status: () => hub.status(),
+  });
+  const ratios = Object.entries(hubs).map(([name, median]) => ({ name, ratio: median / (reference ?? Number.NaN) }));
+  expect(ratios.filter(({ ratio }) => !(ratio <= MAX_RATIO))).toEqual([]);
+});
