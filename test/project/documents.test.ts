@@ -1,0 +1,94 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { root } from './checkout.ts';
+
+const PAGES = globSync(['*.md', 'docs/**/*.md'], { cwd: root }).sort();
+
+function read(page: string): string {
+  return readFileSync(join(root, page), 'utf8');
+}
+
+/** What stands in code, in a line of text or in a block for a shell. */
+function codeIn(text: string): string[] {
+  const blocks = [...text.matchAll(/^```sh\n(.*?)^```/gms)].flatMap(([, block = '']) => block.split('\n'));
+  const inline = [...text.replaceAll(/^```.*?^```/gms, '').matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code);
+  return [...blocks, ...inline];
+}
+
+/** As GitHub makes them of headings. */
+function anchorsIn(text: string): Set<string> {
+  const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);
+  const slug = (heading: string) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(/\s/g, '-');
+  return new Set(headings.map(slug));
+}
+
+/** What a command of this checkout names that is not there; null where all is. */
+function missingIn(command: string): string | null {
+  const [, script = '', rest = ''] = /(?:^|\s)\.\/(scripts\/[\w-]+)(.*)$/.exec(command.replace(/ +#.*$/, '')) ?? [];
+  if (script === '') return null;
+  if (!existsSync(join(root, script))) return script;
+  const words = rest
+    .trim()
+    .split(/\s+/)
+    .filter((word) => /^[a-z][\w./*-]*$/.test(word));
+  if (script === 'scripts/chaos') {
+    const [, experiment] = /--only (\S+)/.exec(rest) ?? [];
+    const file = `test/chaos/${experiment}.experiment.ts`;
+    return experiment === undefined || /^[A-Z]/.test(experiment) || existsSync(join(root, file)) ? null : file;
+  }
+  if (script !== 'scripts/test') return null;
+  const tests = globSync('test/**/*.test.ts', { cwd: root });
+  return words.find((filter) => !tests.some((file) => file.includes(filter))) ?? null;
+}
+
+describe.each(PAGES)('%s', (page) => {
+  const text = read(page);
+
+  test('names files and commands of the checkout that are there', () => {
+    const paths = codeIn(text).filter((code) => /^\.?\/?(test|scripts|src|docs)\/[\w./*-]+$/.test(code));
+    const gone = paths.filter((path) => globSync(path, { cwd: root }).length === 0);
+    expect(gone).toEqual([]);
+    expect(
+      codeIn(text)
+        .map(missingIn)
+        .filter((missing) => missing !== null),
+    ).toEqual([]);
+  });
+
+  test('links to pages and headings that are there', () => {
+    const links = [...text.matchAll(/\]\((?![a-z]+:)([^)\s]*)\)/g)].map(([, link = '']) => link);
+    const broken = links.filter((link) => {
+      const [path = '', anchor] = link.split('#');
+      const target = path === '' ? page : join(dirname(page), path);
+      if (!existsSync(join(root, target))) return true;
+      return anchor !== undefined && target.endsWith('.md') && !anchorsIn(read(target)).has(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+});
+
+test('docs/reliability.md names for each promise a test of the suite, and how its long form is run', () => {
+  const [, section = ''] = read('docs/reliability.md').split('## The promises\n');
+  const [table = ''] = section.trim().split('\n\n');
+  const rows = table
+    .split('\n')
+    .slice(2)
+    .map((row) => row.split(' | '));
+  expect(rows.length).toBeGreaterThan(10);
+  const experiments = globSync('test/chaos/*.experiment.ts', { cwd: root });
+  expect(experiments.length).toBeGreaterThan(5);
+  for (const [promise = '', , short = '', long = ''] of rows) {
+    const tests = codeIn(short).filter((code) => code.endsWith('.test.ts'));
+    expect(tests.length, promise).toBeGreaterThan(0);
+    expect(long, promise).toMatch(/\.\/scripts\/|all of it is in the suite/);
+  }
+  for (const experiment of experiments) {
+    const name = /([\w-]+)\.experiment\.ts$/.exec(experiment)?.[1];
+    expect(table).toContain(`\`./scripts/chaos --only ${name}\``);
+  }
+});
