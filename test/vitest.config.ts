@@ -10,7 +10,6 @@ process.env['NODE_COMPILE_CACHE'] ??= join(SHARED_CACHE, 'node');
 
 /** Tests that load all cores by themselves, or hold the hub to a time of its own: nothing may run beside them. */
 const ALONE = [
-  'arm64/*.test.ts',
   'chaos/soak.test.ts',
   'lan/testssl.test.ts',
   'machine/*.test.ts',

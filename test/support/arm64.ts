@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 
+import { patient } from './patience.ts';
+
 const run = promisify(execFile);
 const checkout = join(import.meta.dirname, '../..');
 
@@ -40,7 +42,7 @@ export async function whyNoArm64Debian(): Promise<string | null> {
 /** The folder of an arm64 Debian whose packages are unpacked, none of them configured. Only to be read. */
 export async function arm64Root(): Promise<string> {
   try {
-    return (await run(join(checkout, 'scripts/test-machine'), ['arm64'], { timeout: 280_000 })).stdout.trim();
+    return (await run(join(checkout, 'scripts/test-machine'), ['arm64'], { timeout: patient(280_000) })).stdout.trim();
   } catch (error) {
     const said = (error as { stderr?: string }).stderr?.trim().split('\n').at(-1);
     throw new Error(`there is no arm64 Debian: ${said ?? error}`, { cause: error });
@@ -108,7 +110,7 @@ export class Arm64Debian implements AsyncDisposable {
   /** Runs a program of this machine with a view of the arm64 Debian's files. @returns its stdout and stderr */
   async beside(command: string, ...args: string[]): Promise<string> {
     const [program = '', ...rest] = this.#enter(command, ...args);
-    const { stdout, stderr } = await run(program, rest, { timeout: 120_000, killSignal: 'SIGKILL' });
+    const { stdout, stderr } = await run(program, rest, { timeout: patient(120_000), killSignal: 'SIGKILL' });
     return stdout + stderr;
   }
 

@@ -1,0 +1,140 @@
+// The arm64 package on this machine: what is inside, and that it starts; in the long form all that an emulated Debian does with it.
+import { execFile } from 'node:child_process';
+import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { version } from '../../src/system/version.ts';
+import { ownPackage } from '../package/chroot.ts';
+import { Arm64Debian, arm64Root, emulated, whyNoArm64, whyNoArm64Debian } from '../support/arm64.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { LONG } from '../support/long.ts';
+import { patient } from '../support/patience.ts';
+
+const run = promisify(execFile);
+const TEST_DEB = join(import.meta.dirname, '../../scripts/test-deb');
+/** Of a Raspberry Pi 5, in bytes. */
+const LARGE_PAGES = 16_384;
+/** `e_machine` of an ELF header. */
+const AARCH64 = 183;
+
+let file: string;
+let folder: string;
+
+beforeAll(async () => {
+  file = (await run(TEST_DEB, ['--arm64'])).stdout.trim();
+  folder = await mkdtemp(join(tmpdir(), 'latchkey-arm64-'));
+  await run('dpkg-deb', ['--extract', file, join(folder, 'tree')]);
+}, patient(200_000));
+
+afterAll(async () => {
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+});
+
+/** How the unpacked package's program is started. */
+async function latchkey(pageSize?: number): Promise<readonly string[]> {
+  const lib = join(folder, 'tree/usr/lib/latchkey');
+  return [...emulated(await arm64Root(), join(lib, 'bin/node'), pageSize), join(lib, 'dist/main.js')];
+}
+
+/** A package's files; hashes of their contents and the architecture are left out of their names. */
+async function filesOf(debian: string): Promise<string[]> {
+  const { stdout } = await run('dpkg-deb', ['--contents', debian]);
+  const files = stdout.split('\n').filter((line) => line.startsWith('-'));
+  return files.map((line) => line.replace(/^.* \.\//, '').replace(/(-(x64|arm64))?-[A-Z0-9]{8}(?=\.)/, '')).sort();
+}
+
+it('has the files of the package for this machine, and programs for arm64 alone', async () => {
+  expect((await run('dpkg-deb', ['--field', file, 'Architecture'])).stdout).toBe('arm64\n');
+  expect(await filesOf(file)).toEqual(await filesOf(await ownPackage()));
+
+  const lib = join(folder, 'tree/usr/lib/latchkey');
+  const machines = new Map<string, number>();
+  for (const entry of await readdir(lib, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    await using opened = await open(join(entry.parentPath, entry.name));
+    const { buffer, bytesRead } = await opened.read(Buffer.alloc(20), 0, 20, 0);
+    const isElf = bytesRead === 20 && buffer.toString('latin1', 0, 4) === '\x7fELF';
+    if (isElf) machines.set(entry.name.replace(/-[A-Z0-9]{8}(?=\.)/, ''), buffer.readUInt16LE(18));
+  }
+  expect(Object.fromEntries(machines)).toEqual({ node: AARCH64, 'linux-arm64.node': AARCH64 });
+});
+
+it('starts in an emulated arm64 machine', async (ctx) => {
+  const missing = await whyNoArm64();
+  if (missing !== null) ctx.skip(missing);
+  const [qemu = '', ...args] = await latchkey();
+  expect(await run(qemu, [...args, '--version'])).toMatchObject({ stdout: `${version()}\n`, stderr: '' });
+});
+
+if (LONG) {
+  it('runs the demo without a bad hand-out, and a hub with the pages of a Pi 5', async (ctx) => {
+    const missing = await whyNoArm64();
+    if (missing !== null) ctx.skip(missing);
+    const { status, stdout, stderr } = await demo(await latchkey(), folder);
+    expect(status, stderr).toBe(0);
+    const { appliances, hand_outs, bad_hand_outs, refreshes } = JSON.parse(stdout) as Record<string, number>;
+    expect({ appliances, bad_hand_outs }).toEqual({ appliances: 3, bad_hand_outs: 0 });
+    expect(hand_outs).toBeGreaterThan(10);
+    expect(refreshes).toBeGreaterThan(0);
+
+    await serves(await latchkey(LARGE_PAGES));
+  });
+
+  it('is installed, replaced over a store that it can read and over no newer one, and purged by an arm64 Debian', async (ctx) => {
+    const missing = await whyNoArm64Debian();
+    if (missing !== null) ctx.skip(missing);
+    await using debian = await Arm64Debian.start();
+    // This machine's dpkg unpacks, which is quick; the package's scripts and all that they call are arm64 programs.
+    const dpkg = (...args: string[]) => debian.beside('dpkg', `--root=${debian.root}`, '--force-architecture', ...args);
+    const files = () => debian.run('find', '/usr', '/etc', '/var/lib/latchkey', '-name', '*latchkey*');
+
+    expect(await debian.run('uname', '-m')).toBe('aarch64\n');
+    expect(await dpkg('--install', file)).toContain('name a portal in /etc/latchkey/latchkey.toml');
+    expect(await debian.run('latchkey', '--version')).toContain(version());
+    expect(await debian.run('grep', 'latchkey', '/etc/group')).toMatch(/^latchkey-admin:/);
+
+    const schema = (byte: string) =>
+      debian.run(
+        'sh',
+        '-c',
+        `mkdir -p /var/lib/latchkey; cd /var/lib/latchkey; (head -c 63 /dev/zero; printf '${byte}') >latchkey.db`,
+      );
+    await schema('\\1');
+    await dpkg('--install', file);
+    expect(await debian.run('ls', '/var/lib/latchkey/upgrades')).toMatch(/^0001-\S+\.db\n$/);
+    await schema('\\377');
+    await expect(dpkg('--install', file)).rejects.toThrow('the store has schema 255');
+
+    await dpkg('--purge', 'latchkey');
+    await expect(files()).rejects.toThrow(/\/var\/lib\/latchkey.: No such file/u);
+  });
+}
+
+async function demo([qemu = '', ...latchkey]: readonly string[], home: string) {
+  const env = { PATH: process.env['PATH'], HOME: home };
+  const args = [...latchkey, 'demo', '--auto', '--for', '20s', '--json'];
+  return run(qemu, args, { env }).then(
+    (said) => ({ status: 0, ...said }),
+    (error: { code: number; stdout: string; stderr: string }) => ({ ...error, status: error.code }),
+  );
+}
+
+/** A hub is paired and hands out a token, is killed, and has its grant again. */
+async function serves([qemu = '', ...latchkey]: readonly string[]): Promise<void> {
+  await using emulator = await startEmulator();
+  // The Node and the program that other tests run make way for those of the package.
+  const within = ['sh', '-c', `shift 2; exec "$0" ${latchkey.join(' ')} "$@"`, qemu];
+  await using hub = await HubProcess.start({ emulator, within });
+  expect(await readFile(`/proc/${hub.pid}/cmdline`, 'utf8')).toContain('/usr/lib/latchkey/bin/node');
+  const wallbox = await hub.addAppliance('wallbox');
+  await hub.pair('wallbox', emulator);
+  const { body } = await hub.requestToken(wallbox);
+  expect(body).toMatchObject({ access_token: expect.any(String), token_type: 'Bearer' });
+  await hub.kill('SIGKILL');
+  await hub.launch();
+  expect((await hub.requestToken(wallbox)).status).toBe(200);
+  expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
+}
