@@ -10,7 +10,13 @@ test('without the sources that run in a browser, no other needs what only a brow
   using folder = temporaryFolder();
   const project = {
     extends: join(root, 'tsconfig.json'),
-    compilerOptions: { noEmit: true, rootDir: root, typeRoots: [join(root, 'node_modules/@types')] },
+    compilerOptions: {
+      noEmit: true,
+      incremental: true,
+      tsBuildInfoFile: join(root, '.cache/browser-types.tsbuildinfo'),
+      rootDir: root,
+      typeRoots: [join(root, 'node_modules/@types')],
+    },
     include: [join(root, 'src')],
     exclude: BROWSER.map((folder) => join(root, folder)),
   };
