@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { createHash, createPublicKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type DetailedPeerCertificate, type TLSSocket } from 'node:tls';
+import { promisify } from 'node:util';
 import { compactDecrypt } from 'jose';
 import { Agent, request } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -30,7 +31,7 @@ let hub: HubProcess;
 
 beforeEach(async () => {
   emulator = await startEmulator();
-  hub = await HubProcess.start({ emulator });
+  hub = await HubProcess.start({ emulator, here: true });
 });
 
 afterEach(async () => {
@@ -184,14 +185,14 @@ describe('while the CA is replaced', { timeout: 120_000 }, () => {
       const from = loops.map((loop) => loop.served);
       return eventually(async () => loops.every((loop, index) => loop.served >= (from[index] ?? 0) + more), 60);
     };
-    await servedEach(5);
+    await servedEach(2);
     const { status, stdout, stderr } = await hub.cli('ca', '--rotate', '--yes', '--json');
     expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining('the hub has another CA') });
     const report = JSON.parse(stdout);
     expect(report.fingerprint).not.toBe(before.fingerprint);
     expect(report.old).toMatchObject({ certificate: before.certificate, fingerprint: before.fingerprint });
     const newcomer = inLoop(trusting(report.certificate, await paired('dryer')));
-    await servedEach(20);
+    await servedEach(5);
     await newcomer.stop();
     for (const loop of loops) await loop.stop();
     expect([...loops, newcomer].map(({ met }) => [...met])).toEqual([['200'], ['200'], ['200'], ['200']]);
@@ -199,7 +200,7 @@ describe('while the CA is replaced', { timeout: 120_000 }, () => {
     // All of it outlives a restart.
     const chain = await chainNow();
     expect(chain.slice(1)).toEqual([report.fingerprint, before.fingerprint]);
-    await hub.kill();
+    await hub.kill('SIGTERM');
     await hub.launch();
     expect(await chainNow()).toEqual(chain);
     expect(await Promise.all([pem(), pinned(), follower()])).toEqual([200, 200, 200]);
@@ -278,7 +279,7 @@ describe('while the CA is replaced', { timeout: 120_000 }, () => {
     const passphrase = 'a passphrase that is long';
     const { copy } = await hub.ask((control) => control.backUp(passphrase));
     await hub[Symbol.asyncDispose]();
-    hub = await HubProcess.start({ emulator });
+    hub = await HubProcess.start({ emulator, here: true });
     await hub.ask((control) => control.restore(copy, passphrase));
     await eventually(async () => (await hub.authority().catch(() => null))?.fingerprint === report.fingerprint);
     expect((await hub.authority()).old?.fingerprint).toBe(before.fingerprint);
@@ -296,7 +297,7 @@ describe('while the CA is replaced', { timeout: 120_000 }, () => {
     before = (await stat(copy)).mtimeMs;
     const { fingerprint, old } = await hub.ask((control) => control.rotateAuthority(30 * DAY));
     await eventually(copied);
-    await hub.kill();
+    await hub.kill('SIGTERM');
     await writeFile(join(state, 'latchkey.db'), Buffer.alloc(40_000, 7));
     await rm(join(state, 'latchkey.db-wal'), { force: true });
     await hub.launch();
@@ -311,17 +312,17 @@ describe('while the CA is replaced', { timeout: 120_000 }, () => {
     const file = join(folder.path, 'latchkey-ca.pem');
     writeFileSync(file, before.certificate);
     const move = () =>
-      execFileSync('/bin/sh', ['-euc', example('When the CA changes', 'sh', 'docs/appliances.md')], {
+      promisify(execFile)('/bin/sh', ['-euc', example('When the CA changes', 'sh', 'docs/appliances.md')], {
         cwd: folder.path,
         env: { PATH: process.env['PATH'], HUB: `https://127.0.0.1:${hub.httpsPort}` },
       });
-    move();
+    await move();
     expect(pin(readFileSync(file, 'utf8'))).toBe(before.fingerprint);
     const { fingerprint } = await hub.ask((control) => control.rotateAuthority(30 * DAY));
-    move();
+    await move();
     expect(pin(readFileSync(file, 'utf8'))).toBe(fingerprint);
     await hub.ask((control) => control.keepOldAuthority(0));
-    move();
+    await move();
   });
 
   it('it is not replaced once more, unless nothing old is to be kept', async () => {
@@ -338,9 +339,11 @@ describe('while the CA is replaced', { timeout: 120_000 }, () => {
   it('a hub that is killed at any moment comes back with the one or the other, whole', {
     timeout: 300_000,
   }, async () => {
+    await hub[Symbol.asyncDispose]();
+    hub = await HubProcess.start({ emulator });
     const credentials = await paired('heater');
     const seen = new Set<boolean>();
-    const rounds = 8;
+    const rounds = 4;
     // How long it takes after a start, when what is needed for it is not loaded yet.
     const took = 2 * (await timeOf(() => hub.ask((control) => control.rotateAuthority(0))));
     await hub.kill();

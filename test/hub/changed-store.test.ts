@@ -22,7 +22,7 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  hub = await HubProcess.start({ emulator });
+  hub = await HubProcess.start({ emulator, here: true });
   wallbox = await hub.addAppliance('wallbox');
   heater = await hub.addAppliance('heater');
   await hub.pair('wallbox', emulator);
@@ -89,6 +89,7 @@ test('whoever adds an appliance to the database, in the place of one with a gran
 test('whoever swaps the names of two declared appliances has the configuration give neither the other’s grant', async () => {
   await using declared = await HubProcess.prepare({
     emulator,
+    here: true,
     toml: '[appliances.ours]\nsecret_file = "ours.secret"\n[appliances.theirs]\nsecret_file = "theirs.secret"',
   });
   const credentials: Record<string, CredentialsAnswer> = {};

@@ -27,7 +27,7 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  hub = await HubProcess.prepare({ emulator });
+  hub = await HubProcess.prepare({ emulator, here: true });
   configuration = readFileSync(join(hub.directory, 'latchkey.toml'), 'utf8');
   for (const [name, secret] of Object.entries(SECRETS)) write(`${name}.secret`, `${secret}\n`);
 });

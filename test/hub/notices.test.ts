@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Notice, NoticeMessage } from '../../src/core/notice.ts';
+import type { NoticeMessage } from '../../src/core/notice.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -66,16 +66,14 @@ async function logged(): Promise<Record<string, unknown>[]> {
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ event }) => event === 'notice');
 }
 
-test('while nothing is wrong status ends with 0, and nothing is told', async () => {
-  const { status, stdout } = await hub.cli('status', '--json');
-  expect(status).toBe(0);
-  expect(JSON.parse(stdout).notices).toEqual([]);
+test('while nothing is wrong nothing is told', async () => {
+  expect((await hub.status()).notices).toEqual([]);
   expect(posted).toEqual([]);
 });
 
 test('a grant that was revoked at the portal is told everywhere within one refresh, with the appliance and what to do', async () => {
   for (const { id } of emulator.grants()) emulator.revoke(id);
-  expect(await hub.cli('refresh', 'wallbox')).toMatchObject({ status: 1 });
+  expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'needs_pairing' });
   const page = `https://127.0.0.1:${hub.httpsPort}/`;
   const wanted = {
     severity: 'error',
@@ -83,9 +81,7 @@ test('a grant that was revoked at the portal is told everywhere within one refre
     message: expect.stringContaining('wallbox is no longer connected'),
     what_to_do: expect.stringContaining(`${page}appliances/wallbox or run "latchkey pair wallbox"`),
   };
-  const asJson = await hub.cli('status', '--json');
-  expect(asJson.status).toBe(3);
-  expect(JSON.parse(asJson.stdout).notices).toMatchObject([{ ...wanted, code: 'pairing_needed' }]);
+  expect((await hub.status()).notices).toMatchObject([{ ...wanted, code: 'pairing_needed' }]);
   const asText = await hub.cli('status');
   expect(asText.status).toBe(3);
   expect(asText.stdout.split('\n')[0]).toMatch(
@@ -125,12 +121,7 @@ test('notify --test says of each hook how it went', async () => {
 
 test('pairing again keeps the appliance, and the notice is withdrawn everywhere', async () => {
   await hub.pair('wallbox', emulator);
-  const status = await hub.cli('status', '--json');
-  expect(status.status).toBe(0);
-  const { appliances, notices } = JSON.parse(status.stdout) as {
-    appliances: { client_id: string }[];
-    notices: Notice[];
-  };
+  const { appliances, notices } = await hub.status();
   expect(notices).toEqual([]);
   expect(appliances).toMatchObject([{ name: 'wallbox', client_id: clientId, state: 'active' }]);
   const over = await eventually(async () => posted.find((message) => message.status === 'resolved'));
@@ -145,7 +136,7 @@ test('a reload takes other hooks over', async () => {
   const file = join(hub.directory, 'latchkey.toml');
   const text = await readFile(file, 'utf8');
   await writeFile(file, text.replace(/^command = .*$/m, `command = ["sh", "-c", "echo no such user >&2; exit 7"]`));
-  expect(await hub.cli('reload')).toMatchObject({ status: 0 });
+  await hub.reload();
   const { status, stdout, stderr } = await hub.cli('notify', '--test', '--json');
   expect(status).toBe(1);
   expect(stderr).toContain('the command of [notify] did not take the notice');
@@ -181,7 +172,7 @@ test('somebody who types wrong setup codes is told everywhere once, by the addre
   const wanted = { severity: 'warning', appliance: null, message: expect.stringContaining('from 127.0.0.66') };
   expect(JSON.parse(stdout).notices).toContainEqual(expect.objectContaining({ ...wanted, code: 'wrong_setup_codes' }));
   // It is looked at each minute, and when anything happens.
-  expect(await hub.cli('refresh', 'wallbox')).toMatchObject({ status: 0 });
+  await hub.ask((control) => control.refresh('wallbox'));
   const told = () => posted.filter(({ notice }) => notice === 'wrong_setup_codes');
   await eventually(async () => told().length > 0);
   expect(told()).toMatchObject([{ ...wanted, status: 'raised' }]);

@@ -224,7 +224,7 @@ describe('a hub with the user’s own certificate', () => {
   it('shows it, goes by its names, and has its last one pinned everywhere', async () => {
     await using emulator = await startEmulator();
     const lan = `certificate_file = "${folder.path}/hub.pem"\nkey_file = "${folder.path}/hub.key"`;
-    await using hub = await HubProcess.start({ emulator, lan });
+    await using hub = await HubProcess.start({ emulator, lan, here: true });
     const { certificate: ca, fingerprint } = await hub.authority();
     expect([pin(ca), fingerprint]).toEqual([pin(authority.certificate), pin(authority.certificate)]);
     expect((await hub.status()).hub.ca_fingerprint).toBe(fingerprint);
@@ -286,7 +286,7 @@ describe('a certificate that is not for the address of the hub', () => {
     write(named.certificate, named.key);
     const lan = `certificate_file = "${folder.path}/hub.pem"\nkey_file = "${folder.path}/hub.key"`;
     await using emulator = await startEmulator();
-    await using hub = await HubProcess.start({ emulator, lan });
+    await using hub = await HubProcess.start({ emulator, lan, here: true });
     expect((await hub.addAppliance('fan')).token_endpoint).toBe(
       `https://hub.home.example:${hub.httpsPort}/oauth/token`,
     );

@@ -34,7 +34,7 @@ describe('status while the portal hangs', () => {
 describe('status of an appliance whose credentials were damaged on disk', () => {
   it('tells that from one that is declared no longer, until it was removed and added again', async () => {
     await using emulator = await startEmulator();
-    await using hub = await HubProcess.start({ emulator });
+    await using hub = await HubProcess.start({ emulator, here: true });
     // With the appliance in the daily copy, its credentials would be mended from there.
     await eventually(async () => existsSync(join(hub.directory, 'state/latchkey.db.copy')));
     await hub.addAppliance('wallbox');

@@ -37,10 +37,10 @@ test('a running hub gets another store key, hands out tokens meanwhile, and keep
   const customer = (async () => {
     while (!done.signal.aborted) {
       statuses.add((await hub.requestToken(wallbox)).status);
-      await sleep(2);
+      await sleep(5);
     }
   })();
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < 2; round++) {
     expect(await hub.json('store-key', '--rotate')).toEqual({
       leftovers: [],
       copy_problem: null,
@@ -65,7 +65,7 @@ test('a running hub gets another store key, hands out tokens meanwhile, and keep
 test('killed at any moment of a rotation, the hub starts again with its grant', async () => {
   const wallbox = await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
-  for (const delay of [0, 2, 5, 10, 20, 40]) {
+  for (const delay of [0, 5, 20]) {
     const rotation = hub.ask((control) => control.rotateStoreKey()).catch(() => null);
     await sleep(delay);
     await hub.kill();
@@ -83,7 +83,7 @@ test('whoever has stolen the key and gets a later image of the card opens nothin
   await eventually(async () => readFileSync(hub.log, 'utf8').includes('store copied'));
   const stolen = join(hub.directory, 'stolen.key');
   copyFileSync(keyFile(), stolen);
-  await hub.json('store-key', '--rotate');
+  await hub.ask((control) => control.rotateStoreKey());
   await hub.kill();
   copyFileSync(stolen, keyFile());
   await expect(hub.launch()).rejects.toThrow(/sealed with another store\.key/);

@@ -14,6 +14,7 @@ import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { ApplianceStatus, AuthorityReport, HubStatus } from '../../src/core/administration.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
+import type { DaemonHere } from './daemon-here.ts';
 import { logFile, rememberSecrets } from './logs.ts';
 import { patient } from './patience.ts';
 import { mainThreadCpuSeconds } from './processor-time.ts';
@@ -53,9 +54,11 @@ export interface HubProcessOptions {
   readonly main?: string;
   /** What Node is given before the program. */
   readonly flags?: readonly string[];
+  /** Runs the daemon in the test's own process, where it can be stopped by SIGTERM, and not killed: for tests that start many. */
+  readonly here?: boolean;
 }
 
-/** A hub in a process of its own, on loopback, with a state directory of its own. */
+/** A hub on loopback, in a process of its own where nothing else is said, with a state directory of its own. */
 export class HubProcess implements AsyncDisposable {
   readonly directory: string;
   readonly httpPort: number;
@@ -63,7 +66,9 @@ export class HubProcess implements AsyncDisposable {
   readonly #env: NodeJS.ProcessEnv;
   readonly #within: readonly string[];
   readonly #daemon: readonly string[];
+  readonly #isHere: boolean;
   #child: ChildProcess | null = null;
+  #here: DaemonHere | null = null;
   #log = '';
   #agent: Agent | null = null;
 
@@ -74,6 +79,7 @@ export class HubProcess implements AsyncDisposable {
     env: NodeJS.ProcessEnv,
     within: readonly string[],
     daemon: readonly string[],
+    isHere: boolean,
   ) {
     this.directory = directory;
     this.httpPort = httpPort;
@@ -81,6 +87,7 @@ export class HubProcess implements AsyncDisposable {
     this.#env = env;
     this.#within = within;
     this.#daemon = daemon;
+    this.#isHere = isHere;
   }
 
   /** Writes a configuration for a hub, without starting it. */
@@ -116,9 +123,9 @@ export class HubProcess implements AsyncDisposable {
     ];
     await writeFile(join(directory, 'latchkey.toml'), `${toml.join('\n')}\n`);
     const env = { PATH: process.env['PATH'], HOME: directory, XDG_CACHE_HOME: SHARED_CACHE, ...options.env };
-    const { within = [], flags = [], main = MAIN, serve = [] } = options;
+    const { within = [], flags = [], main = MAIN, serve = [], here = false } = options;
     const daemon = [process.execPath, ...flags, main, 'serve', '--config', `${directory}/latchkey.toml`, ...serve];
-    return new HubProcess(directory, httpPort, httpsPort, env, within, daemon);
+    return new HubProcess(directory, httpPort, httpsPort, env, within, daemon, here);
   }
 
   /** Writes a configuration and starts the hub; once more where another test was quicker to take its port. */
@@ -153,13 +160,18 @@ export class HubProcess implements AsyncDisposable {
 
   /** Starts the daemon and waits until it says that it is up. */
   async launch(): Promise<void> {
+    this.#log = logFile('hub');
+    if (this.#isHere) {
+      const { startDaemonHere } = await import('./daemon-here.ts');
+      this.#here = await startDaemonHere(`${this.directory}/latchkey.toml`, this.#env, this.#log);
+      return;
+    }
     const [program = '', ...args] = [...this.#within, ...this.#daemon];
     const child = spawn(program, args, {
       env: this.#env,
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     this.#child = child;
-    this.#log = logFile('hub');
     child.stderr.pipe(createWriteStream(this.#log, { mode: 0o600 }));
     const lines = createInterface({ input: child.stderr });
     const said: string[] = [];
@@ -175,10 +187,13 @@ export class HubProcess implements AsyncDisposable {
 
   /** Sends a signal and waits for the end. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-    const child = this.#child;
+    const [child, here] = [this.#child, this.#here];
+    if (here !== null && signal === 'SIGKILL') throw new Error('a daemon in this process can not be killed');
     this.#child = null;
+    this.#here = null;
     await this.#agent?.destroy();
     this.#agent = null;
+    await here?.stop();
     if (child === null || child.exitCode !== null || child.signalCode !== null) return;
     child.kill(signal);
     await endOf(child);
@@ -201,6 +216,17 @@ export class HubProcess implements AsyncDisposable {
   async ask<Result>(work: (control: ControlClient) => Promise<Result>): Promise<Result> {
     await using control = await connectControl([join(this.directory, 'state/control.sock')]);
     return await work(control);
+  }
+
+  /** Has the daemon read its configuration again. @throws Error where it runs with the one before */
+  async reload(): Promise<void> {
+    const id = await this.ask((control) => control.reload());
+    const outcome = await eventually(async () => {
+      // One hub goes meanwhile, and the next one comes.
+      const found = await this.ask((control) => control.reloadOutcome(id)).catch(() => null);
+      return found?.state !== 'under_way' && found;
+    });
+    if (outcome.state !== 'done') throw new Error(`the reload came to another end: ${JSON.stringify(outcome)}`);
   }
 
   status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[]; notices: Notice[] }> {

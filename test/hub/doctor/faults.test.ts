@@ -9,7 +9,7 @@ import type { Finding } from '../../../src/hub/doctor/finding.ts';
 import { checkService } from '../../../src/hub/doctor/service.ts';
 import { gather } from '../../../src/hub/doctor/subject.ts';
 import { readUnit } from '../../../src/hub/doctor/unit.ts';
-import { type Ended, HubProcess } from '../../support/hub-process.ts';
+import { HubProcess } from '../../support/hub-process.ts';
 import { answerOf, startRawServer } from '../../support/raw-server.ts';
 
 let emulator: Emulator;
@@ -40,8 +40,6 @@ function portalAt(origin: string, clientSecret = 'a-secret'): Parameters<typeof 
   return { emulator: { clientId: emulator.clientId, baseUrl: origin, frontendUrl: origin, clientSecret } };
 }
 
-const checksOf = ({ stdout }: Ended) => (JSON.parse(stdout) as { checks: Finding[] }).checks;
-
 it('says of a hub that is stopped that it is, and how to start it', async () => {
   await using hub = await HubProcess.prepare({ emulator });
   const { status, stdout } = await hub.cli('doctor', '--json');
@@ -54,14 +52,13 @@ it('says of a hub that is stopped that it is, and how to start it', async () => 
 
 describe('configuration', () => {
   it('names a key that nobody knows, and says that the running hub goes on', async () => {
-    await using hub = await HubProcess.start({ emulator });
+    await using hub = await HubProcess.start({ emulator, here: true });
     appendFileSync(join(hub.directory, 'latchkey.toml'), '\n[hubb]\nname = "x"\n');
-    const ended = await hub.cli('doctor', '--json');
-    expect(ended.status).toBe(1);
-    const { result, detail } = finding(checksOf(ended), 'configuration');
+    const checks = await found(hub);
+    const { result, detail } = finding(checks, 'configuration');
     expect(result).toBe('fail');
     expect(detail).toMatch(/hubb: is no key that Latchkey knows;.*; the running hub goes on/);
-    expect(finding(checksOf(ended), 'hub').result).toBe('ok');
+    expect(finding(checks, 'hub').result).toBe('ok');
   });
 
   it('tells of a secret that others can read, and not the secret', async () => {
@@ -100,7 +97,7 @@ describe('the state directory', () => {
   });
 
   it('holds a store that is whole, or it is said how it is damaged, and nothing is touched', async () => {
-    await using hub = await HubProcess.start({ emulator });
+    await using hub = await HubProcess.start({ emulator, here: true });
     await hub.kill('SIGTERM');
     expect(finding(await found(hub), 'store')).toMatchObject({
       result: 'ok',
@@ -128,10 +125,8 @@ describe('the portal', () => {
   it('is not waited for where it swallows what it is sent', async () => {
     await using silent = await startRawServer(() => undefined);
     await using hub = await HubProcess.prepare(portalAt(silent.origin));
-    const before = performance.now();
     const { result, detail } = finding(await found(hub), 'portal.home.frontend_url');
     expect([result, detail]).toEqual(['fail', expect.stringContaining('no answer to HTTP (no answer in time)')]);
-    expect(performance.now() - before).toBeLessThan(20_000);
     expect(silent.requests.map(({ method, target, body }) => [method, target, body])).toEqual([
       ['HEAD', '/', ''],
       ['HEAD', '/', ''],
@@ -191,8 +186,8 @@ describe('the machine', () => {
     const stranger = createServer().listen(0, '127.0.0.1');
     await once(stranger, 'listening');
     const { port } = stranger.address() as AddressInfo;
-    await using hub = await HubProcess.start({ emulator, metrics: `127.0.0.1:${port}` });
-    expect(finding(checksOf(await hub.cli('doctor', '--json')), 'metrics')).toMatchObject({
+    await using hub = await HubProcess.start({ emulator, metrics: `127.0.0.1:${port}`, here: true });
+    expect(finding(await found(hub), 'metrics')).toMatchObject({
       result: 'fail',
       detail: expect.stringMatching(new RegExp(`does not have port ${port} .*end the program`)),
     });
@@ -250,19 +245,18 @@ describe('the machine', () => {
 });
 
 it('tells of each appliance what to do', async () => {
-  await using hub = await HubProcess.start({ emulator });
+  await using hub = await HubProcess.start({ emulator, here: true });
   await hub.addAppliance('boiler');
   await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
   for (const { id } of emulator.grants()) emulator.revoke(id);
   await hub.ask((control) => control.refresh('wallbox')).catch(() => undefined);
-  const ended = await hub.cli('doctor', '--json');
-  expect(ended.status).toBe(1);
-  expect(finding(checksOf(ended), 'appliance.wallbox')).toMatchObject({
+  const checks = await found(hub);
+  expect(finding(checks, 'appliance.wallbox')).toMatchObject({
     result: 'fail',
     detail: expect.stringContaining('pair it again: latchkey pair wallbox'),
   });
-  expect(finding(checksOf(ended), 'appliance.boiler')).toMatchObject({
+  expect(finding(checks, 'appliance.boiler')).toMatchObject({
     result: 'warn',
     detail: 'boiler is not paired: "latchkey pair boiler"',
   });

@@ -1,0 +1,43 @@
+import { appendFileSync } from 'node:fs';
+import { loadConfiguration, requirePortal } from '../../src/hub/configuration.ts';
+import { runDaemon } from '../../src/hub/daemon.ts';
+import { Reloads } from '../../src/hub/reloads.ts';
+import { ListeningSockets } from '../../src/lan/listening-sockets.ts';
+import { createLog } from '../../src/system/log.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { ServiceManager } from '../../src/system/service-manager.ts';
+
+/** A daemon in the test's own process. */
+export interface DaemonHere {
+  /** Ends it as a signal would. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts all of a daemon but the command line around it, which takes a fifth of the work that a process does.
+ * @param file its configuration
+ * @param log the file that its log goes to
+ */
+export async function startDaemonHere(file: string, env: NodeJS.ProcessEnv, log: string): Promise<DaemonHere> {
+  const read = async () => requirePortal(await loadConfiguration(file, env));
+  const configuration = await read();
+  const ending = Promise.withResolvers<NodeJS.Signals>();
+  const up = Promise.withResolvers<void>();
+  const sockets = new ListeningSockets();
+  const running = runDaemon({
+    configuration,
+    log: createLog('info', { write: (line) => appendFileSync(log, line) }),
+    sockets,
+    service: new ServiceManager({ env: {} }),
+    reloads: new Reloads(configuration, read, () => systemRandom.uuid()),
+    ending: ending.promise,
+    onUp: async () => up.resolve(),
+  }).finally(() => sockets[Symbol.dispose]());
+  await Promise.race([up.promise, running]);
+  return {
+    async stop() {
+      ending.resolve('SIGTERM');
+      await running;
+    },
+  };
+}
