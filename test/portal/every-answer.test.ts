@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { TokenOutcome } from '../../src/core/outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { classify } from '../../src/portal/outcome.ts';
+import { inShort } from '../support/long.ts';
 import { answerOf, type RawServer, startRawServer } from '../support/raw-server.ts';
 
 /** Bodies that a token endpoint, or something before it, may answer with. */
@@ -46,6 +48,17 @@ function rowOf(status: number, body: Body): Row {
   return line?.[3][body] ?? line?.[2] ?? expect.fail(`no line for ${status}`);
 }
 
+const STATUSES = Array.from({ length: 500 }, (_, index) => 100 + index);
+/** The ends of each line, and the statuses within them that HTTP itself treats apart. */
+const SAMPLE = [
+  100, 101, 199, 200, 201, 204, 299, 300, 302, 304, 399, 400, 401, 428, 429, 430, 499, 500, 502, 503, 504, 599,
+];
+
+/** Whether what follows the headers is no body (RFC 9112, 6.3). */
+function hasNoBody(status: number): boolean {
+  return status < 200 || status === 204 || status === 304;
+}
+
 /** Asks a server that answers with these bytes and closes the connection. */
 async function refreshAt(server: RawServer): Promise<TokenOutcome> {
   await using portal = new HttpPortal({
@@ -59,19 +72,34 @@ async function refreshAt(server: RawServer): Promise<TokenOutcome> {
 }
 
 describe.each(Object.keys(bodies) as Body[])('%s', (body) => {
-  test('is in its row of the table with every status from 100 to 599', async () => {
-    let status = 100;
-    await using server = await startRawServer((socket) => socket.end(answerOf(status, bodies[body])));
-    const rows: string[] = [];
-    const expected: string[] = [];
-    for (; status < 600; status += 1) {
-      rows.push(`${status} ${(await refreshAt(server)).kind}`);
-      expected.push(`${status} ${rowOf(status, body)}`);
-    }
-    expect(rows).toEqual(expected);
-    // Each was sent once: no client of ours repeats by itself what a portal may have acted on.
-    expect(server.requests).toHaveLength(500);
+  test('is in its row of the table with every status from 100 to 599', () => {
+    const rows = STATUSES.map((status) => {
+      const text = hasNoBody(status) ? '' : bodies[body];
+      return `${status} ${classify({ status, body: text, retryAfter: null, portalTime: null }).kind}`;
+    });
+    expect(rows).toEqual(STATUSES.map((status) => `${status} ${rowOf(status, body)}`));
   });
+
+  test('is there too when it comes over the wire', async () => {
+    const statuses = inShort(STATUSES, SAMPLE);
+    let answered = 0;
+    await using server = await startRawServer((socket) => socket.end(answerOf(answered, bodies[body])));
+    const rows: string[] = [];
+    for (const status of statuses) {
+      answered = status;
+      rows.push(`${status} ${(await refreshAt(server)).kind}`);
+    }
+    expect(rows).toEqual(statuses.map((status) => `${status} ${rowOf(status, body)}`));
+    // Each was sent once: no client of ours repeats by itself what a portal may have acted on.
+    expect(server.requests).toHaveLength(statuses.length);
+  });
+});
+
+test('what is tried over the wire comes to every row of the table', () => {
+  const tried = SAMPLE.flatMap((status) => (Object.keys(bodies) as Body[]).map((body) => rowOf(status, body)));
+  const rows = table.flatMap(([, , row, exceptions]) => [row, ...Object.values(exceptions)]);
+  expect(new Set(tried)).toEqual(new Set(rows));
+  for (const [from, to] of table) expect(SAMPLE).toEqual(expect.arrayContaining([from, to]));
 });
 
 describe('Retry-After, as it comes over the wire', () => {
