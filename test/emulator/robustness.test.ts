@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
+import { LONG } from '../support/long.ts';
 import {
   ALICE,
   config,
@@ -14,6 +15,8 @@ import {
   tokens,
   whoami,
 } from './portal-client.ts';
+
+const GRANTS = LONG ? 200 : 30;
 
 /** Sends bytes and gives back what came until the server closed. */
 function raw(origin: string, bytes: string): Promise<string> {
@@ -101,9 +104,9 @@ test('a flood of config requests displaces no login under way', async () => {
   expect((await exchange(emulator, code)).status).toBe(200);
 });
 
-test('2000 refreshes of 200 grants take seconds, and leave every grant good', async () => {
+test(`${10 * GRANTS} refreshes of ${GRANTS} grants at a time leave every grant good`, async () => {
   await using emulator = await start();
-  const grants = await Promise.all(Array.from({ length: 200 }, () => obtainTokens(emulator)));
+  const grants = await Promise.all(Array.from({ length: GRANTS }, () => obtainTokens(emulator)));
   const last = await Promise.all(
     grants.map(async (grant) => {
       let held = grant;
@@ -111,7 +114,7 @@ test('2000 refreshes of 200 grants take seconds, and leave every grant good', as
       return held;
     }),
   );
-  expect(new Set(last.map((held) => held.access_token)).size).toBe(200);
+  expect(new Set(last.map((held) => held.access_token)).size).toBe(GRANTS);
   expect(emulator.grants().every((grant) => grant.generation === 11)).toBe(true);
   expect(emulator.observations).toEqual({ refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 });
 });
