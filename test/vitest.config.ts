@@ -44,6 +44,7 @@ const SHARING = [
   'control/**',
   'core/**',
   'emulator/**',
+  'lan/**',
   'metrics/**',
   'notify/**',
   'page/**',

@@ -62,7 +62,7 @@ describe('TLS', () => {
   });
 
   it('shows one CA and one pin everywhere', async () => {
-    const ca = (await hub.cli('ca')).stdout;
+    const ca = (await hub.authority()).certificate;
     for (const answer of [await client.http('/ca.pem'), await client.https('/ca.pem')]) {
       expect(answer.headers['content-type']).toBe('application/x-pem-file');
       expect(new X509Certificate(answer.text).fingerprint256).toBe(new X509Certificate(ca).fingerprint256);

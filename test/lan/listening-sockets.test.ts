@@ -236,7 +236,7 @@ describe('the sockets', () => {
 test('a daemon that takes a changed configuration over refuses nobody', async () => {
   await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator });
-  const ca = (await hub.cli('ca')).stdout;
+  const ca = (await hub.authority()).certificate;
   const answers: string[] = [];
   let over = false;
   const coming = SCHEMES.map(async (scheme) => {

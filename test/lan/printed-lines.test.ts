@@ -3,47 +3,57 @@ import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { MAIN } from '../support/program.ts';
+import { MAIN, SHARED_CACHE } from '../support/program.ts';
 
 const run = promisify(execFile);
 
+let emulator: Emulator;
+let hub: HubProcess;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  hub = await HubProcess.start({ emulator });
+});
+
+afterAll(async () => {
+  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
+  await hub[Symbol.asyncDispose]();
+  await emulator.close();
+});
+
 it('curl gets a token that the cloud API takes, with the very lines that "appliance add" prints', async () => {
-  await using emulator = await startEmulator();
-  await using hub = await HubProcess.start({ emulator });
   const { stdout } = await hub.cli('appliance', 'add', 'car', '--scope', 'Monitoring');
   rememberSecrets([/client_secret +(\S+)/.exec(stdout)?.[1] ?? '']);
   await hub.pair('car', emulator);
-  const token = await printed(hub, stdout);
+  const token = await printed(stdout);
   expect(token).toMatchObject({ token_type: 'Bearer', scope: 'Monitoring' });
   const whoami = await fetch(`${emulator.baseUrl}/api/whoami`, {
     headers: { authorization: `Bearer ${token['access_token']}` },
   });
   expect(await whoami.json()).toMatchObject({ user: 'demo' });
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
 });
 
 it('curl registers an appliance, with the very lines that "invite" prints', async () => {
-  await using emulator = await startEmulator();
-  await using hub = await HubProcess.start({ emulator });
   const { stdout } = await hub.cli('invite', '--for', 'boat', '--scope', 'Monitoring');
   rememberSecrets([/token +(\S+)/.exec(stdout)?.[1] ?? '']);
-  const { client_id, client_secret } = await printed(hub, stdout);
+  const { client_id, client_secret } = await printed(stdout);
   rememberSecrets([String(client_secret)]);
   expect(await hub.appliance('boat')).toMatchObject({ client_id, state: 'unpaired', scope: 'Monitoring' });
 });
 
 /** Runs the commands that the command line has printed. @returns what the last of them said */
-async function printed(hub: HubProcess, stdout: string): Promise<Record<string, unknown>> {
+async function printed(stdout: string): Promise<Record<string, unknown>> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'latchkey-printed-'));
   const lines = stdout.slice(stdout.indexOf('latchkey ca >'));
   expect(lines).toContain('curl --cacert');
   const shell = `latchkey() { "$NODE" "$MAIN" "$@" --config "$CONFIG"; }\n${lines}`;
   const env = {
     PATH: process.env['PATH'],
+    XDG_CACHE_HOME: SHARED_CACHE,
     NODE: process.execPath,
     MAIN,
     CONFIG: join(hub.directory, 'latchkey.toml'),

@@ -1,16 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { type Emulator, type Exchange, startEmulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { expectError, expectNoStore } from './oauth-error.ts';
-import { basic, FORM, HubClient, jsonOf } from './wire.ts';
+import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
 
 const SCOPE = 'Monitoring RemoteControl';
 const GRANT = { grant_type: 'client_credentials' };
 
 const parts = new AsyncDisposableStack();
+/** When the portal answered with tokens. */
+const issued: number[] = [];
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
@@ -22,7 +24,10 @@ let meter: CredentialsAnswer;
 let fan: CredentialsAnswer;
 
 beforeAll(async () => {
-  emulator = parts.use(await startEmulator());
+  const answering = ({ endpoint }: Exchange, status: number | null) => {
+    if (endpoint === 'token' && status === 200) issued.push(performance.now());
+  };
+  emulator = parts.use(await startEmulator({ intercept: { answering } }));
   hub = parts.use(await HubProcess.start({ emulator }));
   client = parts.use(await HubClient.of(hub));
   heater = await hub.addAppliance('heater', SCOPE);
@@ -279,79 +284,69 @@ describe('the metadata (RFC 8414)', () => {
   });
 });
 
-describe.concurrent('a token that runs out', () => {
-  it('is served to its end though a person must log in again, and then no more', async () => {
-    await using portal = await startEmulator({ tokenLifetime: 8 });
-    await using home = await HubProcess.start({ emulator: portal });
-    await using asking = await HubClient.of(home);
-    const oven = await home.addAppliance('oven');
-    await home.pair('oven', portal);
-    const ask = () => asking.token(GRANT, { authorization: basic(oven) });
-    const before = jsonOf(await ask())['access_token'];
-    for (const { id } of portal.grants()) portal.revoke(id);
-    await home.ask((control) => control.refresh('oven'));
-    expect(await home.appliance('oven')).toMatchObject({ state: 'needs_pairing', problem: { code: 'refused' } });
-    const still = await ask();
-    expect({ status: still.status, ...jsonOf(still) }).toMatchObject({ status: 200, access_token: before });
-    const dead = await eventually(async () => {
+describe('a token that runs out', () => {
+  afterEach(() => emulator.change({ tokenLifetime: 3600 }));
+
+  /** A paired appliance whose tokens live for so many seconds. @returns what it asks with */
+  async function paired(name: string, tokenLifetime: number): Promise<() => Promise<Answer>> {
+    emulator.change({ tokenLifetime });
+    const appliance = await hub.addAppliance(name);
+    await hub.pair(name, emulator);
+    return () => client.token(GRANT, { authorization: basic(appliance) });
+  }
+
+  /** The first answer without a token. */
+  function without(ask: () => Promise<Answer>): Promise<Answer> {
+    return eventually(async () => {
       const answer = await ask();
       return answer.status === 200 ? null : answer;
     });
-    expect(expectError(dead, 400, 'invalid_grant')).toMatchObject({
+  }
+
+  it('is served to its end though a person must log in again, and then no more', async () => {
+    const ask = await paired('oven', 8);
+    const before = jsonOf(await ask())['access_token'];
+    emulator.revoke(emulator.grants().at(-1)?.id ?? '');
+    await hub.ask((control) => control.refresh('oven'));
+    expect(await hub.appliance('oven')).toMatchObject({ state: 'needs_pairing', problem: { code: 'refused' } });
+    const still = await ask();
+    expect({ status: still.status, ...jsonOf(still) }).toMatchObject({ status: 200, access_token: before });
+    expect(expectError(await without(ask), 400, 'invalid_grant')).toMatchObject({
       error_description: expect.stringContaining('again'),
-      error_uri: `https://127.0.0.1:${home.httpsPort}/`,
+      error_uri: `https://127.0.0.1:${hub.httpsPort}/`,
     });
-    rememberSecrets(portal.secretsIssued('code', 'access_token', 'refresh_token'));
   });
 
   it('is a 503 with Retry-After while the portal is out of reach', async () => {
-    const portal = await startEmulator({ tokenLifetime: 4 });
-    await using home = await HubProcess.start({ emulator: portal });
-    await using asking = await HubClient.of(home);
-    const oven = await home.addAppliance('oven');
-    await home.pair('oven', portal);
-    const secrets = portal.secretsIssued('code', 'access_token', 'refresh_token');
-    const ask = () => asking.token(GRANT, { authorization: basic(oven) });
+    const ask = await paired('stove', 4);
     expect((await ask()).status).toBe(200);
-    await portal.close();
-    const out = await eventually(async () => {
-      const answer = await ask();
-      return answer.status === 200 ? null : answer;
-    });
+    const away = emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
+    const out = await without(ask);
     expectError(out, 503, 'temporarily_unavailable');
     expect(Number(out.headers['retry-after'])).toSatisfy((s: number) => Number.isInteger(s) && s >= 1 && s <= 3600);
-    expect(await home.appliance('oven')).toMatchObject({
+    expect(await hub.appliance('stove')).toMatchObject({
       state: 'retrying',
       problem: { code: 'portal_unreachable' },
     });
-    rememberSecrets(secrets);
+    await emulator.removeFault(away.id);
+    await hub.ask((control) => control.removeAppliance('stove'));
   });
 
   it('never claims to live longer than the portal says', async () => {
-    const issued: number[] = [];
-    await using portal = await startEmulator({
-      tokenLifetime: 5,
-      intercept: {
-        answering({ endpoint }, status) {
-          if (endpoint === 'token' && status === 200) issued.push(performance.now());
-        },
-      },
-    });
-    await using home = await HubProcess.start({ emulator: portal });
-    await using asking = await HubClient.of(home);
-    const oven = await home.addAppliance('oven');
-    await home.pair('oven', portal);
+    const before = issued.length;
+    const ask = await paired('grill', 5);
     const seen: unknown[] = [];
-    while (seen.length < 3) {
+    for (; seen.length < 3; await sleep(150)) {
       const asked = performance.now();
-      const { access_token, expires_in } = jsonOf(await asking.token(GRANT, { authorization: basic(oven) }));
+      const answer = await ask();
+      if (answer.status !== 200) continue;
+      const { access_token, expires_in } = jsonOf(answer);
       if (!seen.includes(access_token)) seen.push(access_token);
-      const left = ((issued[seen.length - 1] ?? 0) + 5000 - asked) / 1000;
+      const left = ((issued[before + seen.length - 1] ?? 0) + 5000 - asked) / 1000;
       // The hub's clock counts in hundredths of a second.
       expect(expires_in).toBeLessThanOrEqual(left + 0.1);
       expect(expires_in).toBeGreaterThan(0);
-      await sleep(150);
     }
-    rememberSecrets(portal.secretsIssued('code', 'access_token', 'refresh_token'));
+    await hub.ask((control) => control.removeAppliance('grill'));
   });
 });

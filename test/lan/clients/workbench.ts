@@ -122,6 +122,7 @@ export class Workbench implements AsyncDisposable {
   async #run(cwd: string, command: string, args: readonly string[], more: NodeJS.ProcessEnv): Promise<Ran> {
     const env = {
       PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       HUB: `https://127.0.0.1:${this.hub.httpsPort}`,
       HUB_HTTP: `http://127.0.0.1:${this.hub.httpPort}`,
       PIN: this.pin,
