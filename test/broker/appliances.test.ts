@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
+import { Appliances } from '../../src/broker/appliances.ts';
 import type { Appliance } from '../../src/core/appliance.ts';
 import { sha256 } from '../../src/system/compare.ts';
+import { systemRandom } from '../../src/system/random.ts';
 import { Home } from './home.ts';
 
 /** What the hub knows of an appliance's secret. */
@@ -141,6 +143,19 @@ test('what can not be written is not there', async () => {
   await expect(home.run.appliances.rotateSecret(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
   await expect(home.run.appliances.remove(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
   expect(home.run.appliances.list()).toEqual([appliance]);
+});
+
+test('of ten thousand there is none more until one is gone', async () => {
+  await using home = await Home.start();
+  const { appliance } = await home.add('wallbox');
+  const ids = Array.from({ length: 10_000 }, (_, index) => `appliance-${index}`);
+  const full = ids.map((id) => ({ ...appliance, id, clientId: id, name: id }));
+  home.run.store.appliances = async () => full;
+  const appliances = await Appliances.load(home.run.store, systemRandom, ['home']);
+  await expect(appliances.add('heater', null, null)).rejects.toMatchObject({ code: 'not_allowed' });
+  await appliances.remove(appliances.named('appliance-7'));
+  await appliances.add('heater', null, null);
+  expect(appliances.list()).toHaveLength(10_000);
 });
 
 test('they are listed by name', async () => {

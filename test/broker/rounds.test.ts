@@ -71,6 +71,7 @@ describe('a round', () => {
   it('is one for all who begin it, and two who go on at the same time get the same pairing', async () => {
     await using home = await household();
     const { rounds } = home.run;
+    await home.add('zone-valve');
     const [one, two] = await Promise.all([rounds.begin(), rounds.begin()]);
     expect(one).toEqual(two);
     await home.time.settle();

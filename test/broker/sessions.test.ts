@@ -70,7 +70,7 @@ test('nothing in the store is a refresh token', async () => {
 });
 
 test('one device flow has one session: every answer to its poll repeats the token, until it has ended, or the hub is restarted', async () => {
-  const { home, wallbox, heater, load, begin } = await start();
+  const { home, wallbox, heater, disk, load, begin } = await start();
   await using _ = home;
   const sessions = await load();
   const [first, again] = await Promise.all([begin(sessions, wallbox, 'flow-1'), begin(sessions, wallbox, 'flow-1')]);
@@ -86,6 +86,10 @@ test('one device flow has one session: every answer to its poll repeats the toke
   const restarted = await load();
   const third = await begin(restarted, wallbox, 'flow-1');
   expect([second, third].map((token) => restarted.has(wallbox, token))).toEqual([false, true]);
+  disk.full = true;
+  const unwritten = await load();
+  const fourth = await begin(unwritten, wallbox, 'flow-1');
+  expect([third, fourth].map((token) => unwritten.has(wallbox, token))).toEqual([false, true]);
 });
 
 test('of each appliance only the newest few are kept', async () => {

@@ -83,6 +83,17 @@ test('a copy read again is the same, and tells nothing without its passphrase', 
   expect(Buffer.from(sealed, 'base64url').toString('latin1')).not.toContain(WALLBOX.id);
 });
 
+test('a grant that is in doubt when it is copied stays in that doubt', async () => {
+  using at = home();
+  const inDoubt = grantOf({ appliance: WALLBOX.id, doubt: { lostAt: wallboxGrant.obtained, sends: 2 } });
+  await at.store.addAppliance(WALLBOX);
+  await put(at.store, inDoubt);
+  const copy = readCopy(writeCopy(await copyState(at.store, MADE)));
+  using other = home();
+  await restoreState(other.store, copy);
+  expect(await grantsOf(other.store)).toEqual([inDoubt]);
+});
+
 describe('restoring', () => {
   test('an empty hub makes it the one that was copied, its grants in doubt, sealed with its own key', async () => {
     using at = home();
