@@ -17,8 +17,11 @@ test('a clock that was confirmed and has jumped since is named with the right ti
   expect(clockAtFault('not_yet_valid', in1970, confirmed)).toContain('but it is 2031-05-05T06:00:30Z');
 });
 
-test('with a clock that is right it is the certificate that is at fault', () => {
-  expect(clockAtFault('expired', at(HOUR), { wall: at(0).wall + MINUTE, at: at(0) })).toBeNull();
+test('with a clock that is right to five minutes it is the certificate that is at fault', () => {
+  const fault = (off: number) => clockAtFault('expired', at(HOUR), { wall: at(0).wall + off, at: at(0) });
+  expect([fault(0), fault(MINUTE), fault(5 * MINUTE - 1)]).toEqual([null, null, null]);
+  expect(fault(5 * MINUTE)).toContain('but it is 2031-05-05T07:05:00Z');
+  expect(fault(-5 * MINUTE)).toContain('but it is 2031-05-05T06:55:00Z');
 });
 
 test('a refresh that fails so waits for the clock, and keeps grant, token and refresh token', () => {

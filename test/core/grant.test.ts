@@ -38,10 +38,11 @@ test('a time confirmed in another boot, or tokens that came without one, leave t
   expect(remaining(grantOf({ portalTime: null }), at(MINUTE, 'boot-2'), told)).toBeNull();
 });
 
-test('a clock that has gone back a little since a token was given makes it no older, and by years says nothing', () => {
+test('a clock that has gone back a little since a token was given makes it no older, and by more than a minute says nothing', () => {
   const grant = grantOf();
   const told = (wall: number) => ({ wall, at: at(MINUTE, 'boot-2') });
   expect(remaining(grant, at(MINUTE, 'boot-2'), told((grant.portalTime ?? 0) - MINUTE))).toBe(HOUR - SECOND);
+  expect(remaining(grant, at(MINUTE, 'boot-2'), told((grant.portalTime ?? 0) - MINUTE - SECOND))).toBeNull();
   expect(remaining(grant, at(MINUTE, 'boot-2'), told(Date.UTC(2030, 0, 1)))).toBeNull();
 });
 
