@@ -191,7 +191,9 @@ test('a disk that is full for hours is told of as seldom, and when it is over', 
     message: expect.stringContaining('disk is full'),
   });
   home.unwritable.clear();
-  expect(told(await pass(HOUR))).toEqual({ 'store is written again': 1 });
+  // The day's copy is made on a real disk, for which virtual time does not wait: on a busy machine it ends in this hour.
+  const after = (await pass(HOUR)).filter(({ event }) => event !== 'store copied');
+  expect(told(after)).toEqual({ 'store is written again': 1 });
 });
 
 test('an appliance whose device flow nobody opens, and which begins it again and again, is told of seldom', async () => {
