@@ -10,13 +10,13 @@ export interface Waiting {
 }
 
 /** Appliances that wait for approval at one time; beyond that each IPv4 address and each neighbour has one place. */
-const MOST_WAITING = 20;
+const MAX_WAITING = 20;
 /** IPv4 addresses that have a place at one time, more than a home network (/24) has; so many link-layer addresses, too. */
-const MOST_ADDRESSES = 300;
+const MAX_ADDRESSES = 300;
 /** The same, of one device. */
-const MOST_OF_ONE_DEVICE = 5;
+const MAX_OF_ONE_DEVICE = 5;
 /** The same, of one network where a device may take any address. */
-const MOST_OF_ONE_NETWORK = 15;
+const MAX_OF_ONE_NETWORK = 15;
 /** Those of whom the store does not say where they registered from count as of one device. */
 const UNKNOWN: readonly string[] = ['unknown'];
 
@@ -47,15 +47,15 @@ export function findPlace(waiting: readonly Waiting[], from: RegistrantAddress):
   const holders = holdersOf(waiting);
   const counts = countsOf(shares, holders);
   const device = holders.filter((holder) => holder.shares.at(-1) === shares.at(-1));
-  if (device.length >= MOST_OF_ONE_DEVICE) return { kind: 'full', until: leastLeft(device) };
+  if (device.length >= MAX_OF_ONE_DEVICE) return { kind: 'full', until: leastLeft(device) };
   const network = holders.filter((holder) => holder.shares[0] === shares[0]);
-  if (network.length >= MOST_OF_ONE_NETWORK) return insteadOf(network, from, counts);
-  if (holders.length < MOST_WAITING) return { kind: 'free' };
+  if (network.length >= MAX_OF_ONE_NETWORK) return insteadOf(network, from, counts);
+  if (holders.length < MAX_WAITING) return { kind: 'free' };
   const place = insteadOf(holders, from, counts);
   const kind = [isIPv4, isLinkShare].find((isOfKind) => isOfKind(shares[0] ?? ''));
   if (place.kind !== 'full' || network.length > 0 || kind === undefined) return place;
   const others = new Set(holders.map((holder) => holder.shares[0] ?? '').filter(kind));
-  return others.size < MOST_ADDRESSES ? { kind: 'free' } : place;
+  return others.size < MAX_ADDRESSES ? { kind: 'free' } : place;
 }
 
 function holdersOf(waiting: readonly Waiting[]): Holder[] {

@@ -5,7 +5,7 @@ import { type Interfaces, isInOwnIpv4Subnet, sharesOf } from '../system/devices.
 const FREE = 5;
 /** How long a device waits after the first one too many, in ms; each further one doubles it. */
 const FIRST_LOCK = 30_000;
-const LONGEST_LOCK = 3_600_000;
+const MAX_LOCK_MS = 3_600_000;
 /** After so long without a wrong one nothing is known of a device any more, in ms. */
 const FORGOTTEN = 86_400_000;
 /** A burst that does not end is told again after so long, in ms. */
@@ -71,7 +71,7 @@ interface Record {
 }
 
 /** After so long without one code too many a burst is over, in ms: longer than a device that goes on has to wait. */
-const BURST_OVER = 2 * LONGEST_LOCK;
+const BURST_OVER = 2 * MAX_LOCK_MS;
 
 /** Too many wrong codes, from one device or several. */
 export interface Burst {
@@ -124,7 +124,7 @@ export class WrongCodes {
     record.wrong += 1;
     record.last = now;
     const over = record.wrong - FREE;
-    if (over >= 0) record.lockedUntil = now + Math.min(LONGEST_LOCK, FIRST_LOCK * 2 ** over);
+    if (over >= 0) record.lockedUntil = now + Math.min(MAX_LOCK_MS, FIRST_LOCK * 2 ** over);
     let tell: Counted['tell'] = null;
     const lines = this.#lines.filled(ALL, TELLING, now);
     if (over >= 0 && (record.told === null || now - record.told >= TOLD_AGAIN) && lines.left >= 1) {

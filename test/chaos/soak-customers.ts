@@ -22,7 +22,7 @@ interface Rate {
 /** A connection serves so many requests, then another takes its place: handshakes belong to the load. */
 const REQUESTS_A_CONNECTION = 50;
 /** The hub makes nobody wait for longer than 10 s, in ms. */
-const LONGEST_WAIT = patient(10_000);
+const MAX_WAIT_MS = patient(10_000);
 
 /** Appliances that ask for their tokens at a steady rate, however long the answers take, and try each one out at once. */
 export class Customers implements AsyncDisposable {
@@ -108,7 +108,7 @@ export class Customers implements AsyncDisposable {
 
   /** Many at once: a request that waits for a refresh does not hold up the next one. */
   #connection(localAddress: string): Agent {
-    return new Agent({ connections: 100, connect: { ca: this.#ca, localAddress }, headersTimeout: LONGEST_WAIT });
+    return new Agent({ connections: 100, connect: { ca: this.#ca, localAddress }, headersTimeout: MAX_WAIT_MS });
   }
 
   async #ask({ credentials: { name, client_id, client_secret }, user, scope }: Customer, agent: Agent): Promise<void> {

@@ -57,7 +57,7 @@ const WARM_UP = 150;
 /** The short form ends after this at the latest, in seconds. */
 const MAX_SHORT = patient(60);
 /** Hand-outs that the short form asks for at the least. */
-const LEAST_ASKED = 300;
+const MIN_ASKED = 300;
 
 /**
  * As on a small machine. With the defaults the young generation and the allocator's arenas first fill up to their size,
@@ -119,7 +119,7 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
       // It can't be asked while its base origin is down, which is the last of what is done to it.
       const met = await hits(portal).catch(() => new Map<string, number>());
       const metAll = met.has('origin_down (base)') && [...met.values()].every((count) => count > 0);
-      return !(metAll && trouble.pairings > 0 && load.asked >= LEAST_ASKED) && seconds() < MAX_SHORT;
+      return !(metAll && trouble.pairings > 0 && load.asked >= MIN_ASKED) && seconds() < MAX_SHORT;
     };
     for (let second = 1; !scale.signal.aborted && (await goesOn()); second++) {
       await sleep(Math.max(0, 1000 * (second - seconds())), undefined, { signal: scale.signal }).catch(() => undefined);
