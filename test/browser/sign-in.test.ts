@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import type { SetupCodeAnswer } from '../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
@@ -188,6 +189,22 @@ describe('another site', () => {
     await visit.page.goto(`${origin}/`);
     await expectSignedIn(visit);
   });
+});
+
+it('a page whose form is on its way is left to it, though it hears meanwhile that the session is over', async () => {
+  await using visit = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true });
+  const { page } = visit;
+  const listens = page.waitForResponse(`${origin}/live`);
+  await page.goto((await tell()).sign_in);
+  await expectSignedIn(visit);
+  await listens;
+  await page.route('**/sign-out', async (route) => {
+    const answer = await route.fetch({ maxRedirects: 0 });
+    await sleep(1000);
+    await route.fulfill({ response: answer });
+  });
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByText('You are signed out.').waitFor();
 });
 
 it('a session that ends in the middle is told in plain words, and leads back', async () => {

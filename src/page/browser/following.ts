@@ -3,11 +3,14 @@ import { showNewer } from './newer-page.ts';
 
 /** After this, in ms, a hub that does not answer is asked again. */
 const AGAIN = 2000;
+/** So long a page is left alone that somebody is about to leave, in ms: by then the hub has answered, or they are still here. */
+const LEAVING = 15_000;
 
 const offline = document.getElementById('offline');
 let events: EventSource | null = null;
 let showing = false;
 let due = false;
+let leaving = false;
 let retry: ReturnType<typeof setTimeout> | undefined;
 
 /** Follows what happens at the hub while somebody looks: a phone in a pocket asks nothing. */
@@ -18,11 +21,13 @@ export function follow(): void {
   if (!isLive) return;
   document.addEventListener('visibilitychange', listen);
   addEventListener('pagehide', leave);
+  addEventListener('beforeunload', letGo);
   listen();
 }
 
 function listen(): void {
   leave();
+  leaving = false;
   if (document.visibilityState === 'hidden') return;
   events = new EventSource('/live');
   // What happened before it listened is on a fresh page alone.
@@ -37,6 +42,13 @@ function leave(): void {
   events = null;
 }
 
+/** A page that is read again keeps a form that was just sent from showing what came of it. */
+function letGo(): void {
+  leave();
+  leaving = true;
+  retry = setTimeout(listen, LEAVING);
+}
+
 /** Shows what there is now, never twice at a time. */
 async function show(): Promise<void> {
   due = true;
@@ -46,7 +58,10 @@ async function show(): Promise<void> {
   try {
     while (due) {
       due = false;
-      isThere = await showNewer();
+      const found = await showNewer();
+      if (leaving) return;
+      if (found === 'other') location.reload();
+      isThere = found !== 'silent';
     }
   } finally {
     showing = false;

@@ -16,22 +16,22 @@ declare const Idiomorph: {
   ): void;
 };
 
-/** Reads the page that is shown once more, and brings what is shown in line with it. @returns whether the hub answered */
-export async function showNewer(): Promise<boolean> {
+/**
+ * Reads the page that is shown once more, and brings what is shown in line with it.
+ * @returns `silent` where the hub did not answer; `other` where the session is over, or the page leads elsewhere by now, or
+ *   is no longer there
+ */
+export async function showNewer(): Promise<'shown' | 'other' | 'silent'> {
   const answer = await load(location.pathname + location.search);
-  if (answer === null) return false;
+  if (answer === null) return 'silent';
   const fresh = answer.responseXML?.querySelector('main[data-live]') ?? null;
   const shown = document.querySelector('main');
-  if (fresh === null || shown === null || new URL(answer.responseURL).pathname !== location.pathname) {
-    // The session is over, or the page leads elsewhere by now, or is no longer there.
-    location.reload();
-    return true;
-  }
+  if (fresh === null || shown === null || new URL(answer.responseURL).pathname !== location.pathname) return 'other';
   document.title = answer.responseXML?.title ?? document.title;
   Idiomorph.morph(shown, fresh, { ignoreActiveValue: true, callbacks: { beforeNodeMorphed, beforeAttributeUpdated } });
   learnTime();
   tellTimes();
-  return true;
+  return 'shown';
 }
 
 /** An XMLHttpRequest reads HTML without making text into markup by script, which trusted types forbid. */
