@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 /** A test run, and the session that all it started is in, unless it left for one of its own. */
 interface Run {
@@ -33,7 +33,7 @@ export function clearLeftovers(file: string): void {
     if (leader === null || leader.started === run.session.started) endSession(run.session.pid);
   }
   rmSync(file, { force: true });
-  for (const folder of [tmpdir(), '/dev/shm']) {
+  for (const folder of [tmpdir(), '/dev/shm', dirname(file)]) {
     const names = existsSync(folder) ? readdirSync(folder).join('\n') : '';
     for (const [name] of owned(names, /^latchkey-(\d+) .+/gm))
       rmSync(join(folder, name), { recursive: true, force: true });

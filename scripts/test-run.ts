@@ -1,7 +1,7 @@
 // Runs every check and test, whatever fails, and ends with what came of them all. The checks run beside the tests: these
 // wait more than they work.
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -84,8 +84,12 @@ function slowness(): number {
 // The secrets lie beside the logs and not among them: the logs are searched for them in the end.
 const folder = mkdtempSync(join(tmpdir(), 'latchkey-test-'));
 mkdirSync(join(folder, 'logs'));
+// Whatever tests leave behind goes with it; like any /tmp it is open to other users, some of whom tests are.
+const scratch = mkdtempSync(join(tmpdir(), 'lk-'));
+chmodSync(scratch, 0o1777);
 const env = {
   ...process.env,
+  TMPDIR: scratch,
   LATCHKEY_TEST_LOGS: join(folder, 'logs'),
   LATCHKEY_TEST_SLOWNESS: String(slowness()),
   LATCHKEY_TEST_TIMES: join(folder, 'times'),
@@ -104,7 +108,7 @@ const timesOfFiles = timesOfTests(env.LATCHKEY_TEST_TIMES);
 const alone = failed ? await againAlone(summary) : [];
 rmSync(session, { force: true });
 
-rmSync(failed ? join(folder, 'secrets') : folder, { recursive: true, force: true });
+for (const done of [failed ? join(folder, 'secrets') : folder, scratch]) rmSync(done, { recursive: true, force: true });
 const leftOut = (process.env['LATCHKEY_TEST_LEFT_OUT'] ?? '').split('\n').filter((line) => line !== '');
 if (failed) console.log(`\nThe logs of what the tests started: ${env.LATCHKEY_TEST_LOGS}`);
 console.log(`\n${timesTable([...times, ...timesOfFiles])}`);

@@ -60,7 +60,8 @@ it('keeps its columns on a terminal of 80 columns, and breaks lines between word
   const column = /^ok +configuration +/.exec(checks[0] ?? '')?.[0].length ?? 0;
   expect(column).toBeGreaterThan(0);
   for (const line of lines) {
-    expect(line.length, line).toBeLessThanOrEqual(80);
+    // A word that is longer than its column stays whole, such as a path.
+    if (line.slice(column).includes(' ')) expect(line.length, line).toBeLessThanOrEqual(80);
     expect(line.slice(column - 2, column), line).toBe('  ');
     expect(line.charAt(column), line).not.toBe(' ');
   }

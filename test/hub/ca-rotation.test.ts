@@ -3,7 +3,6 @@ import { createHash, createPublicKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type DetailedPeerCertificate, type TLSSocket } from 'node:tls';
@@ -21,6 +20,7 @@ import { startTestModeHub } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { createLan, whyNoLan } from '../support/netns.ts';
+import { GO_CACHE } from '../support/program.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const DAY = 86_400;
@@ -176,7 +176,7 @@ function inLoop(appliance: Appliance) {
   };
 }
 
-describe('while the CA is replaced', { timeout: 120_000 }, () => {
+describe('while the CA is replaced', () => {
   it('an appliance that has its PEM, one that has its pin, and one that follows are served without a gap', async () => {
     const { pem, pin: pinned, follower } = await threeAppliances();
     const before = await hub.authority();
@@ -336,9 +336,7 @@ describe('while the CA is replaced', { timeout: 120_000 }, () => {
     expect((await chainNow()).slice(1)).toEqual([last.fingerprint]);
   });
 
-  it('a hub that is killed at any moment comes back with the one or the other, whole', {
-    timeout: 300_000,
-  }, async () => {
+  it('a hub that is killed at any moment comes back with the one or the other, whole', async () => {
     await hub[Symbol.asyncDispose]();
     hub = await HubProcess.start({ emulator });
     const credentials = await paired('heater');
@@ -367,7 +365,7 @@ describe('while the CA is replaced', { timeout: 120_000 }, () => {
 });
 
 describe('a program that fetches the CA at every start, as the guide has it,', () => {
-  it('is served with the old pin, while that is kept, and with the new one', { timeout: 180_000 }, async () => {
+  it('is served with the old pin, while that is kept, and with the new one', async () => {
     await using bench = await Workbench.set();
     using place = bench.place(null);
     const dryer = await bench.added('dryer');
@@ -375,7 +373,7 @@ describe('a program that fetches the CA at every start, as the guide has it,', (
     const programs = [(env: NodeJS.ProcessEnv) => place.js(guide('js'), { ...dryer, ...env })];
     if (missing('golang.org/x/oauth2').length === 0) {
       place.write('example.go', guide('go'));
-      const go = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: join(tmpdir(), 'go-build-cache') };
+      const go = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: GO_CACHE };
       expect((await place.run('go', ['build', '-o', 'example', 'example.go'], go)).stderr).toBe('');
       programs.push((env) => place.run('./example', [], { ...dryer, ...env }));
     }
@@ -394,7 +392,7 @@ describe('a program that fetches the CA at every start, as the guide has it,', (
 });
 
 describe('the new CA', () => {
-  it('is announced over mDNS at once', { timeout: 120_000 }, async (ctx) => {
+  it('is announced over mDNS at once', async (ctx) => {
     const reason = await whyNoLan(OBSERVER_TOOLS);
     if (reason !== null) return ctx.skip(reason);
     await using lan = await createLan(['hub', 'observer']);

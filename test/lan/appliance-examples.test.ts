@@ -1,6 +1,5 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority } from '../../src/system/certificate-issuing.ts';
@@ -8,11 +7,12 @@ import { example } from '../emulator/examples/guide.ts';
 import { root } from '../project/checkout.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { GO_CACHE } from '../support/program.ts';
 import { missing } from './clients/programs.ts';
 import { Workbench } from './clients/workbench.ts';
 
 const PAGE = 'docs/appliances.md';
-const GO = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: join(tmpdir(), 'go-build-cache') };
+const GO = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: GO_CACHE };
 const CC = ['-std=c11', '-D_DEFAULT_SOURCE', '-Wall', '-Wextra', '-Werror', '-o', 'example', 'example.c'];
 const GREETED = { status: 0, stdout: expect.stringContaining('"user":"demo"') };
 const BUILT = { status: 0, stdout: '', stderr: '' };

@@ -13,6 +13,7 @@ import type { LanServer } from '../../src/lan/server.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { LanSide } from '../support/lan-side.ts';
+import { patient } from '../support/patience.ts';
 import { AcceptedSockets } from './accepted-sockets.ts';
 
 const SCHEMES = ['http', 'https'] as const;
@@ -38,7 +39,14 @@ function portOf({ server }: { server: Pick<LanServer, 'httpPort' | 'httpsPort'> 
 /** Asks on a new connection. Gives what `/ca.pem` has, or the error's code. */
 async function ask(scheme: Scheme, port: number, host = '127.0.0.1'): Promise<string> {
   const send = scheme === 'http' ? plainRequest : secureRequest;
-  const request = send({ host, port, path: '/ca.pem', agent: false, rejectUnauthorized: false, timeout: 20_000 });
+  const request = send({
+    host,
+    port,
+    path: '/ca.pem',
+    agent: false,
+    rejectUnauthorized: false,
+    timeout: patient(10_000),
+  });
   try {
     const [answer] = await once(request.end(), 'response');
     return await text(answer);

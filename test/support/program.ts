@@ -9,3 +9,6 @@ export const MAIN = process.env['LATCHKEY_TEST_MAIN'] ?? join(root, 'dist/main.j
  * takes half the work to start.
  */
 export const SHARED_CACHE = join(root, '.cache');
+
+/** For the `GOCACHE` of Go's compiler. */
+export const GO_CACHE = join(SHARED_CACHE, 'go');

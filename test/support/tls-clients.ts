@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { promisify } from 'node:util';
@@ -19,6 +18,9 @@ context = ssl.create_default_context(cafile=ca)
 context.verify_flags |= ssl.VERIFY_X509_STRICT
 context.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname=name).close()
 `;
+
+import { GO_CACHE } from './program.ts';
+
 const GO = `package main
 
 import (
@@ -129,7 +131,7 @@ export async function tlsClients(folder: string): Promise<ReadonlyMap<string, Tl
   }
   if (existsSync(PYTHON)) clients.set('strict Python', program(PYTHON, ['-c', STRICT_PYTHON]));
   if (existsSync('/usr/bin/go')) {
-    const env = { ...process.env, GO111MODULE: 'off', GOCACHE: join(tmpdir(), 'go-build-cache') };
+    const env = { ...process.env, GO111MODULE: 'off', GOCACHE: GO_CACHE };
     await writeFile(join(folder, 'client.go'), GO);
     await run('/usr/bin/go', ['build', '-o', 'go-client', 'client.go'], { cwd: folder, env });
     clients.set('Go', program(join(folder, 'go-client')));

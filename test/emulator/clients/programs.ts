@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Emulator } from '../../../src/emulator/index.ts';
+import { GO_CACHE } from '../../support/program.ts';
 
 const run = promisify(execFile);
 
@@ -30,7 +30,7 @@ export async function buildGoClient(folder: string): Promise<string> {
     ...process.env,
     GO111MODULE: 'off',
     GOPATH: '/usr/share/gocode',
-    GOCACHE: join(tmpdir(), 'go-build-cache'),
+    GOCACHE: GO_CACHE,
   };
   const program = join(folder, 'client');
   await run('go', ['build', '-o', program, join(import.meta.dirname, 'go-oauth2/main.go')], { env });

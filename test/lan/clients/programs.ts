@@ -1,12 +1,12 @@
 import { type ChildProcessWithoutNullStreams, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { GO_CACHE } from '../../support/program.ts';
 import type { Line, Task } from './conversation.ts';
 import type { ClientName } from './matrix.ts';
 import type { Shown } from './person.ts';
@@ -75,7 +75,7 @@ export class ClientPrograms {
     const programs = new ClientPrograms(folder, join(folder, 'latchkey-ca.pem'));
     await writeFile(programs.#caFile, ca);
     if (missing('golang.org/x/oauth2').length === 0) {
-      const go = { GO111MODULE: 'off', GOPATH: GO_PACKAGES, GOCACHE: join(tmpdir(), 'go-build-cache') };
+      const go = { GO111MODULE: 'off', GOPATH: GO_PACKAGES, GOCACHE: GO_CACHE };
       const args = ['build', '-o', join(folder, 'go-oauth2'), file('go-oauth2/main.go')];
       await promisify(execFile)('go', args, { env: { ...process.env, ...go } });
     }

@@ -7,6 +7,7 @@ import { type Emulator, startEmulator } from '../../../src/emulator/index.ts';
 import { root, temporaryFolder } from '../../project/checkout.ts';
 import { HubProcess } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
+import { patient } from '../../support/patience.ts';
 import { HubClient, jsonOf } from '../wire.ts';
 import { logIn } from './person.ts';
 
@@ -131,7 +132,7 @@ export class Workbench implements AsyncDisposable {
       OAUTHLIB_INSECURE_TRANSPORT: '1',
       ...more,
     };
-    const child = spawn(command, args, { cwd, env, timeout: 60_000, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(command, args, { cwd, env, timeout: patient(20_000), stdio: ['ignore', 'pipe', 'pipe'] });
     const status = new Promise<number | null>((resolve) => child.once('close', resolve));
     const stderr = text(child.stderr);
     let stdout = '';
