@@ -37,12 +37,8 @@ const LONG = [
 export class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    return sorted.toSorted((a, b) => groupOf(a) - groupOf(b) || sharingOf(a) - sharingOf(b) || rankOf(a) - rankOf(b));
+    return sorted.toSorted((a, b) => sharingOf(a) - sharingOf(b) || rankOf(a) - rankOf(b));
   }
-}
-
-function groupOf({ project }: TestSpecification): number {
-  return project.config.sequence.groupOrder;
 }
 
 /** 1 for a file that shares its process. */

@@ -8,15 +8,6 @@ import { SHARED_CACHE } from './support/program.ts';
 // For the workers and all programs that tests start with this environment: what was compiled, and stripped of types, before.
 process.env['NODE_COMPILE_CACHE'] ??= join(SHARED_CACHE, 'node');
 
-/** Tests that load all cores by themselves, or hold the hub to a time of its own: nothing may run beside them. */
-const ALONE = [
-  'chaos/soak.test.ts',
-  'lan/testssl.test.ts',
-  'machine/*.test.ts',
-  'package/image.test.ts',
-  'reliability/thousand-appliances.test.ts',
-];
-
 /** What `scripts/test --quick` leaves out: what needs a browser, a machine, a package, other people's programs, or a long time. */
 const NOT_QUICK = [
   'arm64/**',
@@ -65,8 +56,8 @@ const common = {
   setupFiles: ['support/loop-watch.ts', 'support/equality.ts', 'support/file-times.ts'],
 };
 
-// Half of the time is spent waiting, for tokens to age and polls to come due.
-const sideBySide = { maxWorkers: availableParallelism() + 1, sequence: { groupOrder: 0 } };
+// Two thirds of a file's time are spent waiting, for programs, tokens to age and polls to come due.
+const maxWorkers = 3 * availableParallelism() + 1;
 
 export default defineConfig({
   test: {
@@ -76,31 +67,21 @@ export default defineConfig({
       {
         test: {
           ...common,
-          ...sideBySide,
-          name: 'side by side',
+          maxWorkers,
+          name: 'own process',
           include: ['**/*.test.ts'],
-          exclude: ['after/**', ...ALONE, ...SHARING, ...leftOut],
+          exclude: ['after/**', ...SHARING, ...leftOut],
         },
       },
       {
         test: {
           ...common,
-          ...sideBySide,
+          maxWorkers,
           name: 'sharing',
           include: SHARING.map((folder) => `${folder}/*.test.ts`),
-          exclude: [...ALONE, ...leftOut],
+          exclude: leftOut,
           // A process of its own and all that is imported once more cost a file half a second of the processor's time.
           isolate: false,
-        },
-      },
-      {
-        test: {
-          ...common,
-          name: 'alone',
-          include: ALONE,
-          exclude: leftOut,
-          maxWorkers: 1,
-          sequence: { groupOrder: 1 },
         },
       },
     ],

@@ -3,6 +3,7 @@ import type { Finding } from '../../src/hub/doctor/finding.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { whyNoMachine } from '../support/machine.ts';
+import { patient } from '../support/patience.ts';
 import { InstalledHub } from './installed-hub.ts';
 import { ownPackage } from './packages.ts';
 import { Phone } from './phone.ts';
@@ -39,7 +40,7 @@ beforeAll(async () => {
   await hub.machine.write('/etc/latchkey/notify', HOOK, '755');
   await hub.machine.sh('useradd installer --groups latchkey-admin; useradd guest');
   await hub.start();
-}, 600_000);
+}, patient(120_000));
 
 afterAll(() => hub?.[Symbol.asyncDispose]());
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import { eventually } from '../support/hub-process.ts';
 import { whyNoMachine } from '../support/machine.ts';
+import { patient } from '../support/patience.ts';
 import { CONFIGURATION, InstalledHub, SECRET_FILE } from './installed-hub.ts';
 import { ownPackage } from './packages.ts';
 
@@ -14,7 +15,7 @@ beforeAll(async () => {
   hub = await InstalledHub.boot();
   await hub.dpkg(await ownPackage());
   await hub.machine.sh('useradd --no-create-home guest');
-}, 600_000);
+}, patient(120_000));
 
 afterAll(() => hub?.[Symbol.asyncDispose]());
 

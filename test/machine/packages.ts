@@ -2,14 +2,15 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { patient } from '../support/patience.ts';
 
 const run = promisify(execFile);
 
 const CHECKOUT = join(import.meta.dirname, '../..');
 /** The folder of all packages that tests install, each in one of its own. */
 export const PACKAGES = join(CHECKOUT, '.cache/test-debs');
-/** Before any release. */
-const EARLIER = '0.0.1';
+/** After any release; of this tree, as test/package builds it too. */
+const LATER = '99.0.0';
 
 /** A package as it is installed. */
 export interface Package {
@@ -25,7 +26,7 @@ export function ownPackage(): Promise<Package> {
 
 /**
  * What an installed hub is updated from and to: from the newest release before this commit to this tree; before there is
- * one, from an earlier version of this very tree.
+ * one, from this tree to a later version of the very same.
  */
 export async function update(): Promise<{ readonly from: Package; readonly to: Package }> {
   const [released] = await build('--previous').then(
@@ -35,7 +36,7 @@ export async function update(): Promise<{ readonly from: Package; readonly to: P
       throw error;
     },
   );
-  if (released === undefined) return { from: await build(EARLIER), to: await build() };
+  if (released === undefined) return { from: await build(), to: await build(LATER) };
   const { version } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8')) as { version: string };
   // Until the next release has its number.
   return { from: released, to: await (released.version === version ? build(following(version)) : build()) };
@@ -51,7 +52,7 @@ class NoRelease extends Error {}
 
 async function build(...options: string[]): Promise<Package> {
   const script = join(CHECKOUT, 'scripts/test-deb');
-  const path = (await run(script, options, { timeout: 600_000, maxBuffer: 2 ** 24 })).stdout.trim();
+  const path = (await run(script, options, { timeout: patient(120_000), maxBuffer: 2 ** 24 })).stdout.trim();
   if (path === '') throw new NoRelease();
   const { stdout } = await run('dpkg-deb', ['--field', path, 'Version']);
   return { path, version: stdout.trim() };

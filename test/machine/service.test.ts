@@ -4,6 +4,7 @@ import type { LoggedRequest } from '../../src/emulator/http/logged-request.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { eventually } from '../support/hub-process.ts';
 import { whyNoMachine } from '../support/machine.ts';
+import { patient } from '../support/patience.ts';
 import { CONFIGURATION, InstalledHub } from './installed-hub.ts';
 import { ownPackage } from './packages.ts';
 
@@ -19,7 +20,7 @@ beforeAll(async () => {
   await hub.start();
   wallbox = await hub.addAppliance('wallbox');
   await hub.pair('wallbox');
-}, 600_000);
+}, patient(120_000));
 
 afterAll(() => hub?.[Symbol.asyncDispose]());
 

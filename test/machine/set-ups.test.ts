@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { eventually } from '../support/hub-process.ts';
 import { whyNoMachine } from '../support/machine.ts';
+import { patient } from '../support/patience.ts';
 import { InstalledHub, SECRET_FILE } from './installed-hub.ts';
 import { ownPackage } from './packages.ts';
 
@@ -19,7 +20,7 @@ beforeAll(async () => {
   await hub.start();
   wallbox = await hub.addAppliance('wallbox');
   await hub.pair('wallbox');
-}, 600_000);
+}, patient(120_000));
 
 afterAll(() => hub?.[Symbol.asyncDispose]());
 

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import { whyNoMachine } from '../support/machine.ts';
+import { patient } from '../support/patience.ts';
 import { InstalledHub } from './installed-hub.ts';
 import { ownPackage } from './packages.ts';
 
-/** Seconds from the start of its process to READY. */
-const SOON = 2;
+/** The most that the hub takes until it is ready, in starts of an empty program on the same machine; on an idle one it takes 8. */
+const MOST_STARTS = 40;
 
 let reason: string | null;
 let hub: InstalledHub;
@@ -12,7 +13,7 @@ let hub: InstalledHub;
 beforeAll(async () => {
   reason = await whyNoMachine();
   if (reason === null) hub = await InstalledHub.bootInstalled(await ownPackage());
-}, 600_000);
+}, patient(120_000));
 
 afterAll(() => hub?.[Symbol.asyncDispose]());
 
@@ -21,11 +22,11 @@ beforeEach((ctx: TestContext) => {
 });
 
 describe('the service', () => {
-  it('is ready within 2 s, at its first start and at every other', async () => {
+  it('is ready soon, at its first start and at every other', async () => {
     await hub.start();
-    expect(await took()).toBeLessThan(SOON);
+    expect(await starts()).toBeLessThan(MOST_STARTS);
     await hub.machine.sh('systemctl restart latchkey');
-    expect(await took()).toBeLessThan(SOON);
+    expect(await starts()).toBeLessThan(MOST_STARTS);
   });
 
   it('comes up with the machine, with all its grants', async () => {
@@ -34,7 +35,7 @@ describe('the service', () => {
     const { id } = (await hub.status()).hub;
     await hub.machine.sh('systemctl enable latchkey-emulator');
     await hub.machine.reboot();
-    expect(await took()).toBeLessThan(SOON);
+    expect(await starts()).toBeLessThan(MOST_STARTS);
     expect(await hub.machine.property('latchkey', 'NRestarts')).toBe('0');
     expect((await hub.status()).hub.id).toBe(id);
     // How old its token is nobody has told it yet: it is refreshed for the appliance that asks.
@@ -43,6 +44,15 @@ describe('the service', () => {
     expect((await hub.appliance('wallbox')).state).toBe('active');
   });
 });
+
+/** How many starts of an empty program the hub's own start was as long as. */
+async function starts(): Promise<number> {
+  const hubs = await took();
+  const empty = await hub.machine.sh(
+    "bash -c 'TIMEFORMAT=%R; time for i in 1 2 3 4 5; do /usr/lib/latchkey/bin/node --eval 0; done' 2>&1",
+  );
+  return hubs / (Number(empty) / 5);
+}
 
 /** Seconds from the main process's start to the unit's being active, as systemd measured them. */
 async function took(): Promise<number> {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { whyNoMachine } from '../support/machine.ts';
+import { patient } from '../support/patience.ts';
 import { CONFIGURATION, InstalledHub } from './installed-hub.ts';
 import { type Package, update } from './packages.ts';
 
@@ -31,7 +32,7 @@ beforeAll(async () => {
   await hub.start();
   wallbox = await hub.addAppliance('wallbox');
   await hub.pair('wallbox');
-}, 900_000);
+}, patient(120_000));
 
 afterAll(() => hub?.[Symbol.asyncDispose]());
 

@@ -8,6 +8,7 @@ import type { Emulator } from '../../src/emulator/index.ts';
 import { fetchParts, VirtualMachine } from '../chaos/virtual-machine.ts';
 import { eventually } from '../support/hub-process.ts';
 import { debian } from '../support/machine.ts';
+import { patient } from '../support/patience.ts';
 import { ownPackage } from './packages.ts';
 
 const run = promisify(execFile);
@@ -74,7 +75,7 @@ export async function bootWholeMachine({
     modules,
     busybox,
   ];
-  await run('unshare', isolated, { timeout: 120_000 });
+  await run('unshare', isolated, { timeout: patient(60_000) });
   const disk = ['-drive', `file=${join(directory, 'disk')},format=raw,if=virtio,cache=unsafe`];
   const append = [
     '-append',

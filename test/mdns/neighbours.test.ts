@@ -51,12 +51,10 @@ describe('among neighbours that do it harm, the hub', () => {
     ).not.toContain('_services');
     await send(neighbour, 1, 'large', '8900');
     await expect
-      .poll(
-        () =>
-          answers()
-            .map(({ text }) => text)
-            .join(),
-        { timeout: 10_000 },
+      .poll(() =>
+        answers()
+          .map(({ text }) => text)
+          .join(),
       )
       .toContain('_services');
   });

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { patient } from '../support/patience.ts';
 
 const run = promisify(execFile);
 const SCRIPTS = join(import.meta.dirname, '../../scripts');
@@ -76,7 +77,7 @@ export class Chroot implements AsyncDisposable {
       HOME: '/mnt',
       DEBIAN_FRONTEND: 'noninteractive',
     };
-    return run('unshare', args, { env, timeout: 180_000, maxBuffer: 2 ** 24 }).then(
+    return run('unshare', args, { env, timeout: patient(60_000), maxBuffer: 2 ** 24 }).then(
       ({ stdout }) => ({ status: 0, output: stdout }),
       (error: { readonly code?: number; readonly stdout?: string; readonly stderr?: string }) => ({
         status: typeof error.code === 'number' ? error.code : -1,

@@ -11,6 +11,7 @@ import * as v from 'valibot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { copyrightsOf, npmParts } from '../../scripts/deb.d/parts.ts';
 import { configurationSchema, keysIn } from '../../src/hub/configuration-schema.ts';
+import { patient } from '../support/patience.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { ownPackage } from './chroot.ts';
 
@@ -28,7 +29,7 @@ beforeAll(async () => {
   folder = stateFolder();
   unpacked = join(folder.path, 'unpacked');
   await run('dpkg-deb', ['-R', debian, unpacked]);
-}, 900_000);
+}, patient(120_000));
 
 afterAll(() => folder?.[Symbol.dispose]());
 

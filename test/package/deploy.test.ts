@@ -9,6 +9,7 @@ import { Phone } from '../machine/phone.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { whyNoMachine } from '../support/machine.ts';
+import { patient } from '../support/patience.ts';
 import { ownPackage } from './chroot.ts';
 
 const GUIDE = readFileSync(join(import.meta.dirname, '../../docs/deploy.md'), 'utf8');
@@ -34,7 +35,7 @@ beforeAll(async () => {
     const path = packages[index] ?? '';
     await machine.sh(`ln -s /mnt/${relative(PACKAGES, path)} ${HOME}/${folder}/${basename(path)}`);
   }
-}, 900_000);
+}, patient(120_000));
 
 afterAll(() => hub?.[Symbol.asyncDispose]());
 

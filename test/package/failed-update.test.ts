@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext
 import { InstalledHub } from '../machine/installed-hub.ts';
 import { PACKAGES, type Package } from '../machine/packages.ts';
 import { whyNoMachine } from '../support/machine.ts';
+import { patient } from '../support/patience.ts';
 import { ownPackage } from './chroot.ts';
 
 const run = promisify(execFile);
@@ -25,7 +26,7 @@ beforeAll(async () => {
   await hub.start();
   await hub.addAppliance('wallbox');
   await hub.pair('wallbox');
-}, 900_000);
+}, patient(120_000));
 
 afterAll(async () => {
   await hub?.[Symbol.asyncDispose]();

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import { NEWEST_SCHEMA } from '../../src/store/migrations.ts';
+import { patient } from '../support/patience.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { Chroot, ownPackage, whyNoChroot } from './chroot.ts';
 
@@ -29,7 +30,7 @@ beforeAll(async () => {
   own = await ownPackage();
   tree = await Chroot.make();
   before = new Set((await tree.sh(FILES)).split('\n'));
-}, 900_000);
+}, patient(120_000));
 
 afterAll(() => tree?.[Symbol.asyncDispose]());
 

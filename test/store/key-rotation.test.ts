@@ -372,7 +372,7 @@ async function keysAfter(calls: readonly string[], step: number): Promise<{ befo
   return kept;
 }
 
-describe.skipIf(!canStopAtCalls())('killed as it enters a system call', { timeout: 600_000 }, () => {
+describe.skipIf(!canStopAtCalls())('killed as it enters a system call', () => {
   test.each(CALLS)('of $calls, the store is whole, with one of the two keys', async ({ calls, step }) => {
     const { before, after } = await keysAfter(calls, step);
     expect(before + after).toBeGreaterThanOrEqual(4);

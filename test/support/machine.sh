@@ -11,7 +11,7 @@ mount -t overlay -o "lowerdir=$debian,upperdir=$directory/upper,workdir=$directo
 status=133 # says that it reboots
 while ((status == 133)); do
   status=0
-  setpriv --pdeathsig KILL systemd-nspawn --quiet --directory="$directory/root" --register=no --keep-unit \
+  setpriv --pdeathsig KILL systemd-nspawn --quiet --machine="${directory##*/}" --directory="$directory/root" --register=no --keep-unit \
     --network-namespace-path="/run/netns/$network" --resolv-conf=off --timezone=off --hostname=hub \
     --bind-ro="$folder:/mnt" --console=read-only --boot || status=$?
 done

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { logFile } from './logs.ts';
 import { type Host, whyNoLan } from './netns.ts';
+import { patient } from './patience.ts';
 
 const run = promisify(execFile);
 
@@ -104,7 +105,7 @@ export class Machine implements AsyncDisposable {
     }
   }
 
-  /** Runs a line of shell as root, so many seconds at most. `input` is what it reads. */
+  /** Runs a line of shell as root. `input` is what it reads; `seconds` is what it takes at the very most on a quiet machine. */
   async run(command: string, { seconds = 60, input = '' } = {}): Promise<Ran> {
     const inside = ['--target', this.#leader, '--mount', '--uts', '--ipc', '--net', '--pid', '--cgroup'];
     const child = spawn('nsenter', [...inside, '/bin/sh', '-c', command], {
@@ -120,10 +121,10 @@ export class Machine implements AsyncDisposable {
     }
     child.stdin.on('error', () => undefined).end(input);
     // All of its group: nsenter has a child.
-    const late = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), seconds * 1000);
+    const late = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), patient(seconds * 1000));
     const [status] = (await once(child, 'close')) as [number | null];
     clearTimeout(late);
-    if (status === null) throw new Error(`${command}: not done within ${seconds} s: ${said.stdout}${said.stderr}`);
+    if (status === null) throw new Error(`${command}: hung: ${said.stdout}${said.stderr}`);
     return { status, ...said };
   }
 
@@ -206,7 +207,7 @@ const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root', LANG
 
 /** The folder of the Debian that machines boot. */
 export async function debian(): Promise<string> {
-  const { stdout } = await run(MAKE_DEBIAN, { timeout: 300_000 });
+  const { stdout } = await run(MAKE_DEBIAN, { timeout: patient(120_000) });
   return stdout.trim();
 }
 

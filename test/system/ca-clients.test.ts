@@ -33,7 +33,7 @@ beforeAll(async () => {
   await writeFile(path('old.pem'), authority.certificate);
   await writeFile(path('new.pem'), next.authority.certificate);
   await writeFile(path('both.pem'), authority.certificate + next.authority.certificate);
-}, 120_000);
+});
 
 afterAll(() => folder[Symbol.dispose]());
 
@@ -77,7 +77,7 @@ async function stolen({ certificate, key }: Authority, names: string) {
   return { certificate: leaf + certificate, key: await readFile(path('thief.key'), 'utf8') };
 }
 
-describe('a CA with name constraints', { timeout: 60_000 }, () => {
+describe('a CA with name constraints', () => {
   it('is trusted by every client for all names and addresses of its hub', async () => {
     const leaf = await issueLeaf(authority, { names: NAMES, addresses: ADDRESSES, now: NOW });
     expect(leaf.leftOut).toEqual([]);
@@ -109,7 +109,7 @@ describe('a CA with name constraints', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a CA that takes the place of another', { timeout: 60_000 }, () => {
+describe('a CA that takes the place of another', () => {
   const through = () => next.cross + authority.certificate;
 
   it('is trusted by every client that trusts the old one, the new one, or both', async () => {
@@ -145,7 +145,7 @@ describe('a CA that takes the place of another', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a CA of an earlier version, which permits no other below it,', { timeout: 60_000 }, () => {
+describe('a CA of an earlier version, which permits no other below it,', () => {
   it('is replaced for clients with OpenSSL, and for all that trust the new one', async (ctx) => {
     if (!existsSync(OPENSSL)) return ctx.skip(`${OPENSSL} is missing`);
     const { succeeded, file } = await legacy();
