@@ -5,45 +5,48 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * of it, which is nothing in a fresh clone.
  */
 const LONG = [
-  'reliability/ten-appliances',
-  'machine/',
-  'browser/first-hour',
-  'emulator/examples',
-  'chaos/kills',
-  'browser/installer-page',
-  'package/',
-  'arm64/',
+  'machine/late-network',
   'browser/pairing-on-page',
-  'reliability/thousand-appliances',
+  'browser/installer-page',
+  'hub/claimed-name',
+  'machine/service',
+  'systemd/daemon',
+  'browser/first-hour',
+  'package/',
+  'machine/',
   'chaos/',
-  'reliability/',
-  'project/setup',
-  'hub/own-certificate',
-  'browser/',
-  'lan/testssl',
   'hub/demo',
-  'hub/bad-input',
-  'hub/declared',
-  'emulator/fuzz',
+  'browser/',
+  'mdns/conflicts',
+  'lan/refresh-token',
+  'cli/pair-all',
+  'emulator/examples',
   'hub/doctor/network',
+  'hub/own-certificate',
+  'reliability/',
+  'hub/several-networks',
+  'systemd/reload',
+  'hub/ca-rotation',
+  'hub/network-away',
+  'arm64/',
+  'bench/small',
+  'project/',
+  'page/redirected-codes',
+  'cli/pair',
+  'hub/bad-input',
+  'hub/',
   'lan/',
+  'mdns/',
   'cli/',
+  'emulator/',
 ];
 
-/**
- * Starts the files that take longest first, so that none of them is left over when all others are done. Those that share a
- * process follow upon one another: it ends where the next file is to have one of its own.
- */
+/** Starts the files that take longest first, so that none of them is left over when all others are done. */
 export class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    return sorted.toSorted((a, b) => sharingOf(a) - sharingOf(b) || rankOf(a) - rankOf(b));
+    return sorted.toSorted((a, b) => rankOf(a) - rankOf(b));
   }
-}
-
-/** 1 for a file that shares its process. */
-function sharingOf({ project }: TestSpecification): number {
-  return project.config.isolate ? 0 : 1;
 }
 
 function rankOf({ moduleId }: TestSpecification): number {

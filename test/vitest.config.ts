@@ -27,63 +27,23 @@ const NOT_QUICK = [
   'systemd/**',
 ];
 
-/** What changes nothing of the process that it runs in (its environment, directory, signals, globals) can share it with others. */
-const SHARING = [
-  'broker/**',
-  'browser/**',
-  'cli/**',
-  'control/**',
-  'core/**',
-  'emulator/**',
-  'lan/**',
-  'metrics/**',
-  'notify/**',
-  'page/**',
-  'portal/**',
-  'project/**',
-  'store/**',
-  'system/**',
-];
-
 const leftOut = process.env['LATCHKEY_TEST_QUICK'] === undefined ? [] : NOT_QUICK;
-
-const common = {
-  root: import.meta.dirname,
-  // For a test that hangs; no test is held to it.
-  testTimeout: patient(60_000),
-  hookTimeout: patient(60_000),
-  expect: { poll: { timeout: patient(10_000) } },
-  setupFiles: ['support/loop-watch.ts', 'support/equality.ts', 'support/file-times.ts'],
-};
-
-// Two thirds of a file's time are spent waiting, for programs, tokens to age and polls to come due.
-const maxWorkers = 3 * availableParallelism() + 1;
 
 export default defineConfig({
   test: {
     root: import.meta.dirname,
+    include: ['**/*.test.ts'],
+    exclude: ['after/**', ...leftOut],
     sequence: { sequencer: LongFirst },
-    projects: [
-      {
-        test: {
-          ...common,
-          maxWorkers,
-          name: 'own process',
-          include: ['**/*.test.ts'],
-          exclude: ['after/**', ...SHARING, ...leftOut],
-        },
-      },
-      {
-        test: {
-          ...common,
-          maxWorkers,
-          name: 'sharing',
-          include: SHARING.map((folder) => `${folder}/*.test.ts`),
-          exclude: leftOut,
-          // A process of its own and all that is imported once more cost a file half a second of the processor's time.
-          isolate: false,
-        },
-      },
-    ],
+    // Two thirds of a file's time are spent waiting, for programs, tokens to age and polls to come due.
+    maxWorkers: 3 * availableParallelism() + 1,
+    // Files share processes: one of its own, and all that is imported once more, cost a file half a second of the processor's
+    // time. So no test changes its process for good: environment, directory, signals, globals.
+    isolate: false,
+    // For a test that hangs; no test is held to it.
+    testTimeout: patient(60_000),
+    hookTimeout: patient(60_000),
+    expect: { poll: { timeout: patient(10_000) } },
+    setupFiles: ['support/loop-watch.ts', 'support/equality.ts', 'support/file-times.ts'],
   },
 });
