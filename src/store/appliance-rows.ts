@@ -27,25 +27,22 @@ const keySet = v.pipe(
 /** Since when an appliance waits, and where it registered from. */
 const waiting = v.nullable(v.object({ ...instant.entries, from: v.exactOptional(registrantAddress) }));
 
-/** A row of `appliances`; one of schema 1 has the first five columns. */
-export const applianceRow = v.pipe(
-  v.object({
-    id: v.pipe(text, v.uuid()),
-    name: applianceName,
-    scope,
-    portal: text,
-    /** Empty where there is none. */
-    secret_hash: text,
-    client_id: v.exactOptional(text),
-    /** A JWK Set (RFC 7517, 5); where there is one, it counts. */
-    jwks: v.exactOptional(optional, null),
-    origin: v.exactOptional(text, 'added'),
-    waiting: v.exactOptional(optional, null),
-    software_id: v.exactOptional(optional, null),
-    mac: v.exactOptional(optional, null),
-  }),
-  v.transform((row) => ({ ...row, client_id: row.client_id ?? row.id })),
-);
+/** A row of `appliances`. */
+export const applianceRow = v.object({
+  id: v.pipe(text, v.uuid()),
+  name: applianceName,
+  scope,
+  portal: text,
+  /** Empty where there is none. */
+  secret_hash: text,
+  client_id: text,
+  /** A JWK Set (RFC 7517, 5); where there is one, it counts. */
+  jwks: optional,
+  origin: text,
+  waiting: optional,
+  software_id: optional,
+  mac: optional,
+});
 
 /** A row of `sessions`; `number` is the order in which they came. */
 export const sessionRow = v.object({
@@ -54,7 +51,7 @@ export const sessionRow = v.object({
   appliance: text,
   device: text,
   begun: text,
-  mac: v.exactOptional(optional, null),
+  mac: optional,
 });
 
 /** A row of `invites`. */
@@ -65,7 +62,7 @@ export const inviteRow = v.object({
   portal: text,
   begun: text,
   lifetime: v.number(),
-  mac: v.exactOptional(optional, null),
+  mac: optional,
 });
 
 export type ApplianceRow = v.InferOutput<typeof applianceRow>;

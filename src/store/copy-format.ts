@@ -34,13 +34,12 @@ const content = v.object({
       portal: v.string(),
       /** Empty where it has no secret. */
       secretHash: v.string(),
-      // What follows is missing in copies of before.
-      clientId: v.exactOptional(clientId),
+      clientId,
       keys: v.exactOptional(publicKeys),
-      origin: v.exactOptional(origin, 'added'),
-      waitingSince: v.exactOptional(v.nullable(instant), null),
+      origin,
+      waitingSince: v.nullable(instant),
       registeredFrom: v.exactOptional(registrantAddress),
-      softwareId: v.exactOptional(v.nullable(v.string()), null),
+      softwareId: v.nullable(v.string()),
     }),
   ),
   grants: v.array(
@@ -55,16 +54,13 @@ const content = v.object({
       portalTime: v.nullable(v.number()),
       doubt: v.nullable(doubt),
       refused: v.nullable(instant),
-      distrusted: v.exactOptional(v.nullable(instant), null),
+      distrusted: v.nullable(instant),
       asked: v.exactOptional(scope),
       account: v.exactOptional(v.string()),
       givenBy: v.exactOptional(portalIdentity),
     }),
   ),
-  sessions: v.exactOptional(
-    v.array(v.object({ hash: v.string(), appliance: v.string(), device: v.string(), begun: instant })),
-    [],
-  ),
+  sessions: v.array(v.object({ hash: v.string(), appliance: v.string(), device: v.string(), begun: instant })),
 });
 
 /** The copy as JSON, with every secret in the clear: it is to be encrypted. */
@@ -114,7 +110,7 @@ function written({ credentials, ...rest }: Appliance) {
 }
 
 function applianceOf({ secretHash, keys, ...rest }: v.InferOutput<typeof content>['appliances'][number]): Appliance {
-  return { ...rest, clientId: rest.clientId ?? rest.id, credentials: credentialsOf(secretHash, keys) };
+  return { ...rest, credentials: credentialsOf(secretHash, keys) };
 }
 
 function credentialsOf(hash: string, keys: readonly Record<string, unknown>[] | undefined): ClientCredentials {

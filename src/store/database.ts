@@ -1,8 +1,7 @@
 import { rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Failure } from '../core/failure.ts';
-import { migrate, schemaOf } from './migrations.ts';
-import { choosePageSize, pageSize } from './page-size.ts';
+import { migrate } from './migrations.ts';
 import type { Sealing } from './sealing.ts';
 import { type StoreFiles, sizeOf } from './store-files.ts';
 
@@ -10,10 +9,14 @@ const FULL = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
 /** SQLITE_ERROR: the schema is not what the version says. */
 const DAMAGED = /^SQLITE_(CORRUPT|NOTADB|ERROR|MISMATCH)/;
 
+/**
+ * Bytes of a page of the database: what is changed is written in pages, to the journal at each commit and later to the
+ * database. Why so many: docs/decisions/card-writes.md.
+ */
+const PAGE_SIZE = 1024;
+
 /** Bytes that the journal holds before they are moved to the database: fourteen refreshes of tokens of 1.8 kB, 36 of short ones. */
 const JOURNAL_BYTES = 128 * 1024;
-
-type Prepare = (database: Database.Database) => void;
 
 /** A database, ready to be served from. */
 export interface OpenedDatabase {
@@ -24,41 +27,28 @@ export interface OpenedDatabase {
   readonly unwritable: string | null;
   /** Says what was put in place of a damaged database; null where nothing was. */
   readonly recovered: string | null;
-  /** Whether the daily copy is sealed otherwise than its rows. */
+  /** Whether the daily copy is sealed with another key than its rows. */
   readonly copyIsDated: boolean;
 }
 
 /**
  * Opens the database for good, making or migrating it: WAL with `synchronous=FULL`, locked as long as it is open.
- * @throws Failure `store_unreadable`, `store_unwritable`
+ * @throws Failure `store_unreadable`, `store_unwritable`, `store_locked`, `store_newer`
  */
 export function openDatabase(files: StoreFiles): Database.Database {
-  return opened(files, migrate);
-}
-
-/**
- * Opens the database for good as it is, for somebody to look at: a schema of before stays until that has been done, because
- * a migration reads what may be damaged.
- * @throws Failure as {@link openDatabase}
- */
-export function openUnmigrated(files: StoreFiles): Database.Database {
-  return opened(files, begin);
-}
-
-function opened(files: StoreFiles, prepare: Prepare): Database.Database {
   const path = files.database;
   const before = sizeOf(path);
   try {
     const database = new Database(path, { timeout: 2000 });
     try {
-      choosePageSize(database);
+      database.pragma(`page_size = ${PAGE_SIZE}`);
       database.pragma('locking_mode = EXCLUSIVE');
       database.pragma('journal_mode = WAL');
       database.pragma('synchronous = FULL');
       // The journal takes its room beside the ballast, and what it holds is lost with it: it is kept short.
-      database.pragma(`wal_autocheckpoint = ${JOURNAL_BYTES / pageSize(database)}`);
+      database.pragma(`wal_autocheckpoint = ${JOURNAL_BYTES / PAGE_SIZE}`);
       database.pragma('foreign_keys = ON');
-      prepare(database);
+      migrate(database);
       return database;
     } catch (error) {
       database.close();
@@ -71,38 +61,26 @@ function opened(files: StoreFiles, prepare: Prepare): Database.Database {
   }
 }
 
-/**
- * Makes the tables of an empty database, as a first start that was cut short leaves it; any other stays as it is.
- * @throws Failure as {@link schemaOf}, and SQLite's errors
- */
-export function begin(database: Database.Database): void {
-  if (schemaOf(database) === 0) migrate(database);
+/** An empty store in memory, to be filled. */
+export function emptyStore(): Database.Database {
+  const database = new Database(':memory:');
+  database.pragma(`page_size = ${PAGE_SIZE}`);
+  database.pragma('foreign_keys = ON');
+  migrate(database);
+  return database;
 }
 
 /**
- * A database's content in memory, to be looked at. It can be read, and every write fails.
+ * A database's content in memory, of the newest schema. It can be read, and every write fails.
  * @throws Failure `store_unreadable`, `store_newer`
  */
 export function inMemory(bytes: Uint8Array, path: string): Database.Database {
-  return fromBytes(bytes, path, begin);
-}
-
-/**
- * A database's content in memory, of the newest schema, to be served from. It can be read, and every write fails.
- * @param prepare brings it to that schema
- * @throws Failure as {@link inMemory}
- */
-export function servedFromMemory(bytes: Uint8Array, path: string, prepare: Prepare): Database.Database {
-  return fromBytes(bytes, path, prepare);
-}
-
-function fromBytes(bytes: Uint8Array, path: string, prepare: Prepare) {
   try {
     const content = Buffer.from(bytes);
     // File format version 1 (https://sqlite.org/fileformat.html): a database in memory has no write-ahead log.
     content.fill(1, 18, 20);
     const database = new Database(content);
-    prepare(database);
+    migrate(database);
     database.pragma('query_only = ON');
     return database;
   } catch (error) {

@@ -55,18 +55,18 @@ export class GrantTable {
 
   /** Puts a grant in the place of the one with the generation before. */
   replace(row: GrantRow): boolean {
-    const values = [row.tokens, row.attributes, row.attempt, row.doubt, row.refused, row.distrusted, row.appliance];
+    const values = [row.tokens, row.attempt, row.doubt, row.refused, row.distrusted, row.appliance];
     const replaced = this.#sql.run(
       `UPDATE grants SET generation = generation + 1,
-         tokens = ?, attributes = ?, attempt = ?, doubt = ?, refused = ?, distrusted = ?
+         tokens = ?, attempt = ?, doubt = ?, refused = ?, distrusted = ?
        WHERE appliance = ? AND generation = ?`,
       ...values,
       row.generation - 1,
     );
     if (replaced || row.generation !== 1) return replaced;
     return this.#sql.run(
-      `INSERT INTO grants (tokens, attributes, attempt, doubt, refused, distrusted, appliance, generation)
-       VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO NOTHING`,
+      `INSERT INTO grants (tokens, attempt, doubt, refused, distrusted, appliance, generation)
+       VALUES (?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO NOTHING`,
       ...values,
     );
   }
@@ -75,9 +75,8 @@ export class GrantTable {
   put(row: GrantRow): void {
     this.#sql.run(
       `INSERT OR REPLACE INTO grants
-         (appliance, generation, tokens, attributes, attempt, doubt, refused, distrusted) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[row.appliance, row.generation, row.tokens, row.attributes],
-      ...[row.attempt, row.doubt, row.refused, row.distrusted],
+         (appliance, generation, tokens, attempt, doubt, refused, distrusted) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      ...[row.appliance, row.generation, row.tokens, row.attempt, row.doubt, row.refused, row.distrusted],
     );
   }
 
@@ -85,7 +84,7 @@ export class GrantTable {
   forget(appliance: string, generation: number): boolean {
     return this.#sql.run(
       `UPDATE grants SET generation = generation + 1,
-         tokens = NULL, attributes = NULL, attempt = NULL, doubt = NULL, refused = NULL, distrusted = NULL
+         tokens = NULL, attempt = NULL, doubt = NULL, refused = NULL, distrusted = NULL
        WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL`,
       ...[appliance, generation],
     );

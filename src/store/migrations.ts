@@ -10,22 +10,29 @@ const MIGRATIONS: readonly string[] = [
      name TEXT PRIMARY KEY,
      sealed TEXT NOT NULL
    ) STRICT, WITHOUT ROWID;
+   -- The column mac holds authentication codes (sealing.ts), here and below.
    CREATE TABLE appliances (
      id TEXT PRIMARY KEY,
      name TEXT NOT NULL UNIQUE,
      scope TEXT,
      portal TEXT NOT NULL,
-     secret_hash TEXT NOT NULL
+     secret_hash TEXT NOT NULL,
+     client_id TEXT NOT NULL UNIQUE,
+     jwks TEXT,
+     origin TEXT NOT NULL,
+     waiting TEXT,
+     software_id TEXT,
+     mac TEXT
    ) STRICT, WITHOUT ROWID;
    -- A grant that was forgotten leaves its generation behind, so that no late answer can be taken for its successor.
    CREATE TABLE grants (
      appliance TEXT PRIMARY KEY REFERENCES appliances (id) ON DELETE CASCADE,
      generation INTEGER NOT NULL,
      tokens TEXT,
-     attributes TEXT,
      attempt TEXT,
      doubt TEXT,
-     refused TEXT
+     refused TEXT,
+     distrusted TEXT
    ) STRICT, WITHOUT ROWID;
    CREATE TABLE pairings (
      number INTEGER PRIMARY KEY,
@@ -33,23 +40,17 @@ const MIGRATIONS: readonly string[] = [
      appliance TEXT NOT NULL REFERENCES appliances (id) ON DELETE CASCADE,
      sealed TEXT NOT NULL,
      attributes TEXT NOT NULL,
-     step TEXT NOT NULL
+     step TEXT NOT NULL,
+     mac TEXT
    ) STRICT;
-   CREATE INDEX pairings_of_appliance ON pairings (appliance, number);`,
-  `ALTER TABLE appliances ADD COLUMN client_id TEXT NOT NULL DEFAULT '';
-   UPDATE appliances SET client_id = id;
-   CREATE UNIQUE INDEX appliances_by_client_id ON appliances (client_id);
-   ALTER TABLE appliances ADD COLUMN jwks TEXT;
-   ALTER TABLE appliances ADD COLUMN origin TEXT NOT NULL DEFAULT 'added';
-   ALTER TABLE appliances ADD COLUMN waiting TEXT;
-   ALTER TABLE appliances ADD COLUMN software_id TEXT;
-   ALTER TABLE grants ADD COLUMN distrusted TEXT;
+   CREATE INDEX pairings_of_appliance ON pairings (appliance, number);
    CREATE TABLE sessions (
      number INTEGER PRIMARY KEY,
      hash TEXT NOT NULL UNIQUE,
      appliance TEXT NOT NULL REFERENCES appliances (id) ON DELETE CASCADE,
      device TEXT NOT NULL UNIQUE,
-     begun TEXT NOT NULL
+     begun TEXT NOT NULL,
+     mac TEXT
    ) STRICT;
    CREATE INDEX sessions_of_appliance ON sessions (appliance, number);
    CREATE TABLE invites (
@@ -58,9 +59,10 @@ const MIGRATIONS: readonly string[] = [
      scope TEXT,
      portal TEXT NOT NULL,
      begun TEXT NOT NULL,
-     lifetime REAL NOT NULL
-   ) STRICT, WITHOUT ROWID;`,
-  `-- One b-tree and no index, so that a line costs one page. Times in ms since 1970.
+     lifetime REAL NOT NULL,
+     mac TEXT
+   ) STRICT, WITHOUT ROWID;
+   -- One b-tree and no index, so that a line costs one page. Times in ms since 1970.
    CREATE TABLE history (
      appliance TEXT NOT NULL REFERENCES appliances (id) ON DELETE CASCADE,
      number INTEGER NOT NULL,
@@ -71,15 +73,7 @@ const MIGRATIONS: readonly string[] = [
      count INTEGER NOT NULL,
      PRIMARY KEY (appliance, number)
    ) STRICT, WITHOUT ROWID;`,
-  `-- Authentication codes (sealing.ts). With this step all that is sealed is sealed anew: see resealing.ts.
-   ALTER TABLE appliances ADD COLUMN mac TEXT;
-   ALTER TABLE sessions ADD COLUMN mac TEXT;
-   ALTER TABLE invites ADD COLUMN mac TEXT;
-   ALTER TABLE pairings ADD COLUMN mac TEXT;`,
 ];
-
-/** The first schema whose rows are signed. */
-export const FIRST_SIGNED_SCHEMA = 4;
 
 /** The number of the newest schema; packages keep a newer store from an older Latchkey by it. */
 export const NEWEST_SCHEMA = MIGRATIONS.length;
@@ -88,8 +82,8 @@ export const NEWEST_SCHEMA = MIGRATIONS.length;
 const FARTHEST = 9999;
 
 /**
- * Brings a database to the newest schema, each step whole or not at all.
- * @throws Failure as {@link schemaOf}
+ * Brings a database, also an empty one, to the newest schema, each step whole or not at all.
+ * @throws Failure as {@link schemaOf}, and SQLite's errors
  */
 export function migrate(database: Database): void {
   const version = schemaOf(database);
@@ -106,7 +100,7 @@ export function migrate(database: Database): void {
  * The schema of a database, 0 for an empty one.
  * @throws Failure `store_newer` where a newer Latchkey has written it, `store_unreadable` where it makes no sense
  */
-export function schemaOf(database: Database): number {
+function schemaOf(database: Database): number {
   const version = Number(database.pragma('user_version', { simple: true }));
   if (version < 0 || version > FARTHEST) {
     throw new Failure(

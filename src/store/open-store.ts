@@ -5,20 +5,10 @@ import Database from 'better-sqlite3';
 import type { Timers } from '../core/clock.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import { systemTimers } from '../system/clock.ts';
-import {
-  asFailure,
-  begin,
-  inMemory,
-  type OpenedDatabase,
-  openDatabase,
-  openUnmigrated,
-  servedFromMemory,
-} from './database.ts';
+import { inMemory, type OpenedDatabase, openDatabase } from './database.ts';
 import { migrate } from './migrations.ts';
-import { inChosenPages } from './page-size.ts';
 import { canMend, type DailyCopy, isBehind, type Rebuilt, rebuild } from './rebuild.ts';
-import { bringUpToDate } from './resealing.ts';
-import { distrusted, type Salvage, salvage } from './salvage.ts';
+import { type Salvage, salvage } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import {
@@ -133,7 +123,7 @@ class Opening {
     if (size === 0) return { ...nothing, damage: 'it is an empty file' };
     if (unwritable === null) {
       try {
-        const live = openUnmigrated(this.#files);
+        const live = openDatabase(this.#files);
         const left = salvage(live, this.#keys);
         return { ...nothing, live, left, damage: left.damage };
       } catch (error) {
@@ -154,7 +144,7 @@ class Opening {
       try {
         scratch = mkdtempSync(join(place, 'latchkey-store-'));
         database = new Database(copyTo(this.#files, scratch).database);
-        begin(database);
+        migrate(database);
         const left = salvage(database, this.#keys);
         return { ...found, left, bytes: database.serialize(), damage: found.damage ?? left.damage };
       } catch (error) {
@@ -171,25 +161,22 @@ class Opening {
   #judge(found: Found): OpenedDatabase {
     const { live, unwritable } = found;
     const opens = found.left !== null && found.left.opened > 0;
-    const copied = this.#dailyCopy(opens ? found.left.sealing : undefined);
-    // Where one is signed, one that is not may be made up: a store is signed before its next copy is made.
-    const copy = copied && { ...copied, salvage: distrusted(copied.salvage, opens ? found.left : null) };
-    const whole = found.left && distrusted(found.left, copy?.salvage ?? null);
+    const copy = this.#dailyCopy(opens ? found.left.sealing : undefined);
+    const whole = found.left;
     const sealing = (opens ? whole : (copy?.salvage ?? whole))?.sealing ?? this.#keys[0];
     const how = { sealing, copyIsDated: copy?.salvage.isDated ?? false };
     const behind = whole !== null && copy !== null && isBehind(whole, copy.salvage);
     const damage = found.damage ?? (behind ? 'it is older than its daily copy' : null);
     const left = whole && { ...whole, damage };
     const sound = left !== null && damage === null;
-    if (sound && left.unreadable.size === 0) return { ...this.#asItIs({ ...found, left }), ...how };
+    if (sound && left.unreadable.size === 0) return { ...this.#asItIs(found), ...how };
     if (left !== null && left.opened === 0 && left.unreadable.size > 0 && (copy?.salvage.opened ?? 0) === 0) {
       throw new Failure(
         'store_key_wrong',
         `the store ${this.#files.database} was sealed with another store.key: put the right key back`,
       );
     }
-    if (sound && !(copy !== null && canMend(left, copy.salvage)))
-      return { ...this.#asItIs({ ...found, left }), ...how };
+    if (sound && !(copy !== null && canMend(left, copy.salvage))) return { ...this.#asItIs(found), ...how };
     if (!hasContent(left) && copy === null) throw this.#beyondHelp(damage ?? 'nothing can be read');
     const rebuilt = rebuild({ left, copy });
     const why =
@@ -205,28 +192,14 @@ class Opening {
     }
   }
 
-  #asItIs({ live, left, bytes, unwritable }: Found): Unsealed {
-    const { database } = this.#files;
-    const prepare = (opened: Database.Database) => bringUpToDate(opened, left);
-    if (live === null) {
-      if (bytes === null) throw this.#beyondHelp(unwritable ?? 'nothing can be read');
-      return { database: servedFromMemory(bytes, database, prepare), unwritable, recovered: null };
-    }
-    try {
-      prepare(live);
-    } catch (error) {
-      const failure = asFailure(error, database);
-      if (failure.code !== 'store_unwritable') throw failure;
-      const served = servedFromMemory(live.serialize(), database, prepare);
-      live.close();
-      return { database: served, unwritable: failure.message, recovered: null };
-    }
-    const open = inChosenPages(this.#files, live, () => openDatabase(this.#files));
-    return { database: open, unwritable: null, recovered: null };
+  #asItIs({ live, bytes, unwritable }: Found): Unsealed {
+    if (live !== null) return { database: live, unwritable: null, recovered: null };
+    if (bytes === null) throw this.#beyondHelp(unwritable ?? 'nothing can be read');
+    return { database: inMemory(bytes, this.#files.database), unwritable, recovered: null };
   }
 
   #fromMemory(rebuilt: Rebuilt, why: string, copy: DailyCopy | null, unwritable: string): Unsealed {
-    const database = servedFromMemory(rebuilt.database.serialize(), this.#files.database, migrate);
+    const database = inMemory(rebuilt.database.serialize(), this.#files.database);
     return { database, unwritable, recovered: this.#account(rebuilt, why, copy, null) };
   }
 

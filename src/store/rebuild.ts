@@ -1,8 +1,7 @@
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import { isInNoCopy } from '../core/state-copy.ts';
 import type { ApplianceRow, SessionRow } from './appliance-rows.ts';
-import { migrate } from './migrations.ts';
-import { choosePageSize } from './page-size.ts';
+import { emptyStore } from './database.ts';
 import type { AnyGrantRow, Salvage, SettingRow } from './salvage.ts';
 
 /** The daily copy, with when it was made, in ms since 1970. */
@@ -34,10 +33,7 @@ interface Sources {
  * is known to be the last one: its refresh token may be used up.
  */
 export function rebuild({ left, copy }: Sources): Rebuilt {
-  const database = new Database(':memory:');
-  choosePageSize(database);
-  migrate(database);
-  database.pragma('foreign_keys = ON');
+  const database = emptyStore();
   const grants = chosenGrants({ left, copy });
   const appliances = chosenAppliances({ left, copy }, new Set(grants.map(({ row }) => row.appliance)));
   const names = new Map(appliances.map(({ id, name }) => [id, name]));

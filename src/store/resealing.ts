@@ -1,21 +1,22 @@
 import type Database from 'better-sqlite3';
-import { migrate } from './migrations.ts';
-import type { Salvage } from './salvage.ts';
+import { Failure } from '../core/failure.ts';
+import { salvage } from './salvage.ts';
+import type { Sealing } from './sealing.ts';
 
 /**
- * Brings a database to the newest schema, and has it sealed and signed as what was read of it: all of it or nothing.
- * @param content what was read of it, and has not changed since; null where nothing was
+ * Seals and signs every row anew. What was changed by somebody else, or can't be opened, stays so. To be called in a
+ * transaction.
+ * @param path names the database in failures
+ * @throws Failure `store_unreadable` where the database is damaged
  */
-export function bringUpToDate(database: Database.Database, content: Salvage | null): void {
-  const bring = () => {
-    migrate(database);
-    if (content?.isDated) writeSealed(database, content);
-  };
-  database.transaction(bring).immediate();
-}
-
-/** Writes what is sealed, and the rows' codes. To be called in a transaction: the rows are as they were read. */
-export function writeSealed(database: Database.Database, content: Salvage): void {
+export function reseal(database: Database.Database, path: string, from: Sealing, to: Sealing): void {
+  const content = salvage(database, [from], to);
+  if (content.damage !== null) {
+    throw new Failure(
+      'store_unreadable',
+      `the store ${path} is damaged (${content.damage}): start the hub again first`,
+    );
+  }
   const set = (table: string, columns: string, key: string) => {
     const statement = database.prepare(`UPDATE ${table} SET ${columns} WHERE ${key} = ?`);
     return (...values: unknown[]) => statement.run(...values);

@@ -30,31 +30,27 @@ const ATTEMPT_STEP = 160;
 /** Times and tokens of one portal differ by a few characters from one refresh to the next. */
 const SECRETS_STEP = 64;
 
-/** Sealed together, because a token of an unknown age is no better than none; rows of before have them apart. */
+/** Sealed together, because a token of an unknown age is no better than none. */
 const tokens = v.object({
   accessToken: v.string(),
   refreshToken: v.string(),
-  attributes: v.exactOptional(grantAttributes),
+  attributes: grantAttributes,
 });
 
-/** Rows of before have neither links of earlier nor a device flow. */
+/** What could plant or fetch a code. */
 const secretPart = v.object({
   nonce: v.string(),
   link: v.nullable(link),
   earlier: v.exactOptional(v.array(link)),
-  device: v.exactOptional(
-    v.nullable(
-      v.object({
-        codeHash: v.string(),
-        userCode: v.string(),
-        superseded: v.exactOptional(v.array(v.object({ codeHash: v.string(), userCode: v.string() }))),
-        shared: v.exactOptional(v.literal(true)),
-      }),
-    ),
-    null,
+  device: v.nullable(
+    v.object({
+      codeHash: v.string(),
+      userCode: v.string(),
+      superseded: v.exactOptional(v.array(v.object({ codeHash: v.string(), userCode: v.string() }))),
+      shared: v.exactOptional(v.literal(true)),
+    }),
   ),
 });
-/** Rows of before have no round. */
 const pairingAttributes = v.object({
   portal: v.string(),
   scope,
@@ -94,8 +90,6 @@ export interface GrantRow {
   readonly appliance: string;
   readonly generation: number;
   readonly tokens: string;
-  /** What is sealed with the tokens by now; null in rows that have it there. */
-  readonly attributes: string | null;
   readonly attempt: string | null;
   readonly doubt: string | null;
   readonly refused: string | null;
@@ -140,7 +134,6 @@ export function grantRow(grant: Grant, sealing: Sealing): GrantRow {
     appliance,
     generation,
     tokens: sealing.seal(grantPlace(grant), filled(JSON.stringify(secrets), SECRETS_STEP)),
-    attributes: null,
     attempt: attemptColumn(null),
     doubt: jsonOrNull(grant.doubt),
     refused: jsonOrNull(grant.refused),
@@ -158,7 +151,7 @@ export function readGrant(row: GrantRow, sealing: Sealing): StoredGrant {
       generation: row.generation,
       accessToken: new Secret(secrets.accessToken),
       refreshToken: new Secret(secrets.refreshToken),
-      ...(secrets.attributes ?? parseJson(grantAttributes, where, row.attributes ?? 'null')),
+      ...secrets.attributes,
       doubt: parseJson(v.nullable(doubt), where, row.doubt ?? 'null'),
       refused: parseJson(v.nullable(instant), where, row.refused ?? 'null'),
       distrusted: parseJson(v.nullable(instant), where, row.distrusted ?? 'null'),

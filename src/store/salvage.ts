@@ -11,7 +11,6 @@ import {
   sessionRow,
 } from './appliance-rows.ts';
 import { type HistoryRow, historyRow } from './history-table.ts';
-import { FIRST_SIGNED_SCHEMA, NEWEST_SCHEMA } from './migrations.ts';
 import { grantPlace, readGrant, readPairing } from './rows.ts';
 import type { Sealing } from './sealing.ts';
 
@@ -22,12 +21,10 @@ const anyGrantRow = v.object({
   appliance: text,
   generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
   tokens: optional,
-  attributes: optional,
   attempt: optional,
   doubt: optional,
   refused: optional,
-  /** Not there in schema 1. */
-  distrusted: v.exactOptional(optional, null),
+  distrusted: optional,
 });
 const pairingRow = v.object({
   number: v.number(),
@@ -36,7 +33,7 @@ const pairingRow = v.object({
   sealed: text,
   attributes: text,
   step: text,
-  mac: v.exactOptional(optional, null),
+  mac: optional,
 });
 
 export type SettingRow = v.InferOutput<typeof settingRow>;
@@ -53,10 +50,8 @@ interface SealedRows {
 /** All that can be read of a database, damaged or not; sealed and signed by {@link Salvage.sealing}. */
 export interface Salvage {
   readonly sealing: Sealing;
-  /** Whether the database has it sealed otherwise: with another key, or as before rows were signed. */
+  /** Whether the database has it sealed with another key. */
   readonly isDated: boolean;
-  /** Whether its rows are signed: those of schemas 1 to 3 are not, and anybody may have written them. */
-  readonly isSigned: boolean;
   readonly settings: ReadonlyMap<string, SettingRow>;
   readonly appliances: readonly ApplianceRow[];
   readonly grants: ReadonlyMap<string, AnyGrantRow>;
@@ -75,8 +70,7 @@ export interface Salvage {
 }
 
 /**
- * Reads whatever can be read, changing nothing; of a damaged table what comes before the damage and behind it. The
- * database may have any schema.
+ * Reads whatever can be read, changing nothing; of a damaged table what comes before the damage and behind it.
  * @param keys those that it may be sealed with; the first where none opens anything
  * @param to how what is read is to be sealed and signed; undefined for the key that opens it
  */
@@ -84,7 +78,6 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   const unreadable = new Set<string>();
   let damage = structuralDamage(database);
   let opened = 0;
-  const schema = schemaLeft(database);
 
   function table<Row>(name: string, schema: v.GenericSchema<unknown, Row>, key: string, where = ''): Row[] {
     const rows = new Map<unknown, Row>();
@@ -119,14 +112,11 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
     appliances: table('appliances', applianceRow, 'id'),
     grants: table('grants', anyGrantRow, 'appliance'),
     pairings: table('pairings', pairingRow, 'number'),
-    sessions: schema < 2 ? [] : table('sessions', sessionRow, 'number'),
-    invites: schema < 2 ? [] : table('invites', inviteRow, 'hash'),
+    sessions: table('sessions', sessionRow, 'number'),
+    invites: table('invites', inviteRow, 'hash'),
   };
-  const isSigned = schema >= FIRST_SIGNED_SCHEMA;
-  const used = (key: Sealing) => (isSigned ? key : (key.before ?? key));
-  const key = keys.find((one) => opensAny(rows, used(one))) ?? keys[0];
-  const from = used(key);
-  const sealing = to ?? key;
+  const from = keys.find((key) => opensAny(rows, key)) ?? keys[0];
+  const sealing = to ?? from;
   const isDated = from !== sealing;
 
   const resealed = (row: string, sealed: string) => {
@@ -163,7 +153,6 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   return {
     sealing,
     isDated,
-    isSigned,
     settings: new Map(settings.map((row) => [row.name, row])),
     appliances,
     grants: new Map(grants.map((row) => [row.appliance, row])),
@@ -180,24 +169,6 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   };
 }
 
-/**
- * What is read of a database whose rows are not signed, where another one's are: whatever is not sealed may be made up,
- * so nobody is let in by it.
- * @param other the other one; null where there is none that opens
- */
-export function distrusted(content: Salvage, other: Salvage | null): Salvage {
-  if (content.isSigned || other === null || !other.isSigned || other.opened === 0) return content;
-  const ids = content.appliances.map(({ id }) => `appliances/${id}`);
-  return {
-    ...content,
-    appliances: content.appliances.map((row) => ({ ...row, mac: null })),
-    pairings: [],
-    sessions: [],
-    invites: [],
-    unreadable: new Set([...content.unreadable, ...ids]),
-  };
-}
-
 /** What can be read of the history from its beginning on; where there is none, or all is damaged, nothing is lost that counts. */
 function historyLeft(database: Database.Database): HistoryRow[] {
   const rows: HistoryRow[] = [];
@@ -210,15 +181,6 @@ function historyLeft(database: Database.Database): HistoryRow[] {
     return rows;
   }
   return rows;
-}
-
-/** Its schema; that of today where it can't be read. */
-function schemaLeft(database: Database.Database): number {
-  try {
-    return Number(database.pragma('user_version', { simple: true }));
-  } catch {
-    return NEWEST_SCHEMA;
-  }
 }
 
 /** Whether any sealed value is opened by this key. */

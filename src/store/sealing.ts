@@ -12,8 +12,6 @@ export interface Sealing {
   sign(table: string, row: object): string;
   /** Whether the row's column `mac` is its authentication code: nobody without the key has changed it since. */
   isSigned(table: string, row: SignedRow): boolean;
-  /** How stores of schemas 1 to 3 are protected with the same key; null for that itself. */
-  readonly before: Sealing | null;
 }
 
 /** A row with its authentication code; null in one that was never signed. */
@@ -35,9 +33,6 @@ const UNSIGNED = new Set(['mac', 'number']);
  * Sealing as JWE (RFC 7516) with A256GCM, and signing with HMAC-SHA256, each with a key of its own that HKDF (RFC 5869)
  * derives from the store's key. The row's identity stands in the JWE's protected header, so whoever can write the database
  * but does not have the key can't move one appliance's tokens to another.
- *
- * Stores of before were sealed with the store's key itself, and their rows were not signed. The two can't be taken for each
- * other, so a store of today that is made up as one of before has no grant that opens.
  * @param key {@link KEY_BYTES} random bytes
  */
 export function jweSealing(key: Uint8Array): Sealing {
@@ -51,7 +46,6 @@ export function jweSealing(key: Uint8Array): Sealing {
     ...jwe(derived('sealing')),
     sign,
     isSigned: (table, row) => row.mac !== null && sameSecret(row.mac, sign(table, row)),
-    before: { ...jwe(key), sign: () => '', isSigned: () => true, before: null },
   };
 }
 

@@ -15,7 +15,7 @@ import { GrantTable } from './grant-table.ts';
 import { GroupCommit } from './group-commit.ts';
 import { HistoryTable } from './history-table.ts';
 import { PairingTable } from './pairing-table.ts';
-import { writeSealed } from './resealing.ts';
+import { reseal } from './resealing.ts';
 import { type GrantRow, grantRow, pairingRow, readGrant, readPairing } from './rows.ts';
 import { type Salvage, type SettingRow, salvage } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
@@ -97,7 +97,7 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
     return this.#opened.recovered;
   }
 
-  /** Whether the daily copy is sealed otherwise than the database: with another key, or as it was before rows were signed. */
+  /** Whether the daily copy is sealed with another key than the database. */
   get copyIsDated(): boolean {
     return this.#opened.copyIsDated;
   }
@@ -176,18 +176,7 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
    * @throws Failure `store_unwritable`, `store_unreadable` where the database is damaged; nothing has changed then
    */
   reseal(sealing: Sealing): void {
-    const { database } = this.#opened;
-    this.#sql.transaction(() => {
-      const content = salvage(database, [this.#sealing], sealing);
-      if (content.damage !== null) {
-        const { database: path } = this.files;
-        throw new Failure(
-          'store_unreadable',
-          `the store ${path} is damaged (${content.damage}): start the hub again first`,
-        );
-      }
-      writeSealed(database, content);
-    });
+    this.#sql.transaction(() => reseal(this.#opened.database, this.files.database, this.#sealing, sealing));
     this.#sealing = sealing;
   }
 

@@ -87,16 +87,6 @@ export function putInPlace(files: StoreFiles, bytes: Uint8Array, instant: string
   return existsSync(aside) || existsSync(`${aside}-wal`) ? aside : null;
 }
 
-/**
- * Puts the successor in place of a database that is sound and closed, and has no journal. A crash leaves either of them.
- * @throws the file system's error; then nothing has changed
- */
-export function replaceDatabase({ database, successor, directory }: StoreFiles): void {
-  sync(successor);
-  renameSync(successor, database);
-  sync(directory);
-}
-
 /** Copies the database and its journal to another directory. @throws the file system's error */
 export function copyTo(files: StoreFiles, directory: string): StoreFiles {
   const copies = storeFiles(directory);

@@ -122,16 +122,16 @@ const rows: Trial<{ secrets: string; attributes: string; more: string; sealed: s
         arbitrary: nearlyJson({
           accessToken: [PLANTED, [PLANTED]],
           refreshToken: [PLANTED],
+          attributes: [{ scope: null, lifetime: 3600, obtained: INSTANT, portalTime: null }, PLANTED],
           nonce: [PLANTED, { a: PLANTED }],
           link: [null, { authorizeUrl: PLANTED, codeUrl: 'b', tokenUrl: 'c' }],
+          device: [null],
         }),
       },
     ),
     attributes: nearlyJson({
       scope: scopes,
       lifetime: [3600],
-      obtained: [INSTANT],
-      portalTime: [null, 7],
       portal: ['home'],
       begun: [INSTANT],
       spentCodes: [[], ['a']],
@@ -156,7 +156,7 @@ const rows: Trial<{ secrets: string; attributes: string; more: string; sealed: s
       () =>
         readGrant(
           {
-            ...{ appliance: 'a', generation: 1, tokens: grant, attributes, attempt: null },
+            ...{ appliance: 'a', generation: 1, tokens: grant, attempt: null },
             ...{ doubt: more, refused: null, distrusted: more },
           },
           sealing,

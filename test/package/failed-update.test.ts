@@ -55,12 +55,12 @@ describe('an update', () => {
 
   it('that could not read the store is refused before the hub is stopped', async () => {
     const older = await changed('older', async (tree) => {
-      await run('sed', ['-i', 's/^NEWEST_SCHEMA=.*/NEWEST_SCHEMA=1/', join(tree, 'DEBIAN/preinst')]);
+      await run('sed', ['-i', 's/^NEWEST_SCHEMA=.*/NEWEST_SCHEMA=0/', join(tree, 'DEBIAN/preinst')]);
     });
     const before = await hub.machine.property('latchkey', 'MainPID');
     const { status, stderr } = await hub.machine.run(hub.installing(older), { seconds: 120 });
     expect(status).not.toBe(0);
-    expect(stderr).toMatch(/latchkey: the store has schema \d+, and .* knows schemas up to 1: nothing was changed/);
+    expect(stderr).toMatch(/latchkey: the store has schema \d+, and .* knows schemas up to 0: nothing was changed/);
     expect(await hub.machine.property('latchkey', 'MainPID')).toBe(before);
     expect((await hub.appliance('wallbox')).state).toBe('active');
   });

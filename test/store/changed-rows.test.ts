@@ -6,8 +6,6 @@ import { writeDailyCopy } from '../../src/store/daily-copy.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
-import { type OldState, writeSchema1 } from './schema-1.ts';
-import { makeSchema2 } from './schema-2.ts';
 
 const secretOf = (name: string): Appliance['credentials'] => ({ kind: 'secret', hash: `hash-of-${name}` });
 const OURS = { ...WALLBOX, credentials: secretOf('wallbox') };
@@ -146,49 +144,6 @@ describe('whoever can write the database, but does not have its key', () => {
     // They are gone, and told of once.
     expect(await readAll(folder.path)).toMatchObject({ refused: [], refusedInvites: false });
   });
-
-  test('and makes it look like a store of before its rows were signed has signed nothing', async () => {
-    using folder = stateInMemory();
-    await filled(folder.path);
-    sql(
-      folder.path,
-      `${swap('secret_hash')} DROP TABLE history;
-       ${['appliances', 'sessions', 'invites', 'pairings'].map((table) => `ALTER TABLE ${table} DROP COLUMN mac;`).join('')}
-       PRAGMA user_version = 2`,
-    );
-    await expect(openAsHub(folder.path)).rejects.toMatchObject({ code: 'store_key_wrong' });
-  });
-
-  test('and puts a store of before beside the copy of a signed one gets no token by it', async () => {
-    using folder = stateInMemory();
-    await filled(folder.path);
-    {
-      using store = open(folder.path);
-      await writeDailyCopy(store);
-    }
-    // Its own old store, from when nothing was signed, with its secret for both.
-    makeSchema2(folder.path);
-    sql(folder.path, "UPDATE appliances SET secret_hash = 'mine'");
-    expect(await readAll(folder.path)).toMatchObject({
-      credentials: { [OURS.id]: OURS.credentials, [THEIRS.id]: THEIRS.credentials },
-      recovered: expect.stringContaining('the appliance'),
-    });
-  });
-
-  test('and puts a copy of before beside a signed store gets no token by it', async () => {
-    using folder = stateInMemory();
-    await filled(folder.path);
-    {
-      using store = open(folder.path);
-      await writeDailyCopy(store);
-    }
-    makeSchema2(folder.path, 'latchkey.db.copy');
-    sql(folder.path, "UPDATE appliances SET secret_hash = 'mine'", 'latchkey.db.copy');
-    sql(folder.path, "UPDATE appliances SET scope = 'changed' WHERE name = 'wallbox'");
-    expect(await readAll(folder.path)).toMatchObject({
-      credentials: { [OURS.id]: NONE, [THEIRS.id]: THEIRS.credentials },
-    });
-  });
 });
 
 test('a changed row is had from the daily copy, and named', async () => {
@@ -204,21 +159,4 @@ test('a changed row is had from the daily copy, and named', async () => {
     damaged: [],
     recovered: expect.stringContaining('the appliance wallbox'),
   });
-});
-
-test('a store of before is signed once, and from then on nobody changes it', async () => {
-  using folder = stateInMemory();
-  const old: OldState = {
-    appliances: [
-      { id: OURS.id, name: 'wallbox', hash: 'one' },
-      { id: THEIRS.id, name: 'heater', hash: 'two' },
-    ],
-    ...{ grants: [grantOf({ appliance: OURS.id })], forgotten: [], pairings: [pairing] },
-  };
-  await writeSchema1(folder.path, old);
-  const found = { credentials: { [OURS.id]: { hash: 'one' }, [THEIRS.id]: { hash: 'two' } }, damaged: [], grants: 1 };
-  expect(await readAll(folder.path)).toMatchObject({ ...found, pairings: [pairing] });
-  expect(await readAll(folder.path)).toMatchObject(found);
-  sql(folder.path, swap('secret_hash'));
-  expect(await readAll(folder.path)).toMatchObject({ damaged: [OURS.id, THEIRS.id] });
 });

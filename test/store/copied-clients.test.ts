@@ -67,23 +67,6 @@ test('a copy written and read again is the same', () => {
   expect(readCopy(writeCopy(COPY))).toEqual(COPY);
 });
 
-test('a copy of a Latchkey that knew less is read: its appliances are known by their ids', () => {
-  const old = {
-    ...{ format: 1, made: MADE, settings: { hub_id: 'the hub' } },
-    appliances: [{ id: HEATER.id, name: 'heater', scope: null, portal: 'home', secretHash: 'a-hash' }],
-    grants: [
-      {
-        ...{ appliance: HEATER.id, generation: 1, accessToken: 'the-access-token', refreshToken: 'the-refresh-token' },
-        ...{ scope: null, lifetime: 1000, obtained: at(0), portalTime: null, doubt: null, refused: null },
-      },
-    ],
-  };
-  const read = readCopy(JSON.stringify(old));
-  expect(read).toMatchObject({ appliances: [HEATER], grants: [{ distrusted: null }], sessions: [] });
-  expect(read.appliances).toEqual([HEATER]);
-  expect(read.grants[0]).not.toHaveProperty('asked');
-});
-
 test.each([
   ['a client_id that can be none', { clientId: 'a b' }],
   ['a private key', { keys: [{ kty: 'EC', d: 'secret' }] }],

@@ -86,12 +86,6 @@ describe('one damaged row costs what it held, and nothing else', () => {
     expect(store.damagedGrants.size).toBe(0);
   });
 
-  test('what is told of a token beside it is not believed', async () => {
-    using folder = await filled();
-    sql(folder.path, `UPDATE grants SET attributes = '{"scope":null,"lifetime":1e9,"obtained":7}'`);
-    expect(await readAll(folder.path)).toMatchObject({ grants: [wallboxGrant, heaterGrant], damaged: [] });
-  });
-
   test.each([
     ['the link of another', `UPDATE pairings SET id = 'another'`],
     ['a step that there is not', `UPDATE pairings SET step = '{"kind":"dancing"}'`],

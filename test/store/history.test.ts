@@ -8,7 +8,6 @@ import { Secret } from '../../src/core/secret.ts';
 import { at, grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { HEATER, open, openAsHub, WALLBOX } from './opened.ts';
-import { makeSchema2 } from './schema-2.ts';
 import { spoil } from './spoil.ts';
 
 const DAY = 86_400_000;
@@ -185,34 +184,6 @@ describe('damage', () => {
     expect(await store.grant(id)).toEqual({ grant: successor, attempt: null });
     expect(lines.left).toHaveLength(1);
   });
-});
-
-test('a store of schema 2 has lost nothing when it was brought to the newest, and takes a history', async () => {
-  using folder = stateInMemory();
-  {
-    using store = await withWallbox(folder.path);
-    await store.savePairing(exchanging);
-  }
-  makeSchema2(folder.path);
-  using store = await openAsHub(folder.path);
-  expect(store.recovered).toBeNull();
-  expect(await store.appliances()).toEqual([WALLBOX]);
-  expect(await store.grants()).toEqual([{ grant: grantOf(), attempt: null }]);
-  expect(await store.pairings()).toEqual([exchanging]);
-  await store.addHistory(new Map([[id, [REFRESHED]]]));
-  expect(await store.history(id)).toEqual([REFRESHED]);
-});
-
-test('a damaged store of schema 2 is put together again', async () => {
-  using folder = stateInMemory();
-  {
-    using _store = await withWallbox(folder.path);
-  }
-  makeSchema2(folder.path);
-  spoil(folder.path, 'sessions');
-  using store = await openAsHub(folder.path);
-  expect(await store.grants()).toEqual([{ grant: grantOf(), attempt: null }]);
-  expect(await store.history(id)).toEqual([]);
 });
 
 test('on a full disk the history waits, and the grant is written where that still goes', async (ctx) => {
