@@ -1,7 +1,7 @@
-import type { Client } from './client.ts';
 import { codeSetUrl, type Portal } from './portal.ts';
 import { parameter, rawParameter, withParameters } from './redirection.ts';
 import { isScope } from './scope.ts';
+import type { Client } from './settings/settings.ts';
 import type { State } from './state.ts';
 
 /**

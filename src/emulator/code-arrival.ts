@@ -1,6 +1,6 @@
-import type { Client } from './client.ts';
 import { codeSetUrl, type Portal } from './portal.ts';
 import { parameter, withParameters } from './redirection.ts';
+import type { Client } from './settings/settings.ts';
 
 /** What the helper makes of a browser that comes to code/set. */
 export type Arrival =

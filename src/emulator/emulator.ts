@@ -10,7 +10,6 @@ import { serveEmulatorApi } from './endpoints/emulator-api.ts';
 import { serveEvents } from './endpoints/events.ts';
 import { serveFaultsApi } from './endpoints/faults-api.ts';
 import { serveInspection } from './endpoints/inspection-api.ts';
-import { serveSettings } from './endpoints/settings-api.ts';
 import { serveToken } from './endpoints/token.ts';
 import { serveWhoami } from './endpoints/whoami.ts';
 import { attachFaults } from './faults/attach.ts';
@@ -27,12 +26,14 @@ import type { SecretKind } from './issued-secrets.ts';
 import { type LoginRequest, type LoginResult, login } from './login.ts';
 import type { Observations } from './observations.ts';
 import { serveOpenApi } from './openapi/serve.ts';
-import { OptionError } from './option-error.ts';
-import type { EmulatorOptions, Settings } from './options.ts';
 import { recall, recallAuthority } from './recall.ts';
 import { reset } from './reset.ts';
+import { serveSettings } from './settings/api.ts';
+import { OptionError, switchesIn } from './settings/check.ts';
+import type { EmulatorOptions } from './settings/options.ts';
+import type { Settings } from './settings/settings.ts';
+import type { Switches, SwitchOptions } from './settings/switches.ts';
 import { stateId } from './state.ts';
-import { type Switches, type SwitchOptions, switchesIn } from './switches.ts';
 import { createTls, writeCaFile } from './tls.ts';
 import type { ClockView } from './virtual-clock.ts';
 import { type WaitingLogin, waitingLogins } from './waiting-logins.ts';
@@ -200,7 +201,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     get settings() {
       return switchesIn(portal.settings);
     },
-    change: (change) => portal.switchboard.change(change),
+    change: (change) => portal.switches.change(change),
     addFault: (fault) => faults.add(fault),
     get faults() {
       return faults.all();

@@ -3,7 +3,7 @@ import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
 import { BoundedMap, type Kept } from './bounded.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 import type { Judge } from './judge.ts';
-import type { Switches } from './switches.ts';
+import type { Switches } from './settings/switches.ts';
 
 /** What a user allowed a client, and the family of tokens that came of it. */
 export interface Grant {

@@ -2,16 +2,15 @@ import { AuthorizationCodes } from './authorization-codes.ts';
 import { BearerTokens } from './bearer-tokens.ts';
 import { BrowserLogins } from './browser-logins.ts';
 import { Changes } from './changes.ts';
-import type { Client } from './client.ts';
 import { Grants } from './grants.ts';
 import { HelperRuns } from './helper-runs.ts';
 import { IssuedSecrets } from './issued-secrets.ts';
 import { Judge } from './judge.ts';
 import type { Memory } from './memory.ts';
-import type { Settings } from './options.ts';
 import { RequestRates } from './request-rates.ts';
+import type { Client, Settings } from './settings/settings.ts';
+import { SettingsInForce } from './settings/settings.ts';
 import { States } from './state.ts';
-import { Switchboard } from './switchboard.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** Where the portal is reached, without a trailing slash. Known once both origins listen. */
@@ -26,7 +25,7 @@ export interface Origins {
 export interface Portal {
   /** The settings in force; a request goes by those that it began with. */
   readonly settings: Settings;
-  readonly switchboard: Switchboard;
+  readonly switches: SettingsInForce;
   readonly clock: VirtualClock;
   /** The emulator's time, in milliseconds since 1970. */
   readonly now: () => number;
@@ -52,12 +51,12 @@ export function createPortal(settings: Settings, origins: () => Origins, memory:
   const tokens = new BearerTokens(memory.key('tokens'));
   const issued = new IssuedSecrets(tokens);
   const judge = new Judge(memory);
-  const switchboard = new Switchboard(settings, () => changes.changed('settings'));
+  const switches = new SettingsInForce(settings, () => changes.changed('settings'));
   return {
     get settings() {
-      return switchboard.settings;
+      return switches.settings;
     },
-    switchboard,
+    switches,
     clock,
     now,
     origins,

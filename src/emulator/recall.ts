@@ -1,8 +1,9 @@
 import * as v from 'valibot';
 import type { Authority } from '../system/certificates.ts';
 import { type Memory, PASSING } from './memory.ts';
-import { type EmulatorOptions, type Settings, settingsFrom } from './options.ts';
 import { createPortal, type Origins, type Portal } from './portal.ts';
+import type { EmulatorOptions } from './settings/options.ts';
+import { type Settings, settingsFrom } from './settings/settings.ts';
 import { StateFileError } from './state-file-error.ts';
 import { createEmulatorAuthority } from './tls.ts';
 

@@ -18,7 +18,7 @@ export async function reset(portal: Portal, log: RequestLog, faults: Faults): Pr
   });
   portal.browserLogins.clear();
   portal.rates.forget();
-  portal.switchboard.reset();
+  portal.switches.reset();
   log.clear();
   for (const what of ['requests', 'logins', 'grants', 'clock'] as const) {
     portal.changes.changed(what);

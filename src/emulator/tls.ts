@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { Authority } from '../system/certificates.ts';
-import { OptionError } from './option-error.ts';
+import { OptionError } from './settings/check.ts';
 
 /** What both origins are served with, and what clients need to trust it. */
 export interface Tls {

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { Memory } from './memory.ts';
-import type { EmulatorClock } from './options.ts';
+import type { EmulatorClock } from './settings/options.ts';
 
 /** The emulator's time as the outside sees it. */
 export interface ClockView {

@@ -1,5 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
+import { SWITCHES, type Switch } from '../../src/emulator/settings/switches.ts';
+import { root } from '../project/checkout.ts';
 import { FakeClock, get, obtainTokens, postConfig, refresh, start, tokens, whoami } from './portal-client.ts';
 
 function patch(emulator: Emulator, body: unknown, type = 'application/json'): Promise<Response> {
@@ -129,4 +133,25 @@ test('whoever listens to the emulator is told that its settings have changed', a
   expect((await reader?.read())?.value).toBe('event: change\ndata: {"what":"settings"}\n\n');
   emulator.change({ rateLimit: 0 });
   expect((await reader?.read())?.value).toContain('"settings"');
+});
+
+test('the guide lists all switches as they are declared', () => {
+  const spelled = (name: string, joint: string) =>
+    name.replaceAll(/[A-Z]/g, (letter) => `${joint}${letter.toLowerCase()}`);
+  const declared = Object.entries(SWITCHES).map(
+    ([name, { initial, nothing, description }]: [string, Switch<unknown>]) => [
+      `--${initial === true ? 'no-' : ''}${spelled(name, '-')}`,
+      spelled(name, '_'),
+      nothing === undefined ? String(initial) : `${initial}: ${nothing}`,
+      description,
+    ],
+  );
+  const guide = readFileSync(join(root, 'docs/emulator.md'), 'utf8');
+  const [, table = ''] = /\| flag \| member \|.*\n.*\n((?:\|.*\n)+)/.exec(guide) ?? [];
+  const listed = table
+    .replaceAll(/`|\]\(#[\w-]+\)|\[/g, '')
+    .trim()
+    .split('\n')
+    .map((row) => row.slice(2, -2).split(' | '));
+  expect(listed).toEqual(declared);
 });

@@ -1,11 +1,20 @@
 import { html } from 'ghtml';
+import { snakeCase } from '../http/snake-case.ts';
 import type { Portal } from '../portal.ts';
+import { SWITCHES, type Switch } from '../settings/switches.ts';
+
+/** A switch as the page asks for it. */
+export interface SwitchControl extends Pick<Switch<unknown>, 'values' | 'label' | 'nothing'> {
+  /** Its member in the API. */
+  readonly name: string;
+}
 
 /** What the page's script knows from the start, as JSON in the body's `data-portal`. */
 export interface ConsoleStart {
   /** Names of the users who can log in. */
   readonly users: readonly string[];
   readonly clients: readonly { readonly id: string; readonly name: string }[];
+  readonly switches: readonly SwitchControl[];
 }
 
 /**
@@ -14,7 +23,13 @@ export interface ConsoleStart {
  */
 export function consolePage(portal: Portal, script: string): string {
   const clients = [...portal.settings.clients.values()].map(({ id, name }) => ({ id, name }));
-  const start: ConsoleStart = { users: [...portal.settings.users.keys()], clients };
+  const switches = Object.entries(SWITCHES).map(([name, { values, label, nothing }]: [string, Switch<unknown>]) => ({
+    name: snakeCase(name),
+    values,
+    label,
+    ...(nothing !== undefined && { nothing }),
+  }));
+  const start: ConsoleStart = { users: [...portal.settings.users.keys()], clients, switches };
   return html`<!doctype html>
 <html lang="en">
 <head>

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
-import type { Client } from '../client.ts';
 import { type Arrival, arrive } from '../code-arrival.ts';
 import { received } from '../http/received.ts';
 import { serve } from '../http/server.ts';
 import { codePage } from '../pages/code.ts';
 import { sendPage } from '../pages/layout.ts';
 import { messagePage } from '../pages/message.ts';
+import type { Client } from '../settings/settings.ts';
 
 /** Specification, endpoint 6: brings the code from the authorization page to the helper and on to the client. */
 export function serveCodeSet(app: FastifyInstance): void {

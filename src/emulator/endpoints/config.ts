@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
-import type { Client } from '../client.ts';
 import { received } from '../http/received.ts';
 import { notFound, serve } from '../http/server.ts';
 import type { Portal } from '../portal.ts';
 import { webAddress } from '../redirection.ts';
+import type { Client } from '../settings/settings.ts';
 
 /** Characters of a redirect_url: it travels inside the state, and that in a URL. */
 const LONGEST_REDIRECT_URL = 2_000;

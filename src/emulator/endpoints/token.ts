@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify';
 import type { TokenClaims } from '../bearer-tokens.ts';
-import type { Client } from '../client.ts';
 import type { TokenResponse } from '../grants.ts';
 import { type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
 import { received } from '../http/received.ts';
@@ -10,6 +9,7 @@ import { tokenRequest } from '../http/token-request.ts';
 import type { AuthenticationWay } from '../judge.ts';
 import type { Portal } from '../portal.ts';
 import { isScope } from '../scope.ts';
+import type { Client } from '../settings/settings.ts';
 
 /**
  * The token endpoint (specification, endpoints 4 and 5; RFC 6749, 4.1.3 and 6). The client is authenticated before any

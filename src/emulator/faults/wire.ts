@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { check, parseJson } from '../http/json-body.ts';
+import { camelCase, renamed, snakeCase } from '../http/snake-case.ts';
 import { FaultError, type FaultOptions } from './options.ts';
 
 const SECONDS = 'is a number of seconds above 0, up to 86400';
@@ -84,14 +85,12 @@ export const FaultAnswer = kinds({ id: v.string(), hits: v.number(), left: v.nul
 
 /** A fault that was read, all defaults filled in. */
 export function fromBody(body: v.InferOutput<typeof FaultBody>): FaultOptions {
-  return renamed(body, (name) =>
-    name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
-  ) as FaultOptions;
+  return renamed(body, camelCase) as unknown as FaultOptions;
 }
 
 /** The members' names as they go over the API. */
 export function toWire(fault: FaultOptions): object {
-  return renamed(fault, snakeCase);
+  return renamed({ ...fault }, snakeCase);
 }
 
 /**
@@ -99,7 +98,7 @@ export function toWire(fault: FaultOptions): object {
  * @throws FaultError
  */
 export function checked(fault: FaultOptions): FaultOptions {
-  const body = check(renamed(fault, snakeCase), FaultBody);
+  const body = check(toWire(fault), FaultBody);
   if ('problem' in body) throw new FaultError(body.problem);
   return fromBody(body.value);
 }
@@ -112,12 +111,4 @@ export function parseFault(text: string): FaultOptions {
   const body = parseJson(text, FaultBody);
   if ('problem' in body) throw new FaultError(body.problem);
   return fromBody(body.value);
-}
-
-function snakeCase(name: string): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}
-
-function renamed(members: object, rename: (name: string) => string): object {
-  return Object.fromEntries(Object.entries(members).map(([name, value]) => [rename(name), value as unknown]));
 }

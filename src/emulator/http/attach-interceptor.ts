@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Exchange, Interceptor } from './interceptor.ts';
+import type { Exchange, Interceptor } from '../settings/options.ts';
 import { received } from './received.ts';
 
 /** Lets the interceptor see every request of an origin except those under `/_emulator/`. */

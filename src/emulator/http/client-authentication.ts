@@ -1,6 +1,5 @@
 import { sameSecret } from '../../system/compare.ts';
-import type { Client } from '../client.ts';
-import type { Settings } from '../options.ts';
+import type { Client, Settings } from '../settings/settings.ts';
 import type { OAuthError } from './oauth-error.ts';
 import { basicCredentials } from './request-form.ts';
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import type { Switches } from '../switches.ts';
+import type { Switches } from '../settings/switches.ts';
 import { received, wasReceived } from './received.ts';
 
 /** It is the emulator that refuses another host's name, see `refuseForeignNames`. */

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { LoginBody } from '../endpoints/emulator-api.ts';
-import { SettingsChange, SettingsView } from '../endpoints/settings-api.ts';
 import type { LoginResult } from '../login.ts';
+import { SettingsChange, SettingsView } from '../settings/api.ts';
 import { inspectionOperations } from './inspection-operations.ts';
 import type { Operation } from './operation.ts';
 

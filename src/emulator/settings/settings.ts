@@ -1,74 +1,17 @@
-import { wallClock } from '../system/clock.ts';
-import { systemRandom } from '../system/random.ts';
-import type { Client } from './client.ts';
-import type { FaultOptions } from './faults/options.ts';
-import type { Interceptor } from './http/interceptor.ts';
-import { OptionError } from './option-error.ts';
-import { SWITCHES, type Switches, type SwitchOptions, switched } from './switches.ts';
+import { wallClock } from '../../system/clock.ts';
+import { systemRandom } from '../../system/random.ts';
+import type { FaultOptions } from '../faults/options.ts';
+import { OptionError, switched, switchesIn } from './check.ts';
+import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from './options.ts';
+import type { Switches, SwitchOptions } from './switches.ts';
 
-/** Tells the emulator the time: `wall` is milliseconds since 1970. Any clock of the hub's fits. */
-export interface EmulatorClock {
-  now(): { readonly wall: number };
-}
-
-/** A client registered at the portal (specification, "Client credentials"). */
-export interface ClientOptions {
-  /** The client_id, a UUID. */
+/** A registered client, all defaults filled in. */
+export interface Client {
   readonly id: string;
   readonly secret: string;
-  /** What the pages call the client; default: its id. */
-  readonly name?: string | undefined;
-  /** `refuse`: config answers 400 to every `redirect_url` of this client, so that it has to poll. Default: `accept`. */
-  readonly redirectUrl?: 'accept' | 'refuse' | undefined;
-  /** Redirection endpoints for the ordinary authorization code flow, beside the helper's own code/set address. */
-  readonly redirectUris?: readonly string[] | undefined;
-}
-
-/** Somebody with an account at the portal. */
-export interface UserOptions {
   readonly name: string;
-  readonly password: string;
-}
-
-/** What {@link startEmulator} takes; everything has a default, that of the switches is with {@link Switches}. */
-export interface EmulatorOptions extends SwitchOptions {
-  /** The address that both origins listen on; `localhost` is 127.0.0.1 and ::1. Default: `127.0.0.1`. */
-  readonly host?: string | undefined;
-  /** Port of the base origin; 0, the default, is any free one. */
-  readonly port?: number | undefined;
-  /** Port of the frontend origin; 0, the default, is any free one. */
-  readonly frontendPort?: number | undefined;
-  /** Host name or address in the URLs handed out. Default: `host`, or `127.0.0.1` where that is a wildcard. */
-  readonly publicHost?: string | undefined;
-  /**
-   * Names under which clients reach the emulator, beside `localhost`, `host` and `publicHost`. Requests for another name are
-   * answered 421; IP addresses are always accepted. Default: none.
-   */
-  readonly allowedHosts?: readonly string[] | undefined;
-  /** Default: one client with a fresh id and secret. */
-  readonly clients?: readonly ClientOptions[] | undefined;
-  /** Default: `demo` with the password `demo`, which the login page then says. */
-  readonly users?: readonly UserOptions[] | undefined;
-  /**
-   * The file in which everything issued, what was noted of clients and the clock's offset outlive the process, made where
-   * there is none. Switches, faults and the request log are not kept: every start has those of its own options. Default:
-   * nothing is kept.
-   */
-  readonly state?: string | undefined;
-  /** Both origins speak HTTPS, with a certificate of a private CA of the emulator's own. Default: false. */
-  readonly tls?: boolean | undefined;
-  /** With `tls`: where the CA's certificate is written (PEM), for clients to trust. Default: nowhere. */
-  readonly caFile?: string | undefined;
-  /** Whether the request log shows codes, tokens and client secrets as they are: for tests. Default: false. */
-  readonly showSecrets?: boolean | undefined;
-  /** Faults that are in force from the start. Default: none. */
-  readonly faults?: readonly FaultOptions[] | undefined;
-  /** What the chance of faults is drawn from: the same one gives the same run again. A whole number; default: 0. */
-  readonly seed?: number | undefined;
-  /** Default: the machine's. */
-  readonly clock?: EmulatorClock | undefined;
-  /** Comes between a request and its answer: see {@link Interceptor}. */
-  readonly intercept?: Interceptor | undefined;
+  readonly redirectUrl: 'accept' | 'refuse';
+  readonly redirectUris: readonly string[];
 }
 
 /** The options with all defaults filled in and checked. */
@@ -93,6 +36,40 @@ export interface Settings extends Switches {
   readonly seed: number;
   readonly clock: EmulatorClock;
   readonly intercept: Interceptor;
+}
+
+/** Holds the settings that are in force, and changes them while the emulator runs. */
+export class SettingsInForce {
+  readonly #start: Settings;
+  readonly #changed: () => void;
+  #settings: Settings;
+
+  /** @param changed is called after every change */
+  constructor(start: Settings, changed: () => void) {
+    this.#start = start;
+    this.#changed = changed;
+    this.#settings = start;
+  }
+
+  /** The settings in force. The object never changes: whoever holds on to it keeps what it began with. */
+  get settings(): Settings {
+    return this.#settings;
+  }
+
+  /**
+   * Changes some switches, all of them or, where one is no good, none.
+   * @throws OptionError
+   */
+  change(change: SwitchOptions): void {
+    this.#settings = { ...this.#settings, ...switched(change, switchesIn(this.#settings)) };
+    this.#changed();
+  }
+
+  /** Back to what the emulator was started with. */
+  reset(): void {
+    this.#settings = this.#start;
+    this.#changed();
+  }
 }
 
 /**
@@ -126,7 +103,7 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     users: usersByName.all,
     firstUser: usersByName.first,
     demoUser: options.users === undefined,
-    ...switched(switchesGiven(options)),
+    ...switched(switchesIn(options)),
     state: options.state ?? null,
     tls: options.tls ?? false,
     caFile: options.caFile ?? null,
@@ -136,10 +113,6 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     clock: options.clock ?? wallClock,
     intercept: options.intercept ?? {},
   };
-}
-
-function switchesGiven(options: EmulatorOptions): SwitchOptions {
-  return Object.fromEntries(Object.entries(options).filter(([name]) => SWITCHES.includes(name)));
 }
 
 /** RFC 1123, 2.1; with `_`, as the names of containers have it. */

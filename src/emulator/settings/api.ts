@@ -1,0 +1,31 @@
+import type { FastifyInstance } from 'fastify';
+import * as v from 'valibot';
+import { readJson } from '../http/json-body.ts';
+import { serve } from '../http/server.ts';
+import { camelCase, renamed, snakeCase, snakeCased } from '../http/snake-case.ts';
+import type { Portal } from '../portal.ts';
+import { switchesIn, switchSchemas } from './check.ts';
+
+/**
+ * The switches at run time:
+ * - `GET /_emulator/settings`: 200 with all of them, see `Switches`, under snake_case names.
+ * - `PATCH /_emulator/settings` with some of them: 200 with all of them, or 400, and then nothing is changed.
+ */
+export function serveSettings(app: FastifyInstance, portal: Portal): void {
+  const view = () => snakeCased(switchesIn(portal.settings));
+  serve(app, '/_emulator/settings', null, {
+    GET: async (_request, reply) => reply.send(view()),
+    async PATCH(request, reply) {
+      const body = readJson(request, SettingsChange);
+      if ('problem' in body) return reply.code(400).send({ error: 'invalid_request', message: body.problem });
+      portal.switches.change(renamed(body.value, camelCase));
+      return reply.send(view());
+    },
+  });
+}
+
+/** The answers' body. */
+export const SettingsView = v.strictObject(renamed(switchSchemas, snakeCase));
+
+/** What `PATCH /_emulator/settings` takes. */
+export const SettingsChange = v.partial(SettingsView);

@@ -1,0 +1,101 @@
+import * as v from 'valibot';
+import { SWITCHES, type Switch, type Switches, type SwitchOptions } from './switches.ts';
+
+/** An option that can't be used; the message names it, what was found and what is allowed. */
+export class OptionError extends Error {
+  override readonly name = 'OptionError';
+}
+
+/** A JavaScript timestamp has to hold now and all lifetimes together; in seconds. */
+const LONGEST = 1e9;
+
+/** Each switch's values, by its name; the message of an issue says what is allowed ("is …"). */
+export const switchSchemas: Readonly<Record<string, v.GenericSchema>> = Object.fromEntries(
+  Object.entries(SWITCHES).map(([name, declared]) => [name, schemaOf(declared)]),
+);
+
+const Schema = v.strictObject(switchSchemas);
+
+const INITIAL = Object.fromEntries(Object.entries(SWITCHES).map(([name, { initial }]) => [name, initial])) as Switches;
+
+/**
+ * The switches after a change.
+ * @param change names as in the library; unknown ones are refused
+ * @param before default: the initial values
+ * @throws OptionError
+ */
+export function switched(change: object, before: Switches = INITIAL): Switches {
+  const given = Object.entries(change).filter(([, value]) => value !== undefined);
+  const parsed = v.safeParse(Schema, { ...before, ...Object.fromEntries(given) });
+  if (parsed.success) return parsed.output as Switches;
+  const [issue] = parsed.issues;
+  const name = v.getDotPath(issue) ?? '';
+  if (!Object.hasOwn(SWITCHES, name)) {
+    const names = Object.keys(SWITCHES).join(', ');
+    throw new OptionError(`${name.slice(0, 100)}: found an unknown name; allowed are ${names}`);
+  }
+  throw new OptionError(`${name}: found ${found(issue.input)}; allowed ${issue.message}`);
+}
+
+/** The switches alone, of an object that holds more. */
+export function switchesIn<Holder extends SwitchOptions>(holder: Holder): Pick<Holder, keyof Holder & keyof Switches> {
+  const own = Object.entries(holder).filter(([name]) => Object.hasOwn(SWITCHES, name));
+  return Object.fromEntries(own) as Pick<Holder, keyof Holder & keyof Switches>;
+}
+
+function schemaOf({ values, initial }: Switch<unknown>): v.GenericSchema {
+  switch (values.kind) {
+    case 'boolean':
+      return v.boolean('is true or false');
+    case 'choice': {
+      const choices = Object.keys(values.choices);
+      return v.picklist(choices, `is ${choices.join(' or ')}`);
+    }
+    case 'count':
+      return whole(0);
+    case 'seconds': {
+      const schema = secondsSchema(values.range);
+      return initial === null ? v.nullable(schema) : schema;
+    }
+    case 'regular expression':
+      return v.nullable(
+        v.message(
+          v.pipe(v.string(), v.minLength(1), v.maxLength(200), v.check(isRegularExpression)),
+          'is a JavaScript regular expression of 1 to 200 characters',
+        ),
+      );
+  }
+}
+
+function secondsSchema(range: 'above 0' | 'from 0' | 'whole'): v.GenericSchema {
+  if (range === 'whole') return whole(1);
+  if (range === 'from 0') {
+    return v.message(
+      v.pipe(v.number(), v.minValue(0), v.maxValue(LONGEST)),
+      `is a number of seconds from 0 to ${LONGEST}`,
+    );
+  }
+  return v.message(
+    v.pipe(v.number(), v.gtValue(0), v.maxValue(LONGEST)),
+    `is a number of seconds above 0, at most ${LONGEST}`,
+  );
+}
+
+function whole(least: number): v.GenericSchema {
+  return v.message(
+    v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(LONGEST)),
+    `is a whole number from ${least} to ${LONGEST}`,
+  );
+}
+
+function isRegularExpression(text: string): boolean {
+  try {
+    return new RegExp(text, 'u') !== null;
+  } catch {
+    return false;
+  }
+}
+
+function found(value: unknown): string {
+  return (typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? typeof value)).slice(0, 100);
+}
