@@ -79,7 +79,7 @@ function row(appliance: ApplianceStatus, now: number): string[] {
 /** One that waits for approval is `unpaired` by the contract; a person is told what it waits for. */
 function stateCell({ state, waiting_for_approval: waiting }: ApplianceStatus): string {
   if (waiting !== undefined) return styleText('magenta', 'waits for approval', { stream: process.stdout });
-  return styleText(COLOURS[state] ?? 'reset', state, { stream: process.stdout });
+  return styleText(COLOURS[state], state, { stream: process.stdout });
 }
 
 /** Among several that asked there may be one that nobody in the house has set up. */

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import type { HistoryEntry } from '../core/history.ts';
 import { connectHub } from './hub-connection.ts';
-import { print, printable, printJson } from './output.ts';
+import { print, printJson } from './output.ts';
 import { alignColumns } from './table.ts';
 
 /** `latchkey history NAME` */
@@ -59,12 +59,11 @@ function row(entry: HistoryEntry): string[] {
   return [spanOf(entry), entry.count === 1 ? '' : `×${entry.count}`, what(entry)];
 }
 
-/** Words for whoever reads; of what a newer hub tells, its own. */
 function what({ kind, why }: HistoryEntry): string {
   const reason = why ?? '';
-  if (kind === 'pairing_failed') return `not paired: ${WHY_NOT_PAIRED[reason] ?? printable(reason)}`;
-  if (kind === 'refresh_failed') return `not refreshed: ${WHY_NOT_REFRESHED[reason] ?? printable(reason)}`;
-  return WHAT[kind] ?? printable(kind);
+  if (kind === 'pairing_failed') return `not paired: ${WHY_NOT_PAIRED[reason] ?? reason}`;
+  if (kind === 'refresh_failed') return `not refreshed: ${WHY_NOT_REFRESHED[reason] ?? reason}`;
+  return WHAT[kind];
 }
 
 /** Local time, such as `2026-11-22 07:14 – 23:50`; where it ends at an earlier hour, that is the next day's. */

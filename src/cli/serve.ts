@@ -82,7 +82,7 @@ async function besideWhom(error: unknown, { config }: ServeOptions): Promise<str
   if (!(error instanceof Failure && error.code === 'port_unavailable')) return '';
   const [{ controlSockets }, { probeSocket }] = await Promise.all([
     import('../hub/configuration.ts'),
-    import('../control/probe.ts'),
+    import('../control/find-hub.ts'),
   ]);
   for (const path of await controlSockets(config, process.env)) {
     if ((await probeSocket(path)) === 'alive') return `; a hub is running here already (its control socket is ${path})`;

@@ -1,34 +1,77 @@
-import type { FastifyInstance } from 'fastify';
-import { Failure, messageOf } from '../core/failure.ts';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import * as v from 'valibot';
+import { Failure, type FailureCode, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import { httpStatus } from './http-status.ts';
-import type { FailureAnswer } from './messages.ts';
+import { failureAnswer } from './messages.ts';
 
-/** Makes every answer that is not 2xx a {@link FailureAnswer}, whoever refused: a route, Fastify or its router. */
+/** The one table of what a failure is in HTTP, on the control socket. */
+const httpStatus: Readonly<Record<FailureCode, number>> = {
+  appliance_declared: 409,
+  appliance_exists: 409,
+  appliance_has_keys: 409,
+  appliance_unknown: 404,
+  certificate_unusable: 500,
+  config_invalid: 500,
+  copy_unusable: 400,
+  control_socket_taken: 500,
+  hub_id_taken: 500,
+  hub_name_claimed: 500,
+  hub_not_running: 503,
+  hub_stopping: 503,
+  name_invalid: 400,
+  not_allowed: 403,
+  pairing_unknown: 404,
+  passphrase_weak: 400,
+  portal_unknown: 400,
+  portal_unreachable: 502,
+  port_unavailable: 500,
+  request_invalid: 400,
+  scope_invalid: 400,
+  state_dir_unusable: 500,
+  store_key_wrong: 500,
+  store_locked: 500,
+  store_newer: 500,
+  store_unreadable: 500,
+  store_unwritable: 507,
+  token_unavailable: 409,
+  unexpected: 500,
+};
+
+/** Makes every answer that is not 2xx a {@link failureAnswer}, whoever refused: a route, Fastify or its router. */
 export function answerFailures(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((error: unknown, request, reply) => {
     const status = frameworkStatus(error);
-    if (error instanceof Failure) return reply.code(httpStatus[error.code]).send(answer(error));
-    if (status !== null) return reply.code(status).send(answer(new Failure('request_invalid', messageOf(error))));
+    if (error instanceof Failure) return refuse(reply, error);
+    if (status !== null) return refuse(reply, new Failure('request_invalid', messageOf(error)), status);
     log.error('control_request_failed', { route: request.routeOptions.url, problem: messageOf(error) });
-    return reply
-      .code(httpStatus.unexpected)
-      .send(answer(new Failure('unexpected', 'the hub came upon something it did not expect: see its log')));
+    return refuse(reply, new Failure('unexpected', 'the hub came upon something it did not expect: see its log'));
   });
   app.setNotFoundHandler({}, (request, reply) => {
     const what = `${request.method} ${request.url.slice(0, 200)}`;
-    return reply
-      .code(404)
-      .send(
-        answer(
-          new Failure('request_invalid', `the running hub knows no ${what}: are it and this command one version?`),
-        ),
-      );
+    const message = `the running hub knows no ${what}: are it and this command one version?`;
+    return refuse(reply, new Failure('request_invalid', message), 404);
   });
 }
 
-function answer(failure: Failure): FailureAnswer {
-  return { code: failure.code, message: messageOf(failure) };
+/** Answers with a failure. */
+export function refuse(reply: FastifyReply, failure: Failure, status = httpStatus[failure.code]): FastifyReply {
+  const answer: v.InferInput<typeof failureAnswer> = { code: failure.code, message: messageOf(failure) };
+  return reply.code(status).send(answer);
+}
+
+/** What is wrong, from an answer that is not 2xx. @param answer parsed JSON */
+export function failureOf(status: number, answer: unknown): Failure {
+  const said = v.is(failureAnswer, answer) ? answer : null;
+  if (said !== null && isKnown(said.code)) return new Failure(said.code, said.message);
+  const next = 'see its log ("journalctl -u latchkey")';
+  return new Failure(
+    'unexpected',
+    said?.message ?? `the hub answered with the status ${status} and no reason: ${next}`,
+  );
+}
+
+function isKnown(code: string): code is FailureCode {
+  return Object.hasOwn(httpStatus, code);
 }
 
 /** The 4xx that Fastify gives an error of its own: bad JSON, an unknown content type, a body too large. */

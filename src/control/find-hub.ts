@@ -1,5 +1,8 @@
+import { connect } from 'node:net';
 import { Failure } from '../core/failure.ts';
-import { probeSocket } from './probe.ts';
+
+/** What is behind a socket's path. `dead`: nobody listens; `absent`: there is no such path; `forbidden`: not for this user. */
+type Probe = 'alive' | 'absent' | 'dead' | 'forbidden';
 
 /**
  * Finds the running hub.
@@ -25,4 +28,31 @@ export async function findHub(paths: readonly string[]): Promise<string> {
     'hub_not_running',
     `no hub is running here (${problems.join(', ')}): start it ("sudo systemctl start latchkey" where it is installed, else "latchkey serve"), or name its configuration with --config`,
   );
+}
+
+/** Connects to a Unix socket, only to see whether somebody listens. */
+export function probeSocket(path: string): Promise<Probe> {
+  const { promise, resolve } = Promise.withResolvers<Probe>();
+  const socket = connect({ path });
+  socket.once('connect', () => {
+    socket.destroy();
+    resolve('alive');
+  });
+  socket.once('error', (error: NodeJS.ErrnoException) => resolve(judge(error)));
+  return promise;
+}
+
+function judge(error: NodeJS.ErrnoException): Probe {
+  switch (error.code) {
+    case 'EAGAIN': // a full backlog: somebody listens, and is busy
+      return 'alive';
+    case 'EACCES':
+    case 'EPERM':
+      return 'forbidden';
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return 'absent';
+    default:
+      return 'dead';
+  }
 }

@@ -1,107 +1,183 @@
 import * as v from 'valibot';
-import type { FailureCode } from '../core/failure.ts';
+import { APPLIANCE_STATES } from '../core/administration.ts';
+import { HISTORY_KINDS } from '../core/history.ts';
+import { HUB_PROBLEM_CODES, NOTICE_CODES } from '../core/notice.ts';
+import { FAILURE_REASONS } from '../core/pairing.ts';
+import { PROBLEM_CODES } from '../core/problem.ts';
+import { LEFT_OUT_REASONS } from '../core/round.ts';
 
-/** The control socket's requests: JSON over HTTP on a Unix socket, below `/v1`. */
+/** The answers on the control socket, which are what `--json` prints. Times in seconds, instants in RFC 3339 UTC. */
 
-/** `POST /v1/appliances` */
-export const addRequest = v.strictObject({
-  name: v.string(),
-  scope: v.optional(v.nullable(v.string()), null),
-  portal: v.optional(v.nullable(v.string()), null),
+const text = v.string();
+const textOrNull = v.nullable(text);
+const number = v.number();
+const left = v.exactOptional;
+
+const problem = v.object({ code: v.picklist(PROBLEM_CODES), message: text, since: text });
+
+/** An appliance, in `status`. */
+export const applianceAnswer = v.object({
+  name: text,
+  client_id: text,
+  state: v.picklist(APPLIANCE_STATES),
+  scope: textOrNull,
+  expires_in: v.nullable(number),
+  refresh_in: v.nullable(number),
+  last_refresh: textOrNull,
+  problem: v.nullable(problem),
+  portal: text,
+  account: textOrNull,
+  authorize_url: left(text),
+  declared: left(v.literal(true)),
+  waiting_for_approval: left(
+    v.object({ since: text, software_id: textOrNull, comparison_code: text, address: textOrNull }),
+  ),
+  without_credentials: left(v.literal(true)),
+  credentials_damaged: left(v.literal(true)),
+  wanted_scope: left(textOrNull),
 });
 
-/** `POST /v1/appliances/{name}/secret`: whether the secret may take the place of the appliance's own keys. */
-export const secretRequest = v.strictObject({ replace_keys: v.optional(v.boolean(), false) });
-
-/** `POST /v1/appliances/{name}/approval`: the comparison code that the installer saw; null where none is to be checked. */
-export const approvalRequest = v.strictObject({ code: v.optional(v.nullable(v.string()), null) });
-
-/** `POST /v1/invites`; `ttl` in seconds. */
-export const inviteRequest = v.strictObject({
-  name: v.optional(v.nullable(v.string()), null),
-  scope: v.optional(v.nullable(v.string()), null),
-  portal: v.optional(v.nullable(v.string()), null),
-  ttl: v.pipe(v.number(), v.integer('whole seconds')),
+const hubAnswer = v.object({
+  id: text,
+  name: text,
+  version: text,
+  address: textOrNull,
+  http_port: number,
+  https_port: number,
+  metrics_port: left(number),
+  ca_fingerprint: text,
+  ca_rotation: left(v.object({ old_fingerprint: text, until: textOrNull })),
+  uptime: number,
+  registration_open_for: left(number),
+  registration_asked: left(number),
+  problems: left(v.array(v.object({ code: v.picklist(HUB_PROBLEM_CODES), message: text, since: text }))),
 });
 
-/** `PUT /v1/registration`: held open for so many seconds; 0 closes it. */
-export const registrationRequest = v.strictObject({ open_for: v.pipe(v.number(), v.integer('whole seconds')) });
+const noticeAnswer = v.object({
+  code: v.picklist(NOTICE_CODES),
+  severity: v.picklist(['error', 'warning']),
+  appliance: textOrNull,
+  message: text,
+  what_to_do: text,
+  since: text,
+});
 
-/** `POST /v1/backup`; the answer is a `Backup`. */
-export const backupRequest = v.strictObject({ passphrase: v.string() });
+export const statusAnswer = v.object({
+  hub: hubAnswer,
+  appliances: v.array(applianceAnswer),
+  notices: v.array(noticeAnswer),
+});
 
-/** `POST /v1/restore`; the answer is a `RestoreReport`. */
-export const restoreRequest = v.strictObject({ copy: v.string(), passphrase: v.string() });
+const certificate = { certificate: text, fingerprint: text };
 
-/** The answer to `POST /v1/appliances` and `…/{name}/secret`, as `latchkey appliance add --json` prints it. */
-export interface CredentialsAnswer {
-  readonly name: string;
-  readonly client_id: string;
-  readonly client_secret: string;
-  readonly token_endpoint: string;
-  readonly ca_fingerprint: string;
-}
+export const authorityAnswer = v.object({
+  ...certificate,
+  old: left(v.object({ ...certificate, until: textOrNull })),
+});
 
-/** The answer to `POST /v1/invites`, as `latchkey invite --json` prints it. */
-export interface InviteAnswer {
-  readonly token: string;
-  readonly name: string | null;
-  readonly scope: string | null;
-  /** Seconds. */
-  readonly expires_in: number;
-  readonly registration_endpoint: string;
-  readonly ca_fingerprint: string;
-}
+/** An appliance's credentials, shown once. */
+export const credentialsAnswer = v.object({
+  name: text,
+  client_id: text,
+  client_secret: text,
+  token_endpoint: text,
+  ca_fingerprint: text,
+});
+export type CredentialsAnswer = v.InferOutput<typeof credentialsAnswer>;
 
-/** The answer to `GET` and `POST /v1/setup-code`, as `latchkey setup-code --json` prints it. */
-export interface SetupCodeAnswer {
-  readonly code: string;
-  /** The address of the installer's page. */
-  readonly page: string;
-  /** A one-time address that signs a browser in; good for `expires_in` seconds. */
-  readonly sign_in: string;
-  readonly expires_in: number;
-}
+const registrationPlace = { registration_endpoint: text, ca_fingerprint: text };
 
-/** The answer to `PUT /v1/registration`. */
-export interface RegistrationAnswer {
-  /** Seconds. */
-  readonly open_for: number;
-  readonly registration_endpoint: string;
-  readonly ca_fingerprint: string;
-}
+/** An initial access token, shown once. */
+export const inviteAnswer = v.object({
+  token: text,
+  name: textOrNull,
+  scope: textOrNull,
+  expires_in: number,
+  ...registrationPlace,
+});
+export type InviteAnswer = v.InferOutput<typeof inviteAnswer>;
 
-/** The answer to `POST /v1/appliances/{name}/pairings`. */
-export interface PairingStarted {
-  readonly pairing: string;
-}
+export const registrationAnswer = v.object({ open_for: number, ...registrationPlace });
+export type RegistrationAnswer = v.InferOutput<typeof registrationAnswer>;
 
-/** The answer to `POST /v1/reload`; that of `GET /v1/reloads/{id}` is a `ReloadOutcome`. */
-export interface ReloadStarted {
-  readonly reload: string;
-}
+/** `sign_in` is a one-time address that signs a browser in; good for `expires_in` seconds. */
+export const setupCodeAnswer = v.object({ code: text, page: text, sign_in: text, expires_in: number });
+export type SetupCodeAnswer = v.InferOutput<typeof setupCodeAnswer>;
 
-/** The answer to `GET /v1/appliances/{name}/token`: an RFC 6749 token response; `scope` is left out where there is none. */
-export interface TokenAnswer {
-  readonly access_token: string;
-  readonly token_type: 'Bearer';
-  readonly expires_in: number;
-  readonly scope?: string;
-}
+/** An RFC 6749 token response; `scope` is left out where there is none. */
+export const tokenAnswer = v.object({
+  access_token: text,
+  token_type: v.literal('Bearer'),
+  expires_in: number,
+  scope: left(text),
+});
 
-/** The answer to `GET /v1/appliances/{name}/label`; those of `/v1/rounds` are a `Round`. */
-export interface LabelAnswer {
-  readonly name: string;
-  readonly hub_name: string;
-  readonly link: string;
-  readonly by_address: string | null;
-}
+/** The line that last had something added comes first. */
+export const historyAnswer = v.array(
+  v.object({
+    kind: v.picklist(HISTORY_KINDS),
+    why: v.nullable(v.picklist([...FAILURE_REASONS, ...PROBLEM_CODES])),
+    first: text,
+    last: text,
+    count: number,
+  }),
+);
 
-/** `POST /v1/ca` (a rotation) and `PUT /v1/ca/old`: for how many seconds the old CA is kept. The answers are an `AuthorityReport`. */
-export const keepRequest = v.strictObject({ keep: v.pipe(v.number(), v.integer('whole seconds')) });
+/** The id of the pairing that was started. */
+export const pairingAnswer = v.object({ pairing: text });
+
+/** A line of the events of a pairing, as `latchkey pair --json` prints it. */
+export const pairingEvent = v.variant('event', [
+  v.object({ event: v.literal('connecting'), problem: textOrNull, expires_in: number }),
+  v.object({
+    event: v.literal('waiting'),
+    authorize_url: text,
+    short_url: left(text),
+    expires_in: number,
+    reason: left(v.picklist(['link_ended', 'address_changed'])),
+    unconfirmed: left(v.array(v.object({ id: text, address: text }))),
+  }),
+  v.object({ event: v.literal('paired'), scope: textOrNull }),
+  v.object({ event: v.literal('failed'), reason: v.picklist(FAILURE_REASONS) }),
+]);
+
+export const roundAnswer = v.object({
+  id: text,
+  current: v.nullable(v.object({ pairing: text, appliance: text })),
+  next: textOrNull,
+  connected: v.array(text),
+  leftOut: v.array(v.object({ name: text, pairing: textOrNull, reason: v.picklist(LEFT_OUT_REASONS) })),
+  differentAccounts: v.array(v.object({ appliance: text, account: text })),
+});
+
+export const labelAnswer = v.object({ name: text, hub_name: text, link: text, by_address: textOrNull });
+
+export const trialsAnswer = v.array(
+  v.object({ hook: v.picklist(['command', 'webhook']), target: text, ok: v.boolean(), detail: text }),
+);
+
+export const storeKeyAnswer = v.object({
+  leftovers: v.array(text),
+  copy_problem: textOrNull,
+  is_credential: v.boolean(),
+});
+
+export const backupAnswer = v.object({ copy: text, made: text, appliances: number, grants: number });
+
+export const restoreAnswer = v.object({
+  made: text,
+  hub_id: text,
+  restored: v.array(text),
+  kept: v.array(text),
+});
+
+/** The id of the reload that was begun. */
+export const reloadAnswer = v.object({ reload: text });
+
+export const reloadOutcomeAnswer = v.variant('state', [
+  v.object({ state: v.picklist(['under_way', 'done', 'unknown']) }),
+  v.object({ state: v.literal('failed'), message: text }),
+]);
 
 /** Every answer that is not 2xx. */
-export interface FailureAnswer {
-  readonly code: FailureCode;
-  readonly message: string;
-}
+export const failureAnswer = v.object({ code: text, message: text });

@@ -5,16 +5,14 @@ import type { Administration } from '../core/administration.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { PairingReport } from '../core/pairing-report.ts';
+import { followRoute } from './routes.ts';
 
-/**
- * `GET /v1/pairings/{id}/events`: a pairing's reports as NDJSON, until it has ended, the client has gone or the server
- * closes.
- */
+/** Serves {@link followRoute}: a pairing's reports, until it has ended, the client has gone or the server closes. */
 export function servePairingEvents(app: FastifyInstance, administration: Administration, log: Log): void {
   const closing = new AbortController();
   const streams = new Set<Readable>();
 
-  app.get<{ Params: { id: string } }>('/v1/pairings/:id/events', async (request, reply) => {
+  app.get<{ Params: { id: string } }>(followRoute.path, async (request, reply) => {
     const gone = new AbortController();
     reply.raw.once('close', () => gone.abort());
     const signal = AbortSignal.any([gone.signal, closing.signal]);

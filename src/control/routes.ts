@@ -1,158 +1,99 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
 import * as v from 'valibot';
-import type { Administration, IssuedCredentials } from '../core/administration.ts';
-import { Failure } from '../core/failure.ts';
-import type { SetupCode } from '../core/setup-access.ts';
 import {
-  addRequest,
-  approvalRequest,
-  backupRequest,
-  type CredentialsAnswer,
-  type InviteAnswer,
-  inviteRequest,
-  keepRequest,
-  type LabelAnswer,
-  type PairingStarted,
-  type RegistrationAnswer,
-  type ReloadStarted,
-  registrationRequest,
-  restoreRequest,
-  type SetupCodeAnswer,
-  secretRequest,
-  type TokenAnswer,
+  applianceAnswer,
+  authorityAnswer,
+  backupAnswer,
+  credentialsAnswer,
+  historyAnswer,
+  inviteAnswer,
+  labelAnswer,
+  pairingAnswer,
+  pairingEvent,
+  registrationAnswer,
+  reloadAnswer,
+  reloadOutcomeAnswer,
+  restoreAnswer,
+  roundAnswer,
+  setupCodeAnswer,
+  statusAnswer,
+  storeKeyAnswer,
+  tokenAnswer,
+  trialsAnswer,
 } from './messages.ts';
 
-/** Bytes: a hub with the most appliances that it takes. */
-const LARGEST_COPY = 64 * 1024 * 1024;
-
-/** Keys whose value is never said back. */
-const secrets = { ...backupRequest.entries, ...restoreRequest.entries };
-
-interface Identified {
-  readonly Params: { readonly id: string };
+/** Something that the command line may ask of the running hub: JSON over HTTP on a Unix socket. */
+export interface Route {
+  readonly method: 'DELETE' | 'GET' | 'POST' | 'PUT';
+  /** `:name` is where the member `name` of the request goes. */
+  readonly path: string;
+  /** All members that the path has no place for are the body's. */
+  readonly request: v.GenericSchema<Record<string, unknown>>;
+  readonly answer: v.GenericSchema;
+  /** The status of the answer; 204 if there is none. */
+  readonly status: number;
 }
 
-interface Named {
-  readonly Params: { readonly name: string };
-}
+const textOrNull = v.optional(v.nullable(v.string()), null);
+const seconds = v.pipe(v.number(), v.integer('whole seconds'));
 
-/** What the command line asks of the running hub, except the following of a pairing. */
-export function serveAdministration(app: FastifyInstance, administration: Administration): void {
-  app.get('/v1/status', () => administration.status());
-  app.post('/v1/notices/test', () => administration.testNotices());
-  app.get('/v1/ca', async () => administration.authority());
-  app.post('/v1/ca', ({ body }) => administration.rotateAuthority(parse(keepRequest, body).keep));
-  app.put('/v1/ca/old', ({ body }) => administration.keepOldAuthority(parse(keepRequest, body).keep));
+const everything = v.strictObject({});
+const named = v.strictObject({ name: v.string() });
+const identified = v.strictObject({ id: v.string() });
+const kept = v.strictObject({ keep: seconds });
+const registered = v.strictObject({ name: v.string(), scope: textOrNull, portal: textOrNull });
+const secret = v.strictObject({ name: v.string(), replace_keys: v.optional(v.boolean(), false) });
+const approved = v.strictObject({ name: v.string(), code: textOrNull });
+const invited = v.strictObject({ name: textOrNull, scope: textOrNull, portal: textOrNull, ttl: seconds });
+const opened = v.strictObject({ open_for: seconds });
+const sealed = v.strictObject({ passphrase: v.string() });
+const unsealed = v.strictObject({ copy: v.string(), passphrase: v.string() });
+const nothing = v.void();
 
-  app.post('/v1/appliances', async (request, reply) => {
-    const { name, scope, portal } = parse(addRequest, request.body);
-    const issued = await administration.addAppliance(name, scope, portal);
-    return reply.code(201).send(credentials(issued));
-  });
-  app.delete<Named>('/v1/appliances/:name', async ({ params }, reply) => {
-    await administration.removeAppliance(params.name);
-    return reply.code(204).send();
-  });
-  app.post<Named>('/v1/appliances/:name/secret', async ({ params, body }) => {
-    const { replace_keys } = parse(secretRequest, body ?? {});
-    return credentials(await administration.rotateSecret(params.name, replace_keys));
-  });
-  app.post<Named>('/v1/appliances/:name/approval', ({ params, body }) =>
-    administration.approveAppliance(params.name, parse(approvalRequest, body ?? {}).code),
-  );
-  app.post('/v1/invites', async ({ body }, reply) => {
-    const issued = await administration.invite(parse(inviteRequest, body));
-    const answer: InviteAnswer = {
-      token: issued.token.reveal(),
-      name: issued.name,
-      scope: issued.scope,
-      expires_in: issued.expiresIn,
-      registration_endpoint: issued.registrationEndpoint,
-      ca_fingerprint: issued.caFingerprint,
-    };
-    return reply.code(201).send(answer);
-  });
-  app.put('/v1/registration', async ({ body }): Promise<RegistrationAnswer> => {
-    const { open_for } = parse(registrationRequest, body);
-    const place = await administration.openRegistration(open_for);
-    return { open_for, registration_endpoint: place.registrationEndpoint, ca_fingerprint: place.caFingerprint };
-  });
-  app.post<Named>('/v1/appliances/:name/pairings', async ({ params }, reply) => {
-    const started: PairingStarted = { pairing: await administration.pair(params.name) };
-    return reply.code(201).send(started);
-  });
-  app.get<Named>('/v1/appliances/:name/label', async ({ params }): Promise<LabelAnswer> => {
-    const { name, hubName, link, byAddress } = administration.label(params.name);
-    return { name, hub_name: hubName, link, by_address: byAddress };
-  });
-  app.post('/v1/rounds', async (_request, reply) => reply.code(201).send(await administration.pairAll()));
-  app.post<Identified>('/v1/rounds/:id/next', ({ params }) => administration.nextPairing(params.id));
-  app.delete<Named>('/v1/appliances/:name/grant', async ({ params }, reply) => {
-    await administration.unpair(params.name);
-    return reply.code(204).send();
-  });
-  app.get<Named>('/v1/appliances/:name/token', async ({ params }): Promise<TokenAnswer> => {
-    const token = await administration.token(params.name);
-    return {
-      access_token: token.accessToken.reveal(),
-      token_type: 'Bearer',
-      expires_in: token.expiresIn,
-      ...(token.scope === null ? {} : { scope: token.scope }),
-    };
-  });
-  app.get<Named>('/v1/appliances/:name/history', ({ params }) => administration.history(params.name));
-  app.post<Named>('/v1/appliances/:name/refresh', ({ params }) => administration.refresh(params.name));
+/** The one table of what the control socket serves; the server and the client both follow it. */
+export const routes = {
+  status: route('GET', '/v1/status', everything, statusAnswer),
+  testNotices: route('POST', '/v1/notices/test', everything, trialsAnswer),
+  authority: route('GET', '/v1/ca', everything, authorityAnswer),
+  /** `keep`: for how many seconds appliances that trust no other than the old CA are served. */
+  rotateAuthority: route('POST', '/v1/ca', kept, authorityAnswer),
+  keepOldAuthority: route('PUT', '/v1/ca/old', kept, authorityAnswer),
+  addAppliance: route('POST', '/v1/appliances', registered, credentialsAnswer, 201),
+  removeAppliance: route('DELETE', '/v1/appliances/:name', named, nothing),
+  /** `replace_keys`: whether the secret may take the place of the appliance's own keys. */
+  rotateSecret: route('POST', '/v1/appliances/:name/secret', secret, credentialsAnswer),
+  /** `code`: the comparison code that the installer saw; null where none is to be checked. */
+  approveAppliance: route('POST', '/v1/appliances/:name/approval', approved, applianceAnswer),
+  invite: route('POST', '/v1/invites', invited, inviteAnswer, 201),
+  /** `open_for`: for how many seconds registration is open; 0 closes it. */
+  openRegistration: route('PUT', '/v1/registration', opened, registrationAnswer),
+  pair: route('POST', '/v1/appliances/:name/pairings', named, pairingAnswer, 201),
+  label: route('GET', '/v1/appliances/:name/label', named, labelAnswer),
+  pairAll: route('POST', '/v1/rounds', everything, roundAnswer, 201),
+  nextPairing: route('POST', '/v1/rounds/:id/next', identified, roundAnswer),
+  unpair: route('DELETE', '/v1/appliances/:name/grant', named, nothing),
+  token: route('GET', '/v1/appliances/:name/token', named, tokenAnswer),
+  history: route('GET', '/v1/appliances/:name/history', named, historyAnswer),
+  refresh: route('POST', '/v1/appliances/:name/refresh', named, applianceAnswer),
+  setupCode: route('GET', '/v1/setup-code', everything, setupCodeAnswer),
+  rotateSetupCode: route('POST', '/v1/setup-code', everything, setupCodeAnswer),
+  rotateStoreKey: route('POST', '/v1/store-key', everything, storeKeyAnswer),
+  backUp: route('POST', '/v1/backup', sealed, backupAnswer),
+  restore: route('POST', '/v1/restore', unsealed, restoreAnswer),
+  reload: route('POST', '/v1/reload', everything, reloadAnswer, 202),
+  reloadOutcome: route('GET', '/v1/reloads/:id', identified, reloadOutcomeAnswer),
+};
 
-  app.get('/v1/setup-code', async () => setupCode(await administration.setupCode()));
-  app.post('/v1/setup-code', async () => setupCode(await administration.rotateSetupCode()));
+/** A pairing's events as NDJSON, one {@link Route.answer} a line, until it has ended. */
+export const followRoute = route('GET', '/v1/pairings/:id/events', identified, pairingEvent);
 
-  app.post('/v1/store-key', () => administration.rotateStoreKey());
-  app.post('/v1/backup', ({ body }) => administration.backUp(parse(backupRequest, body).passphrase));
-  app.post('/v1/restore', { bodyLimit: LARGEST_COPY }, async ({ body }, reply) => {
-    const { copy, passphrase } = parse(restoreRequest, body);
-    const { report, restart } = await administration.restore(copy, passphrase);
-    onceAnswered(reply, restart);
-    return report;
-  });
+export type Routes = typeof routes;
 
-  app.post('/v1/reload', async (_request, reply) => {
-    const { id, begin } = await administration.reload();
-    onceAnswered(reply, begin);
-    return reply.code(202).send({ reload: id } satisfies ReloadStarted);
-  });
-  app.get<{ readonly Params: { readonly id: string } }>('/v1/reloads/:id', async ({ params }) =>
-    administration.reloadOutcome(params.id),
-  );
-}
-
-/** The hub that starts anew closes this connection: not before the answer is out, or whoever asked is gone. */
-function onceAnswered({ raw }: FastifyReply, run: () => void): void {
-  if (raw.closed) run();
-  else raw.once('close', run);
-}
-
-function credentials(issued: IssuedCredentials): CredentialsAnswer {
-  return {
-    name: issued.name,
-    client_id: issued.clientId,
-    client_secret: issued.clientSecret.reveal(),
-    token_endpoint: issued.tokenEndpoint,
-    ca_fingerprint: issued.caFingerprint,
-  };
-}
-
-function setupCode({ code, page, signIn, signInExpiresIn }: SetupCode): SetupCodeAnswer {
-  return { code: code.reveal(), page, sign_in: signIn.reveal(), expires_in: signInExpiresIn };
-}
-
-/** @throws Failure `request_invalid` */
-function parse<const Schema extends v.GenericSchema>(schema: Schema, body: unknown): v.InferOutput<Schema> {
-  const parsed = v.safeParse(schema, body);
-  if (parsed.success) return parsed.output;
-  const [issue] = parsed.issues;
-  const where = v.getDotPath(issue) ?? 'the body';
-  throw new Failure(
-    'request_invalid',
-    `${where}: found ${where in secrets ? 'something else' : issue.received}; allowed is ${issue.expected ?? 'something else'}`,
-  );
+function route<Request extends Route['request'], Answer extends Route['answer']>(
+  method: Route['method'],
+  path: string,
+  request: Request,
+  answer: Answer,
+  status = 200,
+) {
+  return { method, path, request, answer, status } satisfies Route;
 }

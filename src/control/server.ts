@@ -1,12 +1,12 @@
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Administration } from '../core/administration.ts';
+import { Failure } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import { NO_SCHEMAS } from '../system/no-schemas.ts';
 import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
-import { answerFailures } from './failures.ts';
-import type { FailureAnswer } from './messages.ts';
+import { serveAdministration } from './administration.ts';
+import { answerFailures, refuse } from './failures.ts';
 import { servePairingEvents } from './pairing-events.ts';
-import { serveAdministration } from './routes.ts';
 import { placeSocket } from './socket-file.ts';
 
 /** Bounds for clients of the socket: each follower of a pairing holds a connection as long as the pairing lasts. */
@@ -48,7 +48,7 @@ export async function serveControl(options: ControlServerOptions): Promise<Contr
     // As long as node lets a request's head be: a name that is too long is for the hub to refuse, in its own words.
     routerOptions: { maxParamLength: 16_384 },
     frameworkErrors: (error, _request, reply: FastifyReply) => {
-      void reply.code(400).send({ code: 'request_invalid', message: error.message } satisfies FailureAnswer);
+      refuse(reply, new Failure('request_invalid', error.message));
     },
   });
   app.server.maxConnections = MOST_CONNECTIONS;

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, lstat, mkdir, unlink } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, readFile, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import { groupId } from './group.ts';
 import { takeName } from './socket-name.ts';
 
 /** `sun_path` of unix(7) has 108 bytes, the last of them a NUL. */
@@ -87,4 +86,15 @@ async function isGivenTo(path: string, id: number, group: string, log: Log): Pro
     log.warn('control_socket_group_not_set', { group, problem: messageOf(error) });
     return false;
   }
+}
+
+/**
+ * A group's number by /etc/group, as group(5) has it: `name:password:number:members`.
+ * @returns null where there is no such group, or no such file
+ */
+export async function groupId(name: string, file = '/etc/group'): Promise<number | null> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  const fields = text.split('\n').map((line) => line.split(':'));
+  const id = fields.find(([group]) => group === name)?.[2];
+  return id !== undefined && /^\d+$/.test(id) ? Number(id) : null;
 }

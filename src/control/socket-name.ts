@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { link, lstat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { Failure } from '../core/failure.ts';
-import { probeSocket } from './probe.ts';
+import { probeSocket } from './find-hub.ts';
 
 /**
  * Gives a listening socket the name `path`, instead of a dead daemon's socket where there is one. Of several daemons that

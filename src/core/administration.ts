@@ -1,5 +1,5 @@
 import type { Histories } from './history.ts';
-import type { HookTrial, Notice } from './notice.ts';
+import type { HookTrial, HUB_PROBLEM_CODES, Notice } from './notice.ts';
 import type { PairingDesk } from './pairing-desk.ts';
 import type { PairingReport } from './pairing-report.ts';
 import type { ProblemCode } from './problem.ts';
@@ -49,19 +49,16 @@ export interface AuthorityReport {
 
 /** Something that is wrong with the hub as a whole; `since` in RFC 3339 UTC. */
 export interface HubProblem {
-  readonly code:
-    | 'hub_id_taken'
-    | 'hub_name_claimed'
-    | 'not_announced'
-    | 'store_changed'
-    | 'store_recovered'
-    | 'store_unwritable';
+  readonly code: (typeof HUB_PROBLEM_CODES)[number];
   readonly message: string;
   readonly since: string;
 }
 
 /** Where an appliance stands, in the words of DESIGN.md ("The command line"). */
-export type ApplianceState = 'unpaired' | 'pairing' | 'active' | 'retrying' | 'needs_pairing';
+export type ApplianceState = (typeof APPLIANCE_STATES)[number];
+
+/** All of them. */
+export const APPLIANCE_STATES = ['unpaired', 'pairing', 'active', 'retrying', 'needs_pairing'] as const;
 
 /** An appliance in `status`; times in seconds, instants in RFC 3339 UTC. */
 export interface ApplianceStatus {

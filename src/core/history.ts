@@ -2,9 +2,19 @@ import type { HubEvent } from './hub-event.ts';
 import type { FailureReason } from './pairing.ts';
 import type { ProblemCode } from './problem.ts';
 
+/** What happens to an appliance. */
+export const HISTORY_KINDS = [
+  'paired',
+  'pairing_failed',
+  'unpaired',
+  'refreshed',
+  'refresh_failed',
+  'token_refused',
+] as const;
+
 /** A line of an appliance's history; refreshes and failures that are alike make one line a day (UTC). Instants in RFC 3339 UTC. */
 export interface HistoryEntry {
-  readonly kind: 'paired' | 'pairing_failed' | 'unpaired' | 'refreshed' | 'refresh_failed' | 'token_refused';
+  readonly kind: (typeof HISTORY_KINDS)[number];
   /** Why, for what failed; null otherwise. */
   readonly why: FailureReason | ProblemCode | null;
   /** When it happened first, and last. */

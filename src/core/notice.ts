@@ -10,20 +10,29 @@
  * - `wrong_setup_codes`: too many wrong setup codes were typed at the installer's page;
  * - the others are of the hub as a whole, as `status` has them.
  */
-export type NoticeCode =
-  | 'pairing_needed'
-  | 'misconfigured'
-  | 'token_ending'
-  | 'refresh_failing'
-  | 'answer_lost'
-  | 'approval_needed'
-  | 'hub_id_taken'
-  | 'hub_name_claimed'
-  | 'not_announced'
-  | 'store_changed'
-  | 'store_recovered'
-  | 'store_unwritable'
-  | 'wrong_setup_codes';
+export type NoticeCode = (typeof NOTICE_CODES)[number];
+
+/** The codes of what is wrong with the hub as a whole, in `status` and as notices. */
+export const HUB_PROBLEM_CODES = [
+  'hub_id_taken',
+  'hub_name_claimed',
+  'not_announced',
+  'store_changed',
+  'store_recovered',
+  'store_unwritable',
+] as const;
+
+/** The codes of all notices. */
+export const NOTICE_CODES = [
+  'pairing_needed',
+  'misconfigured',
+  'token_ending',
+  'refresh_failing',
+  'answer_lost',
+  'approval_needed',
+  ...HUB_PROBLEM_CODES,
+  'wrong_setup_codes',
+] as const;
 
 /** A notice that stands, as `status` has it. */
 export interface Notice {

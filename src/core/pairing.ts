@@ -2,16 +2,20 @@ import type { Instant } from './clock.ts';
 import type { Link } from './portal.ts';
 
 /** Why a pairing came to nothing (DESIGN.md, "The command line"). */
-export type FailureReason =
-  | 'refused_by_user'
-  | 'expired'
-  | 'replaced'
-  | 'cancelled'
-  | 'portal_rejected'
-  | 'foreign_origin'
-  | 'code_refused'
-  | 'answer_lost'
-  | 'misconfigured';
+export type FailureReason = (typeof FAILURE_REASONS)[number];
+
+/** All of them. */
+export const FAILURE_REASONS = [
+  'refused_by_user',
+  'expired',
+  'replaced',
+  'cancelled',
+  'portal_rejected',
+  'foreign_origin',
+  'code_refused',
+  'answer_lost',
+  'misconfigured',
+] as const;
 
 /** How a pairing ended. */
 type PairingResult =

@@ -1,8 +1,11 @@
-import type { FailureReason } from './pairing.ts';
+import { FAILURE_REASONS } from './pairing.ts';
 import type { Secret } from './secret.ts';
 
 /** Why an appliance is not connected at the end of a round; `not_begun`: its turn has not come. */
-export type LeftOutReason = FailureReason | 'waiting_for_approval' | 'not_begun';
+export type LeftOutReason = (typeof LEFT_OUT_REASONS)[number];
+
+/** All of them. */
+export const LEFT_OUT_REASONS = [...FAILURE_REASONS, 'waiting_for_approval', 'not_begun'] as const;
 
 /** An appliance that a round has not connected. */
 export interface LeftOut {

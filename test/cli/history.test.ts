@@ -97,12 +97,3 @@ test('an unknown appliance is a failure with the next step', async () => {
     stderr: expect.stringContaining('latchkey appliance list'),
   });
 });
-
-test('words of a newer hub are shown as they are, and move no cursor', async () => {
-  const newer = { kind: 'melted\u001b[2J', why: null, first: 'x', last: 'x', count: 1 };
-  hub.household.events = [newer as unknown as HistoryEntry];
-  const { status, stdout } = await show('wallbox');
-  expect(status).toBe(0);
-  expect(stdout).toContain('melted');
-  expect(stdout).not.toContain('\u001b[2J');
-});

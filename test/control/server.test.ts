@@ -5,6 +5,7 @@ import { Client, type Dispatcher } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connectControl } from '../../src/control/client.ts';
 import { type ControlServer, serveControl } from '../../src/control/server.ts';
+import type { HistoryEntry } from '../../src/core/history.ts';
 import { createLog } from '../../src/system/log.ts';
 import { waitingForApproval } from '../support/registrants.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -164,6 +165,16 @@ test('a pairing is followed live, from how it stands to its end', async () => {
     if (report.event === 'paired') expect(report.scope).toBe('ä');
   }
   expect(seen).toEqual(['connecting', 'waiting', 'paired']);
+});
+
+test('an answer of a hub of another version is refused with what to look at', async () => {
+  await using control = await connectControl([server.path]);
+  const line = { kind: 'melted', why: null, first: '2031-05-05T22:10:00Z', last: '2031-05-05T22:10:00Z', count: 1 };
+  household.history = async () => [line as unknown as HistoryEntry];
+  await expect(control.history('wallbox')).rejects.toMatchObject({
+    code: 'unexpected',
+    message: expect.stringContaining('one version'),
+  });
 });
 
 test('a follower that goes is let go, and ends without an error', async () => {

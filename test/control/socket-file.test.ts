@@ -16,8 +16,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { connectControl } from '../../src/control/client.ts';
-import { groupId } from '../../src/control/group.ts';
 import { serveControl } from '../../src/control/server.ts';
+import { groupId } from '../../src/control/socket-file.ts';
 import { createLog } from '../../src/system/log.ts';
 import { Household } from './household.ts';
 

@@ -1,0 +1,152 @@
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import * as v from 'valibot';
+import type { Administration, IssuedCredentials } from '../core/administration.ts';
+import { Failure } from '../core/failure.ts';
+import type { SetupCode } from '../core/setup-access.ts';
+import type { CredentialsAnswer, SetupCodeAnswer } from './messages.ts';
+import { type Routes, routes } from './routes.ts';
+
+/** Bytes of a request: that of a restore has a whole copy, also of a hub with the most appliances that it takes. */
+const MAX_BODY = 65_536;
+const MAX_COPY = 64 * 1024 * 1024;
+
+/** Members of requests whose values are never said back. */
+const SECRETS = ['copy', 'passphrase'];
+
+/** What answers a route. `afterwards` runs something when the answer is out, or whoever asked is gone. */
+type Handler<Name extends keyof Routes> = (
+  request: v.InferOutput<Routes[Name]['request']>,
+  afterwards: (run: () => void) => void,
+) => Lasting<Answer<Name>> | Promise<Lasting<Answer<Name>>>;
+
+type Handlers = { readonly [Name in keyof Routes]: Handler<Name> };
+type Answer<Name extends keyof Routes> = v.InferInput<Routes[Name]['answer']>;
+
+/** What may be sent, and is changed by nobody. */
+type Lasting<Value> = Value extends object ? { readonly [Key in keyof Value]: Lasting<Value[Key]> } : Value;
+
+/** Serves all {@link routes}. */
+export function serveAdministration(app: FastifyInstance, administration: Administration): void {
+  const handlers = handlersOf(administration);
+  for (const name of Object.keys(routes).filter(isRoute)) serveRoute(app, name, handlers);
+}
+
+function serveRoute<Name extends keyof Routes>(app: FastifyInstance, name: Name, handlers: Handlers): void {
+  const { method, path, request, status } = routes[name];
+  const handle = handlers[name];
+  app.route({
+    method,
+    url: path,
+    bodyLimit: name === 'restore' ? MAX_COPY : MAX_BODY,
+    handler: async ({ params, body }, reply) => {
+      const asked = parse<Routes[Name]['request']>(request, withParams(body, params));
+      const answer = await handle(asked, (run) => onceAnswered(reply, run));
+      return reply.code(answer === undefined ? 204 : status).send(answer);
+    },
+  });
+}
+
+function handlersOf(administration: Administration): Handlers {
+  return {
+    status: () => administration.status(),
+    testNotices: () => administration.testNotices(),
+    authority: () => administration.authority(),
+    rotateAuthority: ({ keep }) => administration.rotateAuthority(keep),
+    keepOldAuthority: ({ keep }) => administration.keepOldAuthority(keep),
+    addAppliance: async ({ name, scope, portal }) =>
+      credentials(await administration.addAppliance(name, scope, portal)),
+    removeAppliance: ({ name }) => administration.removeAppliance(name),
+    rotateSecret: async ({ name, replace_keys }) => credentials(await administration.rotateSecret(name, replace_keys)),
+    approveAppliance: ({ name, code }) => administration.approveAppliance(name, code),
+    async invite(request) {
+      const { token, name, scope, expiresIn, registrationEndpoint, caFingerprint } =
+        await administration.invite(request);
+      return {
+        token: token.reveal(),
+        name,
+        scope,
+        expires_in: expiresIn,
+        registration_endpoint: registrationEndpoint,
+        ca_fingerprint: caFingerprint,
+      };
+    },
+    async openRegistration({ open_for }) {
+      const { registrationEndpoint, caFingerprint } = await administration.openRegistration(open_for);
+      return { open_for, registration_endpoint: registrationEndpoint, ca_fingerprint: caFingerprint };
+    },
+    pair: async ({ name }) => ({ pairing: await administration.pair(name) }),
+    label({ name }) {
+      const { hubName, link, byAddress } = administration.label(name);
+      return { name, hub_name: hubName, link, by_address: byAddress };
+    },
+    pairAll: () => administration.pairAll(),
+    nextPairing: ({ id }) => administration.nextPairing(id),
+    unpair: ({ name }) => administration.unpair(name),
+    async token({ name }) {
+      const { accessToken, expiresIn, scope } = await administration.token(name);
+      return {
+        access_token: accessToken.reveal(),
+        token_type: 'Bearer',
+        expires_in: expiresIn,
+        ...(scope === null ? {} : { scope }),
+      };
+    },
+    history: ({ name }) => administration.history(name),
+    refresh: ({ name }) => administration.refresh(name),
+    setupCode: async () => setupCode(await administration.setupCode()),
+    rotateSetupCode: async () => setupCode(await administration.rotateSetupCode()),
+    rotateStoreKey: () => administration.rotateStoreKey(),
+    backUp: ({ passphrase }) => administration.backUp(passphrase),
+    async restore({ copy, passphrase }, afterwards) {
+      const { report, restart } = await administration.restore(copy, passphrase);
+      afterwards(restart);
+      return report;
+    },
+    async reload(_, afterwards) {
+      const { id, begin } = await administration.reload();
+      afterwards(begin);
+      return { reload: id };
+    },
+    reloadOutcome: ({ id }) => administration.reloadOutcome(id),
+  };
+}
+
+/** The hub that starts anew closes this connection: not before the answer is out, or whoever asked is gone. */
+function onceAnswered({ raw }: FastifyReply, run: () => void): void {
+  if (raw.closed) run();
+  else raw.once('close', run);
+}
+
+function credentials(issued: IssuedCredentials): CredentialsAnswer {
+  return {
+    name: issued.name,
+    client_id: issued.clientId,
+    client_secret: issued.clientSecret.reveal(),
+    token_endpoint: issued.tokenEndpoint,
+    ca_fingerprint: issued.caFingerprint,
+  };
+}
+
+function setupCode({ code, page, signIn, signInExpiresIn }: SetupCode): SetupCodeAnswer {
+  return { code: code.reveal(), page, sign_in: signIn.reveal(), expires_in: signInExpiresIn };
+}
+
+/** What was asked, from both places of a request. A body that is no object is refused as it is. */
+function withParams(body: unknown, params: unknown): unknown {
+  const members = body ?? {};
+  return typeof members === 'object' && !Array.isArray(members) ? Object.assign({}, members, params) : members;
+}
+
+/** @throws Failure `request_invalid` */
+function parse<Schema extends v.GenericSchema>(schema: Schema, request: unknown): v.InferOutput<Schema> {
+  const parsed = v.safeParse(schema, request);
+  if (parsed.success) return parsed.output;
+  const [issue] = parsed.issues;
+  const where = v.getDotPath(issue) ?? 'the body';
+  const found = SECRETS.includes(where) ? 'something else' : issue.received;
+  throw new Failure('request_invalid', `${where}: found ${found}; allowed is ${issue.expected ?? 'something else'}`);
+}
+
+function isRoute(name: string): name is keyof Routes {
+  return name in routes;
+}
