@@ -8,6 +8,7 @@ import type { Staleness } from './staleness.ts';
 const APPLIANCES = ['wallbox', 'heat-pump', 'inverter'];
 /** All hubs have been running for so long, in ms. */
 const LONG = 30 * 86_400_000;
+const PORTAL = { origin: 'https://portal.test', clientId: 'hub', name: 'home' };
 
 export interface FleetOptions {
   readonly hubs: number;
@@ -143,6 +144,7 @@ export class Fleet {
       ...{ appliance, generation: 1, accessToken: tokenOf(0), refreshToken: tokenOf(0), scope: null },
       ...{ lifetime: LIFETIME, obtained: { ...now, uptime: now.uptime - age, wall: now.wall - age } },
       ...{ portalTime: now.wall - age, doubt: null, refused: null, distrusted: null },
+      ...{ asked: null, givenBy: PORTAL },
     };
     const none = { refreshing: null, provoked: null, throttledUntil: Number.NEGATIVE_INFINITY, cutShort: null };
     return { grant, health: { kind: 'good' }, hub, number, spread, asksFrom, ...none };

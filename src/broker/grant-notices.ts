@@ -132,8 +132,8 @@ export class GrantNotices {
     const appliance = this.#nameOf(grant.appliance);
     this.#surroundings.log.warn('grant is of another portal, it is kept and rests', {
       appliance,
-      given_by: grant.givenBy?.origin,
-      given_to: grant.givenBy?.clientId,
+      given_by: grant.givenBy.origin,
+      given_to: grant.givenBy.clientId,
       portal: present.origin,
       client_id: present.clientId,
       what_to_do: `put the portal back into the configuration, or latchkey pair ${appliance}`,

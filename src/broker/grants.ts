@@ -1,6 +1,6 @@
 import { messageOf } from '../core/failure.ts';
-import { type Grant, isGivenBy } from '../core/grant.ts';
-import { giverOf, type Portal } from '../core/portal.ts';
+import type { Grant } from '../core/grant.ts';
+import { hasGiven, type Portal } from '../core/portal.ts';
 import {
   clockSet,
   networkChanged,
@@ -93,7 +93,6 @@ export class Grants implements AsyncDisposable {
           .then(() => this.#notices.attemptFailed({ ...held, health: cutShort }, null, stored.attempt?.at))
           .catch((error: unknown) => this.#notices.unwritable(held, error));
       }
-      await this.#rememberGiver(held);
       this.#schedule(held);
       const { appliance } = held.grant;
       const holder = this.#holder(appliance);
@@ -232,23 +231,6 @@ export class Grants implements AsyncDisposable {
     return held;
   }
 
-  /**
-   * A grant from a time when its portal was not kept is of the one that its appliance goes to: that is certain at the first
-   * start alone, before anybody has changed the configuration again.
-   */
-  async #rememberGiver(held: Held): Promise<void> {
-    const holder = this.#holder(held.grant.appliance);
-    if (holder === undefined || held.grant.givenBy !== undefined) return;
-    const { generation } = held.grant;
-    const known = { ...held.grant, generation: generation + 1, givenBy: giverOf(holder.identity) };
-    try {
-      if (await this.#store.replaceGrant(known)) held.grant = known;
-      else await this.#reload(held);
-    } catch (error) {
-      this.#notices.unwritable(held, error);
-    }
-  }
-
   #atWork(appliance: string): Held | undefined {
     const held = this.#held.get(appliance);
     return held !== undefined && this.#serves(held) ? held : undefined;
@@ -256,7 +238,7 @@ export class Grants implements AsyncDisposable {
 
   #serves({ grant }: Held): boolean {
     const holder = this.#holder(grant.appliance);
-    return holder === undefined || isGivenBy(grant, holder.identity);
+    return holder === undefined || hasGiven(grant.givenBy, holder.identity);
   }
 
   #schedule(held: Held): void {

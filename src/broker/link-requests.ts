@@ -159,10 +159,10 @@ export class LinkRequests {
   }
 
   /** Where the portal will not have the redirect address, polling alone brings the code. */
-  async #outcome({ portal, redirectUrl }: PairingPortal, signal: AbortSignal): Promise<LinkOutcome> {
+  async #outcome({ portal, redirectUrl }: PairingPortal, signal: AbortSignal): Promise<LinkOutcome<Link>> {
     const address = redirectUrl(this.#progress.pairing.nonce);
     const redirect = redirectUrl('');
-    const ask = async (to: string | null): Promise<LinkOutcome> => {
+    const ask = async (to: string | null): Promise<LinkOutcome<Link>> => {
       const outcome = await portal.requestLink(to, signal);
       this.#context.portalClock.learn(outcome.portalTime);
       if (outcome.kind !== 'link') return outcome;

@@ -1,6 +1,6 @@
 import { type ConfirmedTime, elapsed, type Instant, trueTime } from './clock.ts';
 import type { TokenResponse } from './outcome.ts';
-import { hasGiven, type PortalIdentity, type PresentPortal } from './portal.ts';
+import type { PortalIdentity } from './portal.ts';
 import type { Secret } from './secret.ts';
 
 /** What a pairing leaves: one appliance's tokens, and what is known of the refresh token's fate. */
@@ -22,12 +22,12 @@ export interface Grant {
   readonly refused: Instant | null;
   /** When its appliance said that the cloud refuses this access token: it is never handed out again. */
   readonly distrusted: Instant | null;
-  /** The scope that the portal was asked for; left out in a grant from a time when that was not kept. */
-  readonly asked?: string | null;
+  /** The scope that the portal was asked for. */
+  readonly asked: string | null;
   /** With which account of the portal somebody logged in, for display alone; left out if the portal does not tell. */
   readonly account?: string;
-  /** The portal that gave it; left out in a grant from a time when that was not kept: then it is its appliance's. */
-  readonly givenBy?: PortalIdentity;
+  /** The portal that gave it. */
+  readonly givenBy: PortalIdentity;
 }
 
 /**
@@ -70,15 +70,10 @@ export function succeed(
     doubt: null,
     refused: null,
     distrusted: distrustOf(tokens.accessToken, previous),
-    ...(previous.asked === undefined ? {} : { asked: previous.asked }),
+    asked: previous.asked,
     ...(account === undefined ? {} : { account }),
-    ...(previous.givenBy === undefined ? {} : { givenBy: previous.givenBy }),
+    givenBy: previous.givenBy,
   };
-}
-
-/** Whether a grant is any good at this portal. */
-export function isGivenBy({ givenBy }: Pick<Grant, 'givenBy'>, portal: PresentPortal): boolean {
-  return givenBy === undefined || hasGiven(givenBy, portal);
 }
 
 /** Whether an access token is distrusted: a portal may give the very same one again, and then it is no better than before. */

@@ -205,7 +205,7 @@ export function linkFor(step: PairingStep, redirect: string | null): Link | unde
  * @param redirect where the code is to be brought now, as {@link Link} has it
  */
 export function leadsAstray(link: Link, redirect: string | null): boolean {
-  return redirect !== null && typeof link.redirect === 'string' && link.redirect !== redirect;
+  return redirect !== null && link.redirect !== null && link.redirect !== redirect;
 }
 
 /**

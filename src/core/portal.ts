@@ -11,13 +11,12 @@ export interface PortalIdentity {
   readonly origin: string;
   /** The client_id of the hub at this portal. */
   readonly clientId: string;
-  /** What the configuration called it; left out where that was not kept. */
-  readonly name?: string;
+  /** What the configuration called it. */
+  readonly name: string;
 }
 
 /** A portal that is configured. */
 export interface PresentPortal extends PortalIdentity {
-  readonly name: string;
   /** The origins of the other portals that are configured. */
   readonly others: readonly string[];
 }
@@ -43,18 +42,19 @@ export function giverOf({ origin, clientId, name }: PresentPortal): PortalIdenti
 }
 
 /** The three URLs of one login (specification, "OAuth2 helper configuration"), all on the portal's configured origins. */
-export interface Link {
+export interface PortalLink {
   /** Where the person must be sent. */
   readonly authorizeUrl: string;
   /** Where the authorization code is polled for. */
   readonly codeUrl: string;
   /** The token endpoint that takes the code. */
   readonly tokenUrl: string;
-  /**
-   * Where the portal was asked to bring the code too, without the pairing's nonce; null where only polling brings it. Left out
-   * where that was not kept.
-   */
-  readonly redirect?: string | null;
+}
+
+/** A link of a pairing. */
+export interface Link extends PortalLink {
+  /** Where the portal was asked to bring the code too, without the pairing's nonce; null where only polling brings it. */
+  readonly redirect: string | null;
 }
 
 /** What an answer of the portal says beside what was asked for. */
@@ -63,10 +63,10 @@ interface Answered {
   readonly portalTime: number | null;
 }
 
-/** What became of asking the portal for a {@link Link}. */
-export type LinkOutcome = Answered &
+/** What became of asking the portal for a link. */
+export type LinkOutcome<Found extends PortalLink = PortalLink> = Answered &
   (
-    | { readonly kind: 'link'; readonly link: Link }
+    | { readonly kind: 'link'; readonly link: Found }
     /** A URL of the answer lies elsewhere: following it would give the hub's secret away. */
     | { readonly kind: 'foreign_origin'; readonly detail: string }
     /** A 3xx, or a 4xx other than 408 and 429. */

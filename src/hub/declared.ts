@@ -6,7 +6,6 @@ import { Failure } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import { type PortalIdentity, samePortal } from '../core/portal.ts';
 import type { Random } from '../core/random.ts';
-import type { Store, StoredGrant } from '../core/store.ts';
 import type { Declaration } from './declarations.ts';
 import { wantsAnotherScope } from './status.ts';
 
@@ -15,7 +14,6 @@ interface DeclareContext {
   /** The configuration's file, for messages. */
   readonly file: string;
   readonly appliances: Appliances;
-  readonly store: Pick<Store, 'grant' | 'replaceGrant'>;
   /** Which portal this name stands for; undefined where the configuration has none of that name. */
   identityOf(portal: string): PortalIdentity | undefined;
   readonly random: Pick<Random, 'uuid'>;
@@ -86,32 +84,10 @@ async function declare(declaration: Declaration, context: DeclareContext): Promi
   // Where the configuration has its portal no longer, only the grant tells whether this is the same one by another name.
   const [before, after] = [context.identityOf(known.portal), context.identityOf(portal)];
   const moves = before !== undefined && after !== undefined && !samePortal(before, after);
-  if (moves) await rememberPortal(known, before, context);
   await put({ ...known, ...declared }, context);
   if (known.origin !== 'declared') log.info('appliance taken over by the configuration', { appliance: name });
   if (moves) log.warn('appliance went to another portal', { appliance: name, before: known.portal, portal });
   return moves ? known.id : null;
-}
-
-/** A grant from a time when its portal was not kept would be taken for one of the portal that its appliance goes to now. */
-async function rememberPortal(
-  { id, name }: Appliance,
-  givenBy: PortalIdentity,
-  { store, log }: DeclareContext,
-): Promise<void> {
-  const stored = await store.grant(id);
-  if (stored === null || stored.grant.givenBy !== undefined) return;
-  const { grant } = stored;
-  const written = await unlessUnwritable(async () => {
-    await store.replaceGrant({ ...grant, generation: grant.generation + 1, doubt: doubtOf(stored), givenBy });
-  });
-  if (!written) log.error('store could not be written', { appliance: name });
-}
-
-/** A refresh that was cut short is a lost answer, which the attempt that is replaced with its grant would have told. */
-function doubtOf({ grant: { doubt }, attempt }: StoredGrant): StoredGrant['grant']['doubt'] {
-  if (attempt === null) return doubt;
-  return { ...doubt, lostAt: doubt?.lostAt ?? attempt.at, sends: (doubt?.sends ?? 0) + 1 };
 }
 
 async function put(appliance: Appliance, { appliances, log }: DeclareContext): Promise<void> {

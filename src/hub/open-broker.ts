@@ -69,7 +69,6 @@ export async function openBroker(
   const moved = await declareAppliances(declarations, {
     file,
     appliances,
-    store,
     identityOf: (portal) => portals.get(portal)?.identity,
     random,
     log,

@@ -62,16 +62,13 @@ function loginOf(
   return isOpen && device !== null ? { authorize_url: pairPage(device.userCode) } : {};
 }
 
-/**
- * Whether the configuration has another scope by now than a grant was asked for, so that only another pairing brings it. A
- * grant from a time when that was not kept is judged by what was granted.
- */
+/** Whether the configuration has another scope by now than a grant was asked for, so that only another pairing brings it. */
 export function wantsAnotherScope(
   { origin, scope }: Pick<Appliance, 'origin' | 'scope'>,
-  grant: Pick<Grant, 'asked' | 'scope'> | undefined,
+  grant: Pick<Grant, 'asked'> | undefined,
 ): boolean {
   if (grant === undefined || origin !== 'declared') return false;
-  return !sameScope(scope, grant.asked === undefined ? grant.scope : grant.asked);
+  return !sameScope(scope, grant.asked);
 }
 
 /** Whether only a person's login can give an appliance a grant that it can go on with. @param held undefined where it has none at work */
@@ -104,7 +101,7 @@ function stateWithout(isPairing: boolean, hasResting: boolean): ApplianceState {
 
 /** The configuration says another portal than the one that gave the grant. */
 function restingGrant({ name, portal }: Appliance, { givenBy }: Grant, since: Instant): Problem {
-  const giver = givenBy === undefined ? 'another portal' : `${givenBy.origin} (client_id ${givenBy.clientId})`;
+  const giver = `${givenBy.origin} (client_id ${givenBy.clientId})`;
   const message = `${name} was paired with ${giver}, which is not what the configuration has as its portal now, ${portal}: the grant is kept and comes back to work when the configuration is as it was; else pair it again, and that one takes its place`;
   return { code: 'refused', message, since };
 }

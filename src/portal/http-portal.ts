@@ -1,5 +1,5 @@
 import type { TokenOutcome } from '../core/outcome.ts';
-import type { Link, LinkOutcome, PollOutcome, Portal, Unreachable } from '../core/portal.ts';
+import type { LinkOutcome, PollOutcome, Portal, PortalLink, Unreachable } from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
 import { type Exchange, LIMITS, type Limits, type PortalAnswer, postForm, RepeatableRequests } from './http.ts';
 import { classify } from './outcome.ts';
@@ -107,7 +107,7 @@ const URI = /^[\w.~:/?#[\]@!$&'()*+,;=%-]+$/;
  * Links as any header, browser or QR code takes them. What is a URI stays as it is, to the letter: clients of the portal use
  * its links so. Anything else is written as a browser would read it (WHATWG URL), on the origin that was looked at.
  */
-function inAscii({ authorizeUrl, codeUrl, tokenUrl }: Link): Link {
+function inAscii({ authorizeUrl, codeUrl, tokenUrl }: PortalLink): PortalLink {
   const written = (address: string) => (URI.test(address) ? address : new URL(address).href);
   return { authorizeUrl: written(authorizeUrl), codeUrl: written(codeUrl), tokenUrl: written(tokenUrl) };
 }

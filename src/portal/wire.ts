@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { TokenResponse } from '../core/outcome.ts';
-import type { Link } from '../core/portal.ts';
+import type { PortalLink } from '../core/portal.ts';
 import { Secret } from '../core/secret.ts';
 import { accountIn } from './account.ts';
 
@@ -67,7 +67,7 @@ const errorAnswer = v.object({ error: v.string() });
 const ERROR_NAME = /^[A-Za-z][A-Za-z_. -]{0,39}$/;
 
 /** Parses the config endpoint's answer; null where it is none. */
-export function parseLink(body: string): Link | null {
+export function parseLink(body: string): PortalLink | null {
   const parsed = parse(helperConfiguration, body);
   if (parsed === null) return null;
   const { authorize_url, code_url, accesstoken_request_url } = parsed;

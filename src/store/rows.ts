@@ -11,7 +11,7 @@ const link = v.object({
   authorizeUrl: v.string(),
   codeUrl: v.string(),
   tokenUrl: v.string(),
-  redirect: v.exactOptional(v.nullable(v.string())),
+  redirect: v.nullable(v.string()),
 });
 
 const attempt = v.nullable(v.object({ token: v.string(), at: instant }));
@@ -20,9 +20,9 @@ const grantAttributes = v.object({
   lifetime: v.number(),
   obtained: instant,
   portalTime: v.nullable(v.number()),
-  asked: v.exactOptional(scope),
+  asked: scope,
   account: v.exactOptional(v.string()),
-  givenBy: v.exactOptional(portalIdentity),
+  givenBy: portalIdentity,
 });
 
 /** An attempt takes some 130 characters, and its times have a digit more now and then. */

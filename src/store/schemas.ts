@@ -16,7 +16,7 @@ export const doubt = v.object({ kind: v.exactOptional(v.literal('copy')), lostAt
 export const portalIdentity = v.object({
   origin: v.string(),
   clientId: v.string(),
-  name: v.exactOptional(v.string()),
+  name: v.string(),
 });
 
 export const applianceName = v.pipe(v.string(), v.check(passes(checkName)));

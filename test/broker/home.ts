@@ -77,7 +77,7 @@ export class Home implements AsyncDisposable {
   /** False: the configuration has no portal. */
   configured = true;
   /** Which portal the configuration says; by default the one that is there. */
-  identity: (PortalIdentity & Partial<PresentPortal>) | null = null;
+  identity: (Omit<PortalIdentity, 'name'> & Partial<PresentPortal>) | null = null;
   /** The portal's client breaks in a way that none of its outcomes names. */
   unheardOf = false;
   /** How many refreshes were tried, those that never left the hub too. */

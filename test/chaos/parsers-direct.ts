@@ -109,6 +109,11 @@ const misplaced: Trial<{ key: string; value: string }> = {
   },
 };
 
+const ATTRIBUTES = {
+  ...{ scope: null, lifetime: 3600, obtained: INSTANT, portalTime: null, asked: null },
+  givenBy: { origin: 'https://portal.example', clientId: 'c', name: 'home' },
+};
+
 const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
 
 /** Rows as a disk may give them back, or somebody who can write the database but has not the key. */
@@ -122,9 +127,9 @@ const rows: Trial<{ secrets: string; attributes: string; more: string; sealed: s
         arbitrary: nearlyJson({
           accessToken: [PLANTED, [PLANTED]],
           refreshToken: [PLANTED],
-          attributes: [{ scope: null, lifetime: 3600, obtained: INSTANT, portalTime: null }, PLANTED],
+          attributes: [ATTRIBUTES, PLANTED],
           nonce: [PLANTED, { a: PLANTED }],
-          link: [null, { authorizeUrl: PLANTED, codeUrl: 'b', tokenUrl: 'c' }],
+          link: [null, { authorizeUrl: PLANTED, codeUrl: 'b', tokenUrl: 'c', redirect: null }],
           device: [null],
         }),
       },

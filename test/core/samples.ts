@@ -27,6 +27,8 @@ export function grantOf(changes: Partial<Grant> = {}): Grant {
     doubt: null,
     refused: null,
     distrusted: null,
+    asked: null,
+    givenBy: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
     ...changes,
   };
 }
@@ -35,6 +37,7 @@ export const LINK = {
   authorizeUrl: 'https://portal.example/sso/authorize?response_type=code&client_id=c&state=the-state',
   codeUrl: 'https://api.portal.example/external/oauth2helper/code/get/c?state=the-state',
   tokenUrl: 'https://portal.example/sso/token',
+  redirect: null,
 };
 
 export function pairingOf(step: PairingStep, changes: Partial<Pairing> = {}): Pairing {

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliance.ts';
-import type { Grant } from '../../src/core/grant.ts';
 import type { Declaration } from '../../src/hub/declarations.ts';
 import { declareAppliances } from '../../src/hub/declared.ts';
 import { systemRandom } from '../../src/system/random.ts';
@@ -16,20 +15,19 @@ const WALLBOX: Declaration = {
 };
 
 const PORTALS = new Map([
-  ['home', { origin: 'https://portal.example', clientId: 'home' }],
-  ['same', { origin: 'https://portal.example', clientId: 'home' }],
-  ['other', { origin: 'https://other.example', clientId: 'other' }],
+  ['home', { origin: 'https://portal.example', clientId: 'home', name: 'home' }],
+  ['same', { origin: 'https://portal.example', clientId: 'home', name: 'same' }],
+  ['other', { origin: 'https://other.example', clientId: 'other', name: 'other' }],
 ]);
 
 /** Declares, as at a start. @returns the ids of those that went to another portal */
 function declare(home: Home, ...declarations: Declaration[]): Promise<string[]> {
-  const { appliances, store } = home.run;
+  const { appliances } = home.run;
   const write = (event: string) => home.events.push({ level: 'info', event, fields: {} });
   const log = { debug: write, info: write, warn: write, error: write };
   return declareAppliances(declarations, {
     file: '/etc/l.toml',
     appliances,
-    store,
     identityOf: (portal) => PORTALS.get(portal),
     random: systemRandom,
     log,
@@ -39,12 +37,6 @@ function declare(home: Home, ...declarations: Declaration[]): Promise<string[]> 
 async function restart(home: Home): Promise<void> {
   await home.stop();
   await home.start();
-}
-
-async function grantOf(home: Home, id: string): Promise<Grant> {
-  const stored = await home.run.store.grant(id);
-  if (stored === null) throw new Error('there is no grant');
-  return stored.grant;
 }
 
 const named = (home: Home, name: string): Appliance => home.run.appliances.named(name);
@@ -135,23 +127,6 @@ test('one that goes to another portal keeps its grant, and nothing moves where t
   expect(await declare(home, { ...WALLBOX, portal: 'other' })).toEqual([id]);
   expect(named(home, 'wallbox')).toMatchObject({ id, portal: 'other' });
   expect(await home.run.store.grant(id)).toEqual(before);
-});
-
-test('a grant from a time when its portal was not kept is told which that was when its appliance goes to another', async () => {
-  await using home = await Home.start();
-  const id = await home.paired('wallbox');
-  const { givenBy: _, ...old } = await grantOf(home, id);
-  const { accessToken, refreshToken, generation } = old;
-  await home.run.store.replaceGrant({ ...old, generation: generation + 1 });
-  const attempt = { token: 'the-hash', at: home.time.now() };
-  await home.run.store.beginAttempt({ appliance: id, generation: generation + 1, doubt: null }, attempt);
-  expect(await declare(home, { ...WALLBOX, portal: 'other' })).toEqual([id]);
-  const kept = await grantOf(home, id);
-  expect(kept).toMatchObject({ givenBy: PORTALS.get('home'), doubt: { lostAt: attempt.at, sends: 1 } });
-  expect([kept.accessToken.reveal(), kept.refreshToken.reveal()]).toEqual([
-    accessToken.reveal(),
-    refreshToken.reveal(),
-  ]);
 });
 
 test('a store that can not be written keeps no declared appliance from being served, and it is written when that can be', async () => {

@@ -72,15 +72,12 @@ test('a grant for another scope than is declared is asked for anew, and one for 
 });
 
 test.each([
-  ['declared', 'A', { asked: 'A', scope: 'A B' }, false],
-  ['declared', 'A', { asked: 'A B', scope: 'A' }, true],
-  ['declared', null, { asked: null, scope: 'A' }, false],
-  ['declared', 'A', { asked: null, scope: 'A' }, true],
-  // From a time when nobody kept what was asked for.
-  ['declared', 'A', { scope: 'A' }, false],
-  ['declared', 'A', { scope: 'B' }, true],
-  ['added', 'A', { asked: 'B', scope: 'B' }, false],
-  ['registered', 'A', { scope: 'B' }, false],
+  ['declared', 'A', { asked: 'A' }, false],
+  ['declared', 'A', { asked: 'A B' }, true],
+  ['declared', null, { asked: null }, false],
+  ['declared', 'A', { asked: null }, true],
+  ['added', 'A', { asked: 'B' }, false],
+  ['registered', 'A', { asked: 'B' }, false],
   ['declared', 'A', undefined, false],
 ] as const)(
   'of one that was %s with scope %s a grant of %o wants another pairing: %s',

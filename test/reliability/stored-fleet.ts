@@ -50,7 +50,7 @@ export async function storeFleet(
     const outcome = await granted(emulator, portal);
     const now = clock.now();
     const obtained = { ...now, uptime: now.uptime - age, wall: now.wall - age };
-    const none = { appliance: appliance.id, generation: 0, scope: null, givenBy };
+    const none = { appliance: appliance.id, generation: 0, scope: null, asked: null, givenBy };
     const { tokens } = outcome;
     const refreshToken = tokens.refreshToken ?? new Secret('');
     await store.replaceGrant(grants.succeed(none, refreshToken, tokens, obtained, obtained.wall));

@@ -22,7 +22,7 @@ const wallboxGrant = grantOf({
   appliance: WALLBOX.id,
   generation: 2,
   asked: 'Monitoring',
-  givenBy: { origin: 'https://portal.example', clientId: 'a-client' },
+  givenBy: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
   distrusted: at(7),
 });
 const heaterGrant = grantOf({ appliance: DECLARED.id, asked: null });

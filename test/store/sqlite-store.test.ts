@@ -57,8 +57,7 @@ describe('what was written is read again, also by the next run', () => {
     ['refused', { refused: at(6) }],
     ['distrusted', { distrusted: at(7) }],
     ['that was asked for a scope', { asked: 'Monitoring' }],
-    ['that was asked for none', { asked: null }],
-    ['of a portal', { givenBy: { origin: 'https://portal.example', clientId: 'a-client' } }],
+    ['with an account', { account: 'somebody@portal.example' }],
     ['with strange tokens', { accessToken: new Secret('ü"\\\u0000😀'), refreshToken: new Secret('x'.repeat(50_000)) }],
   ])('a grant %s', async (_, changes) => {
     using folder = stateInMemory();

@@ -33,7 +33,7 @@ export async function refreshSteps(subject: Pick<Subject, 'root'>, grants: numbe
   const tokens = { accessToken, refreshToken, scope: null, lifetime };
   const giver = { name: 'home', origin: 'https://portal.test', clientId: 'hub' };
   const stored = Array.from({ length: grants }, (_, index) => {
-    const fate = { portalTime: null, doubt: null, refused: null, distrusted: null, givenBy: giver };
+    const fate = { portalTime: null, doubt: null, refused: null, distrusted: null, asked: null, givenBy: giver };
     const obtained = { ...time.now(), uptime: -index * APART };
     const grant: Grant = { appliance: `appliance-${index}`, generation: 1, obtained, ...tokens, ...fate };
     return { grant, attempt: null };
