@@ -1,4 +1,3 @@
-import type { FastifyInstance } from 'fastify';
 import { systemTimers } from '../system/clock.ts';
 import { serveConsole } from './console/console.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
@@ -15,7 +14,7 @@ import { serveWhoami } from './endpoints/whoami.ts';
 import { attachFaults } from './faults/attach.ts';
 import { Faults } from './faults/faults.ts';
 import { FaultError, type FaultOptions, type FaultView } from './faults/options.ts';
-import { OriginLine } from './faults/origin-line.ts';
+import { OriginListener } from './faults/origin-listener.ts';
 import { type Findings, findings } from './findings.ts';
 import type { Grant } from './grants.ts';
 import type { Poll } from './helper-runs.ts';
@@ -143,25 +142,27 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   serveAuthorize(frontend);
   serveToken(frontend);
 
-  const lines = { base: new OriginLine(base), frontend: new OriginLine(frontend) };
-  const faults = new Faults(settings.seed, settings.clients, lines, () => portal.changes.changed('faults'));
+  const listeners = {
+    base: new OriginListener(base.server, settings.tls),
+    frontend: new OriginListener(frontend.server, settings.tls),
+  };
+  const faults = new Faults(settings.seed, settings.clients, listeners, () => portal.changes.changed('faults'));
   const struck: RequestLog['struck'] = (...hit) => log.struck(...hit);
-  attachFaults(base, faults, lines.base, struck);
-  attachFaults(frontend, faults, lines.frontend, struck);
+  attachFaults(base, faults, listeners.base, struck);
+  attachFaults(frontend, faults, listeners.frontend, struck);
   serveFaultsApi(base, faults);
   serveInspection(base, portal, log, faults);
 
   const close = async () => {
-    await Promise.all([lines.base.close(), lines.frontend.close()]);
+    await Promise.all([listeners.base.close(), listeners.frontend.close()]);
     await Promise.all([base.close(), frontend.close()]);
     memory.end();
   };
   try {
-    await lines.base.listen(settings.host, settings.port);
-    await lines.frontend.listen(settings.host, settings.frontendPort);
+    await Promise.all([base.ready(), frontend.ready()]);
+    addresses.base = origin(settings, await listeners.base.listen(settings.host, settings.port));
+    addresses.frontend = origin(settings, await listeners.frontend.listen(settings.host, settings.frontendPort));
     if (tls !== null && settings.caFile !== null) await writeCaFile(settings.caFile, tls.ca);
-    addresses.base = origin(settings, base);
-    addresses.frontend = origin(settings, frontend);
     for (const fault of settings.faults) faults.add(fault);
   } catch (error) {
     await close();
@@ -218,8 +219,6 @@ function view({ id, clientId, user, scope, createdAt, refreshedAt, generation, r
   return { id, clientId, user, scope, createdAt, refreshedAt, generation, revoked };
 }
 
-function origin({ publicHost: host, tls }: Settings, app: FastifyInstance): string {
-  const address = app.server.address();
-  const port = typeof address === 'object' ? address?.port : undefined;
+function origin({ publicHost: host, tls }: Settings, port: number): string {
   return `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -3,7 +3,7 @@ import { systemTimers } from '../../system/clock.ts';
 import { received } from '../http/received.ts';
 import { replaceAnswer, writeAnswer } from './answer.ts';
 import type { Faults, Struck } from './faults.ts';
-import type { OriginLine } from './origin-line.ts';
+import type { OriginListener } from './origin-listener.ts';
 
 /** Learns which fault struck a request, and which status that gives it, where it is another one than the right one. */
 export type StruckListener = (request: FastifyRequest, fault: string, status?: number) => void;
@@ -12,7 +12,12 @@ export type StruckListener = (request: FastifyRequest, fault: string, status?: n
  * Lets faults strike the requests of an origin, except those under `/_emulator/`. To be attached after everything else,
  * so that a fault has the last word.
  */
-export function attachFaults(app: FastifyInstance, faults: Faults, line: OriginLine, struckBy: StruckListener): void {
+export function attachFaults(
+  app: FastifyInstance,
+  faults: Faults,
+  listener: OriginListener,
+  struckBy: StruckListener,
+): void {
   const open = new WeakMap<FastifyRequest, Struck>();
 
   app.addHook('preHandler', (request, reply, done) => {
@@ -24,7 +29,7 @@ export function attachFaults(app: FastifyInstance, faults: Faults, line: OriginL
     struckBy(request, struck.id);
     const { fault } = struck;
     if (fault.kind === 'reset_before') {
-      line.reset(request.raw.socket);
+      listener.reset(request.raw.socket);
       reply.hijack();
     } else if (fault.kind === 'hang' && fault.commit !== true) {
       reply.hijack();
@@ -64,7 +69,7 @@ export function attachFaults(app: FastifyInstance, faults: Faults, line: OriginL
         return;
       // From here on the answer is lost or written past Fastify: without done() it writes none.
       case 'commit_then_drop':
-        line.reset(request.raw.socket);
+        listener.reset(request.raw.socket);
         return;
       case 'truncate':
       case 'slow_body':

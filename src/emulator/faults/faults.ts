@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Endpoint } from '../http/endpoint.ts';
 import { FaultError, type FaultOptions, type FaultView, type RequestFault, type TlsFault } from './options.ts';
-import type { OriginLine } from './origin-line.ts';
+import type { OriginListener } from './origin-listener.ts';
 import { checked } from './wire.ts';
 
 /** What of a request decides whether a fault is for it. */
@@ -18,7 +18,7 @@ export interface Struck<T = RequestFault> {
   readonly fault: T;
 }
 
-type Lines = Readonly<Record<'base' | 'frontend', OriginLine>>;
+type Listeners = Readonly<Record<'base' | 'frontend', OriginListener>>;
 
 interface Entry {
   readonly number: number;
@@ -39,18 +39,19 @@ const REMEMBERED = 1000;
 export class Faults {
   readonly #seed: number;
   readonly #clients: ReadonlyMap<string, unknown>;
-  readonly #lines: Lines;
+  readonly #listeners: Listeners;
   readonly #changed: () => void;
   #entries: Entry[] = [];
   #last = 0;
 
   /** @param changed called when the faults or what became of them are no longer as they were */
-  constructor(seed: number, clients: ReadonlyMap<string, unknown>, lines: Lines, changed: () => void) {
+  constructor(seed: number, clients: ReadonlyMap<string, unknown>, listeners: Listeners, changed: () => void) {
     this.#seed = seed;
     this.#clients = clients;
-    this.#lines = lines;
+    this.#listeners = listeners;
     this.#changed = changed;
-    for (const [origin, line] of Object.entries(lines)) line.faults = { strike: () => this.#strikeTls(origin) };
+    for (const [origin, listener] of Object.entries(listeners))
+      listener.faults = { strike: () => this.#strikeTls(origin) };
   }
 
   /**
@@ -68,7 +69,7 @@ export class Faults {
     const entry = { number: this.#last, fault, met: 0, hits: down ? 1 : 0, left };
     this.#entries.push(entry);
     if (down) {
-      this.#lines[fault.origin].down(fault.seconds ?? null, spared, () => {
+      this.#listeners[fault.origin].down(fault.seconds ?? null, spared, () => {
         entry.left = 0;
         this.#changed();
       });
@@ -88,7 +89,7 @@ export class Faults {
     if (entry === undefined) return false;
     this.#entries = this.#entries.filter((one) => one !== entry);
     this.#changed();
-    if (entry.fault.kind === 'origin_down' && entry.left === 1) await this.#lines[entry.fault.origin].up();
+    if (entry.fault.kind === 'origin_down' && entry.left === 1) await this.#listeners[entry.fault.origin].up();
     return true;
   }
 
@@ -144,7 +145,7 @@ export class Faults {
 
   #refuse(fault: FaultOptions): void {
     if (fault.kind === 'origin_down' || fault.kind === 'tls_failure') {
-      const problem = this.#lines[fault.origin].refusal(fault.kind);
+      const problem = this.#listeners[fault.origin].refusal(fault.kind);
       if (problem !== null) throw new FaultError(problem);
       return;
     }

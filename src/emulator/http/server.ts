@@ -16,7 +16,7 @@ import { receiveRequests } from './received.ts';
 import type { RequestLog } from './request-log.ts';
 import { readTokenRequests } from './token-request.ts';
 
-/** Milliseconds that a client may take to send its request, and to agree on TLS. */
+/** Milliseconds that a client may be silent before its request is here whole, and that it may take to agree on TLS. */
 const REQUEST_TIMEOUT = 30_000;
 const HANDSHAKE_TIMEOUT = 3_000;
 
@@ -24,9 +24,7 @@ const HANDSHAKE_TIMEOUT = 3_000;
 export function createServer(portal: Portal, log: RequestLog, tls: Tls | null): FastifyInstance {
   const app: FastifyInstance = fastify({
     bodyLimit: 65_536,
-    requestTimeout: REQUEST_TIMEOUT,
     ...(tls === null ? {} : { serverFactory: (handler: RequestListener) => secureServer(tls, handler) }),
-    forceCloseConnections: true,
     schemaController: NO_SCHEMAS,
     // Queries are read as RFC 6749 has them, see Received.
     routerOptions: { maxParamLength: 1000, querystringParser: () => ({}) },
@@ -35,6 +33,12 @@ export function createServer(portal: Portal, log: RequestLog, tls: Tls | null): 
       reply.code(400).type('application/json');
       void reply.send(errorBody(reply, portal.settings.errorBody, '{"error":"invalid_request"}') || undefined);
     },
+  });
+  // Not requestTimeout: that is for servers that listen themselves, see OriginListener.
+  app.server.setTimeout(REQUEST_TIMEOUT);
+  app.addHook('preHandler', (request, _reply, done) => {
+    request.raw.setTimeout(0);
+    done();
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
@@ -61,8 +65,8 @@ export function createServer(portal: Portal, log: RequestLog, tls: Tls | null): 
 }
 
 function secureServer({ certificate, key }: Tls, handler: RequestListener) {
-  const patience = { requestTimeout: REQUEST_TIMEOUT, handshakeTimeout: HANDSHAKE_TIMEOUT };
-  return createSecureServer({ ...patience, minVersion: 'TLSv1.2', cert: certificate, key }, handler);
+  const options = { handshakeTimeout: HANDSHAKE_TIMEOUT, minVersion: 'TLSv1.2', cert: certificate, key } as const;
+  return createSecureServer(options, handler);
 }
 
 /** Serves a path; other methods than those given are answered 405 with `Allow` (RFC 9110, 15.5.6). */

@@ -1,6 +1,5 @@
 import type { Server } from 'node:http';
 import { createServer, type Server as Listener, type Socket } from 'node:net';
-import type { FastifyInstance } from 'fastify';
 import { systemTimers } from '../../system/clock.ts';
 import type { TlsFault } from './options.ts';
 
@@ -14,14 +13,18 @@ const GARBAGE = 'HTTP/1.1 400 Bad Request\r\n\r\n';
 const LOOPBACK = ['127.0.0.1', '::1'] as const;
 const NO_SUCH_ADDRESS = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
 
-/** The listeners of an origin and its connections, below HTTP: what can go wrong before there is a request. */
-export class OriginLine {
+/**
+ * The listeners of an origin and its connections, below HTTP: what can go wrong before there is a request. They hand each
+ * connection to the HTTP or HTTPS server by its event `connection`, as Node's documentation has it; the server itself does
+ * not listen.
+ */
+export class OriginListener {
   /** Asked at each new connection of a TLS origin. */
   faults: { strike(): TlsFault | null } = { strike: () => null };
-  readonly #app: FastifyInstance;
   readonly #server: Server;
+  readonly #isSecure: boolean;
   readonly #sockets = new Map<string, Socket>();
-  /** By address. They all bring their connections to the server. */
+  /** By address. */
   readonly #listeners = new Map<string, Listener>();
   #port = 0;
   #isDown = false;
@@ -29,48 +32,36 @@ export class OriginLine {
   #disarm: () => void = () => undefined;
   #rising: Promise<void> = Promise.resolve();
 
-  constructor(app: FastifyInstance) {
-    this.#app = app;
-    this.#server = app.server;
-    const accept = this.#server.listeners('connection');
-    this.#server.removeAllListeners('connection');
-    this.#server.on('connection', (socket: Socket) => {
-      const name = peer(socket);
-      this.#sockets.set(name, socket);
-      socket.once('close', () => this.#sockets.delete(name));
-      const fault = this.#secure ? this.faults.strike() : null;
-      if (fault !== null) return spoilHandshake(socket, fault);
-      for (const listener of accept) Reflect.apply(listener, this.#server, [socket]);
-    });
+  constructor(server: Server, isSecure: boolean) {
+    this.#server = server;
+    this.#isSecure = isSecure;
   }
 
   /**
    * Begins to listen.
    * @param host an address or a name; `localhost` is both loopback addresses, as far as the machine has them
    * @param port 0: any free one
+   * @returns the port
    * @throws Error the listener's own
    */
-  async listen(host: string, port: number): Promise<void> {
-    const [first, ...others] = host === 'localhost' ? LOOPBACK : [host];
-    await this.#app.listen({ host: first, port });
-    const address = this.#server.address();
-    if (address === null || typeof address === 'string') return;
-    this.#port = address.port;
-    this.#listeners.set(address.address, this.#server);
-    for (const other of others) {
+  async listen(host: string, port: number): Promise<number> {
+    this.#port = port;
+    for (const address of host === 'localhost' ? LOOPBACK : [host]) {
       // As an HTTP server's own: a client may close its side and still read the answer.
-      const listener = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
-        this.#server.emit('connection', socket),
-      );
-      const problem = await listenOn(listener, other, this.#port);
-      if (problem === null) this.#listeners.set(other, listener);
-      else if (!NO_SUCH_ADDRESS.includes(problem.code ?? '')) throw problem;
+      const listener = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket));
+      const problem = await listenOn(listener, address, this.#port);
+      if (problem === null) {
+        this.#listeners.set(address, listener);
+        const bound = listener.address();
+        if (typeof bound === 'object' && bound !== null) this.#port = bound.port;
+      } else if (this.#listeners.size === 0 || !NO_SUCH_ADDRESS.includes(problem.code ?? '')) throw problem;
     }
+    return this.#port;
   }
 
   /** Why a fault of this kind can't be here, or null. */
   refusal(kind: 'origin_down' | 'tls_failure'): string | null {
-    if (kind === 'tls_failure' && !this.#secure) {
+    if (kind === 'tls_failure' && !this.#isSecure) {
       return 'kind: found tls_failure for an origin of plain HTTP; allowed is reset_before, or an emulator with TLS';
     }
     if (kind === 'origin_down' && this.#isDown) return 'origin: found one that is down; allowed is one that is up';
@@ -104,12 +95,12 @@ export class OriginLine {
     (this.#sockets.get(peer(socket)) ?? socket).resetAndDestroy();
   }
 
-  /** To be called before the server is closed: no listener comes up after it. */
+  /** Stops listening for good and cuts all connections. */
   async close(): Promise<void> {
     this.#disarm();
     await this.#rising;
     this.#disarm();
-    for (const listener of this.#listeners.values()) if (listener !== this.#server) listener.close();
+    for (const listener of this.#listeners.values()) listener.close();
     for (const socket of this.#sockets.values()) socket.destroy();
   }
 
@@ -123,8 +114,13 @@ export class OriginLine {
     else this.#disarm = systemTimers.after(RETRY, () => void this.up());
   }
 
-  get #secure(): boolean {
-    return 'setSecureContext' in this.#server;
+  #accept(socket: Socket): void {
+    const name = peer(socket);
+    this.#sockets.set(name, socket);
+    socket.once('close', () => this.#sockets.delete(name));
+    const fault = this.#isSecure ? this.faults.strike() : null;
+    if (fault === null) this.#server.emit('connection', socket);
+    else spoilHandshake(socket, fault);
   }
 }
 
