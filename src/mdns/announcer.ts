@@ -251,8 +251,13 @@ export class Announcer implements AsyncDisposable {
   }
 
   #probing(signal: AbortSignal): ProbeOptions {
-    const { timers, random, ownNetworks } = this.#options;
-    return { timers, random, signal, isOwnAddress: (address) => ownNetworks().hasAddress(address) };
+    const { timers, random } = this.#options;
+    return { timers, random, signal, isOurs: (record) => this.#isOurs(record) };
+  }
+
+  #isOurs(record: ReceivedRecord): boolean {
+    if (record.type === 'SRV') return this.#publication.hasSaid(record);
+    return this.#options.ownNetworks().hasAddress(String(record.data));
   }
 
   /** It connects to nothing beyond the neighbourhood's own networks, whatever address is claimed. */
@@ -280,8 +285,7 @@ export class Announcer implements AsyncDisposable {
     const { service } = this.#publication;
     if (service === null || how === 'probe' || this.#ended) return;
     if (this.#publication.isShortened(records)) this.#rescues.do(() => this.#inTurnLater(() => this.#defend()));
-    const isOwnAddress = (address: string) => this.#options.ownNetworks().hasAddress(address);
-    const conflict = conflictIn(ownRecords(service), records, how, isOwnAddress);
+    const conflict = conflictIn(ownRecords(service), records, how, (record) => this.#isOurs(record));
     if (conflict === null) return;
     this.#disputed = service.instanceName;
     this.#rests.afterwards(() => {

@@ -21,13 +21,14 @@ export interface Conflict extends Claim {
 /**
  * The first of the hub's own names under which somebody else has other data. A goodbye (TTL 0) is no claim: a hub that
  * restarts hears its own. Only SRV and address records count; a TXT record comes with its SRV.
- * @param isOwnAddress whether this machine has an address: a router may repeat to one network what the hub said in another
+ * @param isOurs whether the hub itself has said this, or might: its own packets come back to it, late on a busy machine, and a
+ *   router may repeat to one network what the hub said in another
  */
 export function conflictIn(
   own: readonly ResourceRecord[],
   received: readonly ReceivedRecord[],
   how: How,
-  isOwnAddress: (address: string) => boolean,
+  isOurs: (record: ReceivedRecord) => boolean,
 ): Conflict | null {
   for (const name of new Set(own.map((record) => foldCase(record.name)))) {
     const mine = own.filter((record) => foldCase(record.name) === name);
@@ -36,9 +37,7 @@ export function conflictIn(
     );
     const others = theirs.filter(
       (record) =>
-        ['SRV', 'A', 'AAAA'].includes(record.type) &&
-        !mine.some((one) => sameData(one, record)) &&
-        !(record.type !== 'SRV' && isOwnAddress(String(record.data))),
+        ['SRV', 'A', 'AAAA'].includes(record.type) && !mine.some((one) => sameData(one, record)) && !isOurs(record),
     );
     const [foreign] = others;
     if (foreign === undefined) continue;

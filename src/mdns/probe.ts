@@ -2,6 +2,7 @@ import type { Timers } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
 import { type Claim, conflictIn, type How } from './claims.ts';
 import type { Link } from './link.ts';
+import type { ReceivedRecord } from './record-data.ts';
 import type { ResourceRecord } from './records.ts';
 
 /** RFC 6762 section 8.1: three probes, 250 ms apart, after a random wait of up to as much. */
@@ -17,8 +18,8 @@ export interface ProbeOptions {
   readonly random: Random;
   /** Ends the probing early. */
   readonly signal: AbortSignal;
-  /** Whether this machine has an address. */
-  isOwnAddress(address: string): boolean;
+  /** Whether the hub itself has said this: see {@link conflictIn}. */
+  isOurs(record: ReceivedRecord): boolean;
 }
 
 /**
@@ -41,13 +42,13 @@ export async function probe(link: Link, own: readonly ResourceRecord[], options:
 async function probeOnce(
   link: Link,
   own: readonly ResourceRecord[],
-  { timers, random, signal: ending, isOwnAddress }: ProbeOptions,
+  { timers, random, signal: ending, isOurs }: ProbeOptions,
 ): Promise<{ readonly claim: Claim; readonly how: How } | null> {
   let heard: { readonly claim: Claim; readonly how: How } | null = null;
   const answered = new AbortController();
   const signal = AbortSignal.any([ending, answered.signal]);
   const unlisten = link.onClaim((records, how) => {
-    const conflict = conflictIn(own, records, how, isOwnAddress);
+    const conflict = conflictIn(own, records, how, isOurs);
     if (heard !== null || conflict === null || (how === 'probe' && !conflict.lost)) return;
     heard = { claim: conflict, how };
     answered.abort();

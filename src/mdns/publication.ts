@@ -1,9 +1,10 @@
 import type { Timers } from '../core/clock.ts';
 import { isShortened } from './claims.ts';
 import type { Link } from './link.ts';
-import type { ReceivedRecord } from './record-data.ts';
+import { type ReceivedRecord, sameData } from './record-data.ts';
 import {
   addressRecords,
+  foldCase,
   instancePointer,
   ownRecords,
   type ResourceRecord,
@@ -13,13 +14,18 @@ import {
 
 /** RFC 6762 section 8.3 wants two announcements, a second apart; wireless networks lose multicast, so it is four. */
 const REPEATS = [1000, 2000, 4000];
+/** What the hub said before it took other names may come back to it for so long, in ms. */
+const ECHO = 10_000;
 
 /** What is announced, and answered to who asks for it. */
 export class Publication {
   readonly #timers: Timers;
   readonly #onError: (error: unknown) => void;
   #service: ServiceDescription | null = null;
+  /** What was announced before that under another name. */
+  #before: ServiceDescription | null = null;
   #cancelRepeat: () => void = () => undefined;
+  #cancelForget: () => void = () => undefined;
 
   /** @param onError hears when a repetition could not be sent */
   constructor(timers: Timers, onError: (error: unknown) => void) {
@@ -39,11 +45,23 @@ export class Publication {
    */
   async announce(link: Link, service: ServiceDescription): Promise<void> {
     const gone = this.#addressesWithout(service);
+    if (this.#service !== null && this.#service.host !== service.host) this.#rememberBefore(this.#service);
     this.#service = service;
     const records = [...removable(service), TYPE_POINTER];
     link.serve(records);
     this.#cancelRepeat();
     await this.#say(link, [...records, ...gone]);
+  }
+
+  /** Whether the hub has announced this service just so, now or a moment ago. */
+  hasSaid(record: ReceivedRecord): boolean {
+    return [this.#service, this.#before].some(
+      (service) =>
+        service !== null &&
+        ownRecords(service).some(
+          (own) => own.type === 'SRV' && foldCase(own.name) === foldCase(record.name) && sameData(own, record),
+        ),
+    );
   }
 
   /** Whether somebody lets neighbours forget what is announced. */
@@ -59,6 +77,7 @@ export class Publication {
   /** Announces and answers no more, and leaves it to its neighbours to forget the hub. */
   stop(link: Link): void {
     this.#cancelRepeat();
+    this.#cancelForget();
     link.serve([]);
   }
 
@@ -77,6 +96,14 @@ export class Publication {
     const { host, addresses } = this.#service;
     const records = disputed ? addressRecords(host, addresses) : removable(this.#service);
     await link.respond(records.map((record) => ({ ...record, ttl: 0 }))).catch(() => undefined);
+  }
+
+  #rememberBefore(service: ServiceDescription): void {
+    this.#before = service;
+    this.#cancelForget();
+    this.#cancelForget = this.#timers.after(ECHO, () => {
+      this.#before = null;
+    });
   }
 
   #addressesWithout({ host, addresses }: ServiceDescription): readonly ResourceRecord[] {

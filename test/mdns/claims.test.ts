@@ -43,7 +43,7 @@ describe('a response that is heard while the hub is announced', () => {
 
   it('tells where the other one says that the host is, and nothing of what is this machine’s', () => {
     const records = [host('10.0.0.5'), host('10.0.0.7'), host('10.0.0.8'), host('fd00::9'), srv(8443, 'aa11.local')];
-    const conflict = conflictIn(OWN, records, 'response', (address) => address === '10.0.0.8');
+    const conflict = conflictIn(OWN, records, 'response', ({ data }) => data === '10.0.0.8');
     expect(conflict).toMatchObject({ name: 'aa11.local', addresses: ['10.0.0.7', 'fd00::9'] });
   });
 });

@@ -91,7 +91,7 @@ function run(link: Link, { waited = [] as number[], signal = new AbortController
     },
   };
   const random = { token: () => '', uuid: () => '', below: () => 0, fraction: () => 0.5 };
-  return probe(link, OWN, { timers, random, signal, isOwnAddress: (address) => address === '10.7.0.5' });
+  return probe(link, OWN, { timers, random, signal, isOurs: ({ data }) => data === '10.7.0.5' });
 }
 
 /** A link on which, at the hub's probe number `at`, these records are heard. */

@@ -1,16 +1,17 @@
 /**
  * A neighbour that sends one packet several times, as fast as it can. The arguments: its IPv4 address, how often, and
- * `goodbye NAME` (takes a hub's service back, in the hub's words), `questions` (asks for hubs, sixty times a packet), or
- * `large BYTES` (asks which types of service there are, in a packet that known answers make so large).
+ * `goodbye NAME` (takes a hub's service back, in the hub's words), `questions` (asks for hubs, sixty times a packet),
+ * `service NAME HOST` (says that a hub's service is on that host, at the usual port), or `large BYTES` (asks which types of service there are, in a packet that known answers make so large).
  */
 import { createSocket } from 'node:dgram';
 
-const [address = '', times = '1', kind = '', instance = ''] = process.argv.slice(2);
+const [address = '', times = '1', kind = '', instance = '', host = ''] = process.argv.slice(2);
 const TYPE = Buffer.concat([...['_latchkey', '_tcp', 'local'].map(label), Buffer.alloc(1)]);
 const TO_TYPE = Buffer.from([0xc0, 12]);
 const PTR_IN = [0, 12, 0, 1];
 
-const packet = kind === 'goodbye' ? goodbye() : kind === 'large' ? large(Number(instance)) : questions(60);
+const packets = { goodbye, service, large: () => large(Number(instance)), questions: () => questions(60) };
+const packet = packets[kind as keyof typeof packets]();
 // From mDNS's own port: who asks from another one is answered alone.
 const socket = createSocket({ type: 'udp4', reuseAddr: true }).bind(5353, address, () => {
   socket.setMulticastInterface(address);
@@ -26,6 +27,13 @@ function end() {
 function goodbye(): Buffer {
   const data = Buffer.concat([label(instance), TO_TYPE]);
   return Buffer.concat([header(0x84, 0, 1), TYPE, Buffer.from([...PTR_IN, 0, 0, 0, 0, 0, data.length]), data]);
+}
+
+/** A response with the instance's SRV record: priority and weight 0, port 8443. */
+function service(): Buffer {
+  const target = Buffer.concat([...host.split('.').map(label), Buffer.alloc(1)]);
+  const fixed = Buffer.from([0, 33, 0x80, 1, 0, 0, 0, 120, 0, 6 + target.length, 0, 0, 0, 0, 8443 >> 8, 8443 & 0xff]);
+  return Buffer.concat([header(0x84, 0, 1), label(instance), TYPE, fixed, target]);
 }
 
 function questions(count: number): Buffer {

@@ -179,7 +179,8 @@ export class Machine implements AsyncDisposable {
 
   /** Waits for systemd as another process than before, and then for all that it starts. */
   async #started(before: string | null): Promise<void> {
-    for (let tries = 0; tries < 600; tries++) {
+    const late = performance.now() + patient(60_000);
+    while (performance.now() < late) {
       if (this.#child.exitCode !== null || this.#child.signalCode !== null) break;
       const leader = await this.#find();
       if (leader !== null && leader !== before) {

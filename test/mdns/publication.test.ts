@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest';
+import type { Link } from '../../src/mdns/link.ts';
+import { Publication } from '../../src/mdns/publication.ts';
+import { ownRecords, type ServiceDescription } from '../../src/mdns/records.ts';
+import { FakeTime } from '../support/fake-time.ts';
+
+const LINK: Link = {
+  serve() {},
+  async respond() {},
+  async probe() {},
+  onClaim: () => () => undefined,
+  async [Symbol.asyncDispose]() {},
+};
+
+const named = (host: string): ServiceDescription => ({
+  instanceName: 'Cellar hub',
+  id: 'aa11',
+  host,
+  httpsPort: 8443,
+  txt: {},
+  addresses: [],
+});
+
+it('knows again what the hub said before it took another name, for a while: own packets may come back late', async () => {
+  const time = new FakeTime();
+  const publication = new Publication(time, () => undefined);
+  const [before, after] = [named('aa11.local'), named('aa11-2.local')];
+  const hasSaid = (service: ServiceDescription) =>
+    ownRecords(service).some((record) => record.type === 'SRV' && publication.hasSaid(record));
+  await publication.announce(LINK, before);
+  expect([hasSaid(before), hasSaid(after)]).toEqual([true, false]);
+  await publication.announce(LINK, after);
+  await publication.defend(LINK);
+  await time.pass(9000);
+  expect([hasSaid(before), hasSaid(after)]).toEqual([true, true]);
+  await time.pass(2000);
+  expect([hasSaid(before), hasSaid(after)]).toEqual([false, true]);
+});
