@@ -42,7 +42,7 @@ const PATH_LENGTH = 1;
  * @param permitted what it may issue certificates for; everything where it is left out
  */
 export async function createAuthority(owner = 'Latchkey hub', permitted?: PermittedNames): Promise<Authority> {
-  return (await createRoot(null, owner, permitted)).authority;
+  return (await createRoot(owner, permitted)).authority;
 }
 
 /**
@@ -52,9 +52,7 @@ export async function createAuthority(owner = 'Latchkey hub', permitted?: Permit
  */
 export async function succeed(old: Authority, permitted: PermittedNames, owner = 'Latchkey hub'): Promise<Successor> {
   const before = new X509Certificate(old.certificate);
-  const pathLength = before.getExtension(BasicConstraintsExtension)?.pathLength;
-  // CAs of earlier versions permit no intermediate CA, but for one of their own name (RFC 5280 section 6.1.4 (l)).
-  const { authority, keys, certificate } = await createRoot(pathLength === 0 ? before : null, owner, permitted);
+  const { authority, keys, certificate } = await createRoot(owner, permitted);
   const cross = await X509CertificateGenerator.create({
     serialNumber: createSerial(),
     subject: certificate.subjectName.toJSON(),
@@ -72,13 +70,13 @@ export async function succeed(old: Authority, permitted: PermittedNames, owner =
   return { authority, cross: pem(cross) };
 }
 
-async function createRoot(named: X509Certificate | null, owner: string, permitted: PermittedNames | undefined) {
+async function createRoot(owner: string, permitted: PermittedNames | undefined) {
   const keys = await createKeys();
   const serialNumber = createSerial();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber,
     // A name of its own: verifiers that know several hubs' CAs look an issuer up by its name.
-    name: named?.subjectName.toJSON() ?? [{ CN: [`${owner} CA ${serialNumber.slice(0, 8)}`] }],
+    name: [{ CN: [`${owner} CA ${serialNumber.slice(0, 8)}`] }],
     notBefore: NOT_BEFORE,
     notAfter: END_OF_TIME,
     signingAlgorithm: KEY,

@@ -22,7 +22,7 @@ test('however a terminal composes its characters, a passphrase is the same', () 
   );
 });
 
-test('a copy of earlier times may have a passphrase that would not be taken today', () => {
+test('a passphrase that opens a copy is not judged, as long as there is one', () => {
   expect(readPassphrase('short').reveal()).toBe('short');
   expect(() => readPassphrase('')).toThrow(expect.objectContaining({ code: 'passphrase_weak' }));
 });

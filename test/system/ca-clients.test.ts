@@ -144,28 +144,3 @@ describe('a CA that takes the place of another', () => {
     expect((await issueLeaf(later.authority, { names, addresses: ADDRESSES, now: NOW })).leftOut).toEqual([]);
   });
 });
-
-describe('a CA of an earlier version, which permits no other below it,', () => {
-  it('is replaced for clients with OpenSSL, and for all that trust the new one', async (ctx) => {
-    if (!existsSync(OPENSSL)) return ctx.skip(`${OPENSSL} is missing`);
-    const { succeeded, file } = await legacy();
-    const through = succeeded.cross + (await readFile(path(file), 'utf8'));
-    const leaf = await issueLeaf(succeeded.authority, { names: NAMES, addresses: ADDRESSES, now: NOW, through });
-    await writeFile(path('after.pem'), succeeded.authority.certificate);
-    expect(await trusting(leaf, 'after.pem', '4f2a.local')).toEqual(all(true));
-    const byOpenssl = [...clients].filter(([name]) => !['Go', 'GnuTLS', 'Mbed TLS'].includes(name));
-    expect(await trusting(leaf, file, '4f2a.local', byOpenssl)).toEqual(all(true, byOpenssl));
-    return undefined;
-  });
-
-  async function legacy() {
-    const file = 'legacy.pem';
-    const openssl = (...args: string[]) => execFileSync(OPENSSL, args, { cwd: folder.path, stdio: 'ignore' });
-    const extensions = ['basicConstraints=critical,CA:true,pathlen:0', 'keyUsage=critical,keyCertSign,cRLSign'];
-    const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '99'];
-    const added = extensions.flatMap((extension) => ['-addext', extension]);
-    openssl('req', '-x509', ...ec, '-subj', '/CN=Latchkey hub CA 4f2a', ...added, '-keyout', 'l.key', '-out', file);
-    const authority = { certificate: await readFile(path(file), 'utf8'), key: await readFile(path('l.key'), 'utf8') };
-    return { file, succeeded: await succeed(authority, PERMITTED) };
-  }
-});
