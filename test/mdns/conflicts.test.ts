@@ -169,10 +169,6 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     expect(seen).toMatchObject({ instanceName: 'Cellar hub', addresses: ['10.77.0.1', 'fd77::1'] });
     expect(seen.txt['id']).toBe('4f2a9c');
 
-    // What it said itself before comes back to it late, as on a machine that is busy: nobody else has its service's name.
-    const script = join(import.meta.dirname, '../netns/mdns-sender.ts');
-    await observer.run(process.execPath, [script, observer.address, '1', 'service', 'Cellar hub', '4f2a9c.local']);
-
     // It takes its own name back when that is free.
     await claimant.stop();
     change(announcing);
@@ -181,6 +177,11 @@ describe('when two networks become one, on which two hubs have one name,', () =>
       return said.event === 'ready' && said.at > seen.at ? said : undefined;
     });
     expect(again).toMatchObject({ name: 'Cellar hub', host: '4f2a9c.local', claimed: null });
+
+    // What it said itself before comes back to it late, as on a machine that is busy: nobody else has its service's name.
+    const late = [join(import.meta.dirname, '../netns/mdns-sender.ts'), observer.address, '1', 'service', 'Cellar hub'];
+    for (let times = 0; times < 8; times++) await observer.run(process.execPath, [...late, '4f2a9c-2.local']);
+    expect(saidBy(announcing).filter(({ event }) => event === 'renamed')).toHaveLength(1);
     const later = await observeWithZeroconf(observer);
     expect(await later.found()).toMatchObject({ host: '4f2a9c.local', addresses: ['10.77.0.1', 'fd77::1'] });
     expect(watching.losses()).not.toContain('Cellar hub');
