@@ -2,10 +2,10 @@ import { Command, InvalidArgumentError } from 'commander';
 import type { ControlClient } from '../control/client.ts';
 import type { AuthorityReport } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
-import { confirmed, mayAsk } from './confirmation.ts';
-import { durationWithin } from './duration.ts';
 import { connectHub } from './hub-connection.ts';
-import { fail, notice, print, printJson } from './output.ts';
+import { durationWithin } from './terminal/duration.ts';
+import { notice, print, printJson } from './terminal/output.ts';
+import { mayGoOn } from './terminal/prompt.ts';
 
 interface Options {
   readonly fingerprint?: boolean;
@@ -82,16 +82,6 @@ function changeOf({ rotate, keepOld }: Options, hub: ControlClient): Change | nu
 function keptUntil(until: string | null): string {
   const end = until ?? 'its time is over, which begins to run when the clock is confirmed';
   return `appliances that trust the old CA are served until ${end}`;
-}
-
-async function mayGoOn(warning: string): Promise<boolean> {
-  if (!mayAsk()) {
-    fail(`${warning} Say so with --yes; nothing was changed`);
-    return false;
-  }
-  if (await confirmed(`${warning}\nGo on?`)) return true;
-  fail('nothing was changed');
-  return false;
 }
 
 function show(report: AuthorityReport, { fingerprint, old, json }: Options, wasChanged: boolean): void {

@@ -2,10 +2,9 @@ import { Command } from 'commander';
 import { messageOf } from '../core/failure.ts';
 import type { Finding } from '../hub/doctor/finding.ts';
 import { wallClock } from '../system/clock.ts';
-import { refuseExisting, writeWhole } from './doctor-bundle.ts';
-import { filled } from './filled.ts';
-import { fail, print, printable, printJson } from './output.ts';
-import { alignColumns, tableWidth } from './table.ts';
+import { refuseExisting, writeWhole } from './terminal/new-file.ts';
+import { fail, print, printable, printJson } from './terminal/output.ts';
+import { alignColumns, filled, tableWidth } from './terminal/table.ts';
 
 interface Options {
   readonly json?: boolean;
@@ -35,7 +34,8 @@ export function doctorCommand(): Command {
 }
 
 async function run({ json, bundle, yes }: Options, file: string | undefined): Promise<number> {
-  if (bundle !== undefined && yes !== true) await refuseExisting(bundle);
+  const target = bundle === undefined ? null : { path: bundle, replace: yes === true, flag: '--yes' };
+  if (target !== null) await refuseExisting(target);
   const [{ gather }, { examine }] = await Promise.all([
     import('../hub/doctor/subject.ts'),
     import('../hub/doctor/examine.ts'),
@@ -43,13 +43,13 @@ async function run({ json, bundle, yes }: Options, file: string | undefined): Pr
   const examination = { file, env: process.env };
   const subject = await gather(examination);
   const checks = await examine(subject);
-  if (bundle !== undefined) {
+  if (target !== null) {
     const [{ contents }, { archive }] = await Promise.all([
       import('../hub/doctor/bundle/contents.ts'),
       import('../hub/doctor/bundle/archive.ts'),
     ]);
     const parts = await contents(subject, checks, examination);
-    await writeWhole(bundle, await archive(parts, 'latchkey-diagnostics', wallClock.now().wall), yes === true);
+    await writeWhole(target, await archive(parts, 'latchkey-diagnostics', wallClock.now().wall));
   }
   if (json === true) printJson({ checks, ...(bundle === undefined ? {} : { bundle }) });
   else {

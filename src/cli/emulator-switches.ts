@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
 import { SWITCHES, type Switch } from '../emulator/settings/switches.ts';
-import { parseDuration } from './duration.ts';
-import { parseWhole } from './whole.ts';
+import { parseDuration, parseWhole } from './terminal/duration.ts';
 
 /** The flags for what the specification leaves open at the portal; what they give are the library's `SwitchOptions`. */
 export function addSwitches(command: Command): Command {

@@ -6,9 +6,9 @@ import { Failure } from '../core/failure.ts';
 import type { ClientOptions, Emulator, EmulatorOptions, SwitchOptions, UserOptions } from '../emulator/index.ts';
 import { addSwitches } from './emulator-switches.ts';
 import { readOptionsFile } from './options-file.ts';
-import { notice, print, printJson } from './output.ts';
-import { untilSignal } from './until-signal.ts';
-import { parseWhole } from './whole.ts';
+import { parseWhole } from './terminal/duration.ts';
+import { notice, print, printJson } from './terminal/output.ts';
+import { untilSignal } from './terminal/signals.ts';
 
 interface Options extends SwitchOptions {
   readonly host?: string;

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { connectHub } from './hub-connection.ts';
-import { fail, print, printable, printJson } from './output.ts';
+import { fail, print, printable, printJson } from './terminal/output.ts';
 
 /** `latchkey notify --test` */
 export function notifyCommand(): Command {

@@ -1,32 +1,30 @@
 import { Command, CommanderError } from 'commander';
 import { messageOf } from '../core/failure.ts';
 import { version } from '../system/version.ts';
-import { applianceCommand } from './appliance.ts';
+import { applianceCommand } from './appliance/appliance.ts';
+import { historyCommand } from './appliance/history.ts';
+import { inviteCommand } from './appliance/invite.ts';
+import { refreshCommand } from './appliance/refresh.ts';
+import { registrationCommand } from './appliance/registration.ts';
+import { tokenCommand } from './appliance/token.ts';
+import { unpairCommand } from './appliance/unpair.ts';
 import { backupCommand } from './backup.ts';
 import { caCommand } from './ca.ts';
-import { completionCommand } from './completion.ts';
-import { failOnCrash, failUnforeseen } from './crash.ts';
-import { demoCommand } from './demo.ts';
+import { demoCommand } from './demo/demo.ts';
 import { doctorCommand } from './doctor.ts';
 import { emulatorCommand } from './emulator.ts';
-import { helpCommand, refuseUnknown } from './help.ts';
-import { historyCommand } from './history.ts';
-import { inviteCommand } from './invite.ts';
-import { manCommand } from './man.ts';
+import { completionCommand } from './manual/completion.ts';
+import { manCommand } from './manual/man.ts';
 import { notifyCommand } from './notify.ts';
-import { fail, guardOutput, printable } from './output.ts';
-import { pairCommand } from './pair.ts';
-import { refreshCommand } from './refresh.ts';
-import { registrationCommand } from './registration.ts';
+import { pairCommand } from './pair/pair.ts';
 import { reloadCommand } from './reload.ts';
 import { restoreCommand } from './restore.ts';
 import { serveCommand } from './serve.ts';
 import { setupCodeCommand } from './setup-code.ts';
-import { showStacks } from './stacks.ts';
-import { statusCommand } from './status.ts';
+import { statusCommand } from './status/status.ts';
 import { storeKeyCommand } from './store-key.ts';
-import { tokenCommand } from './token.ts';
-import { unpairCommand } from './unpair.ts';
+import { failOnCrash, failUnforeseen, showStacks } from './terminal/crash.ts';
+import { fail, guardOutput, printable } from './terminal/output.ts';
 
 const WRONG_USAGE = 2;
 
@@ -109,4 +107,32 @@ function typed(text: string): string {
 
 function path(command: Command): string {
   return command.parent === null ? command.name() : `${path(command.parent)} ${command.name()}`;
+}
+
+/** `latchkey help [command…]` */
+function helpCommand(): Command {
+  return new Command('help')
+    .description('show the help of a command')
+    .argument('[command...]', 'its name, with that of its group before it')
+    .action((names: readonly string[], _options: unknown, command: Command) => {
+      let found = command.parent ?? command;
+      for (const name of names) {
+        found = found.commands.find((candidate) => candidate.name() === name) ?? unknown(found, name);
+      }
+      found.help();
+    });
+}
+
+/** Refuses `--help` behind the name of a command that there is not, where commander would show the help of its group. */
+function refuseUnknown(group: Command): void {
+  group.addHelpText('before', () => {
+    const [name] = group.args;
+    const isKnown = name === 'help' || group.commands.some((command) => command.name() === name);
+    if (name === undefined || name.startsWith('-') || isKnown) return '';
+    return unknown(group, name);
+  });
+}
+
+function unknown(group: Command, name: string): never {
+  return group.error(`error: unknown command '${name}'`, { code: 'commander.unknownCommand' });
 }

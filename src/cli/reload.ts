@@ -3,7 +3,7 @@ import type { ReloadOutcome } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
 import { systemTimers } from '../system/clock.ts';
 import { connectHub } from './hub-connection.ts';
-import { fail, print } from './output.ts';
+import { fail, print } from './terminal/output.ts';
 
 /** How often it is asked how the reload stands, in ms. */
 const INTERVAL = 250;

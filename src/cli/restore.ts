@@ -2,10 +2,9 @@ import { readFile, stat } from 'node:fs/promises';
 import { Command } from 'commander';
 import type { RestoreReport } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
-import { confirmed } from './confirmation.ts';
 import { connectHub } from './hub-connection.ts';
-import { fail, print, printable, printJson } from './output.ts';
-import { isOnTerminal, takePassphrase } from './passphrase.ts';
+import { print, printable, printJson } from './terminal/output.ts';
+import { mayGoOn, takePassphrase } from './terminal/prompt.ts';
 
 interface Options {
   readonly yes?: boolean;
@@ -30,21 +29,11 @@ export function restoreCommand(): Command {
     .action(async (file: string, options: Options, command: Command) => {
       const copy = await readCopyFile(file);
       await using hub = await connectHub(command);
-      if (options.yes !== true && !(await mayGoOn())) return;
+      if (options.yes !== true && !(await mayGoOn(WARNING))) return;
       const report = await hub.restore(copy, await takePassphrase(options.passphraseFile, false));
       if (options.json === true) printJson(report);
       else show(report);
     });
-}
-
-async function mayGoOn(): Promise<boolean> {
-  if (!isOnTerminal()) {
-    fail(`${WARNING} Say so with --yes; nothing was changed`);
-    return false;
-  }
-  if (await confirmed(`${WARNING}\nGo on?`)) return true;
-  fail('nothing was restored');
-  return false;
 }
 
 async function readCopyFile(file: string): Promise<string> {

@@ -1,17 +1,14 @@
 import { flushCompileCache } from 'node:module';
 import { Command, Option } from 'commander';
-import { Failure, messageOf } from '../core/failure.ts';
+import { Failure, type FailureCode, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { Configuration } from '../hub/configuration.ts';
 import type { Hub } from '../hub/hub.ts';
 import type { Reloads } from '../hub/reloads.ts';
 import type { ServiceManager } from '../system/service-manager.ts';
-import { endOnCrash } from './crash.ts';
-import { exitStatusOf } from './exit-status.ts';
-import { onHangup } from './hangup.ts';
-import { fail, notice } from './output.ts';
-import { showStacks } from './stacks.ts';
-import { untilSignal } from './until-signal.ts';
+import { endOnCrash, showStacks } from './terminal/crash.ts';
+import { fail, notice } from './terminal/output.ts';
+import { onHangup, untilSignal } from './terminal/signals.ts';
 
 interface ServeOptions {
   readonly config?: string;
@@ -127,4 +124,36 @@ async function configure(options: ServeOptions, parts: AsyncDisposableStack, log
     `The portal emulator is at ${emulator.frontendUrl}: log in as ${user.name} with the password ${user.password}`,
   );
   return changed;
+}
+
+const FAILED = 1;
+/** `EX_CONFIG` of sysexits(3); the unit's `RestartPreventExitStatus` names it. */
+const NOT_TO_BE_RESTARTED = 78;
+
+/** What a start with everything as it is would come upon again. */
+const LASTING: ReadonlySet<FailureCode> = new Set([
+  'config_invalid',
+  'control_socket_taken',
+  'port_unavailable',
+  'state_dir_unusable',
+  'store_key_wrong',
+  'store_locked',
+  'store_newer',
+  'store_unreadable',
+]);
+
+/**
+ * The exit status of a daemon that could not start.
+ * @param supervised whether a service manager would start it again, for ever where nothing is said
+ */
+function exitStatusOf(error: unknown, supervised: boolean): number {
+  return supervised && error instanceof Failure && LASTING.has(error.code) && !mayPass(error)
+    ? NOT_TO_BE_RESTARTED
+    : FAILED;
+}
+
+/** An address that this machine does not have may come with its network; a disk may have room again. */
+function mayPass({ cause }: Failure): boolean {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  return ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EROFS', 'ENOSPC', 'EDQUOT', 'EIO'].includes(code);
 }

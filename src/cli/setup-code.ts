@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import type { SetupCodeAnswer } from '../control/messages.ts';
-import { formatDuration } from './duration.ts';
 import { connectHub } from './hub-connection.ts';
-import { notice, print, printable, printJson } from './output.ts';
+import { formatDuration } from './terminal/duration.ts';
+import { notice, print, printable, printJson } from './terminal/output.ts';
 
 interface Options {
   readonly rotate?: boolean;
@@ -31,7 +31,7 @@ export function setupCodeCommand(): Command {
 async function show({ code, page, sign_in, expires_in }: SetupCodeAnswer): Promise<void> {
   print(`To sign in on a phone, scan this. It is good once, for ${formatDuration(expires_in)}.
 The browser warns of the hub's certificate once: it is the hub's own.`);
-  const { noRoomFor, qrCode } = await import('./qr-code.ts');
+  const { noRoomFor, qrCode } = await import('./terminal/qr-code.ts');
   const drawn = qrCode(sign_in, process.stdout);
   if (drawn === null) notice(`${noRoomFor(sign_in, process.stdout)}\n`);
   else print(drawn);

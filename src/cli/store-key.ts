@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import type { StoreKeyRotation } from '../core/administration.ts';
 import { connectHub } from './hub-connection.ts';
-import { print, printable, printJson } from './output.ts';
+import { print, printable, printJson } from './terminal/output.ts';
 
 interface Options {
   readonly json?: boolean;

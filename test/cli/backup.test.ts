@@ -115,7 +115,7 @@ describe('restore', () => {
     const asked = hub.onTerminal('restore', file, ...given);
     await asked.stdout(/Two hubs must not live[\s\S]*Go on\? \[y\/N\]/);
     asked.process.stdin?.write('n\r');
-    expect(await asked.ended).toMatchObject({ status: 1, stdout: expect.stringContaining('nothing was restored') });
+    expect(await asked.ended).toMatchObject({ status: 1, stdout: expect.stringContaining('nothing was changed') });
     expect(hub.household).toMatchObject({ passphrases: [], restarts: 0 });
   });
 

@@ -39,7 +39,7 @@ function expectOneLine({ stdout, stderr }: Ended, says: RegExp): void {
   expect(stdout).toBe('');
   expect(stderr).toMatch(/^latchkey: [^\n]{20,}\n$/);
   expect(stderr).toMatch(says);
-  expect(stderr).not.toMatch(/\bat (?:\w+ )?\(?(?:file:|node:|\/)|\bundefined\b|\[object/);
+  expect(stderr).not.toMatch(/\bat (?:\w+ )?\(?(?:file:|node:|\/\S+:\d)|\bundefined\b|\[object/);
   // What comes next is behind a colon, a semicolon or a comma, and is something that a person can do.
   const DO =
     'use|name|choose|give|run|pair|remove|try|add|see|correct|write|start|put|make|take|type|set|allowed|check|replace|say|"latchkey|"sudo';

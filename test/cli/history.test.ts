@@ -51,7 +51,7 @@ test('history is a table of 80 columns in plain words and local time, the newest
     '2031-05-05 22:00 – 01:30  ×1234  not refreshed: the hub is misconfigured',
     '2031-05-05 11:00          ×2     the cloud refused its token',
     '2031-05-05 10:00                 paired',
-    '2031-05-05 09:00                 not paired: the login was refused',
+    '2031-05-05 09:00                 not paired: refused at the login',
     '2031-01-05 08:00                 unpaired',
   ]);
 });

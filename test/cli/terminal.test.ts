@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { qrCode } from '../../src/cli/qr-code.ts';
+import { qrCode } from '../../src/cli/terminal/qr-code.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { onTerminal, runHousehold } from './command.ts';
 

@@ -1,0 +1,67 @@
+import { Command, Option } from 'commander';
+import type { InviteAnswer } from '../../control/messages.ts';
+import { connectHub } from '../hub-connection.ts';
+import { durationWithin, formatDuration } from '../terminal/duration.ts';
+import { print, printable, printJson } from '../terminal/output.ts';
+
+interface Options {
+  readonly for?: string;
+  readonly scope?: string;
+  readonly portal?: string;
+  readonly ttl: number;
+  readonly json?: boolean;
+}
+
+/** Seconds. */
+const DEFAULT_TTL = 3600;
+
+/** `latchkey invite` */
+export function inviteCommand(): Command {
+  return new Command('invite')
+    .description('make an initial access token, with which one appliance may register itself once; shown this once')
+    .option('--for <name>', 'what the appliance is to be called (default: what it calls itself)')
+    .option('--scope <scope>', 'the scope that its grant is asked for, as "A B" (default: what it asks for)')
+    .option('--portal <name>', 'the portal that grants it (default: the first one of the configuration)')
+    .addOption(
+      new Option('--ttl <duration>', 'how long it is good: 10m, 2h, up to 30d')
+        .argParser(durationWithin('1s', '30d'))
+        .default(DEFAULT_TTL, '1h'),
+    )
+    .option('--json', 'print JSON')
+    .action(async (options: Options, command: Command) => {
+      await using hub = await connectHub(command);
+      const { for: name = null, scope = null, portal = null } = options;
+      const invite = await hub.invite({ name, scope, portal, ttl: options.ttl });
+      if (options.json === true) printJson(invite);
+      else await show(invite);
+    });
+}
+
+/** The token as a QR code too where a person sees it: an appliance with a camera, or its app, takes it from there. */
+async function show(invite: InviteAnswer): Promise<void> {
+  print(explained(invite));
+  if (!process.stdout.isTTY) return;
+  const { qrCode } = await import('../terminal/qr-code.ts');
+  const code = qrCode(invite.token, process.stdout);
+  if (code !== null) print(`\nThe token as a QR code:\n\n${code}`);
+}
+
+function explained({ token, name, scope, expires_in, registration_endpoint, ca_fingerprint }: InviteAnswer): string {
+  const whose = name === null ? 'One appliance' : printable(name);
+  const fixed =
+    scope === null ? '' : `\n  scope                  ${printable(scope)}   (whatever the appliance asks for)`;
+  return `${whose} may register within ${formatDuration(expires_in)}, and needs no approval then.
+
+  token                  ${token}   (shown this once)
+  registration_endpoint  ${registration_endpoint}
+  ca_fingerprint         ${ca_fingerprint}${fixed}
+
+An appliance that registers by RFC 7591 takes the token as its initial access token. By hand:
+
+  latchkey ca > latchkey-ca.pem
+  curl --cacert latchkey-ca.pem --config - --header 'Content-Type: application/json' \\
+    --data '{"client_name":"${name ?? 'My appliance'}"}' \\
+    '${registration_endpoint}' <<'EOF'
+header = "Authorization: Bearer ${token}"
+EOF`;
+}

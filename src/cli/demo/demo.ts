@@ -1,0 +1,98 @@
+import { Command } from 'commander';
+import { parseDuration } from '../terminal/duration.ts';
+import { fail, printJson } from '../terminal/output.ts';
+import { untilSignal } from '../terminal/signals.ts';
+import type { Household } from './household.ts';
+import type { Show, Tally } from './show.ts';
+
+interface DemoOptions {
+  readonly auto?: boolean;
+  /** Seconds. */
+  readonly for?: number;
+  readonly json?: boolean;
+}
+
+/**
+ * On a slow machine a demo that logs in by itself goes on until each appliance has used a token, at most for so many ms: what
+ * it shows is counted, not timed.
+ */
+const MAX_OVERTIME_MS = 300_000;
+
+/** `latchkey demo` */
+export function demoCommand(): Command {
+  return new Command('demo')
+    .description('an emulated portal, a hub and three simulated appliances on this machine, to watch them at work')
+    .option('--auto', 'log in by itself instead of waiting for a person with a browser')
+    .option('--for <duration>', 'end after so many seconds, or 45s, 10m', parseDuration)
+    .option('--json', 'print the figures as JSON at the end')
+    .action(demo);
+}
+
+async function demo(options: DemoOptions): Promise<void> {
+  const [{ createLog }, { systemClock, systemTimers }, { moveIn }, { Show }, { play }] = await Promise.all([
+    import('../../system/log.ts'),
+    import('../../system/clock.ts'),
+    import('./household.ts'),
+    import('./show.ts'),
+    import('./play.ts'),
+  ]);
+  const clock = systemClock();
+  const show = new Show(options.json ? process.stderr : process.stdout, () => clock.now().wall);
+  const ending = new AbortController();
+  void untilSignal().then(() => ending.abort());
+
+  await using parts = new AsyncDisposableStack();
+  const household = await moveIn(parts, clock, createLog('error'));
+  introduce(household, show, options.auto === true);
+  const missing = new Set(options.auto === true ? household.members.map(({ appliance }) => appliance.name) : []);
+  let isOver = false;
+  if (options.for !== undefined) {
+    systemTimers.after(options.for * 1000, () => {
+      isOver = true;
+      if (missing.size === 0) ending.abort();
+    });
+    parts.defer(systemTimers.after(options.for * 1000 + MAX_OVERTIME_MS, () => ending.abort()));
+  }
+  const end = options.for === undefined ? null : clock.now().uptime + options.for * 1000;
+  const left = () => (end === null ? null : end - clock.now().uptime);
+  const tally = await play(household, show, {
+    auto: options.auto === true,
+    timers: systemTimers,
+    left,
+    signal: ending.signal,
+    onServed: (appliance) => {
+      missing.delete(appliance);
+      if (isOver && missing.size === 0) ending.abort();
+    },
+  });
+  show.end();
+  conclude(tally, household, show, options);
+}
+
+function introduce({ emulator, members, tokenLifetime }: Household, show: Show, auto: boolean): void {
+  show.say(
+    `${show.style('bold', 'Latchkey demo')}: a portal, a hub and ${members.length} appliances, all on this machine.`,
+  );
+  show.say(
+    `Portal ${emulator.frontendUrl} (emulated; tokens live ${tokenLifetime} s so that refreshes can be watched)`,
+  );
+  show.say(
+    auto
+      ? 'Logging in by itself.'
+      : `Log in at each link as ${show.style('bold', 'demo')}, password ${show.style('bold', 'demo')}.`,
+  );
+  show.say();
+}
+
+function conclude(tally: Tally, { members }: Household, show: Show, { auto, json, for: limit }: DemoOptions): void {
+  const { appliances, hand_outs, bad_hand_outs, refreshes } = tally;
+  show.say();
+  show.say(
+    `${appliances} of ${members.length} appliances paired, ${hand_outs} tokens handed out and used, ${bad_hand_outs} bad, ${refreshes} refreshes.`,
+  );
+  if (json) printJson(tally);
+  if (bad_hand_outs > 0) fail(`${bad_hand_outs} of ${hand_outs} hand-outs were bad: the lines above say why`);
+  else if (auto && limit !== undefined && appliances < members.length) {
+    fail('not all appliances were paired: the lines above say how far they came');
+  }
+}

@@ -1,0 +1,148 @@
+import type { ControlClient } from '../../control/client.ts';
+import type { Timers } from '../../core/clock.ts';
+import { Failure } from '../../core/failure.ts';
+import type { FailureReason } from '../../core/pairing.ts';
+import type { FreshLinkReason, PairingReport } from '../../core/pairing-report.ts';
+
+/** A link to log in at. */
+export interface ShownLink {
+  readonly authorizeUrl: string;
+  /** The hub's own that leads there, for whoever is in the home network; null where there is none. */
+  readonly shortUrl: string | null;
+}
+
+/** What a watched pairing is shown on. */
+export interface PairingDisplay {
+  /** The portal is out of reach; each distinct problem comes once. `expiresIn`: seconds that the hub goes on trying. */
+  outOfReach(problem: string, expiresIn: number): void;
+  /** @param reason why the link takes the place of another; null for the first */
+  link(link: ShownLink, expiresIn: number, reason: FreshLinkReason | null): void;
+  /** Somebody has logged in, and the portal does not tell of it; each address comes once. */
+  unconfirmed(address: string): void;
+  paired(scope: string | null): void;
+  failed(reason: FailureReason): void;
+}
+
+/** Why the watching ended; in the last three cases the pairing goes on. */
+export type WatchOutcome =
+  | { readonly kind: 'paired' }
+  | { readonly kind: 'failed'; readonly reason: FailureReason }
+  | { readonly kind: 'link_shown' }
+  | { readonly kind: 'portal_out_of_reach'; readonly problem: string | null }
+  | { readonly kind: 'timed_out' }
+  | { readonly kind: 'interrupted' };
+
+/** How long to watch. */
+export interface WatchLimits {
+  /** False: only until there is a link, for ten seconds at most. */
+  readonly wait: boolean;
+  /** Seconds; null for as long as it takes. */
+  readonly timeout: number | null;
+  readonly interrupted: AbortSignal;
+  readonly timers: Timers;
+}
+
+/** Milliseconds that `--no-wait` gives the portal. */
+const LINK_PATIENCE = 10_000;
+
+/** The longest delay that a timer takes, in milliseconds: no pairing lives that long. */
+const FOR_EVER = 2 ** 31 - 1;
+
+/** Follows a pairing and shows it until it has ended, or the watching has. */
+export async function watchPairing(
+  follow: (signal: AbortSignal) => AsyncIterable<PairingReport>,
+  display: PairingDisplay,
+  { wait, timeout, interrupted, timers }: WatchLimits,
+): Promise<WatchOutcome> {
+  const stop = new AbortController();
+  let stopped: WatchOutcome = { kind: 'interrupted' };
+  let problem: string | null = null;
+  const problems = new Set<string>();
+  const unconfirmed = new Set<string>();
+  let shown: ShownLink | null = null;
+
+  function end(outcome: WatchOutcome): void {
+    if (stop.signal.aborted) return;
+    stopped = outcome;
+    stop.abort();
+  }
+  const interrupt = () => end({ kind: 'interrupted' });
+  interrupted.addEventListener('abort', interrupt, { once: true });
+  if (interrupted.aborted) interrupt();
+  const timeoutTimer =
+    timeout === null ? null : timers.after(Math.min(1000 * timeout, FOR_EVER), () => end({ kind: 'timed_out' }));
+  const patienceTimer = wait ? null : timers.after(LINK_PATIENCE, () => end({ kind: 'portal_out_of_reach', problem }));
+
+  try {
+    for await (const report of follow(stop.signal)) {
+      switch (report.event) {
+        case 'connecting':
+          problem = report.problem;
+          if (problem === null || problems.has(problem)) break;
+          problems.add(problem);
+          display.outOfReach(problem, report.expires_in);
+          break;
+        case 'waiting': {
+          const link = { authorizeUrl: report.authorize_url, shortUrl: report.short_url ?? null };
+          const fresh = freshness(link, shown);
+          if (fresh !== null) {
+            display.link(link, report.expires_in, shown && (report.reason ?? fresh));
+            shown = link;
+          }
+          for (const { address } of report.unconfirmed ?? []) {
+            if (!unconfirmed.has(address)) display.unconfirmed(address);
+            unconfirmed.add(address);
+          }
+          if (!wait) return { kind: 'link_shown' };
+          break;
+        }
+        case 'paired':
+          display.paired(report.scope);
+          return { kind: 'paired' };
+        case 'failed':
+          display.failed(report.reason);
+          return { kind: 'failed', reason: report.reason };
+      }
+    }
+    return stopped;
+  } finally {
+    timeoutTimer?.();
+    patienceTimer?.();
+    interrupted.removeEventListener('abort', interrupt);
+  }
+}
+
+/** Why a link is worth showing after another; null where it is not. A short one that is gone may come back. */
+function freshness({ authorizeUrl, shortUrl }: ShownLink, shown: ShownLink | null): FreshLinkReason | null {
+  if (authorizeUrl !== shown?.authorizeUrl) return 'link_ended';
+  return shortUrl === null || shortUrl === shown.shortUrl ? null : 'address_changed';
+}
+
+/** How often a hub that has gone is looked for, in ms. */
+const INTERVAL = 250;
+/** How long it may stay away, in ms: one that is reloaded, or that systemd starts again, is back by then. */
+const PATIENCE = 10_000;
+
+/**
+ * Follows a pairing as {@link ControlClient.followPairing} does, and goes on where the hub comes back: the pairing is in its
+ * store.
+ */
+export async function* followThrough(
+  hub: Pick<ControlClient, 'followPairing'>,
+  pairing: string,
+  signal: AbortSignal,
+  timers: Timers,
+): AsyncGenerator<PairingReport> {
+  for (let gone = 0; !signal.aborted; gone += INTERVAL) {
+    try {
+      for await (const report of hub.followPairing(pairing, signal)) {
+        gone = 0;
+        yield report;
+      }
+      return;
+    } catch (error) {
+      if (!(error instanceof Failure && error.code === 'hub_stopping') || gone >= PATIENCE) throw error;
+    }
+    await timers.sleep(INTERVAL, signal);
+  }
+}

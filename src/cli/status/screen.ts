@@ -1,0 +1,68 @@
+import { filled, tableWidth } from '../terminal/table.ts';
+import { statusText } from './text.ts';
+import type { Status, StatusDisplay } from './watch.ts';
+
+/** The terminal's other screen, without a cursor: what stood there before comes back at the end. */
+const ENTER = '\u001b[?1049h\u001b[?25l';
+const LEAVE = '\u001b[?25h\u001b[?1049l';
+const HOME = '\u001b[H';
+const CLEAR_LINE = '\u001b[K';
+const CLEAR_BELOW = '\u001b[J';
+
+/** How the hub stands, drawn over and over on the terminal of standard output. */
+export class StatusScreen implements StatusDisplay, Disposable {
+  #text = '';
+  readonly #redraw = () => this.#draw();
+  readonly #leave = () => process.stdout.write(LEAVE);
+  readonly #suspend = () => {
+    this.#leave();
+    process.kill(process.pid, 'SIGSTOP');
+  };
+  readonly #resume = () => {
+    process.stdout.write(ENTER);
+    this.#draw();
+  };
+
+  constructor() {
+    process.stdout.write(ENTER);
+    process.stdout.on('resize', this.#redraw);
+    process.on('SIGTSTP', this.#suspend).on('SIGCONT', this.#resume);
+    // However the process ends, the terminal is the shell's again.
+    process.on('exit', this.#leave);
+  }
+
+  show(status: Status): void {
+    this.#text = statusText(status);
+    this.#draw();
+  }
+
+  away(): void {
+    this.#text = `the hub is away, trying again\n\n${this.#text.replace(/^the hub is away.*\n\n/, '')}`;
+    this.#draw();
+  }
+
+  [Symbol.dispose](): void {
+    process.stdout.off('resize', this.#redraw);
+    process.off('SIGTSTP', this.#suspend).off('SIGCONT', this.#resume).off('exit', this.#leave);
+    this.#leave();
+  }
+
+  #draw(): void {
+    const { columns = 80, rows = 24 } = process.stdout;
+    const lines = fitting(this.#text.split('\n'), columns, rows - 1);
+    process.stdout.write(`${HOME}${lines.map((line) => `${line}${CLEAR_LINE}`).join('\r\n')}${CLEAR_BELOW}`);
+  }
+}
+
+/** As many lines as there is room for; a link that is too long is the terminal's to break, so that it can be copied. */
+function fitting(lines: readonly string[], columns: number, rows: number): string[] {
+  const shown: string[] = [];
+  let used = 0;
+  const whole = lines.flatMap((line) => filled(line, columns));
+  for (const line of whole) {
+    used += Math.max(1, Math.ceil(tableWidth(line) / columns));
+    if (used > rows) return [...shown.slice(0, rows - 1), `… ${whole.length - shown.length + 1} more`];
+    shown.push(line);
+  }
+  return shown;
+}

@@ -1,0 +1,46 @@
+/** A result: a line, or several, to standard output. */
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+/** A result for programs: one JSON value a line. */
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value));
+}
+
+/** Whatever is not the result: a line to standard error. */
+export function notice(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/**
+ * Says in one line what failed and what to do next, and sets the exit status.
+ * @param message from a failure or the hub; line breaks and control characters in it are taken out
+ * @param prefix what the line begins with, for who reads it by programs
+ */
+export function fail(message: string, status = 1, prefix = ''): void {
+  notice(`${prefix}latchkey: ${printable(message)}`);
+  process.exitCode = status;
+}
+
+/** What came from elsewhere, fit for a terminal: nothing in it can move the cursor or change colours. */
+export function printable(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').replaceAll(/[\p{Cc}\p{Cf}]/gu, '\u{fffd}');
+}
+
+/**
+ * Lets a reader that has seen enough (`| head -1`) close the pipe: then there is nothing more to do, and no error. A
+ * result that can't be written for another reason (a full disk) is a failure.
+ */
+export function guardOutput(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') fail(`the result can't be written to standard output: ${error.message}`);
+    process.exit();
+  });
+  process.stderr.on('error', () => {}); // nobody left to tell
+}
+
+/** Whether what stands there can be written over: it is a terminal, and not one that can only go on. */
+export function drawsOver(stream: { readonly isTTY?: boolean }): boolean {
+  return stream.isTTY === true && process.env['TERM'] !== 'dumb';
+}

@@ -1,0 +1,41 @@
+import { isatty } from 'node:tty';
+
+/** A second signal means: at once. It is the shell's status for a program that was ended by SIGINT. */
+const AT_ONCE = 130;
+
+/**
+ * Waits for SIGINT or SIGTERM. The first asks for an orderly end; a second ends the process without waiting.
+ * @param others resolves when there is another reason to end
+ * @returns the signal, or null for another reason
+ */
+export async function untilSignal(
+  others: Promise<void> = new Promise(() => undefined),
+): Promise<NodeJS.Signals | null> {
+  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
+  let asked = false;
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (asked) process.exit(AT_ONCE);
+    asked = true;
+    resolve(signal);
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  return Promise.race([promise, others.then(() => null)]);
+}
+
+/** The standard streams' descriptors. */
+const STREAMS = [0, 1, 2];
+
+/**
+ * Calls `reload` at every SIGHUP, by which one tells a daemon that its configuration was changed.
+ * @returns resolves when SIGHUP says something else: that the terminal is gone that the program was started on
+ */
+export function onHangup(reload: () => void): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const terminals = STREAMS.filter((stream) => isatty(stream));
+  process.on('SIGHUP', () => {
+    if (terminals.every((stream) => isatty(stream))) reload();
+    else resolve();
+  });
+  return promise;
+}
