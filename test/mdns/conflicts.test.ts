@@ -180,7 +180,7 @@ describe('when two networks become one, on which two hubs have one name,', () =>
 
     // What it said itself before comes back to it late, as on a machine that is busy: nobody else has its service's name.
     const late = [join(import.meta.dirname, '../netns/mdns-sender.ts'), observer.address, '1', 'service', 'Cellar hub'];
-    for (let times = 0; times < 8; times++) await observer.run(process.execPath, [...late, '4f2a9c-2.local']);
+    for (let times = 0; times < 20; times++) await observer.run(process.execPath, [...late, '4f2a9c-2.local']);
     expect(saidBy(announcing).filter(({ event }) => event === 'renamed')).toHaveLength(1);
     const later = await observeWithZeroconf(observer);
     expect(await later.found()).toMatchObject({ host: '4f2a9c.local', addresses: ['10.77.0.1', 'fd77::1'] });
