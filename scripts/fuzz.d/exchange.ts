@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls';
 import type { FuzzRequest } from './requests.ts';
 
 /** A connection that is being opened. */
-export interface Dialled {
+interface Dialled {
   readonly socket: Socket | TLSSocket;
   /** What it says when requests may be written. */
   readonly ready: 'connect' | 'secureConnect';

@@ -1,14 +1,25 @@
-// Makes the requests of the fuzz: each follows from the seed, its number and what its planner knows.
+// Makes the requests of the fuzz out of plans: as they are, abandoned, mutated above HTTP, or mutated to the last byte.
 import { METHODS } from 'node:http';
-import { Dice } from './dice.ts';
-import { mutated, SPECIAL, soup } from './mutations.ts';
-import type { Origin, Plan, Planner } from './plan.ts';
+import fc from 'fast-check';
+import { type Mutation, mutation, sometimes, soup, special, text } from './texts.ts';
 
-/** One request, as it goes over the wire. */
-export interface FuzzRequest {
+/** Where a request goes: an origin of the emulator's, or a port of the hub's. */
+export type Origin = 'base' | 'frontend' | 'http' | 'https';
+
+/** A request before HTTP. */
+export interface Plan {
   readonly origin: Origin;
   readonly method: string;
   readonly path: string;
+  readonly heads: readonly string[];
+  /** Empty if there is none. */
+  readonly body: string;
+  /** It says who sends it in a way that nobody may believe: no good answer is right. */
+  readonly forged?: boolean;
+}
+
+/** One request, as it goes over the wire. */
+export interface FuzzRequest extends Pick<Plan, 'origin' | 'method' | 'path' | 'forged'> {
   /** In Latin-1. */
   readonly bytes: string;
   /** Whether HTTP itself is kept, so that an answer must come and the connection goes on. */
@@ -22,127 +33,44 @@ export interface FuzzRequest {
    * `left`: it stays open, and nothing more is sent or read.
    */
   readonly given: 'up' | 'reset' | 'left';
-  /** As its plan has it. */
-  readonly forged?: boolean;
+  /** The connection to a hub, if this request is the first on it: from where, whether TLS is left out, and the name it asks for. */
+  readonly via?: { readonly address: string; readonly plain: boolean; readonly servername?: string };
 }
 
-/** The request with this number. */
-export function requestOf(seed: number, number: number, planner: Planner): FuzzRequest {
-  const dice = new Dice(Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(number + 1, 0x85ebca6b));
-  const kind = dice.fraction();
-  if (kind < 0.35) return good(dice, planner);
-  if (kind < 0.37) return abandoned(dice, planner);
-  return kind < 0.96 ? sound(dice, planner) : broken(dice, planner);
+export const FORM = 'Content-Type: application/x-www-form-urlencoded';
+export const JSON_TYPE = 'Content-Type: application/json';
+
+/** A plan of parts, each of which may be arbitrary. */
+export function plan(parts: {
+  readonly origin: Origin | fc.Arbitrary<Origin>;
+  readonly method?: string;
+  readonly path: string | fc.Arbitrary<string>;
+  readonly heads?: readonly (string | fc.Arbitrary<string>)[];
+  readonly body?: string | fc.Arbitrary<string>;
+}): fc.Arbitrary<Plan> {
+  const { origin, method = 'GET', path, heads = [], body = '' } = parts;
+  return fc.record({
+    origin: arbitrary(origin),
+    method: fc.constant(method),
+    path: arbitrary(path),
+    heads: fc.tuple(...heads.map(arbitrary)),
+    body: arbitrary(body),
+  });
 }
 
-const USED = { sound: true, pipelined: true, pieces: 1, given: 'up' } as const;
-
-/** With nothing wrong in it, unless what it refers to is no longer there. */
-function good(dice: Dice, planner: Planner): FuzzRequest {
-  const { origin, method, heads, body = '', ...planned } = planner(dice, true);
-  const path = visible(planned.path);
-  const lines = [...heads, ...(body === '' && method === 'GET' ? [] : [`Content-Length: ${body.length}`])];
-  return { ...USED, origin, method, path, bytes: written(method, path, lines, body) };
+function arbitrary<T extends string>(one: T | fc.Arbitrary<T>): fc.Arbitrary<T> {
+  return typeof one === 'string' ? fc.constant(one) : one;
 }
 
-/** Half a request, or one whose answer nobody waits for. */
-function abandoned(dice: Dice, planner: Planner): FuzzRequest {
-  const whole = good(dice, planner);
-  const bytes = dice.chance(0.4) ? whole.bytes : whole.bytes.slice(0, dice.below(whole.bytes.length));
-  const given = dice.chance(0.7) ? 'reset' : 'left';
-  return { ...whole, bytes, given, sound: false, pipelined: false };
-}
-
-/** Mutated above HTTP: an answer must come. */
-function sound(dice: Dice, planner: Planner): FuzzRequest {
-  const planned = planner(dice, false);
-  const method = methodOf(dice, planned);
-  const clean = visible(pathOf(dice, planned)).replace(/^\/+/, '').slice(0, 6000);
-  const path = dice.chance(0.005) ? dice.of(['*', `http://evil.example/${clean}`], '*') : `/${clean}`;
-  const heads = headsOf(dice, planned).map(soundHead);
-  const body = planned.body ?? (dice.chance(0.05) ? soup(dice, 200) : '');
-  const connection = dice.chance(0.02) ? dice.of(CONNECTION_HEADS, '') : '';
-  heads.push(connection);
-  const pieces = dice.chance(0.03) ? 2 + dice.below(4) : 1;
-  // Node ends the connection after CONNECT. After an upgrade that was asked for, nothing may be sent before the answer.
-  const old = dice.chance(0.01);
-  const pipelined = pieces === 1 && connection === '' && method !== 'CONNECT' && !old;
-  const version = old ? '1.0' : '1.1';
-  const { origin, forged = false } = planned;
-  const request = { ...USED, origin, method, path, pieces, pipelined, sound: method !== 'CONNECT', forged };
-  const host = dice.chance(0.02) ? dice.of(HOSTS, '') : '127.0.0.1';
-  if (body !== '' && dice.chance(0.05)) {
-    const bytes = written(method, path, [...heads, 'Transfer-Encoding: chunked'], chunked(dice, body), host, version);
-    return { ...request, bytes };
-  }
-  const length = body === '' && !dice.chance(0.3) ? [] : [`Content-Length: ${body.length}`];
-  return { ...request, bytes: written(method, path, [...heads, ...length], body, host, version) };
-}
-
-/** Mutated to the last byte: there may be an answer or none. */
-function broken(dice: Dice, planner: Planner): FuzzRequest {
-  const planned = planner(dice, false);
-  const [method, path, heads] = [methodOf(dice, planned), pathOf(dice, planned), headsOf(dice, planned)];
-  let body = planned.body ?? (dice.chance(0.05) ? soup(dice, 200) : '');
-  if (dice.chance(0.05)) body = body.padEnd(60_000 + dice.below(20_000), 'x');
-  const length = dice.chance(0.7) ? `Content-Length: ${body.length}` : dice.of(LENGTHS, '');
-  let bytes = written(method, path, [...heads, ...(body === '' && !dice.chance(0.3) ? [] : [length])], body);
-  if (dice.chance(0.03)) bytes = dice.of(NO_HTTP, '') + soup(dice, 200);
-  for (let i = dice.below(4); i > 0; i -= 1) bytes = mutated(dice, bytes);
-  const pieces = dice.chance(0.03) ? 2 + dice.below(4) : 1;
-  const { origin, forged = false } = planned;
-  return { origin, method, path, bytes, sound: false, pipelined: false, pieces, given: 'up', forged };
-}
-
-function methodOf(dice: Dice, planned: Plan): string {
-  return dice.chance(0.08) ? dice.of(METHODS, 'GET') : planned.method;
-}
-
-function pathOf(dice: Dice, planned: Plan): string {
-  let path = planned.path;
-  for (let i = dice.chance(0.4) ? 1 + dice.below(3) : 0; i > 0; i -= 1) path = mutated(dice, path);
-  return path;
-}
-
-/** A path or query in which HTTP's own rules are kept. */
-function visible(path: string): string {
-  return path.replaceAll(/[^\x21-\x7e]/g, '%ff');
-}
-
-function headsOf(dice: Dice, planned: Plan): string[] {
-  const heads = planned.heads.map((head) => (dice.chance(0.1) ? mutated(dice, head) : head));
-  if (dice.chance(0.2)) heads.push(dice.of(HEADS, ''));
-  if (dice.chance(0.02)) heads.push(`X-${dice.below(99)}: ${soup(dice, 3000)}`);
-  return heads;
-}
-
-function written(
-  method: string,
-  path: string,
-  heads: readonly string[],
-  body: string,
-  host = '127.0.0.1',
-  version = '1.1',
-): string {
-  const lines = [`${method} ${path} HTTP/${version}`, `Host: ${host}`, ...heads.filter((line) => line !== '')];
-  return `${lines.join('\r\n')}\r\n\r\n${body}`;
-}
-
-/** The chunked coding (RFC 9112, 7.1), with extensions and trailers now and then. */
-function chunked(dice: Dice, body: string): string {
-  const at = dice.below(body.length);
-  const pieces = [body.slice(0, at), body.slice(at)].filter((piece) => piece !== '');
-  const extension = dice.chance(0.2) ? ';a=b' : '';
-  const coded = pieces.map((piece) => `${piece.length.toString(16)}${extension}\r\n${piece}\r\n`);
-  return `${coded.join('')}0\r\n${dice.chance(0.2) ? 'X-Trailer: a\r\n' : ''}\r\n`;
-}
-
-/** A header line that HTTP takes: a name, a colon, and no control characters. */
-function soundHead(head: string): string {
-  const text = head.replaceAll(/[^\x20-\x7e\x80-\xff]/g, '');
-  return /^[A-Za-z-]+: /.test(text) && !/^(content-length|transfer-encoding|connection|upgrade|expect|host)/i.test(text)
-    ? text
-    : '';
+/** @param plans for requests with nothing wrong in them, so that what lies behind the checks is reached, and for others */
+export function fuzzRequests(plans: (good: boolean) => fc.Arbitrary<Plan>): fc.Arbitrary<FuzzRequest> {
+  const [right, odd] = [plans(true), plans(false)];
+  return fc.oneof(
+    { arbitrary: right.map(good), weight: 35 },
+    { arbitrary: sound(odd), weight: 59 },
+    { arbitrary: broken(odd), weight: 4 },
+    { arbitrary: abandoned(right), weight: 2 },
+  );
 }
 
 const HOSTS = ['evil.example', '[::1]:80', '127.0.0.1:1', 'x'.repeat(300), '__proto__', '%00'];
@@ -186,5 +114,156 @@ const HEADS = [
   'X-Forwarded-Host: evil.example',
   'Content-Encoding: gzip',
   'Accept-Encoding: gzip;q=9',
-  ...SPECIAL.map((special) => `Authorization: Bearer ${special}`),
 ];
+
+const USED = { sound: true, pipelined: true, pieces: 1, given: 'up' } as const;
+
+/** A request with nothing wrong in it, unless what it refers to is no longer there. */
+export function good({ origin, method, heads, body, ...planned }: Plan): FuzzRequest {
+  const path = visible(planned.path);
+  const lines = [...heads, ...(body === '' && method === 'GET' ? [] : [`Content-Length: ${body.length}`])];
+  return { ...USED, origin, method, path, bytes: written(method, path, lines, body) };
+}
+
+/** Half a request, or one whose answer nobody waits for. */
+function abandoned(plans: fc.Arbitrary<Plan>): fc.Arbitrary<FuzzRequest> {
+  return fc
+    .record({
+      whole: plans.map(good),
+      share: sometimes(
+        40,
+        fc.constant(1),
+        fc.nat(999).map((thousandths) => thousandths / 1000),
+      ),
+      given: sometimes(70, fc.constant('reset' as const), fc.constant('left' as const)),
+    })
+    .map(({ whole, share, given }) => {
+      const bytes = whole.bytes.slice(0, Math.floor(share * whole.bytes.length));
+      return { ...whole, bytes, given, sound: false, pipelined: false };
+    });
+}
+
+const nothing = fc.constant('');
+const same: fc.Arbitrary<Mutation> = fc.constant((whole: string) => whole);
+const most = (percent: number) => sometimes(percent, mutation, same);
+
+/** What is changed in a plan, above HTTP or below it. */
+const changed = fc.record({
+  otherMethod: sometimes(8, fc.constantFrom(...METHODS), fc.constant(null)),
+  path: sometimes(40, fc.array(mutation, { minLength: 1, maxLength: 3 }), fc.constant<Mutation[]>([])),
+  heads: fc.tuple(most(10), most(10), most(10)),
+  more: sometimes(20, fc.oneof(text`Authorization: Bearer ${special}`, fc.constantFrom(...HEADS)), nothing),
+  long: sometimes(2, text`X-Long: ${soup(3000)}`, nothing),
+  body: sometimes(5, soup(200), nothing),
+  pieces: sometimes(3, fc.integer({ min: 2, max: 5 }), fc.constant(1)),
+});
+
+function change(planned: Plan, changes: typeof changed extends fc.Arbitrary<infer T> ? T : never): Plan {
+  const heads = planned.heads.map((head, index) => changes.heads[index]?.(head) ?? head);
+  return {
+    ...planned,
+    method: changes.otherMethod ?? planned.method,
+    path: changes.path.reduce((path, mutate) => mutate(path), planned.path),
+    heads: [...heads, changes.more, changes.long],
+    body: planned.body === '' ? changes.body : planned.body,
+  };
+}
+
+/** The chunked coding (RFC 9112, 7.1), with extensions and trailers now and then. */
+const coding = fc
+  .record({
+    share: fc.nat(99),
+    extension: sometimes(20, fc.constant(';a=b'), nothing),
+    trailer: sometimes(20, fc.constant('X-Trailer: a\r\n'), nothing),
+  })
+  .map(({ share, extension, trailer }) => (body: string) => {
+    const at = Math.floor((share * body.length) / 100);
+    const pieces = [body.slice(0, at), body.slice(at)].filter((piece) => piece !== '');
+    const coded = pieces.map((piece) => `${piece.length.toString(16)}${extension}\r\n${piece}\r\n`);
+    return `${coded.join('')}0\r\n${trailer}\r\n`;
+  });
+
+/** Mutated above HTTP: an answer must come. */
+function sound(plans: fc.Arbitrary<Plan>): fc.Arbitrary<FuzzRequest> {
+  return fc
+    .record({
+      plans,
+      changed,
+      target: sometimes(0.5, fc.constantFrom('*', 'http://evil.example/'), fc.constant('/')),
+      connection: sometimes(2, fc.constantFrom(...CONNECTION_HEADS), nothing),
+      old: sometimes(1, fc.constant(true), fc.constant(false)),
+      host: sometimes(2, fc.constantFrom(...HOSTS), fc.constant('127.0.0.1')),
+      coding: sometimes(5, coding, fc.constant(null)),
+      unsaid: sometimes(70, fc.constant(true), fc.constant(false)),
+    })
+    .map(({ plans, changed, target, connection, old, host, coding, unsaid }) => {
+      const { origin, method, body, forged = false, ...planned } = change(plans, changed);
+      const clean = visible(planned.path).replace(/^\/+/, '').slice(0, 6000);
+      const path = target === '*' ? target : `${target}${clean}`;
+      const { pieces } = changed;
+      // Node ends the connection after CONNECT. After an upgrade that was asked for, nothing may be sent before the answer.
+      const pipelined = pieces === 1 && connection === '' && method !== 'CONNECT' && !old;
+      const coded = body !== '' && coding !== null;
+      const length = coded
+        ? 'Transfer-Encoding: chunked'
+        : body === '' && unsaid
+          ? ''
+          : `Content-Length: ${body.length}`;
+      const heads = [...planned.heads.map(soundHead), connection, length];
+      const bytes = written(method, path, heads, coded ? coding(body) : body, host, old ? '1.0' : '1.1');
+      return { ...USED, origin, method, path, bytes, pieces, pipelined, sound: method !== 'CONNECT', forged };
+    });
+}
+
+/** Mutated to the last byte: there may be an answer or none. */
+function broken(plans: fc.Arbitrary<Plan>): fc.Arbitrary<FuzzRequest> {
+  return fc
+    .record({
+      plans,
+      changed,
+      filled: sometimes(5, fc.integer({ min: 60_000, max: 80_000 }), fc.constant(0)),
+      length: sometimes(30, fc.constantFrom(...LENGTHS), fc.constant(null)),
+      unsaid: sometimes(70, fc.constant(true), fc.constant(false)),
+      noHttp: sometimes(3, text`${fc.constantFrom(...NO_HTTP)}${soup(200)}`, fc.constant(null)),
+      mutations: fc.array(mutation, { maxLength: 3 }),
+    })
+    .map(({ plans, changed, filled, length, unsaid, noHttp, mutations }) => {
+      const { origin, method, path, heads, forged = false, ...planned } = change(plans, changed);
+      const body = planned.body.padEnd(filled, 'x');
+      const said = body === '' && unsaid ? '' : (length ?? `Content-Length: ${body.length}`);
+      const whole = noHttp ?? written(method, path, [...heads, said], body);
+      const bytes = mutations.reduce((bytes, mutate) => mutate(bytes), whole);
+      return { ...USED, origin, method, path, bytes, sound: false, pipelined: false, pieces: changed.pieces, forged };
+    });
+}
+
+/** A path or query in which HTTP's own rules are kept. */
+function visible(path: string): string {
+  return path.replaceAll(/[^\x21-\x7e]/g, '%ff');
+}
+
+function written(
+  method: string,
+  path: string,
+  heads: readonly string[],
+  body: string,
+  host = '127.0.0.1',
+  version = '1.1',
+): string {
+  const lines = [`${method} ${path} HTTP/${version}`, `Host: ${host}`, ...heads.filter((line) => line !== '')];
+  return `${lines.join('\r\n')}\r\n\r\n${body}`;
+}
+
+/** A header line that HTTP takes: a name, a colon, and no control characters. */
+function soundHead(head: string): string {
+  const clean = head.replaceAll(/[^\x20-\x7e\x80-\xff]/g, '');
+  return /^[A-Za-z-]+: /.test(clean) &&
+    !/^(content-length|transfer-encoding|connection|upgrade|expect|host)/i.test(clean)
+    ? clean
+    : '';
+}
+
+/** As it goes over the wire, readable. */
+export function shown({ bytes }: FuzzRequest): string {
+  return JSON.stringify(bytes.slice(0, 2000));
+}

@@ -1,129 +1,189 @@
-// Sends the requests of the fuzz and watches what becomes of the emulator.
-import { bout, shown } from './bouts.ts';
-import { type Answer, exchange } from './exchange.ts';
-import { Learned } from './facts.ts';
-import { Findings, type Memory, statusLine } from './findings.ts';
-import { begin, changeSettings, dialOf, goodFlow, settings, type Target } from './flows.ts';
-import { type Numbered, sendPart } from './lanes.ts';
+// Sends the requests of the fuzz, part by part, and watches what becomes of the program.
+import fc from 'fast-check';
+import { Problem, type Recipient, sendBatch } from './batch.ts';
+import type { Answer } from './exchange.ts';
+import { type Memory, memoryText, PART } from './memory.ts';
 import { Operations } from './operations.ts';
-import { emulatorPlanner } from './plans.ts';
-import { type FuzzRequest, requestOf } from './requests.ts';
+import type { FuzzRequest } from './requests.ts';
+
+/** The program that is fuzzed. */
+export interface Subject extends AsyncDisposable {
+  readonly name: 'emulator' | 'hub';
+  /** Its OpenAPI document. */
+  description(): Promise<unknown>;
+  /** Fills what it remembers, so that from here on its memory has no reason to grow. */
+  fill(): Promise<void>;
+  /** Good flows, which give an attacker something to know. */
+  begin(): Promise<Part>;
+  memory(): Promise<Memory>;
+  /** How it ended by itself, or null while it runs. */
+  ended(): string | null;
+  /** What it complained about: nothing, if all is well. */
+  complaints(): string;
+}
+
+/** A part of a run: it begins and ends with good flows, and knows what these and the answers have told. */
+export interface Part extends Omit<Recipient, 'judge'> {
+  readonly requests: fc.Arbitrary<FuzzRequest>;
+  /** What is wrong with an answer. @param operation as {@link Operations.count} names it */
+  wrong(operation: string, request: FuzzRequest, answer: Answer): readonly string[];
+  /** What honest ones do while requests are sent, until these are over. @throws Problem */
+  meanwhile(over: () => boolean): Promise<void>;
+  /**
+   * What would spoil the requests of a part, and a good flow.
+   * @param send sends requests that meet it, and judges their answers
+   * @throws Error where a good client would no longer be served
+   */
+  end(turn: number, seed: number, send: (requests: readonly FuzzRequest[]) => Promise<void>): Promise<void>;
+}
 
 /** How a run goes. */
 export interface Run {
   readonly requests: number;
   readonly seed: number;
-  readonly memory: () => Promise<Memory>;
+  /** Of a finding, as fast-check has it: only that is sent, after good flows. */
+  readonly path?: string;
   /** Told of progress and of problems. */
   readonly said?: (line: string) => void;
   /** Ends the run before its time. */
   readonly stopped?: () => boolean;
 }
 
-/** Requests between two good flows. */
-export const PART = 5_000;
-/** Requests on their way at once on one connection. */
-const PIPELINED = 48;
+/** What a run has counted and found. */
+export interface Outcome {
+  sent: number;
+  /** How often each status came. */
+  readonly statuses: Map<number, number>;
+  /** After each part. */
+  readonly memory: Memory[];
+  readonly operations: Operations;
+  readonly problems: string[];
+}
+
+/** Requests of the largest batch; the middle one has half as many. */
+const BATCH = 400;
+/** Milliseconds for a part, and for making what is found in it as small as it gets. */
+const LONGEST = 120_000;
 /** Lines of progress. */
 const LINES = 20;
 
-/** Sends that many requests; between its parts a good flow must succeed. */
-export async function fuzz(target: Target, run: Run): Promise<Findings> {
+/** Sends about so many requests, or until a problem is found. */
+export async function fuzz(subject: Subject, run: Run): Promise<Outcome> {
   const { requests, seed, said = () => {}, stopped = () => false } = run;
-  const description = await (await fetch(`${target.baseUrl}/_emulator/openapi.json`)).json();
-  const findings = new Findings(new Operations(description), said);
-  const standing = await settings(target);
+  const operations = new Operations(await subject.description());
+  const outcome: Outcome = { sent: 0, statuses: new Map(), memory: [], operations, problems: [] };
   const began = performance.now();
   let lines = 1;
-  for (let from = 0; from < requests && !findings.enough && !stopped(); from += PART) {
-    const end = Math.min(requests, from + PART);
-    try {
-      await part(target, { from, end, seed, standing, stopped }, findings);
-    } catch (error) {
-      findings.problem('the good flow failed', `seed ${seed}, after request ${end - 1}: ${String(error)}`);
-      if (!(await serves(target))) break;
-    }
-    const memory = await run.memory();
-    findings.memory.push(memory);
-    if (end >= (lines * requests) / LINES) {
-      lines = Math.floor((end * LINES) / requests) + 1;
-      const rate = (1000 * end) / (performance.now() - began);
-      const share = `${Math.round((100 * end) / requests)} %`.padStart(5);
-      said(`${share}  ${end} requests, ${rate.toFixed(0)}/s, ${memoryText(memory)}; ${statusLine(findings.statuses)}`);
+  for (let turn = 0; turn * PART < requests && !stopped(); turn += 1) {
+    // Each part has a seed of its own, by which it can be repeated alone.
+    const partly = {
+      ...run,
+      seed: (seed + Math.imul(turn, 0x9e3779b1)) & 0x7fffffff,
+      requests: Math.min(PART, requests - turn * PART),
+    };
+    const problem = await part(subject, turn, partly, outcome);
+    if (problem !== null) outcome.problems.push(problem);
+    if (problem !== null || run.path !== undefined) break;
+    const memory = await subject.memory();
+    outcome.memory.push(memory);
+    const { sent, statuses } = outcome;
+    const done = Math.min(1, ((turn + 1) * PART) / requests);
+    if (done >= lines / LINES) {
+      lines = Math.floor(done * LINES) + 1;
+      const rate = (1000 * sent) / (performance.now() - began);
+      const share = `${Math.round(100 * done)} %`.padStart(5);
+      said(`${share}  ${sent} requests, ${rate.toFixed(0)}/s, ${memoryText(memory)}; ${statusLine(statuses)}`);
     }
   }
-  return findings;
+  return outcome;
 }
 
-interface Part {
-  readonly from: number;
-  readonly end: number;
-  readonly seed: number;
-  /** The settings from the start. */
-  readonly standing: unknown;
-  readonly stopped: () => boolean;
+/** @returns what was found, or null */
+async function part(subject: Subject, turn: number, run: Run, outcome: Outcome): Promise<string | null> {
+  const { seed, said = () => {}, stopped = () => false } = run;
+  const again = `./scripts/fuzz --target ${subject.name} --seed ${seed}`;
+  try {
+    const part = await subject.begin();
+    let over = false;
+    const aside = part
+      .meanwhile(() => over)
+      .then(
+        () => null,
+        (error: unknown) => error,
+      );
+    const found = await search(subject, part, { ...run, said, stopped }, outcome, again).finally(() => {
+      over = true;
+    });
+    const wrong = await aside;
+    if (found !== null) return found;
+    if (wrong !== null) throw wrong;
+    if (run.path === undefined) {
+      await part.end(turn, seed, async (requests) => {
+        const problem = await sendBatch(requests, recipient(part, outcome));
+        if (problem !== null) throw problem;
+      });
+    }
+    return null;
+  } catch (error) {
+    const what = error instanceof Problem ? error.message : `the good flow failed\n${String(error)}`;
+    said(`\nproblem: ${what}\n`);
+    return `${what}\nagain: ${again} --requests ${PART}`;
+  }
 }
 
-async function part(target: Target, { from, end, seed, standing, stopped }: Part, findings: Findings): Promise<void> {
-  const { facts: first, secrets } = await begin(target);
-  const facts = new Learned(first);
-  const planner = emulatorPlanner(facts);
-  const sending = {
-    from,
-    end,
-    origins: ['base', 'frontend'] as const,
-    pipelined: PIPELINED,
-    pipelinedBytes: Number.POSITIVE_INFINITY,
-    stopped,
-    request: (number: number) => requestOf(seed, number, planner),
-    dial: ({ request }: Numbered) => dialOf(target, request),
-    judge({ number, request }: Numbered, { status, text }: Answer) {
-      findings.status(status);
-      const operation = findings.operations.count(request, status);
-      const problem = (what: string) => findings.problem(`${operation} ${what}`, repeated(seed, number, request, text));
-      if (status >= 500) problem(`answered ${status}`);
-      if (secrets.some((secret) => text.includes(secret))) problem('tells a secret of the victim');
-      if (status < 400) facts.learn(request.path, text);
+/** Sends the batches of a part, and makes what is found as small as it gets. */
+async function search(
+  subject: Subject,
+  part: Part,
+  { requests, seed, path, said, stopped }: Run & Required<Pick<Run, 'said' | 'stopped'>>,
+  outcome: Outcome,
+  again: string,
+): Promise<string | null> {
+  let first: Problem | null = null;
+  const batches = fc.asyncProperty(
+    fc.array(part.requests, { minLength: 1, maxLength: Math.min(BATCH, 2 * requests), size: 'max' }),
+    async (batch) => {
+      if (stopped() || (first !== null && subject.ended() !== null)) return;
+      const problem = await sendBatch(batch, recipient(part, outcome));
+      outcome.sent += batch.length;
+      if (problem === null || (first !== null && problem.kind !== first.kind)) return;
+      if (first === null) said(`\nproblem: ${problem.message}\n`);
+      first ??= problem;
+      throw problem;
     },
-    unanswered: ({ number, request }: Numbered, how: string) =>
-      findings.problem(`no answer: ${how}`, repeated(seed, number, request, '')),
-    async settle(answered: readonly (readonly [Numbered, Answer])[]) {
-      // Else one limit of the rate would answer all that follows.
-      const changed = answered.some(([{ request }, { status }]) => status === 200 && request.method === 'PATCH');
-      if (changed) await changeSettings(target, standing);
+  );
+  const numRuns = path === undefined ? Math.ceil(requests / (BATCH / 2)) : 1;
+  const found = await fc.check(batches, {
+    seed,
+    numRuns,
+    unbiased: true,
+    interruptAfterTimeLimit: LONGEST,
+    ...(path !== undefined && { path }),
+  });
+  if (!found.failed) return null;
+  const problem = found.errorInstance;
+  if (!(problem instanceof Problem)) throw problem;
+  const count = found.counterexample?.[0].length;
+  const size = `the smallest batch that shows it has ${count} request${count === 1 ? '' : 's'}`;
+  return `${problem.message}\n${size}\nagain: ${again} --path ${found.counterexamplePath}; with all before it: ${again} --requests ${PART}`;
+}
+
+function recipient(part: Part, outcome: Outcome): Recipient {
+  return {
+    ...part,
+    judge(request, answer) {
+      const { status } = answer;
+      outcome.statuses.set(status, (outcome.statuses.get(status) ?? 0) + 1);
+      const operation = outcome.operations.count(request, status);
+      return part.wrong(operation, request, answer).map((what) => `${operation} ${what}`);
     },
   };
-  await sendPart(sending, findings);
-  await bout(target, seed, from / PART, facts, findings);
-  await goodFlow(target);
 }
 
-/** What somebody needs to see a problem again. */
-function repeated(seed: number, number: number, request: FuzzRequest, answer: string): string {
-  return [
-    `seed ${seed}, request ${number} to the ${request.origin} origin; alone: ./scripts/fuzz --seed ${seed} --only ${number}; ` +
-      `with all before it: ./scripts/fuzz --seed ${seed} --requests ${number + 1}`,
-    `request: ${shown(request)}`,
-    `answer: ${JSON.stringify(answer.slice(0, 500))}`,
-  ].join('\n');
-}
-
-/** Sends one request of a run after good flows, as a run would, and gives what came of it. */
-export async function only(target: Target, seed: number, number: number): Promise<string> {
-  const { facts } = await begin(target);
-  const request = requestOf(seed, number, emulatorPlanner(new Learned(facts)));
-  const { got, how } = await exchange(dialOf(target, request), [request]);
-  return `request: ${shown(request)}\nanswer: ${JSON.stringify(got[0]?.text ?? how)}`;
-}
-
-/** Whether the emulator still answers anything. */
-async function serves(target: Target): Promise<boolean> {
-  return await fetch(`${target.baseUrl}/_emulator/clock`).then(
-    ({ status }) => status === 200,
-    () => false,
-  );
-}
-
-export function memoryText({ resident, heap }: Memory): string {
-  return `${resident.toFixed(0)} MB resident${heap === null ? '' : `, heap ${heap.toFixed(1)} MB`}`;
+/** The statuses and how often each came, as one line. */
+export function statusLine(statuses: ReadonlyMap<number, number>): string {
+  return [...statuses]
+    .sort(([a], [b]) => a - b)
+    .map(([status, times]) => `${status}: ${times}`)
+    .join(', ');
 }

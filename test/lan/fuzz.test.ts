@@ -1,24 +1,29 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { exchange } from '../../scripts/fuzz.d/exchange.ts';
-import { hubDial } from '../../scripts/fuzz.d/hub/dial.ts';
+import { sendBatch } from '../../scripts/fuzz.d/batch.ts';
 import type { HubFacts } from '../../scripts/fuzz.d/hub/facts.ts';
 import { type FuzzedHome, startHome } from '../../scripts/fuzz.d/hub/home.ts';
 import { wrongOf } from '../../scripts/fuzz.d/hub/judge.ts';
-import { hubPlanner } from '../../scripts/fuzz.d/hub/plans.ts';
-import { fuzzHub, onlyToHub } from '../../scripts/fuzz.d/hub/run.ts';
-import { complaintsIn } from '../../scripts/fuzz.d/hub/subject.ts';
-import { type FuzzRequest, requestOf } from '../../scripts/fuzz.d/requests.ts';
+import { hubRequests } from '../../scripts/fuzz.d/hub/plans.ts';
+import { hubSubject } from '../../scripts/fuzz.d/hub/subject.ts';
+import { Known } from '../../scripts/fuzz.d/known.ts';
+import type { FuzzRequest } from '../../scripts/fuzz.d/requests.ts';
+import { fuzz, type Subject } from '../../scripts/fuzz.d/run.ts';
 import { root } from '../project/checkout.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
+/** All members of all requests are sent in so many. */
+const REQUESTS = 5000;
+
 let home: FuzzedHome;
+let subject: Subject;
 
 beforeAll(async () => {
   home = await startHome(false);
+  subject = await hubSubject(home);
 });
 
 afterAll(async () => {
@@ -26,14 +31,10 @@ afterAll(async () => {
   await home[Symbol.asyncDispose]();
 });
 
-const complaints = () => complaintsIn(readFileSync(home.hub.log, 'utf8'));
-
-test('2,500 mutated requests get no 5xx, no secret and nothing that is not theirs out of a hub, and storm no portal', async () => {
-  const heard: string[] = [];
-  const memory = () => home.memory();
-  const found = await fuzzHub(home, { requests: 2500, seed: 1, memory, said: (text) => heard.push(text) });
+test('some 5,000 mutated requests get no 5xx, no secret and nothing that is not theirs out of a hub, and storm no portal', async () => {
+  const found = await fuzz(subject, { requests: REQUESTS, seed: 1 });
   expect(found.problems).toEqual([]);
-  expect(found.sent).toBeGreaterThanOrEqual(2500);
+  expect(found.sent).toBeGreaterThan(REQUESTS / 2);
   for (const status of [200, 201, 303, 400, 401, 404, 405, 413, 421, 429]) {
     expect(found.statuses.get(status), `${status}`).toBeTruthy();
   }
@@ -42,9 +43,8 @@ test('2,500 mutated requests get no 5xx, no secret and nothing that is not their
     expect([...unsent], `never sent to ${name}`).toEqual([]);
   }
   expect(Math.max(...found.memory.map(({ resident }) => resident))).toBeLessThan(500);
-  expect(heard.at(-1)).toMatch(/^the portal got \d+ requests: /);
-  expect(home.hub.ended).toBeNull();
-  expect(complaints()).toBe('');
+  expect(subject.ended()).toBeNull();
+  expect(subject.complaints()).toBe('');
 });
 
 test('a sender who is gone before its request is worked on makes nothing fail', async () => {
@@ -60,12 +60,19 @@ test('a sender who is gone before its request is worked on makes nothing fail', 
     pieces: 1,
     given: 'reset',
   };
-  for (let number = 0; number < 60; number += 1) {
-    await exchange(hubDial(home.ports, 1, { number, request }), [request]);
-  }
-  const { got } = await exchange(hubDial(home.ports, 1, { number: 60, request }), [{ ...request, given: 'up' }]);
-  expect(got[0]?.status).toBe(401);
-  expect(complaints()).toBe('');
+  const part = await subject.begin();
+  const got: number[] = [];
+  const judge = (_: FuzzRequest, { status }: { readonly status: number }) => {
+    got.push(status);
+    return [];
+  };
+  const gone = Array.from({ length: 60 }, (_, index) => {
+    return { ...request, sound: false, via: { address: `127.9.${index}.1`, plain: false } };
+  });
+  expect(await sendBatch(gone, { ...part, judge })).toBeNull();
+  expect(await sendBatch([{ ...request, given: 'up' }], { ...part, judge })).toBeNull();
+  expect(got).toEqual([401]);
+  expect(subject.complaints()).toBe('');
 });
 
 test('the judge knows a 5xx, a secret, a forgery that was taken and an error that is none', () => {
@@ -105,7 +112,6 @@ test('the judge knows a 5xx, a secret, a forgery that was taken and an error tha
 });
 
 test('a seed gives the same requests again, another one others', () => {
-  const eight = (text: string) => Array.from({ length: 8 }, () => text);
   const client = (name: string) => ({ id: name, secret: `${name}-secret` });
   const facts: HubFacts = {
     own: client('a'),
@@ -114,25 +120,22 @@ test('a seed gives the same requests again, another one others', () => {
     waiting: client('e'),
     victimId: 'f',
     session: { client: client('s'), deviceCode: 't', refreshToken: 'u' },
-    invites: eight('g'),
-    accessTokens: eight('h'),
-    refreshTokens: eight('i'),
-    deviceCodes: eight('j'),
-    userCodes: eight('k'),
-    nonces: eight('l'),
-    registered: eight('m n'),
-    assertions: eight('o.p.q'),
+    known: new Known({
+      invites: ['g'],
+      accessTokens: ['h'],
+      refreshTokens: ['i'],
+      deviceCodes: ['j'],
+      userCodes: ['k'],
+      nonces: ['l'],
+      registered: ['m n'],
+      assertions: ['o.p.q'],
+    }),
     now: () => 2_000_000_000,
     sign: (header, claims) => `${JSON.stringify(header)}.${JSON.stringify(claims)}.r`,
   };
-  const planner = hubPlanner(facts);
-  const some = (seed: number) => Array.from({ length: 500 }, (_, number) => requestOf(seed, number, planner));
+  const some = (seed: number) => fc.sample(hubRequests(facts), { seed, numRuns: 500 });
   expect(some(1)).toEqual(some(1));
   expect(some(1)).not.toEqual(some(2));
-});
-
-test('one request of a run is sent again', async () => {
-  expect(await onlyToHub(home, 2, 7)).toMatch(/^request: ".* HTTP\/1\.[01]\\r\\n.*"\nanswer: ".*"$/);
 });
 
 test('scripts/fuzz --target hub sums a run up', async () => {

@@ -1,7 +1,7 @@
 // JWTs for client authentication (RFC 7523): good ones, and forged ones in the ways that libraries have fallen for.
 import { createHmac } from 'node:crypto';
-import type { Dice } from '../dice.ts';
-import { mutated, soup } from '../mutations.ts';
+import fc from 'fast-check';
+import { mutated, repeated, soup } from '../texts.ts';
 import type { HubFacts } from './facts.ts';
 
 export const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
@@ -10,8 +10,8 @@ export const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-beare
 const ISSUER = 'https://127.0.0.1';
 
 /** A JWT that the hub must take, once. */
-export function goodAssertion(dice: Dice, facts: HubFacts): string {
-  return facts.sign(HEADER, claimsOf(dice, facts));
+export function goodAssertion(facts: HubFacts): fc.Arbitrary<string> {
+  return claimsOf(facts).map((claims) => facts.sign(HEADER, claims));
 }
 
 /** A JWT that something is wrong with; where it is `forged` no hub may take it. */
@@ -20,66 +20,74 @@ export interface OddAssertion {
   readonly forged: boolean;
 }
 
-export function oddAssertion(dice: Dice, facts: HubFacts): OddAssertion {
-  const claims = claimsOf(dice, facts);
-  const parts = facts.sign(HEADER, claims).split('.');
-  const [head = '', payload = '', signature = ''] = parts;
-  const hmac = base64url(JSON.stringify(dice.of(HMAC_HEADERS, HMAC_HEADER)));
-  const key = dice.of([facts.keyed.publicKey, '', facts.keyed.id], '');
-  const foreign = createHmac('sha256', key).update(`${hmac}.${payload}`).digest('base64url');
-  const none = base64url(dice.of(NO_ALGORITHM, '{}'));
-  const change = dice.of(wrongClaims(facts), {});
-  const forged = (text: string) => ({ text, forged: true });
-  const odd = (text: string) => ({ text, forged: false });
-  return dice.of<() => OddAssertion>(
-    [
-      () => forged(dice.of(facts.assertions, '')),
-      () => forged(facts.sign(HEADER, { ...claims, ...change })),
-      () => forged(facts.sign(HEADER, { ...claims, ...change })),
-      () => odd(facts.sign(HEADER, { ...claims, ...dice.of(ODD_CLAIMS, {}) })),
-      () => odd(facts.sign(dice.of<object>(ODD_HEADERS, HEADER), claims)),
-      () => forged(`${none}.${payload}.`),
-      () => forged(`${none}.${payload}.${signature}`),
-      () => forged(`${hmac}.${payload}.${foreign}`),
-      () => forged(`${head}.${base64url(JSON.stringify({ ...claims, ...change }))}.${signature}`),
-      () => forged(`${head}.${base64url(dice.of(NO_CLAIMS, ''))}.${signature}`),
-      () => odd(mutated(dice, parts.join('.'))),
-      () => forged(parts.slice(0, dice.below(3)).join('.')),
-      () => forged(`${parts.join('.')}.${signature}.${head}`),
-      () => forged(soup(dice, 200)),
-      () => forged('A'.repeat(dice.below(12_000))),
-    ],
-    () => odd(''),
-  )();
+export function oddAssertion(facts: HubFacts): fc.Arbitrary<OddAssertion> {
+  const { keyed, known, sign } = facts;
+  const claims = claimsOf(facts);
+  const signed = claims.map((right) => sign(HEADER, right));
+  const parts = fc.tuple(claims, signed).map(([right, text]) => {
+    const [head = '', payload = '', signature = ''] = text.split('.');
+    return { right, text, head, payload, signature };
+  });
+  type Parts = typeof parts extends fc.Arbitrary<infer T> ? T : never;
+  const made = <T>(by: fc.Arbitrary<T>, how: (parts: Parts, by: T) => string) =>
+    fc.tuple(parts, by).map(([whole, one]) => how(whole, one));
+  const change = fc.nat(WRONG_CLAIMS.length - 1).map((index) => WRONG_CLAIMS[index]?.(facts) ?? {});
+  const none = encoded(NO_ALGORITHM);
+  const hmac = fc.tuple(encoded(HMAC_HEADERS), fc.constantFrom(keyed.publicKey, '', keyed.id));
+  const forged = fc.oneof(
+    { arbitrary: known.one('assertions'), weight: 4 },
+    { arbitrary: made(change, ({ right }, wrong) => sign(HEADER, { ...right, ...wrong })), weight: 2 },
+    made(none, ({ payload }, head) => `${head}.${payload}.`),
+    made(none, ({ payload, signature }, head) => `${head}.${payload}.${signature}`),
+    made(hmac, ({ payload }, [head, key]) => {
+      return `${head}.${payload}.${createHmac('sha256', key).update(`${head}.${payload}`).digest('base64url')}`;
+    }),
+    made(
+      change,
+      ({ head, right, signature }, wrong) =>
+        `${head}.${base64url(JSON.stringify({ ...right, ...wrong }))}.${signature}`,
+    ),
+    made(encoded(NO_CLAIMS), ({ head, signature }, payload) => `${head}.${payload}.${signature}`),
+    made(fc.nat(2), ({ text }, count) => text.split('.').slice(0, count).join('.')),
+    parts.map(({ text, head, signature }) => `${text}.${signature}.${head}`),
+    soup(200),
+    repeated('A', 12_000),
+  );
+  const odd = fc.oneof(
+    fc.tuple(claims, fc.constantFrom(...ODD_CLAIMS)).map(([right, wrong]) => sign(HEADER, { ...right, ...wrong })),
+    fc.tuple(claims, fc.constantFrom(...ODD_HEADERS)).map(([right, header]) => sign(header, right)),
+    mutated(signed),
+  );
+  return fc.oneof(
+    { arbitrary: forged.map((text) => ({ text, forged: true })), weight: 14 },
+    { arbitrary: odd.map((text) => ({ text, forged: false })), weight: 3 },
+  );
 }
 
 /** What no assertion may say of itself. */
-function wrongClaims({ now, victimId }: HubFacts): readonly object[] {
-  const time = now();
-  return [
-    { exp: time - 120, iat: time - 170 },
-    { exp: time + 3600 },
-    { exp: 1e308 },
-    { exp: 'x' },
-    { exp: undefined },
-    { exp: -1 },
-    { nbf: time + 600 },
-    { iat: time + 600 },
-    { iat: {} },
-    { aud: 'https://evil.example/oauth/token' },
-    { aud: [] },
-    { aud: null },
-    { aud: undefined },
-    { iss: victimId },
-    { sub: victimId },
-    { iss: victimId, sub: victimId },
-    { iss: undefined },
-    { sub: ['x'] },
-    { jti: undefined },
-    { jti: '' },
-    { jti: 7 },
-  ];
-}
+const WRONG_CLAIMS: readonly ((facts: HubFacts) => object)[] = [
+  ({ now }) => ({ exp: now() - 120, iat: now() - 170 }),
+  ({ now }) => ({ exp: now() + 3600 }),
+  () => ({ exp: 1e308 }),
+  () => ({ exp: 'x' }),
+  () => ({ exp: undefined }),
+  () => ({ exp: -1 }),
+  ({ now }) => ({ nbf: now() + 600 }),
+  ({ now }) => ({ iat: now() + 600 }),
+  () => ({ iat: {} }),
+  () => ({ aud: 'https://evil.example/oauth/token' }),
+  () => ({ aud: [] }),
+  () => ({ aud: null }),
+  () => ({ aud: undefined }),
+  ({ victimId }) => ({ iss: victimId }),
+  ({ victimId }) => ({ sub: victimId }),
+  ({ victimId }) => ({ iss: victimId, sub: victimId }),
+  () => ({ iss: undefined }),
+  () => ({ sub: ['x'] }),
+  () => ({ jti: undefined }),
+  () => ({ jti: '' }),
+  () => ({ jti: 7 }),
+];
 
 const ODD_CLAIMS: readonly object[] = [
   { aud: [ISSUER, 'https://evil.example'] },
@@ -90,18 +98,17 @@ const ODD_CLAIMS: readonly object[] = [
   { exp: 0.5 },
 ];
 
-function claimsOf(dice: Dice, facts: HubFacts): Record<string, unknown> {
-  const { id } = facts.keyed;
-  const now = facts.now();
-  const jti = Array.from({ length: 4 }, () => dice.below(2 ** 32).toString(36)).join('');
-  return { iss: id, sub: id, aud: ISSUER, jti, iat: now, exp: now + 45 };
+function claimsOf({ keyed: { id }, now }: HubFacts): fc.Arbitrary<Record<string, unknown>> {
+  const jti = fc
+    .tuple(...Array.from({ length: 4 }, () => fc.nat()))
+    .map((some) => some.map((one) => one.toString(36)).join(''));
+  return jti.map((jti) => ({ iss: id, sub: id, aud: ISSUER, jti, iat: now(), exp: now() + 45 }));
 }
 
 const HEADER = { alg: 'EdDSA', typ: 'JWT' };
-const HMAC_HEADER = { alg: 'HS256' };
-const HMAC_HEADERS = [HMAC_HEADER, { alg: 'HS256', kid: '../../dev/null' }, { alg: 'HS512' }];
+const HMAC_HEADERS = ['{"alg":"HS256"}', '{"alg":"HS256","kid":"../../dev/null"}', '{"alg":"HS512"}'];
 const NO_ALGORITHM = ['{"alg":"none"}', '{"alg":"None","typ":"JWT"}', '{"alg":"nOnE"}', '{}', 'null', '[]'];
-const ODD_HEADERS = [
+const ODD_HEADERS: readonly object[] = [
   { alg: 'RS256' },
   { alg: 'EdDSA', crit: ['x'] },
   { alg: 'EdDSA', b64: false, crit: ['b64'] },
@@ -113,6 +120,10 @@ const ODD_HEADERS = [
   { alg: 'EdDSA', zip: 'DEF' },
 ];
 const NO_CLAIMS = ['', '1', '[]', 'null', '{', '{"exp":1e400}', '"x"', '{"__proto__":{"iss":"x"}}'];
+
+function encoded(texts: readonly string[]): fc.Arbitrary<string> {
+  return fc.constantFrom(...texts).map(base64url);
+}
 
 function base64url(text: string): string {
   return Buffer.from(text).toString('base64url');

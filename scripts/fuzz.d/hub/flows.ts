@@ -1,9 +1,10 @@
 // What good appliances do: before, between and after the requests of the fuzz each must be served, and rightly.
 import { rememberSecrets } from '../../../test/support/logs.ts';
+import { Known } from '../known.ts';
 import { postForm, postJson, type Told, userOf } from './client.ts';
 import type { Credentials, HubFacts } from './facts.ts';
 import { type FuzzedHome, logIn, USERS } from './home.ts';
-import type { Served } from './witness.ts';
+import type { Served } from './meanwhile.ts';
 
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
 
@@ -33,14 +34,16 @@ export async function beginHub(home: FuzzedHome, waiting: Credentials): Promise<
       waiting,
       victimId: victim.id,
       session,
-      invites,
-      accessTokens: [token, await tokenAtHand(home, doubter)],
-      refreshTokens: [session.refreshToken],
-      deviceCodes: [text(begun, 'device_code'), session.deviceCode],
-      userCodes: [text(begun, 'user_code')],
-      nonces: [session.nonce],
-      registered: [`${session.client.id} ${session.client.secret}`],
-      assertions: [await usedAssertion(home)],
+      known: new Known({
+        invites,
+        accessTokens: [token, await tokenAtHand(home, doubter)],
+        refreshTokens: [session.refreshToken],
+        deviceCodes: [text(begun, 'device_code'), session.deviceCode],
+        userCodes: [text(begun, 'user_code')],
+        nonces: [session.nonce],
+        registered: [`${session.client.id} ${session.client.secret}`],
+        assertions: [await usedAssertion(home)],
+      }),
       now: () => Math.floor(Date.now() / 1000),
       sign: home.sign,
     },

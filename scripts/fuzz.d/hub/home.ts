@@ -1,22 +1,28 @@
 // The home that is fuzzed: a hub in a process of its own, an emulator as its portal, and appliances of each kind.
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { type ControlClient, connectControl } from '../../../src/control/client.ts';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.ts';
 import { HubProcess } from '../../../test/support/hub-process.ts';
 import { rememberSecrets } from '../../../test/support/logs.ts';
-import type { Memory } from '../findings.ts';
-import type { HubPorts } from './dial.ts';
+import { type Memory, memoryOf, PROBE } from '../memory.ts';
 import type { Credentials, HubFacts } from './facts.ts';
 
 /** Whoever pairs an appliance of the attacker's, and of the victim's. */
 export const USERS = { attacker: 'attacker', victim: 'victim' } as const;
 
+/** Where a hub listens. */
+export interface HubPorts {
+  readonly httpPort: number;
+  readonly httpsPort: number;
+  /** Its CA's certificate, PEM. */
+  readonly ca: string;
+}
+
 /** Requests that the hub sent to the portal, by the emulator's names of endpoints. */
-export type PortalRequests = Readonly<Record<string, number>>;
+type PortalRequests = Readonly<Record<string, number>>;
 
 /** A home that runs until it is disposed of. */
 export interface FuzzedHome extends AsyncDisposable {
@@ -84,7 +90,7 @@ export async function startHome(probed: boolean): Promise<FuzzedHome> {
       control,
       agent,
       sign: (header, claims) => signed(privateKey, header, claims),
-      memory: () => memory(hub, probed),
+      memory: () => memoryOf(hub.pid, probed),
       portalRequests: () => ({ ...counts }),
       [Symbol.asyncDispose]: () => resources.disposeAsync(),
     };
@@ -109,24 +115,19 @@ async function prepare(
     'jwks_file = "keyed.jwks"',
     'scope = "Monitoring"',
   ];
-  // As an address, which has no spaces: the variable is split at them.
-  const probe = `--expose-gc --import ${new URL('heap-probe.ts', import.meta.url).href}`;
   const hub = await HubProcess.prepare({
     emulator,
     toml: toml.join('\n'),
     lan: 'mdns = false',
     // In a session of its own, so that Ctrl-C ends the fuzz and not the hub.
     within: ['setsid'],
-    env: probed ? { NODE_OPTIONS: probe, FUZZ_HEAP_SOCKET: HEAP_SOCKET } : {},
+    env: probed ? { NODE_OPTIONS: PROBE.flags.join(' '), ...PROBE.env } : {},
   });
   writeFileSync(join(hub.directory, 'declared.secret'), declared.secret, { mode: 0o600 });
   const jwks = { keys: [publicKey.export({ format: 'jwk' })] };
   writeFileSync(join(hub.directory, 'keyed.jwks'), JSON.stringify(jwks), { mode: 0o600 });
   return hub;
 }
-
-/** In the abstract namespace of Linux: it leaves no file. */
-const HEAP_SOCKET = `latchkey-fuzz-heap.${process.pid}`;
 
 /** Starts a pairing. @returns where a person has to go */
 async function pairingLink(control: ControlClient, name: string): Promise<URL> {
@@ -153,16 +154,4 @@ export async function logIn(emulator: Emulator, link: URL, user: string): Promis
 function signed(key: KeyObject, header: object, claims: object): string {
   const [head, payload] = [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'));
   return `${head}.${payload}.${sign(null, Buffer.from(`${head}.${payload}`), key).toString('base64url')}`;
-}
-
-async function memory(hub: HubProcess, probed: boolean): Promise<Memory> {
-  const status = readFileSync(`/proc/${hub.pid}/status`, 'utf8');
-  const resident = Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
-  return { resident, heap: probed ? (await heapOf()) / 2 ** 20 : null };
-}
-
-async function heapOf(): Promise<number> {
-  let said = '';
-  for await (const piece of connect(`\0${HEAP_SOCKET}`)) said += String(piece);
-  return Number(said);
 }

@@ -1,118 +1,155 @@
 // Requests close to good ones, for everything that a hub serves on the home network.
-import { mutated, SPECIAL, soup } from '../mutations.ts';
-import { FORM, JSON_TYPE, type Plan, type Planner } from '../plan.ts';
-import type { HubFacts } from './facts.ts';
-import { registrationPlan } from './registration-plan.ts';
-import { HubValues, type Proof } from './values.ts';
+import fc from 'fast-check';
+import { FORM, type FuzzRequest, fuzzRequests, JSON_TYPE, type Plan, plan } from '../requests.ts';
+import { formWriter, member, merged, mutated, none, sometimes, soup, special, text } from '../texts.ts';
+import type { Credentials, HubFacts } from './facts.ts';
+import { registrationPlan } from './registration.ts';
+import { type Proof, valuesOf } from './values.ts';
 
 /** What requests to a hub are, by weights that let flows come to their end. */
-export function hubPlanner(facts: HubFacts): Planner {
-  return (dice, good) => dice.of(PLANS, token)(new HubValues(dice, facts, good));
+export function hubRequests(facts: HubFacts): fc.Arbitrary<FuzzRequest> {
+  const requests = fuzzRequests((good) =>
+    fc.oneof(
+      { arbitrary: token(facts, good), weight: 4 },
+      { arbitrary: device(facts, good), weight: 1 },
+      { arbitrary: revoke(facts, good), weight: 2 },
+      { arbitrary: registrationPlan(facts, good), weight: 1 },
+      { arbitrary: pair(facts, good), weight: 2 },
+      { arbitrary: callback(facts, good), weight: 1 },
+      { arbitrary: pages(good), weight: 1 },
+    ),
+  );
+  return fc.tuple(requests, fc.nat(ADDRESSES - 1), fc.nat(99), servername).map(([request, address, chance, name]) => ({
+    ...request,
+    via: {
+      address: `127.${1 + Math.floor(address / 250)}.${1 + (address % 250)}.1`,
+      // Where no answer is needed, now and then no TLS is spoken where it should be.
+      plain: request.origin === 'http' || (!request.sound && chance < 10),
+      ...(chance % 10 === 0 && (!request.sound || chance === 0) && { servername: name }),
+    },
+  }));
 }
 
-const PLANS: readonly ((values: HubValues) => Plan)[] = [
-  token,
-  token,
-  token,
-  token,
-  device,
-  revoke,
-  revoke,
-  registrationPlan,
-  pair,
-  pair,
-  callback,
-  pages,
-];
+/** Of this machine, that requests come from: the hub bounds what one address may do. */
+const ADDRESSES = 20_000;
+
+/** Names that a client may ask for in its TLS handshake. */
+const servername = fc.constantFrom('evil.example', 'localhost', 'a'.repeat(63), 'xn--nxasmq6b');
 
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
 const SCOPES = ['Monitoring', 'RemoteControl', 'Monitoring Monitoring', '"', ' ', 'a\u0000b', 'x'.repeat(2000)];
 const TTLS = ['0', '1', '60', '3600', '999999999', '-1', '1.5', '1e9', 'x', '99999999999999999999'];
 
-function token(values: HubValues): Plan {
-  const { dice, facts, good } = values;
-  const { session } = facts;
-  const ofSession = dice.chance(0.4);
-  const clients = ofSession ? [session.client] : [facts.own, facts.own, facts.doubter, ...values.registered()];
-  const proof = values.proof(clients);
-  const own = { grant_type: 'client_credentials' };
-  const [refreshTokens, deviceCodes] = ofSession
-    ? [[session.refreshToken], [session.deviceCode]]
-    : [facts.refreshTokens, facts.deviceCodes];
-  const grant = dice.of<Record<string, string>>(
-    [
-      own,
-      own,
-      { ...own, min_ttl: good ? '60' : dice.of(TTLS, '') },
-      { grant_type: 'refresh_token', refresh_token: values.one(refreshTokens) },
-      { grant_type: DEVICE_CODE, device_code: values.one(deviceCodes) },
-    ],
-    own,
+function token(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
+  const { one, proof, odd } = valuesOf(facts, good);
+  const { session, own, doubter, known } = facts;
+  const grants = (refreshToken: fc.Arbitrary<string>, deviceCode: fc.Arbitrary<string>) => {
+    const grant = { grant_type: 'client_credentials' };
+    const ttl = good ? fc.constant('60') : fc.constantFrom(...TTLS);
+    return fc.oneof(
+      { arbitrary: fc.constant(grant), weight: 2 },
+      ttl.map((min_ttl) => ({ ...grant, min_ttl })),
+      one(refreshToken).map((refresh_token) => ({ grant_type: 'refresh_token', refresh_token })),
+      one(deviceCode).map((device_code) => ({ grant_type: DEVICE_CODE, device_code })),
+    );
+  };
+  const asking = (appliances: fc.Arbitrary<Credentials>, grant: fc.Arbitrary<Readonly<Record<string, string>>>) => {
+    const type = odd(5, member('grant_type', fc.constantFrom('password', 'authorization_code', '')), none);
+    return toForm('/oauth/token', good, proof(appliances), merged(grant, scope(20, good), type));
+  };
+  const others = fc.oneof(
+    { arbitrary: fc.constantFrom(own, own, doubter), weight: 3 },
+    { arbitrary: registered(facts), weight: 8 },
   );
-  const scope: Record<string, string> = dice.chance(0.2) ? { scope: good ? 'Monitoring' : dice.of(SCOPES, '') } : {};
-  const odd = good || dice.chance(0.95) ? {} : { grant_type: dice.of(['password', 'authorization_code', ''], '') };
-  return toForm('/oauth/token', values, proof, { ...grant, ...scope, ...odd, ...proof.members });
+  return sometimes(
+    40,
+    asking(fc.constant(session.client), grants(fc.constant(session.refreshToken), fc.constant(session.deviceCode))),
+    asking(others, grants(known.one('refreshTokens'), known.one('deviceCodes'))),
+  );
 }
 
-function device(values: HubValues): Plan {
-  const { dice, facts, good } = values;
+function scope(percent: number, good: boolean) {
+  return sometimes(percent, member('scope', good ? fc.constant('Monitoring') : fc.constantFrom(...SCOPES)), none);
+}
+
+/** Those that registered themselves, as far as they got a secret. */
+function registered({ known }: HubFacts): fc.Arbitrary<Credentials> {
+  return known.one('registered').map((both) => {
+    const [id = '', secret = ''] = both.split(' ');
+    return { id, secret };
+  });
+}
+
+function device(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
+  const { proof } = valuesOf(facts, good);
   // Not by one whose token is to stay what it is: somebody may log in.
-  const proof = values.proof([facts.doubter, facts.session.client, ...values.registered()]);
-  const scope: Record<string, string> = dice.chance(0.3) ? { scope: good ? 'Monitoring' : dice.of(SCOPES, '') } : {};
-  return toForm('/oauth/device_authorization', values, proof, { ...scope, ...proof.members });
+  const appliances = fc.oneof(
+    { arbitrary: fc.constantFrom(facts.doubter, facts.session.client), weight: 2 },
+    { arbitrary: registered(facts), weight: 8 },
+  );
+  return toForm('/oauth/device_authorization', good, proof(appliances), scope(30, good));
 }
 
 /** By the one that is to lose its tokens, whatever it names. */
-function revoke(values: HubValues): Plan {
-  const { dice, facts } = values;
-  const proof = values.proof([facts.doubter]);
-  const what = values.one(dice.chance(0.7) ? facts.accessTokens : facts.refreshTokens);
-  const hint = dice.chance(0.5) ? { token_type_hint: values.entry('access_token') } : {};
-  return toForm('/oauth/revoke', values, proof, { token: what, ...hint, ...proof.members });
+function revoke(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
+  const { one, proof, entry } = valuesOf(facts, good);
+  const token = one(sometimes(30, facts.known.one('refreshTokens'), facts.known.one('accessTokens')));
+  const hint = sometimes(50, member('token_type_hint', entry('access_token')), none);
+  return toForm('/oauth/revoke', good, proof(fc.constant(facts.doubter)), merged(member('token', token), hint));
 }
 
-function toForm(path: string, values: HubValues, { heads, forged }: Proof, members: Record<string, string>): Plan {
-  const { dice, good } = values;
-  // On the port without TLS there is no OAuth at all.
-  const origin = !good && dice.chance(0.03) ? 'http' : 'https';
-  const type = good || dice.chance(0.95) ? FORM : dice.of([JSON_TYPE, 'Content-Type: text/plain', ''], '');
-  return { origin, method: 'POST', path, heads: [type, ...heads], body: values.form(members), forged };
+function toForm(
+  path: string,
+  good: boolean,
+  proof: fc.Arbitrary<Proof>,
+  members: fc.Arbitrary<Readonly<Record<string, string>>>,
+): fc.Arbitrary<Plan> {
+  const otherTypes = fc.constantFrom(JSON_TYPE, 'Content-Type: text/plain', '');
+  return fc
+    .record({
+      proof,
+      members,
+      form: formWriter(good),
+      // On the port without TLS there is no OAuth at all.
+      origin: sometimes(good ? 0 : 3, fc.constant('http' as const), fc.constant('https' as const)),
+      type: sometimes(good ? 0 : 5, otherTypes, fc.constant(FORM)),
+    })
+    .map(({ proof: { heads, forged, ...proof }, members, form, origin, type }): Plan => {
+      const body = form({ ...members, ...proof.members });
+      return { origin, method: 'POST', path, heads: [type, ...heads], body, forged };
+    });
 }
 
-function pair(values: HubValues): Plan {
-  const { dice, facts, good } = values;
-  const code = values.one(facts.userCodes);
-  const typed = dice.chance(0.3) ? code.toLowerCase().replaceAll('-', dice.of(['', ' ', '--'], '')) : code;
-  if (dice.chance(0.5)) {
-    const query = dice.chance(0.8) ? `?user_code=${encodeURIComponent(typed)}` : '';
-    return { origin: 'https', method: 'GET', path: `/pair${query}`, heads: [] };
-  }
-  const foreign = !good && dice.chance(0.2) ? [dice.of(FOREIGN_PAGES, '')] : [];
-  const body = values.form({ user_code: typed });
-  return { origin: 'https', method: 'POST', path: '/pair', heads: [FORM, ...foreign], body };
+function pair(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
+  const { one } = valuesOf(facts, good);
+  const code = one(facts.known.one('userCodes'));
+  const retyped = fc
+    .tuple(code, fc.constantFrom('', ' ', '--'))
+    .map(([typed, between]) => typed.toLowerCase().replaceAll('-', between));
+  const typed = sometimes(30, retyped, code);
+  const query = sometimes(20, fc.constant(''), text`?user_code=${typed.map(encodeURIComponent)}`);
+  const body = fc.tuple(formWriter(good), typed).map(([form, user_code]) => form({ user_code }));
+  const post = { origin: 'https', method: 'POST', path: '/pair', body } as const;
+  const foreign = plan({ ...post, heads: [FORM, fc.constantFrom(...FOREIGN_PAGES)] });
+  return fc.oneof(
+    plan({ origin: 'https', path: text`/pair${query}` }),
+    sometimes(good ? 0 : 20, foreign, plan({ ...post, heads: [FORM] })),
+  );
 }
 
 const FOREIGN_PAGES = ['Origin: https://evil.example', 'Origin: null', 'Sec-Fetch-Site: cross-site'];
 
 /** Codes that no portal gave: what the hub does with them costs it an exchange, so there are few to a good nonce. */
-function callback(values: HubValues): Plan {
-  const { dice, facts, good } = values;
-  const known = dice.of(facts.nonces, 'x');
-  const nonce =
-    !good && dice.chance(0.02) ? known : encodeURIComponent(dice.of([mutated(dice, known), soup(dice, 60)], 'x'));
-  const query = dice.of(
-    [
-      '',
-      '?',
-      `?code=${soup(dice, 60)}`,
-      '?error=access_denied',
-      '?code=a&code=b',
-      `?code=${'x'.repeat(5000)}`,
-      '?error=',
-    ],
-    '',
+function callback({ known }: HubFacts, good: boolean): fc.Arbitrary<Plan> {
+  if (good) return plan({ origin: 'http', path: '/callback/x' });
+  const one = known.one('nonces');
+  const nonce = sometimes(2, one, fc.oneof(mutated(one), soup(60)).map(encodeURIComponent));
+  const query = fc.oneof(
+    { arbitrary: fc.constantFrom('', '?', '?error=access_denied', '?code=a&code=b', '?error='), weight: 5 },
+    text`?code=${soup(60)}`,
+    fc.constant(`?code=${'x'.repeat(5000)}`),
   );
-  return { origin: 'http', method: 'GET', path: `/callback/${good ? 'x' : nonce}${good ? '' : query}`, heads: [] };
+  return plan({ origin: 'http', path: text`/callback/${nonce}${query}` });
 }
 
 const PAGES = [
@@ -129,8 +166,9 @@ const PAGES = [
   '/metrics',
 ];
 
-function pages({ dice, good }: HubValues): Plan {
-  const path = !good && dice.chance(0.1) ? `/${soup(dice, 99)}` : dice.of(PAGES, '/');
-  const strange = !good && dice.chance(0.2) ? mutated(dice, path) + dice.of(SPECIAL, '') : path;
-  return { origin: dice.chance(0.6) ? 'https' : 'http', method: 'GET', path: strange, heads: [] };
+function pages(good: boolean): fc.Arbitrary<Plan> {
+  const known = fc.constantFrom(...PAGES);
+  const path = sometimes(20, text`${mutated(known)}${special}`, sometimes(10, text`/${soup(99)}`, known));
+  const origin = sometimes(40, fc.constant('http' as const), fc.constant('https' as const));
+  return plan({ origin, path: good ? known : path });
 }

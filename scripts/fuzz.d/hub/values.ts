@@ -1,8 +1,7 @@
 // The values that requests to a hub carry: good ones, and such as an attacker would send.
-import type { Dice } from '../dice.ts';
-import { formOf } from '../form.ts';
-import { mutated, SPECIAL, soup } from '../mutations.ts';
-import { goodAssertion, JWT_BEARER, oddAssertion } from './assertions.ts';
+import fc from 'fast-check';
+import { mutated, none, repeated, sometimes, soup, special } from '../texts.ts';
+import { goodAssertion, JWT_BEARER, type OddAssertion, oddAssertion } from './assertions.ts';
 import type { Credentials, HubFacts } from './facts.ts';
 
 type Members = Readonly<Record<string, string>>;
@@ -15,91 +14,85 @@ export interface Proof {
   readonly forged: boolean;
 }
 
-/** Picks the values of one request. */
-export class HubValues {
-  readonly dice: Dice;
-  readonly facts: HubFacts;
-  readonly good: boolean;
-
-  constructor(dice: Dice, facts: HubFacts, good: boolean) {
-    this.dice = dice;
-    this.facts = facts;
-    this.good = good;
-  }
-
-  /** One of these, or one like it. */
-  one(known: readonly string[]): string {
-    const { dice, facts } = this;
-    const one = dice.of(known, '');
-    if (this.good || dice.chance(0.5)) return one;
-    const others = [facts.accessTokens, facts.refreshTokens, facts.deviceCodes, facts.userCodes, facts.nonces];
-    return dice.of([mutated(dice, one), dice.of(dice.of(others, []), ''), soup(dice, 120), '', `${one}${one}`], '');
-  }
-
-  /** The client authentication of one of these appliances, or of the one that signs. */
-  proof(appliances: readonly Credentials[]): Proof {
-    const { dice, facts } = this;
-    // The hub remembers so many assertions of one appliance, and then takes none for a minute.
-    if (dice.chance(this.good ? 0.03 : 0.15)) return this.#assertion();
-    const chosen = dice.of<Credentials>(appliances, facts.own);
-    const wrong = !this.good && dice.chance(0.3);
-    const { id, secret } = wrong ? this.#wrong(chosen) : chosen;
-    const forged = wrong && (id !== chosen.id || secret !== chosen.secret);
-    if (!this.good && dice.chance(0.03)) {
-      return { heads: [basic(id, secret)], members: { client_id: id, client_secret: secret }, forged };
-    }
-    if (dice.chance(0.5)) return { heads: [], members: { client_id: id, client_secret: secret }, forged };
-    const members: Members = !this.good && dice.chance(0.1) ? { client_id: this.#other() } : {};
-    return { heads: [basic(id, secret)], members, forged };
-  }
-
-  #assertion(): Proof {
-    const { dice, facts, good } = this;
-    const type = good || dice.chance(0.9) ? JWT_BEARER : dice.of([...SPECIAL, 'urn:ietf:params:oauth:jwt'], '');
-    const odd = !good && dice.chance(0.8);
-    const { text, forged } = odd ? oddAssertion(dice, facts) : { text: goodAssertion(dice, facts), forged: false };
-    const more: Members = good || dice.chance(0.8) ? {} : { client_id: this.#other(), client_secret: soup(dice, 50) };
-    return { heads: [], members: { client_assertion_type: type, client_assertion: text, ...more }, forged };
-  }
-
-  #wrong({ id, secret }: Credentials): Credentials {
-    const { dice, facts } = this;
-    return dice.of<Credentials>(
-      [
-        { id, secret: mutated(dice, secret) },
-        { id, secret: '' },
-        { id: facts.victimId, secret },
-        { id: facts.victimId, secret: soup(dice, 60) },
-        { id: facts.keyed.id, secret: facts.keyed.publicKey },
-        { id: id.toUpperCase(), secret },
-        { id: this.#other(), secret: soup(dice, 300) },
-        facts.waiting,
-      ],
-      { id, secret },
+/** @param good has every value be a good one, so that what lies behind the checks is reached */
+export function valuesOf(facts: HubFacts, good: boolean) {
+  const { known, keyed, victimId, waiting } = facts;
+  /** `odd` in so many of a hundred cases, but never in a good request. */
+  const odd = <T>(percent: number, some: fc.Arbitrary<T>, usual: fc.Arbitrary<T>) =>
+    good ? usual : sometimes(percent, some, usual);
+  const others = fc.oneof(
+    ...(['accessTokens', 'refreshTokens', 'deviceCodes', 'userCodes', 'nonces'] as const).map((kind) =>
+      known.one(kind),
+    ),
+  );
+  const other = fc.oneof(
+    { arbitrary: fc.constantFrom('', '__proto__', victimId, keyed.id, '\r\nX: y'), weight: 5 },
+    repeated('x', 3000),
+  );
+  const wrong = (right: fc.Arbitrary<Credentials>): fc.Arbitrary<Credentials> =>
+    fc.oneof(
+      fc.tuple(right, mutated(right.map(({ secret }) => secret))).map(([{ id }, secret]) => ({ id, secret })),
+      right.map(({ id }) => ({ id, secret: '' })),
+      right.map(({ secret }) => ({ id: victimId, secret })),
+      soup(60).map((secret) => ({ id: victimId, secret })),
+      fc.constant({ id: keyed.id, secret: keyed.publicKey }),
+      right.map(({ id, secret }) => ({ id: id.toUpperCase(), secret })),
+      fc.record({ id: other, secret: soup(300) }),
+      fc.constant(waiting),
     );
-  }
-
-  #other(): string {
-    const { dice, facts } = this;
-    return dice.of(['', '__proto__', facts.victimId, facts.keyed.id, 'x'.repeat(dice.below(3000)), '\r\nX: y'], '');
-  }
-
-  /** Those that registered themselves, as far as they got a secret. */
-  registered(): readonly Credentials[] {
-    return this.facts.registered.map((both) => {
-      const [id = '', secret = ''] = both.split(' ');
-      return { id, secret };
+  const assertion = fc
+    .record({
+      type: odd(10, fc.oneof(special, fc.constant('urn:ietf:params:oauth:jwt')), fc.constant(JWT_BEARER)),
+      assertion: odd<OddAssertion>(
+        80,
+        oddAssertion(facts),
+        goodAssertion(facts).map((text) => ({ text, forged: false })),
+      ),
+      more: odd<Members>(20, fc.record({ client_id: other, client_secret: soup(50) }), none),
+    })
+    .map(({ type, assertion: { text, forged }, more }): Proof => {
+      return { heads: [], members: { client_assertion_type: type, client_assertion: text, ...more }, forged };
     });
-  }
-
-  form(members: Members): string {
-    return formOf(this.dice, members, this.good);
-  }
-
-  /** The good text, or something strange. */
-  entry(good: string): string {
-    return this.good || this.dice.chance(0.5) ? good : this.dice.of(SPECIAL, '');
-  }
+  return {
+    odd,
+    /** This, or something like it. */
+    one: (right: fc.Arbitrary<string>) =>
+      odd(
+        50,
+        fc.oneof(
+          mutated(right),
+          others,
+          soup(120),
+          fc.constant(''),
+          right.map((text) => text + text),
+        ),
+        right,
+      ),
+    /** The good text, or something strange. */
+    entry: (right: string) => odd(50, special, fc.constant(right)),
+    /** The client authentication of one of these appliances, or of the one that signs. */
+    proof(appliances: fc.Arbitrary<Credentials>): fc.Arbitrary<Proof> {
+      const chosen = appliances.map((right) => ({ ...right, forged: false }));
+      const forged = fc.tuple(appliances, wrong(appliances)).map(([right, { id, secret }]) => {
+        return { id, secret, forged: id !== right.id || secret !== right.secret };
+      });
+      const more = odd<Members>(
+        10,
+        other.map((client_id) => ({ client_id })),
+        none,
+      );
+      const ways = odd(6, fc.constant('both'), fc.constantFrom('form', 'basic'));
+      const bySecret = fc.tuple(odd(30, forged, chosen), ways, more).map(
+        ([{ id, secret, forged }, way, more]): Proof => ({
+          heads: way === 'form' ? [] : [basic(id, secret)],
+          members: way === 'basic' ? more : { client_id: id, client_secret: secret },
+          forged,
+        }),
+      );
+      // The hub remembers so many assertions of one appliance, and then takes none for a minute.
+      return sometimes(good ? 3 : 15, assertion, bySecret);
+    },
+  };
 }
 
 function basic(id: string, secret: string): string {

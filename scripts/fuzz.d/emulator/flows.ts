@@ -1,7 +1,8 @@
 // What a good client does: the flows before, between and after the requests of the fuzz.
-import { type Dial, plainDial } from './exchange.ts';
-import type { Facts } from './facts.ts';
-import type { FuzzRequest } from './requests.ts';
+import { type Dial, plainDial } from '../exchange.ts';
+import { Known } from '../known.ts';
+import type { FuzzRequest } from '../requests.ts';
+import type { Facts } from './values.ts';
 
 /** A running emulator with two clients and two users; the second of each is the victim, and nothing of it is ever sent. */
 export interface Target {
@@ -50,13 +51,15 @@ export async function begin(target: Target): Promise<Beginning> {
       victimId: victim.id,
       user: user.id,
       password: user.secret,
-      states: [first.state, waiting.state, begun.state, begun.state],
-      codes: [first.code, waiting.code],
-      accessTokens: [first.access_token, refreshed.access_token],
-      refreshTokens: [first.refresh_token, refreshed.refresh_token],
-      grants: grants.map(({ id }) => id),
-      faults: ['1', '2'],
       victimPayload: arrived.state.split('.')[1] ?? '',
+      known: new Known({
+        states: [first.state, waiting.state, begun.state, begun.state],
+        codes: [first.code, waiting.code],
+        accessTokens: [first.access_token, refreshed.access_token],
+        refreshTokens: [first.refresh_token, refreshed.refresh_token],
+        grants: grants.map(({ id }) => id),
+        faults: ['1', '2'],
+      }),
     },
     secrets: [victim.secret, person.secret, held.access_token, held.refresh_token, arrived.code, arrived.state],
   };

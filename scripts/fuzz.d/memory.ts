@@ -1,5 +1,14 @@
-import type { Memory } from './findings.ts';
-import { PART } from './run.ts';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+
+/** Requests of a part of a run; the memory is measured after each. */
+export const PART = 5_000;
+
+/** Resident memory and the heap after garbage collection, in MB; the heap is null where it can't be asked for. */
+export interface Memory {
+  readonly resident: number;
+  readonly heap: number | null;
+}
 
 /**
  * MB that the heap, after garbage collection, may grow in 100,000 requests. What is remembered is full before the run,
@@ -45,4 +54,26 @@ function slope(values: readonly number[]): number {
   const above = values.reduce((sum, value, index) => sum + (index - middle) * (value - mean), 0);
   const below = values.reduce((sum, _, index) => sum + (index - middle) ** 2, 0);
   return below === 0 ? 0 : ((above / below) * 100_000) / PART;
+}
+
+/** In the abstract namespace of Linux: it leaves no file. */
+const HEAP_SOCKET = `latchkey-fuzz-heap.${process.pid}`;
+
+/** What a program is started with, so that its heap can be measured. As an address, which has no spaces. */
+export const PROBE = {
+  flags: ['--expose-gc', '--import', new URL('heap-probe.ts', import.meta.url).href],
+  env: { FUZZ_HEAP_SOCKET: HEAP_SOCKET },
+} as const;
+
+/** Of a process on Linux. @param probed whether it was started with {@link PROBE} */
+export async function memoryOf(pid: number, probed: boolean): Promise<Memory> {
+  const resident = Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+  if (!probed) return { resident, heap: null };
+  let said = '';
+  for await (const piece of connect(`\0${HEAP_SOCKET}`)) said += String(piece);
+  return { resident, heap: Number(said) / 2 ** 20 };
+}
+
+export function memoryText({ resident, heap }: Memory): string {
+  return `${resident.toFixed(0)} MB resident${heap === null ? '' : `, heap ${heap.toFixed(1)} MB`}`;
 }

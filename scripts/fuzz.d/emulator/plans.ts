@@ -1,0 +1,112 @@
+// Requests close to good ones, for every endpoint of the portal.
+import fc from 'fast-check';
+import { FORM, type FuzzRequest, fuzzRequests, JSON_TYPE, type Plan, plan } from '../requests.ts';
+import { formWriter, member, merged, mutated, none, sometimes, soup, special, text } from '../texts.ts';
+import { apiPlan } from './api-plans.ts';
+import { type Facts, valuesOf } from './values.ts';
+
+const HELPER = '/external/oauth2helper';
+
+/** What requests to the emulator are, by weights that let flows come to their end. */
+export function emulatorRequests(facts: Facts): fc.Arbitrary<FuzzRequest> {
+  return fuzzRequests((good) =>
+    fc.oneof(
+      { arbitrary: helper(facts, good), weight: 3 },
+      { arbitrary: authorize(facts, good), weight: 2 },
+      { arbitrary: token(facts, good), weight: 3 },
+      { arbitrary: apiPlan(facts, good), weight: 2 },
+      whoami(facts, good),
+      pages(good),
+    ),
+  );
+}
+
+function whoami(facts: Facts, good: boolean): fc.Arbitrary<Plan> {
+  const { token } = valuesOf(facts, good);
+  return plan({ origin: 'base', path: '/api/whoami', heads: [text`Authorization: Bearer ${token('accessTokens')}`] });
+}
+
+function helper(facts: Facts, good: boolean): fc.Arbitrary<Plan> {
+  const { client, code, state } = valuesOf(facts, good);
+  const odd = fc.oneof(
+    fc.constantFrom('http://127.0.0.1:1/cb', 'http://[', 'javascript:alert(1)'),
+    text`http://x/${soup(50)}`,
+  );
+  const address = (good ? fc.constant('http://127.0.0.1:1/cb?a=b#c') : odd).map(encodeURIComponent);
+  const query = sometimes(50, text`?redirect_url=${address}`, fc.constant(''));
+  const what = fc.oneof(text`code=${code}`, fc.constantFrom('error=access_denied', ''));
+  const heads = [JSON_TYPE];
+  return fc.oneof(
+    plan({ origin: 'base', method: 'POST', path: text`${fc.constant(HELPER)}/config/${client}${query}`, heads }),
+    plan({ origin: 'base', path: text`${fc.constant(HELPER)}/code/get/${client}?state=${state}` }),
+    plan({ origin: 'base', path: text`${fc.constant(HELPER)}/code/set/${client}?${what}&state=${state}` }),
+  );
+}
+
+/** The helper's flow, or a standard tool's own with the helper's address as its redirect_uri. */
+function authorize(facts: Facts, good: boolean): fc.Arbitrary<Plan> {
+  const { client, state, entry, odd } = valuesOf(facts, good);
+  const redirect = odd(50, special, fc.constant(callback(facts))).map(encodeURIComponent);
+  const scope = entry('Monitoring%20RemoteControl');
+  const ordinary = text`state=${entry('xyz')}&redirect_uri=${redirect}&scope=${scope}`;
+  const query = text`response_type=code&client_id=${client}&${sometimes(30, ordinary, text`state=${state}`)}`;
+  const path = text`/sso/authorize?${query}`;
+  const action = sometimes(15, fc.constantFrom('refuse', 'continue', 'other'), fc.constant(''));
+  const body = fc.tuple(formWriter(good), action).map(([form, chosen]) => {
+    return form({ username: facts.user, password: facts.password, action: chosen });
+  });
+  return sometimes(
+    40,
+    plan({ origin: 'frontend', path }),
+    plan({ origin: 'frontend', method: 'POST', path, heads: [FORM], body }),
+  );
+}
+
+function token(facts: Facts, good: boolean): fc.Arbitrary<Plan> {
+  const { client, code, entry, token, odd } = valuesOf(facts, good);
+  const { clientId, clientSecret } = facts;
+  const refresh = token('refreshTokens').map((one) => ({ grant_type: 'refresh_token', refresh_token: one }));
+  const scope = good ? fc.constant('Monitoring') : fc.constantFrom('', 'a b', 'a  b', '"');
+  const ordinary = entry(callback(facts)).map((redirect_uri) => ({ redirect_uri, access_type: 'offline' }));
+  const exchange = merged(
+    fc.constant({ grant_type: 'authorization_code' }),
+    member('code', code),
+    member('scope', scope),
+    sometimes(30, ordinary, none),
+  );
+  return fc
+    .record({
+      id: odd(20, client, fc.constant(clientId)),
+      basic: sometimes(20, fc.constant(true), fc.constant(false)),
+      grant: sometimes(60, refresh, exchange),
+      form: formWriter(good),
+    })
+    .map(({ id, basic, grant, form }): Plan => {
+      const heads = [FORM, `Authorization: Basic ${Buffer.from(`${id}:${clientSecret}`).toString('base64')}`];
+      const credentials: Record<string, string> = basic ? {} : { client_id: id, client_secret: clientSecret };
+      const body = form({ ...credentials, ...grant });
+      return { origin: 'frontend', method: 'POST', path: '/sso/token', heads: basic ? heads : [FORM], body };
+    });
+}
+
+function callback({ baseUrl, clientId }: Facts): string {
+  return `${baseUrl}${HELPER}/code/set/${clientId}`;
+}
+
+const PAGES = [
+  '/',
+  '/favicon.ico',
+  '/_emulator',
+  '/_emulator/',
+  '/_emulator/console.css',
+  '/_emulator/console/main.js',
+  '/_emulator/console/main.ts',
+  '/_emulator/console/x.js',
+  '/_emulator/openapi.json',
+];
+
+function pages(good: boolean): fc.Arbitrary<Plan> {
+  const path = sometimes(10, text`/${soup(99)}`, fc.constantFrom(...PAGES));
+  const origin = sometimes(30, fc.constant('frontend' as const), fc.constant('base' as const));
+  return plan({ origin, path: good ? path : sometimes(10, mutated(path), path) });
+}

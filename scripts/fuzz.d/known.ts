@@ -1,0 +1,37 @@
+import fc from 'fast-check';
+
+/** Values of a kind that are known at a time. */
+const KNOWN = 8;
+
+/**
+ * What an attacker knows at first and learns from answers: the newest values of each kind. There are always as many, so that
+ * a seed and a path choose the same again.
+ */
+export class Known<Kind extends string> {
+  readonly #values: Readonly<Record<Kind, string[]>>;
+  readonly #next = new Map<Kind, number>();
+
+  constructor(first: Readonly<Record<Kind, readonly string[]>>) {
+    const repeated = Object.entries<readonly string[]>(first).map(([kind, some]) => [
+      kind,
+      Array.from({ length: KNOWN }, (_, index) => some[index % some.length] ?? ''),
+    ]);
+    this.#values = Object.fromEntries(repeated) as Record<Kind, string[]>;
+  }
+
+  /** One of these, as they are known when a request is made. */
+  one(kind: Kind): fc.Arbitrary<string> {
+    return fc.constantFrom(...Array(KNOWN).keys()).map((index) => this.#values[kind][index] ?? '');
+  }
+
+  all(kind: Kind): readonly string[] {
+    return this.#values[kind];
+  }
+
+  add(kind: Kind, value: string | undefined): void {
+    if (value === undefined) return;
+    const next = this.#next.get(kind) ?? 0;
+    this.#values[kind][next] = value;
+    this.#next.set(kind, (next + 1) % KNOWN);
+  }
+}

@@ -1,0 +1,155 @@
+// What requests are made of, as arbitraries of fast-check. What they draw never depends on what is known at the moment, so
+// that a seed and a path make the same choices again.
+import fc from 'fast-check';
+
+/** What parsers have fallen over. */
+const SPECIAL = [
+  '%00',
+  '%ff',
+  '%',
+  '..',
+  '//',
+  '\\',
+  '"',
+  "'",
+  '<script>',
+  '&',
+  '=',
+  '+',
+  '\0',
+  '\xff',
+  '__proto__',
+  'constructor',
+  '%0d%0a',
+  ';',
+  '{{7*7}}',
+  '-1',
+  '1e999',
+  '\u00e9',
+  '?',
+  '#',
+  '[]',
+  ':',
+  '\r\n',
+] as const;
+
+export const special: fc.Arbitrary<string> = fc.constantFrom(...SPECIAL);
+
+/** Visible characters, up to so many; a finding is not looked for with fewer or others of them. */
+export function soup(longest: number): fc.Arbitrary<string> {
+  return fc.noShrink(fc.string({ unit: 'grapheme-ascii', maxLength: longest, size: 'max' }));
+}
+
+/** A text repeated up to so many times. */
+export function repeated(text: string, most: number): fc.Arbitrary<string> {
+  return fc.nat(most).map((times) => text.repeat(times));
+}
+
+/** `some` in so many of a hundred cases, else `usual`, to which a finding shrinks. */
+export function sometimes<T, U = T>(
+  percent: number,
+  some: fc.Arbitrary<T>,
+  usual: fc.Arbitrary<U>,
+): fc.Arbitrary<T | U> {
+  return fc.oneof(
+    { withCrossShrink: true },
+    { arbitrary: usual, weight: 1000 - 10 * percent },
+    { arbitrary: some, weight: 10 * percent },
+  );
+}
+
+/** A template whose gaps are filled with arbitrary texts. */
+export function text(pieces: TemplateStringsArray, ...gaps: readonly fc.Arbitrary<string>[]): fc.Arbitrary<string> {
+  return fc.tuple(...gaps).map((filled) => pieces.map((piece, index) => piece + (filled[index] ?? '')).join(''));
+}
+
+/** Makes one thing in a text wrong. */
+export type Mutation = (text: string) => string;
+
+/** A piece gone, doubled, strange, cut off or much too long. */
+export const mutation: fc.Arbitrary<Mutation> = fc
+  .tuple(
+    fc.nat(0xffff),
+    fc.oneof(
+      fc.nat(7).map((length) => (before: string, after: string) => before + after.slice(length)),
+      fc.nat(7).map((length) => (before: string, after: string) => before + after.slice(0, length) + after),
+      special.map((strange) => (before: string, after: string) => before + strange + after),
+      fc.nat(255).map((code) => (before: string, after: string) => before + String.fromCharCode(code) + after.slice(1)),
+      fc.constant((before: string) => before),
+      repeated('A', 300).map((long) => (before: string, after: string) => before + long + after),
+    ),
+  )
+  .map(([share, change]) => (whole: string) => {
+    const at = Math.floor((share / 0x10000) * (whole.length + 1));
+    return latin1(change(whole.slice(0, at), whole.slice(at)));
+  });
+
+/** A text with one thing wrong. */
+export function mutated(whole: fc.Arbitrary<string>): fc.Arbitrary<string> {
+  return fc.tuple(whole, mutation).map(([right, change]) => change(right));
+}
+
+/** What can't go over the wire as one byte goes as another one. */
+export function latin1(whole: string): string {
+  return whole.replaceAll(/[\u0100-\uffff]/g, '\xbf');
+}
+
+/** A JSON value of any type, seldom one that fits. */
+export const value: fc.Arbitrary<unknown> = fc.oneof(
+  fc.constantFrom<unknown>(
+    null,
+    -1,
+    0,
+    1,
+    1.5,
+    1e21,
+    2 ** 53,
+    '',
+    'refuse',
+    'revoke-family',
+    'status',
+    'x'.repeat(999),
+    '\u0000',
+  ),
+  fc.jsonValue({ maxDepth: 2 }),
+);
+
+/** Members of a form or of JSON, all of them together. */
+export function merged<T>(...parts: readonly fc.Arbitrary<Readonly<Record<string, T>>>[]) {
+  return fc.tuple(...parts).map((all): Readonly<Record<string, T>> => Object.assign({}, ...all));
+}
+
+/** A member of this name, whose value is arbitrary. */
+export function member(name: string, of: fc.Arbitrary<string>): fc.Arbitrary<Readonly<Record<string, string>>> {
+  return of.map((one) => ({ [name]: one }));
+}
+
+/** No members. */
+export const none: fc.Arbitrary<Readonly<Record<string, string>>> = fc.constant({});
+
+/** Writes a form with some members. */
+export type FormWriter = (members: Readonly<Record<string, string>>) => string;
+
+/** A form; one that is not good has a member twice, or none, or a thousand, or one thing wrong. */
+export function formWriter(good: boolean): fc.Arbitrary<FormWriter> {
+  const pairsOf = (members: Readonly<Record<string, string>>) =>
+    Object.entries(members).map(([name, one]) => `${name}=${encodeURIComponent(latin1(one))}`);
+  if (good) return fc.constant((members) => pairsOf(members).join('&'));
+  const same: Mutation = (whole) => whole;
+  const no = fc.constant(null);
+  return fc
+    .record({
+      twice: sometimes(10, fc.nat(9), no),
+      gone: sometimes(10, fc.nat(9), no),
+      many: sometimes(2, fc.constant(900), fc.constant(0)),
+      separator: sometimes(2, fc.constant(';'), fc.constant('&')),
+      change: sometimes(25, mutation, fc.constant(same)),
+    })
+    .map(({ twice, gone, many, separator, change }) => (members) => {
+      const pairs = pairsOf(members);
+      if (twice !== null) pairs.push(...pairs.slice(twice % (pairs.length + 1)).slice(0, 1));
+      if (gone !== null) pairs.splice(gone % (pairs.length + 1), 1);
+      for (let index = 0; index < many; index += 1) pairs.push(`a${index}=1`);
+      return change(pairs.join(separator));
+    });
+}
