@@ -1,8 +1,7 @@
 import type { Backup, RestoreReport } from '../core/administration.ts';
 import { rfc3339 } from '../core/rfc3339.ts';
 import type { Secret } from '../core/secret.ts';
-import { readCopy, writeCopy } from '../store/copy-format.ts';
-import { openWithPassphrase, sealWithPassphrase } from '../store/copy-sealing.ts';
+import { openWithPassphrase, readCopy, sealWithPassphrase, writeCopy } from '../store/backup-file.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import { copyState, restoreState } from '../store/state-copies.ts';
 

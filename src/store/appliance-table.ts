@@ -1,34 +1,124 @@
-import type { Appliance } from '../core/appliance.ts';
+import * as v from 'valibot';
+import type { Appliance, ClientCredentials } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
-import type { Invite } from '../core/registration.ts';
+import { readPublicKeys } from '../system/public-keys.ts';
 import {
-  APPLIANCE_COLUMNS,
-  APPLIANCE_PLACES,
-  type ApplianceRow,
-  applianceValues,
-  type InviteRow,
-  readAppliance,
-  readInvite,
-  unreadableAppliance,
-} from './appliance-rows.ts';
+  applianceName,
+  clientId,
+  instant,
+  jsonOrNull,
+  origin,
+  parseJson,
+  publicKeys,
+  registrantAddress,
+  scope,
+} from './schemas.ts';
 import type { Sealing } from './sealing.ts';
 import type { Sql } from './sql.ts';
 
-/** The appliances, and the invites of those that are still to come. */
+const text = v.string();
+const optional = v.nullable(v.string());
+const keySet = v.pipe(
+  v.object({ keys: publicKeys }),
+  v.check((set) => readPublicKeys(set).kind === 'keys'),
+);
+
+/** Since when an appliance waits, and where it registered from. */
+const waiting = v.nullable(v.object({ ...instant.entries, from: v.exactOptional(registrantAddress) }));
+
+/** A row of `appliances`. */
+export const applianceRow = v.object({
+  id: v.pipe(text, v.uuid()),
+  name: applianceName,
+  scope,
+  portal: text,
+  /** Empty where there is none. */
+  secret_hash: text,
+  client_id: text,
+  /** A JWK Set (RFC 7517, 5); where there is one, it counts. */
+  jwks: optional,
+  origin: text,
+  waiting: optional,
+  software_id: optional,
+  mac: optional,
+});
+
+export type ApplianceRow = v.InferOutput<typeof applianceRow>;
+
+/** The columns of `appliances`, and the values for them as {@link applianceValues} gives them. */
+const COLUMNS = 'id, name, scope, portal, secret_hash, client_id, jwks, origin, waiting, software_id, mac';
+const PLACES = '?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?';
+
+/** An appliance in the order of {@link COLUMNS}. @param sealing null for one that is to stay unsigned */
+function applianceValues(appliance: Appliance, sealing: Sealing | null): unknown[] {
+  const { id, name, scope, portal, clientId, credentials, softwareId, waitingSince, registeredFrom: from } = appliance;
+  const waits = waitingSince && { ...waitingSince, ...(from && { from }) };
+  const row = {
+    id,
+    name,
+    scope,
+    portal,
+    secret_hash: credentials.kind === 'secret' ? credentials.hash : '',
+    client_id: clientId,
+    jwks: credentials.kind === 'keys' ? JSON.stringify({ keys: credentials.keys }) : null,
+    origin: appliance.origin,
+    waiting: jsonOrNull(waits),
+    software_id: softwareId,
+  };
+  return [...Object.values(row), sealing?.sign('appliances', row) ?? null];
+}
+
+/** @throws Failure `store_unreadable` where it was changed, or its keys, or how far it may be trusted, make no sense */
+export function readAppliance(row: ApplianceRow, sealing: Sealing): Appliance {
+  const where = `appliances/${row.id}`;
+  if (!sealing.isSigned('appliances', row)) throw damaged(where);
+  const waits = parseJson(waiting, where, row.waiting ?? 'null');
+  return {
+    ...bare(row),
+    clientId: parsed(clientId, where, row.client_id),
+    credentials: credentialsOf(row, where),
+    origin: parsed(origin, where, row.origin),
+    waitingSince: waits && { boot: waits.boot, uptime: waits.uptime, wall: waits.wall },
+    ...(waits?.from && { registeredFrom: waits.from }),
+  };
+}
+
+/** An appliance that can't be read: it keeps its place and its grant, and can't prove who it is. */
+export function unreadableAppliance(row: ApplianceRow): Appliance {
+  const credentials = { kind: 'none', damaged: true } as const;
+  return { ...bare(row), clientId: row.client_id, credentials, origin: 'added', waitingSince: null };
+}
+
+function bare({ id, name, scope, portal, software_id }: ApplianceRow) {
+  return { id, name, scope, portal, softwareId: software_id };
+}
+
+function credentialsOf({ secret_hash, jwks }: ApplianceRow, where: string): ClientCredentials {
+  if (jwks !== null) return { kind: 'keys', keys: parseJson(keySet, where, jwks).keys };
+  return secret_hash === '' ? { kind: 'none' } : { kind: 'secret', hash: secret_hash };
+}
+
+function parsed<const Schema extends v.GenericSchema>(
+  schema: Schema,
+  where: string,
+  value: unknown,
+): v.InferOutput<Schema> {
+  const result = v.safeParse(schema, value);
+  if (result.success) return result.output;
+  throw damaged(where);
+}
+
+function damaged(where: string): Failure {
+  return new Failure('store_unreadable', `${where} is damaged: put back a copy of the state directory`);
+}
+
+/** The appliances as rows. */
 export class ApplianceTable {
   readonly #sql: Sql;
-  readonly #sealing: () => Sealing;
   readonly #damaged = new Set<string>();
-  #refusedInvites = false;
 
-  constructor(sql: Sql, sealing: () => Sealing) {
+  constructor(sql: Sql) {
     this.#sql = sql;
-    this.#sealing = sealing;
-  }
-
-  /** Whether an invite was found that the hub has not made, and was forgotten. */
-  get refusedInvites(): boolean {
-    return this.#refusedInvites;
   }
 
   /** Ids of the appliances that can't prove who they are, because their rows were changed or can't be read. */
@@ -38,35 +128,22 @@ export class ApplianceTable {
 
   all(): Appliance[] {
     this.#damaged.clear();
-    return this.#sql
-      .all<ApplianceRow>(`SELECT ${APPLIANCE_COLUMNS} FROM appliances ORDER BY name`)
-      .map((row) => this.#read(row));
-  }
-
-  /** @param invite the hash of the invite that is used up with it */
-  add(appliance: Appliance, invite: string | undefined): boolean {
-    if (invite === undefined) return this.insert(appliance);
-    return this.#sql.transaction(() => {
-      const there = this.#sql.get('SELECT hash FROM invites WHERE hash = ?', invite) !== undefined;
-      if (!there || !this.insert(appliance)) return false;
-      this.removeInvite(invite);
-      return true;
-    });
+    return this.#sql.all<ApplianceRow>(`SELECT ${COLUMNS} FROM appliances ORDER BY name`).map((row) => this.#read(row));
   }
 
   /** @returns false where its id, its name or its client_id is taken */
-  insert(appliance: Appliance): boolean {
+  add(appliance: Appliance): boolean {
     return this.#sql.run(
-      `INSERT INTO appliances (${APPLIANCE_COLUMNS}) VALUES (${APPLIANCE_PLACES}) ON CONFLICT DO NOTHING`,
-      ...applianceValues(appliance, this.#sealing()),
+      `INSERT INTO appliances (${COLUMNS}) VALUES (${PLACES}) ON CONFLICT DO NOTHING`,
+      ...applianceValues(appliance, this.#sql.sealing),
     );
   }
 
   /** One that was damaged or changed stays unsigned, and so is damaged still: only removing it ends that. */
   change(appliance: Appliance): boolean {
     return this.#sql.run(
-      `UPDATE OR IGNORE appliances SET (${APPLIANCE_COLUMNS}) = (${APPLIANCE_PLACES}) WHERE id = ?`,
-      ...applianceValues(appliance, this.#damaged.has(appliance.id) ? null : this.#sealing()),
+      `UPDATE OR IGNORE appliances SET (${COLUMNS}) = (${PLACES}) WHERE id = ?`,
+      ...applianceValues(appliance, this.#damaged.has(appliance.id) ? null : this.#sql.sealing),
       appliance.id,
     );
   }
@@ -76,44 +153,13 @@ export class ApplianceTable {
     this.#damaged.delete(id);
   }
 
-  invites(): Invite[] {
-    return this.#sql.all<InviteRow>('SELECT * FROM invites').flatMap((row) => {
-      if (this.#sealing().isSigned('invites', row)) return readInviteOrNone(row);
-      this.#refusedInvites = true;
-      this.#sql.runIfWritable('DELETE FROM invites WHERE hash = ?', row.hash);
-      return [];
-    });
-  }
-
-  saveInvite({ hash, name, scope, portal, begun, lifetime }: Invite): void {
-    const row = { hash, name, scope, portal, begun: JSON.stringify(begun), lifetime };
-    this.#sql.run(
-      'INSERT OR REPLACE INTO invites (hash, name, scope, portal, begun, lifetime, mac) VALUES (?, ?, ?, ?, ?, ?, ?)',
-      ...[...Object.values(row), this.#sealing().sign('invites', row)],
-    );
-  }
-
-  removeInvite(hash: string): void {
-    this.#sql.run('DELETE FROM invites WHERE hash = ?', hash);
-  }
-
   #read(row: ApplianceRow): Appliance {
     try {
-      return readAppliance(row, this.#sealing());
+      return readAppliance(row, this.#sql.sealing);
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       this.#damaged.add(row.id);
       return unreadableAppliance(row);
     }
-  }
-}
-
-/** An invite that can't be read is none: another is soon made. */
-function readInviteOrNone(row: InviteRow): Invite[] {
-  try {
-    return [readInvite(row)];
-  } catch (error) {
-    if (error instanceof Failure) return [];
-    throw error;
   }
 }

@@ -1,23 +1,121 @@
+import * as v from 'valibot';
 import type { Instant } from '../core/clock.ts';
-import type { Attempt, Store } from '../core/store.ts';
-import { attemptColumn, type GrantRow } from './rows.ts';
-import { jsonOrNull } from './schemas.ts';
+import { Failure } from '../core/failure.ts';
+import type { Grant } from '../core/grant.ts';
+import { Secret } from '../core/secret.ts';
+import type { Attempt, Store, StoredGrant } from '../core/store.ts';
+import { doubt, grantAttributes, instant, jsonOrNull, parseJson } from './schemas.ts';
+import type { Sealing } from './sealing.ts';
 import type { Sql } from './sql.ts';
+
+const attempt = v.nullable(v.object({ token: v.string(), at: instant }));
+
+/** Sealed together, because a token of an unknown age is no better than none. */
+const tokens = v.object({
+  accessToken: v.string(),
+  refreshToken: v.string(),
+  attributes: v.object(grantAttributes),
+});
+
+/** An attempt takes some 130 characters, and its times have a digit more now and then. */
+const ATTEMPT_STEP = 160;
+/** Times and tokens of one portal differ by a few characters from one refresh to the next. */
+const SECRETS_STEP = 64;
+
+const optional = v.nullable(v.string());
+
+/** A row of `grants`; one that was forgotten has no tokens. */
+export const anyGrantRow = v.object({
+  appliance: v.string(),
+  generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
+  tokens: optional,
+  attempt: optional,
+  doubt: optional,
+  refused: optional,
+  distrusted: optional,
+});
+
+export type AnyGrantRow = v.InferOutput<typeof anyGrantRow>;
+
+/** A row of `grants` that holds tokens. */
+export type GrantRow = AnyGrantRow & { readonly tokens: string };
+
+/**
+ * The refresh under way as a column. It is as long as none, so that SQLite writes the one page that it is on, and not the
+ * row with all of its tokens.
+ */
+function attemptColumn(attempt: Attempt | null): string {
+  return filled(JSON.stringify(attempt), ATTEMPT_STEP);
+}
+
+/** A JSON text, filled up with blanks to a multiple of so many characters: a row that keeps its length keeps its pages. */
+function filled(json: string, step: number): string {
+  return json.padEnd(step * Math.ceil(json.length / step));
+}
+
+/** What a grant's tokens are sealed for: no other appliance's, and no earlier ones. */
+export function grantPlace({ appliance, generation }: Pick<GrantRow, 'appliance' | 'generation'>): string {
+  return `grants/${appliance}/${generation}`;
+}
+
+/** A grant as a row, its tokens sealed; a new grant has no attempt under way. */
+function grantRow(grant: Grant, sealing: Sealing): GrantRow {
+  const { appliance, generation, accessToken, refreshToken, lifetime, obtained, portalTime, asked, account, givenBy } =
+    grant;
+  const attributes = { scope: grant.scope, lifetime, obtained, portalTime, asked, account, givenBy };
+  const secrets = { accessToken: accessToken.reveal(), refreshToken: refreshToken.reveal(), attributes };
+  return {
+    appliance,
+    generation,
+    tokens: sealing.seal(grantPlace(grant), filled(JSON.stringify(secrets), SECRETS_STEP)),
+    attempt: attemptColumn(null),
+    doubt: jsonOrNull(grant.doubt),
+    refused: jsonOrNull(grant.refused),
+    distrusted: jsonOrNull(grant.distrusted),
+  };
+}
+
+/** @throws Failure as {@link Sealing}, or `store_unreadable` */
+export function readGrant(row: GrantRow, sealing: Sealing): StoredGrant {
+  const where = grantPlace(row);
+  const secrets = parseJson(tokens, where, sealing.open(where, row.tokens));
+  return {
+    grant: {
+      appliance: row.appliance,
+      generation: row.generation,
+      accessToken: new Secret(secrets.accessToken),
+      refreshToken: new Secret(secrets.refreshToken),
+      ...secrets.attributes,
+      doubt: parseJson(v.nullable(doubt), where, row.doubt ?? 'null'),
+      refused: parseJson(v.nullable(instant), where, row.refused ?? 'null'),
+      distrusted: parseJson(v.nullable(instant), where, row.distrusted ?? 'null'),
+    },
+    attempt: parseJson(attempt, where, row.attempt ?? 'null'),
+  };
+}
 
 /** The grants as rows: every write names the generation it replaces. */
 export class GrantTable {
   readonly #sql: Sql;
+  readonly #damaged = new Set<string>();
 
   constructor(sql: Sql) {
     this.#sql = sql;
   }
 
-  all(): GrantRow[] {
-    return this.#sql.all<GrantRow>('SELECT * FROM grants WHERE tokens IS NOT NULL');
+  /** Appliances whose grant is there and can't be read. */
+  get damaged(): ReadonlySet<string> {
+    return this.#damaged;
   }
 
-  one(appliance: string): GrantRow | undefined {
-    return this.#sql.get<GrantRow>('SELECT * FROM grants WHERE appliance = ? AND tokens IS NOT NULL', appliance);
+  all(): StoredGrant[] {
+    const rows = this.#sql.all<GrantRow>('SELECT * FROM grants WHERE tokens IS NOT NULL');
+    return rows.flatMap((row) => this.#read(row) ?? []);
+  }
+
+  one(appliance: string): StoredGrant | null {
+    const row = this.#sql.get<GrantRow>('SELECT * FROM grants WHERE appliance = ? AND tokens IS NOT NULL', appliance);
+    return row === undefined ? null : this.#read(row);
   }
 
   generation(appliance: string): number {
@@ -54,7 +152,8 @@ export class GrantTable {
   }
 
   /** Puts a grant in the place of the one with the generation before. */
-  replace(row: GrantRow): boolean {
+  replace(grant: Grant): boolean {
+    const row = grantRow(grant, this.#sql.sealing);
     const values = [row.tokens, row.attempt, row.doubt, row.refused, row.distrusted, row.appliance];
     const replaced = this.#sql.run(
       `UPDATE grants SET generation = generation + 1,
@@ -72,7 +171,8 @@ export class GrantTable {
   }
 
   /** Puts a grant in place, whatever was there. */
-  put(row: GrantRow): void {
+  put(grant: Grant): void {
+    const row = grantRow(grant, this.#sql.sealing);
     this.#sql.run(
       `INSERT OR REPLACE INTO grants
          (appliance, generation, tokens, attempt, doubt, refused, distrusted) VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -82,11 +182,25 @@ export class GrantTable {
 
   /** Leaves nothing but the generation. */
   forget(appliance: string, generation: number): boolean {
+    this.#damaged.delete(appliance);
     return this.#sql.run(
       `UPDATE grants SET generation = generation + 1,
          tokens = NULL, attempt = NULL, doubt = NULL, refused = NULL, distrusted = NULL
        WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL`,
       ...[appliance, generation],
     );
+  }
+
+  /** A grant that can't be read costs its appliance a pairing, and no other appliance anything. */
+  #read(row: GrantRow): StoredGrant | null {
+    try {
+      const grant = readGrant(row, this.#sql.sealing);
+      this.#damaged.delete(row.appliance);
+      return grant;
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      this.#damaged.add(row.appliance);
+      return null;
+    }
   }
 }

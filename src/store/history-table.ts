@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { type HistoryLine, MOST_LINES, placed } from '../core/history.ts';
-import { reasons } from './rows.ts';
+import { reasons } from './pairing-table.ts';
 import type { Sql } from './sql.ts';
 
 /** No appliance's lines come so far: a number from here on is damage, and none could be put behind it. */

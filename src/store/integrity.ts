@@ -9,11 +9,7 @@ import { copyTo, sizeOf, storeFiles } from './store-files.ts';
 export type Integrity =
   | { readonly kind: 'absent' }
   | { readonly kind: 'whole' }
-  | { readonly kind: 'too_large' }
   | { readonly kind: 'damaged'; readonly why: string };
-
-/** Bytes of a database that is looked at; a home's has a hundredth of it. */
-const LARGEST = 64 << 20;
 
 /**
  * Looks at a copy of a store that no hub has open, so that nothing of the store is touched, its journal neither.
@@ -21,9 +17,7 @@ const LARGEST = 64 << 20;
  */
 export function integrityOf(directory: string): Integrity {
   const files = storeFiles(directory);
-  const size = sizeOf(files.database);
-  if (size === null) return { kind: 'absent' };
-  if (size + (sizeOf(files.journal) ?? 0) > LARGEST) return { kind: 'too_large' };
+  if (sizeOf(files.database) === null) return { kind: 'absent' };
   const scratch = mkdtempSync(join(tmpdir(), 'latchkey-doctor-'));
   try {
     return judged(copyTo(files, scratch).database);

@@ -1,5 +1,105 @@
-import type { PairingRow } from './rows.ts';
+import * as v from 'valibot';
+import { Failure } from '../core/failure.ts';
+import type { Pairing } from '../core/pairing.ts';
+import { instant, parseJson, scope } from './schemas.ts';
+import type { Sealing } from './sealing.ts';
 import type { Sql } from './sql.ts';
+
+const link = v.object({
+  authorizeUrl: v.string(),
+  codeUrl: v.string(),
+  tokenUrl: v.string(),
+  redirect: v.nullable(v.string()),
+});
+
+/** What could plant or fetch a code. */
+const secretPart = v.object({
+  nonce: v.string(),
+  link: v.nullable(link),
+  earlier: v.exactOptional(v.array(link)),
+  device: v.nullable(
+    v.object({
+      codeHash: v.string(),
+      userCode: v.string(),
+      superseded: v.exactOptional(v.array(v.object({ codeHash: v.string(), userCode: v.string() }))),
+      shared: v.exactOptional(v.literal(true)),
+    }),
+  ),
+});
+const pairingAttributes = v.object({
+  portal: v.string(),
+  scope,
+  begun: instant,
+  lifetime: v.number(),
+  spentCodes: v.array(v.string()),
+  setback: v.nullable(v.picklist(['answer_lost', 'code_refused', 'portal_rejected'])),
+  round: v.exactOptional(v.string()),
+});
+/** Why a pairing came to nothing. */
+export const reasons = [
+  'refused_by_user',
+  'expired',
+  'replaced',
+  'cancelled',
+  'portal_rejected',
+  'foreign_origin',
+  'code_refused',
+  'answer_lost',
+  'misconfigured',
+] as const;
+const step = v.variant('kind', [
+  v.object({ kind: v.literal('asking') }),
+  v.object({ kind: v.literal('waiting') }),
+  v.object({ kind: v.literal('exchanging'), since: instant }),
+  v.object({
+    kind: v.literal('ended'),
+    result: v.variant('kind', [
+      v.object({ kind: v.literal('paired'), scope }),
+      v.object({ kind: v.literal('failed'), reason: v.picklist(reasons) }),
+    ]),
+  }),
+]);
+
+/** A row of `pairings`. */
+export const pairingColumns = v.object({
+  id: v.string(),
+  appliance: v.string(),
+  sealed: v.string(),
+  attributes: v.string(),
+  step: v.string(),
+  mac: v.nullable(v.string()),
+});
+
+export type PairingRow = v.InferOutput<typeof pairingColumns>;
+
+/** A pairing as a row: what could plant or fetch a code is sealed, and the user code with it. Whose it is, is signed. */
+function pairingRow(pairing: Pairing, sealing: Sealing): PairingRow {
+  const { id, appliance, nonce, portal, begun, lifetime, spentCodes, setback, device, round } = pairing;
+  const { link: held, earlier, ...bare } = { link: null, earlier: undefined, ...pairing.step };
+  const row = {
+    id,
+    appliance,
+    sealed: sealing.seal(`pairings/${id}`, JSON.stringify({ nonce, link: held, earlier, device })),
+    attributes: JSON.stringify({ portal, scope: pairing.scope, begun, lifetime, spentCodes, setback, round }),
+    step: JSON.stringify(bare),
+  };
+  return { ...row, mac: sealing.sign('pairings', row) };
+}
+
+/** @throws Failure as {@link Sealing}, or `store_unreadable` */
+export function readPairing(row: PairingRow, sealing: Sealing): Pairing {
+  const where = `pairings/${row.id}`;
+  const { nonce, device, link: held, ...links } = parseJson(secretPart, where, sealing.open(where, row.sealed));
+  if (!sealing.isSigned('pairings', row))
+    throw new Failure('store_unreadable', `${where} was changed by somebody else`);
+  const bare = parseJson(step, where, row.step);
+  const attributes = parseJson(pairingAttributes, where, row.attributes);
+  const common = { id: row.id, appliance: row.appliance, nonce, device, ...attributes };
+  if (bare.kind === 'ended') return { ...common, step: bare };
+  if (bare.kind === 'asking') return { ...common, step: { ...bare, ...links } };
+  if (held === null) throw new Failure('store_unreadable', `${where} has lost its link`);
+  return { ...common, step: { ...bare, link: held, ...links } };
+}
 
 /** How many ended pairings of an appliance are kept, so that their result page can be shown again. */
 const ENDED_KEPT = 5;
@@ -12,14 +112,21 @@ export class PairingTable {
     this.#sql = sql;
   }
 
-  all(): PairingRow[] {
-    return this.#sql.all<PairingRow>(
-      'SELECT id, appliance, sealed, attributes, step, mac FROM pairings ORDER BY number',
-    );
+  /** One that can't be read is none: another is soon begun. */
+  all(): Pairing[] {
+    return this.#sql.all<PairingRow>('SELECT * FROM pairings ORDER BY number').flatMap((row) => {
+      try {
+        return [readPairing(row, this.#sql.sealing)];
+      } catch (error) {
+        if (error instanceof Failure) return [];
+        throw error;
+      }
+    });
   }
 
   /** Two statements: to be called in a transaction. */
-  put(row: PairingRow): void {
+  put(pairing: Pairing): void {
+    const row = pairingRow(pairing, this.#sql.sealing);
     this.#sql.run(
       `INSERT INTO pairings (id, appliance, sealed, attributes, step, mac) VALUES (?, ?, ?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET

@@ -1,8 +1,11 @@
 import type Database from 'better-sqlite3';
 import { isInNoCopy } from '../core/state-copy.ts';
-import type { ApplianceRow, SessionRow } from './appliance-rows.ts';
+import type { ApplianceRow } from './appliance-table.ts';
 import { emptyStore } from './database.ts';
-import type { AnyGrantRow, Salvage, SettingRow } from './salvage.ts';
+import type { AnyGrantRow } from './grant-table.ts';
+import type { Salvage } from './salvage.ts';
+import type { SessionRow } from './session-table.ts';
+import type { SettingRow } from './setting-table.ts';
 
 /** The daily copy, with when it was made, in ms since 1970. */
 export interface DailyCopy {

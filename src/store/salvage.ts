@@ -1,44 +1,17 @@
 import type Database from 'better-sqlite3';
 import * as v from 'valibot';
 import { Failure } from '../core/failure.ts';
-import {
-  type ApplianceRow,
-  applianceRow,
-  type InviteRow,
-  inviteRow,
-  readAppliance,
-  type SessionRow,
-  sessionRow,
-} from './appliance-rows.ts';
+import { type ApplianceRow, applianceRow, readAppliance } from './appliance-table.ts';
+import { type AnyGrantRow, anyGrantRow, grantPlace, readGrant } from './grant-table.ts';
 import { type HistoryRow, historyRow } from './history-table.ts';
-import { grantPlace, readGrant, readPairing } from './rows.ts';
+import { type InviteRow, inviteRow } from './invite-table.ts';
+import { pairingColumns, readPairing } from './pairing-table.ts';
 import type { Sealing } from './sealing.ts';
+import { type SessionRow, sessionRow } from './session-table.ts';
+import { type SettingRow, settingRow } from './setting-table.ts';
 
-const text = v.string();
-const optional = v.nullable(v.string());
-const settingRow = v.object({ name: text, sealed: text });
-const anyGrantRow = v.object({
-  appliance: text,
-  generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
-  tokens: optional,
-  attempt: optional,
-  doubt: optional,
-  refused: optional,
-  distrusted: optional,
-});
-const pairingRow = v.object({
-  number: v.number(),
-  id: text,
-  appliance: text,
-  sealed: text,
-  attributes: text,
-  step: text,
-  mac: optional,
-});
+const pairingRow = v.object({ number: v.number(), ...pairingColumns.entries });
 
-export type SettingRow = v.InferOutput<typeof settingRow>;
-/** A row of `grants`; one that was forgotten has no tokens. */
-export type AnyGrantRow = v.InferOutput<typeof anyGrantRow>;
 type NumberedPairingRow = v.InferOutput<typeof pairingRow>;
 
 interface SealedRows {

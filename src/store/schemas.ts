@@ -13,11 +13,22 @@ export const scope = v.nullable(v.string());
 export const doubt = v.object({ kind: v.exactOptional(v.literal('copy')), lostAt: instant, sends: v.number() });
 
 /** A `PortalIdentity` (src/core/portal.ts). */
-export const portalIdentity = v.object({
+const portalIdentity = v.object({
   origin: v.string(),
   clientId: v.string(),
   name: v.string(),
 });
+
+/** What is known of a grant's tokens, beside them. */
+export const grantAttributes = {
+  scope,
+  lifetime: v.number(),
+  obtained: instant,
+  portalTime: v.nullable(v.number()),
+  asked: scope,
+  account: v.exactOptional(v.string()),
+  givenBy: portalIdentity,
+};
 
 export const applianceName = v.pipe(v.string(), v.check(passes(checkName)));
 

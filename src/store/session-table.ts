@@ -1,17 +1,36 @@
+import * as v from 'valibot';
 import { MOST_SESSIONS, type Session } from '../core/session.ts';
-import { readSession, type SessionRow } from './appliance-rows.ts';
-import type { Sealing } from './sealing.ts';
+import { instant, parseJson } from './schemas.ts';
 import type { Sql } from './sql.ts';
+
+/** A row of `sessions`; `number` is the order in which they came. */
+export const sessionRow = v.object({
+  number: v.number(),
+  hash: v.string(),
+  appliance: v.string(),
+  device: v.string(),
+  begun: v.string(),
+  mac: v.nullable(v.string()),
+});
+
+export type SessionRow = v.InferOutput<typeof sessionRow>;
+
+/** A session counts by its hash: one whose beginning makes no sense began long ago. */
+export function readSession({ hash, appliance, device, begun }: Omit<SessionRow, 'number' | 'mac'>): Session {
+  try {
+    return { hash, appliance, device, begun: parseJson(instant, `sessions/${appliance}`, begun) };
+  } catch {
+    return { hash, appliance, device, begun: { boot: '', uptime: 0, wall: 0 } };
+  }
+}
 
 /** The refresh tokens of the hub's own; their numbers are the order in which they came. */
 export class SessionTable {
   readonly #sql: Sql;
-  readonly #sealing: () => Sealing;
   readonly #refused = new Set<string>();
 
-  constructor(sql: Sql, sealing: () => Sealing) {
+  constructor(sql: Sql) {
     this.#sql = sql;
-    this.#sealing = sealing;
   }
 
   /** Ids of the appliances of which a session was found that the hub has not given; it is forgotten. */
@@ -22,7 +41,7 @@ export class SessionTable {
   /** Those that the hub has given, and no others. */
   all(): Session[] {
     return this.#sql.all<SessionRow>('SELECT * FROM sessions ORDER BY number').flatMap((row) => {
-      if (this.#sealing().isSigned('sessions', row)) return [readSession(row)];
+      if (this.#sql.sealing.isSigned('sessions', row)) return [readSession(row)];
       this.#refused.add(row.appliance);
       this.#sql.runIfWritable('DELETE FROM sessions WHERE hash = ?', row.hash);
       return [];
@@ -66,7 +85,7 @@ export class SessionTable {
 
   #row({ hash, appliance, device, begun }: Session) {
     const row = { hash, appliance, device, begun: JSON.stringify(begun) };
-    return { ...row, mac: this.#sealing().sign('sessions', row) };
+    return { ...row, mac: this.#sql.sealing.sign('sessions', row) };
   }
 
   #dropOldest(appliance: string): void {

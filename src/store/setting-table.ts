@@ -1,18 +1,20 @@
+import * as v from 'valibot';
 import { Failure } from '../core/failure.ts';
-import type { SettingRow } from './salvage.ts';
-import type { Sealing } from './sealing.ts';
 import type { Sql } from './sql.ts';
+
+/** A row of `settings`. */
+export const settingRow = v.object({ name: v.string(), sealed: v.string() });
+
+export type SettingRow = v.InferOutput<typeof settingRow>;
 
 const PUT = 'INSERT INTO settings (name, sealed) VALUES (?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed';
 
 /** The hub's own values, sealed. */
 export class SettingTable {
   readonly #sql: Sql;
-  readonly #sealing: () => Sealing;
 
-  constructor(sql: Sql, sealing: () => Sealing) {
+  constructor(sql: Sql) {
     this.#sql = sql;
-    this.#sealing = sealing;
   }
 
   /**
@@ -23,7 +25,7 @@ export class SettingTable {
     const row = this.#sql.get<SettingRow>('SELECT name, sealed FROM settings WHERE name = ?', name);
     if (row === undefined) return null;
     try {
-      return this.#sealing().open(`settings/${name}`, row.sealed);
+      return this.#sql.sealing.open(`settings/${name}`, row.sealed);
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       if (keep) this.#keep(row);
@@ -37,10 +39,6 @@ export class SettingTable {
   }
 
   save(name: string, value: string): void {
-    this.put({ name, sealed: this.#sealing().seal(`settings/${name}`, value) });
-  }
-
-  put({ name, sealed }: SettingRow): void {
-    this.#sql.run(PUT, name, sealed);
+    this.#sql.run(PUT, name, this.#sql.sealing.seal(`settings/${name}`, value));
   }
 }

@@ -1,9 +1,10 @@
 import type Database from 'better-sqlite3';
 import { Failure } from '../core/failure.ts';
 import { asFailure } from './database.ts';
+import type { Sealing } from './sealing.ts';
 
 /**
- * Statements on a database, each prepared once.
+ * Statements on a database, each prepared once, and what its rows are sealed and signed with.
  *
  * Every method throws a Failure `store_unwritable` or `store_unreadable`.
  */
@@ -11,17 +12,24 @@ export class Sql {
   readonly #path: string;
   readonly #statements = new Map<string, Database.Statement<unknown[]>>();
   #database: Database.Database;
+  #sealing: Sealing;
 
   /** @param path names the database in failures */
-  constructor(database: Database.Database, path: string) {
+  constructor(database: Database.Database, sealing: Sealing, path: string) {
     this.#database = database;
+    this.#sealing = sealing;
     this.#path = path;
   }
 
-  /** Goes on with another database. */
-  use(database: Database.Database): void {
+  get sealing(): Sealing {
+    return this.#sealing;
+  }
+
+  /** Goes on with another database, or one that is sealed anew. */
+  use(database: Database.Database, sealing: Sealing): void {
+    if (database !== this.#database) this.#statements.clear();
     this.#database = database;
-    this.#statements.clear();
+    this.#sealing = sealing;
   }
 
   /** @returns whether a row was changed */

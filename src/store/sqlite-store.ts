@@ -11,100 +11,66 @@ import { systemTimers } from '../system/clock.ts';
 import { ApplianceTable } from './appliance-table.ts';
 import { Ballast } from './ballast.ts';
 import type { OpenedDatabase } from './database.ts';
+import { DatabaseFile } from './database-file.ts';
 import { GrantTable } from './grant-table.ts';
 import { GroupCommit } from './group-commit.ts';
 import { HistoryTable } from './history-table.ts';
+import { InviteTable } from './invite-table.ts';
 import { PairingTable } from './pairing-table.ts';
-import { reseal } from './resealing.ts';
-import { type GrantRow, grantRow, pairingRow, readGrant, readPairing } from './rows.ts';
-import { type Salvage, type SettingRow, salvage } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
 import { SessionTable } from './session-table.ts';
 import { SettingTable } from './setting-table.ts';
-import { Sql } from './sql.ts';
 import type { StoreFiles } from './store-files.ts';
 
 /** A state that takes the place of another. */
 export interface NewState {
-  readonly settings: readonly SettingRow[];
+  readonly settings: ReadonlyMap<string, string>;
   /** Appliances to be added. */
   readonly appliances: readonly Appliance[];
   /** Ids of appliances to be removed. */
   readonly unpaired: ReadonlySet<string>;
-  readonly grants: readonly GrantRow[];
+  readonly grants: readonly Grant[];
   /** Sessions of before, each appliance's oldest first. */
   readonly sessions: readonly Session[];
   /** The generation of each appliance's grant that this was made for. */
   readonly generations: ReadonlyMap<string, number>;
 }
 
-/**
- * The store of one hub: SQLite in `latchkey.db`, WAL with `synchronous=FULL`, so that what was committed outlives a
- * power cut. It is locked as long as it is open: two hubs must not live on one family of tokens.
- */
-export class SqliteStore implements Store, HistoryStore, Disposable {
-  readonly files: StoreFiles;
+/** The store of one hub. */
+export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
   readonly #ballast: Ballast;
-  readonly #reopen: (sealing: Sealing) => Promise<OpenedDatabase>;
-  readonly #damagedGrants = new Set<string>();
-  readonly #sql: Sql;
   readonly #settings: SettingTable;
   readonly #appliances: ApplianceTable;
+  readonly #invites: InviteTable;
   readonly #sessions: SessionTable;
   readonly #grants: GrantTable;
   readonly #pairings: PairingTable;
   readonly #history: HistoryTable;
   readonly #commits: GroupCommit;
-  #opened: OpenedDatabase;
-  #sealing: Sealing;
   #paired: () => void = () => undefined;
 
-  /** @param reopen opens it anew, for one that can't be written for now */
+  /** @param reopen as {@link DatabaseFile} */
   constructor(
     files: StoreFiles,
     opened: OpenedDatabase,
     reopen: (sealing: Sealing) => Promise<OpenedDatabase>,
     timers: Timers = systemTimers,
   ) {
-    this.files = files;
-    this.#opened = opened;
-    this.#sealing = opened.sealing;
-    this.#reopen = reopen;
+    super(files, opened, reopen);
     this.#ballast = new Ballast(files.ballast);
-    this.#sql = new Sql(opened.database, files.database);
-    const present = () => this.#sealing;
-    this.#settings = new SettingTable(this.#sql, present);
-    this.#appliances = new ApplianceTable(this.#sql, present);
-    this.#sessions = new SessionTable(this.#sql, present);
-    this.#grants = new GrantTable(this.#sql);
-    this.#pairings = new PairingTable(this.#sql);
-    this.#history = new HistoryTable(this.#sql);
-    this.#commits = new GroupCommit(this.#sql, this.#history, timers);
-  }
-
-  /** What its rows are sealed and signed with. */
-  get sealing(): Sealing {
-    return this.#sealing;
-  }
-
-  /** Why nothing can be written, and all is served from memory; null where it can. */
-  get unwritable(): string | null {
-    return this.#opened.unwritable;
-  }
-
-  /** What was put in place of a damaged database, in one sentence; null where nothing was. */
-  get recovered(): string | null {
-    return this.#opened.recovered;
-  }
-
-  /** Whether the daily copy is sealed with another key than the database. */
-  get copyIsDated(): boolean {
-    return this.#opened.copyIsDated;
+    this.#settings = new SettingTable(this.sql);
+    this.#appliances = new ApplianceTable(this.sql);
+    this.#invites = new InviteTable(this.sql);
+    this.#sessions = new SessionTable(this.sql);
+    this.#grants = new GrantTable(this.sql);
+    this.#pairings = new PairingTable(this.sql);
+    this.#history = new HistoryTable(this.sql);
+    this.#commits = new GroupCommit(this.sql, this.#history, timers);
   }
 
   /** Appliances whose grant is on disk and can't be read: nothing but another pairing brings it back. */
   get damagedGrants(): ReadonlySet<string> {
-    return this.#damagedGrants;
+    return this.#grants.damaged;
   }
 
   /** Appliances that can't prove who they are, because their credentials can't be read: remove and add them again. */
@@ -119,7 +85,7 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
 
   /** Whether an invite was found that the hub has not made; it is forgotten. */
   get refusedInvites(): boolean {
-    return this.#appliances.refusedInvites;
+    return this.#invites.refused;
   }
 
   /** Calls `paired` whenever a pairing has brought a grant. */
@@ -132,82 +98,23 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
     this.#commits.takeHistoryFrom(waiting);
   }
 
-  /** How many rows were changed since it was opened. */
-  get changes(): number {
-    return this.#sql.get<{ changes: number }>('SELECT total_changes() AS changes')?.changes ?? 0;
-  }
-
-  /** All rows as they are at one moment. */
-  content(): Salvage {
-    return salvage(this.#opened.database, [this.#sealing]);
-  }
-
   /**
    * Puts another state over this one, all of it or nothing.
    * @returns false, having changed nothing, where the grants are not of `generations` any more
    */
   putState({ settings, appliances, unpaired, grants, sessions, generations }: NewState): boolean {
-    return this.#sql.transaction(() => {
+    return this.sql.transaction(() => {
       if (!this.#grants.areOf(generations)) return false;
       for (const id of unpaired) this.#appliances.remove(id);
-      for (const row of settings) this.#settings.put(row);
+      for (const [name, value] of settings) this.#settings.save(name, value);
       for (const appliance of appliances) {
-        if (this.#appliances.insert(appliance)) continue;
+        if (this.#appliances.add(appliance)) continue;
         throw new Failure('appliance_exists', `there are two appliances of the name or client_id of ${appliance.name}`);
       }
-      for (const row of grants) this.#grants.put(row);
+      for (const grant of grants) this.#grants.put(grant);
       this.#sessions.addOlder(sessions);
       return true;
     });
-  }
-
-  /**
-   * Copies the whole database to another file, and then moves the journal to the database: so a database that has less
-   * than its copy has lost something.
-   */
-  async copyDatabase(path: string): Promise<void> {
-    await this.#opened.database.backup(path);
-    this.emptyJournal();
-  }
-
-  /**
-   * Seals and signs everything anew, all of it or nothing, and whatever is written from now on. What was changed by somebody
-   * else, or can't be opened, stays so.
-   * @throws Failure `store_unwritable`, `store_unreadable` where the database is damaged; nothing has changed then
-   */
-  reseal(sealing: Sealing): void {
-    this.#sql.transaction(() => reseal(this.#opened.database, this.files.database, this.#sealing, sealing));
-    this.#sealing = sealing;
-  }
-
-  /** Writes the database anew, so that nothing of before is left in room that it does not use. */
-  compact(): void {
-    this.#sql.guarded(() => this.#opened.database.exec('VACUUM'));
-    this.emptyJournal();
-  }
-
-  /** Moves the journal to the database: nothing that was written, or was to be, is left in it. */
-  emptyJournal(): void {
-    this.#sql.guarded(() => this.#opened.database.pragma('wal_checkpoint(TRUNCATE)'));
-  }
-
-  /**
-   * Looks whether a store that could not be written can be now.
-   * @returns whether it can
-   * @throws Failure as the store is opened
-   */
-  async tryToWrite(): Promise<boolean> {
-    if (this.#opened.unwritable === null) return true;
-    const before = this.#opened;
-    const opened = await this.#reopen(this.#sealing);
-    this.#opened = { ...opened, recovered: opened.recovered ?? before.recovered };
-    this.#sql.use(opened.database);
-    before.database.close();
-    return opened.unwritable === null;
-  }
-
-  [Symbol.dispose](): void {
-    this.#opened.database.close();
   }
 
   async setting(name: string): Promise<string | null> {
@@ -219,7 +126,7 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   async saveSettings(values: Readonly<Record<string, string>>): Promise<void> {
-    this.#sql.transaction(() => {
+    this.sql.transaction(() => {
       for (const [name, value] of Object.entries(values)) this.#settings.save(name, value);
     });
   }
@@ -229,7 +136,12 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   async addAppliance(appliance: Appliance, invite?: string): Promise<boolean> {
-    return this.#appliances.add(appliance, invite);
+    if (invite === undefined) return this.#appliances.add(appliance);
+    return this.sql.transaction(() => {
+      if (!this.#invites.has(invite) || !this.#appliances.add(appliance)) return false;
+      this.#invites.remove(invite);
+      return true;
+    });
   }
 
   async changeAppliance(appliance: Appliance): Promise<boolean> {
@@ -242,15 +154,15 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   async invites(): Promise<Invite[]> {
-    return this.#appliances.invites();
+    return this.#invites.all();
   }
 
   async saveInvite(invite: Invite): Promise<void> {
-    this.#appliances.saveInvite(invite);
+    this.#invites.save(invite);
   }
 
   async removeInvite(hash: string): Promise<void> {
-    this.#appliances.removeInvite(hash);
+    this.#invites.remove(hash);
   }
 
   async sessions(): Promise<Session[]> {
@@ -266,12 +178,11 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   async grants(): Promise<StoredGrant[]> {
-    return this.#grants.all().flatMap((row) => this.#readGrant(row) ?? []);
+    return this.#grants.all();
   }
 
   async grant(appliance: string): Promise<StoredGrant | null> {
-    const row = this.#grants.one(appliance);
-    return row === undefined ? null : this.#readGrant(row);
+    return this.#grants.one(appliance);
   }
 
   async generation(appliance: string): Promise<number> {
@@ -279,7 +190,7 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   async beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: Attempt): Promise<boolean> {
-    this.#sql.guarded(() => this.#ballast.keep());
+    this.sql.guarded(() => this.#ballast.keep());
     const begun = await this.#commits.join(grant.appliance, () => this.#grants.beginAttempt(grant, attempt));
     if (begun) this.#commits.expect(grant.appliance);
     return begun;
@@ -295,15 +206,14 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   async replaceGrant(grant: Grant): Promise<boolean> {
-    const replace = () => this.#grants.replace(grantRow(grant, this.#sealing));
+    const replace = () => this.#grants.replace(grant);
     this.#commits.expectNoMore(grant.appliance);
     return this.#commits.join(grant.appliance, replace, () => this.#withBallast(replace));
   }
 
   async forgetGrant(appliance: string, generation: number): Promise<boolean> {
-    this.#damagedGrants.delete(appliance);
     this.#commits.expectNoMore(appliance);
-    return this.#sql.transaction(() => {
+    return this.sql.transaction(() => {
       if (!this.#grants.forget(appliance, generation)) return false;
       this.#sessions.endAll(appliance);
       return true;
@@ -311,23 +221,23 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   async pairings(): Promise<Pairing[]> {
-    return this.#pairings.all().flatMap((row) => unlessDamaged(() => readPairing(row, this.#sealing)) ?? []);
+    return this.#pairings.all();
   }
 
   async savePairing(pairing: Pairing): Promise<void> {
-    if (pairing.step.kind === 'exchanging') this.#sql.guarded(() => this.#ballast.keep());
-    const put = () => this.#pairings.put(pairingRow(pairing, this.#sealing));
-    this.#commits.write(pairing.appliance, put, () => this.#sql.transaction(put));
+    if (pairing.step.kind === 'exchanging') this.sql.guarded(() => this.#ballast.keep());
+    const put = () => this.#pairings.put(pairing);
+    this.#commits.write(pairing.appliance, put, () => this.sql.transaction(put));
   }
 
   async concludePairing(pairing: Pairing, grant: Grant): Promise<boolean> {
     const conclude = () => {
-      if (!this.#grants.replace(grantRow(grant, this.#sealing))) return false;
-      this.#pairings.put(pairingRow(pairing, this.#sealing));
+      if (!this.#grants.replace(grant)) return false;
+      this.#pairings.put(pairing);
       return true;
     };
     const concluded = this.#commits.write(grant.appliance, conclude, () =>
-      this.#withBallast(() => this.#sql.transaction(conclude)),
+      this.#withBallast(() => this.sql.transaction(conclude)),
     );
     this.#commits.expectNoMore(grant.appliance);
     if (concluded) this.#paired();
@@ -339,17 +249,9 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
   }
 
   async addHistory(lines: ReadonlyMap<string, readonly HistoryLine[]>): Promise<void> {
-    this.#sql.transaction(() => {
+    this.sql.transaction(() => {
       for (const [appliance, added] of lines) this.#history.add(appliance, added);
     });
-  }
-
-  /** A grant that can't be read costs its appliance a pairing, and no other appliance anything. */
-  #readGrant(row: GrantRow): StoredGrant | null {
-    const grant = unlessDamaged(() => readGrant(row, this.#sealing));
-    if (grant === null) this.#damagedGrants.add(row.appliance);
-    else this.#damagedGrants.delete(row.appliance);
-    return grant;
   }
 
   /** Writes tokens that the portal gives only once: on a full disk the ballast makes room for them. */
@@ -360,14 +262,5 @@ export class SqliteStore implements Store, HistoryStore, Disposable {
       this.#ballast.giveUp();
       return write();
     }
-  }
-}
-
-function unlessDamaged<Row>(read: () => Row): Row | null {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof Failure) return null;
-    throw error;
   }
 }

@@ -3,10 +3,11 @@ import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
 import type { Session } from '../core/session.ts';
 import { isInNoCopy, type Restoration, type StateCopy } from '../core/state-copy.ts';
-import { type ApplianceRow, readAppliance, readSession, unreadableAppliance } from './appliance-rows.ts';
-import { type GrantRow, grantRow, readGrant } from './rows.ts';
+import { type ApplianceRow, readAppliance, unreadableAppliance } from './appliance-table.ts';
+import { type GrantRow, readGrant } from './grant-table.ts';
 import type { Salvage } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
+import { readSession } from './session-table.ts';
 import type { SqliteStore } from './sqlite-store.ts';
 
 /** How often a state that changes while a copy is being restored is looked at again. */
@@ -40,16 +41,11 @@ export async function restoreState(store: SqliteStore, copy: StateCopy): Promise
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
     const content = store.content();
     const plan = planOf(copy, content);
-    const settings = [...copy.settings].map(([name, value]) => ({
-      name,
-      sealed: store.sealing.seal(`settings/${name}`, value),
-    }));
-    const grants = plan.grants.map((grant) => grantRow(grant, store.sealing));
     const generations = new Map(
       [...content.grants.values()].map(({ appliance, generation }) => [appliance, generation]),
     );
-    const { appliances, replaced, sessions } = plan;
-    if (store.putState({ settings, appliances, unpaired: replaced, grants, sessions, generations })) {
+    const { appliances, replaced, grants, sessions } = plan;
+    if (store.putState({ settings: copy.settings, appliances, unpaired: replaced, grants, sessions, generations })) {
       return { restored: plan.restored, kept: plan.kept };
     }
   }

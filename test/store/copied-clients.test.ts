@@ -3,7 +3,7 @@ import { Secret } from '../../src/core/secret.ts';
 import { MOST_SESSIONS } from '../../src/core/session.ts';
 import type { StateCopy } from '../../src/core/state-copy.ts';
 import { backUp, restore } from '../../src/hub/backups.ts';
-import { readCopy, writeCopy } from '../../src/store/copy-format.ts';
+import { readCopy, writeCopy } from '../../src/store/backup-file.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { restoreState } from '../../src/store/state-copies.ts';
 import { at, grantOf } from '../core/samples.ts';

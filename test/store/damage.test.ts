@@ -440,7 +440,7 @@ test('a setting that was damaged is made anew though the disk has no room to kee
   const database = new Database(path);
   database.exec("UPDATE settings SET sealed = 'damaged' WHERE name = 'notices'");
   database.pragma('query_only = ON');
-  const settings = new SettingTable(new Sql(database, path), () => jweSealing(KEY));
+  const settings = new SettingTable(new Sql(database, jweSealing(KEY), path));
   expect(settings.read('notices', true)).toBeNull();
   database.close();
 });

@@ -120,7 +120,7 @@ test('a restored backup has none of it, and takes none away', async () => {
   using store = await withWallbox(folder.path);
   await store.addHistory(new Map([[id, [REFRESHED]]]));
   const generations = new Map([[id, 1]]);
-  const rows = { settings: [], appliances: [], unpaired: new Set<string>(), grants: [], sessions: [] };
+  const rows = { settings: new Map(), appliances: [], unpaired: new Set<string>(), grants: [], sessions: [] };
   expect(store.putState({ ...rows, generations })).toBe(true);
   expect(await store.history(id)).toEqual([REFRESHED]);
   expect(store.putState({ ...rows, unpaired: new Set([id]), generations })).toBe(true);

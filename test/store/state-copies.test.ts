@@ -6,8 +6,7 @@ import { Failure, messageOf } from '../../src/core/failure.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { StateCopy } from '../../src/core/state-copy.ts';
 import { backUp, restore } from '../../src/hub/backups.ts';
-import { readCopy, writeCopy } from '../../src/store/copy-format.ts';
-import { openWithPassphrase, sealWithPassphrase } from '../../src/store/copy-sealing.ts';
+import { openWithPassphrase, readCopy, sealWithPassphrase, writeCopy } from '../../src/store/backup-file.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { copyState, restoreState } from '../../src/store/state-copies.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
@@ -174,7 +173,7 @@ describe('restoring', () => {
   test('changes nothing where a grant has come or changed since it was looked at', async () => {
     using at = home();
     await fill(at.store);
-    const state = { settings: [{ name: 'hub_id', sealed: 'another' }], appliances: [], grants: [], sessions: [] };
+    const state = { settings: new Map([['hub_id', 'another']]), appliances: [], grants: [], sessions: [] };
     const now = new Map([
       [WALLBOX.id, 5],
       [HEATER.id, 2],

@@ -19,7 +19,6 @@ export async function checkStore({ configuration, hub, isRoot }: Subject): Promi
     const integrity = integrityOf(configuration.stateDirectory);
     if (integrity.kind === 'absent') return [ok('there is no store yet: the hub makes it when it is started first')];
     if (integrity.kind === 'whole') return [ok('the store is whole (a copy of it was looked at)')];
-    if (integrity.kind === 'too_large') return [warn('the store is too large to be looked at: it was left out')];
     return [
       fail(`the store is damaged (${integrity.why}): start the hub, which mends what it can, or "latchkey restore"`),
     ];

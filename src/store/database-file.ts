@@ -1,0 +1,136 @@
+import type Database from 'better-sqlite3';
+import { Failure } from '../core/failure.ts';
+import type { OpenedDatabase } from './database.ts';
+import { type Salvage, salvage } from './salvage.ts';
+import type { Sealing } from './sealing.ts';
+import { Sql } from './sql.ts';
+import type { StoreFiles } from './store-files.ts';
+
+/**
+ * The database of a store as a whole: SQLite in `latchkey.db`, WAL with `synchronous=FULL`, so that what was committed
+ * outlives a power cut. It is locked as long as it is open: two hubs must not live on one family of tokens.
+ */
+export class DatabaseFile implements Disposable {
+  readonly files: StoreFiles;
+  protected readonly sql: Sql;
+  readonly #reopen: (sealing: Sealing) => Promise<OpenedDatabase>;
+  #opened: OpenedDatabase;
+
+  /** @param reopen opens it anew, for one that can't be written for now */
+  constructor(files: StoreFiles, opened: OpenedDatabase, reopen: (sealing: Sealing) => Promise<OpenedDatabase>) {
+    this.files = files;
+    this.sql = new Sql(opened.database, opened.sealing, files.database);
+    this.#opened = opened;
+    this.#reopen = reopen;
+  }
+
+  /** What its rows are sealed and signed with. */
+  get sealing(): Sealing {
+    return this.sql.sealing;
+  }
+
+  /** Why nothing can be written, and all is served from memory; null where it can. */
+  get unwritable(): string | null {
+    return this.#opened.unwritable;
+  }
+
+  /** What was put in place of a damaged database, in one sentence; null where nothing was. */
+  get recovered(): string | null {
+    return this.#opened.recovered;
+  }
+
+  /** Whether the daily copy is sealed with another key than the database. */
+  get copyIsDated(): boolean {
+    return this.#opened.copyIsDated;
+  }
+
+  /** How many rows were changed since it was opened. */
+  get changes(): number {
+    return this.sql.get<{ changes: number }>('SELECT total_changes() AS changes')?.changes ?? 0;
+  }
+
+  /** All rows as they are at one moment. */
+  content(): Salvage {
+    return salvage(this.#opened.database, [this.sealing]);
+  }
+
+  /**
+   * Copies the whole database to another file, and then moves the journal to the database: so a database that has less
+   * than its copy has lost something.
+   */
+  async copyDatabase(path: string): Promise<void> {
+    await this.#opened.database.backup(path);
+    this.emptyJournal();
+  }
+
+  /**
+   * Seals and signs everything anew, all of it or nothing, and whatever is written from now on. What was changed by somebody
+   * else, or can't be opened, stays so.
+   * @throws Failure `store_unwritable`, `store_unreadable` where the database is damaged; nothing has changed then
+   */
+  reseal(sealing: Sealing): void {
+    const { database } = this.#opened;
+    this.sql.transaction(() => {
+      const content = salvage(database, [this.sealing], sealing);
+      if (content.damage !== null) {
+        const { database: path } = this.files;
+        throw new Failure(
+          'store_unreadable',
+          `the store ${path} is damaged (${content.damage}): start the hub again first`,
+        );
+      }
+      writeSealed(database, content);
+    });
+    this.sql.use(database, sealing);
+  }
+
+  /** Writes the database anew, so that nothing of before is left in room that it does not use. */
+  compact(): void {
+    this.sql.guarded(() => this.#opened.database.exec('VACUUM'));
+    this.emptyJournal();
+  }
+
+  /** Moves the journal to the database: nothing that was written, or was to be, is left in it. */
+  emptyJournal(): void {
+    this.sql.guarded(() => this.#opened.database.pragma('wal_checkpoint(TRUNCATE)'));
+  }
+
+  /**
+   * Looks whether a store that could not be written can be now.
+   * @returns whether it can
+   * @throws Failure as the store is opened
+   */
+  async tryToWrite(): Promise<boolean> {
+    if (this.#opened.unwritable === null) return true;
+    const before = this.#opened;
+    const opened = await this.#reopen(this.sealing);
+    this.#opened = { ...opened, recovered: opened.recovered ?? before.recovered };
+    this.sql.use(opened.database, opened.sealing);
+    before.database.close();
+    return opened.unwritable === null;
+  }
+
+  [Symbol.dispose](): void {
+    this.#opened.database.close();
+  }
+}
+
+/** Writes what is sealed, and the rows' codes, of rows that are as they were read. */
+function writeSealed(database: Database.Database, content: Salvage): void {
+  const set = (table: string, columns: string, key: string) => {
+    const statement = database.prepare(`UPDATE ${table} SET ${columns} WHERE ${key} = ?`);
+    return (...values: unknown[]) => statement.run(...values);
+  };
+  const setting = set('settings', 'sealed = ?', 'name');
+  for (const { name, sealed } of content.settings.values()) setting(sealed, name);
+  const grant = set('grants', 'tokens = ?', 'appliance');
+  for (const { appliance, tokens } of content.grants.values()) if (tokens !== null) grant(tokens, appliance);
+  const pairing = set('pairings', 'sealed = ?, mac = ?', 'id');
+  for (const { id, sealed, mac } of content.pairings) pairing(sealed, mac, id);
+  const appliance = set('appliances', 'mac = ?', 'id');
+  for (const { id, mac } of content.appliances) appliance(mac, id);
+  const session = set('sessions', 'mac = ?', 'hash');
+  for (const { hash, mac } of content.sessions) session(mac, hash);
+  const invite = set('invites', 'mac = ?', 'hash');
+  for (const { hash, mac } of content.invites) invite(mac, hash);
+}
