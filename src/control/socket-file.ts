@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, lstat, mkdir, readFile, unlink } from 'node:fs/promises';
+import { chmod, chown, link, lstat, mkdir, readFile, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import { takeName } from './socket-name.ts';
+import { probeSocket } from './find-hub.ts';
 
 /** `sun_path` of unix(7) has 108 bytes, the last of them a NUL. */
 const LONGEST_PATH = 107;
@@ -52,6 +52,32 @@ export async function placeSocket(
   } finally {
     await unlink(temporary).catch(() => {});
   }
+}
+
+/**
+ * Gives a listening socket the name `path`, instead of a dead daemon's socket if there is one. A name is only ever linked where
+ * there is none, so that of several daemons that start together one gets it.
+ */
+async function takeName(path: string, own: string): Promise<void> {
+  const there = await lstat(path).catch(() => null);
+  if (there !== null) {
+    if (!there.isSocket()) throw taken(path, 'it is no socket: move it away');
+    if ((await probeSocket(path)) === 'alive') {
+      throw taken(path, 'a running hub listens there: stop it first, or give this one another hub.control_socket');
+    }
+    await unlink(path).catch(() => {});
+  }
+  try {
+    await link(own, path);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST')
+      throw taken(path, 'another hub was faster');
+    throw error;
+  }
+}
+
+function taken(path: string, why: string): Failure {
+  return new Failure('control_socket_taken', `the control socket ${path} can't be had: ${why}`);
 }
 
 function beside(path: string): string {
