@@ -1,11 +1,6 @@
 import type { Command } from 'commander';
 import type { ControlClient } from '../control/client.ts';
-
-/** The configuration file that was named on the command line, before or after the command's name. */
-function configFile(command: Command): string | undefined {
-  const { config } = command.optsWithGlobals<{ config?: string }>();
-  return config;
-}
+import { Failure } from '../core/failure.ts';
 
 /**
  * Connects to the running hub over its control socket.
@@ -16,5 +11,12 @@ export async function connectHub(command: Command): Promise<ControlClient> {
     import('../hub/configuration.ts'),
     import('../control/client.ts'),
   ]);
-  return connectControl(await controlSockets(configFile(command), process.env));
+  // The file is named before or after the command's name.
+  const { config } = command.optsWithGlobals<{ config?: string }>();
+  return connectControl(await controlSockets(config, process.env));
+}
+
+/** Whether a hub is not there, or went before it had answered: one that is started anew comes back. */
+export function isAway(error: unknown): boolean {
+  return error instanceof Failure && (error.code === 'hub_not_running' || error.code === 'hub_stopping');
 }

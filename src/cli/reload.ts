@@ -1,8 +1,7 @@
 import { Command } from 'commander';
 import type { ReloadOutcome } from '../core/administration.ts';
-import { Failure } from '../core/failure.ts';
 import { systemTimers } from '../system/clock.ts';
-import { connectHub } from './hub-connection.ts';
+import { connectHub, isAway } from './hub-connection.ts';
 import { fail, print } from './terminal/output.ts';
 
 /** How often it is asked how the reload stands, in ms. */
@@ -43,9 +42,8 @@ async function outcomeOf(id: string, command: Command): Promise<ReloadOutcome> {
       if (outcome.state !== 'under_way') return outcome;
       gone = 0;
     } catch (error) {
-      const isGone = error instanceof Failure && ['hub_not_running', 'hub_stopping'].includes(error.code);
       gone += INTERVAL;
-      if (!isGone || gone > PATIENCE) throw error;
+      if (!isAway(error) || gone > PATIENCE) throw error;
     }
   }
 }

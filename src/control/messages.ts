@@ -67,6 +67,7 @@ export const statusAnswer = v.object({
   appliances: v.array(applianceAnswer),
   notices: v.array(noticeAnswer),
 });
+export type StatusAnswer = v.InferOutput<typeof statusAnswer>;
 
 const certificate = { certificate: text, fingerprint: text };
 

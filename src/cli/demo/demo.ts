@@ -3,7 +3,7 @@ import { parseDuration } from '../terminal/duration.ts';
 import { fail, printJson } from '../terminal/output.ts';
 import { untilSignal } from '../terminal/signals.ts';
 import type { Household } from './household.ts';
-import type { Show, Tally } from './show.ts';
+import type { DemoFigures, Show } from './show.ts';
 
 interface DemoOptions {
   readonly auto?: boolean;
@@ -55,7 +55,7 @@ async function demo(options: DemoOptions): Promise<void> {
   }
   const end = options.for === undefined ? null : clock.now().uptime + options.for * 1000;
   const left = () => (end === null ? null : end - clock.now().uptime);
-  const tally = await play(household, show, {
+  const figures = await play(household, show, {
     auto: options.auto === true,
     timers: systemTimers,
     left,
@@ -66,7 +66,7 @@ async function demo(options: DemoOptions): Promise<void> {
     },
   });
   show.end();
-  conclude(tally, household, show, options);
+  conclude(figures, household, show, options);
 }
 
 function introduce({ emulator, members, tokenLifetime }: Household, show: Show, auto: boolean): void {
@@ -84,13 +84,18 @@ function introduce({ emulator, members, tokenLifetime }: Household, show: Show, 
   show.say();
 }
 
-function conclude(tally: Tally, { members }: Household, show: Show, { auto, json, for: limit }: DemoOptions): void {
-  const { appliances, hand_outs, bad_hand_outs, refreshes } = tally;
+function conclude(
+  figures: DemoFigures,
+  { members }: Household,
+  show: Show,
+  { auto, json, for: limit }: DemoOptions,
+): void {
+  const { appliances, hand_outs, bad_hand_outs, refreshes } = figures;
   show.say();
   show.say(
     `${appliances} of ${members.length} appliances paired, ${hand_outs} tokens handed out and used, ${bad_hand_outs} bad, ${refreshes} refreshes.`,
   );
-  if (json) printJson(tally);
+  if (json) printJson(figures);
   if (bad_hand_outs > 0) fail(`${bad_hand_outs} of ${hand_outs} hand-outs were bad: the lines above say why`);
   else if (auto && limit !== undefined && appliances < members.length) {
     fail('not all appliances were paired: the lines above say how far they came');

@@ -2,7 +2,7 @@ import { request } from 'undici';
 import type { Timers } from '../../core/clock.ts';
 import type { PairingReport } from '../../core/pairing-report.ts';
 import type { Household, Member } from './household.ts';
-import type { Show, Tally } from './show.ts';
+import type { DemoFigures, Show } from './show.ts';
 
 /** How often each appliance asks for its token, in ms. */
 const PACE = 500;
@@ -21,27 +21,27 @@ export interface Direction {
 }
 
 /** Pairs the appliances and has them use their tokens until the end. */
-export async function play(household: Household, show: Show, direction: Direction): Promise<Tally> {
+export async function play(household: Household, show: Show, direction: Direction): Promise<DemoFigures> {
   const { onServed } = direction;
-  const tally: Tally = { appliances: 0, hand_outs: 0, bad_hand_outs: 0, refreshes: 0 };
+  const figures: DemoFigures = { appliances: 0, hand_outs: 0, bad_hand_outs: 0, refreshes: 0 };
   const count = () => {
     // The first generation comes from the pairing.
-    tally.refreshes = household.emulator.grants().reduce((sum, { generation }) => sum + generation - 1, 0);
-    show.figures(tally, direction.left());
+    figures.refreshes = household.emulator.grants().reduce((sum, { generation }) => sum + generation - 1, 0);
+    show.figures(figures, direction.left());
   };
   await Promise.all(
     household.members.map(async (member) => {
       const scope = await pair(household, member, show, direction);
       if (scope === undefined) return;
-      tally.appliances += 1;
+      figures.appliances += 1;
       while (!direction.signal.aborted) {
-        const attempt = await member.appliance.useToken();
-        if (attempt.kind !== 'late') tally.hand_outs += 1;
-        if (attempt.kind === 'good') onServed(member.appliance.name);
-        else if (attempt.kind !== 'late') tally.bad_hand_outs += 1;
-        show.tellAttempt(
+        const use = await member.appliance.useToken();
+        if (use.kind !== 'late') figures.hand_outs += 1;
+        if (use.kind === 'good') onServed(member.appliance.name);
+        else if (use.kind !== 'late') figures.bad_hand_outs += 1;
+        show.tellUse(
           member.appliance.name,
-          attempt.kind === 'not_paired' ? { kind: 'bad', reason: 'the hub says it is not paired' } : attempt,
+          use.kind === 'not_paired' ? { kind: 'bad', reason: 'the hub says it is not paired' } : use,
           scope,
         );
         count();
@@ -49,7 +49,7 @@ export async function play(household: Household, show: Show, direction: Directio
       }
     }),
   );
-  return tally;
+  return figures;
 }
 
 /** @returns the scope; undefined where the pairing came to nothing before the end */

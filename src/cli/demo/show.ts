@@ -1,8 +1,8 @@
 import { styleText } from 'node:util';
-import type { Attempt } from './simulated-appliance.ts';
+import type { TokenUse } from './simulated-appliance.ts';
 
 /** What happened in the demo, counted; the members of `latchkey demo --json`. */
-export interface Tally {
+export interface DemoFigures {
   /** Appliances that were paired. */
   appliances: number;
   hand_outs: number;
@@ -34,19 +34,19 @@ export class Show {
   }
 
   /** What an appliance got, where that is news. */
-  tellAttempt(appliance: string, attempt: Attempt, scope: string | null): void {
-    if (attempt.kind === 'bad') this.tell(appliance, `${this.style('red', '✗')} ${attempt.reason}`);
-    if (attempt.kind === 'late') this.tell(appliance, this.style('dim', `… ${attempt.reason}; it asks again`));
-    if (attempt.kind !== 'good' || !attempt.fresh) return;
+  tellUse(appliance: string, use: TokenUse, scope: string | null): void {
+    if (use.kind === 'bad') this.tell(appliance, `${this.style('red', '✗')} ${use.reason}`);
+    if (use.kind === 'late') this.tell(appliance, this.style('dim', `… ${use.reason}; it asks again`));
+    if (use.kind !== 'good' || !use.fresh) return;
     const may = scope === null ? '' : `, scope ${scope}`;
     this.tell(
       appliance,
-      `${this.style('green', '✓')} has a new token for ${attempt.expiresIn} s; the cloud greets ${attempt.user}${may}`,
+      `${this.style('green', '✓')} has a new token for ${use.expiresIn} s; the cloud greets ${use.user}${may}`,
     );
   }
 
   /** Keeps the figures at the bottom of a terminal up to date. */
-  figures({ hand_outs, bad_hand_outs, refreshes }: Tally, left: number | null): void {
+  figures({ hand_outs, bad_hand_outs, refreshes }: DemoFigures, left: number | null): void {
     if (!this.#stream.isTTY) return;
     const rest = left === null ? 'Ctrl-C ends it' : `${Math.max(0, Math.ceil(left / 1000))} s left`;
     const text = `tokens handed out ${hand_outs} · bad ${bad_hand_outs} · refreshes ${refreshes} · ${rest}`;

@@ -5,7 +5,7 @@ import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 
 /** What came of asking for a token once and using it. */
-export type Attempt =
+export type TokenUse =
   /** The cloud took the token. `fresh`: it is another one than before. */
   | { readonly kind: 'good'; readonly fresh: boolean; readonly expiresIn: number; readonly user: string }
   | { readonly kind: 'not_paired' }
@@ -46,7 +46,7 @@ export class SimulatedAppliance implements AsyncDisposable {
   }
 
   /** Asks for a token and shows it to the cloud API. */
-  async useToken(): Promise<Attempt> {
+  async useToken(): Promise<TokenUse> {
     try {
       const { clientId, clientSecret, tokenEndpoint } = this.#credentials;
       const asked = this.#clock.now().uptime;
@@ -77,7 +77,7 @@ export class SimulatedAppliance implements AsyncDisposable {
   }
 }
 
-function refusal(status: number, body: unknown): Attempt {
+function refusal(status: number, body: unknown): TokenUse {
   const error = v.is(v.object({ error: v.string() }), body) ? body.error : 'no reason given';
   if (error === 'invalid_grant') return { kind: 'not_paired' };
   const reason = `the hub answered ${status} ${error}`;

@@ -1,7 +1,12 @@
 import { Command } from 'commander';
+import type { ControlClient } from '../../control/client.ts';
+import type { Round } from '../../core/round.ts';
+import { systemClock } from '../../system/clock.ts';
 import { connectHub } from '../hub-connection.ts';
-import { parseDuration } from '../terminal/duration.ts';
-import { type PairOptions, pairOne } from './one.ts';
+import { formatDuration, parseDuration } from '../terminal/duration.ts';
+import { fail, notice, print, printable, printJson } from '../terminal/output.ts';
+import { pairingFailure, SHORT_REASONS } from './failure-texts.ts';
+import { INTERRUPTED, type PairOptions, pairOne, watchShown } from './one.ts';
 
 interface Options extends PairOptions {
   readonly all?: boolean;
@@ -39,11 +44,73 @@ async function pair(name: string | undefined, options: Options, command: Command
   const ofLabels = [output !== undefined && '--output', byAddress && '--by-address', yes && '--yes'].find(Boolean);
   if (ofLabels && print !== true) command.error(`error: ${ofLabels} goes with --print`);
   await using hub = await connectHub(command);
-  if (name === undefined) {
-    const { pairAll } = await import('./all.ts');
-    return await pairAll(hub, options);
-  }
+  if (name === undefined) return await pairAll(hub, options);
   if (print !== true) return await pairOne(hub, name, options);
   const { printLabel } = await import('./label.ts');
   return await printLabel(hub, name, options);
+}
+
+/**
+ * `latchkey pair --all`: shows the link of one appliance after the other, each when the one before has ended, however that
+ * was. Who goes on at the phone takes this along.
+ */
+async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> {
+  const clock = systemClock('');
+  const began = clock.now().uptime;
+  let round = await hub.pairAll();
+  while (round.current !== null) {
+    const { pairing, appliance } = round.current;
+    const { timeout } = options;
+    const left = timeout === undefined ? {} : { timeout: Math.max(0, timeout - (clock.now().uptime - began) / 1000) };
+    const outcome = await watchShown(hub, pairing, appliance, { ...options, ...left }, true);
+    switch (outcome.kind) {
+      case 'link_shown':
+        return;
+      case 'portal_out_of_reach':
+        return fail(
+          `the portal can't be reached (${outcome.problem ?? 'no answer yet'}); the hub goes on trying: run "latchkey pair --all" again to see the link`,
+        );
+      case 'timed_out':
+        return fail(
+          `not all appliances were paired within ${formatDuration(timeout ?? 0)} (${appliance} waits for a login); the hub goes on: run "latchkey pair --all" again to see the link`,
+        );
+      case 'interrupted':
+        return fail('stopped watching; the hub goes on: run "latchkey pair --all" again to see the link', INTERRUPTED);
+      case 'failed':
+        notice(`latchkey: ${pairingFailure(outcome.reason, appliance)}`);
+        break;
+      case 'paired':
+        break;
+    }
+    round = await hub.nextPairing(round.id);
+  }
+  tellEnd(round, options.json === true);
+}
+
+function tellEnd({ connected, leftOut, differentAccounts }: Round, json: boolean): void {
+  if (differentAccounts.length > 0) {
+    const each = differentAccounts.map(({ appliance, account }) => `${appliance} (${printable(account)})`).join(', ');
+    notice(
+      `the appliances were connected with different accounts: ${each}; if that was not meant, pair the wrong one again with "latchkey pair NAME"`,
+    );
+  }
+  if (json) {
+    printJson({ event: 'done', connected, left_out: leftOut.map(({ name, reason }) => ({ name, reason })) });
+  }
+  const all = connected.length + leftOut.length;
+  if (all === 0) {
+    fail('there is no appliance to pair yet: add one with "latchkey appliance add NAME"');
+    return;
+  }
+  if (leftOut.length === 0) {
+    if (!json) print(all === 1 ? 'The one appliance is connected' : `All ${all} appliances are connected`);
+    return;
+  }
+  const why = leftOut.map(({ name, reason }) => `${name} (${SHORT_REASONS[reason]})`).join(', ');
+  const approval = leftOut.find(({ reason }) => reason === 'waiting_for_approval');
+  const next =
+    approval !== undefined && leftOut.every(({ reason }) => reason === 'waiting_for_approval')
+      ? `"latchkey appliance approve ${approval.name}" approves one`
+      : 'run "latchkey pair --all" again for those';
+  fail(`${connected.length} of ${all} appliances are connected; not ${why}: ${next}`);
 }

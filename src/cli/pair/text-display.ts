@@ -63,6 +63,9 @@ export class TextDisplay implements PairingDisplay, Disposable {
   }
 }
 
+/** Back to the line's beginning, and all behind it erased. */
+const CLEAR = '\r\u001b[J';
+
 /** Below the code of a short link. */
 const HINT = 'The code is for a phone in this home network; the link works from anywhere.';
 
@@ -102,12 +105,7 @@ function isSeenAtOnce(text: string, { isTTY, columns = 80, rows }: Screen): bool
 /** "waiting for login … expires in 14:59 min" on standard error: counted down on a terminal, said once elsewhere. */
 class WaitingLine {
   readonly #clock = systemClock('');
-  readonly #redraw = () => this.#draw();
   #stop: (() => void) | null = null;
-  /** On the boot clock, in ms. */
-  #deadline = 0;
-  /** Characters that stand in the line. */
-  #shown = 0;
 
   /** @param expiresIn seconds */
   begin(expiresIn: number): void {
@@ -115,10 +113,12 @@ class WaitingLine {
       notice(`waiting for login, expires in ${formatDuration(expiresIn)}`);
       return;
     }
-    this.#deadline = this.#clock.now().uptime + 1000 * expiresIn;
-    process.stderr.on('resize', this.#redraw);
+    const deadline = this.#clock.now().uptime + 1000 * expiresIn;
     const tick = () => {
-      this.#draw();
+      const left = countdown(Math.round((deadline - this.#clock.now().uptime) / 1000));
+      const text = `waiting for login … expires in ${left}`;
+      // A line that the terminal breaks could not be taken away again.
+      process.stderr.write(CLEAR + (text.length < (process.stderr.columns || 80) ? text : left));
       this.#stop = systemTimers.after(1000, tick);
     };
     tick();
@@ -129,29 +129,8 @@ class WaitingLine {
     if (this.#stop === null) return;
     this.#stop();
     this.#stop = null;
-    process.stderr.off('resize', this.#redraw);
-    this.#clear();
+    process.stderr.write(CLEAR);
   }
-
-  #draw(): void {
-    this.#clear();
-    const left = countdown(Math.round((this.#deadline - this.#clock.now().uptime) / 1000));
-    const texts = [`waiting for login … expires in ${left}`, `expires in ${left}`, left];
-    const text = texts.find(({ length }) => length < columns()) ?? '';
-    this.#shown = text.length;
-    process.stderr.write(text);
-  }
-
-  /** A terminal that has become narrower has broken the line. */
-  #clear(): void {
-    const above = Math.max(0, Math.ceil(this.#shown / columns()) - 1);
-    process.stderr.write(`${above > 0 ? `\u001b[${above}A` : ''}\r\u001b[J`);
-    this.#shown = 0;
-  }
-}
-
-function columns(): number {
-  return process.stderr.columns || 80;
 }
 
 /** `14:59 min`, and the last two minutes in seconds. */

@@ -1,9 +1,17 @@
+import type { StatusAnswer } from '../../control/messages.ts';
 import type { ApplianceStatus, WaitingForApproval } from '../../core/administration.ts';
 import type { Notice } from '../../core/notice.ts';
 import { systemClock } from '../../system/clock.ts';
 import { notice, print, printable, printJson } from '../terminal/output.ts';
 import { noticeLine } from './text.ts';
-import type { Status, StatusDisplay } from './watch.ts';
+
+/** What a watched hub is shown on. */
+export interface StatusDisplay {
+  /** Comes once a second. */
+  show(status: StatusAnswer): void;
+  /** The hub does not answer; it is looked for once a second. */
+  away(): void;
+}
 
 /** What passes with time alone is no change. */
 const PASSING: readonly string[] = ['expires_in', 'refresh_in', 'uptime', 'registration_open_for'];
@@ -15,7 +23,7 @@ export class JsonChanges implements StatusDisplay {
   #last = '';
   #isAway = false;
 
-  show(status: Status): void {
+  show(status: StatusAnswer): void {
     this.#isAway = false;
     const lasting = JSON.stringify(status, (key, value: unknown) => (PASSING.includes(key) ? null : value));
     if (lasting === this.#last) return;
@@ -35,7 +43,7 @@ export class ChangeLines implements StatusDisplay {
   #notices = new Map<string, Notice>();
   #isAway = false;
 
-  show({ hub, appliances, notices }: Status): void {
+  show({ hub, appliances, notices }: StatusAnswer): void {
     if (this.#isAway) say(`the hub is back: ${printable(hub.name)}`);
     this.#isAway = false;
     const standing = new Map(appliances.map((appliance) => [appliance.name, standingOf(appliance)]));

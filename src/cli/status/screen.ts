@@ -1,6 +1,7 @@
+import type { StatusAnswer } from '../../control/messages.ts';
 import { filled, tableWidth } from '../terminal/table.ts';
+import type { StatusDisplay } from './changes.ts';
 import { statusText } from './text.ts';
-import type { Status, StatusDisplay } from './watch.ts';
 
 /** The terminal's other screen, without a cursor: what stood there before comes back at the end. */
 const ENTER = '\u001b[?1049h\u001b[?25l';
@@ -31,7 +32,7 @@ export class StatusScreen implements StatusDisplay, Disposable {
     process.on('exit', this.#leave);
   }
 
-  show(status: Status): void {
+  show(status: StatusAnswer): void {
     this.#text = statusText(status);
     this.#draw();
   }

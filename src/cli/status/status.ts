@@ -1,10 +1,16 @@
 import { Command } from 'commander';
+import type { StatusAnswer } from '../../control/messages.ts';
 import { systemTimers } from '../../system/clock.ts';
-import { connectHub } from '../hub-connection.ts';
+import { connectHub, isAway } from '../hub-connection.ts';
 import { drawsOver, print, printJson } from '../terminal/output.ts';
 import { untilSignal } from '../terminal/signals.ts';
+import type { StatusDisplay } from './changes.ts';
 import { statusText, tellByStatus } from './text.ts';
-import type { StatusDisplay } from './watch.ts';
+
+/** How often the hub is asked, in ms. */
+const INTERVAL = 1000;
+/** How long an answer may take, in ms. */
+const PATIENCE = 5000;
 
 interface Options {
   readonly watch?: boolean;
@@ -31,16 +37,35 @@ export function statusCommand(): Command {
     });
 }
 
-/** Ctrl-C is how it ends, and no failure. */
+/** Shows how the hub stands until Ctrl-C, which is how it ends and no failure. A hub that goes is waited for. */
 async function watch(options: Options, command: Command): Promise<void> {
-  const { watchStatus } = await import('./watch.ts');
   const ended = new AbortController();
   void untilSignal().then(() => ended.abort());
-  const connect = () => connectHub(command);
   // Before the screen is another one: where there is no hub, that stays to be read.
-  await (await connect())[Symbol.asyncDispose]();
+  let status: StatusAnswer | null = await ask(command);
   using parts = new DisposableStack();
-  await watchStatus(connect, await displayFor(options, parts), systemTimers, ended.signal);
+  const display = await displayFor(options, parts);
+  for (;;) {
+    if (status === null) display.away();
+    else display.show(status);
+    await systemTimers.sleep(INTERVAL, ended.signal);
+    if (ended.signal.aborted) return;
+    status = await ask(command).catch((error: unknown) => {
+      if (isAway(error)) return null;
+      throw error;
+    });
+  }
+}
+
+/** @throws Failure `hub_stopping` where there is no answer in time */
+async function ask(command: Command): Promise<StatusAnswer> {
+  await using hub = await connectHub(command);
+  const stop = systemTimers.after(PATIENCE, () => void hub[Symbol.asyncDispose]());
+  try {
+    return await hub.status();
+  } finally {
+    stop();
+  }
 }
 
 /** @param parts what the terminal is to be left by */

@@ -1,14 +1,14 @@
 import { styleText } from 'node:util';
+import type { StatusAnswer } from '../../control/messages.ts';
 import type { HubStatus } from '../../core/administration.ts';
 import type { Notice } from '../../core/notice.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 import { alignColumns } from '../terminal/table.ts';
 import { appliancesText } from './appliances-text.ts';
-import type { Status } from './watch.ts';
 
 /** How the hub and its appliances stand, for people: first what needs them. Lines are of any length. */
-export function statusText({ hub, appliances, notices }: Status): string {
+export function statusText({ hub, appliances, notices }: StatusAnswer): string {
   const first = notices.length === 0 ? '' : `${notices.map(noticeLine).join('\n')}\n\n`;
   return `${first}${hubText(hub)}\n\n${appliancesText(appliances, hub)}`;
 }

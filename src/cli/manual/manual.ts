@@ -1,4 +1,5 @@
 import { Argument, Command } from 'commander';
+import { systemClock } from '../../system/clock.ts';
 
 /** `latchkey completion SHELL` */
 export function completionCommand(): Command {
@@ -21,4 +22,17 @@ async function scriptFor(shell: string) {
     default:
       return (await import('./bash.ts')).bashCompletion;
   }
+}
+
+/**
+ * `latchkey man`, which help does not show: it writes the page that packages carry. The page bears the date of
+ * `SOURCE_DATE_EPOCH` (seconds since 1970) where that is set, so that a package is the same whenever it is made.
+ */
+export function manCommand(): Command {
+  return new Command('man').description('print the manual page').action(async (_options: unknown, command: Command) => {
+    const [{ definitionOf }, { manPage }] = await Promise.all([import('./commands.ts'), import('./man-page.ts')]);
+    const epoch = process.env['SOURCE_DATE_EPOCH'];
+    const now = new Date(epoch === undefined ? systemClock('').now().wall : 1000 * Number(epoch));
+    process.stdout.write(manPage(definitionOf(command), now.toISOString().slice(0, 10)));
+  });
 }
