@@ -187,6 +187,11 @@ export class Grants implements AsyncDisposable {
     this.#scheduleAll();
   }
 
+  /** Whether no further refresh is started. */
+  get isStopping(): boolean {
+    return this.#stopping;
+  }
+
   /** Starts no further refresh. */
   stop(): void {
     this.#stopping = true;

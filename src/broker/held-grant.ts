@@ -1,4 +1,5 @@
-import type { Grant } from '../core/grant.ts';
+import type { Appliance } from '../core/appliance.ts';
+import { type Grant, wantsAnotherScope } from '../core/grant.ts';
 import type { Portal, PresentPortal } from '../core/portal.ts';
 import type { Health, Replay } from '../core/refresh.ts';
 
@@ -31,4 +32,9 @@ export interface GrantHolder {
   readonly portal: Portal;
   readonly identity: PresentPortal;
   readonly replay: Replay;
+}
+
+/** Whether only a person's login can give an appliance a grant that it can go on with. @param held undefined where it has none at work */
+export function needsPairing(appliance: Appliance, held: HeldGrant | undefined): boolean {
+  return held === undefined || held.health.kind === 'refused' || wantsAnotherScope(appliance, held.grant);
 }

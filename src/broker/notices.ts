@@ -33,8 +33,6 @@ export interface NoticesContext {
   readonly surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>;
   readonly store: Pick<Store, 'setting' | 'saveSetting'>;
   readonly portalClock: Pick<PortalClock, 'confirmed'>;
-  /** Carries a report out of the house. */
-  readonly carry: (report: NoticeReport) => void;
 }
 
 const DAY = 86_400_000;
@@ -64,6 +62,7 @@ export class Notices implements AsyncDisposable {
   /** When this run has first seen refreshes of an appliance fail, or the hub have a problem. */
   readonly #seen = new Map<string, Instant>();
   #look: (() => HouseFacts) | null = null;
+  #carry: (report: NoticeReport) => void = () => undefined;
   #disarm: () => void = () => undefined;
   #round: Promise<void> = Promise.resolve();
   #soon = false;
@@ -82,9 +81,14 @@ export class Notices implements AsyncDisposable {
     return new Notices(context, readRecords(await context.store.setting(NOTICES_TOLD)));
   }
 
-  /** Begins to look. @param look called when the hub is up, and from then on each minute and after every change */
-  begin(look: () => HouseFacts): void {
+  /**
+   * Begins to look.
+   * @param look called when the hub is up, and from then on each minute and after every change
+   * @param carry carries a report out of the house
+   */
+  begin(look: () => HouseFacts, carry: (report: NoticeReport) => void): void {
     this.#look = look;
+    this.#carry = carry;
     this.#arm(0);
   }
 
@@ -222,11 +226,11 @@ export class Notices implements AsyncDisposable {
   }
 
   #tell(report: NoticeReport): void {
-    const { surroundings, carry } = this.#context;
+    const { surroundings } = this.#context;
     const { notice, appliance, severity, message, what_to_do, status } = report;
     const level = status === 'resolved' ? 'info' : severity === 'error' ? 'error' : 'warn';
     surroundings.log[level]('notice', { notice, appliance, severity, message, what_to_do, status });
-    carry(report);
+    this.#carry(report);
   }
 }
 

@@ -16,7 +16,7 @@ export interface PairingPortal {
 }
 
 /** Times of pairings, in ms. */
-interface PairingTimes {
+export interface PairingTimes {
   readonly lifetime: number;
   readonly pollInterval: number;
 }

@@ -5,6 +5,7 @@ import type { Log } from '../core/log.ts';
 import type { Configuration } from '../hub/configuration.ts';
 import type { Hub } from '../hub/hub.ts';
 import type { Reloads } from '../hub/reloads.ts';
+import { urlHost } from '../system/addresses.ts';
 import type { ServiceManager } from '../system/service-manager.ts';
 import { endOnCrash, showStacks } from './terminal/crash.ts';
 import { fail, notice } from './terminal/output.ts';
@@ -102,7 +103,7 @@ async function reloadsOf(running: Configuration, { config }: ServeOptions): Prom
 async function whereToTry({ administration }: Hub, { portals }: Configuration): Promise<string> {
   const { hub } = await administration.status();
   const address = hub.address ?? '127.0.0.1';
-  const host = address.includes(':') ? `[${address}]` : address;
+  const host = urlHost(address);
   const variables = [
     `HUB=https://${host}:${hub.https_port}`,
     `HUB_HTTP=http://${host}:${hub.http_port}`,

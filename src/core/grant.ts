@@ -1,3 +1,4 @@
+import { type Appliance, sameScope } from './appliance.ts';
 import { type ConfirmedTime, elapsed, type Instant, trueTime } from './clock.ts';
 import type { TokenResponse } from './outcome.ts';
 import type { PortalIdentity } from './portal.ts';
@@ -110,4 +111,13 @@ export function ageOf(grant: Grant, now: Instant, confirmed: ConfirmedTime | nul
 /** The least that a handed-out token should have left, in ms: 60 s, at most a tenth of its lifetime. */
 export function leastLeft(grant: Grant): number {
   return Math.min(60_000, grant.lifetime / 10);
+}
+
+/** Whether the configuration has another scope by now than a grant was asked for, so that only another pairing brings it. */
+export function wantsAnotherScope(
+  { origin, scope }: Pick<Appliance, 'origin' | 'scope'>,
+  grant: Pick<Grant, 'asked'> | undefined,
+): boolean {
+  if (grant === undefined || origin !== 'declared') return false;
+  return !sameScope(scope, grant.asked);
 }

@@ -1,3 +1,4 @@
+import { urlHost } from '../system/addresses.ts';
 import { systemTimers } from '../system/clock.ts';
 import { serveConsole } from './console/console.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
@@ -220,5 +221,5 @@ function view({ id, clientId, user, scope, createdAt, refreshedAt, generation, r
 }
 
 function origin({ publicHost: host, tls }: Settings, port: number): string {
-  return `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return `${tls ? 'https' : 'http'}://${urlHost(host)}:${port}`;
 }

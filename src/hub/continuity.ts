@@ -1,5 +1,4 @@
-import type { PortalClock } from '../broker/portal-clock.ts';
-import type { SignInMemory } from '../broker/setup-access.ts';
+import type { BrokerMemory } from '../broker/ports.ts';
 import type { Instant } from '../core/clock.ts';
 import type { UsedAssertions } from '../lan/oauth/used-assertions.ts';
 import type { Tally } from '../metrics/tally.ts';
@@ -12,18 +11,9 @@ import type { Tally } from '../metrics/tally.ts';
 export interface Continuity {
   /** When the daemon was started. */
   readonly started: Instant;
-  /** The ids of the appliances that the run before had left: see `LanService.knewBefore`. */
-  readonly knownBefore: ReadonlySet<string>;
+  readonly broker: BrokerMemory;
   /** Without them every assertion of the last half minute would have to be refused. */
   readonly usedAssertions: UsedAssertions;
-  /** Who has told the true time. */
-  readonly portalClock: PortalClock;
-  /** Milliseconds for which any appliance may still introduce itself; 0 where registration is closed. */
-  readonly registrationOpenFor: number;
-  /** How many have registered since it was opened. */
-  readonly registrationAsked: number;
   /** What was counted since the daemon was started. */
   readonly tally: Tally;
-  /** One-time sign-in addresses, and who waits because of wrong setup codes. */
-  readonly signIns: SignInMemory;
 }

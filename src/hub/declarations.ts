@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type * as v from 'valibot';
+import type { Declaration } from '../broker/declared-appliances.ts';
 import { type ClientCredentials, checkClientId, checkName, checkScope } from '../core/appliance.ts';
 import { messageOf } from '../core/failure.ts';
 import { sha256 } from '../system/compare.ts';
@@ -7,16 +8,6 @@ import { readPublicKeys } from '../system/public-keys.ts';
 import { readBounded } from './bounded-file.ts';
 import type { applianceSchema } from './configuration-schema.ts';
 import type { readSecret } from './secret-file.ts';
-
-/** An appliance that the configuration declares. */
-export interface Declaration {
-  readonly name: string;
-  readonly clientId: string;
-  readonly scope: string | null;
-  /** Null for the default portal. */
-  readonly portal: string | null;
-  readonly credentials: ClientCredentials;
-}
 
 /** What reading declarations takes. */
 interface DeclarationContext {

@@ -1,8 +1,7 @@
 import { watchClock } from '../broker/clock-watch.ts';
-import { DeviceFlows } from '../broker/device-flows.ts';
-import { Notices } from '../broker/notices.ts';
+import { openLanService } from '../broker/lan-service.ts';
+import { openBroker } from '../broker/open-broker.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
-import { TimeInquiry } from '../broker/time-inquiry.ts';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
 import type { ListeningSockets } from '../lan/listening-sockets.ts';
@@ -17,27 +16,26 @@ import { systemClock, systemTimers } from '../system/clock.ts';
 import { ntpWatch } from '../system/ntp.ts';
 import { systemRandom } from '../system/random.ts';
 import { version } from '../system/version.ts';
+import { openHubAdministration } from './administration.ts';
 import { Announcing } from './announcing.ts';
 import { CaRotation } from './ca-rotation.ts';
 import type { Configuration } from './configuration.ts';
 import type { Continuity } from './continuity.ts';
 import { openControlSocket } from './control-socket.ts';
 import { CopyCheck } from './copy-check.ts';
-import { openDesk } from './desk.ts';
 import { drain, isAnnouncedAlike } from './hand-over.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { HubEvents } from './hub-events.ts';
 import { hubNames } from './identity.ts';
 import { LanFollower } from './lan-follower.ts';
-import { lanService } from './lan-service.ts';
 import { HubLeaf } from './leaf.ts';
 import { openMetrics } from './metrics.ts';
-import { openBroker } from './open-broker.ts';
 import { hubAddresses, openState } from './open-state.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { permittedNames } from './permitted-names.ts';
 import { connectPortals } from './portals.ts';
 import type { Reloads } from './reloads.ts';
+import { spreadOf } from './spread.ts';
 
 /** A running hub. Disposing of it says goodbye, lets what was sent to the portal end, and closes the store. */
 export interface Hub extends AsyncDisposable {
@@ -96,7 +94,6 @@ export async function startHub(
 
   const { store, identity, keyRotation } = await openState(configuration, surroundings, parts);
 
-  let leaving = false;
   const running = Promise.withResolvers<void>();
   const restarting = Promise.withResolvers<void>();
   const lan = parts.use(
@@ -120,9 +117,19 @@ export async function startHub(
     ),
   );
 
-  const broker = await openBroker({ configuration, surroundings, events, store, identity, portals, before }, parts);
-  const { appliances, scheduler, portalClock, histories, grants, pairings, rounds } = broker;
-  const { handOuts, sessions, registrations, access, knownBefore, moved } = broker;
+  const broker = parts.use(
+    await openBroker({
+      surroundings,
+      store,
+      portals,
+      pairingTimes: configuration.pairing,
+      declared: { appliances: configuration.appliances, file: configuration.file },
+      spread: (appliance) => spreadOf(identity.id, appliance),
+      before: before?.broker,
+    }),
+  );
+  const { appliances, scheduler, portalClock, grants, pairings, access, notices } = broker;
+  events.listen(() => notices.changed());
   const names = hubNames(identity.id);
   const leaf = await HubLeaf.open({
     surroundings,
@@ -154,56 +161,21 @@ export async function startHub(
       }),
   });
   const usedAssertions = before?.usedAssertions ?? new UsedAssertions();
-  const service = lanService({
-    surroundings,
+  const service = openLanService(broker, {
     started,
     caFingerprint: () => leaf.shown.anchor.fingerprint,
-    appliances,
-    grants,
-    handOuts,
-    pairings,
-    rounds,
-    deviceFlows: new DeviceFlows(pairings, surroundings),
-    sessions,
-    registrations,
-    portalClock,
-    timeInquiry: new TimeInquiry(surroundings, portalClock, () =>
-      portals.names.flatMap((portal) => portals.get(portal)?.portal ?? []),
-    ),
-    knownBefore,
-    tally,
-    introduced: () => notices.changed(),
-    ready: running.promise,
+    handedOut: (appliance, kind) => tally.handedOut(appliance, kind),
   });
 
   let metrics: MetricsListener | null = null;
   const hooks = parts.use(openHooks(configuration.notify, { timers, log }));
-  const notices = parts.use(
-    await Notices.load({
-      surroundings,
-      store,
-      portalClock,
-      carry: (report) => hooks.post({ ...report, hub: administration.tellingHub() }),
-    }),
-  );
-  events.listen(() => notices.changed());
-  const administration = openDesk({
-    surroundings,
+  const administration = openHubAdministration({
+    broker,
     started,
-    identity,
+    id: identity.id,
     anchor: () => leaf.shown.anchor,
     rotation,
     host: (address) => leaf.host(address),
-    appliances,
-    grants,
-    pairings,
-    rounds,
-    handOuts,
-    sessions,
-    registrations,
-    access,
-    histories,
-    notices,
     tryHooks: (report) => hooks.trial({ ...report, hub: administration.tellingHub() }),
     store,
     keyRotation,
@@ -214,8 +186,6 @@ export async function startHub(
       lanConfiguration.mdns && lan.current.address !== null && announcing.taken === null ? announcing.waitingFor : null,
     restart: () => restarting.resolve(),
     reloads,
-    isLeaving: () => leaving,
-    ready: running.promise,
     whereabouts: () => ({
       name,
       version: version(),
@@ -227,7 +197,7 @@ export async function startHub(
   });
 
   const pages = openPages({
-    ...{ service, administration, access, hubName: name, ready: running.promise },
+    ...{ service, administration, access, hubName: name, ready: broker.ready },
     ...{ log, clock, timers, random },
   });
   const lanServer = parts.use(
@@ -296,9 +266,7 @@ export async function startHub(
     }),
   );
 
-  await pairings.load();
-  rounds.resume();
-  for (const id of moved) await pairings.end(id, 'cancelled');
+  await broker.resumePairings();
   const housekeeping = parts.use(new Housekeeping(store, surroundings, () => restarting.resolve()));
   running.resolve();
   parts.use(
@@ -318,7 +286,10 @@ export async function startHub(
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {
     log.warn('no interface has the address', { 'lan.address': lanConfiguration.address });
   }
-  notices.begin(() => administration.facts());
+  notices.begin(
+    () => administration.facts(),
+    (report) => hooks.post({ ...report, hub: administration.tellingHub() }),
+  );
   sockets?.closeUnclaimed();
   log.info('hub started', {
     name,
@@ -346,19 +317,15 @@ export async function startHub(
       return scheduler.overdue;
     },
     async handOver(next) {
-      leaving = true;
       await drain(broker, timers, ended.signal);
       // While tokens are handed out still: one that hangs would keep appliances waiting for the next hub.
       await hooks[Symbol.asyncDispose]();
       // Whoever is told to end meanwhile says goodbye.
       if (!ended.signal.aborted && isAnnouncedAlike(configuration, next)) announcing.comeBack();
-      const { openFor: registrationOpenFor, asked: registrationAsked } = registrations;
-      const registration = { registrationOpenFor, registrationAsked };
-      return { started, knownBefore, usedAssertions, portalClock, ...registration, tally, signIns: access.memory };
+      return { started, broker: broker.memory(), usedAssertions, tally };
     },
     async [Symbol.asyncDispose]() {
       ended.abort();
-      // One that was sent while an exchange is waited for would have to be waited for after that.
       grants.stop();
       await resources.disposeAsync();
       log.info('hub stopped');

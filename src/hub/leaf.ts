@@ -8,6 +8,7 @@ import { trueTime } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Store } from '../core/store.ts';
 import type { LanServer } from '../lan/server.ts';
+import { urlHost } from '../system/addresses.ts';
 import { warnOfCertificate, warnOfLeftOut } from './certificate-warnings.ts';
 import type { Identity } from './identity.ts';
 import { keepLeaf, keptLeaf } from './kept-leaf.ts';
@@ -90,7 +91,7 @@ export class HubLeaf {
     const usual = address ?? `${identity.id}.local`;
     const named = this.#shown.names.find((name) => !name.startsWith('*'));
     const host = own === null || named === undefined || isFor(this.#shown, usual) ? usual : named;
-    return host.includes(':') ? `[${host}]` : host;
+    return urlHost(host);
   }
 
   /** Has a server show what is good at the time, from now on. */

@@ -3,9 +3,9 @@ import type { Grants } from '../broker/grants.ts';
 import type { Pairings } from '../broker/pairings.ts';
 import { sameScope } from '../core/appliance.ts';
 import { messageOf } from '../core/failure.ts';
+import { wantsAnotherScope } from '../core/grant.ts';
 import type { Log } from '../core/log.ts';
 import { byInstaller, leadsAstray, linkFor, linksOf } from '../core/pairing.ts';
-import { wantsAnotherScope } from './status.ts';
 
 /**
  * Starts a pairing for every appliance that has no open one, and no grant, or a grant for another scope than it is declared

@@ -1,17 +1,11 @@
-import type { GrantHolder } from '../broker/held-grant.ts';
-import type { PairingPortal } from '../broker/pairing-context.ts';
-import { type PortalIdentity, samePortal } from '../core/portal.ts';
+import type { ConnectedPortals } from '../broker/ports.ts';
+import { samePortal } from '../core/portal.ts';
 import { HttpPortal } from '../portal/http-portal.ts';
+import { urlHost } from '../system/addresses.ts';
 import type { PortalConfiguration } from './configuration.ts';
 
 /** The configured portals, connected. */
-export interface Portals extends AsyncDisposable {
-  /** Their names, the default one first. */
-  readonly names: readonly string[];
-  get(name: string): (PairingPortal & Omit<GrantHolder, 'name'>) | undefined;
-  /** The name of the one with this identity; undefined where none has it. */
-  nameOf(identity: PortalIdentity): string | undefined;
-}
+export interface Portals extends ConnectedPortals, AsyncDisposable {}
 
 /**
  * @param address the hub's address on the home network, null while there is none
@@ -45,5 +39,5 @@ function redirectFor(setting: string, nonce: string, address: string | null, por
   if (setting === 'off') return null;
   if (setting !== 'auto') return `${setting.replace(/\/$/, '')}/callback/${nonce}`;
   if (address === null) return null;
-  return `http://${address.includes(':') ? `[${address}]` : address}:${port}/callback/${nonce}`;
+  return `http://${urlHost(address)}:${port}/callback/${nonce}`;
 }

@@ -17,3 +17,8 @@ export function isSameAddress(a: string, b: string): boolean {
   among.addAddress(b.replace(/%.*$/, ''), type);
   return among.check(a, type);
 }
+
+/** An address or a name as a URL has it: IPv6 in brackets (RFC 3986, 3.2.2). */
+export function urlHost(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}

@@ -1,15 +1,10 @@
 import { appendFileSync } from 'node:fs';
 import { request } from 'undici';
-import { Appliances, type Credentials } from '../../src/broker/appliances.ts';
-import { DeviceFlows } from '../../src/broker/device-flows.ts';
-import { Grants } from '../../src/broker/grants.ts';
-import { HandOuts } from '../../src/broker/hand-outs.ts';
+import type { Credentials } from '../../src/broker/appliances.ts';
+import type { Declaration } from '../../src/broker/declared-appliances.ts';
+import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
 import type { PairingRun } from '../../src/broker/pairing-run.ts';
-import { Pairings } from '../../src/broker/pairings.ts';
-import { PortalClock } from '../../src/broker/portal-clock.ts';
-import { Registrations } from '../../src/broker/registrations.ts';
-import { Rounds } from '../../src/broker/rounds.ts';
-import { Scheduler } from '../../src/broker/scheduler.ts';
+import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
 import type { Surroundings } from '../../src/broker/surroundings.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { HubEvent, TellEvent } from '../../src/core/hub-event.ts';
@@ -21,7 +16,6 @@ import type { Replay } from '../../src/core/refresh.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
-import { needsPairing } from '../../src/hub/status.ts';
 import { HttpPortal } from '../../src/portal/http-portal.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
@@ -53,17 +47,9 @@ export interface HomeOptions {
 /** A browser that the hub has not sent to the portal. */
 export const STRANGER: CallbackBrowser = { address: '192.168.1.23', mark: null };
 
-/** One run of the hub's parts on the state folder. */
-export interface Run {
+/** One run of the broker on the state folder. */
+export interface Run extends Broker {
   readonly store: SqliteStore;
-  readonly appliances: Appliances;
-  readonly scheduler: Scheduler;
-  readonly grants: Grants;
-  readonly handOuts: HandOuts;
-  readonly pairings: Pairings;
-  readonly rounds: Rounds;
-  readonly deviceFlows: DeviceFlows;
-  readonly registrations: Registrations;
 }
 
 /** A home: the parts of a hub in virtual time, on a real store, with a way to a real emulator. */
@@ -76,6 +62,8 @@ export class Home implements AsyncDisposable {
   readonly held = new Map<keyof Store, Promise<void>>();
   /** False: the configuration has no portal. */
   configured = true;
+  /** The appliances that the configuration declares, from the next start on. */
+  declared: readonly Declaration[] = [];
   /** Which portal the configuration says; by default the one that is there. */
   identity: (Omit<PortalIdentity, 'name'> & Partial<PresentPortal>) | null = null;
   /** The portal's client breaks in a way that none of its outcomes names. */
@@ -169,71 +157,45 @@ export class Home implements AsyncDisposable {
     const { frontendUrl: origin } = this.portal;
     const given = this.identity ?? { origin, clientId: this.emulator.clientId };
     const identity = { name: 'home', others: [], ...given };
-    const appliances = await Appliances.load(port, random, ['home', 'other']);
-    const scheduler = new Scheduler(surroundings);
-    const portalClock = new PortalClock(surroundings);
-    const grants = new Grants(
-      surroundings,
-      port,
-      scheduler,
-      portalClock,
-      (id) => {
-        const appliance = appliances.byId(id);
-        if (!this.configured) return undefined;
-        return appliance && { name: appliance.name, portal, identity, replay: this.#options.replay ?? 'soon' };
-      },
-      () => 0.5,
-    );
-    const pairings = new Pairings({
+    const connected: ConnectedPortal = {
+      ...{ portal, identity, replay: this.#options.replay ?? 'soon' },
+      redirectUrl: this.#options.redirect ?? (() => null),
+    };
+    const broker = await openBroker({
       surroundings,
       store: port,
-      grants,
-      portalClock,
-      times: {
+      portals: {
+        names: ['home', 'other'],
+        get: (name) => (this.configured && name === 'home' ? connected : undefined),
+        nameOf: () => undefined,
+      },
+      pairingTimes: {
         lifetime: this.#options.lifetime ?? 900_000,
         pollInterval: this.#options.pollInterval ?? 5000,
       },
-      nameOf: (id) => appliances.byId(id)?.name ?? id,
-      portalOf: (name) =>
-        this.configured && name === 'home'
-          ? { portal, identity, redirectUrl: this.#options.redirect ?? (() => null) }
-          : undefined,
+      declared: { appliances: this.declared, file: '/etc/l.toml' },
+      spread: () => 0.5,
     });
-    await grants.load();
-    await pairings.load();
-    const rounds = new Rounds({
-      surroundings,
-      appliances,
-      pairings,
-      needsPairing: (appliance) => needsPairing(appliance, grants.get(appliance.id)),
-      accountOf: ({ id }) => grants.get(id)?.grant.account ?? null,
-    });
-    rounds.resume();
-    const deviceFlows = new DeviceFlows(pairings, surroundings);
-    const registrations = await Registrations.load({ surroundings, store: port, appliances, scheduler });
-    const handOuts = new HandOuts(grants, surroundings);
-    this.#run = { store, appliances, scheduler, grants, pairings, rounds, deviceFlows, registrations, handOuts };
+    await broker.resumePairings();
+    this.#run = { ...broker, store };
     return this.#run;
   }
 
   /** Stops the hub in good order. */
   async stop(): Promise<void> {
-    const { pairings, grants, scheduler, store } = this.run;
-    await pairings[Symbol.asyncDispose]();
-    await grants[Symbol.asyncDispose]();
-    scheduler[Symbol.dispose]();
+    const { run } = this;
+    await run[Symbol.asyncDispose]();
     await this.#client?.[Symbol.asyncDispose]();
-    store[Symbol.dispose]();
+    run.store[Symbol.dispose]();
     this.#run = undefined;
   }
 
   /** Power is cut: nothing that runs may write any more. */
   async crash(): Promise<void> {
-    const { store, scheduler, pairings, grants } = this.run;
-    store[Symbol.dispose]();
-    scheduler[Symbol.dispose]();
-    void pairings[Symbol.asyncDispose]();
-    void grants[Symbol.asyncDispose]();
+    const { run } = this;
+    run.store[Symbol.dispose]();
+    run.scheduler[Symbol.dispose]();
+    void run[Symbol.asyncDispose]();
     this.#run = undefined;
   }
 
@@ -324,14 +286,14 @@ export class Home implements AsyncDisposable {
   }
 
   /** A write takes as long as the seed says, so that writes end in any order. */
-  #slow(store: Store): Store {
+  #slow(store: BrokerStore): BrokerStore {
     const [least, most] = this.#options.writeTimes ?? [0, SLOWEST_WRITE];
     const dice = this.#dice;
     return slowWrites(store, () => this.time.lapse(dice.whole(least, most), most === 0 ? 0 : dice.whole(0, MAX_TURNS)));
   }
 
-  #failing(store: SqliteStore): Store {
-    return new Proxy<Store>(store, {
+  #failing(store: SqliteStore): BrokerStore {
+    return new Proxy<BrokerStore>(store, {
       get: (object, name) => {
         const member: unknown = Reflect.get(object, name, object);
         if (typeof member !== 'function') return member;

@@ -62,12 +62,14 @@ class House implements AsyncDisposable {
           return house.confirmed;
         },
       },
-      carry: (report) => {
+    });
+    this.#notices.begin(
+      () => this.facts,
+      (report) => {
         this.reports.push(report);
         this.told.push([report.status, report.notice, report.appliance ?? 'hub'].join(' '));
       },
-    });
-    this.#notices.begin(() => this.facts);
+    );
     await this.time.pass(0);
   }
 
@@ -458,8 +460,8 @@ test('what was kept and can not be read is made anew', async () => {
     const told: string[] = [];
     const carry = ({ status }: NoticeReport) => void told.push(status);
     house.refused();
-    await using notices = await Notices.load({ surroundings, store: kept, portalClock: house, carry });
-    notices.begin(() => house.facts);
+    await using notices = await Notices.load({ surroundings, store: kept, portalClock: house });
+    notices.begin(() => house.facts, carry);
     await time.pass(0);
     expect(told, text).toEqual(['raised']);
     expect(failures).toEqual(['notice']);

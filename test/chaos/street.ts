@@ -1,12 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { createServer as createSecureServer } from 'node:tls';
-import { Appliances } from '../../src/broker/appliances.ts';
-import { Grants } from '../../src/broker/grants.ts';
-import { HandOuts } from '../../src/broker/hand-outs.ts';
-import { Pairings } from '../../src/broker/pairings.ts';
-import { PortalClock } from '../../src/broker/portal-clock.ts';
-import { Scheduler } from '../../src/broker/scheduler.ts';
+import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
+import type { ConnectedPortal } from '../../src/broker/ports.ts';
 import type { Log } from '../../src/core/log.ts';
 import type { Portal } from '../../src/core/portal.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -42,7 +38,11 @@ export interface StreetGrant {
   readonly hub: StreetHub;
 }
 
-const IDENTITY = { origin: 'https://portal.example', clientId: 'the-street', name: 'home', others: [] };
+const CONNECTED: Omit<ConnectedPortal, 'portal'> = {
+  identity: { origin: 'https://portal.example', clientId: 'the-street', name: 'home', others: [] },
+  replay: 'soon',
+  redirectUrl: () => null,
+};
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 /** How often an appliance asks, in ms. */
 const ASKS_EVERY = 120_000;
@@ -81,10 +81,11 @@ export class Street implements AsyncDisposable {
     const emulator = await startEmulator({ clock: time });
     const street = new Street(emulator, random, time, activity, await ways(emulator));
     for (let index = 0; index < hubs; index++) {
-      const hub = await StreetHub.start(street);
+      const names = Array.from({ length: each }, (_, grant) => `appliance-${grant}`);
+      const hub = await StreetHub.start(street, names);
       street.hubs.push(hub);
-      for (let grant = 0; grant < each; grant++) {
-        street.grants.push({ id: await hub.pair(`appliance-${grant}`), asked: grant === 0, hub });
+      for (const [grant, name] of names.entries()) {
+        street.grants.push({ id: await hub.pair(name), asked: grant === 0, hub });
         await time.pass(Math.round((2 * 3_600_000 * random.fraction()) / (hubs * each)));
       }
     }
@@ -96,8 +97,8 @@ export class Street implements AsyncDisposable {
   /** The grants without a token that lives, or with a problem. */
   get stale(): StreetGrant[] {
     return this.grants.filter(({ id, hub }) => {
-      const held = hub.parts?.grants.get(id);
-      return held === undefined || held.health.kind !== 'good' || (hub.parts?.grants.times.remaining(held) ?? 0) <= 0;
+      const held = hub.broker?.grants.get(id);
+      return held === undefined || held.health.kind !== 'good' || (hub.broker?.grants.times.remaining(held) ?? 0) <= 0;
     });
   }
 
@@ -146,35 +147,31 @@ export class Street implements AsyncDisposable {
 
   #ask(grant: StreetGrant): void {
     const again = () => {
-      void grant.hub.parts?.handOuts.handOut(grant.id, null);
+      void grant.hub.broker?.handOuts.handOut(grant.id, null);
       this.time.after(ASKS_EVERY, again);
     };
     this.time.after(ASKS_EVERY * this.random.fraction(), again);
   }
 }
 
-interface Parts {
-  readonly grants: Grants;
-  readonly handOuts: HandOuts;
-  readonly appliances: Appliances;
-  readonly pairings: Pairings;
-  end(): void;
-}
-
-/** One hub of the street: the parts of the real one. */
+/** One hub of the street: its broker, of which each appliance has a portal by a name of its own. */
 export class StreetHub implements Disposable {
   readonly #street: Street;
   readonly #folder = stateFolder();
   readonly #spreads = new Map<string, number>();
+  readonly #names: readonly string[];
   /** Null while it has no power. */
-  parts: Parts | null = null;
+  broker: Broker | null = null;
+  #cut: () => void = () => undefined;
 
-  private constructor(street: Street) {
+  private constructor(street: Street, names: readonly string[]) {
     this.#street = street;
+    this.#names = names;
   }
 
-  static async start(street: Street): Promise<StreetHub> {
-    const hub = new StreetHub(street);
+  /** @param names of its appliances */
+  static async start(street: Street, names: readonly string[]): Promise<StreetHub> {
+    const hub = new StreetHub(street, names);
     await hub.start();
     return hub;
   }
@@ -186,64 +183,55 @@ export class StreetHub implements Disposable {
     const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
     const opened = await openStore(this.#folder.path, sealing, () => time.wall);
     const store = activity.watching(opened);
-    const appliances = await Appliances.load(store, random, ['home']);
-    const scheduler = new Scheduler(surroundings);
-    const portalClock = new PortalClock(surroundings);
     const way = this.#street.portal();
-    const portalOf = (grant: string): Portal =>
-      activity.watching({
-        ...way,
-        refresh: async (token) => {
-          const outcome = await way.refresh(token);
-          this.#street.attempts.push({ grant, at: time.wall, granted: outcome.kind === 'granted' });
-          return outcome;
-        },
-      } satisfies Portal);
-    const portals = new Map<string, Portal>();
-    const grants = new Grants(
+    const portals = new Map<string, ConnectedPortal>();
+    const broker = await openBroker({
       surroundings,
       store,
-      scheduler,
-      portalClock,
-      (id) => {
-        const portal = portals.get(id) ?? portalOf(id);
-        portals.set(id, portal);
-        return { name: id, portal, identity: IDENTITY, replay: 'soon' };
+      portals: {
+        names: this.#names,
+        get: (name) => {
+          const portal = portals.get(name) ?? { portal: this.#counting(way, name), ...CONNECTED };
+          portals.set(name, portal);
+          return portal;
+        },
+        nameOf: () => undefined,
       },
-      (id) => {
+      pairingTimes: { lifetime: 900_000, pollInterval: 5000 },
+      declared: { appliances: [], file: '' },
+      spread: (id) => {
         const spread = this.#spreads.get(id) ?? chance.fraction();
         this.#spreads.set(id, spread);
         return spread;
       },
-    );
-    const pairings = new Pairings({
-      surroundings,
-      store,
-      grants,
-      portalClock,
-      times: { lifetime: 900_000, pollInterval: 5000 },
-      nameOf: (id) => id,
-      portalOf: () => ({ portal: activity.watching(way), identity: IDENTITY, redirectUrl: () => null }),
     });
-    await grants.load();
-    this.parts = {
-      grants,
-      handOuts: new HandOuts(grants, surroundings),
-      appliances,
-      pairings,
-      end() {
-        scheduler[Symbol.dispose]();
-        opened[Symbol.dispose]();
-      },
+    this.broker = broker;
+    this.#cut = () => {
+      broker.scheduler[Symbol.dispose]();
+      opened[Symbol.dispose]();
     };
+  }
+
+  /** The way to the portal, on which each refresh of an appliance is counted. */
+  #counting(way: Portal, name: string): Portal {
+    const { activity, attempts, time } = this.#street;
+    return activity.watching({
+      ...way,
+      refresh: async (token) => {
+        const outcome = await way.refresh(token);
+        const grant = this.broker?.appliances.find(name)?.id ?? name;
+        attempts.push({ grant, at: time.wall, granted: outcome.kind === 'granted' });
+        return outcome;
+      },
+    } satisfies Portal);
   }
 
   /** @returns the appliance's id */
   async pair(name: string): Promise<string> {
-    if (this.parts === null) throw new Error('the hub is off');
-    const { appliances, pairings } = this.parts;
+    if (this.broker === null) throw new Error('the hub is off');
+    const { appliances, pairings } = this.broker;
     const { time, emulator } = this.#street;
-    const { appliance } = await appliances.add(name, null, null);
+    const { appliance } = await appliances.add(name, null, name);
     const run = await pairings.begin(appliance);
     await time.settle();
     const { step } = run.pairing;
@@ -256,8 +244,9 @@ export class StreetHub implements Disposable {
 
   /** It has no power any more. */
   cut(): void {
-    this.parts?.end();
-    this.parts = null;
+    this.#cut();
+    this.#cut = () => undefined;
+    this.broker = null;
   }
 
   [Symbol.dispose](): void {

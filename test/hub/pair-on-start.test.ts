@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { wantsAnotherScope } from '../../src/core/grant.ts';
 import { pairOnStart } from '../../src/hub/pair-on-start.ts';
-import { wantsAnotherScope } from '../../src/hub/status.ts';
 import { Home } from '../broker/home.ts';
 import { device } from '../support/registrants.ts';
 

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
+import { applianceStatus } from '../../src/broker/appliance-status.ts';
 import { watchClock } from '../../src/broker/clock-watch.ts';
 import { Housekeeping } from '../../src/hub/housekeeping.ts';
 import { LanFollower } from '../../src/hub/lan-follower.ts';
-import { applianceStatus } from '../../src/hub/status.ts';
 import { Home, type HomeOptions } from '../broker/home.ts';
 import type { Fault } from '../support/faulty-portal.ts';
 
@@ -60,8 +60,7 @@ async function household(options: HomeOptions = {}) {
   // Of the night's work only its hour is left to the machine's own clock.
   every(DAY, 5 * HOUR, () => housekeeping.copySoon());
   every(10 * MINUTE, MINUTE, () => {
-    const { appliances, grants, pairings } = home.run;
-    for (const one of appliances.list()) applianceStatus(one, grants, pairings, time.now(), () => '');
+    for (const one of home.run.appliances.list()) applianceStatus(one, home.run, () => '');
   });
   await time.pass(2 * HOUR);
   return {

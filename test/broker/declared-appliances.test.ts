@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
+import { type Declaration, declareAppliances } from '../../src/broker/declared-appliances.ts';
 import type { Appliance } from '../../src/core/appliance.ts';
-import type { Declaration } from '../../src/hub/declarations.ts';
-import { declareAppliances } from '../../src/hub/declared.ts';
 import { systemRandom } from '../../src/system/random.ts';
-import { Home } from '../broker/home.ts';
 import { device } from '../support/registrants.ts';
+import { Home } from './home.ts';
 
 const WALLBOX: Declaration = {
   name: 'wallbox',
@@ -23,15 +22,18 @@ const PORTALS = new Map([
 /** Declares, as at a start. @returns the ids of those that went to another portal */
 function declare(home: Home, ...declarations: Declaration[]): Promise<string[]> {
   const { appliances } = home.run;
+  home.declared = declarations;
   const write = (event: string) => home.events.push({ level: 'info', event, fields: {} });
   const log = { debug: write, info: write, warn: write, error: write };
-  return declareAppliances(declarations, {
-    file: '/etc/l.toml',
-    appliances,
-    identityOf: (portal) => PORTALS.get(portal),
-    random: systemRandom,
-    log,
-  });
+  return declareAppliances(
+    { appliances: declarations, file: '/etc/l.toml' },
+    {
+      appliances,
+      identityOf: (portal) => PORTALS.get(portal),
+      random: systemRandom,
+      log,
+    },
+  );
 }
 
 async function restart(home: Home): Promise<void> {
@@ -140,6 +142,7 @@ test('a store that can not be written keeps no declared appliance from being ser
   expect(home.run.appliances.byClientId('heater')).toMatchObject({ origin: 'declared' });
   expect(home.run.appliances.byClientId('gone')).toMatchObject({ credentials: { kind: 'none' } });
   home.unwritable.clear();
+  home.declared = [WALLBOX];
   await restart(home);
   expect(home.run.appliances.byClientId('heater')).toBeUndefined();
   await declare(home, { ...WALLBOX, credentials }, heater);

@@ -1,15 +1,15 @@
-import type { Grants } from '../broker/grants.ts';
-import type { HeldGrant } from '../broker/held-grant.ts';
-import type { PairingRun } from '../broker/pairing-run.ts';
-import type { Pairings } from '../broker/pairings.ts';
 import type { ApplianceState, ApplianceStatus } from '../core/administration.ts';
-import { type Appliance, sameScope } from '../core/appliance.ts';
+import type { Appliance } from '../core/appliance.ts';
 import type { Instant } from '../core/clock.ts';
-import type { Grant } from '../core/grant.ts';
+import { type Grant, wantsAnotherScope } from '../core/grant.ts';
 import { byInstaller, linkFor } from '../core/pairing.ts';
 import type { Problem } from '../core/problem.ts';
 import { rfc3339 } from '../core/rfc3339.ts';
 import { comparisonCode } from '../system/comparison-code.ts';
+import type { HeldGrant } from './held-grant.ts';
+import type { Broker } from './open-broker.ts';
+import type { PairingRun } from './pairing-run.ts';
+import type { BrokerStore } from './ports.ts';
 
 /**
  * What `status` says of an appliance.
@@ -17,10 +17,9 @@ import { comparisonCode } from '../system/comparison-code.ts';
  */
 export function applianceStatus(
   appliance: Appliance,
-  grants: Grants,
-  pairings: Pairings,
-  now: Instant,
+  { grants, pairings, store, surroundings }: Pick<Broker, 'grants' | 'pairings' | 'store' | 'surroundings'>,
   pairPage: (userCode: string) => string,
+  now = surroundings.clock.now(),
 ): ApplianceStatus {
   const held = grants.get(appliance.id);
   const run = pairings.ofAppliance(appliance.id);
@@ -30,7 +29,7 @@ export function applianceStatus(
   const started = ago(now, now.uptime - grants.times.since);
   const restingProblem = resting === undefined ? null : restingGrant(appliance, resting, started);
   const problem = held === undefined ? restingProblem : problemOf(held, remaining, due, started, now);
-  return {
+  const status: ApplianceStatus = {
     name: appliance.name,
     client_id: appliance.clientId,
     state: held === undefined ? stateWithout(run?.open === true, resting !== undefined) : stateOf(held, problem),
@@ -47,6 +46,31 @@ export function applianceStatus(
     ...(wantsAnotherScope(appliance, held?.grant) ? { wanted_scope: appliance.scope } : {}),
     ...(run === undefined ? {} : loginOf(run, pairPage)),
   };
+  return withStoreProblem(status, appliance.id, store, rfc3339(started.wall));
+}
+
+/**
+ * What an appliance's status becomes where the store has lost its grant or its credentials, or can't be written.
+ * @param appliance its id
+ */
+function withStoreProblem(
+  whole: ApplianceStatus,
+  appliance: string,
+  { unwritable, damagedGrants, damagedAppliances }: BrokerStore,
+  since: string,
+): ApplianceStatus {
+  const damaged = whole.without_credentials === true && damagedAppliances.has(appliance);
+  const status: ApplianceStatus = damaged ? { ...whole, credentials_damaged: true } : whole;
+  if (status.state === 'unpaired' && damagedGrants.has(appliance)) {
+    const message =
+      "The hub's store was damaged where it held this grant, and there is no copy of it: a person must log in again";
+    return { ...status, state: 'needs_pairing', problem: { code: 'refused', message, since } };
+  }
+  if (status.state === 'active' && unwritable !== null) {
+    const message = `The hub can't write its store, so it starts no refresh: ${unwritable}`;
+    return { ...status, state: 'retrying', problem: { code: 'store_unwritable', message, since } };
+  }
+  return status;
 }
 
 /** Where a person may log in. Without an installer the portal's own link is made when the hub's page is opened. */
@@ -60,20 +84,6 @@ function loginOf(
   }
   const isOpen = step.kind === 'waiting' || step.kind === 'asking';
   return isOpen && device !== null ? { authorize_url: pairPage(device.userCode) } : {};
-}
-
-/** Whether the configuration has another scope by now than a grant was asked for, so that only another pairing brings it. */
-export function wantsAnotherScope(
-  { origin, scope }: Pick<Appliance, 'origin' | 'scope'>,
-  grant: Pick<Grant, 'asked'> | undefined,
-): boolean {
-  if (grant === undefined || origin !== 'declared') return false;
-  return !sameScope(scope, grant.asked);
-}
-
-/** Whether only a person's login can give an appliance a grant that it can go on with. @param held undefined where it has none at work */
-export function needsPairing(appliance: Appliance, held: HeldGrant | undefined): boolean {
-  return held === undefined || held.health.kind === 'refused' || wantsAnotherScope(appliance, held.grant);
 }
 
 function registrationOf({

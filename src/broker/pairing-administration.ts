@@ -1,28 +1,24 @@
-import type { Appliances } from '../broker/appliances.ts';
-import type { PairingRun } from '../broker/pairing-run.ts';
-import type { Pairings } from '../broker/pairings.ts';
-import type { Rounds } from '../broker/rounds.ts';
 import type { Appliance } from '../core/appliance.ts';
-import type { Log } from '../core/log.ts';
 import { linksOf } from '../core/pairing.ts';
-import type { LabelText, PairingDesk, PairingView } from '../core/pairing-desk.ts';
+import type { PairingDesk, PairingView } from '../core/pairing-desk.ts';
 import { sha256 } from '../system/compare.ts';
+import type { Broker } from './open-broker.ts';
 import { reportOf } from './pairing-reports.ts';
+import type { PairingRun } from './pairing-run.ts';
 
-/** What pairings are shown and worked on from. */
-export interface PairingDeskContext {
-  readonly appliances: Appliances;
-  readonly pairings: Pairings;
-  readonly rounds: Rounds;
-  readonly log: Log;
-  /** @throws Failure `not_allowed` where the appliance waits to be approved */
-  approved(appliance: Appliance): Appliance;
-  label(name: string): LabelText;
-}
-
-/** Serves who looks at pairings and rounds of them. */
-export function openPairingDesk(context: PairingDeskContext): PairingDesk {
-  const { appliances, pairings, rounds, log } = context;
+/**
+ * Serves whoever looks at pairings and rounds of them.
+ * @param approved throws a Failure `not_allowed` for an appliance that waits to be approved
+ */
+export function pairingAdministration(
+  {
+    appliances,
+    pairings,
+    rounds,
+    surroundings: { log },
+  }: Pick<Broker, 'appliances' | 'pairings' | 'rounds' | 'surroundings'>,
+  approved: (appliance: Appliance) => Appliance,
+): Omit<PairingDesk, 'label'> {
   const nameOf = (id: string) => appliances.byId(id)?.name ?? '?';
 
   function view(run: PairingRun): PairingView {
@@ -46,14 +42,14 @@ export function openPairingDesk(context: PairingDeskContext): PairingDesk {
 
   return {
     async joinPairing(name) {
-      const run = await pairings.begin(context.approved(appliances.named(name)), { joins: true });
+      const run = await pairings.begin(approved(appliances.named(name)), { joins: true });
       log.info('pairing begun', { appliance: name });
       return run.pairing.id;
     },
     pairing: (id) => view(pairings.get(id)),
     async retryPairing(id) {
       const { pairing } = pairings.get(id);
-      const appliance = context.approved(appliances.named(nameOf(pairing.appliance)));
+      const appliance = approved(appliances.named(nameOf(pairing.appliance)));
       const run = await rounds.again(appliance, pairing);
       log.info('pairing begun', { appliance: appliance.name });
       return run.pairing.id;
@@ -77,7 +73,6 @@ export function openPairingDesk(context: PairingDeskContext): PairingDesk {
     pairAll: () => rounds.begin(),
     nextPairing: (round) => rounds.next(round),
     round: (id) => rounds.view(id),
-    label: (name) => context.label(appliances.named(name).name),
   };
 }
 

@@ -1,11 +1,11 @@
-import type { Grants } from '../broker/grants.ts';
-import type { HouseFacts } from '../broker/notices.ts';
-import type { SetupAccessBook } from '../broker/setup-access.ts';
 import type { ApplianceStatus } from '../core/administration.ts';
 import type { Appliance } from '../core/appliance.ts';
 import type { Instant } from '../core/clock.ts';
 import type { GrantFacts, HubFact } from '../core/notices.ts';
 import { rfc3339 } from '../core/rfc3339.ts';
+import type { Grants } from './grants.ts';
+import type { HouseFacts } from './notices.ts';
+import type { Broker } from './open-broker.ts';
 
 /** A grant should have been refreshed when this part of its token's lifetime has passed: `regularDue`. */
 const REFRESHED_BY = 0.85;
@@ -15,17 +15,16 @@ const MAX_APPROVAL_NOTICES = 5;
 /**
  * What notices go by.
  * @param appliances each with its status
- * @param wrongCodes where too many wrong setup codes came from, and since when; null where there are none
  * @param page the address of the installer's page
  */
 export function noticeFacts(
   appliances: readonly (readonly [Pick<Appliance, 'id'>, ApplianceStatus])[],
   problems: readonly HubFact[],
-  wrongCodes: ReturnType<SetupAccessBook['wrongCodes']>,
-  grants: Grants,
+  { access, grants, surroundings }: Pick<Broker, 'access' | 'grants' | 'surroundings'>,
   page: string,
-  now: Instant,
 ): HouseFacts {
+  const now = surroundings.clock.now();
+  const wrongCodes = access.wrongCodes();
   const waiting = appliances.flatMap(([, { name, waiting_for_approval: waits }]) =>
     waits ? [{ name, ...waits }] : [],
   );

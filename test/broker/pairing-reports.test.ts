@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { followPairing } from '../../src/broker/pairing-reports.ts';
 import type { PairingReport } from '../../src/core/pairing-report.ts';
-import { followPairing } from '../../src/hub/pairing-reports.ts';
-import { Home } from '../broker/home.ts';
+import { Home } from './home.ts';
 
 const MINUTE = 60_000;
 

@@ -1,6 +1,6 @@
-import type { PairingRun } from '../broker/pairing-run.ts';
 import { leadsAstray, linkFor, linksOf, type PairingStep } from '../core/pairing.ts';
 import type { PairingReport } from '../core/pairing-report.ts';
+import type { PairingRun } from './pairing-run.ts';
 
 /**
  * Follows a pairing: how it stands, and each change, until its end.

@@ -1,18 +1,32 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Appliances, isDamaged } from '../broker/appliances.ts';
-import type { Grants } from '../broker/grants.ts';
-import type { Appliance } from '../core/appliance.ts';
+import type { Appliance, ClientCredentials } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
+import { wantsAnotherScope } from '../core/grant.ts';
 import type { Log } from '../core/log.ts';
 import { type PortalIdentity, samePortal } from '../core/portal.ts';
 import type { Random } from '../core/random.ts';
-import type { Declaration } from './declarations.ts';
-import { wantsAnotherScope } from './status.ts';
+import { type Appliances, isDamaged } from './appliances.ts';
+import type { Grants } from './grants.ts';
+
+/** An appliance that the configuration declares. */
+export interface Declaration {
+  readonly name: string;
+  readonly clientId: string;
+  readonly scope: string | null;
+  /** Null for the default portal. */
+  readonly portal: string | null;
+  readonly credentials: ClientCredentials;
+}
+
+/** What the configuration declares. */
+export interface Declared {
+  readonly appliances: readonly Declaration[];
+  /** The configuration's file, for messages. */
+  readonly file: string;
+}
 
 /** What declaring appliances takes. */
 interface DeclareContext {
-  /** The configuration's file, for messages. */
-  readonly file: string;
   readonly appliances: Appliances;
   /** Which portal this name stands for; undefined where the configuration has none of that name. */
   identityOf(portal: string): PortalIdentity | undefined;
@@ -29,12 +43,12 @@ interface DeclareContext {
  * @throws Failure `config_invalid` where a client_id is another appliance's
  */
 export async function declareAppliances(
-  declarations: readonly Declaration[],
+  { appliances: declarations, file }: Declared,
   context: DeclareContext,
 ): Promise<string[]> {
   const { appliances, log } = context;
   const names = new Set(declarations.map(({ name }) => name));
-  for (const declaration of declarations) refuseTaken(declaration, names, context);
+  for (const declaration of declarations) refuseTaken(declaration, names, file, context);
   const holders = new Map(declarations.map(({ clientId, name }) => [clientId, name]));
   for (const appliance of appliances.list()) {
     const { name, origin, clientId, id } = appliance;
@@ -122,7 +136,8 @@ async function unlessUnwritable(write: () => Promise<void>): Promise<boolean> {
 function refuseTaken(
   { name, clientId }: Declaration,
   declared: ReadonlySet<string>,
-  { appliances, file }: DeclareContext,
+  file: string,
+  { appliances }: DeclareContext,
 ): void {
   const holder = appliances.byClientId(clientId);
   if (holder === undefined || holder.name === name) return;

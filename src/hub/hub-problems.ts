@@ -1,11 +1,5 @@
-import type { ApplianceStatus, HubProblem } from '../core/administration.ts';
-import type { SqliteStore } from '../store/sqlite-store.ts';
-
-/** How the store stands, for `status`. */
-export type StoreStanding = Pick<
-  SqliteStore,
-  'unwritable' | 'recovered' | 'damagedGrants' | 'damagedAppliances' | 'refusedSessions' | 'refusedInvites'
->;
+import type { BrokerStore } from '../broker/ports.ts';
+import type { HubProblem } from '../core/administration.ts';
 
 /** So many appliances are named in one problem. */
 const MAX_NAMES = 5;
@@ -19,7 +13,7 @@ const MAX_NAMES = 5;
  * @param claimed that another device claims the hub's host name; null where none does
  */
 export function hubProblems(
-  store: StoreStanding,
+  store: BrokerStore,
   nameOf: (appliance: string) => string,
   idTaken: string | null,
   since: string,
@@ -44,33 +38,9 @@ export function hubProblems(
   return problems;
 }
 
-/**
- * What an appliance's status becomes where the store has lost its grant or its credentials, or can't be written.
- * @param appliance its id
- */
-export function withStoreProblem(
-  whole: ApplianceStatus,
-  appliance: string,
-  { unwritable, damagedGrants, damagedAppliances }: StoreStanding,
-  since: string,
-): ApplianceStatus {
-  const damaged = whole.without_credentials === true && damagedAppliances.has(appliance);
-  const status: ApplianceStatus = damaged ? { ...whole, credentials_damaged: true } : whole;
-  if (status.state === 'unpaired' && damagedGrants.has(appliance)) {
-    const message =
-      "The hub's store was damaged where it held this grant, and there is no copy of it: a person must log in again";
-    return { ...status, state: 'needs_pairing', problem: { code: 'refused', message, since } };
-  }
-  if (status.state === 'active' && unwritable !== null) {
-    const message = `The hub can't write its store, so it starts no refresh: ${unwritable}`;
-    return { ...status, state: 'retrying', problem: { code: 'store_unwritable', message, since } };
-  }
-  return status;
-}
-
 /** In words, which entries of the store are not as the hub has written them; null where none is known. */
 function changedRows(
-  { damagedAppliances, refusedSessions, refusedInvites }: StoreStanding,
+  { damagedAppliances, refusedSessions, refusedInvites }: BrokerStore,
   nameOf: (appliance: string) => string,
 ): string | null {
   const found = [

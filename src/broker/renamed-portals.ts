@@ -1,9 +1,9 @@
-import type { Appliances } from '../broker/appliances.ts';
 import { Failure } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { Pairing } from '../core/pairing.ts';
 import type { Store } from '../core/store.ts';
-import type { Portals } from './portals.ts';
+import type { Appliances } from './appliances.ts';
+import type { ConnectedPortals } from './ports.ts';
 
 /**
  * Takes along the appliances whose portal has another name in the configuration by now: which one it is their grants tell.
@@ -11,7 +11,7 @@ import type { Portals } from './portals.ts';
  */
 export async function followRenamedPortals(
   appliances: Appliances,
-  portals: Pick<Portals, 'nameOf'>,
+  portals: Pick<ConnectedPortals, 'nameOf'>,
   store: Pick<Store, 'grant' | 'pairings' | 'savePairing'>,
   log: Log,
 ): Promise<void> {

@@ -1,0 +1,200 @@
+import type { Administration, ApplianceStatus, IssuedCredentials, RegistrationPlace } from '../core/administration.ts';
+import type { Appliance } from '../core/appliance.ts';
+import { Failure } from '../core/failure.ts';
+import { type HistoryEntry, type HistoryLine, newestFirst } from '../core/history.ts';
+import { rfc3339 } from '../core/rfc3339.ts';
+import { Secret } from '../core/secret.ts';
+import type { SetupCode } from '../core/setup-access.ts';
+import { applianceStatus } from './appliance-status.ts';
+import { type Credentials, refuseDeclared } from './appliances.ts';
+import type { Broker } from './open-broker.ts';
+import { pairingAdministration } from './pairing-administration.ts';
+import { followPairing } from './pairing-reports.ts';
+
+/** Registration is held open for so long at most, in seconds. */
+const LONGEST_OPEN = 86_400;
+/** An invite is good for so long at most, in seconds. */
+const LONGEST_INVITE = 30 * 86_400;
+
+/** How the hub can be reached and recognized, as it is now. */
+export interface HubAddress {
+  /** An endpoint's address on the home network. */
+  endpoint(path: string): string;
+  /** Where a phone in the home network goes on to a pairing's link, by its short key; null while the hub has no address there. */
+  shortLink(key: string): string | null;
+  /** The pin of the certificate that appliances pin. */
+  fingerprint(): string;
+}
+
+/** What people may ask of the broker; the rest of {@link Administration} is the hub's own. */
+export type BrokerAdministration = Omit<
+  Administration,
+  | 'status'
+  | 'testNotices'
+  | 'authority'
+  | 'rotateAuthority'
+  | 'keepOldAuthority'
+  | 'rotateStoreKey'
+  | 'backUp'
+  | 'restore'
+  | 'reload'
+  | 'reloadOutcome'
+  | 'label'
+> & {
+  statusOf(appliance: Appliance): ApplianceStatus;
+};
+
+/** Serves people at the hub: what the control socket and the installer's page ask of the broker. */
+export function openAdministration(broker: Broker, address: HubAddress): BrokerAdministration {
+  const { appliances, grants, pairings, sessions, registrations, access, notices, store } = broker;
+  const { clock, log, tell } = broker.surroundings;
+
+  function statusOf(appliance: Appliance): ApplianceStatus {
+    return applianceStatus(appliance, broker, (userCode) => address.endpoint(`/pair?user_code=${userCode}`));
+  }
+
+  function issued({ appliance, secret }: Credentials): IssuedCredentials {
+    return {
+      name: appliance.name,
+      clientId: appliance.clientId,
+      clientSecret: secret,
+      tokenEndpoint: address.endpoint('/oauth/token'),
+      caFingerprint: address.fingerprint(),
+    };
+  }
+
+  function registrationPlace(): RegistrationPlace {
+    return { registrationEndpoint: address.endpoint('/oauth/register'), caFingerprint: address.fingerprint() };
+  }
+
+  function setupCode(): SetupCode {
+    const { token, lifetime } = access.issueToken();
+    return {
+      code: access.code,
+      page: address.endpoint('/'),
+      signIn: new Secret(address.endpoint(`/sign-in/${token.reveal()}`)),
+      signInExpiresIn: Math.floor(lifetime / 1000),
+    };
+  }
+
+  return {
+    statusOf,
+    portals: () => appliances.portals,
+    async addAppliance(name, scope, portal) {
+      const credentials = await appliances.add(name, scope, portal);
+      log.info('appliance added', { appliance: name, portal: credentials.appliance.portal });
+      return issued(credentials);
+    },
+    async removeAppliance(name) {
+      const appliance = appliances.named(name);
+      refuseDeclared(appliance);
+      await pairings.drop(appliance.id);
+      await appliances.remove(appliance);
+      grants.drop(appliance.id);
+      await sessions.endAll(appliance.id);
+      notices.changed();
+      log.info('appliance removed', { appliance: name });
+    },
+    async rotateSecret(name, replaceKeys) {
+      const credentials = await appliances.rotateSecret(appliances.named(name), replaceKeys);
+      log.info('secret rotated', { appliance: name });
+      return issued(credentials);
+    },
+    async approveAppliance(name, code) {
+      const appliance = await registrations.approve(appliances.named(name), code);
+      notices.changed();
+      log.info('appliance approved', { appliance: name });
+      return statusOf(appliance);
+    },
+    async invite(request) {
+      checkSeconds(request.ttl, 1, LONGEST_INVITE);
+      const { invite, token } = await registrations.invite(request);
+      log.info('invite made', { appliance: invite.name ?? undefined, expires_in: request.ttl });
+      return { token, name: invite.name, scope: invite.scope, expiresIn: request.ttl, ...registrationPlace() };
+    },
+    async openRegistration(seconds) {
+      checkSeconds(seconds, 0, LONGEST_OPEN);
+      registrations.hold(seconds * 1000);
+      if (seconds > 0) log.warn('registration is open', { expires_in: seconds });
+      else log.info('registration is closed');
+      return registrationPlace();
+    },
+    async pair(name) {
+      await broker.ready;
+      const run = await pairings.begin(approved(appliances.named(name)));
+      log.info('pairing begun', { appliance: name });
+      return run.pairing.id;
+    },
+    async *followPairing(id, signal) {
+      // Who has followed it over a restart would be told that it is not known.
+      await broker.ready;
+      const run = pairings.get(id);
+      yield* followPairing(run, signal, () => address.shortLink(run.shortKey));
+    },
+    ...pairingAdministration(broker, approved),
+    async unpair(name) {
+      const { id } = appliances.named(name);
+      const isPaired = grants.get(id) !== undefined || grants.resting(id) !== undefined || store.damagedGrants.has(id);
+      await pairings.end(id, 'cancelled');
+      await grants.forget(id);
+      await sessions.endAll(id);
+      if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));
+      if (isPaired) tell({ kind: 'unpaired', appliance: id, at: clock.now() });
+      log.info('unpaired', { appliance: name });
+    },
+    async token(name) {
+      const handOut = await broker.handOuts.handOut(approved(appliances.named(name)).id, null);
+      if (handOut.kind === 'token') return handOut;
+      const why = {
+        unavailable: 'has no token for now: "latchkey status" says why',
+        needs_pairing: `must be paired again: run "latchkey pair ${name}"`,
+        not_paired: `is not paired: run "latchkey pair ${name}"`,
+        other_scope: 'has another scope',
+      };
+      throw new Failure('token_unavailable', `${name} ${why[handOut.kind]}`);
+    },
+    async refresh(name) {
+      const appliance = appliances.named(name);
+      if (grants.get(appliance.id) === undefined) {
+        throw new Failure('token_unavailable', `${name} is not paired: run "latchkey pair ${name}"`);
+      }
+      refuseWhileStopping(broker);
+      await grants.refresh(appliance.id);
+      return statusOf(appliance);
+    },
+    async history(name) {
+      return newestFirst(await broker.histories.of(appliances.named(name).id)).map(entryOf);
+    },
+    setupCode: async () => setupCode(),
+    async rotateSetupCode() {
+      await access.rotate();
+      return setupCode();
+    },
+  };
+}
+
+/** @throws Failure `hub_stopping` where another hub is about to take this one's place, so that no refresh is started any more */
+export function refuseWhileStopping({ grants }: Pick<Broker, 'grants'>): void {
+  if (!grants.isStopping) return;
+  throw new Failure('hub_stopping', 'the hub is taking a changed configuration over: try again in a moment');
+}
+
+/** @throws Failure `not_allowed` where it waits to be approved */
+function approved(appliance: Appliance): Appliance {
+  if (appliance.waitingSince === null) return appliance;
+  const { name } = appliance;
+  throw new Failure('not_allowed', `${name} is not approved yet: run "latchkey appliance approve ${name}" first`);
+}
+
+function entryOf({ kind, why, first, last, count }: HistoryLine): HistoryEntry {
+  return { kind, why, first: rfc3339(first), last: rfc3339(last), count };
+}
+
+/** @throws Failure `not_allowed` */
+function checkSeconds(seconds: number, least: number, most: number): void {
+  if (seconds >= least && seconds <= most) return;
+  throw new Failure(
+    'not_allowed',
+    `${seconds} s is not allowed: give ${least} to ${most} seconds (${most / 86_400} d)`,
+  );
+}

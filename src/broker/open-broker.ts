@@ -1,0 +1,153 @@
+import type { HubEvent } from '../core/hub-event.ts';
+import type { Log } from '../core/log.ts';
+import { Appliances } from './appliances.ts';
+import { declareAppliances, warnOfScopes } from './declared-appliances.ts';
+import { DeviceFlows } from './device-flows.ts';
+import { Grants } from './grants.ts';
+import { HandOuts } from './hand-outs.ts';
+import { needsPairing } from './held-grant.ts';
+import { HistoryBook } from './history-book.ts';
+import { Notices } from './notices.ts';
+import { Pairings } from './pairings.ts';
+import { PortalClock } from './portal-clock.ts';
+import type { BrokerMemory, BrokerPorts, BrokerStore } from './ports.ts';
+import { Registrations } from './registrations.ts';
+import { followRenamedPortals } from './renamed-portals.ts';
+import { Rounds } from './rounds.ts';
+import { Scheduler } from './scheduler.ts';
+import { Sessions } from './sessions.ts';
+import { SetupAccessBook } from './setup-access.ts';
+import type { Surroundings } from './surroundings.ts';
+import { TimeInquiry } from './time-inquiry.ts';
+
+/** The appliances, their grants, and what looks after them. Disposing of it lets what was sent end, and writes it. */
+export interface Broker extends AsyncDisposable {
+  /** What its parts work with; `tell` is heard by the histories too. */
+  readonly surroundings: Surroundings;
+  readonly store: BrokerStore;
+  readonly appliances: Appliances;
+  readonly scheduler: Scheduler;
+  readonly portalClock: PortalClock;
+  readonly timeInquiry: TimeInquiry;
+  readonly histories: HistoryBook;
+  readonly grants: Grants;
+  readonly handOuts: HandOuts;
+  readonly pairings: Pairings;
+  readonly rounds: Rounds;
+  readonly deviceFlows: DeviceFlows;
+  readonly sessions: Sessions;
+  readonly registrations: Registrations;
+  readonly access: SetupAccessBook;
+  readonly notices: Notices;
+  /** The ids of the appliances that the run before has left. */
+  readonly knownBefore: ReadonlySet<string>;
+  /** Resolves when the pairings of the last run are gone on with. */
+  readonly ready: Promise<void>;
+  /** Goes on with the pairings that the last run left: to be called when the hub can be reached. */
+  resumePairings(): Promise<void>;
+  /** What the next one in the same process is to know. */
+  memory(): BrokerMemory;
+}
+
+/**
+ * Puts the broker together, on what the last run has left in the store. Nothing else does.
+ * @throws Failure as the store; `config_invalid` for a declared appliance whose client_id is another's
+ */
+export async function openBroker(ports: BrokerPorts): Promise<Broker> {
+  const { store, portals, before } = ports;
+  const { clock, timers, random, log, tell } = ports.surroundings;
+  await using parts = new AsyncDisposableStack();
+  const appliances = await Appliances.load(store, random, [...portals.names]);
+  const nameOf = (id: string) => appliances.byId(id)?.name ?? id;
+  const knownBefore = before?.knownBefore ?? new Set(appliances.list().map(({ id }) => id));
+  await followRenamedPortals(appliances, portals, store, log);
+  const moved = await declareAppliances(ports.declared, {
+    appliances,
+    identityOf: (portal) => portals.get(portal)?.identity,
+    random,
+    log,
+  });
+
+  const scheduler = parts.use(new Scheduler({ clock, timers }));
+  const portalClock = new PortalClock({ clock, log }, before?.portalClock);
+  const histories = parts.use(new HistoryBook({ clock, log }, store, scheduler, portalClock));
+  store.takeHistoryFrom(histories);
+  const surroundings: Surroundings = {
+    ...ports.surroundings,
+    tell(event: HubEvent) {
+      histories.take(event);
+      tell(event);
+    },
+  };
+  const holder = (id: string) => {
+    const appliance = appliances.byId(id);
+    const portal = appliance && portals.get(appliance.portal);
+    return appliance && portal && { name: appliance.name, ...portal };
+  };
+  const grants = parts.use(new Grants(surroundings, store, scheduler, portalClock, holder, ports.spread));
+  const pairings = parts.use(
+    new Pairings({
+      ...{ surroundings, store, grants, portalClock, nameOf },
+      times: ports.pairingTimes,
+      portalOf: (portal) => portals.get(portal),
+    }),
+  );
+  const rounds = new Rounds({
+    ...{ surroundings, appliances, pairings },
+    needsPairing: (appliance) => needsPairing(appliance, grants.get(appliance.id)),
+    accountOf: ({ id }) => grants.get(id)?.grant.account ?? null,
+  });
+  await grants.load();
+  warnOfScopes(appliances, grants, log);
+  const sessions = parts.use(await Sessions.load(store, scheduler, surroundings));
+  const registrations = await Registrations.load({ surroundings, store, appliances, scheduler });
+  if (before !== undefined) registrations.resume(before.registrationOpenFor, before.registrationAsked);
+  const access = await SetupAccessBook.load(store, surroundings, before?.signIns);
+  const notices = parts.use(await Notices.load({ surroundings, store, portalClock }));
+  reportDamage(store, nameOf, log);
+
+  const ready = Promise.withResolvers<void>();
+  const owned = parts.move();
+  return {
+    ...{ surroundings, store, knownBefore, ready: ready.promise },
+    ...{ appliances, scheduler, portalClock, histories, grants, pairings, rounds, sessions, registrations, access },
+    notices,
+    handOuts: new HandOuts(grants, surroundings),
+    deviceFlows: new DeviceFlows(pairings, surroundings),
+    timeInquiry: new TimeInquiry(surroundings, portalClock, () =>
+      portals.names.flatMap((name) => portals.get(name)?.portal ?? []),
+    ),
+    async resumePairings() {
+      await pairings.load();
+      rounds.resume();
+      for (const id of moved) await pairings.end(id, 'cancelled');
+      ready.resolve();
+    },
+    memory: () => ({
+      ...{ knownBefore, portalClock },
+      registrationOpenFor: registrations.openFor,
+      registrationAsked: registrations.asked,
+      signIns: access.memory,
+    }),
+    async [Symbol.asyncDispose]() {
+      // A refresh that was sent while an exchange is waited for would have to be waited for after that.
+      grants.stop();
+      await owned.disposeAsync();
+    },
+  };
+}
+
+/** Says what of the store can't be used. */
+function reportDamage(store: BrokerStore, nameOf: (id: string) => string, log: Log): void {
+  for (const id of store.damagedGrants) log.error('grant is damaged', { appliance: nameOf(id) });
+  for (const id of store.damagedAppliances) {
+    log.error('appliance is damaged', {
+      appliance: nameOf(id),
+      what_to_do: 'its entry was damaged or changed: remove it, add it again and pair it',
+    });
+  }
+  for (const id of store.refusedSessions) {
+    log.error('session was changed, and is forgotten', { appliance: nameOf(id) });
+  }
+  if (store.refusedInvites) log.error('invite was changed, and is forgotten');
+}

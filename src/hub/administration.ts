@@ -1,0 +1,175 @@
+import { type HubAddress, openAdministration, refuseWhileStopping } from '../broker/administration.ts';
+import { noticeFacts } from '../broker/notice-facts.ts';
+import type { HouseFacts } from '../broker/notices.ts';
+import type { Broker } from '../broker/open-broker.ts';
+import type { Administration, HubStatus } from '../core/administration.ts';
+import { elapsed, type Instant } from '../core/clock.ts';
+import { Failure } from '../core/failure.ts';
+import type { HookTrial, NoticeReport, TellingHub } from '../core/notice.ts';
+import { testReport } from '../core/notices.ts';
+import { checkPassphrase, readPassphrase } from '../core/passphrase.ts';
+import { rfc3339 } from '../core/rfc3339.ts';
+import type { KeyRotation } from '../store/key-rotation.ts';
+import type { SqliteStore } from '../store/sqlite-store.ts';
+import { urlHost } from '../system/addresses.ts';
+import { backUp, restore } from './backups.ts';
+import type { CaRotation } from './ca-rotation.ts';
+import { hubProblems } from './hub-problems.ts';
+import type { Reloads } from './reloads.ts';
+import type { Anchor } from './shown-leaf.ts';
+
+/** What {@link openHubAdministration} serves from. */
+export interface HubAdministrationContext {
+  readonly broker: Broker;
+  /** When the daemon was started. */
+  readonly started: Instant;
+  /** The hub's id. */
+  readonly id: string;
+  /** The certificate that appliances pin, as it is now. */
+  anchor(): Anchor;
+  readonly rotation: CaRotation;
+  /** What the hub is called by in a URL, at this LAN address. */
+  host(address: string | null): string;
+  /** Carries a report through every hook. */
+  tryHooks(report: NoticeReport): Promise<HookTrial[]>;
+  readonly store: SqliteStore;
+  readonly keyRotation: KeyRotation;
+  /** Makes the daily copy of the store anew. */
+  copyStore(): Promise<void>;
+  /** In words, that another hub on the network has this one's id and key; null where none has. */
+  idTaken(): string | null;
+  /** In words, that another device claims the hub's host name; null where none does. */
+  nameClaimed(): string | null;
+  /** In words, what else keeps the hub from being announced; null where nothing does. */
+  unannounced(): string | null;
+  /** Has the hub disposed of and started again. */
+  restart(): void;
+  /** Where the hub was started by somebody who can start another with a changed configuration. */
+  readonly reloads: Reloads | undefined;
+  /** The hub's name, version, address and ports, as they are now. */
+  whereabouts(): Pick<HubStatus, 'name' | 'version' | 'address' | 'http_port' | 'https_port' | 'metrics_port'>;
+}
+
+/** What the hub itself asks beside what people may. */
+export interface HubAdministration extends Administration {
+  /** What notices go by. */
+  facts(): HouseFacts;
+  /** The hub as notices name it. */
+  tellingHub(): TellingHub;
+}
+
+/** Serves people at the hub: what the control socket and the installer's page offer. */
+export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
+  const { broker, store, rotation, id } = context;
+  const { appliances, registrations, notices } = broker;
+  const { clock, log } = broker.surroundings;
+
+  const began = rfc3339(context.started.wall);
+  const unannounced = timed(() => context.unannounced());
+  const nameClaimed = timed(() => context.nameClaimed());
+  const address: HubAddress = {
+    endpoint,
+    shortLink(key) {
+      const { address, http_port } = context.whereabouts();
+      return address === null ? null : `http://${urlHost(address)}:${http_port}/l/${key}`;
+    },
+    fingerprint: () => context.anchor().fingerprint,
+  };
+  const administration = openAdministration(broker, address);
+
+  function endpoint(path: string): string {
+    const { address, https_port } = context.whereabouts();
+    return `https://${context.host(address)}:${https_port}${path}`;
+  }
+
+  /** What is wrong, and since when it was seen. */
+  function timed(look: () => string | null): () => { message: string; since: string } | null {
+    let first: string | null = null;
+    return () => {
+      const message = look();
+      first = message === null ? null : (first ?? rfc3339(clock.now().wall));
+      return message === null || first === null ? null : { message, since: first };
+    };
+  }
+
+  /** How all stands at this moment. */
+  function look() {
+    const nameOf = (appliance: string) => appliances.byId(appliance)?.name ?? appliance;
+    const listed = appliances.list().map((appliance) => [appliance, administration.statusOf(appliance)] as const);
+    const problems = hubProblems(store, nameOf, context.idTaken(), began, unannounced(), nameClaimed());
+    return {
+      statuses: listed.map(([, status]) => status),
+      problems,
+      facts: noticeFacts(listed, problems, broker, endpoint('/')),
+    };
+  }
+
+  // A grant that could not be written yet would be lost with the hub.
+  context.reloads?.heed(() => {
+    const isInMemory = look().statuses.some(({ problem }) => problem?.code === 'store_unwritable');
+    if (!isInMemory && store.unwritable === null) return null;
+    return 'the hub can\'t write its store, and what it has in memory alone would be lost: see to the disk ("latchkey status"), and then reload';
+  });
+
+  return {
+    ...administration,
+    async status() {
+      const { fingerprint, old } = rotation.report();
+      const { statuses, problems, facts } = look();
+      const openFor = Math.ceil(registrations.openFor / 1000);
+      const matters = openFor > 0 || statuses.some(({ waiting_for_approval }) => waiting_for_approval !== undefined);
+      return {
+        hub: {
+          id,
+          ...context.whereabouts(),
+          ca_fingerprint: fingerprint,
+          ...(old && { ca_rotation: { old_fingerprint: old.fingerprint, until: old.until } }),
+          uptime: Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000),
+          ...(openFor > 0 && { registration_open_for: openFor }),
+          ...(matters && registrations.asked > 0 && { registration_asked: registrations.asked }),
+          ...(problems.length > 0 && { problems }),
+        },
+        appliances: statuses,
+        notices: notices.standing(facts),
+      };
+    },
+    facts: () => look().facts,
+    tellingHub: () => ({ id, name: context.whereabouts().name, page: endpoint('/') }),
+    testNotices: () => context.tryHooks(testReport(rfc3339(clock.now().wall))),
+    authority: () => rotation.report(),
+    rotateAuthority: (keep) => rotation.rotate(keep),
+    keepOldAuthority: (keep) => rotation.keepOld(keep),
+    label(of) {
+      const { name } = appliances.named(of);
+      const { address, https_port, name: hubName } = context.whereabouts();
+      const at = (host: string) => `https://${host}:${https_port}/p/${encodeURIComponent(name)}`;
+      return { name, hubName, link: at(context.host(null)), byAddress: address && at(urlHost(address)) };
+    },
+    async rotateStoreKey() {
+      await broker.ready;
+      refuseWhileStopping(broker);
+      const { leftovers, uncopied, isCredential } = await context.keyRotation.rotate(() => context.copyStore());
+      log.warn('store key rotated', {
+        ...(isCredential ? { what_to_do: 'put the credential store.key.next in the place of store.key' } : {}),
+        ...(uncopied === null ? {} : { no_copy: uncopied }),
+      });
+      return { leftovers, copy_problem: uncopied, is_credential: isCredential };
+    },
+    async backUp(passphrase) {
+      const backup = await backUp(store, checkPassphrase(passphrase), clock.now().wall);
+      log.info('backup made', { appliances: backup.appliances, grants: backup.grants });
+      return backup;
+    },
+    async restore(copy, passphrase) {
+      const report = await restore(store, copy, readPassphrase(passphrase));
+      const { made, restored, kept } = report;
+      log.warn('backup restored', { made, restored: restored.join(', '), kept: kept.join(', ') });
+      return { report, restart: context.restart };
+    },
+    async reload() {
+      if (context.reloads !== undefined) return context.reloads.prepare();
+      throw new Failure('not_allowed', 'this hub has no configuration that it could read again: restart it');
+    },
+    reloadOutcome: (reload) => context.reloads?.outcome(reload) ?? { state: 'unknown' },
+  };
+}
