@@ -258,7 +258,9 @@ describe.concurrent('a reload', () => {
     await using daemon = await started(hub);
     const [credentials] = await pairFleet(hub, emulator, ['wallbox']);
     if (credentials === undefined) throw new Error('nothing is paired');
+    // It answers when the disk is full.
     portal.slow = true;
+    portal.patience = Number.POSITIVE_INFINITY;
     startRefresh(hub, 'wallbox');
     await eventually(async () => refreshSends(emulator).length === 1);
     const reload = hub.cli('reload');
@@ -266,11 +268,11 @@ describe.concurrent('a reload', () => {
     // More answers than the room that is kept for them holds.
     await rm(join(hub.directory, 'state/ballast'));
     disk.fill();
+    portal.slow = false;
     await until(hub, 'wallbox', ({ problem }) => problem?.code === 'store_unwritable');
     const { access_token: served } = (await hub.requestToken(credentials)).body;
     await sleep(3000);
     expect(count(daemon, 'hub stopped')).toBe(0);
-    portal.slow = false;
     disk.makeRoom();
     expect((await reload).status).toBe(0);
     expect((await hub.requestToken(credentials)).body['access_token']).toBe(served);
