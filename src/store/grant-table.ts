@@ -123,13 +123,6 @@ export class GrantTable {
     return row?.generation ?? 0;
   }
 
-  /** Whether each appliance that has, or had, a grant has it in this generation, and no other has one. */
-  areOf(generations: ReadonlyMap<string, number>): boolean {
-    const now = this.#sql.all<Pick<GrantRow, 'appliance' | 'generation'>>('SELECT appliance, generation FROM grants');
-    if (now.length !== generations.size) return false;
-    return now.every(({ appliance, generation }) => generations.get(appliance) === generation);
-  }
-
   beginAttempt({ appliance, generation, doubt }: Parameters<Store['beginAttempt']>[0], attempt: Attempt): boolean {
     return this.#sql.run(
       'UPDATE grants SET attempt = ?, doubt = ? WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL',

@@ -28,12 +28,10 @@ export interface NewState {
   /** Appliances to be added. */
   readonly appliances: readonly Appliance[];
   /** Ids of appliances to be removed. */
-  readonly unpaired: ReadonlySet<string>;
+  readonly removed: ReadonlySet<string>;
   readonly grants: readonly Grant[];
   /** Sessions of before, each appliance's oldest first. */
   readonly sessions: readonly Session[];
-  /** The generation of each appliance's grant that this was made for. */
-  readonly generations: ReadonlyMap<string, number>;
 }
 
 /** The store of one hub. */
@@ -98,14 +96,10 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
     this.#commits.takeHistoryFrom(waiting);
   }
 
-  /**
-   * Puts another state over this one, all of it or nothing.
-   * @returns false, having changed nothing, where the grants are not of `generations` any more
-   */
-  putState({ settings, appliances, unpaired, grants, sessions, generations }: NewState): boolean {
-    return this.sql.transaction(() => {
-      if (!this.#grants.areOf(generations)) return false;
-      for (const id of unpaired) this.#appliances.remove(id);
+  /** Puts another state over this one, all of it or nothing. */
+  putState({ settings, appliances, removed, grants, sessions }: NewState): void {
+    this.sql.transaction(() => {
+      for (const id of removed) this.#appliances.remove(id);
       for (const [name, value] of settings) this.#settings.save(name, value);
       for (const appliance of appliances) {
         if (this.#appliances.add(appliance)) continue;
@@ -113,7 +107,6 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
       }
       for (const grant of grants) this.#grants.put(grant);
       this.#sessions.addOlder(sessions);
-      return true;
     });
   }
 

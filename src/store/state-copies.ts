@@ -1,17 +1,13 @@
 import type { Appliance } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
-import type { Session } from '../core/session.ts';
 import { isInNoCopy, type Restoration, type StateCopy } from '../core/state-copy.ts';
 import { type ApplianceRow, readAppliance, unreadableAppliance } from './appliance-table.ts';
 import { type GrantRow, readGrant } from './grant-table.ts';
 import type { Salvage } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
 import { readSession } from './session-table.ts';
-import type { SqliteStore } from './sqlite-store.ts';
-
-/** How often a state that changes while a copy is being restored is looked at again. */
-const MOST_ATTEMPTS = 10;
+import type { NewState, SqliteStore } from './sqlite-store.ts';
 
 /**
  * Copies the whole state of the hub, as it is at one moment.
@@ -38,55 +34,45 @@ export async function copyState(store: SqliteStore, now: number): Promise<StateC
  *   its own, or as the store
  */
 export async function restoreState(store: SqliteStore, copy: StateCopy): Promise<Restoration> {
-  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-    const content = store.content();
-    const plan = planOf(copy, content);
-    const generations = new Map(
-      [...content.grants.values()].map(({ appliance, generation }) => [appliance, generation]),
-    );
-    const { appliances, replaced, grants, sessions } = plan;
-    if (store.putState({ settings: copy.settings, appliances, unpaired: replaced, grants, sessions, generations })) {
-      return { restored: plan.restored, kept: plan.kept };
-    }
-  }
-  throw new Failure('unexpected', 'the grants changed again and again while the copy was being restored: try again');
+  // Without a wait in between: no grant changes after it was looked at.
+  const { state, restored, kept } = planOf(copy, store.content());
+  store.putState(state);
+  return { restored, kept };
 }
 
-interface Plan {
-  readonly appliances: readonly Appliance[];
-  /** Ids of appliances that were never paired, and whose name or client_id one of the copy has. */
-  readonly replaced: ReadonlySet<string>;
-  readonly grants: readonly Grant[];
-  readonly sessions: readonly Session[];
-  readonly restored: readonly string[];
-  readonly kept: readonly string[];
+interface Plan extends Restoration {
+  readonly state: NewState;
 }
 
 function planOf(copy: StateCopy, content: Salvage): Plan {
   const own = new Map(content.appliances.map((row) => [row.id, row]));
   const atHand = new Set(grantRows(content).map(({ appliance }) => appliance));
-  const replaced = new Set<string>();
+  /** Appliances that were never paired, and whose name or client_id one of the copy has. */
+  const removed = new Set<string>();
   for (const appliance of copy.appliances) {
     if (own.has(appliance.id)) continue;
     for (const other of content.appliances) {
       if (other.name !== appliance.name && other.client_id !== appliance.clientId) continue;
       if (atHand.has(other.id)) throw twoOfAKind(appliance, other);
-      replaced.add(other.id);
+      removed.add(other.id);
     }
   }
   const names = new Map(copy.appliances.map(({ id, name }) => [id, own.get(id)?.name ?? name]));
-  const isKept = ({ appliance, generation }: Grant) =>
-    atHand.has(appliance) && (content.grants.get(appliance)?.generation ?? 0) >= generation;
+  const generationOf = (appliance: string) => content.grants.get(appliance)?.generation ?? 0;
+  const isKept = ({ appliance, generation }: Grant) => atHand.has(appliance) && generationOf(appliance) >= generation;
   const nameOf = ({ appliance }: Grant) => names.get(appliance) ?? appliance;
   const taken = copy.grants.filter((grant) => !isKept(grant));
-  const appliances = copy.appliances.filter(({ id }) => !own.has(id) || replaced.has(id));
+  const appliances = copy.appliances.filter(({ id }) => !own.has(id) || removed.has(id));
   // Where the grant at hand is kept, a session that it does not have was ended since.
   const renewed = new Set([...appliances.map(({ id }) => id), ...taken.map(({ appliance }) => appliance)]);
   return {
-    appliances,
-    replaced,
-    sessions: copy.sessions.filter(({ appliance }) => renewed.has(appliance)),
-    grants: taken.map((grant) => fromCopy(grant, content.grants.get(grant.appliance)?.generation ?? 0, copy.made)),
+    state: {
+      settings: copy.settings,
+      appliances,
+      removed,
+      grants: taken.map((grant) => fromCopy(grant, generationOf(grant.appliance), copy.made)),
+      sessions: copy.sessions.filter(({ appliance }) => renewed.has(appliance)),
+    },
     restored: taken.map(nameOf),
     kept: copy.grants.filter(isKept).map(nameOf),
   };

@@ -119,11 +119,10 @@ test('a restored backup has none of it, and takes none away', async () => {
   using folder = stateInMemory();
   using store = await withWallbox(folder.path);
   await store.addHistory(new Map([[id, [REFRESHED]]]));
-  const generations = new Map([[id, 1]]);
-  const rows = { settings: new Map(), appliances: [], unpaired: new Set<string>(), grants: [], sessions: [] };
-  expect(store.putState({ ...rows, generations })).toBe(true);
+  const rows = { settings: new Map(), appliances: [], removed: new Set<string>(), grants: [], sessions: [] };
+  store.putState(rows);
   expect(await store.history(id)).toEqual([REFRESHED]);
-  expect(store.putState({ ...rows, unpaired: new Set([id]), generations })).toBe(true);
+  store.putState({ ...rows, removed: new Set([id]) });
   expect(await store.history(id)).toEqual([]);
 });
 

@@ -170,21 +170,6 @@ describe('restoring', () => {
     expect(await other.store.setting('hub_id')).toBeNull();
   });
 
-  test('changes nothing where a grant has come or changed since it was looked at', async () => {
-    using at = home();
-    await fill(at.store);
-    const state = { settings: new Map([['hub_id', 'another']]), appliances: [], grants: [], sessions: [] };
-    const now = new Map([
-      [WALLBOX.id, 5],
-      [HEATER.id, 2],
-    ]);
-    for (const generations of [new Map([[WALLBOX.id, 5]]), new Map([...now, [HEATER.id, 1]]), new Map()]) {
-      expect(at.store.putState({ ...state, unpaired: new Set(), generations })).toBe(false);
-    }
-    expect(await at.store.setting('hub_id')).toBe('the hub');
-    expect(at.store.putState({ ...state, unpaired: new Set(), generations: now })).toBe(true);
-  });
-
   test('is done whole or not at all', async () => {
     using at = home();
     const copy = await copyOfTwo();
