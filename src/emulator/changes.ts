@@ -11,20 +11,18 @@ export type EmulatorEvent =
 /** Listeners at one time. */
 const LISTENERS = 32;
 
-/** Tells whoever watches the emulator what happens in it. Nobody watching costs next to nothing. */
+/** Tells whoever watches the emulator what happens in it. */
 export class Changes {
   readonly #listeners = new Set<(event: EmulatorEvent) => void>();
 
   /** Something is no longer as it was: whoever shows it should look again. */
   changed(what: Changed): void {
-    if (this.#listeners.size === 0) return;
     this.#tell({ event: 'change', data: { what } });
   }
 
   /** A request was answered, or its answer lost. */
-  requested(entry: { view(): LoggedRequest }): void {
-    if (this.#listeners.size === 0) return;
-    this.#tell({ event: 'request', data: entry.view() });
+  requested(data: LoggedRequest): void {
+    this.#tell({ event: 'request', data });
   }
 
   /**

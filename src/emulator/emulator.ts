@@ -1,42 +1,39 @@
 import { urlHost } from '../system/addresses.ts';
 import { systemTimers } from '../system/clock.ts';
+import { serveClockApi, serveLogin } from './api/control.ts';
+import { serveEvents } from './api/events.ts';
+import { serveFaultsApi } from './api/faults.ts';
+import { serveInspection } from './api/inspection.ts';
+import { serveSettings } from './api/settings.ts';
+import type { Observations } from './audit/client-audit.ts';
+import { type Findings, findings } from './audit/findings.ts';
 import { serveConsole } from './console/console.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
-import { serveClockApi } from './endpoints/clock-api.ts';
-import { serveCodeGet } from './endpoints/code-get.ts';
-import { serveCodeSet } from './endpoints/code-set.ts';
-import { serveConfig } from './endpoints/config.ts';
-import { serveEmulatorApi } from './endpoints/emulator-api.ts';
-import { serveEvents } from './endpoints/events.ts';
-import { serveFaultsApi } from './endpoints/faults-api.ts';
-import { serveInspection } from './endpoints/inspection-api.ts';
+import { serveCodeGet, serveCodeSet, serveConfig } from './endpoints/helper.ts';
 import { serveToken } from './endpoints/token.ts';
 import { serveWhoami } from './endpoints/whoami.ts';
 import { attachFaults } from './faults/attach.ts';
 import { Faults } from './faults/faults.ts';
 import { FaultError, type FaultOptions, type FaultView } from './faults/options.ts';
 import { OriginListener } from './faults/origin-listener.ts';
-import { type Findings, findings } from './findings.ts';
-import type { Grant } from './grants.ts';
-import type { Poll } from './helper-runs.ts';
 import type { LoggedRequest } from './http/logged-request.ts';
-import { RequestLog } from './http/request-log.ts';
+import { RateLimiter } from './http/rate-limit.ts';
 import { createServer } from './http/server.ts';
-import type { SecretKind } from './issued-secrets.ts';
-import { type LoginRequest, type LoginResult, login } from './login.ts';
-import type { Observations } from './observations.ts';
+import { RequestLog } from './log/request-log.ts';
+import { recall, recallAuthority } from './memory/recall.ts';
+import type { Grant } from './oauth/grants.ts';
+import { type Poll, type WaitingLogin, waitingLogins } from './oauth/helper-runs.ts';
+import type { SecretKind } from './oauth/issued-secrets.ts';
+import { type LoginRequest, type LoginResult, login } from './oauth/login.ts';
+import { stateId } from './oauth/state.ts';
 import { serveOpenApi } from './openapi/serve.ts';
-import { recall, recallAuthority } from './recall.ts';
-import { reset } from './reset.ts';
-import { serveSettings } from './settings/api.ts';
+import { resetPortal } from './portal.ts';
 import { OptionError, switchesIn } from './settings/check.ts';
 import type { EmulatorOptions } from './settings/options.ts';
 import type { Settings } from './settings/settings.ts';
 import type { Switches, SwitchOptions } from './settings/switches.ts';
-import { stateId } from './state.ts';
 import { createTls, writeCaFile } from './tls.ts';
 import type { ClockView } from './virtual-clock.ts';
-import { type WaitingLogin, waitingLogins } from './waiting-logins.ts';
 
 /** A grant as the outside may see it: no tokens. */
 export type GrantView = Readonly<
@@ -125,21 +122,22 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const addresses = { base: '', frontend: '' };
   const { settings, portal, memory } = await recall(options, () => addresses);
   const log = new RequestLog();
+  const rates = new RateLimiter();
 
   const tls = settings.tls ? await createTls(await recallAuthority(memory), { ...settings, now: portal.now() }) : null;
-  const base = createServer(portal, log, tls);
+  const base = createServer(portal, log, rates, tls);
   serveConfig(base);
   serveCodeGet(base);
   serveCodeSet(base);
   serveWhoami(base);
   serveConsole(base, portal);
-  serveEmulatorApi(base, portal);
+  serveLogin(base, portal);
   serveSettings(base, portal);
   serveClockApi(base, portal);
   serveOpenApi(base, portal);
   serveEvents(base, portal, systemTimers);
 
-  const frontend = createServer(portal, log, tls);
+  const frontend = createServer(portal, log, rates, tls);
   serveAuthorize(frontend);
   serveToken(frontend);
 
@@ -152,7 +150,14 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   attachFaults(base, faults, listeners.base, struck);
   attachFaults(frontend, faults, listeners.frontend, struck);
   serveFaultsApi(base, faults);
-  serveInspection(base, portal, log, faults);
+  const reset = async () => {
+    await faults.reset();
+    resetPortal(portal);
+    rates.reset();
+    log.clear();
+    portal.changes.changed('requests');
+  };
+  serveInspection(base, portal, log, reset);
 
   const close = async () => {
     await Promise.all([listeners.base.close(), listeners.frontend.close()]);
@@ -186,9 +191,9 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     },
     polls: (state) => portal.runs.find(stateId(state) ?? '')?.polls.values() ?? [],
     login: (request) => login(portal, request),
-    logins: () => waitingLogins(portal),
+    logins: () => waitingLogins(portal.runs, portal.now()),
     findings: () => findings(portal),
-    reset: () => reset(portal, log, faults),
+    reset,
     grants: () => portal.grants.all().map(view),
     revoke(grantId, what = 'grant') {
       const grant = portal.grants.find(grantId);

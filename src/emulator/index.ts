@@ -1,19 +1,19 @@
-export { type Emulator, type GrantView, startEmulator } from './emulator.ts';
-export { FaultError, type FaultOptions, type FaultView } from './faults/options.ts';
-export { parseFault } from './faults/wire.ts';
+export type { Observations } from './audit/client-audit.ts';
 export type {
   EarlyRefreshes,
   FailedAuthentications,
   Findings,
   GrantFinding,
   PollFindings,
-} from './findings.ts';
-export type { Poll } from './helper-runs.ts';
-export type { Endpoint } from './http/endpoint.ts';
-export type { LoggedRequest } from './http/logged-request.ts';
-export type { SecretKind } from './issued-secrets.ts';
-export { LoginError, type LoginRequest, type LoginResult } from './login.ts';
-export type { Observations } from './observations.ts';
+} from './audit/findings.ts';
+export { type Emulator, type GrantView, startEmulator } from './emulator.ts';
+export { FaultError, type FaultOptions, type FaultView } from './faults/options.ts';
+export { parseFault } from './faults/wire.ts';
+export type { Endpoint, LoggedRequest } from './http/logged-request.ts';
+export { StateFileError } from './memory/memory.ts';
+export type { Poll, WaitingLogin } from './oauth/helper-runs.ts';
+export type { SecretKind } from './oauth/issued-secrets.ts';
+export { LoginError, type LoginRequest, type LoginResult } from './oauth/login.ts';
 export { OptionError } from './settings/check.ts';
 export type {
   ClientOptions,
@@ -24,6 +24,4 @@ export type {
   UserOptions,
 } from './settings/options.ts';
 export type { Switches, SwitchOptions } from './settings/switches.ts';
-export { StateFileError } from './state-file-error.ts';
 export { ClockError, type ClockView } from './virtual-clock.ts';
-export type { WaitingLogin } from './waiting-logins.ts';

@@ -1,16 +1,14 @@
-import { AuthorizationCodes } from './authorization-codes.ts';
-import { BearerTokens } from './bearer-tokens.ts';
-import { BrowserLogins } from './browser-logins.ts';
+import { Judge } from './audit/client-audit.ts';
 import { Changes } from './changes.ts';
-import { Grants } from './grants.ts';
-import { HelperRuns } from './helper-runs.ts';
-import { IssuedSecrets } from './issued-secrets.ts';
-import { Judge } from './judge.ts';
-import type { Memory } from './memory.ts';
-import { RequestRates } from './request-rates.ts';
-import type { Client, Settings } from './settings/settings.ts';
-import { SettingsInForce } from './settings/settings.ts';
-import { States } from './state.ts';
+import type { Memory } from './memory/memory.ts';
+import { AuthorizationCodes } from './oauth/authorization-codes.ts';
+import { BearerTokens } from './oauth/bearer-tokens.ts';
+import { BrowserLogins } from './oauth/browser-logins.ts';
+import { Grants } from './oauth/grants.ts';
+import { HelperRuns } from './oauth/helper-runs.ts';
+import { IssuedSecrets } from './oauth/issued-secrets.ts';
+import { States } from './oauth/state.ts';
+import { type Client, type Settings, SettingsInForce } from './settings/settings.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** Where the portal is reached, without a trailing slash. Known once both origins listen. */
@@ -33,7 +31,6 @@ export interface Portal {
   readonly changes: Changes;
   readonly issued: IssuedSecrets;
   readonly judge: Judge;
-  readonly rates: RequestRates;
   /** Does several writes at once: a crash leaves all of them behind or none. */
   readonly together: Memory['together'];
   readonly states: States;
@@ -63,7 +60,6 @@ export function createPortal(settings: Settings, origins: () => Origins, memory:
     changes,
     issued,
     judge,
-    rates: new RequestRates(),
     together: (work) => memory.together(work),
     states: new States(memory.key('states'), () => memory.newKey('states'), now, issued),
     runs: new HelperRuns(memory.runs, () => changes.changed('logins')),
@@ -76,4 +72,22 @@ export function createPortal(settings: Settings, origins: () => Origins, memory:
 /** The helper's redirection endpoint for a client (specification, endpoint 6). */
 export function codeSetUrl(portal: Portal, client: Client): string {
   return `${portal.origins().base}/external/oauth2helper/code/set/${encodeURIComponent(client.id)}`;
+}
+
+/**
+ * As at the start: everything issued is forgotten (and so dead), the findings are empty, the settings are the start's.
+ * Ports, clients, users and the CA stay, and so does `secretsIssued`: what it names was still a secret.
+ */
+export function resetPortal(portal: Portal): void {
+  portal.together(() => {
+    portal.states.renewKey();
+    portal.runs.clear();
+    portal.codes.clear();
+    portal.grants.clear();
+    portal.judge.clear();
+    portal.clock.reset();
+  });
+  portal.browserLogins.clear();
+  portal.switches.reset();
+  for (const what of ['logins', 'grants', 'clock'] as const) portal.changes.changed(what);
 }

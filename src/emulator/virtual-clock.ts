@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { Memory } from './memory.ts';
+import type { Memory } from './memory/memory.ts';
 import type { EmulatorClock } from './settings/options.ts';
 
 /** The emulator's time as the outside sees it. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BoundedMap, Recent } from '../../src/emulator/bounded.ts';
+import { BoundedMap, Recent } from '../../src/emulator/memory/bounded.ts';
 
 test('a bounded map forgets what was set longest ago', () => {
   const map = new BoundedMap<number>(2);

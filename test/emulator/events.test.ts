@@ -1,7 +1,7 @@
 import { fastify } from 'fastify';
 import { expect, test } from 'vitest';
+import { serveEvents } from '../../src/emulator/api/events.ts';
 import { Changes } from '../../src/emulator/changes.ts';
-import { serveEvents } from '../../src/emulator/endpoints/events.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { config, get, obtainTokens, start } from './portal-client.ts';
 

@@ -2,14 +2,14 @@ import * as oauth from 'openid-client';
 import { Agent, fetch as fetchWith } from 'undici';
 import { expect, test } from 'vitest';
 import type { Emulator, EmulatorOptions, FaultOptions } from '../../src/emulator/index.ts';
-import { ALICE, HEATER, PUMP, start, stateOf } from './portal-client.ts';
+import { ALICE, HEATER, start, stateOf } from './portal-client.ts';
 
 const REFRESH = { endpoint: 'token', grantType: 'refresh_token' } as const;
 
 /** openid-client, which trusts the emulator's CA where it has one, and gives up after a second. */
-function clientOf(emulator: Emulator, credentials = HEATER) {
+function clientOf(emulator: Emulator) {
   const metadata = { issuer: emulator.frontendUrl, token_endpoint: `${emulator.frontendUrl}/sso/token` };
-  const client = new oauth.Configuration(metadata, credentials.id, credentials.secret);
+  const client = new oauth.Configuration(metadata, HEATER.id, HEATER.secret);
   const agent = new Agent({ connect: { ca: emulator.ca ?? undefined }, pipelining: 0 });
   if (emulator.ca === null) oauth.allowInsecureRequests(client);
   client.timeout = 1;
@@ -19,7 +19,7 @@ function clientOf(emulator: Emulator, credentials = HEATER) {
   };
   return {
     async pair() {
-      const helper = `${emulator.baseUrl}/external/oauth2helper/config/${credentials.id}`;
+      const helper = `${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}`;
       const answer = await fetchWith(helper, { method: 'POST', dispatcher: agent });
       const { code_url } = (await answer.json()) as { readonly code_url: string };
       const landed = new URL((await emulator.login({ state: stateOf(code_url), user: ALICE.name })).location);
@@ -92,48 +92,4 @@ test.for<[EmulatorOptions, replay: 'refused' | 'the lost one' | 'a new one', ali
       () => false,
     ),
   ).toBe(alive);
-});
-
-test('a fault is for one client, for the next requests, or by chance, and the same seed gives the same run', async () => {
-  const run = async (seed: number) => {
-    await using emulator = await start({ seed, refreshGrace: 1000 });
-    await using heater = clientOf(emulator);
-    await using pump = clientOf(emulator, { ...PUMP, name: 'Pump' });
-    const [ofHeater, ofPump] = [await heater.pair(), await pump.pair()];
-    const works = (one: Promise<unknown>) =>
-      one.then(
-        () => '+',
-        () => '-',
-      );
-    const busy = { ...REFRESH, kind: 'status', status: 503 } as const;
-    emulator.addFault({ ...busy, client: HEATER.id, times: 2 });
-    let told = '';
-    for (let i = 0; i < 3; i += 1)
-      told += (await works(heater.refresh(ofHeater))) + (await works(pump.refresh(ofPump)));
-    emulator.addFault({ ...busy, client: PUMP.id, probability: 0.5, times: null });
-    let chance = '';
-    for (let i = 0; i < 30; i += 1) chance += await works(pump.refresh(ofPump));
-    expect(await works(heater.refresh(ofHeater))).toBe('+');
-    return { told, chance };
-  };
-  const [first, again, other] = [await run(5), await run(5), await run(6)];
-  expect(first.told).toBe('-+-+++');
-  expect(first.chance).toMatch(/\+.*-|-.*\+/);
-  expect(again).toEqual(first);
-  expect(other.chance).not.toBe(first.chance);
-});
-
-test('a token of 3600 s expires by the emulator’s clock, and the stock client gets another one', async () => {
-  await using emulator = await start();
-  await using client = clientOf(emulator);
-  const held = await client.pair();
-  const access = emulator.secretsIssued('access_token').at(-1);
-  const status = async (token = '') =>
-    (await fetch(`${emulator.baseUrl}/api/whoami`, { headers: { authorization: `Bearer ${token}` } })).status;
-  emulator.advance(3599);
-  expect(await status(access)).toBe(200);
-  emulator.advance(1);
-  expect(await status(access)).toBe(401);
-  await client.refresh(held);
-  expect(await status(emulator.secretsIssued('access_token').at(-1))).toBe(200);
 });

@@ -39,12 +39,12 @@ test('a bad login request is answered 400 with the member and what is allowed', 
   await using emulator = await start();
   const state = stateOf((await config(emulator)).code_url);
   const cases: [unknown, RegExp][] = [
-    ['{', /allowed is .*state, user, deny/],
-    ['[]', /allowed is .*state, user, deny/],
-    ['', /allowed is .*state, user, deny/],
-    [{ state, user: ALICE.name, denied: true }, /^denied: .*state, user, deny/],
-    [{ state, user: ALICE.name, deny: 'yes' }, /^deny: expected boolean/],
-    [{ user: ALICE.name }, /^state: expected/],
+    ['{', /^body: found no JSON; allowed is a JSON object$/],
+    ['[]', /^body: found an array; allowed is an object$/],
+    ['', /^body: /],
+    [{ state, user: ALICE.name, denied: true }, /^denied: found a member that is unknown here/],
+    [{ state, user: ALICE.name, deny: 'yes' }, /^deny: found "yes"; allowed is boolean$/],
+    [{ user: ALICE.name }, /^state: found none; allowed is to give it$/],
     [{ state, user: 'bob' }, /^user: .*allowed are alice/],
     [{ state }, /^user: .*allowed are alice/],
     [{ state: 'x', user: ALICE.name }, /^state: .*allowed/],

@@ -1,5 +1,6 @@
 import { html } from 'ghtml';
-import { snakeCase } from '../http/snake-case.ts';
+import { snakeCase } from '../http/json-body.ts';
+import { ENDPOINTS } from '../http/logged-request.ts';
 import type { Portal } from '../portal.ts';
 import { SWITCHES, type Switch } from '../settings/switches.ts';
 
@@ -15,6 +16,7 @@ export interface ConsoleStart {
   readonly users: readonly string[];
   readonly clients: readonly { readonly id: string; readonly name: string }[];
   readonly switches: readonly SwitchControl[];
+  readonly endpoints: readonly string[];
 }
 
 /**
@@ -29,7 +31,7 @@ export function consolePage(portal: Portal, script: string): string {
     label,
     ...(nothing !== undefined && { nothing }),
   }));
-  const start: ConsoleStart = { users: [...portal.settings.users.keys()], clients, switches };
+  const start: ConsoleStart = { users: [...portal.settings.users.keys()], clients, switches, endpoints: ENDPOINTS };
   return html`<!doctype html>
 <html lang="en">
 <head>

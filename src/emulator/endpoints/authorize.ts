@@ -1,20 +1,18 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { sameSecret } from '../../system/compare.ts';
+import { received } from '../http/received.ts';
+import { rawQuery } from '../http/request-form.ts';
+import { serve } from '../http/routes.ts';
 import {
   type AuthorizationProblem,
   type AuthorizationRequest,
   allow,
   readAuthorizationRequest,
   refuse,
-} from '../authorization-request.ts';
-import { received } from '../http/received.ts';
-import { rawQuery } from '../http/request-form.ts';
-import { serve } from '../http/server.ts';
-import { consentPage } from '../pages/consent.ts';
-import { sendPage } from '../pages/layout.ts';
-import { type LoginPage, loginPage } from '../pages/login.ts';
-import { messagePage } from '../pages/message.ts';
+} from '../oauth/authorization-request.ts';
 import type { Portal } from '../portal.ts';
+import { sendPage } from './page-layout.ts';
+import { consentPage, type LoginPage, loginPage, messagePage } from './pages.ts';
 
 /** Characters of a wrong user name that come back. */
 const LONGEST_USER_NAME = 200;

@@ -1,14 +1,13 @@
 import type { FastifyInstance } from 'fastify';
-import type { TokenClaims } from '../bearer-tokens.ts';
-import type { TokenResponse } from '../grants.ts';
-import { type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
+import type { AuthenticationWay } from '../audit/client-audit.ts';
 import { received } from '../http/received.ts';
 import { FORM, mediaType } from '../http/request-form.ts';
-import { serve } from '../http/server.ts';
-import { tokenRequest } from '../http/token-request.ts';
-import type { AuthenticationWay } from '../judge.ts';
+import { serve } from '../http/routes.ts';
+import { type OAuthError, sendOAuthError, tokenRequest } from '../http/token-request.ts';
+import { isScope } from '../oauth/authorization-request.ts';
+import type { TokenClaims } from '../oauth/bearer-tokens.ts';
+import type { TokenResponse } from '../oauth/grants.ts';
 import type { Portal } from '../portal.ts';
-import { isScope } from '../scope.ts';
 import type { Client } from '../settings/settings.ts';
 
 /**

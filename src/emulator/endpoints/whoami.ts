@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { received } from '../http/received.ts';
 import { bearerToken } from '../http/request-form.ts';
-import { serve } from '../http/server.ts';
+import { serve } from '../http/routes.ts';
 
 /**
  * Stands in for the cloud API: 200 `{user, scope}` for a good bearer token in the Authorization header; else, by RFC 6750,

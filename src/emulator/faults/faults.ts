@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
-import type { Endpoint } from '../http/endpoint.ts';
+import type { Endpoint } from '../http/logged-request.ts';
 import { FaultError, type FaultOptions, type FaultView, type RequestFault, type TlsFault } from './options.ts';
 import type { OriginListener } from './origin-listener.ts';
 import { checked } from './wire.ts';

@@ -1,4 +1,4 @@
-import type { Endpoint } from '../http/endpoint.ts';
+import type { Endpoint } from '../http/logged-request.ts';
 
 /** Which requests a fault is for. */
 interface ForRequests {

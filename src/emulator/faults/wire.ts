@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import { check, parseJson } from '../http/json-body.ts';
-import { camelCase, renamed, snakeCase } from '../http/snake-case.ts';
+import { camelCase, check, parseJson, renamed, snakeCase } from '../http/json-body.ts';
+import { ENDPOINTS } from '../http/logged-request.ts';
 import { FaultError, type FaultOptions } from './options.ts';
 
 const SECONDS = 'is a number of seconds above 0, up to 86400';
@@ -20,7 +20,7 @@ const often = {
   every: v.optional(whole(1, 1_000_000), 1),
 };
 const requests = {
-  endpoint: v.picklist(['config', 'code/get', 'code/set', 'authorize', 'token', 'whoami', '*']),
+  endpoint: v.picklist([...ENDPOINTS, '*']),
   grant_type: v.optional(v.pipe(v.string(), v.minLength(1), v.maxLength(200))),
   client: v.optional(v.string()),
   ...often,

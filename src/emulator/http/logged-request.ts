@@ -1,4 +1,8 @@
-import type { Endpoint } from './endpoint.ts';
+/** The portal's endpoints. */
+export const ENDPOINTS = ['config', 'code/get', 'code/set', 'authorize', 'token', 'whoami'] as const;
+
+/** Which of the portal's endpoints a request is for; `unknown`: none of them. */
+export type Endpoint = (typeof ENDPOINTS)[number] | 'unknown';
 
 /**
  * One request and its answer. Secrets show as `#` and eight characters of a salted hash, so that equal ones look equal;

@@ -1,13 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Portal } from '../portal.ts';
-import { type Endpoint, endpointOf } from './endpoint.ts';
+import type { Endpoint } from './logged-request.ts';
 import { basicCredentials, formBody, parameters, pathParameter, rawQuery } from './request-form.ts';
 
 /** The parameters of a query or a form, or null where one is repeated (RFC 6749, 3.1 and 3.2). */
 type Parameters = ReadonlyMap<string, string> | null;
 
-/** What came with a request. Query and form are read when they are first asked for, and only once. */
-export class Received {
+/** What came with a request. */
+export interface Received {
   /** The endpoint that it is for, or null for the emulator's own paths. */
   readonly endpoint: Endpoint | null;
   /** The portal with the settings that the request began with: a change in between doesn't touch it. */
@@ -21,58 +21,34 @@ export class Received {
   readonly clientInPath: string | undefined;
   /** The Authorization header. */
   readonly authorization: string | undefined;
+  readonly query: Parameters;
   /** The form in the body; empty where the body is no form or is not here yet. */
-  #body = '';
-  #query: Parameters | undefined;
-  #form: Parameters | undefined;
-
-  constructor(request: FastifyRequest, portal: Portal) {
-    const { url, config } = request.routeOptions;
-    this.endpoint = endpointOf(url, config);
-    this.portal = portal;
-    this.method = request.method;
-    this.url = request.url;
-    this.route = url;
-    this.clientInPath = pathParameter(request, 'client_id');
-    this.authorization = request.headers.authorization;
-  }
-
-  /** The body is here whole. */
-  take(body: string): void {
-    this.#body = body;
-    this.#form = undefined;
-  }
-
-  get query(): Parameters {
-    if (this.#query === undefined) this.#query = parameters(rawQuery(this.url));
-    return this.#query;
-  }
-
-  get form(): Parameters {
-    if (this.#form === undefined) this.#form = parameters(this.#body);
-    return this.#form;
-  }
-
+  form: Parameters;
   /** The registered client that is named in path, query, form or Basic header; null where there is none. */
-  get client(): string | null {
-    const named =
-      this.clientInPath ??
-      this.query?.get('client_id') ??
-      this.form?.get('client_id') ??
-      basicCredentials(this.authorization ?? '')?.id;
-    return named !== undefined && this.portal.settings.clients.has(named) ? named : null;
-  }
+  readonly client: string | null;
+}
 
-  /** Characters that it holds on to. */
-  get size(): number {
-    return this.url.length + this.#body.length + (this.authorization?.length ?? 0);
-  }
-
-  /** Forgets what was read, which takes more room than the text it was read from. */
-  rest(): void {
-    this.#query = undefined;
-    this.#form = undefined;
-  }
+function receive(request: FastifyRequest, portal: Portal): Received {
+  const { url: route, config } = request.routeOptions;
+  return {
+    endpoint: route === undefined ? 'unknown' : (config.endpoint ?? null),
+    portal,
+    method: request.method,
+    url: request.url,
+    route,
+    clientInPath: pathParameter(request, 'client_id'),
+    authorization: request.headers.authorization,
+    query: parameters(rawQuery(request.url)),
+    form: new Map(),
+    get client() {
+      const named =
+        this.clientInPath ??
+        this.query?.get('client_id') ??
+        this.form?.get('client_id') ??
+        basicCredentials(this.authorization ?? '')?.id;
+      return named !== undefined && portal.settings.clients.has(named) ? named : null;
+    },
+  };
 }
 
 /** Lets {@link received} say of every request of an origin what came with it. */
@@ -81,11 +57,11 @@ export function receiveRequests(app: FastifyInstance, portal: Portal): void {
   app.decorateRequest('received', null);
   app.addHook('onRequest', (request, _reply, done) => {
     if (current.settings !== portal.settings) current = { ...portal };
-    request.setDecorator('received', new Received(request, current));
+    request.setDecorator('received', receive(request, current));
     done();
   });
   app.addHook('preHandler', (request, _reply, done) => {
-    received(request).take(formBody(request));
+    received(request).form = parameters(formBody(request));
     done();
   });
 }

@@ -1,19 +1,16 @@
 import type { RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import { type FastifyInstance, type FastifyReply, fastify, type RouteHandlerMethod } from 'fastify';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { isOwnHost } from '../../system/host-check.ts';
 import { NO_SCHEMAS } from '../../system/no-schemas.ts';
+import type { RequestLog } from '../log/request-log.ts';
 import type { Portal } from '../portal.ts';
+import type { Exchange, Interceptor } from '../settings/options.ts';
 import type { Tls } from '../tls.ts';
-import { attachInterceptor } from './attach-interceptor.ts';
-import type { Endpoint } from './endpoint.ts';
 import { errorBody, replaceErrorBodies } from './error-body.ts';
-import { refuseForeignNames } from './foreign-names.ts';
-import { httpDate } from './http-date.ts';
-import { countOverlappingRefreshes } from './overlapping-refreshes.ts';
-import { portalJson } from './portal-json.ts';
-import { limitRates } from './rate-limit.ts';
-import { receiveRequests } from './received.ts';
-import type { RequestLog } from './request-log.ts';
+import type { RateLimiter } from './rate-limit.ts';
+import { received, receiveRequests } from './received.ts';
+import { notFound } from './routes.ts';
 import { readTokenRequests } from './token-request.ts';
 
 /** Milliseconds that a client may be silent before its request is here whole, and that it may take to agree on TLS. */
@@ -21,7 +18,7 @@ const REQUEST_TIMEOUT = 30_000;
 const HANDSHAKE_TIMEOUT = 3_000;
 
 /** One origin's server, without routes. Bodies reach the routes as text: most endpoints ignore theirs. */
-export function createServer(portal: Portal, log: RequestLog, tls: Tls | null): FastifyInstance {
+export function createServer(portal: Portal, log: RequestLog, rates: RateLimiter, tls: Tls | null): FastifyInstance {
   const app: FastifyInstance = fastify({
     bodyLimit: 65_536,
     ...(tls === null ? {} : { serverFactory: (handler: RequestListener) => secureServer(tls, handler) }),
@@ -53,9 +50,8 @@ export function createServer(portal: Portal, log: RequestLog, tls: Tls | null): 
   replaceErrorBodies(app);
   log.attach(app, portal);
   refuseForeignNames(app, portal.settings.names);
-  limitRates(app);
+  rates.attach(app);
   readTokenRequests(app);
-  countOverlappingRefreshes(app);
   attachInterceptor(app, portal.settings.intercept);
   app.addHook('onSend', (_request, reply, _payload, done) => {
     markAnswer(reply, portal.now());
@@ -69,48 +65,59 @@ function secureServer({ certificate, key }: Tls, handler: RequestListener) {
   return createSecureServer(options, handler);
 }
 
-/** Serves a path; other methods than those given are answered 405 with `Allow` (RFC 9110, 15.5.6). */
-export function serve(
-  app: FastifyInstance,
-  path: string,
-  endpoint: Endpoint | null,
-  handlers: {
-    readonly GET?: RouteHandlerMethod;
-    readonly POST?: RouteHandlerMethod;
-    readonly PATCH?: RouteHandlerMethod;
-    readonly DELETE?: RouteHandlerMethod;
-  },
-): void {
-  const config = endpoint === null ? {} : { endpoint };
-  const { GET, POST, PATCH, DELETE } = handlers;
-  if (GET !== undefined) app.get(path, { config }, GET);
-  if (POST !== undefined) app.post(path, { config }, POST);
-  if (PATCH !== undefined) app.patch(path, { config }, PATCH);
-  if (DELETE !== undefined) app.delete(path, { config }, DELETE);
-  const allowed = [
-    ...(GET === undefined ? [] : ['GET', 'HEAD']),
-    ...(POST === undefined ? [] : ['POST']),
-    ...(PATCH === undefined ? [] : ['PATCH']),
-    ...(DELETE === undefined ? [] : ['DELETE']),
-  ];
-  app.route({
-    method: app.supportedMethods.filter((method) => !allowed.includes(method)),
-    url: path,
-    config,
-    handler: (_request, reply) =>
-      reply.code(405).header('allow', allowed.join(', ')).send({ error: 'invalid_request' }),
-  });
-}
-
-/** The one 404 of the portal: it tells nobody why. */
-export function notFound(reply: FastifyReply): FastifyReply {
-  return reply.code(404).send({ error: 'not_found' });
-}
-
 /** What every answer carries: the emulator's date, and that it is nobody's to keep (RFC 6749, 5.1). */
 function markAnswer(reply: FastifyReply, now: number): void {
-  reply.header('date', httpDate(now));
+  reply.header('date', new Date(now).toUTCString());
   reply.header('cache-control', 'no-store');
   reply.header('pragma', 'no-cache');
   reply.header('x-content-type-options', 'nosniff');
+}
+
+/**
+ * Refuses requests that were meant for another host, with 421 (RFC 9110, 15.5.20): a web page can make a name of its own point
+ * to the emulator (DNS rebinding), and would read the tokens and the log of whoever has it open.
+ * @param names that requests may be for, in lower case; IP addresses are accepted
+ */
+function refuseForeignNames(app: FastifyInstance, names: readonly string[]): void {
+  app.addHook('onRequest', async ({ headers }, reply) => {
+    if (isOwnHost(headers.host, names)) return;
+    const found = headers.host === undefined ? 'none' : JSON.stringify(headers.host.slice(0, 100));
+    return reply.code(421).send({
+      error: 'invalid_request',
+      message: `Host: found ${found}; allowed are IP addresses, localhost and names that the emulator was started with: --allowed-host NAME (in the library allowedHosts)`,
+    });
+  });
+}
+
+/** Lets the interceptor see every request of an origin except those under `/_emulator/`. */
+function attachInterceptor(app: FastifyInstance, interceptor: Interceptor): void {
+  if (interceptor.received !== undefined) {
+    app.addHook('preHandler', async (request, reply) => {
+      const exchange = exchangeOf(request);
+      if (exchange === null) return;
+      await interceptor.received?.(exchange);
+      if (request.raw.socket.destroyed) reply.hijack();
+    });
+  }
+  if (interceptor.answering !== undefined) {
+    app.addHook('onSend', async (request, reply) => {
+      const exchange = exchangeOf(request);
+      if (exchange !== null) await interceptor.answering?.(exchange, reply.statusCode);
+    });
+  }
+}
+
+function exchangeOf(request: FastifyRequest): Exchange | null {
+  const came = received(request);
+  if (came.endpoint === null) return null;
+  return { endpoint: came.endpoint, client: came.client, drop: () => request.raw.socket.destroy() };
+}
+
+/**
+ * JSON as the portal writes it: `/` as `\/` and `&` as `\u0026` (specification, "OAuth2 helper configuration").
+ * Outside of strings JSON has neither character.
+ */
+function portalJson(value: unknown): string {
+  const json = JSON.stringify(value);
+  return /[/&]/.test(json) ? json.replaceAll('/', '\\/').replaceAll('&', '\\u0026') : json;
 }

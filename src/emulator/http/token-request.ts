@@ -1,7 +1,9 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { TokenClaims } from '../bearer-tokens.ts';
-import { authenticateClient, type ClientAuthentication } from './client-authentication.ts';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { sameSecret } from '../../system/compare.ts';
+import type { TokenClaims } from '../oauth/bearer-tokens.ts';
+import type { Client, Settings } from '../settings/settings.ts';
 import { received } from './received.ts';
+import { basicCredentials } from './request-form.ts';
 
 /** What a request to the token endpoint proves by the secrets in it, whatever it asks for. */
 export interface TokenRequest {
@@ -10,16 +12,26 @@ export interface TokenRequest {
   readonly refreshToken: TokenClaims | null;
 }
 
-/** Lets {@link tokenRequest} say of every request to the token endpoint what it proves: its MACs are made once. */
+/**
+ * Lets {@link tokenRequest} say of every request to the token endpoint what it proves, and counts refreshes that begin while
+ * another one of the same grant has not been answered. It changes no grant.
+ */
 export function readTokenRequests(app: FastifyInstance): void {
   app.decorateRequest('tokenRequest', null);
-  app.addHook('preHandler', (request, _reply, done) => {
+  app.addHook('preHandler', (request, reply, done) => {
     const { endpoint, portal, authorization, form } = received(request);
     if (endpoint !== 'token' || form === null) return done();
     const token = form.get('refresh_token');
-    request.setDecorator('tokenRequest', {
-      authentication: authenticateClient(portal.settings, authorization, form),
-      refreshToken: token === undefined ? null : portal.grants.open(token),
+    const authentication = authenticateClient(portal.settings, authorization, form);
+    const refreshToken = token === undefined ? null : portal.grants.open(token);
+    request.setDecorator('tokenRequest', { authentication, refreshToken });
+    if ('problem' in authentication || form.get('grant_type') !== 'refresh_token') return done();
+    const grant = portal.grants.ofRefreshToken(authentication.client.id, refreshToken);
+    if (grant === null) return done();
+    if (grant.inFlight > 0) portal.judge.overlapped(grant);
+    grant.inFlight += 1;
+    reply.raw.on('close', () => {
+      grant.inFlight -= 1;
     });
     done();
   });
@@ -28,4 +40,63 @@ export function readTokenRequests(app: FastifyInstance): void {
 /** What a request to the token endpoint proves; null where a parameter in its form is repeated. */
 export function tokenRequest(request: FastifyRequest): TokenRequest | null {
   return request.getDecorator<TokenRequest | null>('tokenRequest');
+}
+
+/** A client that proved who it is, or what to answer to one that did not. */
+type ClientAuthentication = { readonly client: Client } | { readonly problem: OAuthError };
+
+/**
+ * Client authentication at the token endpoint: `client_id` and `client_secret` in the form (specification,
+ * "Authentication" 1), or HTTP Basic (RFC 6749, 2.3.1), never both (2.3). It looks at no code and no token, so that a
+ * refused attempt burns nothing.
+ * @param authorization the Authorization header, if any
+ */
+function authenticateClient(
+  settings: Settings,
+  authorization: string | undefined,
+  form: ReadonlyMap<string, string>,
+): ClientAuthentication {
+  const formId = form.get('client_id');
+  const formSecret = form.get('client_secret');
+  if (authorization === undefined) return compare(settings, formId, formSecret, false);
+  const basic = basicCredentials(authorization);
+  if (formSecret !== undefined) return refused(400, 'invalid_request', 'two ways of client authentication at once');
+  if (basic === null || settings.basic === 'refuse') {
+    return refused(401, 'invalid_client', 'this Authorization header is not accepted here', true);
+  }
+  if (formId !== undefined && formId !== basic.id) {
+    return refused(400, 'invalid_request', 'client_id differs from the one in the Authorization header');
+  }
+  return compare(settings, basic.id, basic.secret, true);
+}
+
+function compare(settings: Settings, id = '', secret = '', challenge: boolean): ClientAuthentication {
+  const client = settings.clients.get(id);
+  const good = sameSecret(secret, client?.secret ?? settings.firstClient.secret);
+  if (client !== undefined && good) return { client };
+  return refused(401, 'invalid_client', 'client authentication failed', challenge);
+}
+
+function refused(
+  status: OAuthError['status'],
+  error: OAuthError['error'],
+  description: string,
+  challenge = false,
+): ClientAuthentication {
+  return { problem: { status, error, description, challenge } };
+}
+
+/** An error answer of the token endpoint (RFC 6749, 5.2). */
+export interface OAuthError {
+  readonly status: 400 | 401;
+  readonly error: 'invalid_request' | 'invalid_client' | 'invalid_grant' | 'invalid_scope' | 'unsupported_grant_type';
+  readonly description: string;
+  /** The client tried the Authorization header, so the answer has to name the scheme that works there. */
+  readonly challenge?: boolean;
+}
+
+/** Sends an error answer of the token endpoint. */
+export function sendOAuthError(reply: FastifyReply, problem: OAuthError): FastifyReply {
+  if (problem.challenge === true) reply.header('www-authenticate', 'Basic realm="portal", charset="UTF-8"');
+  return reply.code(problem.status).send({ error: problem.error, error_description: problem.description });
 }

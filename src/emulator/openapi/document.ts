@@ -1,9 +1,6 @@
 import { describeOperation, type Json } from '../../system/openapi.ts';
 import type { Origins } from '../portal.ts';
-import { clockOperations } from './clock-operations.ts';
-import { consoleOperations } from './console-operations.ts';
-import { emulatorOperations } from './emulator-operations.ts';
-import { faultOperations } from './fault-operations.ts';
+import { clockOperations, consoleOperations, emulatorOperations, faultOperations } from './emulator-operations.ts';
 import type { Operation } from './operation.ts';
 import { portalOperations } from './portal-operations.ts';
 

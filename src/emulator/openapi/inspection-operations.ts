@@ -1,14 +1,13 @@
 import * as v from 'valibot';
-import { Reset, Revocation } from '../endpoints/inspection-api.ts';
-import type { LoggedRequest } from '../http/logged-request.ts';
-import type { WaitingLogin } from '../waiting-logins.ts';
-import type { Operation } from './operation.ts';
-import { instant, refused } from './shared-schemas.ts';
+import { Reset, Revocation } from '../api/inspection.ts';
+import { ENDPOINTS, type LoggedRequest } from '../http/logged-request.ts';
+import type { WaitingLogin } from '../oauth/helper-runs.ts';
+import { instant, type Operation, refused } from './operation.ts';
 
 const Logged: v.GenericSchema<LoggedRequest> = v.strictObject({
   number: v.pipe(v.number(), v.description('Grows by one with every request')),
   time: instant(),
-  endpoint: v.picklist(['config', 'code/get', 'code/set', 'authorize', 'token', 'whoami', 'unknown']),
+  endpoint: v.picklist([...ENDPOINTS, 'unknown']),
   client: v.nullable(v.string()),
   method: v.string(),
   url: v.pipe(v.string(), v.description('The path')),
@@ -76,14 +75,11 @@ const Findings = v.strictObject({
   ),
 });
 
-const base = { origin: 'base' } as const;
-
 /** What the emulator shows of its clients, and forgets. */
 export const inspectionOperations: readonly Operation[] = [
   {
     method: 'get',
     path: '/_emulator/requests',
-    origin: 'base',
     id: 'listRequests',
     summary: 'What clients sent and were answered, the oldest first',
     query: v.strictObject({
@@ -98,7 +94,6 @@ export const inspectionOperations: readonly Operation[] = [
     },
   },
   {
-    ...base,
     method: 'get',
     path: '/_emulator/logins',
     id: 'listLogins',
@@ -106,7 +101,6 @@ export const inspectionOperations: readonly Operation[] = [
     answers: { 200: { description: 'The oldest first', body: v.strictObject({ logins: v.array(Login) }) } },
   },
   {
-    ...base,
     method: 'get',
     path: '/_emulator/grants',
     id: 'listGrants',
@@ -114,7 +108,6 @@ export const inspectionOperations: readonly Operation[] = [
     answers: { 200: { description: 'All grants', body: v.strictObject({ grants: v.array(Grant) }) } },
   },
   {
-    ...base,
     method: 'post',
     path: '/_emulator/grants/{grant_id}/revoke',
     id: 'revokeGrant',
@@ -128,7 +121,6 @@ export const inspectionOperations: readonly Operation[] = [
     },
   },
   {
-    ...base,
     method: 'get',
     path: '/_emulator/findings',
     id: 'readFindings',
@@ -136,7 +128,6 @@ export const inspectionOperations: readonly Operation[] = [
     answers: { 200: { description: 'Since the start or the last reset', body: Findings } },
   },
   {
-    ...base,
     method: 'post',
     path: '/_emulator/reset',
     id: 'reset',
@@ -147,7 +138,6 @@ export const inspectionOperations: readonly Operation[] = [
   {
     method: 'get',
     path: '/_emulator/events',
-    origin: 'base',
     id: 'followEvents',
     summary: 'What happens, as it happens: `request` with an entry of the log, `change` with what to look at again',
     answers: {

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import type { TokenResponse } from '../grants.ts';
-import type { OAuthError } from '../http/oauth-error.ts';
+import type { OAuthError } from '../http/token-request.ts';
+import type { TokenResponse } from '../oauth/grants.ts';
 import type { Operation } from './operation.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
@@ -60,7 +60,6 @@ export const portalOperations: readonly Operation[] = [
   {
     method: 'post',
     path: '/external/oauth2helper/config/{client_id}',
-    origin: 'base',
     id: 'config',
     summary: 'Get the helper configuration (specification, endpoint 1)',
     description: 'A body is ignored. The portal writes / as \\/ and & as \\u0026.',
@@ -85,7 +84,6 @@ export const portalOperations: readonly Operation[] = [
   {
     method: 'get',
     path: '/external/oauth2helper/code/get/{client_id}',
-    origin: 'base',
     id: 'codeGet',
     summary: 'Poll for the authorization code (endpoint 2)',
     params: ClientInPath,
@@ -98,7 +96,6 @@ export const portalOperations: readonly Operation[] = [
   {
     method: 'get',
     path: '/external/oauth2helper/code/set/{client_id}',
-    origin: 'base',
     id: 'codeSet',
     summary: 'Redirect target of the helper (endpoint 6)',
     params: ClientInPath,
@@ -175,7 +172,6 @@ export const portalOperations: readonly Operation[] = [
   {
     method: 'get',
     path: '/api/whoami',
-    origin: 'base',
     id: 'whoami',
     summary: 'Stands in for the cloud API',
     security: 'bearer',

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { version } from '../../system/version.ts';
-import { serve } from '../http/server.ts';
+import { serve } from '../http/routes.ts';
 import type { Portal } from '../portal.ts';
 
 /** `GET /_emulator/openapi.json`. The description is made when it is first asked for: most runs never do. */

@@ -1,5 +1,5 @@
 import type { FaultOptions } from '../faults/options.ts';
-import type { Endpoint } from '../http/endpoint.ts';
+import type { Endpoint } from '../http/logged-request.ts';
 import type { SwitchOptions } from './switches.ts';
 
 /** Tells the emulator the time: `wall` is milliseconds since 1970. Any clock of the hub's fits. */

@@ -1,4 +1,4 @@
-import { notice } from './notice.ts';
+import { find } from './dom.ts';
 
 /** What the API answers to a read, or null where this emulator has no such thing. */
 export async function read<T>(path: string): Promise<T | null> {
@@ -39,4 +39,23 @@ export async function change(
 async function complaint(response: Response): Promise<string> {
   const answer = (await response.json().catch(() => ({}))) as { readonly message?: string };
   return answer.message ?? `The emulator answered ${response.status}.`;
+}
+
+const bar = find('#notice', HTMLElement);
+const text = find('span', HTMLElement, bar);
+
+find('button', HTMLButtonElement, bar).addEventListener('click', () => {
+  bar.hidden = true;
+});
+// The style fades good news out after a while; bad news stays until it was read.
+bar.addEventListener('animationend', () => {
+  bar.hidden = true;
+});
+
+/** Tells the person what came of what was asked for; screen readers say it aloud. */
+function notice(message: string, kind: 'good' | 'bad'): void {
+  bar.hidden = true;
+  text.textContent = message;
+  bar.className = kind;
+  bar.hidden = false;
 }

@@ -1,14 +1,8 @@
+import type { ClockView } from '../../virtual-clock.ts';
 import { change } from './api.ts';
 import { find } from './dom.ts';
 import { type Part, part } from './part.ts';
 import { dateAndTime, duration } from './times.ts';
-
-interface Clock {
-  /** RFC 3339. */
-  readonly now: string;
-  /** Seconds that it is ahead of its source. */
-  readonly offset: number;
-}
 
 const header = find('#header-clock', HTMLElement);
 const offset = find('#offset', HTMLElement);
@@ -17,7 +11,7 @@ const seconds = find('input', HTMLInputElement, form);
 let known: { readonly wall: number; readonly at: number } | null = null;
 
 /** The emulator's clock, and how to move it. */
-export const clock: Part = part<Clock>(
+export const clock: Part = part<ClockView>(
   'clock',
   () => 'clock',
   (answer) => {

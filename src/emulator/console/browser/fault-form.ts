@@ -1,10 +1,7 @@
 import { change } from './api.ts';
 import { find, make } from './dom.ts';
 import { FAULT_KINDS, type FaultField, oftenFields } from './fault-kinds.ts';
-import { headersOf } from './header-lines.ts';
-import { start } from './start.ts';
-
-const ENDPOINTS = ['token', 'config', 'code/get', 'code/set', 'authorize', 'whoami', '*'];
+import { start } from './part.ts';
 
 const form = find('#add-fault', HTMLFormElement);
 const rest = make('div', { class: 'fields' });
@@ -47,7 +44,10 @@ function originsOf(name: string): [string, string][] {
 function requestFields(): HTMLElement[] {
   const endpoint = choice(
     'endpoint',
-    ENDPOINTS.map((name) => [name, name === '*' ? 'any' : name]),
+    ['token', ...start.endpoints.filter((name) => name !== 'token'), '*'].map((name) => [
+      name,
+      name === '*' ? 'any' : name,
+    ]),
   );
   const grantType = labelled(
     'Grant type',
@@ -127,4 +127,17 @@ function choice(name: string, options: readonly (readonly [string, string])[]): 
 
 function labelled(label: string, control: HTMLElement): HTMLElement {
   return make('label', {}, make('span', {}, label), control);
+}
+
+/** Headers as a person writes them, one `Name: value` a line; null where a line is none, or a name comes twice. */
+function headersOf(text: string): Readonly<Record<string, string>> | null {
+  const headers = new Map<string, string>();
+  for (const line of text.split('\n').map((one) => one.trim())) {
+    if (line === '') continue;
+    const colon = line.indexOf(':');
+    const name = line.slice(0, Math.max(0, colon)).trim();
+    if (name === '' || headers.has(name.toLowerCase())) return null;
+    headers.set(name.toLowerCase(), line.slice(colon + 1).trim());
+  }
+  return Object.fromEntries(headers);
 }

@@ -1,6 +1,5 @@
 import { find, make, showList } from './dom.ts';
-import { type Part, part, showEmpty } from './part.ts';
-import { clientName } from './start.ts';
+import { clientName, type Part, part, showEmpty } from './part.ts';
 
 interface Finding {
   readonly client: string | null;

@@ -1,21 +1,8 @@
+import type { GrantAnswer } from '../../api/inspection.ts';
 import { change } from './api.ts';
 import { button, find, make, showList } from './dom.ts';
-import { type Part, part, showEmpty } from './part.ts';
-import { clientName } from './start.ts';
+import { clientName, type Part, part, showEmpty } from './part.ts';
 import { clockTime, dateAndTime } from './times.ts';
-
-/** What a user allowed a client, and how far its family of tokens has come. */
-interface Grant {
-  readonly id: string;
-  readonly client: string;
-  readonly user: string;
-  readonly scope: string | null;
-  readonly generation: number;
-  /** RFC 3339. */
-  readonly issued: string;
-  readonly refreshed: string;
-  readonly revoked: boolean;
-}
 
 /** Grants that the page shows: those refreshed last. */
 const SHOWN = 30;
@@ -23,7 +10,7 @@ const SHOWN = 30;
 const list = find('#grants ul', HTMLElement);
 
 /** The grants, the one refreshed last first. */
-export const grants: Part = part<{ readonly grants: readonly Grant[] }>(
+export const grants: Part = part<{ readonly grants: readonly GrantAnswer[] }>(
   'grants',
   () => 'grants',
   (answer) => {
@@ -32,7 +19,7 @@ export const grants: Part = part<{ readonly grants: readonly Grant[] }>(
   },
 );
 
-function row({ id, client, user, scope, generation, issued, refreshed, revoked }: Grant): HTMLElement {
+function row({ id, client, user, scope, generation, issued, refreshed, revoked }: GrantAnswer): HTMLElement {
   const name = clientName(client);
   const since = make('time', { datetime: refreshed, title: dateAndTime(refreshed) }, clockTime(refreshed));
   const verb = generation === 1 || issued === refreshed ? 'issued ' : 'refreshed ';

@@ -1,23 +1,14 @@
+import type { WaitingLogin } from '../../oauth/helper-runs.ts';
 import { change } from './api.ts';
 import { button, find, make, showList } from './dom.ts';
-import { type Part, part } from './part.ts';
-import { clientName, start } from './start.ts';
+import { clientName, type Part, part, start } from './part.ts';
 import { clockTime } from './times.ts';
-
-/** A user who is waited for at a login. */
-interface Login {
-  readonly state: string;
-  readonly client: string;
-  /** RFC 3339. */
-  readonly opened: string;
-  readonly expires: string;
-}
 
 const section = find('#logins', HTMLElement);
 const list = find('ul', HTMLElement, section);
 
 /** The logins that nobody has done yet, and what a person can do about each. */
-export const logins: Part = part<{ readonly logins: readonly Login[] }>(
+export const logins: Part = part<{ readonly logins: readonly WaitingLogin[] }>(
   'logins',
   () => 'logins',
   (answer) => {
@@ -26,7 +17,7 @@ export const logins: Part = part<{ readonly logins: readonly Login[] }>(
   },
 );
 
-function row({ state, client, opened, expires }: Login): HTMLElement {
+function row({ state, client, opened, expires }: WaitingLogin): HTMLElement {
   const name = clientName(client);
   const logIn = (user: string) => change('POST', 'login', { state, user }, `${user} is logged in for ${name}.`);
   const refuse = () => change('POST', 'login', { state, deny: true }, `The login for ${name} is refused.`);

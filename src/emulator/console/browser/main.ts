@@ -1,4 +1,5 @@
-import { CHANGED } from './api.ts';
+import type { LoggedRequest } from '../../http/logged-request.ts';
+import { CHANGED, change } from './api.ts';
 import { clock } from './clock.ts';
 import { find, make } from './dom.ts';
 import { offerFaults } from './fault-form.ts';
@@ -7,8 +8,7 @@ import { findings } from './findings.ts';
 import { grants } from './grants.ts';
 import { logins } from './logins.ts';
 import type { Part } from './part.ts';
-import { addRequest, type Entry, requests } from './requests.ts';
-import { offerReset } from './reset.ts';
+import { addRequest, requests } from './requests.ts';
 import { settings } from './settings.ts';
 
 /** The parts by what a `change` event calls them. */
@@ -57,7 +57,7 @@ function listen(): void {
   });
   events.addEventListener('error', () => showLive('not connected'));
   events.addEventListener('request', ({ data }) => {
-    addRequest(JSON.parse(data) as Entry);
+    addRequest(JSON.parse(data) as LoggedRequest);
     void refresh(findings);
   });
   events.addEventListener('change', ({ data }) => {
@@ -71,6 +71,20 @@ function listen(): void {
 function showLive(text: 'live' | 'not connected'): void {
   live.textContent = text;
   live.className = text === 'live' ? 'on' : 'off';
+}
+
+/** The button that resets the emulator, once a person has said yes. */
+function offerReset(): void {
+  const button = find('#reset', HTMLButtonElement);
+  const dialog = find('#ask-reset', HTMLDialogElement);
+  button.hidden = false;
+  button.addEventListener('click', () => {
+    dialog.returnValue = '';
+    dialog.showModal();
+  });
+  dialog.addEventListener('close', () => {
+    if (dialog.returnValue === 'reset') void change('POST', 'reset', {}, 'The emulator is as it was at its start.');
+  });
 }
 
 document.addEventListener('visibilitychange', listen);

@@ -1,3 +1,4 @@
+import type { ConsoleStart } from '../page.ts';
 import { read } from './api.ts';
 import { find } from './dom.ts';
 
@@ -28,4 +29,14 @@ export function part<T>(id: string, path: () => string, show: (answer: T) => voi
 /** Shows or hides what a section says when it has nothing to show. */
 export function showEmpty(id: string, empty: boolean): void {
   find(`#${id} .empty`, HTMLElement).hidden = !empty;
+}
+
+/** What the page came with. */
+export const start = JSON.parse(document.body.dataset['portal'] ?? '') as ConsoleStart;
+
+const names = new Map(start.clients.map(({ id, name }) => [id, name]));
+
+/** What to call a client. */
+export function clientName(id: string | null): string {
+  return id === null ? 'unknown client' : (names.get(id) ?? id);
 }

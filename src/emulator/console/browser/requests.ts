@@ -1,27 +1,7 @@
+import type { LoggedRequest } from '../../http/logged-request.ts';
 import { find, make, showList } from './dom.ts';
-import { type Part, part, showEmpty } from './part.ts';
-import { clientName } from './start.ts';
-import { statusBadge } from './status-badge.ts';
+import { clientName, type Part, part, showEmpty, start } from './part.ts';
 import { clockTime } from './times.ts';
-
-/** An entry of the log as the API gives it. */
-export interface Entry {
-  readonly number: number;
-  /** RFC 3339. */
-  readonly time: string;
-  readonly endpoint: string;
-  readonly client: string | null;
-  readonly method: string;
-  readonly url: string;
-  readonly query: Readonly<Record<string, string>>;
-  readonly form: Readonly<Record<string, string>>;
-  readonly authorization: string | null;
-  readonly status: number | null;
-  /** The id of the fault that struck it. */
-  readonly fault?: string;
-  /** Members of the answer. */
-  readonly answer?: Readonly<Record<string, string | number | boolean | null>>;
-}
 
 /** Entries kept in the page, and shown at first and with every press of the button. */
 const KEPT = 1_000;
@@ -30,12 +10,12 @@ const SHOWN = 20;
 const list = find('#requests ol', HTMLElement);
 const filter = find('#endpoint-filter', HTMLSelectElement);
 const older = find('#older', HTMLButtonElement);
-let entries = new Map<number, Entry>();
+let entries = new Map<number, LoggedRequest>();
 /** Those that came as events since the log was last asked for: its answer may be older than they are. */
-let since = new Map<number, Entry>();
+let since = new Map<number, LoggedRequest>();
 let limit = SHOWN;
 
-for (const endpoint of ['config', 'authorize', 'code/get', 'code/set', 'token', 'whoami', 'unknown']) {
+for (const endpoint of [...start.endpoints, 'unknown']) {
   filter.append(make('option', { value: endpoint }, endpoint));
 }
 filter.addEventListener('change', () => {
@@ -48,7 +28,7 @@ older.addEventListener('click', () => {
 });
 
 /** The log: what clients sent and were answered, the newest first. */
-export const requests: Part = part<{ readonly requests: readonly Entry[] }>(
+export const requests: Part = part<{ readonly requests: readonly LoggedRequest[] }>(
   'requests',
   () => {
     since = new Map();
@@ -61,7 +41,7 @@ export const requests: Part = part<{ readonly requests: readonly Entry[] }>(
 );
 
 /** Shows one more entry, or what became of one. */
-export function addRequest(entry: Entry): void {
+export function addRequest(entry: LoggedRequest): void {
   for (const kept of [entries, since]) {
     kept.set(entry.number, entry);
     for (const oldest of kept.keys()) {
@@ -81,8 +61,8 @@ function show(): void {
   showEmpty('requests', wanted.length === 0);
 }
 
-function row(entry: Entry): HTMLElement {
-  const { time, endpoint, client, method, url, query, form, authorization, status, fault, answer = {} } = entry;
+function row(entry: LoggedRequest): HTMLElement {
+  const { time, endpoint, client, method, url, query, form, authorization, status, fault, answer } = entry;
   const who = client === null ? null : clientName(client);
   const struck = fault === undefined ? null : `fault ${fault}`;
   const about = [endpoint === 'unknown' ? url : null, form['grant_type'], who, struck].filter(
@@ -115,4 +95,35 @@ function row(entry: Entry): HTMLElement {
 
 function fact(name: string, value: string): HTMLElement {
   return make('div', {}, make('dt', {}, name), make('dd', { class: 'value' }, value));
+}
+
+/** RFC 9110, section 15: those that the portal or a fault is likely to answer. */
+const NAMES: Readonly<Record<number, string>> = {
+  200: 'OK',
+  201: 'Created',
+  204: 'No Content',
+  302: 'Found',
+  303: 'See Other',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  421: 'Misdirected Request',
+  429: 'Too Many Requests',
+  500: 'Internal Server Error',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+};
+const CLASSES = ['', 'Informational', 'Success', 'Redirection', 'Client Error', 'Server Error'];
+
+/** An answer's status, coloured by its class and named. @param status null: no answer arrived whole */
+function statusBadge(status: number | null): HTMLElement {
+  if (status === null) return make('span', { class: 'status s0' }, 'no answer');
+  const kind = Math.floor(status / 100);
+  return make('span', { class: `status s${kind}` }, `${status} ${NAMES[status] ?? CLASSES[kind] ?? ''}`.trim());
 }

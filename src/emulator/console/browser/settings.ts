@@ -1,8 +1,7 @@
 import type { SwitchControl } from '../page.ts';
 import { change } from './api.ts';
 import { find, make, showList } from './dom.ts';
-import { type Part, part } from './part.ts';
-import { start } from './start.ts';
+import { type Part, part, start } from './part.ts';
 
 type Value = string | number | boolean | null;
 type Choices = readonly (readonly [Value, string])[];

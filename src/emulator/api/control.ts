@@ -1,0 +1,57 @@
+import type { FastifyInstance } from 'fastify';
+import * as v from 'valibot';
+import { readJson } from '../http/json-body.ts';
+import { badRequest, serve } from '../http/routes.ts';
+import { LoginError, login } from '../oauth/login.ts';
+import type { Portal } from '../portal.ts';
+import { ClockError } from '../virtual-clock.ts';
+
+/**
+ * `POST /_emulator/login` `{"state", "user", "deny"?}`: 200 `{"location"}`, or 400 with a message that names the member.
+ */
+export function serveLogin(app: FastifyInstance, portal: Portal): void {
+  serve(app, '/_emulator/login', null, {
+    async POST(request, reply) {
+      const body = readJson(request, LoginBody);
+      if ('problem' in body) return badRequest(reply, body.problem);
+      try {
+        return reply.send(await login(portal, body.value));
+      } catch (error) {
+        if (!(error instanceof LoginError)) throw error;
+        return badRequest(reply, error.message);
+      }
+    },
+  });
+}
+
+/** What `POST /_emulator/login` takes. */
+export const LoginBody = v.strictObject({
+  state: v.string(),
+  user: v.optional(v.string()),
+  deny: v.optional(v.boolean()),
+});
+
+/**
+ * The emulator's time:
+ * - `GET /_emulator/clock`: 200 `{"now", "offset"}`, see `ClockView`.
+ * - `POST /_emulator/clock` `{"advance": seconds}`: 200 with the same, or 400.
+ */
+export function serveClockApi(app: FastifyInstance, { clock }: Portal): void {
+  serve(app, '/_emulator/clock', null, {
+    GET: async (_request, reply) => reply.send(clock.view()),
+    async POST(request, reply) {
+      const body = readJson(request, ClockBody);
+      if ('problem' in body) return badRequest(reply, body.problem);
+      try {
+        clock.advance(body.value.advance);
+      } catch (error) {
+        if (!(error instanceof ClockError)) throw error;
+        return badRequest(reply, error.message);
+      }
+      return reply.send(clock.view());
+    },
+  });
+}
+
+/** The body of `POST /_emulator/clock`. */
+export const ClockBody = v.strictObject({ advance: v.number('is a number of seconds, 0 or more') });

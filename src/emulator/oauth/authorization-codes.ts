@@ -1,0 +1,72 @@
+import { systemRandom } from '../../system/random.ts';
+import { BoundedMap, type Kept } from '../memory/bounded.ts';
+import type { IssuedSecrets } from './issued-secrets.ts';
+
+/** What a login allows: who, to which client, and by which way the code travels. */
+export interface Authorization {
+  readonly clientId: string;
+  readonly user: string;
+  /** The scope of the authorization request; null where it asked for none. */
+  readonly scope: string | null;
+  /** The id of the helper's state, or null in the ordinary authorization code flow. */
+  readonly stateId: string | null;
+  /** The redirection endpoint asked for in the ordinary flow, or null in the helper's. */
+  readonly redirectUri: string | null;
+}
+
+/** An authorization code and what became of it (RFC 6749, 4.1.2). */
+export interface AuthorizationCode extends Authorization {
+  readonly value: string;
+  /** Milliseconds since 1970. */
+  readonly issuedAt: number;
+  /** The grant it was exchanged for, or null while it is unused. */
+  grantId: string | null;
+}
+
+/** Codes that are remembered, used and expired ones too: a second use must be noticed. */
+const REMEMBERED = 50_000;
+
+/** Issues authorization codes and finds them again. */
+export class AuthorizationCodes {
+  readonly #codes: BoundedMap<AuthorizationCode>;
+  readonly #now: () => number;
+  readonly #issued: IssuedSecrets;
+
+  constructor(kept: Kept<AuthorizationCode> | null, now: () => number, issued: IssuedSecrets) {
+    this.#codes = new BoundedMap(REMEMBERED, kept);
+    this.#now = now;
+    this.#issued = issued;
+  }
+
+  issue(authorization: Authorization): AuthorizationCode {
+    const value = this.#issued.note('code', systemRandom.token(32));
+    const code = { ...authorization, value, issuedAt: this.#now(), grantId: null };
+    this.#codes.set(value, code);
+    this.#codes.keep(value);
+    return code;
+  }
+
+  /** The code was exchanged for a grant. */
+  use(code: AuthorizationCode, grantId: string): void {
+    code.grantId = grantId;
+    this.#codes.keep(code.value);
+  }
+
+  /** Forgets all codes: they are dead. */
+  clear(): void {
+    this.#codes.clear();
+  }
+
+  /** A code that was issued, whatever became of it. */
+  find(value: string): AuthorizationCode | undefined {
+    return this.#codes.get(value);
+  }
+
+  /**
+   * Whether the code's time has not run out; it may have been used.
+   * @param lifetime seconds
+   */
+  lives(code: AuthorizationCode, lifetime: number): boolean {
+    return this.#now() < code.issuedAt + 1000 * lifetime;
+  }
+}

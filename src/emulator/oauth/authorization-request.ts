@@ -1,0 +1,118 @@
+import { codeSetUrl, type Portal } from '../portal.ts';
+import type { Client } from '../settings/settings.ts';
+import { parameter, rawParameter, withParameters } from './redirection.ts';
+import type { State } from './state.ts';
+
+/**
+ * What an authorize URL asks for. Two flows share the endpoint:
+ * - `helper`: the URL of a config response, told by a state that the emulator itself signed for this client. The code
+ *   goes to code/set, and from there to the client's redirect_url or to its next poll.
+ * - `ordinary`: a standard OAuth tool's own authorization code flow (RFC 6749, 4.1.1), with a redirect_uri and a state
+ *   of its own, or none. The redirect_uri is one registered for the client, where code and state go as they are, or the
+ *   client's code/set address, as standard tools have it: a tool that watches its browser takes the code from there,
+ *   and for all others the page there shows it, to be copied.
+ */
+export type AuthorizationRequest = { readonly client: Client } & (
+  | { readonly flow: 'helper'; readonly state: State; readonly jwt: string }
+  | {
+      readonly flow: 'ordinary';
+      readonly redirectUri: string;
+      /** `state=` and its value just as they were sent, or null. */
+      readonly rawState: string | null;
+      readonly scope: string | null;
+    }
+);
+
+/** Why an authorize URL shows a page. None of these may ever redirect (RFC 6749, 4.1.2.1). */
+export type AuthorizationProblem =
+  | 'malformed'
+  | 'unknown-client'
+  | 'unknown-redirect'
+  | 'invalid-state'
+  | 'expired-state'
+  | 'used-state';
+
+/** What is wrong otherwise goes to a redirect_uri that is registered for the client (RFC 6749, 4.1.2.1). */
+export interface AuthorizationError {
+  readonly location: string;
+}
+
+/** Reads the query of an authorize URL. */
+export async function readAuthorizationRequest(
+  portal: Portal,
+  query: string,
+  form: ReadonlyMap<string, string> | null,
+): Promise<AuthorizationRequest | AuthorizationError | AuthorizationProblem> {
+  if (form === null) return 'malformed';
+  const client = portal.settings.clients.get(form.get('client_id') ?? '');
+  if (client === undefined) return 'unknown-client';
+  const redirectUri = form.get('redirect_uri');
+  const toHelper = redirectUri === undefined || redirectUri === codeSetUrl(portal, client);
+  if (!toHelper && !client.redirectUris.includes(redirectUri)) return 'unknown-redirect';
+  const rawState = rawParameter(query, 'state');
+  const error = errorIn(form);
+  if (!toHelper && error !== null) {
+    return { location: withParameters(redirectUri, `error=${error}`, ...(rawState === null ? [] : [rawState])) };
+  }
+  if (form.get('response_type') !== 'code') return 'malformed';
+  if (toHelper) {
+    const helper = await helperRequest(portal, form.get('state') ?? '', client);
+    if (helper !== 'invalid-state' || redirectUri === undefined) return helper;
+  }
+  const scope = form.get('scope') ?? null;
+  return { client, flow: 'ordinary', redirectUri, rawState, scope };
+}
+
+function errorIn(form: ReadonlyMap<string, string>): string | null {
+  const responseType = form.get('response_type');
+  if (responseType === undefined) return 'invalid_request';
+  if (responseType !== 'code') return 'unsupported_response_type';
+  return isScope(form.get('scope') ?? 'none') ? null : 'invalid_scope';
+}
+
+/** The helper flow that a state belongs to: of this client, or of any registered one. */
+export async function helperRequest(
+  portal: Portal,
+  jwt: string,
+  client?: Client,
+): Promise<AuthorizationRequest | 'invalid-state' | 'expired-state' | 'used-state'> {
+  const checked = await portal.states.check(jwt, client?.id);
+  if (checked.kind === 'expired') return 'expired-state';
+  if (checked.kind === 'foreign') return 'invalid-state';
+  const owner = portal.settings.clients.get(checked.state.clientId);
+  if (owner === undefined) return 'invalid-state';
+  if (portal.runs.find(checked.state.id)?.done === true) return 'used-state';
+  return { client: owner, flow: 'helper', state: checked.state, jwt };
+}
+
+/** The user allows it: issues a code. @returns where the browser goes next */
+export function allow(portal: Portal, request: AuthorizationRequest, user: string): string {
+  const helper = request.flow === 'helper';
+  const code = portal.codes.issue({
+    clientId: request.client.id,
+    user,
+    scope: helper ? null : request.scope,
+    stateId: helper ? request.state.id : null,
+    redirectUri: helper ? null : request.redirectUri,
+  });
+  return answer(portal, request, parameter('code', code.value));
+}
+
+/** The user refuses. @returns where the browser goes next (RFC 6749, 4.1.2.1) */
+export function refuse(portal: Portal, request: AuthorizationRequest): string {
+  return answer(portal, request, 'error=access_denied');
+}
+
+function answer(portal: Portal, request: AuthorizationRequest, result: string): string {
+  if (request.flow === 'helper') {
+    return withParameters(codeSetUrl(portal, request.client), result, parameter('state', request.jwt));
+  }
+  return withParameters(request.redirectUri, result, ...(request.rawState === null ? [] : [request.rawState]));
+}
+
+/** A scope: names with one space between them (RFC 6749, 3.3). */
+const SCOPE = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
+
+export function isScope(text: string): boolean {
+  return SCOPE.test(text);
+}

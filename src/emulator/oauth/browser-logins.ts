@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto';
+import { systemRandom } from '../../system/random.ts';
+import { BoundedMap } from '../memory/bounded.ts';
+
+/** The portal's own cookie at the frontend origin. */
+const COOKIE = 'emulator_login';
+/** Browsers that are remembered. */
+const MOST = 1000;
+
+/** Which browser somebody has logged in with, as portals remember it: by a cookie, until the emulator ends or is reset. */
+export class BrowserLogins {
+  /** The user's name, by the hash of the cookie. */
+  readonly #users = new BoundedMap<string>(MOST);
+
+  /** @param isSecure whether the frontend origin is reached over TLS. @returns the `Set-Cookie` header */
+  remember(user: string, isSecure: boolean): string {
+    const value = systemRandom.token(32);
+    this.#users.set(hash(value), user);
+    return `${COOKIE}=${value}; Path=/sso; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
+  }
+
+  /** @param header the `Cookie` header. @returns the user's name; null where this browser is not known */
+  userOf(header: string | undefined): string | null {
+    const pairs = (header ?? '').split(';').map((pair) => pair.trim());
+    const value = pairs.find((pair) => pair.startsWith(`${COOKIE}=`))?.slice(COOKIE.length + 1);
+    return value === undefined ? null : (this.#users.get(hash(value)) ?? null);
+  }
+
+  clear(): void {
+    this.#users.clear();
+  }
+}
+
+function hash(value: string): string {
+  return createHash('sha256').update(value).digest('base64url');
+}

@@ -1,0 +1,228 @@
+import { systemRandom } from '../../system/random.ts';
+import type { Judge } from '../audit/client-audit.ts';
+import { BoundedMap, type Kept } from '../memory/bounded.ts';
+import type { Switches } from '../settings/switches.ts';
+import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
+import type { IssuedSecrets } from './issued-secrets.ts';
+
+/** What a user allowed a client, and the family of tokens that came of it. */
+export interface Grant {
+  readonly id: string;
+  readonly clientId: string;
+  readonly user: string;
+  readonly scope: string | null;
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
+  /** When the newest tokens were issued, in milliseconds since 1970. */
+  refreshedAt: number;
+  /** The newest pair of tokens, from 1. */
+  generation: number;
+  revoked: boolean;
+  /** Access tokens of older generations than this one were revoked. */
+  accessFrom: number;
+  /** Refreshes being worked on right now. */
+  inFlight: number;
+  /** The newest generations whose refresh token was presented. */
+  readonly presented: Set<number>;
+  /** What the newest used refresh tokens gave when they were first used, by their generation. */
+  readonly successors: Map<number, TokenClaims>;
+}
+
+/** A token response (specification, "Token response"; RFC 6749, 5.1). */
+export interface TokenResponse {
+  readonly access_token: string;
+  /** Seconds. */
+  readonly expires_in: number;
+  readonly token_type: 'bearer';
+  readonly scope: string | null;
+  readonly refresh_token: string;
+  /** With the switch `idToken` alone. */
+  readonly id_token?: string;
+}
+
+/** A refresh token that is no good, and why. */
+export interface Refused {
+  readonly refused: string;
+}
+
+/** Remembered grants; past it the one refreshed longest ago is forgotten, and its tokens are dead. */
+const GRANTS = 100_000;
+/** Presented generations, and what they gave, remembered of each grant. */
+const PRESENTED = 64;
+
+/** The grants and their tokens: issue, refresh token rotation, reuse, revocation. */
+export class Grants {
+  readonly #grants: BoundedMap<Grant>;
+  readonly #tokens: BearerTokens;
+  readonly #now: () => number;
+  readonly #issued: IssuedSecrets;
+  readonly #judge: Judge;
+  readonly #changed: () => void;
+
+  constructor(
+    { tokens, kept }: { readonly tokens: BearerTokens; readonly kept: Kept<Grant> | null },
+    now: () => number,
+    issued: IssuedSecrets,
+    judge: Judge,
+    changed: () => void,
+  ) {
+    this.#tokens = tokens;
+    this.#grants = new BoundedMap(GRANTS, kept);
+    this.#now = now;
+    this.#issued = issued;
+    this.#judge = judge;
+    this.#changed = changed;
+  }
+
+  /** A new grant, without tokens yet: {@link issueTokens} gives the first ones. */
+  create(clientId: string, user: string, scope: string | null): Grant {
+    const now = this.#now();
+    const grant = {
+      id: systemRandom.token(12),
+      clientId,
+      user,
+      scope,
+      createdAt: now,
+      refreshedAt: now,
+      generation: 0,
+      revoked: false,
+      accessFrom: 0,
+      inFlight: 0,
+      presented: new Set<number>(),
+      successors: new Map<number, TokenClaims>(),
+    };
+    this.#grants.set(grant.id, grant);
+    return grant;
+  }
+
+  /**
+   * The first tokens of a grant.
+   */
+  issueTokens(grant: Grant, switches: Switches): TokenResponse {
+    const claims = this.#nextGeneration(grant, switches.tokenLifetime);
+    this.#keep(grant);
+    return this.#response(grant, claims, switches);
+  }
+
+  /**
+   * Takes a refresh token from a client that has authenticated, and gives new tokens for it (RFC 6749, 6). It is decided
+   * at once, so of two requests with one token the second finds it used: that one is answered with the first one's
+   * tokens again while `refreshGraceTime` lasts, with tokens of its own within `refreshGrace` generations, or else it is
+   * refused and, with `onReuse: 'revoke-family'`, takes its grant with it (RFC 9700, 4.14.2). Access tokens given before
+   * stay valid to their end. Another client's token changes nothing.
+   * @param claims of the refresh token, from {@link open}
+   */
+  refresh(clientId: string, claims: TokenClaims | null, switches: Switches): TokenResponse | Refused {
+    const grant = this.ofRefreshToken(clientId, claims);
+    if (claims === null || grant === null) return { refused: 'unknown token' };
+    if (wasPresented(grant, claims.generation)) this.#judge.reused(grant);
+    remember(grant, claims.generation);
+    if (grant.revoked) return { refused: 'the grant was revoked' };
+    const now = this.#now();
+    if (over(grant.createdAt, switches.grantLifetime, now)) return { refused: 'the grant has expired' };
+    const successor = grant.successors.get(claims.generation);
+    if (successor !== undefined && now < successor.issuedAt + 1000 * switches.refreshGraceTime) {
+      return this.#response(grant, successor, switches, now);
+    }
+    if (over(claims.issuedAt, switches.refreshLifetime, now)) return { refused: 'the token has expired' };
+    if (grant.generation - claims.generation > switches.refreshGrace) {
+      if (switches.onReuse === 'revoke-family') this.revoke(grant, 'grant');
+      return { refused: 'the token was used before' };
+    }
+    if (claims.generation === grant.generation && claims.generation >= grant.accessFrom) {
+      this.#judge.refreshed(grant, (now - claims.issuedAt) / 1000, claims.lifetime);
+    }
+    const next = this.#nextGeneration(grant, switches.tokenLifetime);
+    if (successor === undefined) keepNewest(grant.successors.set(claims.generation, next));
+    this.#keep(grant);
+    return this.#response(grant, next, switches);
+  }
+
+  /** What a refresh token says, expired and revoked ones too; null where it is none of ours. */
+  open(refreshToken: string): TokenClaims | null {
+    return this.#tokens.open('refresh_token', refreshToken);
+  }
+
+  /** The grant that a refresh token of this client belongs to, whatever became of both; null where it is unknown. */
+  ofRefreshToken(clientId: string, claims: TokenClaims | null): Grant | null {
+    const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
+    return grant?.clientId === clientId ? grant : null;
+  }
+
+  /** The grant behind an access token that is good right now, or null. */
+  authenticate(token: string): Grant | null {
+    const claims = this.#tokens.open('access_token', token);
+    const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
+    if (claims === null || grant === undefined || grant.revoked || claims.generation < grant.accessFrom) return null;
+    return over(claims.issuedAt, claims.lifetime, this.#now()) ? null : grant;
+  }
+
+  /** Revokes a grant with all its tokens, or only the access tokens issued so far. */
+  revoke(grant: Grant, what: 'grant' | 'access_tokens'): void {
+    if (what === 'grant') grant.revoked = true;
+    else grant.accessFrom = grant.generation + 1;
+    this.#keep(grant);
+  }
+
+  find(id: string): Grant | undefined {
+    return this.#grants.get(id);
+  }
+
+  all(): Grant[] {
+    return this.#grants.values();
+  }
+
+  /** Forgets all grants: their tokens are dead. */
+  clear(): void {
+    this.#grants.clear();
+  }
+
+  #keep(grant: Grant): void {
+    this.#grants.keep(grant.id);
+    this.#changed();
+  }
+
+  #nextGeneration(grant: Grant, lifetime: number): TokenClaims {
+    grant.generation += 1;
+    grant.refreshedAt = this.#now();
+    this.#grants.set(grant.id, grant);
+    const claims = { grantId: grant.id, generation: grant.generation, issuedAt: grant.refreshedAt, lifetime };
+    this.#issued.noteTokens(claims);
+    return claims;
+  }
+
+  /** The tokens with these claims, issued now or before: `expires_in` is what is left of the access token. */
+  #response(grant: Grant, claims: TokenClaims, { idToken }: Switches, now = claims.issuedAt): TokenResponse {
+    const age = Math.max(0, now - claims.issuedAt) / 1000;
+    return {
+      access_token: this.#tokens.seal('access_token', claims),
+      expires_in: Math.max(0, Math.floor(claims.lifetime - age)),
+      token_type: 'bearer',
+      scope: grant.scope,
+      refresh_token: this.#tokens.seal('refresh_token', claims),
+      ...(idToken && { id_token: this.#tokens.idToken(grant.clientId, grant.user) }),
+    };
+  }
+}
+
+/** Whether something with this lifetime, in seconds, is past it. */
+function over(since: number, lifetime: number | null, now: number): boolean {
+  return lifetime !== null && now >= since + 1000 * lifetime;
+}
+
+function wasPresented(grant: Grant, generation: number): boolean {
+  return grant.presented.has(generation) || generation + PRESENTED < grant.generation;
+}
+
+function remember(grant: Grant, generation: number): void {
+  keepNewest(grant.presented.add(generation));
+}
+
+/** Forgets what was remembered first, beyond the limit. */
+function keepNewest(remembered: Set<number> | Map<number, TokenClaims>): void {
+  if (remembered.size <= PRESENTED) return;
+  for (const oldest of remembered.keys()) {
+    remembered.delete(oldest);
+    return;
+  }
+}

@@ -1,0 +1,91 @@
+import { codeSetUrl, type Portal } from '../portal.ts';
+import type { Client } from '../settings/settings.ts';
+import { allow, helperRequest, refuse } from './authorization-request.ts';
+import { parameter, withParameters } from './redirection.ts';
+
+/** What the helper makes of a browser that comes to code/set. */
+export type Arrival =
+  /** The steady request flow: on to the client's own redirect_url. */
+  | { readonly kind: 'redirect'; readonly location: string }
+  /** The helper has the code, and the client gets it with its next poll. */
+  | { readonly kind: 'delivered' }
+  /** Ordinary flow of a tool that gave this address as its redirect_uri: a person carries the code over. */
+  | { readonly kind: 'show'; readonly code: string }
+  | { readonly kind: 'refused' | 'expired' | 'invalid' };
+
+/**
+ * The redirect target of the helper (specification, endpoint 6; its behaviour is not shown there). A code is taken only
+ * together with the state it was issued for, so that nobody can plant one. Coming again with the same code does the same.
+ */
+export async function arrive(
+  portal: Portal,
+  client: Client,
+  form: ReadonlyMap<string, string> | null,
+): Promise<Arrival> {
+  if (form === null) return { kind: 'invalid' };
+  const checked = await portal.states.check(form.get('state') ?? '', client.id);
+  if (form.has('error')) {
+    if (checked.kind !== 'good') return { kind: 'refused' };
+    portal.runs.refuse(checked.state);
+    return refusal(portal, checked.state.redirectUrl);
+  }
+  const code = portal.codes.find(form.get('code') ?? '');
+  if (code === undefined || code.clientId !== client.id) return { kind: 'invalid' };
+  if (!portal.codes.lives(code, portal.settings.codeLifetime)) return { kind: 'expired' };
+  if (code.stateId === null) {
+    if (code.redirectUri !== codeSetUrl(portal, client)) return { kind: 'invalid' };
+    return code.grantId === null ? { kind: 'show', code: code.value } : { kind: 'expired' };
+  }
+  if (checked.kind === 'expired') return { kind: 'expired' };
+  if (checked.kind === 'foreign' || checked.state.id !== code.stateId) return { kind: 'invalid' };
+  portal.runs.bring(checked.state, code.value);
+  const redirectUrl = checked.state.redirectUrl;
+  if (redirectUrl === null) return { kind: 'delivered' };
+  return { kind: 'redirect', location: withParameters(redirectUrl, parameter('code', code.value)) };
+}
+
+function refusal(portal: Portal, redirectUrl: string | null): Arrival {
+  if (redirectUrl === null || !portal.settings.relayRefusal) return { kind: 'refused' };
+  return { kind: 'redirect', location: withParameters(redirectUrl, 'error=access_denied') };
+}
+
+/** A login without a browser. */
+export interface LoginRequest {
+  /** The `state` of an authorize_url or code_url, or the id of a waiting login's. */
+  readonly state: string;
+  /** Name of a user; may be left out when refusing. */
+  readonly user?: string | undefined;
+  /** True: the user refuses instead. Default: false. */
+  readonly deny?: boolean | undefined;
+}
+
+/** What a login comes to. */
+export interface LoginResult {
+  /** Where a browser would go next: the client's redirect_url, or the helper's own page that says it is done. */
+  readonly location: string;
+}
+
+/** A login request that can't be done; the message names the member, what was found and what is allowed. */
+export class LoginError extends Error {
+  override readonly name = 'LoginError';
+}
+
+/**
+ * Logs a user in, or refuses, as the login page would, and follows the redirect to the helper: afterwards the helper has
+ * the code.
+ * @throws LoginError
+ */
+export async function login(standing: Portal, { state, user, deny = false }: LoginRequest): Promise<LoginResult> {
+  const portal = { ...standing, settings: standing.settings };
+  const request = await helperRequest(portal, portal.runs.find(state)?.login?.jwt ?? state);
+  if (typeof request === 'string') {
+    throw new LoginError(`state: found one that is no good (${request}); allowed is the state of a config response`);
+  }
+  if (!(user === undefined ? deny : portal.settings.users.has(user))) {
+    const names = [...portal.settings.users.keys()].join(', ');
+    throw new LoginError(`user: found ${user === undefined ? 'none' : 'an unknown name'}; allowed are ${names}`);
+  }
+  const location = deny || user === undefined ? refuse(portal, request) : allow(portal, request, user);
+  const arrival = await arrive(portal, request.client, new Map(new URL(location).searchParams));
+  return { location: arrival.kind === 'redirect' ? arrival.location : location };
+}

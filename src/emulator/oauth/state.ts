@@ -1,0 +1,114 @@
+import { createSecretKey, type KeyObject } from 'node:crypto';
+import { systemRandom } from '../../system/random.ts';
+import { BoundedMap } from '../memory/bounded.ts';
+import type { IssuedSecrets } from './issued-secrets.ts';
+
+/** What a state stands for: one run of the helper flow, of one client. */
+export interface State {
+  /** The JWT's `jti`. */
+  readonly id: string;
+  readonly clientId: string;
+  /** Where the client wants the code to be brought, or null where it only polls. */
+  readonly redirectUrl: string | null;
+  /** Milliseconds since 1970. */
+  readonly expiresAt: number;
+}
+
+/** A state that was checked: good, past its expiry, or none of ours (forged, damaged, another client's). */
+export type CheckedState =
+  | { readonly kind: 'good'; readonly state: State }
+  | { readonly kind: 'expired' }
+  | { readonly kind: 'foreign' };
+
+/**
+ * The `state` of the helper flow: a JWT, unique, signed, and bound to its client by `aud` (specification, "OAuth2 helper
+ * configuration"). The claims are the emulator's choice; at the portal they are not shown.
+ */
+export class States {
+  readonly #newKey: () => Buffer;
+  #key: KeyObject;
+  readonly #now: () => number;
+  readonly #issued: IssuedSecrets;
+  /** States whose signature was found good, by their JWT: a client asks with the same one every few seconds. */
+  readonly #signed = new BoundedMap<State>(SIGNED);
+
+  /** @param newKey makes a fresh key, and remembers it where keys are kept */
+  constructor(key: Buffer, newKey: () => Buffer, now: () => number, issued: IssuedSecrets) {
+    this.#key = createSecretKey(key);
+    this.#newKey = newKey;
+    this.#now = now;
+    this.#issued = issued;
+  }
+
+  /**
+   * A new state of this client.
+   * @param lifetime seconds
+   */
+  async issue(clientId: string, redirectUrl: string | null, lifetime: number): Promise<string> {
+    const { SignJWT } = await import('jose');
+    const now = this.#now();
+    const jwt = await new SignJWT(redirectUrl === null ? {} : { redirect_url: redirectUrl })
+      .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
+      .setIssuer(ISSUER)
+      .setAudience(clientId)
+      .setJti(systemRandom.token(16))
+      .setIssuedAt(new Date(now))
+      .setExpirationTime(new Date(now + 1000 * lifetime))
+      .sign(this.#key);
+    return this.#issued.note('state', jwt);
+  }
+
+  /** Makes every state issued so far worthless. */
+  renewKey(): void {
+    this.#key = createSecretKey(this.#newKey());
+    this.#signed.clear();
+  }
+
+  /** Checks signature, algorithm, client and expiry. Without a client any client's state is good. */
+  async check(jwt: string, clientId?: string): Promise<CheckedState> {
+    const state = this.#signed.get(jwt) ?? (await this.#verify(jwt));
+    if (state === null || (clientId !== undefined && state.clientId !== clientId)) return { kind: 'foreign' };
+    return state.expiresAt <= this.#now() ? { kind: 'expired' } : { kind: 'good', state };
+  }
+
+  /** The state in a JWT of our own, expired or not, or null. */
+  async #verify(jwt: string): Promise<State | null> {
+    const { jwtVerify } = await import('jose');
+    const key = this.#key;
+    try {
+      const { payload } = await jwtVerify<StateClaims>(jwt, key, {
+        algorithms: ['HS256'],
+        issuer: ISSUER,
+        requiredClaims: ['jti', 'aud', 'exp'],
+        currentDate: new Date(0),
+      });
+      const { jti, aud, exp, redirect_url } = payload;
+      if (typeof jti !== 'string' || typeof aud !== 'string' || exp === undefined) return null;
+      const state = { id: jti, clientId: aud, redirectUrl: redirect_url ?? null, expiresAt: 1000 * exp };
+      // Not where the key was renewed meanwhile.
+      if (key === this.#key) this.#signed.set(jwt, state);
+      return state;
+    } catch {
+      return null;
+    }
+  }
+}
+
+/** The id inside a state, unchecked; null where there is none. For looking things up, never for deciding anything. */
+export function stateId(jwt: string): string | null {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString());
+    return typeof claims === 'object' && claims !== null && 'jti' in claims ? String(claims.jti) : null;
+  } catch {
+    return null;
+  }
+}
+
+const ISSUER = 'latchkey-emulator';
+
+/** Signed states that are remembered. */
+const SIGNED = 20_000;
+
+interface StateClaims {
+  readonly redirect_url?: string;
+}
