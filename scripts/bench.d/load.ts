@@ -19,8 +19,6 @@ export interface Chain {
 export interface Job {
   readonly port: number;
   readonly chains: readonly Chain[];
-  /** Of a good answer. */
-  readonly status: number;
   /** Over TLS; nobody looks at the certificate. Default: false. */
   readonly secure?: boolean;
   /** `kept` where left out: a connection a chain. Else one a request, with a whole TLS handshake or taking up a session. */
@@ -48,8 +46,6 @@ export interface Load {
   readonly resumed: number;
   /** How busy the load kept its own core while it was counted, 0 to 1; at even distances always. */
   readonly busy: number;
-  /** The refresh tokens that the chains have come to. */
-  readonly tokens: string[];
 }
 
 /**

@@ -10,8 +10,6 @@ export interface Axes {
   readonly title: string;
   readonly x: string;
   readonly y: string;
-  /** Decades on the axis instead of steps. */
-  readonly logarithmic?: boolean;
 }
 
 const COLOURS = ['#1a7f64', '#b3541e', '#3d5a98', '#8a94a0', '#7a3e8e'];
@@ -19,27 +17,12 @@ const WIDTH = 640;
 const HEIGHT = 320;
 const FRAME = { left: 70, right: 20, top: 40, bottom: 70 };
 
-/** Bars beside each other, the first one in the project's colour: short names, their values behind them. */
-export function bars(title: string, values: readonly (readonly [name: string, value: number])[]): string {
-  const most = Math.max(...values.map(([, value]) => value));
-  const drawn = values.map(([name, value], index) => {
-    const y = 40 + 34 * index;
-    const width = Math.max(1, (380 * value) / most).toFixed(1);
-    return `  <text x="150" y="${y + 16}" text-anchor="end">${escaped(name)}</text>
-  <rect x="160" y="${y}" width="${width}" height="22" fill="${index === 0 ? COLOURS[0] : COLOURS[3]}"/>
-  <text x="${168 + Number(width)}" y="${y + 16}">${told(value)}</text>`;
-  });
-  return svg(50 + 34 * values.length, title, drawn);
-}
-
 /** Lines over a common axis, each in its colour with its name below. */
-export function lines({ title, x, y, logarithmic = false }: Axes, all: readonly Series[]): string {
+export function lines({ title, x, y }: Axes, all: readonly Series[]): string {
   const points = all.flatMap((series) => series.points);
-  const place = (value: number) => (logarithmic ? Math.log10(value) : value);
-  const [low, high] = [Math.min(...points.map(([at]) => place(at))), Math.max(...points.map(([at]) => place(at)))];
+  const [low, high] = [Math.min(...points.map(([at]) => at)), Math.max(...points.map(([at]) => at))];
   const most = ceiling(Math.max(...points.map(([, value]) => value)));
-  const across = (at: number) =>
-    FRAME.left + ((place(at) - low) / (high - low || 1)) * (WIDTH - FRAME.left - FRAME.right);
+  const across = (at: number) => FRAME.left + ((at - low) / (high - low || 1)) * (WIDTH - FRAME.left - FRAME.right);
   const up = (value: number) => HEIGHT - FRAME.bottom - (value / most) * (HEIGHT - FRAME.top - FRAME.bottom);
   const drawn = all.map(({ points: own }, index) => {
     const path = own.map(([at, value]) => `${across(at).toFixed(1)},${up(value).toFixed(1)}`).join(' ');
@@ -50,10 +33,7 @@ export function lines({ title, x, y, logarithmic = false }: Axes, all: readonly 
     return `  <line x1="${FRAME.left}" x2="${WIDTH - FRAME.right}" y1="${at}" y2="${at}" stroke="#ddd"/>
   <text x="${FRAME.left - 8}" y="${at + 4}" text-anchor="end" font-size="12">${told(share * most)}</text>`;
   });
-  const ticks = ticksOf(
-    points.map(([at]) => at),
-    logarithmic,
-  ).map(
+  const ticks = Array.from({ length: 7 }, (_, index) => low + (index * (high - low)) / 6).map(
     (at) =>
       `  <text x="${across(at).toFixed(1)}" y="${HEIGHT - FRAME.bottom + 18}" text-anchor="middle" font-size="12">${told(at)}</text>`,
   );
@@ -65,13 +45,6 @@ export function lines({ title, x, y, logarithmic = false }: Axes, all: readonly 
   const labels = `  <text x="${(WIDTH + FRAME.left - FRAME.right) / 2}" y="${HEIGHT - 34}" text-anchor="middle" font-size="12">${escaped(x)}</text>
   <text transform="translate(16 ${(HEIGHT - FRAME.bottom + FRAME.top) / 2}) rotate(-90)" text-anchor="middle" font-size="12">${escaped(y)}</text>`;
   return svg(HEIGHT, title, [...marks, ...ticks, labels, ...drawn, ...names]);
-}
-
-function ticksOf(values: readonly number[], logarithmic: boolean): number[] {
-  const distinct = [...new Set(values)].sort((a, b) => a - b);
-  if (logarithmic && distinct.length <= 8) return distinct;
-  const [first = 0, last = 0] = [distinct.at(0), distinct.at(-1)];
-  return Array.from({ length: 7 }, (_, index) => first + (index * (last - first)) / 6);
 }
 
 /** The next round number: 1, 2, 2.5 or 5 times a power of ten. */

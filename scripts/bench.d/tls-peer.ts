@@ -14,7 +14,6 @@ export async function writeTlsOptions(folder: string): Promise<string> {
   const { certificate, key } = await issueLeaf(authority, { names: ['localhost'], addresses, now: Date.now() });
   const { ticketKeys, ...options } = new SharedTls({ certificate, key }).options;
   const file = join(folder, 'tls.json');
-  writeFileSync(join(folder, 'tls-ca.pem'), authority.certificate);
   writeFileSync(file, JSON.stringify({ ...options, ticketKeys: ticketKeys?.toString('base64') }), { mode: 0o600 });
   return file;
 }

@@ -24,27 +24,16 @@ test.for(inShort(names, [CHEAPEST]))(
     expect(status, stderr).toBe(0);
     expect(stdout).toMatch(/^\S.* latchkey +[\d.]/m);
     expect(stdout).not.toMatch(/NaN|Infinity|undefined/);
-    if (name === 'emulator') expectPeers(stdout);
     expect(page()).toBe(before);
   },
 );
 
-function expectPeers(stdout: string): void {
-  for (const name of ['latchkey', 'oidc-provider', 'oauth2-mock-server', 'bare fastify']) {
-    expect(stdout).toMatch(new RegExp(`^refresh: requests +${name} +[1-9]\\d* 1/s$`, 'm'));
-    expect(stdout).toMatch(new RegExp(`^start-up +${name} +[1-9][\\d.]* ms$`, 'm'));
-  }
-  expect(stdout).toMatch(/^poll: requests +latchkey +[1-9]\d* 1\/s$/m);
-  // A round by itself has no spread, so nothing is said of how the one compares with the other.
-  expect(stdout).toMatch(/^NOT MEASURED: refreshes a second: .*fewer than 3 rounds/m);
-}
+const WRONG = [['nothing'], ['--slow'], ['--quick=x'], ['--'], ['growth', 'hub'], ['--against='], ['--against']];
 
-const WRONG = [['nothing'], ['--slow'], ['--quick=x'], ['--'], ['emulator', 'hub'], ['--against='], ['--against']];
-
-test.each(inShort(WRONG, [['emulator', 'hub']]))('bench %s is wrong usage', async (...args) => {
+test.each(inShort(WRONG, [['growth', 'hub']]))('bench %s is wrong usage', async (...args) => {
   const { status, stdout, stderr } = await run(bench, args, { timeout: patient(60_000) });
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   expect(stderr).toMatch(
-    /^scripts\/bench: found \S+; allowed are --quick, --against REVISION and hand-out, .*emulator/m,
+    /^scripts\/bench: found \S+; allowed are --quick, --against REVISION and hand-out, .*portal-cost/m,
   );
 });

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Secret } from '../../../src/core/secret.ts';
 import { HttpPortal } from '../../../src/portal/http-portal.ts';
-import { type FleetMember, granted } from '../../../test/reliability/stored-fleet.ts';
+import { granted } from '../../../test/reliability/stored-fleet.ts';
 import { type Chain, type Load, runLoad } from '../load.ts';
 import { table } from '../page.ts';
-import { lines } from '../plot.ts';
 import { processorTime, SERVER_CORE } from '../program.ts';
 import { Figures, inTurns } from '../rounds.ts';
 import { median, quotient, spread } from '../statistics.ts';
@@ -18,6 +17,7 @@ import {
   type Target,
   target,
 } from '../suite.ts';
+import { tokenRequest } from '../token-request.ts';
 import { type CountingPortal, type Household, setUpHousehold, startPortal } from './households.ts';
 import { refreshSteps } from './scheduling.ts';
 
@@ -179,21 +179,11 @@ function tell(what: (figure: 'p50' | 'p99') => string, name: string, { p50, p99 
 /** Some appliances ask for their tokens at even distances, each on a connection that it keeps. */
 function askFor({ hub, fleet }: Household, name: string, quick: boolean): Promise<Load> {
   const [warmUp, seconds] = quick ? [0.5, 1] : [4, 10];
-  const chains = fleet.slice(0, WHO_ASK).map((member) => requestOf(hub.httpsPort, member));
-  const common = { port: hub.httpsPort, chains, status: 200, secure: true };
+  const chains = fleet.slice(0, WHO_ASK).map((member) => {
+    return { request: tokenRequest(hub.httpsPort, member), expected: '"access_token":"' };
+  });
+  const common = { port: hub.httpsPort, chains, secure: true };
   return runLoad(name, { ...common, rate: RATE, addresses: DEVICES, warmUp, seconds });
-}
-
-function requestOf(port: number, { client_id, client_secret }: FleetMember): Chain {
-  const body = 'grant_type=client_credentials';
-  const head = [
-    'POST /oauth/token HTTP/1.1',
-    `Host: 127.0.0.1:${port}`,
-    `Authorization: Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}`,
-    'Content-Type: application/x-www-form-urlencoded',
-    `Content-Length: ${body.length}`,
-  ];
-  return { request: `${head.join('\r\n')}\r\n\r\n${body}`, expected: '"access_token":"' };
 }
 
 /** What the portal answers where it has a core of its own and as many refreshes at once as a hub sends it. */
@@ -213,7 +203,7 @@ async function ceiling(core: number, quick: boolean, measured: Figures): Promise
     chains.push({ request, form: `grant_type=refresh_token&${credentials}`, token });
   }
   const [warmUp, seconds] = quick ? [0.2, 0.5] : [2, 5];
-  const job = { port: Number(port), chains, status: 200, connections: 'new', warmUp, seconds } as const;
+  const job = { port: Number(port), chains, connections: 'new', warmUp, seconds } as const;
   const { rate } = await runLoad('the portal', job);
   measured.add(CEILING, 'the portal', '1/s', rate, 'more');
 }
@@ -249,10 +239,6 @@ that are all good.
 
 ${growthTable(measured, sizes)}
 
-![Memory](images/bench-growth-memory.svg)
-
-![Start](images/bench-growth-start.svg)
-
 *In the broker* is a refresh without portal, disk and machine: a timer fires on a clock that is moved by hand, what is due is found,
 written to nowhere, answered at once, and planned again. Grants are spread so that each time one is due.
 
@@ -266,16 +252,7 @@ ${table(measured, [WAVE, WAVE_CPU, WAVE_PORTAL], ['latchkey'])}
 ${table(measured, [handOuts('quiet')('p50'), handOuts('quiet')('p99'), handOuts('wave')('p50'), handOuts('wave')('p99')], ['latchkey'])}
 
 The portal with a core of its own answers ${told(figures(measured, CEILING, 'the portal'))} refreshes a second, ${AT_ONCE} at a time on new connections.`,
-    pictures: {
-      'bench-growth-memory': lines({ title: 'Memory by grants, MB', x: 'grants', y: 'MB', logarithmic: true }, [
-        { name: 'heap', points: sizes.map((size) => [size, middle(HEAP(size)) / 1024]) },
-        { name: 'own memory', points: sizes.map((size) => [size, middle(OWN(size)) / 1024]) },
-      ]),
-      'bench-growth-start': lines({ title: 'Start by grants, ms', x: 'grants', y: 'ms', logarithmic: true }, [
-        { name: 'start', points: sizes.map((size) => [size, middle(START(size))]) },
-        { name: 'processor', points: sizes.map((size) => [size, middle(START_CPU(size))]) },
-      ]),
-    },
+    pictures: {},
   };
 }
 

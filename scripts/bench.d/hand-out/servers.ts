@@ -11,7 +11,7 @@ import { tokenRequest } from '../token-request.ts';
 const PEERS = join(import.meta.dirname, '../peers');
 const APPLIANCES = ['wallbox', 'heat-pump', 'inverter', 'meter', 'boiler'];
 /** The client that peers know. */
-export const PROVIDER_CLIENT = { client_id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', client_secret: 'bench-secret' };
+const PROVIDER_CLIENT = { client_id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', client_secret: 'bench-secret' };
 
 /** Gives tokens over HTTPS. */
 export interface TokenServer extends AsyncDisposable {
@@ -24,14 +24,8 @@ export interface TokenServer extends AsyncDisposable {
   cpu(): number;
 }
 
-/** A hub beside its appliances: what `curl` needs to ask it. */
-export interface HubServer extends TokenServer {
-  readonly tokenEndpoint: string;
-  /** PEM. */
-  readonly ca: string;
-  readonly clientId: string;
-  readonly clientSecret: string;
-  /** What it answers, but for the names of the members. */
+/** A hub, and what it answers, but for the names of the members. */
+interface HubServer extends TokenServer {
   readonly answer: Readonly<Record<string, unknown>>;
 }
 
@@ -50,17 +44,12 @@ export async function startHub(subject: Subject, emulator: Emulator, chains: num
   );
   const [first] = asked;
   if (first === undefined) throw new Error('there are no appliances');
-  const { certificate } = await hub.authority();
   const { httpsPort: port } = hub;
   const resources = started.move();
   return {
     name: subject.name,
     pid: hub.pid,
     port,
-    tokenEndpoint: `https://127.0.0.1:${port}/oauth/token`,
-    ca: certificate,
-    clientId: first.member.client_id,
-    clientSecret: first.member.client_secret,
     answer: first.answer,
     chains: Array.from({ length: chains }, (_, index) => {
       const { member, answer } = asked[index % asked.length] ?? first;
@@ -81,27 +70,20 @@ export async function startBareFastify(
   return peer('bare fastify', command, chains, `"access_token":"${answer['access_token']}"`);
 }
 
-/** An authorization server with a refresh token for whoever keeps grants. */
-export interface OidcProvider extends TokenServer {
-  readonly refreshToken: string;
-}
-
 /** oidc-provider with Node's own flags: it is given what it may need. */
-export async function startOidcProvider(tls: string, chains: number): Promise<OidcProvider> {
+export async function startOidcProvider(tls: string, chains: number): Promise<TokenServer> {
   const client = [PROVIDER_CLIENT.client_id, PROVIDER_CLIENT.client_secret];
-  const command = [join(PEERS, 'oidc-provider-https.js'), tls, ...client, '1'];
+  const command = [join(PEERS, 'oidc-provider-https.js'), tls, ...client];
   return peer('oidc-provider', command, chains, '"access_token":"');
 }
 
-async function peer(name: string, command: readonly string[], chains: number, expected: string): Promise<OidcProvider> {
+async function peer(name: string, command: readonly string[], chains: number, expected: string): Promise<TokenServer> {
   const program = await startProgram([process.execPath, ...command], { ready: (line) => line.startsWith('{') });
-  const said = JSON.parse(program.said) as { port: number; path: string; tokens?: string[] };
-  const { port, path, tokens = [] } = said;
+  const { port, path } = JSON.parse(program.said) as { port: number; path: string };
   return {
     name,
     pid: program.pid,
     port,
-    refreshToken: tokens[0] ?? '',
     chains: Array.from({ length: chains }, () => ({ request: tokenRequest(port, PROVIDER_CLIENT, path), expected })),
     cpu: () => processorTime(program.pid),
     [Symbol.asyncDispose]: () => program[Symbol.asyncDispose](),

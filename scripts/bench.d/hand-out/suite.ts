@@ -1,16 +1,11 @@
-import { join } from 'node:path';
 import { startEmulator } from '../../../src/emulator/index.ts';
-import { Inspector } from '../inspector.ts';
 import { type Job, runLoad } from '../load.ts';
 import { table } from '../page.ts';
-import { bars } from '../plot.ts';
 import { Figures, inTurns } from '../rounds.ts';
 import { median, quotient } from '../statistics.ts';
 import { type Bench, figures, type Measurement, type Report, type Suite, type Target, target } from '../suite.ts';
 import { writeTlsOptions } from '../tls-peer.ts';
-import { allocated, PARTS, shares } from './profile.ts';
 import { startBareFastify, startHub, startOidcProvider, type TokenServer } from './servers.ts';
-import { curl, startOidcAgent, timed } from './token-commands.ts';
 
 const CHAINS = 16;
 /** The hub gives each device so many connections and no more: the load is several. */
@@ -24,9 +19,6 @@ const KEPT = 'keep-alive';
 const NEW = 'new connection';
 const RESUMED = 'resumed session';
 const HALF = 'half load';
-const PROGRAM = 'a program for each token';
-const PROFILE = 'of it';
-const ALLOCATED = 'allocated';
 const BARE = 'bare fastify';
 const PROVIDER = 'oidc-provider';
 
@@ -35,7 +27,7 @@ export const handOutSuite: Suite = {
   name: 'hand-out',
   title: 'A hand-out',
   peers: ['fastify', 'oidc-provider'],
-  programs: { 'oidc-agent': 'oidc-agent-cli', curl: 'curl' },
+  programs: {},
   measure,
   report,
 };
@@ -58,7 +50,7 @@ async function measure(bench: Bench): Promise<Measurement[]> {
     const { port, chains } = server;
     const time = quick ? { warmUp: 0.1, seconds: 0.3 } : { warmUp: 1, seconds: 3 };
     const before = server.cpu();
-    const job = { port, chains, status: 200, secure: true, addresses: DEVICES, ...time, ...more };
+    const job = { port, chains, secure: true, addresses: DEVICES, ...time, ...more };
     const result = await runLoad(`${server.name}, ${what}`, job);
     if (more.rate === undefined) {
       measured.add(`${what}: requests`, server.name, '1/s', result.rate, 'more');
@@ -73,24 +65,6 @@ async function measure(bench: Bench): Promise<Measurement[]> {
     }
   };
 
-  // Before all load: its store in memory soon forgets the agent's refresh token.
-  const ca = join(bench.scratch, 'tls-ca.pem');
-  const agent = running.use(await startOidcAgent(provider, join(bench.scratch, 'oidc-agent'), ca));
-  const commands = [...hubs.map((one) => curl(one, bench.scratch)), agent];
-  bench.progress(`hand-out: a program for each token, ${rounds} rounds of ${commands.length}`);
-  await inTurns(rounds, commands, async (command) => {
-    const times: number[] = [];
-    const before = command.cpu();
-    for (let count = 0; count < (quick ? 2 : 20); count += 1) times.push(await timed(command));
-    measured.add(PROGRAM, command.name, 'ms', median(times));
-    measured.add(
-      `${PROGRAM}: processor of whom it asks`,
-      command.name,
-      'µs',
-      (1000 * (command.cpu() - before)) / times.length,
-    );
-  });
-
   for (const [what, connections] of [
     [KEPT, 'kept'],
     [NEW, 'new'],
@@ -103,21 +77,6 @@ async function measure(bench: Bench): Promise<Measurement[]> {
   bench.progress(`hand-out: ${rate.toFixed(0)} requests a second, ${rounds} rounds`);
   await inTurns(rounds, [...hubs, bare], (server) => load(server, HALF, { rate }));
   measured.add(`${HALF}: requests`, hub.name, '1/s', rate, 'more');
-
-  bench.progress('hand-out: profiles');
-  for (const server of [...hubs, bare]) {
-    const cost = median(figures(measured.all, `${KEPT}: processor`, server.name).values);
-    const { port, chains } = server;
-    const job = { port, chains, status: 200, secure: true, addresses: DEVICES, warmUp: 0.1, seconds: quick ? 0.3 : 5 };
-    await using inspector = await Inspector.of(server.pid);
-    const parts = await shares(inspector, () => runLoad(`${server.name}, profiled`, job));
-    for (const part of PARTS) measured.add(`${PROFILE}: ${part}`, server.name, 'µs', cost * parts[part]);
-    let sent = 0;
-    const bytes = await allocated(inspector, async () => {
-      ({ sent } = await runLoad(`${server.name}, profiled`, job));
-    });
-    measured.add(ALLOCATED, server.name, 'kB', bytes / 1000 / sent);
-  }
 
   return measured.all;
 }
@@ -142,8 +101,6 @@ function report(measured: readonly Measurement[]): Report {
   const names = ['latchkey', BARE, PROVIDER];
   const under = (what: string) =>
     ['requests', 'p50', 'p99', 'processor', "load's core busy"].map((one) => `${what}: ${one}`);
-  const costs = (what: string) =>
-    names.map((name): readonly [string, number] => [name, median(of(`${what}: processor`, name).values)]);
   const half = of(`${HALF}: requests`, 'latchkey').values[0] ?? Number.NaN;
   return {
     targets: [
@@ -161,16 +118,9 @@ their own; each answer's status and token are looked at, and a single bad one wo
 server's own time for one request. Where the load's own core is busy to more than ${LOAD_BOUND} %, the rates are the load's, and the
 processor time is what counts.
 
-![Processor time of a hand-out](images/bench-hand-out.svg)
-
 Connections that stay:
 
 ${table(measured, under(KEPT), names)}
-
-What that processor time goes into, by the shares of a profile under the same load (Node's profiler, a sample each 0.2 ms), and
-what each request allocates:
-
-${table(measured, [...PARTS.map((part) => `${PROFILE}: ${part}`), ALLOCATED], ['latchkey', BARE])}
 
 A new connection and a whole handshake for each request:
 
@@ -180,20 +130,9 @@ A new connection that takes up the TLS session of the one before, as an applianc
 
 ${table(measured, under(RESUMED), names)}
 
-![Processor time of a hand-out with a new connection](images/bench-hand-out-new.svg)
-
 Half of what the hub can do, ${half.toFixed(0)} requests a second at even distances on connections that stay, for both:
 
-${table(measured, under(HALF).slice(1, 4), ['latchkey', BARE])}
-
-A program that is started for each token, on the load's core, from its start to its end: \`curl\` asks Latchkey over a new TLS
-connection, as README.md has it; \`oidc-token\` asks Debian's oidc-agent over its socket for the token at hand of an account
-at that oidc-provider. Both have it at hand, and ask nobody further:
-
-${table(measured, [PROGRAM, `${PROGRAM}: processor of whom it asks`], ['latchkey', 'oidc-agent'])}`,
-    pictures: {
-      'bench-hand-out': bars('Processor time of a hand-out, µs (shorter is better)', costs(KEPT)),
-      'bench-hand-out-new': bars('With a new connection each, µs (shorter is better)', costs(NEW)),
-    },
+${table(measured, under(HALF).slice(1, 4), ['latchkey', BARE])}`,
+    pictures: {},
   };
 }

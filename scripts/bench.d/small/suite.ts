@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SERVICE_ENV, SERVICE_FLAGS } from '../hub.ts';
 import { type Chain, runLoad } from '../load.ts';
 import { table } from '../page.ts';
-import { bars } from '../plot.ts';
 import { LOAD_CORE, type Program, processorTime, residentMemory, startProgram } from '../program.ts';
 import { Figures, inTurns } from '../rounds.ts';
 import { median, quotient } from '../statistics.ts';
@@ -114,7 +113,7 @@ async function idleAndLoaded(
   for (const one of all) {
     if (one.asked === null) continue;
     const { within, ...asked } = one.asked;
-    const job = { ...asked, status: 200, secure: true, warmUp: 0, seconds: piece };
+    const job = { ...asked, secure: true, warmUp: 0, seconds: piece };
     for (let sent = 0; sent < handOuts; ) sent += (await runLoad(one.name, job, within)).sent;
     await sleep(rest * 1000);
     addMemory(measured, [LOADED, LOADED_OWN], one);
@@ -214,8 +213,6 @@ watchdog fed; mDNS${announced ? ', in a network of its own,' : ' on, but on loop
 they are by default. Beside it, with the same flags, a Node.js that does nothing but listen on HTTP, and a fastify server that answers
 the same requests with a constant, with a certificate of the same kind.
 
-![Resident memory](images/bench-small.svg)
-
 ${table(measured, [IDLE, IDLE_OWN, LOADED, LOADED_OWN], names)}
 
 *Idle* is ${LASTING.warmUp} s after the start. *Its own* is what no file backs; the rest is mapped from files, most of it from Node.js itself, shared
@@ -234,14 +231,6 @@ ${table(
 
 Of all threads: *wake-ups* are voluntary context switches, *processor* has the programs in it that the hub has run. *Minutes 2 to 4* after the
 start have V8 give back what the start took; the ${LASTING.idle} s behind them are as all that follow.`,
-    pictures: {
-      'bench-small': bars(
-        'Resident memory, MB: when idle, and after 100,000 hand-outs (shorter is better)',
-        names.flatMap((name): [string, number][] => [
-          [`${name}, idle`, median(of(IDLE, name).values)],
-          ...(name === NODE ? [] : [[`${name}, after`, median(of(LOADED, name).values)] as [string, number]]),
-        ]),
-      ),
-    },
+    pictures: {},
   };
 }
