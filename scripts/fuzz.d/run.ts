@@ -31,10 +31,17 @@ export interface Part extends Omit<Recipient, 'judge'> {
   meanwhile(over: () => boolean): Promise<void>;
   /**
    * What would spoil the requests of a part, and a good flow.
-   * @param send sends requests that meet it, and judges their answers
    * @throws Error where a good client would no longer be served
    */
-  end(turn: number, seed: number, send: (requests: readonly FuzzRequest[]) => Promise<void>): Promise<void>;
+  end(turn: number, seed: number, sending: Sending): Promise<void>;
+}
+
+/** What the end of a part does with its requests. */
+export interface Sending {
+  /** Sends them, and judges their answers. @throws Problem */
+  send(requests: readonly FuzzRequest[]): Promise<void>;
+  /** Counts one that was sent otherwise, and its answer if there was one. */
+  count(request: FuzzRequest, status: number | undefined): void;
 }
 
 /** How a run goes. */
@@ -118,9 +125,15 @@ async function part(subject: Subject, turn: number, run: Run, outcome: Outcome):
     if (found !== null) return found;
     if (wrong !== null) throw wrong;
     if (run.path === undefined) {
-      await part.end(turn, seed, async (requests) => {
-        const problem = await sendBatch(requests, recipient(part, outcome));
-        if (problem !== null) throw problem;
+      await part.end(turn, seed, {
+        async send(requests) {
+          const problem = await sendBatch(requests, recipient(part, outcome));
+          if (problem !== null) throw problem;
+        },
+        count(request, status) {
+          outcome.sent += 1;
+          if (status !== undefined) outcome.operations.count(request, status);
+        },
       });
     }
     return null;

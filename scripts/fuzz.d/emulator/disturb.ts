@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { Problem } from '../batch.ts';
 import { exchange } from '../exchange.ts';
 import { type FuzzRequest, good, JSON_TYPE, shown } from '../requests.ts';
+import type { Sending } from '../run.ts';
 import { GOOD_SETTINGS } from './api-plans.ts';
 import { fault } from './faults.ts';
 import { dialOf, reset, type Target } from './flows.ts';
@@ -24,8 +25,7 @@ export async function disturb(
   target: Target,
   { clientId }: Facts,
   requests: fc.Arbitrary<FuzzRequest>,
-  turn: number,
-  seed: number,
+  { turn, seed, count }: Pick<Sending, 'count'> & { readonly turn: number; readonly seed: number },
 ): Promise<void> {
   const [setting, values] = GOOD_SETTINGS[turn % GOOD_SETTINGS.length] ?? ['', []];
   const disturbances = fc.tuple(
@@ -34,10 +34,12 @@ export async function disturb(
     call('POST', 'clock', fc.record({ advance: fc.constantFrom(60, 86_400, 3e9, 4e9) })),
   );
   for (const { request, status } of fc.sample(disturbances, { seed, numRuns: 1 }).flat()) {
-    await exchange(dialOf(target, request), [request], 2_000);
+    const taken = await exchange(dialOf(target, request), [request], 2_000);
+    count(request, taken.got[0]?.status);
     const meet = async (one: FuzzRequest) => {
       const { got } = await exchange(dialOf(target, one), [one], PATIENCE);
       const [answer] = got;
+      count(one, answer?.status);
       if (answer === undefined || answer.status < 500 || answer.status === status) return;
       const how = `after ${shown(request)}: ${answer.text.slice(0, 500)}\n${shown(one)}`;
       throw new Problem(`answered ${answer.status}, which was not asked for`, `in turn ${turn}, ${how}`);

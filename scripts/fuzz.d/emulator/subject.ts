@@ -96,8 +96,8 @@ async function beginPart(target: Target): Promise<Part> {
       if (changed) await changeSettings(target, standing);
     },
     meanwhile: async () => {},
-    async end(turn, seed) {
-      await disturb(target, facts, requests, turn, seed);
+    async end(turn, seed, { count }) {
+      await disturb(target, facts, requests, { turn, seed, count });
       await goodFlow(target);
     },
   };

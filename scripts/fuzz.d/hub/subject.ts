@@ -71,7 +71,7 @@ async function beginPart(home: FuzzedHome, waiting: Credentials): Promise<Part> 
     async meanwhile(over) {
       await Promise.all([person(home, facts.known, over), witness(home, served, over)]);
     },
-    async end(turn, seed, send) {
+    async end(turn, seed, { send }) {
       if ((turn + 1) % TROUBLE_EVERY === 0) {
         const met = fc.sample(requests, { seed, numRuns: MET });
         await troublePortal(home, (turn + 1) / TROUBLE_EVERY - 1, () => send(met));
