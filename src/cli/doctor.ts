@@ -4,7 +4,7 @@ import type { Finding } from '../hub/doctor/finding.ts';
 import { wallClock } from '../system/clock.ts';
 import { refuseExisting, writeWhole } from './terminal/new-file.ts';
 import { fail, print, printable, printJson } from './terminal/output.ts';
-import { alignColumns, filled, tableWidth } from './terminal/table.ts';
+import { alignColumns, tableWidth, wrapText } from './terminal/table.ts';
 
 interface Options {
   readonly json?: boolean;
@@ -13,13 +13,13 @@ interface Options {
 }
 
 /** What is wrong is not told in fewer columns, however narrow the terminal is. */
-const NARROWEST = 30;
+const MIN_DETAIL_COLUMNS = 30;
 
 /** `latchkey doctor` */
 export function doctorCommand(): Command {
   return new Command('doctor')
     .description('look for what is wrong with the hub, its configuration and this machine, and say what to do')
-    .option('--bundle <file>', 'also write a diagnostics archive (tar.gz) without any secret, to be given to who helps')
+    .option('--bundle <file>', 'also write a diagnostics archive (tar.gz) for support, with secrets removed')
     .option('--yes', 'replace the archive where the file is there')
     .option('--json', 'print JSON')
     .action(async (options: Options, command: Command) => {
@@ -55,9 +55,7 @@ async function run({ json, bundle, yes }: Options, file: string | undefined): Pr
   else {
     print(tableOf(checks, process.stdout.isTTY ? process.stdout.columns : undefined));
     if (bundle !== undefined)
-      print(
-        `\n${printable(bundle)} holds what somebody who helps needs, and no secret; its README.txt says what is inside.`,
-      );
+      print(`\n${printable(bundle)} is for support, with secrets removed; its README.txt says what is inside.`);
   }
   return checks.some(({ result }) => result === 'fail') ? 1 : 0;
 }
@@ -71,7 +69,10 @@ function tableOf(checks: readonly Finding[], columns = Number.POSITIVE_INFINITY)
   const room = columns - tableWidth(alignColumns(rows.map(({ head }) => [...head, '']))) - '  '.length;
   return alignColumns(
     rows.flatMap(({ head, detail }) =>
-      filled(detail, Math.max(room, NARROWEST)).map((part, index) => [...(index === 0 ? head : ['', '']), part]),
+      wrapText(detail, Math.max(room, MIN_DETAIL_COLUMNS)).map((part, index) => [
+        ...(index === 0 ? head : ['', '']),
+        part,
+      ]),
     ),
   );
 }

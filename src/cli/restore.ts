@@ -13,10 +13,10 @@ interface Options {
 }
 
 /** Bytes: more than a copy of the largest hub. */
-const LARGEST = 60 * 1024 * 1024;
+const MAX_COPY_BYTES = 60 * 1024 * 1024;
 
-const WARNING = `Two hubs must not live on the grants of one copy: each refresh of the one makes the other's refresh token
-worthless, and a portal may then revoke both. Restore it only where the hub that it was made on no longer runs.`;
+const WARNING = `Never run two hubs restored from the same backup: each refresh of the one makes the other's refresh token
+worthless, and a portal may then revoke both. Restore it only if the hub that it was made on no longer runs.`;
 
 /** `latchkey restore FILE` */
 export function restoreCommand(): Command {
@@ -38,7 +38,7 @@ export function restoreCommand(): Command {
 
 async function readCopyFile(file: string): Promise<string> {
   try {
-    if ((await stat(file)).size > LARGEST)
+    if ((await stat(file)).size > MAX_COPY_BYTES)
       throw new Failure('copy_unusable', `${file} is too large for a copy: name one that "latchkey backup" made`);
     return await readFile(file, 'utf8');
   } catch (error) {

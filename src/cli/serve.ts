@@ -36,7 +36,7 @@ export function serveCommand(): Command {
         await serve(options, service);
       } catch (error) {
         // <3>: to the journal it is an error (sd-daemon(3)).
-        const why = messageOf(error) + (await besideWhom(error, options));
+        const why = messageOf(error) + (await hintOfOtherHub(error, options));
         fail(why, exitStatusOf(error, service.listens), isJournal() ? '<3>' : '');
         showStacks(error);
       }
@@ -76,7 +76,7 @@ async function serve(options: ServeOptions, service: ServiceManager): Promise<vo
 }
 
 /** Where a port is taken and a hub runs on this machine, it is likely to be the one that has it. */
-async function besideWhom(error: unknown, { config }: ServeOptions): Promise<string> {
+async function hintOfOtherHub(error: unknown, { config }: ServeOptions): Promise<string> {
   if (!(error instanceof Failure && error.code === 'port_unavailable')) return '';
   const [{ controlSockets }, { probeSocket }] = await Promise.all([
     import('../hub/configuration.ts'),
@@ -129,10 +129,10 @@ async function configure(options: ServeOptions, parts: AsyncDisposableStack, log
 
 const FAILED = 1;
 /** `EX_CONFIG` of sysexits(3); the unit's `RestartPreventExitStatus` names it. */
-const NOT_TO_BE_RESTARTED = 78;
+const EXIT_CONFIG = 78;
 
 /** What a start with everything as it is would come upon again. */
-const LASTING: ReadonlySet<FailureCode> = new Set([
+const PERMANENT: ReadonlySet<FailureCode> = new Set([
   'config_invalid',
   'control_socket_taken',
   'port_unavailable',
@@ -148,13 +148,13 @@ const LASTING: ReadonlySet<FailureCode> = new Set([
  * @param supervised whether a service manager would start it again, for ever where nothing is said
  */
 function exitStatusOf(error: unknown, supervised: boolean): number {
-  return supervised && error instanceof Failure && LASTING.has(error.code) && !mayPass(error)
-    ? NOT_TO_BE_RESTARTED
+  return supervised && error instanceof Failure && PERMANENT.has(error.code) && !isTransient(error)
+    ? EXIT_CONFIG
     : FAILED;
 }
 
 /** An address that this machine does not have may come with its network; a disk may have room again. */
-function mayPass({ cause }: Failure): boolean {
+function isTransient({ cause }: Failure): boolean {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   return ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EROFS', 'ENOSPC', 'EDQUOT', 'EIO'].includes(code);
 }

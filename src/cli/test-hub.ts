@@ -26,7 +26,7 @@ export function emulatedPortal(
 }
 
 /** A state directory that goes when the stack is disposed of. */
-export async function passingStateDirectory(parts: AsyncDisposableStack): Promise<string> {
+export async function temporaryStateDirectory(parts: AsyncDisposableStack): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'latchkey-'));
   parts.defer(() => rm(directory, { recursive: true, force: true }));
   return directory;
@@ -43,7 +43,7 @@ export async function startTestPortal(
   configuration: Configuration,
   log: Log,
 ): Promise<{ changed: Configuration; emulator: Emulator; user: UserOptions }> {
-  const stateDirectory = await passingStateDirectory(parts);
+  const stateDirectory = await temporaryStateDirectory(parts);
   const user = { name: 'demo', password: 'demo' };
   const host = lanAddress(configuration.lan.address) ?? '127.0.0.1';
   const client = { id: systemRandom.uuid(), secret: systemRandom.token(24), name: `Latchkey on ${configuration.name}` };

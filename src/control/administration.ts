@@ -17,13 +17,13 @@ const SECRETS = ['copy', 'passphrase'];
 type Handler<Name extends keyof Routes> = (
   request: v.InferOutput<Routes[Name]['request']>,
   afterwards: (run: () => void) => void,
-) => Lasting<Answer<Name>> | Promise<Lasting<Answer<Name>>>;
+) => Immutable<Answer<Name>> | Promise<Immutable<Answer<Name>>>;
 
 type Handlers = { readonly [Name in keyof Routes]: Handler<Name> };
 type Answer<Name extends keyof Routes> = v.InferInput<Routes[Name]['answer']>;
 
 /** What may be sent, and is changed by nobody. */
-type Lasting<Value> = Value extends object ? { readonly [Key in keyof Value]: Lasting<Value[Key]> } : Value;
+type Immutable<Value> = Value extends object ? { readonly [Key in keyof Value]: Immutable<Value[Key]> } : Value;
 
 /** Serves all {@link routes}. */
 export function serveAdministration(app: FastifyInstance, administration: Administration): void {

@@ -28,7 +28,7 @@ export async function connectControl(paths: readonly string[]) {
     asked: v.InferInput<R['request']>,
   ): Promise<v.InferInput<R['answer']>> {
     const { status, answer } = await exchange(route, asked).catch((error: unknown) => {
-      throw hubWent(error);
+      throw hubGone(error);
     });
     return parsed(route.answer, status, answer);
   }
@@ -84,9 +84,9 @@ export async function connectControl(paths: readonly string[]) {
         }
       } catch (error) {
         if (signal.aborted) return;
-        throw error instanceof Failure ? error : hubWent(error);
+        throw error instanceof Failure ? error : hubGone(error);
       }
-      if (!ended && !signal.aborted) throw hubWent();
+      if (!ended && !signal.aborted) throw hubGone();
     },
     async [Symbol.asyncDispose]() {
       closing.abort();
@@ -121,7 +121,7 @@ function parsed<Schema extends v.GenericSchema>(schema: Schema, status: number, 
   if (v.is(schema, answer)) return answer;
   throw new Failure(
     'unexpected',
-    'the hub answered with something that this command does not know: see whether both are one version',
+    "the hub's answer has another form than this command expects: see whether both are one version",
   );
 }
 
@@ -129,11 +129,9 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Failure(
-      'unexpected',
-      'the hub answered with something that is no JSON: see whether it and this command are one version, and its log',
-      { cause: error },
-    );
+    throw new Failure('unexpected', "the hub's answer is not JSON: see whether both are one version, and its log", {
+      cause: error,
+    });
   }
 }
 
@@ -148,7 +146,7 @@ async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   }
 }
 
-function hubWent(cause?: unknown): Failure {
+function hubGone(cause?: unknown): Failure {
   const message =
     'the hub went away before it had answered; when it runs again, "latchkey status" shows how things stand';
   return new Failure('hub_stopping', message, { cause });

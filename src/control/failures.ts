@@ -44,7 +44,7 @@ export function answerFailures(app: FastifyInstance, log: Log): void {
     if (error instanceof Failure) return refuse(reply, error);
     if (status !== null) return refuse(reply, new Failure('request_invalid', messageOf(error)), status);
     log.error('control_request_failed', { route: request.routeOptions.url, problem: messageOf(error) });
-    return refuse(reply, new Failure('unexpected', 'the hub came upon something it did not expect: see its log'));
+    return refuse(reply, new Failure('unexpected', "internal error: see the hub's log"));
   });
   app.setNotFoundHandler({}, (request, reply) => {
     const what = `${request.method} ${request.url.slice(0, 200)}`;

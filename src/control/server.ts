@@ -10,12 +10,12 @@ import { servePairingEvents } from './pairing-events.ts';
 import { placeSocket } from './socket-file.ts';
 
 /** Bounds for clients of the socket: each follower of a pairing holds a connection as long as the pairing lasts. */
-const MOST_CONNECTIONS = 100;
+const MAX_CONNECTIONS = 100;
 /** Requests of one connection that are worked on at a time. */
-const MOST_UNDER_WAY = { ofOne: 32, all: 250 };
+const MAX_REQUESTS_UNDER_WAY = { ofOne: 32, all: 250 };
 /** ms for a request's head, and for all of it; they are looked at once an interval. */
-const PATIENCE = { headersTimeout: 10_000, connectionsCheckingInterval: 30_000 };
-const LONGEST_REQUEST = 300_000;
+const TIMEOUTS = { headersTimeout: 10_000, connectionsCheckingInterval: 30_000 };
+const REQUEST_TIMEOUT = 300_000;
 
 /** What {@link serveControl} takes. */
 export interface ControlServerOptions {
@@ -40,8 +40,8 @@ export async function serveControl(options: ControlServerOptions): Promise<Contr
   const { path, administration, log, group = 'latchkey-admin' } = options;
   const app: FastifyInstance = fastify({
     bodyLimit: 65_536,
-    http: PATIENCE,
-    requestTimeout: LONGEST_REQUEST,
+    http: TIMEOUTS,
+    requestTimeout: REQUEST_TIMEOUT,
     exposeHeadRoutes: false,
     forceCloseConnections: true,
     schemaController: NO_SCHEMAS,
@@ -51,8 +51,8 @@ export async function serveControl(options: ControlServerOptions): Promise<Contr
       refuse(reply, new Failure('request_invalid', error.message));
     },
   });
-  app.server.maxConnections = MOST_CONNECTIONS;
-  boundRequestsUnderWay(app.server, MOST_UNDER_WAY);
+  app.server.maxConnections = MAX_CONNECTIONS;
+  boundRequestsUnderWay(app.server, MAX_REQUESTS_UNDER_WAY);
   app.removeContentTypeParser('text/plain');
   answerFailures(app, log);
   serveAdministration(app, administration);

@@ -6,7 +6,7 @@ import type { Log } from '../core/log.ts';
 import { probeSocket } from './find-hub.ts';
 
 /** `sun_path` of unix(7) has 108 bytes, the last of them a NUL. */
-const LONGEST_PATH = 107;
+const MAX_PATH_BYTES = 107;
 
 /** A listening socket's name in the file system. */
 export interface SocketFile {
@@ -87,10 +87,10 @@ function beside(path: string): string {
 function checkLength(...paths: string[]): void {
   for (const path of paths) {
     const bytes = Buffer.byteLength(path);
-    if (bytes <= LONGEST_PATH) continue;
+    if (bytes <= MAX_PATH_BYTES) continue;
     throw new Failure(
       'config_invalid',
-      `hub.control_socket: ${path} has ${bytes} bytes; allowed are ${LONGEST_PATH}, because a socket's path can't be longer`,
+      `hub.control_socket: ${path} has ${bytes} bytes; allowed are ${MAX_PATH_BYTES}, because a socket's path can't be longer`,
     );
   }
 }

@@ -111,9 +111,9 @@ describe('restore', () => {
     const { file, given } = await home();
     writeFileSync(file, 'a.sealed.copy\n');
     const unsure = await hub.latchkey('restore', file, ...given);
-    expect(unsure).toMatchObject({ status: 1, stderr: expect.stringMatching(/Two hubs must not live.*--yes/) });
+    expect(unsure).toMatchObject({ status: 1, stderr: expect.stringMatching(/Never run two hubs.*--yes/) });
     const asked = hub.onTerminal('restore', file, ...given);
-    await asked.stdout(/Two hubs must not live[\s\S]*Go on\? \[y\/N\]/);
+    await asked.stdout(/Never run two hubs[\s\S]*Go on\? \[y\/N\]/);
     asked.process.stdin?.write('n\r');
     expect(await asked.ended).toMatchObject({ status: 1, stdout: expect.stringContaining('nothing was changed') });
     expect(hub.household).toMatchObject({ passphrases: [], restarts: 0 });

@@ -42,7 +42,7 @@ function applianceAddCommand(): Command {
 /** `latchkey appliance approve NAME` */
 function applianceApproveCommand(): Command {
   return new Command('approve')
-    .description('let an appliance that introduced itself do what appliances do; "appliance remove" refuses it')
+    .description('approve an appliance that registered itself; "appliance remove" refuses it')
     .argument('<name>', "the appliance's name, as the list shows it")
     .option('--code <code>', 'the code that the appliance shows; one with another code is not approved')
     .option('--json', "print the appliance's status as JSON")

@@ -2,8 +2,8 @@ import { Command } from 'commander';
 import { parseDuration } from '../terminal/duration.ts';
 import { fail, printJson } from '../terminal/output.ts';
 import { untilSignal } from '../terminal/signals.ts';
-import type { Household } from './household.ts';
-import type { DemoFigures, Show } from './show.ts';
+import type { DemoEnvironment } from './environment.ts';
+import type { DemoFigures, DemoOutput } from './output.ts';
 
 interface DemoOptions {
   readonly auto?: boolean;
@@ -29,22 +29,22 @@ export function demoCommand(): Command {
 }
 
 async function demo(options: DemoOptions): Promise<void> {
-  const [{ createLog }, { systemClock, systemTimers }, { moveIn }, { Show }, { play }] = await Promise.all([
+  const [{ createLog }, { systemClock, systemTimers }, { setUpDemo }, { DemoOutput }, { play }] = await Promise.all([
     import('../../system/log.ts'),
     import('../../system/clock.ts'),
-    import('./household.ts'),
-    import('./show.ts'),
+    import('./environment.ts'),
+    import('./output.ts'),
     import('./play.ts'),
   ]);
   const clock = systemClock();
-  const show = new Show(options.json ? process.stderr : process.stdout, () => clock.now().wall);
+  const output = new DemoOutput(options.json ? process.stderr : process.stdout, () => clock.now().wall);
   const ending = new AbortController();
   void untilSignal().then(() => ending.abort());
 
   await using parts = new AsyncDisposableStack();
-  const household = await moveIn(parts, clock, createLog('error'));
-  introduce(household, show, options.auto === true);
-  const missing = new Set(options.auto === true ? household.members.map(({ appliance }) => appliance.name) : []);
+  const environment = await setUpDemo(parts, clock, createLog('error'));
+  introduce(environment, output, options.auto === true);
+  const missing = new Set(options.auto === true ? environment.members.map(({ appliance }) => appliance.name) : []);
   let isOver = false;
   if (options.for !== undefined) {
     systemTimers.after(options.for * 1000, () => {
@@ -55,7 +55,7 @@ async function demo(options: DemoOptions): Promise<void> {
   }
   const end = options.for === undefined ? null : clock.now().uptime + options.for * 1000;
   const left = () => (end === null ? null : end - clock.now().uptime);
-  const figures = await play(household, show, {
+  const figures = await play(environment, output, {
     auto: options.auto === true,
     timers: systemTimers,
     left,
@@ -65,34 +65,34 @@ async function demo(options: DemoOptions): Promise<void> {
       if (isOver && missing.size === 0) ending.abort();
     },
   });
-  show.end();
-  conclude(figures, household, show, options);
+  output.end();
+  conclude(figures, environment, output, options);
 }
 
-function introduce({ emulator, members, tokenLifetime }: Household, show: Show, auto: boolean): void {
-  show.say(
-    `${show.style('bold', 'Latchkey demo')}: a portal, a hub and ${members.length} appliances, all on this machine.`,
+function introduce({ emulator, members, tokenLifetime }: DemoEnvironment, output: DemoOutput, auto: boolean): void {
+  output.say(
+    `${output.style('bold', 'Latchkey demo')}: a portal, a hub and ${members.length} appliances, all on this machine.`,
   );
-  show.say(
+  output.say(
     `Portal ${emulator.frontendUrl} (emulated; tokens live ${tokenLifetime} s so that refreshes can be watched)`,
   );
-  show.say(
+  output.say(
     auto
       ? 'Logging in by itself.'
-      : `Log in at each link as ${show.style('bold', 'demo')}, password ${show.style('bold', 'demo')}.`,
+      : `Log in at each link as ${output.style('bold', 'demo')}, password ${output.style('bold', 'demo')}.`,
   );
-  show.say();
+  output.say();
 }
 
 function conclude(
   figures: DemoFigures,
-  { members }: Household,
-  show: Show,
+  { members }: DemoEnvironment,
+  output: DemoOutput,
   { auto, json, for: limit }: DemoOptions,
 ): void {
   const { appliances, hand_outs, bad_hand_outs, refreshes } = figures;
-  show.say();
-  show.say(
+  output.say();
+  output.say(
     `${appliances} of ${members.length} appliances paired, ${hand_outs} tokens handed out and used, ${bad_hand_outs} bad, ${refreshes} refreshes.`,
   );
   if (json) printJson(figures);

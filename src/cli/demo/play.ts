@@ -1,11 +1,11 @@
 import { request } from 'undici';
 import type { Timers } from '../../core/clock.ts';
 import type { PairingReport } from '../../core/pairing-report.ts';
-import type { Household, Member } from './household.ts';
-import type { DemoFigures, Show } from './show.ts';
+import type { DemoEnvironment, Member } from './environment.ts';
+import type { DemoFigures, DemoOutput } from './output.ts';
 
 /** How often each appliance asks for its token, in ms. */
-const PACE = 500;
+const REQUEST_INTERVAL = 500;
 
 /** How the demo is run. */
 export interface Direction {
@@ -21,17 +21,21 @@ export interface Direction {
 }
 
 /** Pairs the appliances and has them use their tokens until the end. */
-export async function play(household: Household, show: Show, direction: Direction): Promise<DemoFigures> {
+export async function play(
+  environment: DemoEnvironment,
+  output: DemoOutput,
+  direction: Direction,
+): Promise<DemoFigures> {
   const { onServed } = direction;
   const figures: DemoFigures = { appliances: 0, hand_outs: 0, bad_hand_outs: 0, refreshes: 0 };
   const count = () => {
     // The first generation comes from the pairing.
-    figures.refreshes = household.emulator.grants().reduce((sum, { generation }) => sum + generation - 1, 0);
-    show.figures(figures, direction.left());
+    figures.refreshes = environment.emulator.grants().reduce((sum, { generation }) => sum + generation - 1, 0);
+    output.figures(figures, direction.left());
   };
   await Promise.all(
-    household.members.map(async (member) => {
-      const scope = await pair(household, member, show, direction);
+    environment.members.map(async (member) => {
+      const scope = await pair(environment, member, output, direction);
       if (scope === undefined) return;
       figures.appliances += 1;
       while (!direction.signal.aborted) {
@@ -39,39 +43,39 @@ export async function play(household: Household, show: Show, direction: Directio
         if (use.kind !== 'late') figures.hand_outs += 1;
         if (use.kind === 'good') onServed(member.appliance.name);
         else if (use.kind !== 'late') figures.bad_hand_outs += 1;
-        show.tellUse(
+        output.tellUse(
           member.appliance.name,
           use.kind === 'not_paired' ? { kind: 'bad', reason: 'the hub says it is not paired' } : use,
           scope,
         );
         count();
-        await direction.timers.sleep(PACE, direction.signal);
+        await direction.timers.sleep(REQUEST_INTERVAL, direction.signal);
       }
     }),
   );
   return figures;
 }
 
-/** @returns the scope; undefined where the pairing came to nothing before the end */
+/** @returns the scope; undefined if the pairing failed or the demo ended before */
 async function pair(
-  { administration, emulator }: Household,
+  { administration, emulator }: DemoEnvironment,
   { appliance, story, redirected }: Member,
-  show: Show,
+  output: DemoOutput,
   { auto, signal }: Direction,
 ): Promise<string | null | undefined> {
   const { name } = appliance;
   const id = await administration.pair(name);
   for await (const report of administration.followPairing(id, signal)) {
     if (report.event === 'waiting') {
-      show.tell(name, `waits for a login (${story})${auto ? '' : `\n\n    ${report.authorize_url}\n`}`);
+      output.tell(name, `waits for a login (${story})${auto ? '' : `\n\n    ${report.authorize_url}\n`}`);
       if (auto) await logIn(emulator, report, redirected);
     }
     if (report.event === 'paired') {
-      show.tell(name, show.style('bold', 'is connected'));
+      output.tell(name, output.style('bold', 'is connected'));
       return report.scope;
     }
     if (report.event === 'failed') {
-      show.tell(name, `was not paired: ${report.reason}`);
+      output.tell(name, `was not paired: ${report.reason}`);
       return undefined;
     }
   }
@@ -80,7 +84,7 @@ async function pair(
 
 /** Does what a person with a browser does. */
 async function logIn(
-  emulator: Household['emulator'],
+  emulator: DemoEnvironment['emulator'],
   { authorize_url }: Extract<PairingReport, { event: 'waiting' }>,
   redirected: boolean,
 ): Promise<void> {

@@ -12,14 +12,16 @@ export function manPage(program: CommandDefinition, date: string): string {
   return `${[
     `.TH LATCHKEY 1 ${date} Latchkey`,
     '.SH NAME',
-    ...filled(`latchkey - ${program.description.replace(/\.$/, '').replace(/^\w/, (letter) => letter.toLowerCase())}`),
+    ...wrapText(
+      `latchkey - ${program.description.replace(/\.$/, '').replace(/^\w/, (letter) => letter.toLowerCase())}`,
+    ),
     '.SH SYNOPSIS',
     '.B latchkey',
     '.RI [ options ]',
     '.I command',
     '.RI [ arguments ]',
     '.SH DESCRIPTION',
-    ...ABOUT.flatMap((text, index) => [...(index === 0 ? [] : ['.PP']), ...filled(text)]),
+    ...ABOUT.flatMap((text, index) => [...(index === 0 ? [] : ['.PP']), ...wrapText(text)]),
     '.SH OPTIONS',
     ...own.flatMap(option),
     ...option({ name: '--help', flags: '--help', description: 'show the help of a command', values: null }),
@@ -34,7 +36,7 @@ export function manPage(program: CommandDefinition, date: string): string {
     '.SH FILES',
     ...FILES.flatMap(entry),
     '.SH SEE ALSO',
-    ...filled(SEE_ALSO),
+    ...wrapText(SEE_ALSO),
   ].join('\n')}\n`;
 }
 
@@ -49,7 +51,7 @@ function section(command: CommandDefinition, general: readonly OptionDefinition[
   ].join(' ');
   return [
     `.SS ${quoted(synopsis)}`,
-    ...filled(sentence(command.description)),
+    ...wrapText(sentence(command.description)),
     ...command.arguments.flatMap(({ name, description }) => entry({ term: name, text: description })),
     ...options.flatMap(option),
   ];
@@ -61,7 +63,7 @@ function option({ flags, description, values }: OptionDefinition): string[] {
 }
 
 function entry({ term, text }: Entry): string[] {
-  return ['.TP', `.B ${escaped(term)}`, ...filled(sentence(text))];
+  return ['.TP', `.B ${escaped(term)}`, ...wrapText(sentence(text))];
 }
 
 function sentence(text: string): string {
@@ -70,7 +72,7 @@ function sentence(text: string): string {
 }
 
 /** A text in lines that people can compare. */
-function filled(text: string): string[] {
+function wrapText(text: string): string[] {
   const lines: string[] = [];
   for (const word of text.split(/\s+/).map(escaped)) {
     const longer = `${lines.at(-1) ?? ''} ${word}`.trimStart();

@@ -4,7 +4,7 @@ import type { LeftOutReason } from '../../core/round.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 
-/** Why a pairing came to nothing, in plain words, and what to do next. */
+/** Why a pairing failed, in plain words, and what to do next. */
 export function pairingFailure(reason: FailureReason, appliance: string): string {
   const again = `"latchkey pair ${appliance}"`;
   switch (reason) {

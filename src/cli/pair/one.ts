@@ -5,7 +5,7 @@ import { systemTimers } from '../../system/clock.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { fail, notice, printJson } from '../terminal/output.ts';
 import { outOfReach, pairingFailure, unconfirmedLogin } from './failure-texts.ts';
-import { followThrough, type PairingDisplay, type ShownLink, type WatchOutcome, watchPairing } from './watch.ts';
+import { followAcrossRestarts, type PairingDisplay, type ShownLink, type WatchOutcome, watchPairing } from './watch.ts';
 
 /** How a pairing is to be shown, and for how long. */
 export interface PairOptions {
@@ -58,7 +58,7 @@ export async function watchShown(
   using display =
     options.json === true ? new JsonDisplay(isOneOfMany ? name : undefined) : await textDisplay(name, options.wait);
   try {
-    return await watchPairing((signal) => followThrough(hub, pairing, signal, systemTimers), display, {
+    return await watchPairing((signal) => followAcrossRestarts(hub, pairing, signal, systemTimers), display, {
       wait: options.wait,
       timeout: options.timeout ?? null,
       interrupted: interrupted.signal,

@@ -2,9 +2,9 @@ import { stripVTControlCharacters } from 'node:util';
 import type { FreshLinkReason } from '../../core/pairing-report.ts';
 import { systemClock, systemTimers } from '../../system/clock.ts';
 import { formatDuration } from '../terminal/duration.ts';
-import { drawsOver, notice, print, printable } from '../terminal/output.ts';
+import { canRedraw, notice, print, printable } from '../terminal/output.ts';
 import { noRoomFor, qrCode, type Screen } from '../terminal/qr-code.ts';
-import { filled } from '../terminal/table.ts';
+import { wrapText } from '../terminal/table.ts';
 import { outOfReach, unconfirmedLogin } from './failure-texts.ts';
 import type { PairingDisplay, ShownLink } from './watch.ts';
 
@@ -86,7 +86,7 @@ export function linkOnScreen(heading: string, { authorizeUrl, shortUrl }: ShownL
   const code = qrCode(authorizeUrl, screen);
   const full = code === null ? null : `${link}\n${code}\n`;
   if (full !== null && isSeenAtOnce(full, screen)) return { text: full, isShort: false };
-  const hint = filled(HINT, screen.columns ?? 80);
+  const hint = wrapText(HINT, screen.columns ?? 80);
   const shortCode = shortUrl === null ? null : qrCode(shortUrl, screen, hint.length);
   // The code comes last: it is good for nothing unless all of it is seen, and a link that has moved up can still be copied.
   const short = shortCode === null ? null : `${link}\n${shortCode}\n${hint.join('\n')}`;
@@ -109,7 +109,7 @@ class WaitingLine {
 
   /** @param expiresIn seconds */
   begin(expiresIn: number): void {
-    if (!drawsOver(process.stderr)) {
+    if (!canRedraw(process.stderr)) {
       notice(`waiting for login, expires in ${formatDuration(expiresIn)}`);
       return;
     }

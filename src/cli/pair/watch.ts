@@ -43,10 +43,10 @@ export interface WatchLimits {
 }
 
 /** Milliseconds that `--no-wait` gives the portal. */
-const LINK_PATIENCE = 10_000;
+const LINK_TIMEOUT = 10_000;
 
 /** The longest delay that a timer takes, in milliseconds: no pairing lives that long. */
-const FOR_EVER = 2 ** 31 - 1;
+const MAX_DELAY = 2 ** 31 - 1;
 
 /** Follows a pairing and shows it until it has ended, or the watching has. */
 export async function watchPairing(
@@ -70,8 +70,8 @@ export async function watchPairing(
   interrupted.addEventListener('abort', interrupt, { once: true });
   if (interrupted.aborted) interrupt();
   const timeoutTimer =
-    timeout === null ? null : timers.after(Math.min(1000 * timeout, FOR_EVER), () => end({ kind: 'timed_out' }));
-  const patienceTimer = wait ? null : timers.after(LINK_PATIENCE, () => end({ kind: 'portal_out_of_reach', problem }));
+    timeout === null ? null : timers.after(Math.min(1000 * timeout, MAX_DELAY), () => end({ kind: 'timed_out' }));
+  const patienceTimer = wait ? null : timers.after(LINK_TIMEOUT, () => end({ kind: 'portal_out_of_reach', problem }));
 
   try {
     for await (const report of follow(stop.signal)) {
@@ -119,21 +119,21 @@ function freshness({ authorizeUrl, shortUrl }: ShownLink, shown: ShownLink | nul
 }
 
 /** How often a hub that has gone is looked for, in ms. */
-const INTERVAL = 250;
+const POLL_INTERVAL = 250;
 /** How long it may stay away, in ms: one that is reloaded, or that systemd starts again, is back by then. */
-const PATIENCE = 10_000;
+const MAX_ABSENCE = 10_000;
 
 /**
  * Follows a pairing as {@link ControlClient.followPairing} does, and goes on where the hub comes back: the pairing is in its
  * store.
  */
-export async function* followThrough(
+export async function* followAcrossRestarts(
   hub: Pick<ControlClient, 'followPairing'>,
   pairing: string,
   signal: AbortSignal,
   timers: Timers,
 ): AsyncGenerator<PairingReport> {
-  for (let gone = 0; !signal.aborted; gone += INTERVAL) {
+  for (let gone = 0; !signal.aborted; gone += POLL_INTERVAL) {
     try {
       for await (const report of hub.followPairing(pairing, signal)) {
         gone = 0;
@@ -141,8 +141,8 @@ export async function* followThrough(
       }
       return;
     } catch (error) {
-      if (!(error instanceof Failure && error.code === 'hub_stopping') || gone >= PATIENCE) throw error;
+      if (!(error instanceof Failure && error.code === 'hub_stopping') || gone >= MAX_ABSENCE) throw error;
     }
-    await timers.sleep(INTERVAL, signal);
+    await timers.sleep(POLL_INTERVAL, signal);
   }
 }

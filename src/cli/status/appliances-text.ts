@@ -18,7 +18,7 @@ const HEAD = ['APPLIANCE', 'STATE', 'SCOPE', 'EXPIRES', 'REFRESH', 'REFRESHED'];
 const SCOPE_COLUMN = HEAD.indexOf('SCOPE');
 
 /** Columns of what is no terminal, and of a terminal that does not say. */
-const USUAL_WIDTH = 80;
+const DEFAULT_COLUMNS = 80;
 
 /**
  * How appliances stand: a table, and below it what needs a person.
@@ -31,7 +31,7 @@ export function appliancesText(
   if (appliances.length === 0) return 'No appliances yet. Register one: latchkey appliance add NAME';
   const now = systemClock('').now().wall;
   const remarks = [...severalAsked(hub), ...appliances.flatMap((appliance) => remark(appliance, now))];
-  const standing = table(appliances, now, process.stdout.columns ?? USUAL_WIDTH);
+  const standing = table(appliances, now, process.stdout.columns ?? DEFAULT_COLUMNS);
   return remarks.length > 0 ? `${standing}\n\n${remarks.join('\n')}` : standing;
 }
 

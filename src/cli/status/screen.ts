@@ -1,5 +1,5 @@
 import type { StatusAnswer } from '../../control/messages.ts';
-import { filled, tableWidth } from '../terminal/table.ts';
+import { tableWidth, wrapText } from '../terminal/table.ts';
 import type { StatusDisplay } from './changes.ts';
 import { statusText } from './text.ts';
 
@@ -59,7 +59,7 @@ export class StatusScreen implements StatusDisplay, Disposable {
 function fitting(lines: readonly string[], columns: number, rows: number): string[] {
   const shown: string[] = [];
   let used = 0;
-  const whole = lines.flatMap((line) => filled(line, columns));
+  const whole = lines.flatMap((line) => wrapText(line, columns));
   for (const line of whole) {
     used += Math.max(1, Math.ceil(tableWidth(line) / columns));
     if (used > rows) return [...shown.slice(0, rows - 1), `… ${whole.length - shown.length + 1} more`];

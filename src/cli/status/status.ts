@@ -2,15 +2,15 @@ import { Command } from 'commander';
 import type { StatusAnswer } from '../../control/messages.ts';
 import { systemTimers } from '../../system/clock.ts';
 import { connectHub, isAway } from '../hub-connection.ts';
-import { drawsOver, print, printJson } from '../terminal/output.ts';
+import { canRedraw, print, printJson } from '../terminal/output.ts';
 import { untilSignal } from '../terminal/signals.ts';
 import type { StatusDisplay } from './changes.ts';
 import { statusText, tellByStatus } from './text.ts';
 
 /** How often the hub is asked, in ms. */
-const INTERVAL = 1000;
+const POLL_INTERVAL = 1000;
 /** How long an answer may take, in ms. */
-const PATIENCE = 5000;
+const ANSWER_TIMEOUT = 5000;
 
 interface Options {
   readonly watch?: boolean;
@@ -48,7 +48,7 @@ async function watch(options: Options, command: Command): Promise<void> {
   for (;;) {
     if (status === null) display.away();
     else display.show(status);
-    await systemTimers.sleep(INTERVAL, ended.signal);
+    await systemTimers.sleep(POLL_INTERVAL, ended.signal);
     if (ended.signal.aborted) return;
     status = await ask(command).catch((error: unknown) => {
       if (isAway(error)) return null;
@@ -60,7 +60,7 @@ async function watch(options: Options, command: Command): Promise<void> {
 /** @throws Failure `hub_stopping` where there is no answer in time */
 async function ask(command: Command): Promise<StatusAnswer> {
   await using hub = await connectHub(command);
-  const stop = systemTimers.after(PATIENCE, () => void hub[Symbol.asyncDispose]());
+  const stop = systemTimers.after(ANSWER_TIMEOUT, () => void hub[Symbol.asyncDispose]());
   try {
     return await hub.status();
   } finally {
@@ -70,7 +70,7 @@ async function ask(command: Command): Promise<StatusAnswer> {
 
 /** @param parts what the terminal is to be left by */
 async function displayFor({ json }: Options, parts: DisposableStack): Promise<StatusDisplay> {
-  if (json !== true && drawsOver(process.stdout)) {
+  if (json !== true && canRedraw(process.stdout)) {
     const { StatusScreen } = await import('./screen.ts');
     return parts.use(new StatusScreen());
   }

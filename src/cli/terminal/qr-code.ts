@@ -1,5 +1,5 @@
 import { encodeQr } from '../../system/qr-code.ts';
-import { filled } from './table.ts';
+import { wrapText } from './table.ts';
 
 /** What decides how a QR code is drawn; `process.stdout` fits. */
 export interface Screen {
@@ -49,12 +49,12 @@ export function printedQrCode(text: string): string | null {
 export function noRoomFor(text: string, screen: Screen, below = 0): string {
   const { columns } = roomOn(screen);
   const size = encodeQr(text, { ecc: 'L', border: Math.min(...QUIET_ZONES) })?.size;
-  if (size === undefined) return filled('(the link is too long for a QR code)', columns).join('\n');
+  if (size === undefined) return wrapText('(the link is too long for a QR code)', columns).join('\n');
   const why =
     size > columns
       ? `(the terminal is too narrow for the QR code: it takes ${size} columns)`
       : `(the terminal is too low for the QR code: it takes ${linesOf(size) + below + 1} lines)`;
-  return filled(why, columns).join('\n');
+  return wrapText(why, columns).join('\n');
 }
 
 /** A line is left for the cursor. */

@@ -1,7 +1,7 @@
 import { isatty } from 'node:tty';
 
 /** A second signal means: at once. It is the shell's status for a program that was ended by SIGINT. */
-const AT_ONCE = 130;
+const EXIT_INTERRUPTED = 130;
 
 /**
  * Waits for SIGINT or SIGTERM. The first asks for an orderly end; a second ends the process without waiting.
@@ -14,7 +14,7 @@ export async function untilSignal(
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
   let asked = false;
   const onSignal = (signal: NodeJS.Signals) => {
-    if (asked) process.exit(AT_ONCE);
+    if (asked) process.exit(EXIT_INTERRUPTED);
     asked = true;
     resolve(signal);
   };

@@ -28,7 +28,7 @@ function width(cell: string): number {
 }
 
 /** A line broken between words, so that each part fits. A word that is longer, such as a link, stays whole. */
-export function filled(line: string, columns: number): string[] {
+export function wrapText(line: string, columns: number): string[] {
   if (tableWidth(line) <= columns) return [line];
   const parts: string[] = [];
   for (const word of line.trim().split(/ +/)) {

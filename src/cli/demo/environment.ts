@@ -5,7 +5,7 @@ import { type Emulator, startEmulator } from '../../emulator/index.ts';
 import type { Configuration } from '../../hub/configuration.ts';
 import { startHub } from '../../hub/hub.ts';
 import { systemRandom } from '../../system/random.ts';
-import { emulatedPortal, passingStateDirectory } from '../test-hub.ts';
+import { emulatedPortal, temporaryStateDirectory } from '../test-hub.ts';
 import { SimulatedAppliance } from './simulated-appliance.ts';
 
 /** How an appliance of the demo comes to its code. */
@@ -18,7 +18,7 @@ export interface Member {
 }
 
 /** The demo's home: a hub, three appliances and an emulated portal. */
-export interface Household {
+export interface DemoEnvironment {
   readonly administration: Administration;
   readonly emulator: Emulator;
   readonly members: readonly Member[];
@@ -32,7 +32,7 @@ const TOKEN_LIFETIME = 10;
 /** Nobody listens there, just as a phone outside the home network finds nobody at the hub's address. */
 const OUT_OF_REACH = 'http://127.0.0.1:9';
 
-const CAST = [
+const APPLIANCES = [
   {
     name: 'wallbox',
     scope: 'Monitoring RemoteControl',
@@ -57,7 +57,7 @@ const CAST = [
  * Moves in: nothing is configured, nothing is kept, and all of it listens on loopback only.
  * @param parts what is started is disposed of with these
  */
-export async function moveIn(parts: AsyncDisposableStack, clock: Clock, log: Log): Promise<Household> {
+export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: Log): Promise<DemoEnvironment> {
   const client = (redirectUrl: 'accept' | 'refuse') => ({
     id: systemRandom.uuid(),
     secret: systemRandom.token(24),
@@ -66,7 +66,7 @@ export async function moveIn(parts: AsyncDisposableStack, clock: Clock, log: Log
   });
   const clients = { home: client('accept'), away: client('accept'), strict: client('refuse') };
   const emulator = parts.use(await startEmulator({ clients: Object.values(clients), tokenLifetime: TOKEN_LIFETIME }));
-  const stateDirectory = await passingStateDirectory(parts);
+  const stateDirectory = await temporaryStateDirectory(parts);
   const portal = (name: keyof typeof clients, redirect: string) =>
     emulatedPortal(emulator, { name, redirect, clientId: clients[name].id, clientSecret: clients[name].secret });
   const configuration: Configuration = {
@@ -85,7 +85,7 @@ export async function moveIn(parts: AsyncDisposableStack, clock: Clock, log: Log
   const { administration } = parts.use(await startHub(configuration, log));
   const ca = administration.authority().certificate;
   const members: Member[] = [];
-  for (const { name, scope, portal: portalName, story } of CAST) {
+  for (const { name, scope, portal: portalName, story } of APPLIANCES) {
     const credentials: IssuedCredentials = await administration.addAppliance(name, scope, portalName);
     const appliance = parts.use(new SimulatedAppliance(credentials, ca, emulator.baseUrl, clock));
     members.push({ appliance, story, redirected: portalName === 'home' });

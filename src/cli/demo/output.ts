@@ -11,7 +11,7 @@ export interface DemoFigures {
 }
 
 /** Tells on a stream what happens, a line each; on a terminal with a line of figures at the bottom. */
-export class Show {
+export class DemoOutput {
   readonly #stream: NodeJS.WriteStream;
   readonly #now: () => number;
   #figures = '';
