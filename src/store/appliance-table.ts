@@ -1,7 +1,6 @@
 import * as v from 'valibot';
 import type { Appliance, ClientCredentials } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
-import { readPublicKeys } from '../system/public-keys.ts';
 import {
   applianceName,
   clientId,
@@ -18,10 +17,7 @@ import type { Sql } from './sql.ts';
 
 const text = v.string();
 const optional = v.nullable(v.string());
-const keySet = v.pipe(
-  v.object({ keys: publicKeys }),
-  v.check((set) => readPublicKeys(set).kind === 'keys'),
-);
+const keySet = v.object({ keys: publicKeys });
 
 /** Since when an appliance waits, and where it registered from. */
 const waiting = v.nullable(v.object({ ...instant.entries, from: v.exactOptional(registrantAddress) }));

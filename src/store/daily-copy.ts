@@ -1,4 +1,4 @@
-import { renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { Failure } from '../core/failure.ts';
 import { BALLAST_SIZE } from './ballast.ts';
 import { asFailure, inMemory } from './database.ts';
@@ -51,5 +51,5 @@ function checkRoom({ files }: SqliteStore): void {
 
 /** When the copy was made, in ms since 1970; null where there is none. */
 export function dailyCopyMade(store: SqliteStore): number | null {
-  return readWhole(store.files.copy)?.written ?? null;
+  return statSync(store.files.copy, { throwIfNoEntry: false })?.mtimeMs ?? null;
 }

@@ -1,5 +1,4 @@
 import * as v from 'valibot';
-import { Failure } from '../core/failure.ts';
 import type { Invite } from '../core/registration.ts';
 import { instant, parseJson, scope } from './schemas.ts';
 import type { Sql } from './sql.ts';
@@ -33,7 +32,10 @@ export class InviteTable {
 
   all(): Invite[] {
     return this.#sql.all<InviteRow>('SELECT * FROM invites').flatMap((row) => {
-      if (this.#sql.sealing.isSigned('invites', row)) return read(row);
+      if (this.#sql.sealing.isSigned('invites', row)) {
+        const { hash, name, scope, portal, begun, lifetime } = row;
+        return [{ hash, name, scope, portal, begun: parseJson(instant, 'invites', begun), lifetime }];
+      }
       this.#refused = true;
       this.#sql.runIfWritable('DELETE FROM invites WHERE hash = ?', row.hash);
       return [];
@@ -54,15 +56,5 @@ export class InviteTable {
 
   remove(hash: string): void {
     this.#sql.run('DELETE FROM invites WHERE hash = ?', hash);
-  }
-}
-
-/** An invite that can't be read is none: another is soon made. */
-function read({ hash, name, scope, portal, begun, lifetime }: InviteRow): Invite[] {
-  try {
-    return [{ hash, name, scope, portal, begun: parseJson(instant, 'invites', begun), lifetime }];
-  } catch (error) {
-    if (error instanceof Failure) return [];
-    throw error;
   }
 }

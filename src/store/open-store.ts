@@ -111,7 +111,7 @@ class Opening {
     );
   }
 
-  /** Reads what there is, changing nothing. */
+  /** Reads what there is, changing nothing of what is in it. */
   #look(unwritable: string | null): Found {
     const nothing = { live: null, left: null, bytes: null, damage: null, unwritable };
     const { database, journal } = this.#files;

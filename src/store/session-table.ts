@@ -15,13 +15,9 @@ export const sessionRow = v.object({
 
 export type SessionRow = v.InferOutput<typeof sessionRow>;
 
-/** A session counts by its hash: one whose beginning makes no sense began long ago. */
+/** Of a row that the hub has signed. */
 export function readSession({ hash, appliance, device, begun }: Omit<SessionRow, 'number' | 'mac'>): Session {
-  try {
-    return { hash, appliance, device, begun: parseJson(instant, `sessions/${appliance}`, begun) };
-  } catch {
-    return { hash, appliance, device, begun: { boot: '', uptime: 0, wall: 0 } };
-  }
+  return { hash, appliance, device, begun: parseJson(instant, `sessions/${appliance}`, begun) };
 }
 
 /** The refresh tokens of the hub's own; their numbers are the order in which they came. */
