@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
@@ -52,6 +52,8 @@ export class InstalledHub implements AsyncDisposable {
     await using parts = new AsyncDisposableStack();
     const { hosts } = parts.use(await createLan(['hub', 'neighbour']));
     const folder = parts.use(stateFolder());
+    // Nobody may have made a package yet.
+    await mkdir(PACKAGES, { recursive: true });
     const machine = parts.use(await Machine.boot(hosts.hub, PACKAGES));
     return new InstalledHub(machine, hosts, parts.move(), folder.path);
   }

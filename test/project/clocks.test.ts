@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { root } from './checkout.ts';
 
-/** What reads a clock, sets a timer or makes randomness by itself, instead of through src/system. */
+/** What reads a clock, sets a timer or makes randomness by itself, instead of through src/system; a socket may have its own timeout. */
 const ownTime =
-  /\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)|\bMath\.random\b|\bset(?:Timeout|Interval|Immediate)\b|\bperformance\.now\b|\bhrtime\b|\bnode:timers\b/;
+  /\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)|\bMath\.random\b|(?<!\b(?:server|raw|socket)\.)\bset(?:Timeout|Interval|Immediate)\b|\bperformance\.now\b|\bhrtime\b|\bnode:timers\b/;
 
 /** The line numbers of a source text, comments aside, that take time or randomness from the machine. */
 function linesWithOwnTime(source: string): number[] {

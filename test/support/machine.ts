@@ -51,13 +51,16 @@ let booted = 0;
 export class Machine implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #directory: string;
+  /** The file that has what it says on its console. */
+  readonly #console: string;
   readonly #cgroups: readonly string[];
   /** The container's first process, as this machine numbers it. */
   #leader = '';
 
-  private constructor(child: ChildProcess, directory: string, cgroups: readonly string[]) {
+  private constructor(child: ChildProcess, directory: string, console: string, cgroups: readonly string[]) {
     this.#child = child;
     this.#directory = directory;
+    this.#console = console;
     this.#cgroups = cgroups;
   }
 
@@ -92,10 +95,11 @@ export class Machine implements AsyncDisposable {
     const child = spawn('setpriv', ['--pdeathsig', 'KILL', 'unshare', ...isolated], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    const console = createWriteStream(logFile('machine-console'), { mode: 0o600 });
-    child.stdout.pipe(console, { end: false });
-    child.stderr.pipe(console, { end: false });
-    const machine = new Machine(child, directory, cgroups);
+    const console = logFile('machine-console');
+    const log = createWriteStream(console, { mode: 0o600 });
+    child.stdout.pipe(log, { end: false });
+    child.stderr.pipe(log, { end: false });
+    const machine = new Machine(child, directory, console, cgroups);
     try {
       await machine.#started(null);
       return machine;
@@ -190,7 +194,7 @@ export class Machine implements AsyncDisposable {
       }
       await sleep(50);
     }
-    throw new Error('the machine did not boot');
+    throw new Error(`the machine did not boot: ${this.#console}`);
   }
 
   async #find(): Promise<string | null> {
