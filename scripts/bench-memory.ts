@@ -2,7 +2,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { loadavg } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import type { CredentialsAnswer } from '../src/control/messages.ts';
@@ -10,14 +9,12 @@ import { startEmulator } from '../src/emulator/index.ts';
 import { pairFleet } from '../test/reliability/fleet.ts';
 import { Load } from '../test/reliability/load.ts';
 import { HubProcess } from '../test/support/hub-process.ts';
+import { SERVICE_ENV, SERVICE_FLAGS } from './bench.d/hub.ts';
+import { tokenRequest } from './bench.d/token-request.ts';
 
 /** A hub gives one device 250 connections, and 1000 in all, for each of its ports. */
 const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];
 const EACH = 250;
-/** What the service gives Node. */
-const FLAGS = /^ExecStart=\S+ (.*) \S+ serve$/m.exec(
-  readFileSync(join(import.meta.dirname, '../systemd/latchkey.service'), 'utf8'),
-)?.[1];
 /** The header of a TLS record with a handshake of 512 bytes, and no handshake. */
 const CLIENT_HELLO_BEGIN = Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 252]);
 
@@ -63,9 +60,7 @@ const storm: Doings = async ({ hub }) => {
 
 const tokens: Doings = (home) =>
   crowd(home.hub, secure, async (sockets) => {
-    const answers = await Promise.all(
-      sockets.map((socket, index) => answered(socket, tokenRequest(home.fleet, index))),
-    );
+    const answers = await Promise.all(sockets.map((socket, index) => answered(socket, requestOf(home, index))));
     return `${answers.filter((ok) => ok).length} tokens`;
   });
 
@@ -145,8 +140,8 @@ console.log(
 async function measure(what: string, doings: Doings): Promise<void> {
   await using hub = await HubProcess.start({
     emulator,
-    env: { MALLOC_ARENA_MAX: '2' },
-    within: ['sh', '-c', `node=$1; shift; exec "$node" ${FLAGS} "$@"`, 'sh'],
+    env: { ...SERVICE_ENV },
+    flags: SERVICE_FLAGS,
   });
   const fleet = await pairFleet(hub, emulator, ['wallbox', 'heat-pump', 'inverter', 'meter', 'boiler']);
   await sleep(1000);
@@ -216,10 +211,8 @@ function answered(socket: Socket, request: string): Promise<boolean> {
   return promise;
 }
 
-function tokenRequest(fleet: readonly CredentialsAnswer[], index: number): string {
+function requestOf({ hub, fleet }: Home, index: number): string {
   const by = fleet[index % fleet.length];
   if (by === undefined) throw new Error('there are no appliances');
-  const basic = Buffer.from(`${by.client_id}:${by.client_secret}`).toString('base64');
-  const body = 'grant_type=client_credentials';
-  return `POST /oauth/token HTTP/1.1\r\nhost: localhost\r\nauthorization: Basic ${basic}\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  return tokenRequest(hub.httpsPort, by);
 }

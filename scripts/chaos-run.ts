@@ -1,8 +1,8 @@
 // Runs one experiment in a process of its own, and leaves none of the processes behind that it started.
-import { type ChildProcess, fork } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import type { Finding } from '../test/chaos/experiment.ts';
+import { endSession } from './test-leftovers.ts';
 
 /** What the process of an experiment tells. */
 export type Told =
@@ -47,7 +47,8 @@ export async function runExperiment(
     detached: true,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-  const end = () => endAll(child);
+  // Those too that the experiment no longer knows of.
+  const end = () => child.pid !== undefined && endSession(child.pid);
   process.once('exit', end);
   let outcome: Outcome | null = null;
   let last = 'it had just begun';
@@ -73,29 +74,4 @@ export async function runExperiment(
   process.off('exit', end);
   end();
   return outcome ?? (stop.aborted ? { kind: 'stopped', last } : { kind: 'failed', reason: `it ended with ${how}` });
-}
-
-/** Ends the process of an experiment and all of its session, those too that it no longer knows of. */
-function endAll({ pid }: ChildProcess): void {
-  if (pid === undefined) return;
-  for (const one of [pid, ...session(pid)]) {
-    try {
-      process.kill(one, 'SIGKILL');
-    } catch {
-      // It is gone already.
-    }
-  }
-}
-
-function session(id: number): number[] {
-  return readdirSync('/proc').flatMap((name) => {
-    if (!/^\d+$/.test(name)) return [];
-    try {
-      // After the name, which may hold anything: state, parent, process group, session (proc_pid_stat(5)).
-      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
-      return Number(stat.slice(stat.lastIndexOf(')')).split(' ')[4]) === id ? [Number(name)] : [];
-    } catch {
-      return [];
-    }
-  });
 }

@@ -3,8 +3,8 @@ import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { leaksBelow, rememberedIn } from '../test/after/secret-search.ts';
 import type { Experiment } from '../test/chaos/experiment.ts';
-import { secretsInLogs } from './chaos-logs.ts';
 import { type Result, table, verdict, written } from './chaos-report.ts';
 import { runExperiment } from './chaos-run.ts';
 
@@ -72,7 +72,8 @@ const raw = {
 };
 writeFileSync(join(run, 'results.json'), `${JSON.stringify(raw, null, 1)}\n`);
 console.log(`\n${table(results)}`);
-const told = secretsInLogs(run);
+const told = leaksBelow(join(run, 'logs'), rememberedIn(join(run, 'secrets/secrets.txt')));
+rmSync(join(run, 'secrets'), { recursive: true, force: true });
 for (const place of told) console.log(`\n${place}`);
 if (writeDocs && results.length > 0 && !stop.signal.aborted) {
   const page = join(root, 'docs/reliability.md');

@@ -1,3 +1,6 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
 /** A place where a secret was found. What it is is not said: the report is a log as well. */
 export interface Leak {
   /** Counts from 1. */
@@ -104,4 +107,28 @@ function base64Within(secret: string, offset: number): string {
   const base64 = bytes.toString('base64').replaceAll('=', '');
   const decided = bytes.length % 3 === 0 ? base64.length : base64.length - 1;
   return base64.slice(offset === 0 ? 0 : offset + 1, decided);
+}
+
+/** What rememberSecrets has written to a file; nothing if there is none. */
+export function rememberedIn(file: string): string[] {
+  if (!existsSync(file)) return [];
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => String(JSON.parse(line)));
+}
+
+/** All files below a folder, by their paths in it. */
+export function filesBelow(folder: string): string[] {
+  return globSync('**', { cwd: folder, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
+}
+
+/** Where the logs of a folder tell a secret, as `file:line: kind`, never with the secret itself. */
+export function leaksBelow(folder: string, secrets: readonly string[]): string[] {
+  const search = secretSearch(secrets);
+  return filesBelow(folder).flatMap((file) =>
+    search(readFileSync(join(folder, file))).map(({ line, kind }) => `${file}:${line}: a secret, ${kind}`),
+  );
 }

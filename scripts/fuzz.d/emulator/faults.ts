@@ -25,8 +25,8 @@ export function fault(clientId: string, turn: number): fc.Arbitrary<Readonly<Rec
     every: fc.constantFrom(1, 2),
   };
   const where = sometimes(
-    30,
-    sometimes(50, fc.constant({ endpoint: 'token', grant_type: 'refresh_token' }), fc.constant({ endpoint: 'token' })),
+    50,
+    sometimes(70, fc.constant({ endpoint: 'token', grant_type: 'refresh_token' }), fc.constant({ endpoint: 'token' })),
     fc.record({ endpoint }),
   );
   const narrowed = fc

@@ -67,15 +67,14 @@ export async function startHome(probed: boolean): Promise<FuzzedHome> {
     const agent = new Agent({ connect: { ca } });
     started.defer(() => agent.destroy());
     const add = async (name: string, user: string): Promise<Credentials> => {
-      const { client_id, client_secret } = await control.addAppliance(name, 'Monitoring', null);
-      rememberSecrets([client_secret]);
-      await logIn(emulator, await pairingLink(control, name), user);
+      const { client_id, client_secret } = await hub.addAppliance(name, 'Monitoring');
+      await logIn(emulator, await hub.beginPairing(name), user);
       return { id: client_id, secret: client_secret };
     };
     const victim = await add('victim', USERS.victim);
     const own = await add('own', USERS.attacker);
     const doubter = await add('doubter', USERS.attacker);
-    await logIn(emulator, await pairingLink(control, 'keyed'), USERS.attacker);
+    await logIn(emulator, await hub.beginPairing('keyed'), USERS.attacker);
     rememberSecrets([declared.secret]);
     const resources = started.move();
     return {
@@ -127,15 +126,6 @@ async function prepare(
   const jwks = { keys: [publicKey.export({ format: 'jwk' })] };
   writeFileSync(join(hub.directory, 'keyed.jwks'), JSON.stringify(jwks), { mode: 0o600 });
   return hub;
-}
-
-/** Starts a pairing. @returns where a person has to go */
-async function pairingLink(control: ControlClient, name: string): Promise<URL> {
-  const id = await control.pair(name);
-  for await (const report of control.followPairing(id, AbortSignal.timeout(60_000))) {
-    if (report.event === 'waiting') return new URL(report.authorize_url);
-  }
-  throw new Error(`the pairing of ${name} gave no link`);
 }
 
 /**
