@@ -1,10 +1,9 @@
 import { urlHost } from '../system/addresses.ts';
 import { systemTimers } from '../system/clock.ts';
-import { serveClockApi, serveLogin } from './api/control.ts';
+import { serveClockApi, serveLogin, serveSettings } from './api/control.ts';
 import { serveEvents } from './api/events.ts';
 import { serveFaultsApi } from './api/faults.ts';
 import { serveInspection } from './api/inspection.ts';
-import { serveSettings } from './api/settings.ts';
 import type { Observations } from './audit/client-audit.ts';
 import { type Findings, findings } from './audit/findings.ts';
 import { serveConsole } from './console/console.ts';
@@ -20,7 +19,7 @@ import type { LoggedRequest } from './http/logged-request.ts';
 import { RateLimiter } from './http/rate-limit.ts';
 import { createServer } from './http/server.ts';
 import { RequestLog } from './log/request-log.ts';
-import { recall, recallAuthority } from './memory/recall.ts';
+import { recall } from './memory/recall.ts';
 import type { Grant } from './oauth/grants.ts';
 import { type Poll, type WaitingLogin, waitingLogins } from './oauth/helper-runs.ts';
 import type { SecretKind } from './oauth/issued-secrets.ts';
@@ -124,7 +123,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const log = new RequestLog();
   const rates = new RateLimiter();
 
-  const tls = settings.tls ? await createTls(await recallAuthority(memory), { ...settings, now: portal.now() }) : null;
+  const tls = settings.tls ? await createTls(memory, { ...settings, now: portal.now() }) : null;
   const base = createServer(portal, log, rates, tls);
   serveConfig(base);
   serveCodeGet(base);
@@ -187,7 +186,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       return log.values();
     },
     get observations() {
-      return { ...portal.judge.observations };
+      return portal.audit.observations;
     },
     polls: (state) => portal.runs.find(stateId(state) ?? '')?.polls.values() ?? [],
     login: (request) => login(portal, request),

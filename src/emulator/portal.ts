@@ -1,4 +1,4 @@
-import { Judge } from './audit/client-audit.ts';
+import { ClientAudit } from './audit/client-audit.ts';
 import { Changes } from './changes.ts';
 import type { Memory } from './memory/memory.ts';
 import { AuthorizationCodes } from './oauth/authorization-codes.ts';
@@ -30,7 +30,7 @@ export interface Portal {
   readonly origins: () => Origins;
   readonly changes: Changes;
   readonly issued: IssuedSecrets;
-  readonly judge: Judge;
+  readonly audit: ClientAudit;
   /** Does several writes at once: a crash leaves all of them behind or none. */
   readonly together: Memory['together'];
   readonly states: States;
@@ -47,7 +47,7 @@ export function createPortal(settings: Settings, origins: () => Origins, memory:
   const now = () => clock.now().wall;
   const tokens = new BearerTokens(memory.key('tokens'));
   const issued = new IssuedSecrets(tokens);
-  const judge = new Judge(memory);
+  const audit = new ClientAudit(memory);
   const switches = new SettingsInForce(settings, () => changes.changed('settings'));
   return {
     get settings() {
@@ -59,13 +59,13 @@ export function createPortal(settings: Settings, origins: () => Origins, memory:
     origins,
     changes,
     issued,
-    judge,
+    audit,
     together: (work) => memory.together(work),
     states: new States(memory.key('states'), () => memory.newKey('states'), now, issued),
     runs: new HelperRuns(memory.runs, () => changes.changed('logins')),
     codes: new AuthorizationCodes(memory.codes, now, issued),
     browserLogins: new BrowserLogins(),
-    grants: new Grants({ tokens, kept: memory.grants }, now, issued, judge, () => changes.changed('grants')),
+    grants: new Grants({ tokens, kept: memory.grants }, now, issued, audit, () => changes.changed('grants')),
   };
 }
 
@@ -84,7 +84,7 @@ export function resetPortal(portal: Portal): void {
     portal.runs.clear();
     portal.codes.clear();
     portal.grants.clear();
-    portal.judge.clear();
+    portal.audit.clear();
     portal.clock.reset();
   });
   portal.browserLogins.clear();

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import type { Authority } from '../system/certificates.ts';
+import * as v from 'valibot';
+import type { Memory } from './memory/memory.ts';
 import { OptionError } from './settings/check.ts';
 
 /** What both origins are served with, and what clients need to trust it. */
@@ -25,16 +26,18 @@ export interface TlsRequest {
 
 const OWNER = 'Latchkey portal emulator';
 
-/** A private CA for one emulator. */
-export async function createEmulatorAuthority(): Promise<Authority> {
-  // Loaded only where TLS is wanted: it is the slowest part of a start.
-  const { createAuthority } = await import('../system/certificate-issuing.ts');
-  return createAuthority(OWNER);
-}
+const KeptAuthority = v.strictObject({ certificate: v.string(), key: v.string() });
 
-/** A leaf for loopback and for the names and addresses that the emulator is told to have. */
-export async function createTls(authority: Authority, { host, publicHost, names, now }: TlsRequest): Promise<Tls> {
-  const { issueLeaf } = await import('../system/certificate-issuing.ts');
+/**
+ * A leaf for loopback and for the names and addresses that the emulator is told to have.
+ * @param memory has the private CA from before, or keeps the new one
+ */
+export async function createTls(memory: Memory, { host, publicHost, names, now }: TlsRequest): Promise<Tls> {
+  // Loaded only where TLS is wanted: it is the slowest part of a start.
+  const { createAuthority, issueLeaf } = await import('../system/certificate-issuing.ts');
+  const kept = memory.setting('authority');
+  const authority = kept === null ? await createAuthority(OWNER) : v.parse(KeptAuthority, JSON.parse(kept));
+  if (kept === null) memory.keepSetting('authority', JSON.stringify(authority));
   const hosts = ['127.0.0.1', '::1', host, publicHost, ...names].map((one) => one.replace(/%.*$/, ''));
   const leaf = await issueLeaf(authority, {
     names: hosts.filter((one) => isIP(one) === 0),

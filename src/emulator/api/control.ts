@@ -1,9 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import * as v from 'valibot';
-import { readJson } from '../http/json-body.ts';
+import { camelCase, readJson, renamed, snakeCase, snakeCased } from '../http/json-body.ts';
 import { badRequest, serve } from '../http/routes.ts';
 import { LoginError, login } from '../oauth/login.ts';
 import type { Portal } from '../portal.ts';
+import { switchesIn, switchSchemas } from '../settings/check.ts';
 import { ClockError } from '../virtual-clock.ts';
 
 /**
@@ -55,3 +56,27 @@ export function serveClockApi(app: FastifyInstance, { clock }: Portal): void {
 
 /** The body of `POST /_emulator/clock`. */
 export const ClockBody = v.strictObject({ advance: v.number('is a number of seconds, 0 or more') });
+
+/**
+ * The switches at run time:
+ * - `GET /_emulator/settings`: 200 with all of them, see `Switches`, under snake_case names.
+ * - `PATCH /_emulator/settings` with some of them: 200 with all of them, or 400, and then nothing is changed.
+ */
+export function serveSettings(app: FastifyInstance, portal: Portal): void {
+  const view = () => snakeCased(switchesIn(portal.settings));
+  serve(app, '/_emulator/settings', null, {
+    GET: async (_request, reply) => reply.send(view()),
+    async PATCH(request, reply) {
+      const body = readJson(request, SettingsChange);
+      if ('problem' in body) return badRequest(reply, body.problem);
+      portal.switches.change(renamed(body.value, camelCase));
+      return reply.send(view());
+    },
+  });
+}
+
+/** The answers' body. */
+export const SettingsView = v.strictObject(renamed(switchSchemas, snakeCase));
+
+/** What `PATCH /_emulator/settings` takes. */
+export const SettingsChange = v.partial(SettingsView);

@@ -1,4 +1,4 @@
-import { BoundedMap, type Kept } from '../memory/bounded.ts';
+import { BoundedMap, type PersistentMap } from '../memory/bounded.ts';
 import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
 
 /** What a judge counts: things that a good client of the portal never does. */
@@ -45,28 +45,32 @@ export interface AuthenticationNotes {
  * Watches what clients do, and notes what a good client of the portal never does. It decides nothing. What it noted
  * outlives the process where there is a state file: a test that stops the portal asks for it afterwards.
  */
-export class Judge {
-  readonly observations: Observations = { refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 };
+export class ClientAudit {
   readonly #grants: BoundedMap<GrantNotes>;
   readonly #authentications: BoundedMap<AuthenticationNotes>;
 
   /** @param kept what was noted before, and where it is kept; null: in memory only */
   constructor(kept: {
-    readonly notes: Kept<GrantNotes> | null;
-    readonly authentications: Kept<AuthenticationNotes> | null;
+    readonly notes: PersistentMap<GrantNotes> | null;
+    readonly authentications: PersistentMap<AuthenticationNotes> | null;
   }) {
     this.#grants = new BoundedMap(NOTED, kept.notes);
     this.#authentications = new BoundedMap(NOTED, kept.authentications);
-    for (const { reused, codeRepeated, overlapping } of this.#grants.values()) {
-      this.observations.refreshTokensRepeated += reused;
-      this.observations.codesRepeated += codeRepeated;
-      this.observations.overlappingRefreshes += overlapping;
-    }
+  }
+
+  /** The counts over all grants. */
+  get observations(): Observations {
+    const all = this.#grants.values();
+    const sum = (count: (notes: GrantNotes) => number) => all.reduce((total, notes) => total + count(notes), 0);
+    return {
+      refreshTokensRepeated: sum(({ reused }) => reused),
+      codesRepeated: sum(({ codeRepeated }) => codeRepeated),
+      overlappingRefreshes: sum(({ overlapping }) => overlapping),
+    };
   }
 
   /** A refresh token came that had come before. */
   reused(grant: Subject): void {
-    this.observations.refreshTokensRepeated += 1;
     this.#note(grant.clientId, grant.id, (notes) => {
       notes.reused += 1;
     });
@@ -74,7 +78,6 @@ export class Judge {
 
   /** A code came that had been exchanged. */
   codeRepeated({ clientId, grantId }: AuthorizationCode): void {
-    this.observations.codesRepeated += 1;
     this.#note(clientId, grantId ?? '', (notes) => {
       notes.codeRepeated += 1;
     });
@@ -82,7 +85,6 @@ export class Judge {
 
   /** A refresh began while another of the same grant was not answered. */
   overlapped(grant: Subject): void {
-    this.observations.overlappingRefreshes += 1;
     this.#note(grant.clientId, grant.id, (notes) => {
       notes.overlapping += 1;
     });
@@ -119,7 +121,6 @@ export class Judge {
 
   /** Forgets everything. */
   clear(): void {
-    Object.assign(this.observations, { refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 });
     this.#grants.clear();
     this.#authentications.clear();
   }

@@ -59,8 +59,8 @@ export interface Findings {
 const RUNS = 1_000;
 
 /** What clients did so far. */
-export function findings({ judge, runs }: Portal): Findings {
-  const grants = judge.grants();
+export function findings({ audit, runs }: Portal): Findings {
+  const grants = audit.grants();
   return {
     reusedRefreshTokens: counted(
       grants,
@@ -86,7 +86,7 @@ export function findings({ judge, runs }: Portal): Findings {
         earliest,
         message: `Tokens were refreshed before half of their lifetime had passed, ${often(early)}; the earliest time after ${earliest} s.`,
       })),
-    failedAuthentications: judge.authentications().map(({ client, way, count }) => ({
+    failedAuthentications: audit.authentications().map(({ client, way, count }) => ({
       client,
       way,
       count,

@@ -3,7 +3,6 @@ import { received } from '../http/received.ts';
 import { notFound, serve } from '../http/routes.ts';
 import type { HelperRun } from '../oauth/helper-runs.ts';
 import { type Arrival, arrive } from '../oauth/login.ts';
-import { webAddress } from '../oauth/redirection.ts';
 import type { Portal } from '../portal.ts';
 import type { Client } from '../settings/settings.ts';
 import { sendPage } from './page-layout.ts';
@@ -43,6 +42,12 @@ function refuses(portal: Portal, client: Client, redirectUrl: string): boolean {
   if (client.redirectUrl === 'refuse' || redirectUrl.length > LONGEST_REDIRECT_URL) return true;
   const pattern = portal.settings.refuseRedirectUrls;
   return pattern !== null && new RegExp(pattern, 'u').test(redirectUrl);
+}
+
+/** The address in the form that goes into a Location header, or null where it is not an http(s) URL. */
+function webAddress(text: string): string | null {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url !== null && (url.protocol === 'http:' || url.protocol === 'https:') ? url.href : null;
 }
 
 /**

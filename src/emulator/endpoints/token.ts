@@ -23,7 +23,7 @@ export function serveToken(app: FastifyInstance): void {
       if (mediaType(request) !== FORM) return sendOAuthError(reply, invalid(`the body must be ${FORM}`));
       if (form === null || asked === null) return sendOAuthError(reply, invalid('a parameter is repeated'));
       if ('problem' in asked.authentication) {
-        portal.judge.authenticationFailed(client, way(authorization, form));
+        portal.audit.authenticationFailed(client, way(authorization, form));
         return sendOAuthError(reply, asked.authentication.problem);
       }
       const outcome = tokens(portal, asked.authentication.client, form, asked.refreshToken);
@@ -60,7 +60,7 @@ function exchange(portal: Portal, client: Client, form: ReadonlyMap<string, stri
   const code = portal.codes.find(value);
   if (code === undefined || code.clientId !== client.id) return invalidGrant('unknown code');
   if (code.grantId !== null) {
-    portal.judge.codeRepeated(code);
+    portal.audit.codeRepeated(code);
     const grant = portal.grants.find(code.grantId);
     if (grant !== undefined) portal.grants.revoke(grant, 'grant');
     return invalidGrant('the code was used before');

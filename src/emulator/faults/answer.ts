@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { FastifyReply } from 'fastify';
 import { systemTimers } from '../../system/clock.ts';
-import type { Altering, Instead } from './options.ts';
+import type { ReplacementFault, ResponseFault } from './options.ts';
 
 /** What a captive portal says. */
 const WEB_PAGE = '<!DOCTYPE html>\n<title>Welcome</title>\n<p>Please accept our terms of use to go on.</p>\n';
@@ -16,7 +16,7 @@ const PIECE = Buffer.alloc(65_536, ' ');
 const BEAT = 50;
 
 /** Puts status and headers of another answer in place of the right ones. @returns its body */
-export function replaceAnswer(reply: FastifyReply, fault: Instead): string {
+export function replaceAnswer(reply: FastifyReply, fault: ReplacementFault): string {
   for (const name of Object.keys(reply.getHeaders())) if (!KEPT.has(name)) reply.removeHeader(name);
   reply.code(fault.kind === 'not_json' ? 200 : (fault.status ?? 302));
   if (fault.kind === 'redirect') {
@@ -36,7 +36,7 @@ export function replaceAnswer(reply: FastifyReply, fault: Instead): string {
 export async function writeAnswer(
   reply: FastifyReply,
   payload: unknown,
-  fault: Extract<Altering, { kind: 'truncate' | 'slow_body' | 'oversize' }>,
+  fault: Extract<ResponseFault, { kind: 'truncate' | 'slow_body' | 'oversize' }>,
   gone: AbortSignal,
 ): Promise<void> {
   const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.from(payload) : Buffer.alloc(0);

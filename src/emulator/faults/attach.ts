@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { systemTimers } from '../../system/clock.ts';
 import { received } from '../http/received.ts';
 import { replaceAnswer, writeAnswer } from './answer.ts';
-import type { Faults, Struck } from './faults.ts';
+import type { FaultMatch, Faults } from './faults.ts';
 import type { OriginListener } from './origin-listener.ts';
 
 /** Learns which fault struck a request, and which status that gives it, where it is another one than the right one. */
@@ -18,7 +18,7 @@ export function attachFaults(
   listener: OriginListener,
   struckBy: StruckListener,
 ): void {
-  const open = new WeakMap<FastifyRequest, Struck>();
+  const open = new WeakMap<FastifyRequest, FaultMatch>();
 
   app.addHook('preHandler', (request, reply, done) => {
     const came = received(request);

@@ -13,9 +13,9 @@ export interface Target {
 }
 
 /** A fault that struck. */
-export interface Struck<T = RequestFault> {
+export interface FaultMatch {
   readonly id: string;
-  readonly fault: T;
+  readonly fault: RequestFault;
 }
 
 type Listeners = Readonly<Record<'base' | 'frontend', OriginListener>>;
@@ -110,7 +110,7 @@ export class Faults {
   }
 
   /** The fault that strikes this request, or null. Faults behind the one that strikes do not meet the request. */
-  strike(target: Target): Struck | null {
+  strike(target: Target): FaultMatch | null {
     for (const entry of this.#entries) {
       const { fault } = entry;
       if (fault.kind === 'tls_failure' || fault.kind === 'origin_down' || !isFor(fault, target)) continue;

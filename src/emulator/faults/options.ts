@@ -26,7 +26,7 @@ interface Committing {
 }
 
 /** What comes in place of the right answer. */
-export type Instead =
+export type ReplacementFault =
   | {
       readonly kind: 'status';
       /** From 200 to 599. */
@@ -56,7 +56,7 @@ type Waiting =
   | { readonly kind: 'hang' };
 
 /** What becomes of the right answer; what the request asks for is done. */
-export type Altering =
+export type ResponseFault =
   /** The connection is reset in place of the answer. */
   | { readonly kind: 'commit_then_drop' }
   /** `Content-Length` of the whole, so many bytes of the body, then the connection is closed. */
@@ -72,8 +72,8 @@ export type Altering =
 export type RequestFault = ForRequests &
   Often &
   (
-    | (Committing & (Instead | Waiting))
-    | Altering
+    | (Committing & (ReplacementFault | Waiting))
+    | ResponseFault
     /** The connection is reset, and nothing was done. */
     | { readonly kind: 'reset_before' }
   );

@@ -1,5 +1,5 @@
 /** Where the entries of a map are kept beyond this process. */
-export interface Kept<T> {
+export interface PersistentMap<T> {
   /** The entries kept, the oldest first. */
   load(): Iterable<readonly [key: string, value: T]>;
   /** Keeps an entry as it is now; what was kept under this key is replaced. */
@@ -12,9 +12,9 @@ export interface Kept<T> {
 export class BoundedMap<T> {
   readonly #entries = new Map<string, T>();
   readonly #limit: number;
-  readonly #kept: Kept<T> | null;
+  readonly #kept: PersistentMap<T> | null;
 
-  constructor(limit: number, kept: Kept<T> | null = null) {
+  constructor(limit: number, kept: PersistentMap<T> | null = null) {
     this.#limit = limit;
     this.#kept = kept;
     for (const [key, value] of kept?.load() ?? []) this.set(key, value);

@@ -3,7 +3,7 @@ import type { AuthenticationNotes, GrantNotes } from '../audit/client-audit.ts';
 import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
 import type { Grant } from '../oauth/grants.ts';
 import type { HelperRun } from '../oauth/helper-runs.ts';
-import type { Kept } from './bounded.ts';
+import type { PersistentMap } from './bounded.ts';
 
 /** A state file that can't be used; the message says which and what to do. */
 export class StateFileError extends Error {
@@ -13,11 +13,11 @@ export class StateFileError extends Error {
 /** What the emulator keeps beyond its process, or, with {@link PASSING}, does not. */
 export interface Memory {
   /** Null: kept in memory only. */
-  readonly grants: Kept<Grant> | null;
-  readonly codes: Kept<AuthorizationCode> | null;
-  readonly runs: Kept<HelperRun> | null;
-  readonly notes: Kept<GrantNotes> | null;
-  readonly authentications: Kept<AuthenticationNotes> | null;
+  readonly grants: PersistentMap<Grant> | null;
+  readonly codes: PersistentMap<AuthorizationCode> | null;
+  readonly runs: PersistentMap<HelperRun> | null;
+  readonly notes: PersistentMap<GrantNotes> | null;
+  readonly authentications: PersistentMap<AuthenticationNotes> | null;
   /** The key for a purpose, 32 bytes; the same as before where it is kept. */
   key(purpose: 'states' | 'tokens'): Buffer;
   /** A fresh key for a purpose, instead of the one before. */

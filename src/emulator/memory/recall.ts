@@ -1,9 +1,7 @@
 import * as v from 'valibot';
-import type { Authority } from '../../system/certificates.ts';
 import { createPortal, type Origins, type Portal } from '../portal.ts';
 import type { EmulatorOptions } from '../settings/options.ts';
 import { type Settings, settingsFrom } from '../settings/settings.ts';
-import { createEmulatorAuthority } from '../tls.ts';
 import { type Memory, PASSING, StateFileError } from './memory.ts';
 
 /** The start of an emulator: as new, or as its state file has it. */
@@ -33,15 +31,6 @@ export async function recall(options: EmulatorOptions, origins: () => Origins): 
   }
 }
 
-/** The private CA: the one that is kept, or a new one. */
-export async function recallAuthority(memory: Memory): Promise<Authority> {
-  const kept = memory.setting('authority');
-  if (kept !== null) return v.parse(KeptAuthority, JSON.parse(kept));
-  const authority = await createEmulatorAuthority();
-  memory.keepSetting('authority', JSON.stringify(authority));
-  return authority;
-}
-
 function withKeptClient(options: EmulatorOptions, given: Settings, memory: Memory): Settings {
   const kept = memory.setting('client');
   if (kept !== null) return settingsFrom({ ...options, clients: [v.parse(KeptClient, JSON.parse(kept))] });
@@ -57,4 +46,3 @@ async function openStateFile(path: string): Promise<Memory> {
 }
 
 const KeptClient = v.strictObject({ id: v.string(), secret: v.string() });
-const KeptAuthority = v.strictObject({ certificate: v.string(), key: v.string() });

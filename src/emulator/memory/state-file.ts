@@ -6,7 +6,7 @@ import type { AuthenticationNotes, GrantNotes } from '../audit/client-audit.ts';
 import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
 import type { Grant } from '../oauth/grants.ts';
 import type { HelperRun } from '../oauth/helper-runs.ts';
-import type { Kept } from './bounded.ts';
+import type { PersistentMap } from './bounded.ts';
 import { authenticationsFormat, codeFormat, type Format, grantFormat, notesFormat, runFormat } from './kept-formats.ts';
 import { type Memory, StateFileError } from './memory.ts';
 
@@ -33,11 +33,11 @@ const SCHEMA = `
  * One emulator has the file at a time.
  */
 export class StateFile implements Memory {
-  readonly grants: Kept<Grant>;
-  readonly codes: Kept<AuthorizationCode>;
-  readonly runs: Kept<HelperRun>;
-  readonly notes: Kept<GrantNotes>;
-  readonly authentications: Kept<AuthenticationNotes>;
+  readonly grants: PersistentMap<Grant>;
+  readonly codes: PersistentMap<AuthorizationCode>;
+  readonly runs: PersistentMap<HelperRun>;
+  readonly notes: PersistentMap<GrantNotes>;
+  readonly authentications: PersistentMap<AuthenticationNotes>;
   readonly #database: Database.Database;
 
   private constructor(database: Database.Database) {
@@ -97,7 +97,7 @@ export class StateFile implements Memory {
     this.#database.close();
   }
 
-  #table<T>(name: Table, format: Format<T>): Kept<T> {
+  #table<T>(name: Table, format: Format<T>): PersistentMap<T> {
     const database = this.#database;
     // A row that is replaced gets the highest number: the order is that of the last writes.
     const put = database.prepare(`INSERT OR REPLACE INTO ${name} (id, value) VALUES (?, ?)`);

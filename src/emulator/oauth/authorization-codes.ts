@@ -1,5 +1,5 @@
 import { systemRandom } from '../../system/random.ts';
-import { BoundedMap, type Kept } from '../memory/bounded.ts';
+import { BoundedMap, type PersistentMap } from '../memory/bounded.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** What a login allows: who, to which client, and by which way the code travels. */
@@ -32,7 +32,7 @@ export class AuthorizationCodes {
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
 
-  constructor(kept: Kept<AuthorizationCode> | null, now: () => number, issued: IssuedSecrets) {
+  constructor(kept: PersistentMap<AuthorizationCode> | null, now: () => number, issued: IssuedSecrets) {
     this.#codes = new BoundedMap(REMEMBERED, kept);
     this.#now = now;
     this.#issued = issued;

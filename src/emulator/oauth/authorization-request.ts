@@ -1,6 +1,5 @@
 import { codeSetUrl, type Portal } from '../portal.ts';
 import type { Client } from '../settings/settings.ts';
-import { parameter, rawParameter, withParameters } from './redirection.ts';
 import type { State } from './state.ts';
 
 /**
@@ -115,4 +114,26 @@ const SCOPE = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
 
 export function isScope(text: string): boolean {
   return SCOPE.test(text);
+}
+
+/**
+ * Adds parameters to an address and leaves the rest of it as it is, its own query and fragment included.
+ * @param parameters already percent-encoded, such as `code=abc`
+ */
+export function withParameters(address: string, ...parameters: string[]): string {
+  const [front = '', ...fragment] = address.split('#');
+  const query = parameters.join('&');
+  const joint = !front.includes('?') ? '?' : front.endsWith('?') || front.endsWith('&') ? '' : '&';
+  return [`${front}${joint}${query}`, ...fragment].join('#');
+}
+
+/** A parameter with its value percent-encoded. */
+export function parameter(name: string, value: string): string {
+  return `${name}=${encodeURIComponent(value)}`;
+}
+
+/** The bytes of a query's parameter just as they were sent, `name=` included; null where it is not there. */
+function rawParameter(query: string, name: string): string | null {
+  const sent = query.split('&').find((part) => new URLSearchParams(part).has(name));
+  return sent === undefined ? null : `${name}=${sent.includes('=') ? sent.slice(sent.indexOf('=') + 1) : ''}`;
 }

@@ -1,6 +1,6 @@
 import { systemRandom } from '../../system/random.ts';
-import type { Judge } from '../audit/client-audit.ts';
-import { BoundedMap, type Kept } from '../memory/bounded.ts';
+import type { ClientAudit } from '../audit/client-audit.ts';
+import { BoundedMap, type PersistentMap } from '../memory/bounded.ts';
 import type { Switches } from '../settings/switches.ts';
 import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
@@ -56,21 +56,21 @@ export class Grants {
   readonly #tokens: BearerTokens;
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
-  readonly #judge: Judge;
+  readonly #audit: ClientAudit;
   readonly #changed: () => void;
 
   constructor(
-    { tokens, kept }: { readonly tokens: BearerTokens; readonly kept: Kept<Grant> | null },
+    { tokens, kept }: { readonly tokens: BearerTokens; readonly kept: PersistentMap<Grant> | null },
     now: () => number,
     issued: IssuedSecrets,
-    judge: Judge,
+    audit: ClientAudit,
     changed: () => void,
   ) {
     this.#tokens = tokens;
     this.#grants = new BoundedMap(GRANTS, kept);
     this.#now = now;
     this.#issued = issued;
-    this.#judge = judge;
+    this.#audit = audit;
     this.#changed = changed;
   }
 
@@ -115,7 +115,7 @@ export class Grants {
   refresh(clientId: string, claims: TokenClaims | null, switches: Switches): TokenResponse | Refused {
     const grant = this.ofRefreshToken(clientId, claims);
     if (claims === null || grant === null) return { refused: 'unknown token' };
-    if (wasPresented(grant, claims.generation)) this.#judge.reused(grant);
+    if (wasPresented(grant, claims.generation)) this.#audit.reused(grant);
     remember(grant, claims.generation);
     if (grant.revoked) return { refused: 'the grant was revoked' };
     const now = this.#now();
@@ -130,7 +130,7 @@ export class Grants {
       return { refused: 'the token was used before' };
     }
     if (claims.generation === grant.generation && claims.generation >= grant.accessFrom) {
-      this.#judge.refreshed(grant, (now - claims.issuedAt) / 1000, claims.lifetime);
+      this.#audit.refreshed(grant, (now - claims.issuedAt) / 1000, claims.lifetime);
     }
     const next = this.#nextGeneration(grant, switches.tokenLifetime);
     if (successor === undefined) keepNewest(grant.successors.set(claims.generation, next));

@@ -1,4 +1,4 @@
-import { BoundedMap, type Kept, Recent } from '../memory/bounded.ts';
+import { BoundedMap, type PersistentMap, Recent } from '../memory/bounded.ts';
 import type { State } from './state.ts';
 
 /** One poll of a code_url. */
@@ -41,7 +41,7 @@ export class HelperRuns {
   readonly #runs: BoundedMap<HelperRun>;
   readonly #loginsChanged: () => void;
 
-  constructor(kept: Kept<HelperRun> | null, loginsChanged: () => void) {
+  constructor(kept: PersistentMap<HelperRun> | null, loginsChanged: () => void) {
     this.#runs = new BoundedMap(RUNS, kept);
     this.#loginsChanged = loginsChanged;
   }

@@ -1,7 +1,6 @@
 import { codeSetUrl, type Portal } from '../portal.ts';
 import type { Client } from '../settings/settings.ts';
-import { allow, helperRequest, refuse } from './authorization-request.ts';
-import { parameter, withParameters } from './redirection.ts';
+import { allow, helperRequest, parameter, refuse, withParameters } from './authorization-request.ts';
 
 /** What the helper makes of a browser that comes to code/set. */
 export type Arrival =

@@ -1,6 +1,5 @@
 import * as v from 'valibot';
-import { ClockBody, LoginBody } from '../api/control.ts';
-import { SettingsChange, SettingsView } from '../api/settings.ts';
+import { ClockBody, LoginBody, SettingsChange, SettingsView } from '../api/control.ts';
 import { FaultAnswer, FaultBody } from '../faults/wire.ts';
 import type { LoginResult } from '../oauth/login.ts';
 import type { ClockView } from '../virtual-clock.ts';
