@@ -12,7 +12,7 @@ import {
   postConfig,
   start,
   stateOf,
-} from './portal-client.ts';
+} from '../portal-client.ts';
 
 test('config answers exactly 200 to an empty body of type application/json', async () => {
   await using emulator = await start();

@@ -12,7 +12,7 @@ import {
   post,
   start,
   stateOf,
-} from './portal-client.ts';
+} from '../portal-client.ts';
 
 const CALLBACK = 'http://192.168.1.7:8480/callback/nonce?keep=a%20b';
 const CREDENTIALS = { username: ALICE.name, password: ALICE.password, action: 'login' };

@@ -4,8 +4,8 @@ import { networkInterfaces } from 'node:os';
 import { connect as connectTls } from 'node:tls';
 import { Agent, request } from 'undici';
 import { expect, test } from 'vitest';
-import type { Emulator } from '../../src/emulator/index.ts';
-import { FakeClock, get, obtainTokens, refresh, start, tokens, whoami } from './portal-client.ts';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { FakeClock, get, obtainTokens, refresh, start, tokens, whoami } from '../portal-client.ts';
 
 /** What came over the wire until the connection ended, and how it ended. */
 interface Wire {

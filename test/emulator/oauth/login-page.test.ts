@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ALICE, config, FakeClock, get, HEATER, PUMP, post, start, stateOf } from './portal-client.ts';
+import { ALICE, config, FakeClock, get, HEATER, PUMP, post, start, stateOf } from '../portal-client.ts';
 
 test('the login page names the client, escaped, and suits a phone and a screen reader', async () => {
   await using emulator = await start();

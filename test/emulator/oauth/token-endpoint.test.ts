@@ -12,7 +12,7 @@ import {
   start,
   tokens,
   whoami,
-} from './portal-client.ts';
+} from '../portal-client.ts';
 
 const basic = (id: string, secret: string) => ({
   authorization: `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64')}`,

@@ -1,7 +1,7 @@
 import * as oauth from 'openid-client';
 import { AuthorizationCode } from 'simple-oauth2';
 import { expect, test } from 'vitest';
-import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
+import type { Emulator, EmulatorOptions } from '../../../src/emulator/index.ts';
 import {
   ALICE,
   config,
@@ -14,7 +14,7 @@ import {
   start,
   stateOf,
   whoami,
-} from './portal-client.ts';
+} from '../portal-client.ts';
 
 /** openid-client as it is; helper endpoints, which no stock client knows, are asked by plain fetch. */
 function stock(emulator: Emulator, authentication = oauth.ClientSecretPost(HEATER.secret)): oauth.Configuration {

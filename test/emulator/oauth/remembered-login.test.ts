@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { rememberSecrets } from '../support/logs.ts';
-import { ALICE, config, get, PUMP, post, start } from './portal-client.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { ALICE, config, get, PUMP, post, start } from '../portal-client.ts';
 
 /** What the portal has set, as a browser sends it back. */
 function cookieOf(answer: Response): string {

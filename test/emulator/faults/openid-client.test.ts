@@ -1,8 +1,8 @@
 import * as oauth from 'openid-client';
 import { Agent, fetch as fetchWith } from 'undici';
 import { expect, test } from 'vitest';
-import type { Emulator, EmulatorOptions, FaultOptions } from '../../src/emulator/index.ts';
-import { ALICE, HEATER, start, stateOf } from './portal-client.ts';
+import type { Emulator, EmulatorOptions, FaultOptions } from '../../../src/emulator/index.ts';
+import { ALICE, HEATER, start, stateOf } from '../portal-client.ts';
 
 const REFRESH = { endpoint: 'token', grantType: 'refresh_token' } as const;
 

@@ -10,7 +10,7 @@ import {
   start,
   tokens,
   whoami,
-} from './portal-client.ts';
+} from '../portal-client.ts';
 
 test('a reused refresh token takes its family with it when told to, even hundreds of generations later', async () => {
   await using emulator = await start({ onReuse: 'revoke-family' });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Emulator } from '../../src/emulator/index.ts';
-import { ALICE, config, get, post, start, stateOf } from './portal-client.ts';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { ALICE, config, get, post, start, stateOf } from '../portal-client.ts';
 
 const CALLBACK = 'http://192.168.1.7:8480/callback/nonce';
 

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { allowInsecureRequests, Configuration, refreshTokenGrant } from 'openid-client';
 import { AuthorizationCode } from 'simple-oauth2';
 import { beforeAll, expect, test } from 'vitest';
-import type { Emulator, FaultOptions } from '../../src/emulator/index.ts';
-import { LONG } from '../support/long.ts';
-import { buildGoClient, GO_CLIENT, goOauth2, PYTHON_CLIENT, requestsOauthlib } from './clients/programs.ts';
-import { get, HEATER, location, obtainCode, obtainTokens, start } from './portal-client.ts';
+import type { Emulator, FaultOptions } from '../../../src/emulator/index.ts';
+import { LONG } from '../../support/long.ts';
+import { buildGoClient, GO_CLIENT, goOauth2, PYTHON_CLIENT, requestsOauthlib } from '../clients/programs.ts';
+import { get, HEATER, location, obtainCode, obtainTokens, start } from '../portal-client.ts';
 
 const REFRESH = { endpoint: 'token', grantType: 'refresh_token' } as const;
 

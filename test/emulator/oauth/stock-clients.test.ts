@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AuthorizationCode } from 'simple-oauth2';
 import { beforeAll, expect, test } from 'vitest';
-import { buildGoClient, GO_CLIENT, goOauth2, PYTHON_CLIENT, requestsOauthlib } from './clients/programs.ts';
-import { get, HEATER, location, obtainCode, start, whoami } from './portal-client.ts';
+import { buildGoClient, GO_CLIENT, goOauth2, PYTHON_CLIENT, requestsOauthlib } from '../clients/programs.ts';
+import { get, HEATER, location, obtainCode, start, whoami } from '../portal-client.ts';
 
 test.for(['header', 'body'] as const)('simple-oauth2, credentials in the %s', async (authorizationMethod) => {
   await using emulator = await start({ autoLogin: true });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Emulator, FaultOptions } from '../../src/emulator/index.ts';
+import type { Emulator, FaultOptions } from '../../../src/emulator/index.ts';
 import {
   errorOf,
   exchange,
@@ -13,7 +13,7 @@ import {
   start,
   tokens,
   whoami,
-} from './portal-client.ts';
+} from '../portal-client.ts';
 
 const BUSY = { endpoint: 'whoami', kind: 'status', status: 503 } as const;
 

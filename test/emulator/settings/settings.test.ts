@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Emulator } from '../../src/emulator/index.ts';
-import { SWITCHES, type Switch } from '../../src/emulator/settings/switches.ts';
-import { root } from '../project/checkout.ts';
-import { FakeClock, get, obtainTokens, postConfig, refresh, start, tokens, whoami } from './portal-client.ts';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { SWITCHES, type Switch } from '../../../src/emulator/settings/switches.ts';
+import { root } from '../../project/checkout.ts';
+import { FakeClock, get, obtainTokens, postConfig, refresh, start, tokens, whoami } from '../portal-client.ts';
 
 function patch(emulator: Emulator, body: unknown, type = 'application/json'): Promise<Response> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
