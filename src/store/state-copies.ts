@@ -1,13 +1,35 @@
+import type { Backup, RestoreReport } from '../core/administration.ts';
 import type { Appliance } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
+import { rfc3339 } from '../core/rfc3339.ts';
+import type { Secret } from '../core/secret.ts';
 import { isInNoCopy, type Restoration, type StateCopy } from '../core/state-copy.ts';
 import { type ApplianceRow, readAppliance, unreadableAppliance } from './appliance-table.ts';
+import { openWithPassphrase, readCopy, sealWithPassphrase, writeCopy } from './backup-file.ts';
 import { type GrantRow, readGrant } from './grant-table.ts';
 import type { Salvage } from './salvage.ts';
 import type { Sealing } from './sealing.ts';
 import { readSession } from './session-table.ts';
 import type { NewState, SqliteStore } from './sqlite-store.ts';
+
+/** Copies the state and encrypts it. @param now ms since 1970 */
+export async function backUp(store: SqliteStore, passphrase: Secret, now: number): Promise<Backup> {
+  const state = await copyState(store, now);
+  return {
+    copy: await sealWithPassphrase(writeCopy(state), passphrase),
+    made: rfc3339(now),
+    appliances: state.appliances.length,
+    grants: state.grants.length,
+  };
+}
+
+/** Opens a backup and puts it in place. @throws Failure `copy_unusable`, or as {@link restoreState} */
+export async function restore(store: SqliteStore, copy: string, passphrase: Secret): Promise<RestoreReport> {
+  const state = readCopy(await openWithPassphrase(copy.trim(), passphrase));
+  const restoration = await restoreState(store, state);
+  return { made: rfc3339(state.made), hub_id: state.settings.get('hub_id') ?? '', ...restoration };
+}
 
 /**
  * Copies the whole state of the hub, as it is at one moment.
