@@ -1,28 +1,21 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../core/failure.ts';
-import type { ClientOptions, Emulator, EmulatorOptions, SwitchOptions, UserOptions } from '../emulator/index.ts';
-import { addSwitches } from './emulator-switches.ts';
+import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../emulator/index.ts';
+import { SWITCHES, type Switch } from '../emulator/settings/switches.ts';
 import { readOptionsFile } from './options-file.ts';
-import { parseWhole } from './terminal/duration.ts';
+import { parseDuration, parseWhole } from './terminal/duration.ts';
 import { notice, print, printJson } from './terminal/output.ts';
 import { untilSignal } from './terminal/signals.ts';
 
-interface Options extends SwitchOptions {
-  readonly host?: string;
-  readonly port?: number;
-  readonly frontendPort?: number;
+/** What the flags give: the library's options, those that may be given again under other names. */
+interface Options extends Omit<EmulatorOptions, 'allowedHosts' | 'clients' | 'users' | 'faults'> {
   readonly allowedHost?: string[];
   readonly client?: ClientOptions[];
   readonly user?: UserOptions[];
-  readonly state?: string;
-  readonly tls?: boolean;
-  readonly caFile?: string;
-  readonly showSecrets?: boolean;
   readonly fault?: string[];
-  readonly seed?: number;
   readonly options?: string;
   readonly json?: boolean;
 }
@@ -63,6 +56,41 @@ export function emulatorCommand(): Command {
     show(emulator, caFile, options);
     await ended;
   });
+}
+
+/** The flags for what the specification leaves open at the portal; what they give are the library's `SwitchOptions`. */
+function addSwitches(command: Command): Command {
+  for (const [name, declared] of Object.entries(SWITCHES)) {
+    command.addOption(
+      option(
+        name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
+        declared,
+      ),
+    );
+  }
+  return command;
+}
+
+function option(name: string, { values, initial, nothing, description }: Switch<unknown>): Option {
+  const value = values.kind === 'seconds' && initial ? `${initial}s` : initial;
+  const usual = initial === null ? nothing : [value, ...(nothing === undefined ? [] : [nothing])].join(', ');
+  const help = `${description} (default: ${usual})`;
+  switch (values.kind) {
+    case 'boolean':
+      return initial === true
+        ? new Option(`--no-${name}`, `turn off: ${description}`)
+        : new Option(`--${name}`, description);
+    case 'choice':
+      return new Option(`--${name} <what>`, help).choices(Object.keys(values.choices));
+    case 'count':
+      return new Option(`--${name} <n>`, help).argParser(parseWhole);
+    case 'seconds':
+      return new Option(`--${name} <duration>`, help).argParser((text) =>
+        text === '0' && values.range === 'from 0' ? 0 : parseDuration(text),
+      );
+    case 'regular expression':
+      return new Option(`--${name} <regexp>`, help);
+  }
 }
 
 async function start(

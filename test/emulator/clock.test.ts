@@ -95,13 +95,3 @@ test('whoever follows the events learns that the clock was put ahead', async () 
   }
   expect(text).toContain('event: change\n');
 });
-
-test('two emulators in one process share no time', async () => {
-  await using one = await start();
-  await using two = await start();
-  const [first, second] = [await obtainTokens(one), await obtainTokens(two)];
-  one.advance(3600);
-  expect((await whoami(one, first.access_token)).status).toBe(401);
-  expect((await whoami(two, second.access_token)).status).toBe(200);
-  expect(two.clock.offset).toBe(0);
-});

@@ -52,7 +52,9 @@ test('two emulators in one process share nothing, and a reset of one leaves the 
   expect((await whoami(one, held.access_token)).status).toBe(401);
   expect((await refresh(one, held.refresh_token)).status).toBe(400);
   one.change({ basic: 'refuse' });
-  one.advance(10);
+  one.advance(3600);
+  one.addFault({ kind: 'origin_down', origin: 'frontend' });
+  expect([two.clock.offset, two.faults.length, (await whoami(two, held.access_token)).status]).toEqual([0, 0, 200]);
   await one.reset();
   expect([two.clock.offset, two.settings.basic, two.grants().length]).toEqual([0, 'accept', 1]);
   expect((await refresh(two, held.refresh_token)).status).toBe(200);

@@ -1,17 +1,11 @@
 import { describeOperation, type Json } from '../../system/openapi.ts';
 import type { Origins } from '../portal.ts';
-import { clockOperations, consoleOperations, emulatorOperations, faultOperations } from './emulator-operations.ts';
+import { emulatorOperations } from './emulator-operations.ts';
 import type { Operation } from './operation.ts';
 import { portalOperations } from './portal-operations.ts';
 
 /** Every operation of a running emulator, the portal's first. */
-export const operations: readonly Operation[] = [
-  ...portalOperations,
-  ...emulatorOperations,
-  ...clockOperations,
-  ...faultOperations,
-  ...consoleOperations,
-];
+export const operations: readonly Operation[] = [...portalOperations, ...emulatorOperations];
 
 /**
  * The OpenAPI 3.1 description of the portal's endpoints and of the emulator's own API, made from the schemas that

@@ -4,10 +4,15 @@ import { FaultAnswer, FaultBody } from '../faults/wire.ts';
 import type { LoginResult } from '../oauth/login.ts';
 import type { ClockView } from '../virtual-clock.ts';
 import { inspectionOperations } from './inspection-operations.ts';
-import { instant, type Operation, refused } from './operation.ts';
+import { instant, NotFound, type Operation, refused } from './operation.ts';
 
 const Login: v.GenericSchema<LoginResult> = v.strictObject({
   location: v.pipe(v.string(), v.url(), v.description('Where a browser would go next')),
+});
+
+const Clock: v.GenericSchema<ClockView> = v.strictObject({
+  now: instant(),
+  offset: v.pipe(v.number(), v.description('Seconds ahead of the clock that the emulator was given')),
 });
 
 /** What is under `/_emulator/`. */
@@ -43,15 +48,6 @@ export const emulatorOperations: readonly Operation[] = [
     summary: 'This description',
     answers: { 200: { description: 'OpenAPI 3.1', body: v.looseObject({ openapi: v.literal('3.1.0') }) } },
   },
-];
-
-const Clock: v.GenericSchema<ClockView> = v.strictObject({
-  now: instant(),
-  offset: v.pipe(v.number(), v.description('Seconds ahead of the clock that the emulator was given')),
-});
-
-/** The emulator's time. */
-export const clockOperations: readonly Operation[] = [
   {
     method: 'get',
     path: '/_emulator/clock',
@@ -67,10 +63,6 @@ export const clockOperations: readonly Operation[] = [
     json: ClockBody,
     answers: { 200: { description: 'The time it is now', body: Clock }, 400: refused },
   },
-];
-
-/** The faults that clients meet. */
-export const faultOperations: readonly Operation[] = [
   {
     method: 'get',
     path: '/_emulator/faults',
@@ -107,15 +99,9 @@ export const faultOperations: readonly Operation[] = [
     params: v.strictObject({ id: v.string() }),
     answers: {
       204: { description: 'It is gone' },
-      404: { description: 'There is none with this id', body: v.strictObject({ error: v.literal('not_found') }) },
+      404: { description: 'There is none with this id', body: NotFound },
     },
   },
-];
-
-const NotFound = v.strictObject({ error: v.literal('not_found') });
-
-/** The console page and what it loads. */
-export const consoleOperations: readonly Operation[] = [
   {
     method: 'get',
     path: '/_emulator/',

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { Reset, Revocation } from '../api/inspection.ts';
 import { ENDPOINTS, type LoggedRequest } from '../http/logged-request.ts';
 import type { WaitingLogin } from '../oauth/helper-runs.ts';
-import { instant, type Operation, refused } from './operation.ts';
+import { instant, NotFound, type Operation, refused } from './operation.ts';
 
 const Logged: v.GenericSchema<LoggedRequest> = v.strictObject({
   number: v.pipe(v.number(), v.description('Grows by one with every request')),
@@ -117,7 +117,7 @@ export const inspectionOperations: readonly Operation[] = [
     answers: {
       200: { description: 'The grant', body: Grant },
       400: refused,
-      404: { description: 'There is no such grant', body: v.strictObject({ error: v.literal('not_found') }) },
+      404: { description: 'There is no such grant', body: NotFound },
     },
   },
   {

@@ -22,3 +22,6 @@ const Problem = v.strictObject({
 
 /** What the emulator's own API answers to a request that is no good. */
 export const refused: Answer = { description: 'A member is no good', body: Problem };
+
+/** The body of every 404. */
+export const NotFound = v.strictObject({ error: v.literal('not_found') });

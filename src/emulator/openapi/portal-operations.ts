@@ -1,15 +1,13 @@
 import * as v from 'valibot';
 import type { OAuthError } from '../http/token-request.ts';
 import type { TokenResponse } from '../oauth/grants.ts';
-import type { Operation } from './operation.ts';
+import { NotFound, type Operation } from './operation.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
 const url = (description: string) => v.pipe(v.string(), v.url(), v.description(description));
 const seconds = (description: string) => v.pipe(v.number(), v.integer(), v.minValue(0), v.description(description));
 
 const ClientInPath = v.strictObject({ client_id: text('The client, a UUID') });
-
-const NotFound = v.strictObject({ error: v.literal('not_found') });
 
 /** RFC 6749, 5.2. */
 const OAuthProblem: v.GenericSchema<{ error: OAuthError['error']; error_description: string }> = v.strictObject({

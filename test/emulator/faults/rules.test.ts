@@ -6,7 +6,6 @@ import {
   get,
   HEATER,
   obtainCode,
-  obtainTokens,
   PUMP,
   postConfig,
   refresh,
@@ -222,25 +221,4 @@ test('the library refuses the same, and a start with such a fault fails', async 
 test('faults of the start are in force from the first request', async () => {
   await using emulator = await start({ faults: [{ ...BUSY, times: 2 }] });
   expect(await statuses(emulator, 3)).toEqual([503, 503, 401]);
-});
-
-test('two emulators in one process, at work at the same time, share neither faults nor chance', async () => {
-  const run = async (emulator: Emulator) => {
-    emulator.addFault({ ...BUSY, probability: 0.5, times: null });
-    return statuses(emulator, 60);
-  };
-  await using alone = await start({ seed: 1 });
-  const expected = await run(alone);
-  await using one = await start({ seed: 1 });
-  await using two = await start({ seed: 2 });
-  one.addFault({ endpoint: 'token', kind: 'reset_before' });
-  await one.clearFaults();
-  await using three = await start({ seed: 1 });
-  const [ofTwo, ofThree] = await Promise.all([run(two), run(three)]);
-  expect(ofThree).toEqual(expected);
-  expect(ofTwo).not.toEqual(expected);
-  const down = one.addFault({ kind: 'origin_down', origin: 'frontend' });
-  const given = await obtainTokens(two);
-  expect((await refresh(two, given.refresh_token)).status).toBe(200);
-  expect([down.left, one.requests.length, two.faults.length]).toEqual([1, 0, 1]);
 });
