@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { executionAsyncResource } from 'node:async_hooks';
 import module from 'node:module';
 import { isAbsolute, join } from 'node:path';
 
@@ -24,11 +23,6 @@ Object.defineProperties(process.getBuiltinModule('node:http'), {
   CloseEvent: unused,
   MessageEvent: unused,
 });
-
-// Where none of what process.nextTick holds is alive while V8 clears its heap, V8 forgets its shape, and makes every other one
-// the long way round: that is a twentieth of a hand-out. The one that stays has it remembered.
-const ticks: object[] = [];
-process.nextTick(() => ticks.push(executionAsyncResource()));
 
 const { run } = await import('./cli/program.ts');
 await run(process.argv.slice(2));
