@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { expect, test } from 'vitest';
-import { ago, durationWithin, formatDuration, inTime, parseDuration } from '../../src/cli/terminal/duration.ts';
+import { ago, durationWithin, formatDuration, inTime, parseDuration } from '../../../src/cli/terminal/duration.ts';
 
 test.each([
   ['45', 45],

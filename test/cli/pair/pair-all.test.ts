@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
-import { latchkey, type Running, start } from './command.ts';
+import { type Emulator, startEmulator } from '../../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../../support/hub-process.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { latchkey, type Running, start } from '../command.ts';
 
 const parts = new AsyncDisposableStack();
 const users = ['demo', 'guest'].map((name) => ({ name, password: name }));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { runHousehold, shell } from './command.ts';
+import { runHousehold, shell } from '../command.ts';
 
 let hub: Awaited<ReturnType<typeof runHousehold>>;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { linkOnScreen } from '../../src/cli/pair/text-display.ts';
+import { linkOnScreen } from '../../../src/cli/pair/text-display.ts';
 
 const link = {
   authorizeUrl: `https://portal.example/authorize?state=${'x'.repeat(600)}`,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { decode } from 'fast-png';
 import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest';
-import { runHousehold, shell } from './command.ts';
+import { runHousehold, shell } from '../command.ts';
 
 const ZBARIMG = '/usr/bin/zbarimg';
 const LINK = 'https://latchkey-1a2b3c.local:8443/p/wallbox';

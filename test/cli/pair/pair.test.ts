@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { FailureReason } from '../../src/core/pairing.ts';
-import type { ScriptedPairing } from '../control/household.ts';
-import { waitFor } from '../support/wait-for.ts';
-import { runHousehold, shell } from './command.ts';
+import type { FailureReason } from '../../../src/core/pairing.ts';
+import type { ScriptedPairing } from '../../control/household.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { runHousehold, shell } from '../command.ts';
 
 const url = 'https://portal.example/authorize?state=0123456789';
 const waiting = { event: 'waiting', authorize_url: url, expires_in: 900 } as const;

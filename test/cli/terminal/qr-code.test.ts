@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { encode } from 'uqr';
 import { expect, test } from 'vitest';
-import { qrCode, type Screen } from '../../src/cli/terminal/qr-code.ts';
+import { qrCode, type Screen } from '../../../src/cli/terminal/qr-code.ts';
 
 const link = `https://portal.example/authorize?state=${'x'.repeat(200)}`;
 const colours: Screen = { isTTY: true, columns: 120, hasColors: () => true };

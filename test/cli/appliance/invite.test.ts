@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { waitingForApproval } from '../support/registrants.ts';
-import { runHousehold, shell } from './command.ts';
+import { waitingForApproval } from '../../support/registrants.ts';
+import { runHousehold, shell } from '../command.ts';
 
 let hub: Awaited<ReturnType<typeof runHousehold>>;
 

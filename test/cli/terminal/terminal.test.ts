@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { qrCode } from '../../src/cli/terminal/qr-code.ts';
-import { waitFor } from '../support/wait-for.ts';
-import { onTerminal, runHousehold } from './command.ts';
+import { qrCode } from '../../../src/cli/terminal/qr-code.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { onTerminal, runHousehold } from '../command.ts';
 
 const waiting = {
   event: 'waiting',

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { serveControl } from '../../src/control/server.ts';
-import { createLog } from '../../src/system/log.ts';
-import { waitFor } from '../support/wait-for.ts';
-import { onTerminal, runHousehold, start } from './command.ts';
+import { serveControl } from '../../../src/control/server.ts';
+import { createLog } from '../../../src/system/log.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { onTerminal, runHousehold, start } from '../command.ts';
 
 const ENTER = '\u001b[?1049h';
 const LEAVE = '\u001b[?1049l';

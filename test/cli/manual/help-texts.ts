@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { createProgram } from '../../src/cli/program.ts';
+import { createProgram } from '../../../src/cli/program.ts';
 
 /** What the help of one command shows. */
 export interface Help {

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { MAIN } from '../support/program.ts';
-import { latchkey, runHousehold, shell } from './command.ts';
+import { MAIN } from '../../support/program.ts';
+import { latchkey, runHousehold, shell } from '../command.ts';
 import { everyHelp, type Help } from './help-texts.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'lk-completion-'));

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { latchkey } from './command.ts';
+import { latchkey } from '../command.ts';
 import { everyHelp } from './help-texts.ts';
 
 const run = promisify(execFile);

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { HistoryEntry } from '../../src/core/history.ts';
-import { latchkey, runHousehold } from './command.ts';
+import type { HistoryEntry } from '../../../src/core/history.ts';
+import { latchkey, runHousehold } from '../command.ts';
 
 let hub: Awaited<ReturnType<typeof runHousehold>>;
 
