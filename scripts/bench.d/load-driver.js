@@ -1,11 +1,10 @@
 // Drives one server over raw sockets: an HTTP library would need more of its core than the server does. Takes a job as JSON,
 // see load.ts, and prints what came of it. Its time is that of the sockets' own: an answer counts when it is here whole.
-import { connect } from 'node:net';
-import { connect as connectSecurely, createSecureContext } from 'node:tls';
+import { connect, createSecureContext } from 'node:tls';
 
 const job = JSON.parse(process.argv[2]);
-const { port, chains, secure = false, connections = 'kept', rate = null, addresses = ['127.0.0.1'] } = job;
-const context = secure ? createSecureContext() : null;
+const { port, chains, connections = 'kept', rate = null, addresses = ['127.0.0.1'] } = job;
+const secureContext = createSecureContext();
 const latencies = [];
 const sessions = new Map();
 let sent = 0;
@@ -114,14 +113,13 @@ function open(index) {
   const localAddress = addresses[index % addresses.length];
   const to = { host: '127.0.0.1', port, localAddress, noDelay: true };
   const session = connections === 'resumed' ? sessions.get(index) : undefined;
-  const socket = secure
-    ? connectSecurely({ ...to, secureContext: context, rejectUnauthorized: false, session })
-    : connect(to);
+  // Nobody looks at the certificate.
+  const socket = connect({ ...to, secureContext, rejectUnauthorized: false, session });
   const connection = { socket, received: '', answered: null, end: () => socket.end() };
   socket.setEncoding('latin1');
-  socket.once(secure ? 'secureConnect' : 'connect', () => {
+  socket.once('secureConnect', () => {
     opened += 1;
-    if (secure && socket.isSessionReused()) resumed += 1;
+    if (socket.isSessionReused()) resumed += 1;
     resolve(connection);
   });
   if (connections === 'resumed') socket.once('session', (given) => sessions.set(index, given));
@@ -144,14 +142,8 @@ function ask(connection, chain) {
     if (answer === false) fail('the connection was closed');
     resolve(answer !== false && isGood(answer, chain));
   };
-  connection.socket.write(requestOf(chain));
+  connection.socket.write(chain.request);
   return promise;
-}
-
-function requestOf(chain) {
-  if (chain.form === undefined) return chain.request;
-  const body = `${chain.form}&refresh_token=${encodeURIComponent(chain.token)}`;
-  return `${chain.request}Content-Length: ${body.length}\r\n\r\n${body}`;
 }
 
 function receive(connection, chunk) {
@@ -171,9 +163,6 @@ function isGood(answer, chain) {
     fail(answer.slice(0, 500));
     return false;
   }
-  if (chain.form === undefined) return true;
-  const start = answer.indexOf('"refresh_token":"');
-  if (start !== -1) chain.token = answer.slice(start + 17, answer.indexOf('"', start + 17));
   return true;
 }
 

@@ -5,22 +5,16 @@ import { LOAD_CORE } from './program.ts';
 
 /** What one connection at a time asks, again and again. */
 export interface Chain {
-  /** As it goes over the wire; with a `form`, without its length and body. */
+  /** As it goes over the wire. */
   readonly request: string;
   /** What a good answer holds. */
   readonly expected?: string;
-  /** The request's body where each presents the refresh token that the answer before gave: all but that token. */
-  readonly form?: string;
-  /** The first refresh token. */
-  readonly token?: string;
 }
 
-/** A load on one server of this machine, by a program of its own on a core of its own. */
+/** A load over TLS on one server of this machine, by a program of its own on a core of its own. */
 export interface Job {
   readonly port: number;
   readonly chains: readonly Chain[];
-  /** Over TLS; nobody looks at the certificate. Default: false. */
-  readonly secure?: boolean;
   /** `kept` where left out: a connection a chain. Else one a request, with a whole TLS handshake or taking up a session. */
   readonly connections?: 'kept' | 'new' | 'resumed';
   /** Requests a second at even distances, whoever has been answered; left out: the next one after each answer. */

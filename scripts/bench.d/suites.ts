@@ -1,5 +1,4 @@
 import { spawnSync } from 'node:child_process';
-import { growthSuite } from './growth/suite.ts';
 import { handOutSuite } from './hand-out/suite.ts';
 import { portalCostSuite } from './portal-cost/suite.ts';
 import { sdCardSuite } from './sd-card/suite.ts';
@@ -7,7 +6,7 @@ import { smallSuite } from './small/suite.ts';
 import type { Suite } from './suite.ts';
 
 /** All suites, in the order in which they are run and told. */
-export const SUITES: readonly Suite[] = [handOutSuite, smallSuite, growthSuite, sdCardSuite, portalCostSuite];
+export const SUITES: readonly Suite[] = [handOutSuite, smallSuite, sdCardSuite, portalCostSuite];
 
 /** The programs that suites need and that are not here, each with Debian's package that has it. */
 export function missingPrograms(suites: readonly Suite[]): { program: string; pack: string }[] {

@@ -84,7 +84,7 @@ async function partsIn(sources: string) {
 }
 
 /** What a login and the exchange of its code bring. */
-export async function granted(emulator: FleetPortal, portal: HttpPortal) {
+async function granted(emulator: FleetPortal, portal: HttpPortal) {
   const { signal } = new AbortController();
   const asked = await portal.requestLink(null, signal);
   if (asked.kind !== 'link') throw new Error(`there is no link: ${asked.kind}`);

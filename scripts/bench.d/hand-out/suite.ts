@@ -50,7 +50,7 @@ async function measure(bench: Bench): Promise<Measurement[]> {
     const { port, chains } = server;
     const time = quick ? { warmUp: 0.1, seconds: 0.3 } : { warmUp: 1, seconds: 3 };
     const before = server.cpu();
-    const job = { port, chains, secure: true, addresses: DEVICES, ...time, ...more };
+    const job = { port, chains, addresses: DEVICES, ...time, ...more };
     const result = await runLoad(`${server.name}, ${what}`, job);
     if (more.rate === undefined) {
       measured.add(`${what}: requests`, server.name, '1/s', result.rate, 'more');

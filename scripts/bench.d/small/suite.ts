@@ -113,7 +113,7 @@ async function idleAndLoaded(
   for (const one of all) {
     if (one.asked === null) continue;
     const { within, ...asked } = one.asked;
-    const job = { ...asked, secure: true, warmUp: 0, seconds: piece };
+    const job = { ...asked, warmUp: 0, seconds: piece };
     for (let sent = 0; sent < handOuts; ) sent += (await runLoad(one.name, job, within)).sent;
     await sleep(rest * 1000);
     addMemory(measured, [LOADED, LOADED_OWN], one);

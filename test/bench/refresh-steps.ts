@@ -1,17 +1,17 @@
-import { join } from 'node:path';
-import type { Instant } from '../../../src/core/clock.ts';
-import type { Grant } from '../../../src/core/grant.ts';
-import type { Portal } from '../../../src/core/portal.ts';
-import type { Store } from '../../../src/core/store.ts';
-import type { Subject } from '../suite.ts';
+import { Grants } from '../../src/broker/grants.ts';
+import { PortalClock } from '../../src/broker/portal-clock.ts';
+import { Scheduler } from '../../src/broker/scheduler.ts';
+import type { Instant } from '../../src/core/clock.ts';
+import type { Grant } from '../../src/core/grant.ts';
+import type { Portal } from '../../src/core/portal.ts';
+import { Secret } from '../../src/core/secret.ts';
+import type { Store } from '../../src/core/store.ts';
 
 /** From one grant's refresh to the next one's, in ms: however many there are, each time one is due. */
 const APART = 500;
 
 /** What one refresh takes, by all that decides on it: neither the portal nor the disk is there. */
-export interface Step {
-  /** Processor time, in µs. */
-  readonly cost: number;
+interface Step {
   /** How often a timer was armed, and the clock read. */
   readonly armed: number;
   readonly readings: number;
@@ -19,14 +19,8 @@ export interface Step {
   readonly timers: number;
 }
 
-/** Has a subject's broker look after so many grants for so many refreshes, on a clock that is moved by hand. */
-export async function refreshSteps(subject: Pick<Subject, 'root'>, grants: number, steps: number): Promise<Step> {
-  const part = <Part>(file: string): Promise<Part> => import(join(subject.root, 'src', file));
-  const { Scheduler } = await part<typeof import('../../../src/broker/scheduler.ts')>('broker/scheduler.ts');
-  const { Grants } = await part<typeof import('../../../src/broker/grants.ts')>('broker/grants.ts');
-  const { PortalClock } = await part<typeof import('../../../src/broker/portal-clock.ts')>('broker/portal-clock.ts');
-  const { Secret } = await part<typeof import('../../../src/core/secret.ts')>('core/secret.ts');
-
+/** Has a broker look after so many grants for so many refreshes, on a clock that is moved by hand. */
+export async function refreshSteps(grants: number, steps: number): Promise<Step> {
   const time = new HandMovedTime();
   const lifetime = (grants * APART) / 0.8;
   const [accessToken, refreshToken] = [new Secret('access'), new Secret('refresh')];
@@ -78,14 +72,11 @@ export async function refreshSteps(subject: Pick<Subject, 'root'>, grants: numbe
       await new Promise(setImmediate);
     }
   };
-  // Each grant once, and enough of them for the engine to have compiled what it runs.
-  await until(Math.max(grants, steps));
-  const before = { refreshed, armed: time.armed, readings: time.readings, cpu: process.cpuUsage() };
+  await until(grants);
+  const before = { refreshed, armed: time.armed, readings: time.readings };
   await until(refreshed + steps);
-  const { user, system } = process.cpuUsage(before.cpu);
   const each = (sum: number) => sum / (refreshed - before.refreshed);
   return {
-    cost: each(user + system),
     armed: each(time.armed - before.armed),
     readings: each(time.readings - before.readings),
     timers: time.most,
