@@ -38,7 +38,7 @@ if (unsteady > 0 && !quick) {
 
 /** Prints what was measured, and writes the page where it is this checkout's alone. @returns the quotients not told */
 function report(suite: Suite, run: Parameters<typeof writePage>[1] & { measured: readonly Measurement[] }): number {
-  const { targets, text, pictures } = suite.report(run.measured);
+  const { targets, text } = suite.report(run.measured);
   console.log(inWords(run.measured));
   if (against !== null) {
     const { table, unsteady: missing } = comparison(run.measured, subjects[1]?.name ?? '');
@@ -47,7 +47,7 @@ function report(suite: Suite, run: Parameters<typeof writePage>[1] & { measured:
   }
   for (const { text: wanted, measured, verdict } of targets)
     console.log(`${verdict.toUpperCase()}: ${wanted}: ${measured}`);
-  if (!quick) writePage(suite, run, { targets, text, pictures });
+  if (!quick) writePage(suite, run, { targets, text });
   return targets.filter(({ verdict }) => verdict === 'not measured').length;
 }
 

@@ -21,7 +21,7 @@ export function writePage(suite: Suite, run: Run, report: Report): void {
 }
 
 /** Puts a report into its section of docs/benchmarks.md, and its pictures beside. @param how it came about */
-export function writeSection(name: string, title: string, how: string, { targets, text, pictures }: Report): void {
+export function writeSection(name: string, title: string, how: string, { targets, text, pictures = {} }: Report): void {
   const file = join(root, 'docs/benchmarks.md');
   const page = readFileSync(file, 'utf8');
   const [begin, end] = [`<!-- bench: ${name} -->`, `<!-- end of bench: ${name} -->`];

@@ -46,7 +46,7 @@ export interface Report {
   /** Markdown. */
   readonly text: string;
   /** SVG files in docs/images/, by name without `.svg`. */
-  readonly pictures: Readonly<Record<string, string>>;
+  readonly pictures?: Readonly<Record<string, string>>;
 }
 
 /** A benchmark of one promise, all of it measured in one run. */

@@ -133,6 +133,5 @@ ${table(measured, under(RESUMED), names)}
 Half of what the hub can do, ${half.toFixed(0)} requests a second at even distances on connections that stay, for both:
 
 ${table(measured, under(HALF).slice(1, 4), ['latchkey', BARE])}`,
-    pictures: {},
   };
 }

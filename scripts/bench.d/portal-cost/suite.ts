@@ -99,6 +99,5 @@ ${table(
 
 A person logs in ${(3.5 * POLL_INTERVAL) / 1000} s after the pairing has begun. Polling goes on beside the redirect, because nobody can know whether the
 browser reaches the hub, and ends with the code, whichever way that came.`,
-    pictures: {},
   };
 }

@@ -1,4 +1,4 @@
-import { cp } from 'node:fs/promises';
+import { copyFile, cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startEmulator } from '../../../src/emulator/index.ts';
 import { pairFleet } from '../../../test/reliability/fleet.ts';
@@ -7,7 +7,6 @@ import type { HubProcess } from '../../../test/support/hub-process.ts';
 import { createLan, whyNoLan } from '../../../test/support/netns.ts';
 import { NotifySocket } from '../../../test/support/notify-socket.ts';
 import { prepareHub } from '../hub.ts';
-import { packagedProgram } from '../packaged.ts';
 import type { Bench, Subject } from '../suite.ts';
 
 /** So that nothing is refreshed while it is looked at, in seconds: the portal is not where the hub is then. */
@@ -80,4 +79,16 @@ export async function openHome(subject: Subject, appliances: number, bench: Benc
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
+}
+
+/**
+ * Builds the program of a subject as its packages have it, by its own rules.
+ * @param folder where it is put
+ * @returns its main.js
+ */
+async function packagedProgram({ root }: Subject, folder: string): Promise<string> {
+  const { bundle } = (await import(join(root, 'scripts/deb.d/bundle.ts'))) as typeof import('../../deb.d/bundle.ts');
+  await bundle(root, process.arch === 'arm64' ? 'arm64' : 'x64', join(folder, 'dist'));
+  await copyFile(join(root, 'package.json'), join(folder, 'package.json'));
+  return join(folder, 'dist/main.js');
 }

@@ -231,6 +231,5 @@ ${table(
 
 Of all threads: *wake-ups* are voluntary context switches, *processor* has the programs in it that the hub has run. *Minutes 2 to 4* after the
 start have V8 give back what the start took; the ${LASTING.idle} s behind them are as all that follow.`,
-    pictures: {},
   };
 }
