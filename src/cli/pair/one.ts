@@ -1,11 +1,10 @@
 import type { ControlClient } from '../../control/client.ts';
 import type { FailureReason } from '../../core/pairing.ts';
 import type { FreshLinkReason } from '../../core/pairing-report.ts';
-import { systemTimers } from '../../system/clock.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { fail, notice, printJson } from '../terminal/output.ts';
 import { outOfReach, pairingFailure, unconfirmedLogin } from './failure-texts.ts';
-import { followAcrossRestarts, type PairingDisplay, type ShownLink, type WatchOutcome, watchPairing } from './watch.ts';
+import { type PairingDisplay, type ShownLink, type WatchOutcome, watchPairing } from './watch.ts';
 
 /** How a pairing is to be shown, and for how long. */
 export interface PairOptions {
@@ -52,21 +51,9 @@ export async function watchShown(
   options: PairOptions,
   isOneOfMany = false,
 ): Promise<WatchOutcome> {
-  const interrupted = new AbortController();
-  const interrupt = () => interrupted.abort();
-  process.once('SIGINT', interrupt);
   using display =
     options.json === true ? new JsonDisplay(isOneOfMany ? name : undefined) : await textDisplay(name, options.wait);
-  try {
-    return await watchPairing((signal) => followAcrossRestarts(hub, pairing, signal, systemTimers), display, {
-      wait: options.wait,
-      timeout: options.timeout ?? null,
-      interrupted: interrupted.signal,
-      timers: systemTimers,
-    });
-  } finally {
-    process.off('SIGINT', interrupt);
-  }
+  return await watchPairing(hub, pairing, display, options);
 }
 
 /** Loaded only where it is needed: it brings the QR code's encoder with it. */

@@ -1,8 +1,8 @@
 import type { ControlClient } from '../../control/client.ts';
-import type { Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { FailureReason } from '../../core/pairing.ts';
 import type { FreshLinkReason, PairingReport } from '../../core/pairing-report.ts';
+import { systemTimers } from '../../system/clock.ts';
 
 /** A link to log in at. */
 export interface ShownLink {
@@ -32,27 +32,22 @@ export type WatchOutcome =
   | { readonly kind: 'timed_out' }
   | { readonly kind: 'interrupted' };
 
-/** How long to watch. */
-export interface WatchLimits {
-  /** False: only until there is a link, for ten seconds at most. */
-  readonly wait: boolean;
-  /** Seconds; null for as long as it takes. */
-  readonly timeout: number | null;
-  readonly interrupted: AbortSignal;
-  readonly timers: Timers;
-}
-
 /** Milliseconds that `--no-wait` gives the portal. */
 const LINK_TIMEOUT = 10_000;
 
 /** The longest delay that a timer takes, in milliseconds: no pairing lives that long. */
 const MAX_DELAY = 2 ** 31 - 1;
 
-/** Follows a pairing and shows it until it has ended, or the watching has. */
+/**
+ * Follows a pairing and shows it until it has ended, Ctrl-C comes or a limit is reached.
+ * @param wait false: only until there is a link, for ten seconds at most
+ * @param timeout seconds; by default it takes as long as it takes
+ */
 export async function watchPairing(
-  follow: (signal: AbortSignal) => AsyncIterable<PairingReport>,
+  hub: ControlClient,
+  pairing: string,
   display: PairingDisplay,
-  { wait, timeout, interrupted, timers }: WatchLimits,
+  { wait, timeout }: { readonly wait: boolean; readonly timeout?: number },
 ): Promise<WatchOutcome> {
   const stop = new AbortController();
   let stopped: WatchOutcome = { kind: 'interrupted' };
@@ -67,49 +62,45 @@ export async function watchPairing(
     stop.abort();
   }
   const interrupt = () => end({ kind: 'interrupted' });
-  interrupted.addEventListener('abort', interrupt, { once: true });
-  if (interrupted.aborted) interrupt();
-  const timeoutTimer =
-    timeout === null ? null : timers.after(Math.min(1000 * timeout, MAX_DELAY), () => end({ kind: 'timed_out' }));
-  const patienceTimer = wait ? null : timers.after(LINK_TIMEOUT, () => end({ kind: 'portal_out_of_reach', problem }));
-
-  try {
-    for await (const report of follow(stop.signal)) {
-      switch (report.event) {
-        case 'connecting':
-          problem = report.problem;
-          if (problem === null || problems.has(problem)) break;
-          problems.add(problem);
-          display.outOfReach(problem, report.expires_in);
-          break;
-        case 'waiting': {
-          const link = { authorizeUrl: report.authorize_url, shortUrl: report.short_url ?? null };
-          const fresh = freshness(link, shown);
-          if (fresh !== null) {
-            display.link(link, report.expires_in, shown && (report.reason ?? fresh));
-            shown = link;
-          }
-          for (const { address } of report.unconfirmed ?? []) {
-            if (!unconfirmed.has(address)) display.unconfirmed(address);
-            unconfirmed.add(address);
-          }
-          if (!wait) return { kind: 'link_shown' };
-          break;
-        }
-        case 'paired':
-          display.paired(report.scope);
-          return { kind: 'paired' };
-        case 'failed':
-          display.failed(report.reason);
-          return { kind: 'failed', reason: report.reason };
-      }
-    }
-    return stopped;
-  } finally {
-    timeoutTimer?.();
-    patienceTimer?.();
-    interrupted.removeEventListener('abort', interrupt);
+  using parts = new DisposableStack();
+  process.once('SIGINT', interrupt);
+  parts.defer(() => process.off('SIGINT', interrupt));
+  if (timeout !== undefined) {
+    parts.defer(systemTimers.after(Math.min(1000 * timeout, MAX_DELAY), () => end({ kind: 'timed_out' })));
   }
+  if (!wait) parts.defer(systemTimers.after(LINK_TIMEOUT, () => end({ kind: 'portal_out_of_reach', problem })));
+
+  for await (const report of followAcrossRestarts(hub, pairing, stop.signal)) {
+    switch (report.event) {
+      case 'connecting':
+        problem = report.problem;
+        if (problem === null || problems.has(problem)) break;
+        problems.add(problem);
+        display.outOfReach(problem, report.expires_in);
+        break;
+      case 'waiting': {
+        const link = { authorizeUrl: report.authorize_url, shortUrl: report.short_url ?? null };
+        const fresh = freshness(link, shown);
+        if (fresh !== null) {
+          display.link(link, report.expires_in, shown && (report.reason ?? fresh));
+          shown = link;
+        }
+        for (const { address } of report.unconfirmed ?? []) {
+          if (!unconfirmed.has(address)) display.unconfirmed(address);
+          unconfirmed.add(address);
+        }
+        if (!wait) return { kind: 'link_shown' };
+        break;
+      }
+      case 'paired':
+        display.paired(report.scope);
+        return { kind: 'paired' };
+      case 'failed':
+        display.failed(report.reason);
+        return { kind: 'failed', reason: report.reason };
+    }
+  }
+  return stopped;
 }
 
 /** Why a link is worth showing after another; null where it is not. A short one that is gone may come back. */
@@ -127,11 +118,10 @@ const MAX_ABSENCE = 10_000;
  * Follows a pairing as {@link ControlClient.followPairing} does, and goes on where the hub comes back: the pairing is in its
  * store.
  */
-export async function* followAcrossRestarts(
-  hub: Pick<ControlClient, 'followPairing'>,
+async function* followAcrossRestarts(
+  hub: ControlClient,
   pairing: string,
   signal: AbortSignal,
-  timers: Timers,
 ): AsyncGenerator<PairingReport> {
   for (let gone = 0; !signal.aborted; gone += POLL_INTERVAL) {
     try {
@@ -143,6 +133,6 @@ export async function* followAcrossRestarts(
     } catch (error) {
       if (!(error instanceof Failure && error.code === 'hub_stopping') || gone >= MAX_ABSENCE) throw error;
     }
-    await timers.sleep(POLL_INTERVAL, signal);
+    await systemTimers.sleep(POLL_INTERVAL, signal);
   }
 }
