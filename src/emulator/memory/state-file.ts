@@ -14,15 +14,14 @@ import { type Memory, StateFileError } from './memory.ts';
 const APPLICATION_ID = 0x4c4b656d;
 
 /** The schema, in `user_version`. */
-const VERSION = 2;
+const VERSION = 1;
 
 const TABLES = ['grants', 'codes', 'runs', 'notes', 'authentications'] as const;
 type Table = (typeof TABLES)[number];
 
-/** For an empty file, and for one of an older version, which has fewer tables. */
 const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-  ${TABLES.map((name) => `CREATE TABLE IF NOT EXISTS ${name} (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, value TEXT NOT NULL) STRICT;`).join('\n  ')}
+  CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  ${TABLES.map((name) => `CREATE TABLE ${name} (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, value TEXT NOT NULL) STRICT;`).join('\n  ')}
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${VERSION};`;
 
@@ -51,7 +50,7 @@ export class StateFile implements Memory {
 
   /**
    * Opens a state file, or makes it.
-   * @throws StateFileError where it can't be opened, is no state file, is in use, or a newer version wrote it
+   * @throws StateFileError where it can't be opened, is no state file, is in use, or another version wrote it
    */
   static open(path: string): StateFile {
     let database: Database.Database | null = null;
@@ -142,12 +141,11 @@ function prepare(database: Database.Database, path: string): void {
   if (id !== APPLICATION_ID) {
     throw new StateFileError(`the file ${path} is no state of an emulator: choose another one`);
   }
-  if (version > VERSION) {
+  if (version !== VERSION) {
     throw new StateFileError(
-      `the state ${path} was written by a newer version (schema ${version}, known is ${VERSION}): choose another file`,
+      `the state ${path} was written by another version (schema ${version}, known is ${VERSION}): choose another file`,
     );
   }
-  if (version < VERSION) database.transaction(() => database.exec(SCHEMA))();
 }
 
 function unusable(path: string, error: unknown): StateFileError {

@@ -1,6 +1,5 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import { systemRandom } from '../../system/random.ts';
-import { BoundedMap } from '../memory/bounded.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** What a state stands for: one run of the helper flow, of one client. */
@@ -29,8 +28,6 @@ export class States {
   #key: KeyObject;
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
-  /** States whose signature was found good, by their JWT: a client asks with the same one every few seconds. */
-  readonly #signed = new BoundedMap<State>(SIGNED);
 
   /** @param newKey makes a fresh key, and remembers it where keys are kept */
   constructor(key: Buffer, newKey: () => Buffer, now: () => number, issued: IssuedSecrets) {
@@ -61,12 +58,11 @@ export class States {
   /** Makes every state issued so far worthless. */
   renewKey(): void {
     this.#key = createSecretKey(this.#newKey());
-    this.#signed.clear();
   }
 
   /** Checks signature, algorithm, client and expiry. Without a client any client's state is good. */
   async check(jwt: string, clientId?: string): Promise<CheckedState> {
-    const state = this.#signed.get(jwt) ?? (await this.#verify(jwt));
+    const state = await this.#verify(jwt);
     if (state === null || (clientId !== undefined && state.clientId !== clientId)) return { kind: 'foreign' };
     return state.expiresAt <= this.#now() ? { kind: 'expired' } : { kind: 'good', state };
   }
@@ -74,9 +70,8 @@ export class States {
   /** The state in a JWT of our own, expired or not, or null. */
   async #verify(jwt: string): Promise<State | null> {
     const { jwtVerify } = await import('jose');
-    const key = this.#key;
     try {
-      const { payload } = await jwtVerify<StateClaims>(jwt, key, {
+      const { payload } = await jwtVerify<StateClaims>(jwt, this.#key, {
         algorithms: ['HS256'],
         issuer: ISSUER,
         requiredClaims: ['jti', 'aud', 'exp'],
@@ -84,10 +79,7 @@ export class States {
       });
       const { jti, aud, exp, redirect_url } = payload;
       if (typeof jti !== 'string' || typeof aud !== 'string' || exp === undefined) return null;
-      const state = { id: jti, clientId: aud, redirectUrl: redirect_url ?? null, expiresAt: 1000 * exp };
-      // Not where the key was renewed meanwhile.
-      if (key === this.#key) this.#signed.set(jwt, state);
-      return state;
+      return { id: jti, clientId: aud, redirectUrl: redirect_url ?? null, expiresAt: 1000 * exp };
     } catch {
       return null;
     }
@@ -105,9 +97,6 @@ export function stateId(jwt: string): string | null {
 }
 
 const ISSUER = 'latchkey-emulator';
-
-/** Signed states that are remembered. */
-const SIGNED = 20_000;
 
 interface StateClaims {
   readonly redirect_url?: string;
