@@ -154,7 +154,7 @@ async function search(
 ): Promise<string | null> {
   let first: Problem | null = null;
   const batches = fc.asyncProperty(
-    fc.array(part.requests, { minLength: 1, maxLength: Math.min(BATCH, 2 * requests), size: 'max' }),
+    fc.array(part.requests, { minLength: 1, maxLength: BATCH, size: 'max' }),
     async (batch) => {
       if (stopped() || (first !== null && subject.ended() !== null)) return;
       const problem = await sendBatch(batch, recipient(part, outcome));
