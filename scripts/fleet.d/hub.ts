@@ -1,6 +1,6 @@
-import { GrantTimes } from '../../src/broker/grant-times.ts';
-import type { HeldGrant } from '../../src/broker/held-grant.ts';
-import { PortalClock } from '../../src/broker/portal-clock.ts';
+import { GrantTimes } from '../../src/broker/grants/grant-times.ts';
+import type { HeldGrant } from '../../src/broker/grants/held-grant.ts';
+import { PortalClock } from '../../src/broker/time/portal-clock.ts';
 import type { Clock, Instant } from '../../src/core/clock.ts';
 import { type Grant, leastLeft, succeed } from '../../src/core/grant.ts';
 import type { Log } from '../../src/core/log.ts';
@@ -33,7 +33,7 @@ export const ASKS_EVERY = 120_000;
 
 /**
  * One hub: its clock, and what the broker does about a refresh with the store and the connections left out. When it is made, what
- * its outcome means and what follows are the daemon's own code (`broker/grant-times.ts`, `broker/portal-clock.ts`, `core/`).
+ * its outcome means and what follows are the daemon's own code (`broker/grants/grant-times.ts`, `broker/time/portal-clock.ts`, `core/`).
  */
 export class FleetHub implements Clock {
   readonly grants: FleetGrant[] = [];

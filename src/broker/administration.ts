@@ -5,11 +5,11 @@ import { type HistoryEntry, type HistoryLine, newestFirst } from '../core/histor
 import { rfc3339 } from '../core/rfc3339.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
-import { applianceStatus } from './appliance-status.ts';
-import { type Credentials, refuseDeclared } from './appliances.ts';
+import { applianceStatus } from './appliances/appliance-status.ts';
+import { type Credentials, refuseDeclared } from './appliances/appliances.ts';
 import type { Broker } from './open-broker.ts';
-import { pairingAdministration } from './pairing-administration.ts';
-import { followPairing } from './pairing-reports.ts';
+import { pairingAdministration } from './pairings/pairing-administration.ts';
+import { followPairing } from './pairings/pairing-reports.ts';
 
 /** Registration is held open for so long at most, in seconds. */
 const LONGEST_OPEN = 86_400;

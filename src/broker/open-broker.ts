@@ -1,24 +1,24 @@
 import type { HubEvent } from '../core/hub-event.ts';
 import type { Log } from '../core/log.ts';
-import { Appliances } from './appliances.ts';
-import { declareAppliances, warnOfScopes } from './declared-appliances.ts';
-import { DeviceFlows } from './device-flows.ts';
-import { Grants } from './grants.ts';
-import { HandOuts } from './hand-outs.ts';
-import { needsPairing } from './held-grant.ts';
-import { HistoryBook } from './history-book.ts';
-import { Notices } from './notices.ts';
-import { Pairings } from './pairings.ts';
-import { PortalClock } from './portal-clock.ts';
+import { SetupAccessBook } from './access/setup-access.ts';
+import { Appliances } from './appliances/appliances.ts';
+import { declareAppliances, warnOfScopes } from './appliances/declared-appliances.ts';
+import { Registrations } from './appliances/registrations.ts';
+import { followRenamedPortals } from './appliances/renamed-portals.ts';
+import { Sessions } from './appliances/sessions.ts';
+import { Grants } from './grants/grants.ts';
+import { HandOuts } from './grants/hand-outs.ts';
+import { needsPairing } from './grants/held-grant.ts';
+import { DeviceFlows } from './pairings/device-flows.ts';
+import { Pairings } from './pairings/pairings.ts';
+import { Rounds } from './pairings/rounds.ts';
 import type { BrokerMemory, BrokerPorts, BrokerStore } from './ports.ts';
-import { Registrations } from './registrations.ts';
-import { followRenamedPortals } from './renamed-portals.ts';
-import { Rounds } from './rounds.ts';
-import { Scheduler } from './scheduler.ts';
-import { Sessions } from './sessions.ts';
-import { SetupAccessBook } from './setup-access.ts';
+import { HistoryBook } from './reports/history-book.ts';
+import { Notices } from './reports/notices.ts';
 import type { Surroundings } from './surroundings.ts';
-import { TimeInquiry } from './time-inquiry.ts';
+import { PortalClock } from './time/portal-clock.ts';
+import { Scheduler } from './time/scheduler.ts';
+import { TimeInquiry } from './time/time-inquiry.ts';
 
 /** The appliances, their grants, and what looks after them. Disposing of it lets what was sent end, and writes it. */
 export interface Broker extends AsyncDisposable {

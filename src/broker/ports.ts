@@ -2,11 +2,11 @@ import type { HistoryStore, WaitingHistory } from '../core/history.ts';
 import type { PortalIdentity } from '../core/portal.ts';
 import type { Replay } from '../core/refresh.ts';
 import type { Store } from '../core/store.ts';
-import type { Declared } from './declared-appliances.ts';
-import type { PairingPortal, PairingTimes } from './pairing-context.ts';
-import type { PortalClock } from './portal-clock.ts';
-import type { SignInMemory } from './setup-access.ts';
+import type { SignInMemory } from './access/setup-access.ts';
+import type { Declared } from './appliances/declared-appliances.ts';
+import type { PairingPortal, PairingTimes } from './pairings/pairing-context.ts';
 import type { Surroundings } from './surroundings.ts';
+import type { PortalClock } from './time/portal-clock.ts';
 
 /** A store that also says what it has found damaged or changed. */
 export interface BrokerStore extends Store, HistoryStore {

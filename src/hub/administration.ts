@@ -1,7 +1,7 @@
 import { type HubAddress, openAdministration, refuseWhileStopping } from '../broker/administration.ts';
-import { noticeFacts } from '../broker/notice-facts.ts';
-import type { HouseFacts } from '../broker/notices.ts';
 import type { Broker } from '../broker/open-broker.ts';
+import { noticeFacts } from '../broker/reports/notice-facts.ts';
+import type { HouseFacts } from '../broker/reports/notices.ts';
 import type { Administration, HubStatus } from '../core/administration.ts';
 import { elapsed, type Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';

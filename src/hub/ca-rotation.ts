@@ -1,6 +1,6 @@
-import type { PortalClock } from '../broker/portal-clock.ts';
-import type { Scheduler } from '../broker/scheduler.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
+import type { PortalClock } from '../broker/time/portal-clock.ts';
+import type { Scheduler } from '../broker/time/scheduler.ts';
 import type { AuthorityReport } from '../core/administration.ts';
 import { LONGEST_TIMER, trueTime } from '../core/clock.ts';
 import { Failure, messageOf } from '../core/failure.ts';

@@ -4,7 +4,7 @@ import { homedir, hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import * as v from 'valibot';
-import type { Declaration } from '../broker/declared-appliances.ts';
+import type { Declaration } from '../broker/appliances/declared-appliances.ts';
 import { Failure } from '../core/failure.ts';
 import type { Replay } from '../core/refresh.ts';
 import { Secret } from '../core/secret.ts';

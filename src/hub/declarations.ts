@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type * as v from 'valibot';
-import type { Declaration } from '../broker/declared-appliances.ts';
+import type { Declaration } from '../broker/appliances/declared-appliances.ts';
 import { type ClientCredentials, checkClientId, checkName, checkScope } from '../core/appliance.ts';
 import { messageOf } from '../core/failure.ts';
 import { sha256 } from '../system/compare.ts';

@@ -1,6 +1,6 @@
 import { type ScheduledTask, schedule } from 'node-cron';
+import { Troubles } from '../broker/reports/troubles.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
-import { Troubles } from '../broker/troubles.ts';
 import { messageOf } from '../core/failure.ts';
 import { dailyCopyMade, writeDailyCopy } from '../store/daily-copy.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';

@@ -1,7 +1,7 @@
-import { watchClock } from '../broker/clock-watch.ts';
 import { openLanService } from '../broker/lan-service.ts';
 import { openBroker } from '../broker/open-broker.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
+import { watchClock } from '../broker/time/clock-watch.ts';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
 import type { ListeningSockets } from '../lan/listening-sockets.ts';

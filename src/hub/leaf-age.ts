@@ -1,5 +1,5 @@
-import type { PortalClock } from '../broker/portal-clock.ts';
-import type { Scheduler } from '../broker/scheduler.ts';
+import type { PortalClock } from '../broker/time/portal-clock.ts';
+import type { Scheduler } from '../broker/time/scheduler.ts';
 import { type Clock, trueTime } from '../core/clock.ts';
 
 /** How often the age of the leaf is looked at, in ms. */

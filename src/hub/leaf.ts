@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
-import type { PortalClock } from '../broker/portal-clock.ts';
-import type { Scheduler } from '../broker/scheduler.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
+import type { PortalClock } from '../broker/time/portal-clock.ts';
+import type { Scheduler } from '../broker/time/scheduler.ts';
 import { trueTime } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Store } from '../core/store.ts';

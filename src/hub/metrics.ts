@@ -1,6 +1,6 @@
-import type { Appliances } from '../broker/appliances.ts';
-import type { PortalClock } from '../broker/portal-clock.ts';
+import type { Appliances } from '../broker/appliances/appliances.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
+import type { PortalClock } from '../broker/time/portal-clock.ts';
 import type { Administration } from '../core/administration.ts';
 import { trueTime } from '../core/clock.ts';
 import { MetricsListener } from '../metrics/listener.ts';

@@ -1,6 +1,6 @@
-import type { Appliances } from '../broker/appliances.ts';
-import type { Grants } from '../broker/grants.ts';
-import type { Pairings } from '../broker/pairings.ts';
+import type { Appliances } from '../broker/appliances/appliances.ts';
+import type { Grants } from '../broker/grants/grants.ts';
+import type { Pairings } from '../broker/pairings/pairings.ts';
 import { sameScope } from '../core/appliance.ts';
 import { messageOf } from '../core/failure.ts';
 import { wantsAnotherScope } from '../core/grant.ts';

@@ -1,6 +1,6 @@
-import { Grants } from '../../src/broker/grants.ts';
-import { PortalClock } from '../../src/broker/portal-clock.ts';
-import { Scheduler } from '../../src/broker/scheduler.ts';
+import { Grants } from '../../src/broker/grants/grants.ts';
+import { PortalClock } from '../../src/broker/time/portal-clock.ts';
+import { Scheduler } from '../../src/broker/time/scheduler.ts';
 import type { Instant } from '../../src/core/clock.ts';
 import type { Grant } from '../../src/core/grant.ts';
 import type { Portal } from '../../src/core/portal.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { watchClock } from '../../src/broker/clock-watch.ts';
-import { PortalClock } from '../../src/broker/portal-clock.ts';
+import { watchClock } from '../../src/broker/time/clock-watch.ts';
+import { PortalClock } from '../../src/broker/time/portal-clock.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import { FakeTime } from '../support/fake-time.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Declaration, declareAppliances } from '../../src/broker/declared-appliances.ts';
+import { type Declaration, declareAppliances } from '../../src/broker/appliances/declared-appliances.ts';
 import type { Appliance } from '../../src/core/appliance.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { device } from '../support/registrants.ts';

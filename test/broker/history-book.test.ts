@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { HistoryBook } from '../../src/broker/history-book.ts';
-import { PortalClock } from '../../src/broker/portal-clock.ts';
+import { HistoryBook } from '../../src/broker/reports/history-book.ts';
+import { PortalClock } from '../../src/broker/time/portal-clock.ts';
 import type { HistoryLine } from '../../src/core/history.ts';
 import { Home } from './home.ts';
 

@@ -1,9 +1,9 @@
 import { appendFileSync } from 'node:fs';
 import { request } from 'undici';
-import type { Credentials } from '../../src/broker/appliances.ts';
-import type { Declaration } from '../../src/broker/declared-appliances.ts';
+import type { Credentials } from '../../src/broker/appliances/appliances.ts';
+import type { Declaration } from '../../src/broker/appliances/declared-appliances.ts';
 import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
-import type { PairingRun } from '../../src/broker/pairing-run.ts';
+import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
 import type { Surroundings } from '../../src/broker/surroundings.ts';
 import { Failure } from '../../src/core/failure.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { followPairing } from '../../src/broker/pairing-reports.ts';
-import type { PairingRun } from '../../src/broker/pairing-run.ts';
+import { followPairing } from '../../src/broker/pairings/pairing-reports.ts';
+import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { linksOf } from '../../src/core/pairing.ts';
 import type { PairingReport } from '../../src/core/pairing-report.ts';
 import { Home, resultOf } from './home.ts';

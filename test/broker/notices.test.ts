@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
-import { type HouseFacts, Notices } from '../../src/broker/notices.ts';
+import { type HouseFacts, Notices } from '../../src/broker/reports/notices.ts';
 import type { ConfirmedTime } from '../../src/core/clock.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { NoticeReport } from '../../src/core/notice.ts';

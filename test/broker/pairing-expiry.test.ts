@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { PairingContext } from '../../src/broker/pairing-context.ts';
-import { PairingProgress } from '../../src/broker/pairing-progress.ts';
-import type { PairingRun } from '../../src/broker/pairing-run.ts';
+import type { PairingContext } from '../../src/broker/pairings/pairing-context.ts';
+import { PairingProgress } from '../../src/broker/pairings/pairing-progress.ts';
+import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { inShort, LONG } from '../support/long.ts';
 import { Home, resultOf } from './home.ts';
 

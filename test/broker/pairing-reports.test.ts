@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { followPairing } from '../../src/broker/pairing-reports.ts';
+import { followPairing } from '../../src/broker/pairings/pairing-reports.ts';
 import type { PairingReport } from '../../src/core/pairing-report.ts';
 import { Home } from './home.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { PairingRun } from '../../src/broker/pairing-run.ts';
+import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { rememberSecrets } from '../support/logs.ts';

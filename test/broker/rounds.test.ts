@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PairingRun } from '../../src/broker/pairing-run.ts';
+import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { Home, resultOf, STRANGER } from './home.ts';
 

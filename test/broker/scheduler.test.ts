@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Scheduler } from '../../src/broker/scheduler.ts';
+import { Scheduler } from '../../src/broker/time/scheduler.ts';
 import { FakeTime } from '../support/fake-time.ts';
 
 function start() {

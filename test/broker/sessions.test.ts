@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Sessions } from '../../src/broker/sessions.ts';
+import { Sessions } from '../../src/broker/appliances/sessions.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { Log } from '../../src/core/log.ts';
 import { MOST_SESSIONS } from '../../src/core/session.ts';

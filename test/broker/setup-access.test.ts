@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { SetupAccessBook, type SignInMemory } from '../../src/broker/setup-access.ts';
+import { SetupAccessBook, type SignInMemory } from '../../src/broker/access/setup-access.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PageSession, Visitor } from '../../src/core/setup-access.ts';

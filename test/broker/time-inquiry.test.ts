@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { PortalClock } from '../../src/broker/portal-clock.ts';
-import { TimeInquiry } from '../../src/broker/time-inquiry.ts';
+import { PortalClock } from '../../src/broker/time/portal-clock.ts';
+import { TimeInquiry } from '../../src/broker/time/time-inquiry.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { Home } from './home.ts';
 

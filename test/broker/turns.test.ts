@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Turns } from '../../src/broker/turns.ts';
+import { Turns } from '../../src/broker/grants/turns.ts';
 import { FakeTime } from '../support/fake-time.ts';
 
 const PATIENCE = 5000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { GROUP_LIMIT, sourceOfAddress, sourceOfBrowser, WrongCodes } from '../../src/broker/wrong-codes.ts';
+import { GROUP_LIMIT, sourceOfAddress, sourceOfBrowser, WrongCodes } from '../../src/broker/access/wrong-codes.ts';
 import type { Interfaces } from '../../src/system/devices.ts';
 
 const BURST = 1000;

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { PortalClock } from '../../src/broker/portal-clock.ts';
-import { Scheduler } from '../../src/broker/scheduler.ts';
+import { PortalClock } from '../../src/broker/time/portal-clock.ts';
+import { Scheduler } from '../../src/broker/time/scheduler.ts';
 import { HubAuthority } from '../../src/hub/authority.ts';
 import { CaRotation } from '../../src/hub/ca-rotation.ts';
 import { permittedNames } from '../../src/hub/permitted-names.ts';

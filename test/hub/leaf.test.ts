@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import { PortalClock } from '../../src/broker/portal-clock.ts';
-import { Scheduler } from '../../src/broker/scheduler.ts';
+import { PortalClock } from '../../src/broker/time/portal-clock.ts';
+import { Scheduler } from '../../src/broker/time/scheduler.ts';
 import { HubLeaf } from '../../src/hub/leaf.ts';
 import type { ShownLeaf } from '../../src/hub/shown-leaf.ts';
 import { createAuthority } from '../../src/system/certificate-issuing.ts';

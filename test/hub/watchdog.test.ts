@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Scheduler } from '../../src/broker/scheduler.ts';
+import { Scheduler } from '../../src/broker/time/scheduler.ts';
 import { feedWatchdog } from '../../src/hub/watchdog.ts';
 import { createLog } from '../../src/system/log.ts';
 import { FakeTime } from '../support/fake-time.ts';

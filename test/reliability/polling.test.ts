@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import type { PairingRun } from '../../src/broker/pairing-run.ts';
+import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { systemRandom } from '../../src/system/random.ts';

@@ -70,7 +70,7 @@ async function partsIn(sources: string) {
   const part = <Part>(file: string): Promise<Part> => import(join(sources, file));
   const [{ Appliances }, grants, { Secret }, { HttpPortal }, stores, sealings, states, clocks, randoms] =
     await Promise.all([
-      part<typeof import('../../src/broker/appliances.ts')>('broker/appliances.ts'),
+      part<typeof import('../../src/broker/appliances/appliances.ts')>('broker/appliances/appliances.ts'),
       part<typeof import('../../src/core/grant.ts')>('core/grant.ts'),
       part<typeof import('../../src/core/secret.ts')>('core/secret.ts'),
       part<typeof import('../../src/portal/http-portal.ts')>('portal/http-portal.ts'),

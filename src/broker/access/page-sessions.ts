@@ -1,0 +1,176 @@
+import * as v from 'valibot';
+import { elapsed, type Instant } from '../../core/clock.ts';
+import { messageOf } from '../../core/failure.ts';
+import { Secret } from '../../core/secret.ts';
+import type { PageSession, SignedInBrowser, Visitor } from '../../core/setup-access.ts';
+import { PAGE_SESSIONS } from '../../core/state-copy.ts';
+import type { Store } from '../../core/store.ts';
+import { sha256 } from '../../system/compare.ts';
+import type { Surroundings } from '../surroundings.ts';
+
+/** How long somebody stays signed in, in ms. */
+const LIFETIME = 12 * 3_600_000;
+/** So many browsers are signed in at a time; of more, whoever has been for the longest is no longer. */
+const MOST = 20;
+/** Of a cookie: it can't be guessed, so its hash needs no salt. */
+const COOKIE_BYTES = 32;
+
+const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
+const keptSession = v.object({
+  hash: v.string(),
+  begun: instant,
+  address: v.optional(v.string(), ''),
+  browser: v.optional(v.nullable(v.string()), null),
+});
+const kept = v.pipe(v.string(), v.parseJson(), v.object({ code: v.string(), sessions: v.array(keptSession) }));
+
+/** A browser that is signed in: when that began, and who it was then. */
+interface Kept extends Visitor {
+  readonly begun: Instant;
+}
+
+type SessionStore = Pick<Store, 'setting' | 'saveSetting'>;
+
+/**
+ * Who is signed in to the installer's page: hashes of cookies, kept in the store so that a restart signs nobody out, and
+ * written where somebody signs in or out, never for a page that is looked at. They belong to one setup code: with another
+ * one in its place, whatever put it there, they count no longer. Where the store can't be written they are in memory alone.
+ */
+export class PageSessions {
+  readonly #store: SessionStore;
+  readonly #surroundings: Pick<Surroundings, 'clock' | 'random' | 'log'>;
+  /** By the cookie's hash, the oldest first. */
+  readonly #kept: Map<string, Kept>;
+  /** When each has come last in this run, by the cookie's hash: in memory alone, as a card wears out by what is written. */
+  readonly #seen = new Map<string, Instant>();
+  /** The hash of the setup code. */
+  #code: string;
+  /** Whether anybody was ever signed in before this run. */
+  readonly wereAny: boolean;
+  /** One write after the other. */
+  #turn: Promise<void> = Promise.resolve();
+
+  private constructor(
+    store: SessionStore,
+    surroundings: Pick<Surroundings, 'clock' | 'random' | 'log'>,
+    code: string,
+    all: Map<string, Kept>,
+    wereAny: boolean,
+  ) {
+    this.#store = store;
+    this.#surroundings = surroundings;
+    this.#code = code;
+    this.#kept = all;
+    this.wereAny = wereAny;
+  }
+
+  /** @param setupCode as it is now */
+  static async load(
+    store: SessionStore,
+    surroundings: Pick<Surroundings, 'clock' | 'random' | 'log'>,
+    setupCode: string,
+  ): Promise<PageSessions> {
+    const stored = await store.setting(PAGE_SESSIONS);
+    const read = v.safeParse(kept, stored);
+    const code = sha256(setupCode);
+    const sessions = read.success && read.output.code === code ? read.output.sessions : [];
+    const all = new Map(sessions.map(({ hash, ...session }) => [hash, session]));
+    return new PageSessions(store, surroundings, code, all, stored !== null);
+  }
+
+  async begin({ address, browser }: Visitor): Promise<PageSession> {
+    const { clock, random } = this.#surroundings;
+    const cookie = random.token(COOKIE_BYTES);
+    this.#kept.set(sha256(cookie), { begun: clock.now(), address, browser });
+    for (const hash of [...this.#kept.keys()].slice(0, -MOST)) this.#drop(hash);
+    await this.#write();
+    return sessionOf(cookie, LIFETIME);
+  }
+
+  /** Null where there is none of this cookie, or no more. */
+  find(cookie: string): PageSession | null {
+    const hash = sha256(cookie);
+    const found = this.#kept.get(hash);
+    const left = found === undefined ? 0 : this.#timeLeft(found.begun);
+    if (left === 0) return null;
+    this.#seen.set(hash, this.#surroundings.clock.now());
+    return sessionOf(cookie, left);
+  }
+
+  /** Who is signed in: the one of this session first, then those that signed in last. */
+  list({ cookie }: PageSession): SignedInBrowser[] {
+    const now = this.#surroundings.clock.now();
+    const own = sha256(cookie.reveal());
+    return [...this.#kept]
+      .filter(([, { begun }]) => this.#timeLeft(begun) > 0)
+      .map(([id, { begun, address, browser }]) => {
+        const seen = this.#seen.get(id);
+        const lastSeen = seen === undefined ? null : now.wall - ageOf(seen, now);
+        return { id, address, browser, since: now.wall - ageOf(begun, now), lastSeen, isThis: id === own };
+      })
+      .reverse()
+      .toSorted((a, b) => Number(b.isThis) - Number(a.isThis));
+  }
+
+  end({ cookie }: PageSession): Promise<void> {
+    return this.endById(sha256(cookie.reveal()));
+  }
+
+  /** @param id as {@link list} tells it */
+  async endById(id: string): Promise<void> {
+    if (this.#drop(id)) await this.#write();
+  }
+
+  /** Ends all but this one. */
+  async endOthers({ cookie }: PageSession): Promise<void> {
+    const own = sha256(cookie.reveal());
+    const others = [...this.#kept.keys()].filter((id) => id !== own);
+    for (const id of others) this.#drop(id);
+    if (others.length > 0) await this.#write();
+  }
+
+  /** Ends all. @param setupCode the one that takes the place of the one before */
+  async endAll(setupCode: string): Promise<void> {
+    this.#code = sha256(setupCode);
+    this.#kept.clear();
+    this.#seen.clear();
+    await this.#write();
+  }
+
+  #drop(id: string): boolean {
+    this.#seen.delete(id);
+    return this.#kept.delete(id);
+  }
+
+  #timeLeft(begun: Instant): number {
+    return Math.max(0, LIFETIME - ageOf(begun, this.#surroundings.clock.now()));
+  }
+
+  #write(): Promise<void> {
+    this.#turn = this.#turn.then(() => this.#writeAll());
+    return this.#turn;
+  }
+
+  async #writeAll(): Promise<void> {
+    for (const [hash, { begun }] of this.#kept) if (this.#timeLeft(begun) === 0) this.#drop(hash);
+    const sessions = [...this.#kept].map(([hash, session]) => ({ hash, ...session }));
+    try {
+      await this.#store.saveSetting(PAGE_SESSIONS, JSON.stringify({ code: this.#code, sessions }));
+    } catch (error) {
+      this.#surroundings.log.error('store could not be written', { error: messageOf(error) });
+    }
+  }
+}
+
+/**
+ * In ms. Of one of another boot the wall clock alone knows, and it may be wrong, then or now: it is as old as this boot is long,
+ * and what seems to have begun later than now is taken for so much older.
+ */
+function ageOf(begun: Instant, now: Instant): number {
+  return elapsed(begun, now) ?? Math.max(now.uptime, Math.abs(now.wall - begun.wall));
+}
+
+/** What forms carry follows from the cookie, and nobody can tell the cookie by it. @param left ms */
+function sessionOf(cookie: string, left: number): PageSession {
+  return { cookie: new Secret(cookie), csrf: sha256(`csrf ${cookie}`), lifetime: Math.ceil(left / 1000) };
+}

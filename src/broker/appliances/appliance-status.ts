@@ -1,0 +1,160 @@
+import type { ApplianceState, ApplianceStatus } from '../../core/administration.ts';
+import type { Appliance } from '../../core/appliance.ts';
+import type { Instant } from '../../core/clock.ts';
+import { type Grant, wantsAnotherScope } from '../../core/grant.ts';
+import { byInstaller, linkFor } from '../../core/pairing.ts';
+import type { Problem } from '../../core/problem.ts';
+import { rfc3339 } from '../../core/rfc3339.ts';
+import { comparisonCode } from '../../system/comparison-code.ts';
+import type { HeldGrant } from '../grants/held-grant.ts';
+import type { Broker } from '../open-broker.ts';
+import type { PairingRun } from '../pairings/pairing-run.ts';
+import type { BrokerStore } from '../ports.ts';
+
+/**
+ * What `status` says of an appliance.
+ * @param pairPage the address of the hub's own page for a user code
+ */
+export function applianceStatus(
+  appliance: Appliance,
+  { grants, pairings, store, surroundings }: Pick<Broker, 'grants' | 'pairings' | 'store' | 'surroundings'>,
+  pairPage: (userCode: string) => string,
+  now = surroundings.clock.now(),
+): ApplianceStatus {
+  const held = grants.get(appliance.id);
+  const run = pairings.ofAppliance(appliance.id);
+  const resting = grants.resting(appliance.id);
+  const remaining = held === undefined ? null : grants.times.remaining(held, now);
+  const due = held === undefined ? null : grants.times.dueAt(held, now);
+  const started = ago(now, now.uptime - grants.times.since);
+  const restingProblem = resting === undefined ? null : restingGrant(appliance, resting, started);
+  const problem = held === undefined ? restingProblem : problemOf(held, remaining, due, started, now);
+  const status: ApplianceStatus = {
+    name: appliance.name,
+    client_id: appliance.clientId,
+    state: held === undefined ? stateWithout(run?.open === true, resting !== undefined) : stateOf(held, problem),
+    scope: held === undefined ? appliance.scope : held.grant.scope,
+    expires_in: remaining === null ? null : Math.floor(remaining / 1000),
+    refresh_in: due === null ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
+    last_refresh: held === undefined ? null : rfc3339(held.grant.portalTime ?? held.grant.obtained.wall),
+    problem: problem && { code: problem.code, message: problem.message, since: rfc3339(problem.since.wall) },
+    portal: appliance.portal,
+    account: held?.grant.account ?? null,
+    ...(appliance.origin === 'declared' ? { declared: true } : {}),
+    ...registrationOf(appliance),
+    ...(appliance.credentials.kind === 'none' ? { without_credentials: true } : {}),
+    ...(wantsAnotherScope(appliance, held?.grant) ? { wanted_scope: appliance.scope } : {}),
+    ...(run === undefined ? {} : loginOf(run, pairPage)),
+  };
+  return withStoreProblem(status, appliance.id, store, rfc3339(started.wall));
+}
+
+/**
+ * What an appliance's status becomes where the store has lost its grant or its credentials, or can't be written.
+ * @param appliance its id
+ */
+function withStoreProblem(
+  whole: ApplianceStatus,
+  appliance: string,
+  { unwritable, damagedGrants, damagedAppliances }: BrokerStore,
+  since: string,
+): ApplianceStatus {
+  const damaged = whole.without_credentials === true && damagedAppliances.has(appliance);
+  const status: ApplianceStatus = damaged ? { ...whole, credentials_damaged: true } : whole;
+  if (status.state === 'unpaired' && damagedGrants.has(appliance)) {
+    const message =
+      "The hub's store was damaged where it held this grant, and there is no copy of it: a person must log in again";
+    return { ...status, state: 'needs_pairing', problem: { code: 'refused', message, since } };
+  }
+  if (status.state === 'active' && unwritable !== null) {
+    const message = `The hub can't write its store, so it starts no refresh: ${unwritable}`;
+    return { ...status, state: 'retrying', problem: { code: 'store_unwritable', message, since } };
+  }
+  return status;
+}
+
+/** Where a person may log in. Without an installer the portal's own link is made when the hub's page is opened. */
+function loginOf(
+  { pairing, redirect }: PairingRun,
+  pairPage: (userCode: string) => string,
+): Pick<ApplianceStatus, 'authorize_url'> {
+  const { step, device } = pairing;
+  if (step.kind === 'waiting' && byInstaller(pairing)) {
+    return { authorize_url: (linkFor(step, redirect) ?? step.link).authorizeUrl };
+  }
+  const isOpen = step.kind === 'waiting' || step.kind === 'asking';
+  return isOpen && device !== null ? { authorize_url: pairPage(device.userCode) } : {};
+}
+
+function registrationOf({
+  clientId,
+  waitingSince,
+  softwareId,
+  registeredFrom,
+}: Appliance): Pick<ApplianceStatus, 'waiting_for_approval'> {
+  if (waitingSince === null) return {};
+  return {
+    waiting_for_approval: {
+      since: rfc3339(waitingSince.wall),
+      software_id: softwareId,
+      comparison_code: comparisonCode(clientId),
+      address: registeredFrom?.address ?? null,
+    },
+  };
+}
+
+/** The state of an appliance without a grant that is at work. */
+function stateWithout(isPairing: boolean, hasResting: boolean): ApplianceState {
+  if (isPairing) return 'pairing';
+  return hasResting ? 'needs_pairing' : 'unpaired';
+}
+
+/** The configuration says another portal than the one that gave the grant. */
+function restingGrant({ name, portal }: Appliance, { givenBy }: Grant, since: Instant): Problem {
+  const giver = `${givenBy.origin} (client_id ${givenBy.clientId})`;
+  const message = `${name} was paired with ${giver}, which is not what the configuration has as its portal now, ${portal}: the grant is kept and comes back to work when the configuration is as it was; else pair it again, and that one takes its place`;
+  return { code: 'refused', message, since };
+}
+
+function stateOf({ health }: HeldGrant, problem: Problem | null): ApplianceState {
+  if (health.kind === 'refused') return 'needs_pairing';
+  return problem === null ? 'active' : 'retrying';
+}
+
+function problemOf(
+  { grant, health }: HeldGrant,
+  remaining: number | null,
+  due: number | null,
+  started: Instant,
+  now: Instant,
+): Problem | null {
+  if (health.kind !== 'good') return health.problem;
+  if (grant.distrusted !== null) return refusedToken(grant.distrusted, due, now);
+  if (remaining === null) return unknownAge(grant, due, started, now);
+  // Past its time, and still without an answer; before that, an appliance that asks has it refreshed.
+  if (remaining > 0 || due === null || due > now.uptime) return null;
+  return { code: 'portal_unreachable', message: 'The portal has not answered yet', since: endOf(grant, now) };
+}
+
+/** Its appliance said so; whether the next one is better is up to the portal. */
+function refusedToken(since: Instant, due: number | null, now: Instant): Problem {
+  const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
+  const message = `The cloud refused the access token, the appliance says: the hub gets another one ${within === 0 ? 'now' : `in ${within} s`}`;
+  return { code: 'portal_rejected', message, since };
+}
+
+function unknownAge({ obtained }: HeldGrant['grant'], due: number | null, since: Instant, now: Instant): Problem {
+  const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
+  const message = `The hub was started anew and does not know how old this token is (it is from ${rfc3339(obtained.wall)}): it is refreshed within ${within} s, or when an appliance asks, unless its age becomes known before`;
+  return { code: 'clock_unknown', message, since };
+}
+
+/** When the token at hand ended, on the clock as it is now. */
+function endOf({ obtained, lifetime }: HeldGrant['grant'], now: Instant): Instant {
+  return ago(now, obtained.boot === now.boot ? now.uptime - obtained.uptime - lifetime : 0);
+}
+
+/** So many ms before `now`, on the clock as it is now. */
+function ago(now: Instant, ms: number): Instant {
+  return { ...now, uptime: now.uptime - ms, wall: now.wall - ms };
+}

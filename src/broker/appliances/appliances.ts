@@ -1,0 +1,276 @@
+import { type Appliance, checkName, checkScope } from '../../core/appliance.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Random } from '../../core/random.ts';
+import { nameFor } from '../../core/registration.ts';
+import { Secret } from '../../core/secret.ts';
+import type { Store } from '../../core/store.ts';
+import { sha256 } from '../../system/compare.ts';
+
+/** The most appliances that one hub takes. */
+const MOST = 10_000;
+/** Bytes of an appliance's secret. */
+const SECRET_BYTES = 32;
+
+/** An appliance with the secret that is shown this once. */
+export interface Credentials {
+  readonly appliance: Appliance;
+  readonly secret: Secret;
+}
+
+/** The appliances that the hub knows. */
+export class Appliances {
+  readonly #store: Store;
+  readonly #random: Random;
+  /** The names of the configured portals, the default one first. */
+  readonly portals: readonly string[];
+  readonly #byId = new Map<string, Appliance>();
+  readonly #byClientId = new Map<string, Appliance>();
+
+  #changes: Promise<unknown> = Promise.resolve();
+
+  private constructor(store: Store, random: Random, portals: readonly string[]) {
+    this.#store = store;
+    this.#random = random;
+    this.portals = portals;
+  }
+
+  /** @param portals the names of the configured portals, the default one first */
+  static async load(store: Store, random: Random, portals: readonly string[]): Promise<Appliances> {
+    const appliances = new Appliances(store, random, portals);
+    for (const appliance of await store.appliances()) appliances.#keep(appliance);
+    return appliances;
+  }
+
+  /** All of them, by name. */
+  list(): Appliance[] {
+    return [...this.#byId.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  byId(id: string): Appliance | undefined {
+    return this.#byId.get(id);
+  }
+
+  byClientId(clientId: string): Appliance | undefined {
+    return this.#byClientId.get(clientId);
+  }
+
+  /** The one of this name, whatever the name is like. */
+  find(name: string): Appliance | undefined {
+    return [...this.#byId.values()].find((appliance) => appliance.name === name);
+  }
+
+  /** @throws Failure `appliance_unknown`, `name_invalid` */
+  named(name: string): Appliance {
+    const found = this.find(checkName(name));
+    if (found !== undefined) return found;
+    throw new Failure(
+      'appliance_unknown',
+      `there is no appliance ${name}: "latchkey appliance list" shows those there are`,
+    );
+  }
+
+  /**
+   * The name of a configured portal.
+   * @param portal null for the default one
+   * @throws Failure `portal_unknown`
+   */
+  portal(portal: string | null): string {
+    const [first] = this.portals;
+    const chosen = portal ?? first;
+    if (chosen !== undefined && this.hasPortal(chosen)) return chosen;
+    throw new Failure(
+      'portal_unknown',
+      `there is no portal ${chosen}: the configuration has ${this.portals.join(', ')}`,
+    );
+  }
+
+  hasPortal(portal: string): boolean {
+    return this.portals.includes(portal);
+  }
+
+  /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, or as {@link admit} */
+  async add(name: string, scope: string | null, portal: string | null): Promise<Credentials> {
+    const chosen = this.portal(portal);
+    const secret = this.newSecret();
+    const id = this.#random.uuid();
+    const appliance: Appliance = {
+      id,
+      clientId: id,
+      name: checkName(name),
+      scope: checkScope(scope),
+      portal: chosen,
+      credentials: { kind: 'secret', hash: sha256(secret.reveal()) },
+      origin: 'added',
+      waitingSince: null,
+      softwareId: null,
+    };
+    await this.freeName(name);
+    if (!(await this.admit(appliance))) throw existsAlready(name, this.find(name));
+    return { appliance, secret };
+  }
+
+  /**
+   * Takes in an appliance.
+   * @param invite the hash of the invite that it brought, which is used up with it
+   * @returns false where its name or its client_id is taken, or the invite is gone
+   * @throws Failure `not_allowed` where there are too many, or as the store
+   */
+  async admit(appliance: Appliance, invite?: string): Promise<boolean> {
+    if (this.#byId.size >= MOST) {
+      throw new Failure('not_allowed', `the hub has ${MOST} appliances, and takes no more: remove those that are gone`);
+    }
+    if (!(await this.#store.addAppliance(appliance, invite))) return false;
+    this.#keep(appliance);
+    return true;
+  }
+
+  /**
+   * Takes a name that an installer wants for another appliance from one that waits for approval, which gets another name:
+   * anybody may have registered by it.
+   * @throws Failure as {@link change}
+   */
+  async freeName(name: string): Promise<void> {
+    const holder = this.find(name);
+    if (holder === undefined || holder.waitingSince === null) return;
+    await this.change(holder.id, (current) => {
+      if (current.waitingSince === null || current.name !== name) return current;
+      return { ...current, name: nameFor(name, (taken) => this.find(taken) !== undefined) };
+    });
+  }
+
+  /** A secret for an appliance. */
+  newSecret(): Secret {
+    return new Secret(this.#random.token(SECRET_BYTES));
+  }
+
+  /**
+   * @param replaceKeys whether the secret may take the place of keys of its own
+   * @throws Failure `appliance_has_keys` where it may not, `appliance_declared`, `appliance_unknown`, `not_allowed` where its
+   *   row was damaged, or as the store
+   */
+  async rotateSecret({ id }: Appliance, replaceKeys = false): Promise<Credentials> {
+    const secret = this.newSecret();
+    const hash = sha256(secret.reveal());
+    const appliance = await this.change(id, (current) => {
+      refuseDeclared(current, 'change its secret there');
+      refuseDamaged(current);
+      if (current.credentials.kind === 'keys' && !replaceKeys) {
+        const { name } = current;
+        throw new Failure(
+          'appliance_has_keys',
+          `${name} proves itself by a key, and a secret would take the key's place: add --yes where that is meant`,
+        );
+      }
+      return { ...current, credentials: { kind: 'secret', hash } };
+    });
+    return { appliance, secret };
+  }
+
+  /**
+   * Lets an appliance that introduced itself do what appliances do.
+   * @throws Failure `not_allowed` where it waits for nothing, `appliance_unknown`, or as the store
+   */
+  async approve({ id }: Appliance): Promise<Appliance> {
+    return this.change(id, (current) => {
+      refuseDamaged(current);
+      if (current.waitingSince !== null) {
+        const { registeredFrom: _, ...approved } = current;
+        return { ...approved, waitingSince: null };
+      }
+      const standing =
+        current.credentials.kind === 'none'
+          ? `it has no credentials, so that nobody can ask for its token: "latchkey appliance list" says what to do`
+          : 'it may ask for tokens already, nothing is to be done';
+      throw new Failure('not_allowed', `${current.name} waits for no approval: ${standing}`);
+    });
+  }
+
+  /** @throws Failure `appliance_declared`, or as the store */
+  async remove(appliance: Appliance): Promise<void> {
+    refuseDeclared(appliance);
+    await this.#store.removeAppliance(appliance.id);
+    this.#forget(appliance.id);
+  }
+
+  /**
+   * Changes are made one after the other: each begins with what the one before has left.
+   * @throws Failure `appliance_unknown` where it is gone, or its new name or client_id is taken; what `change` throws; or as
+   *   the store
+   */
+  change(id: string, change: (current: Appliance) => Appliance): Promise<Appliance> {
+    const changed = this.#changes.then(async () => {
+      const gone = new Failure(
+        'appliance_unknown',
+        'the appliance was removed meanwhile: "latchkey appliance list" shows those there are',
+      );
+      const current = this.#byId.get(id);
+      if (current === undefined) throw gone;
+      const next = change(current);
+      if (!(await this.#store.changeAppliance(next)) || !this.#byId.has(id)) throw gone;
+      this.#replace(next);
+      return next;
+    });
+    this.#changes = changed.catch(() => undefined);
+    return changed;
+  }
+
+  /** Serves an appliance as it is here while the store can't be written; after the next start this is forgotten. */
+  serveUnwritten(appliance: Appliance): void {
+    this.#replace(appliance);
+  }
+
+  #replace(appliance: Appliance): void {
+    this.#forget(appliance.id);
+    this.#keep(appliance);
+  }
+
+  #keep(appliance: Appliance): void {
+    this.#byId.set(appliance.id, appliance);
+    this.#byClientId.set(appliance.clientId, appliance);
+  }
+
+  #forget(id: string): void {
+    const known = this.#byId.get(id);
+    if (known === undefined) return;
+    this.#byId.delete(id);
+    this.#byClientId.delete(known.clientId);
+  }
+}
+
+/** What is said where a name is taken. @param holder whose it is, where that is known */
+export function existsAlready(name: string, holder?: Appliance): Failure {
+  if (holder?.origin === 'declared') {
+    return new Failure(
+      'appliance_exists',
+      `${name} is there already: the hub's configuration has it, in the table [appliances.${name}]; pair it with "latchkey pair ${name}", or choose another name`,
+    );
+  }
+  return new Failure(
+    'appliance_exists',
+    `there is an appliance ${name} already: choose another name, or remove it first`,
+  );
+}
+
+/** Whether its row in the store was damaged or changed, so that nobody can prove to be it. */
+export function isDamaged({ credentials }: Appliance): boolean {
+  return credentials.kind === 'none' && credentials.damaged === true;
+}
+
+/** Whoever changed the row may have given it another one's name: a secret for it might be one for another's grant. */
+function refuseDamaged(appliance: Appliance): void {
+  if (!isDamaged(appliance)) return;
+  const { name } = appliance;
+  throw new Failure(
+    'not_allowed',
+    `the entry of ${name} in the store was damaged, or changed by something other than the hub, so it gets no other secret: remove it ("latchkey appliance remove ${name}"), add it again and pair it`,
+  );
+}
+
+/** @throws Failure `appliance_declared` where only the configuration can take an appliance away, or change it */
+export function refuseDeclared({ origin, name }: Appliance, instead = 'take it out there'): void {
+  if (origin !== 'declared') return;
+  throw new Failure(
+    'appliance_declared',
+    `${name} is declared in the hub's configuration, in the table [appliances.${name}]: ${instead}, and start the hub again`,
+  );
+}

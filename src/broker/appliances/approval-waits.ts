@@ -1,0 +1,70 @@
+import { messageOf } from '../../core/failure.ts';
+import { timeLeft } from '../../core/pairing.ts';
+import { Troubles } from '../reports/troubles.ts';
+import type { Surroundings } from '../surroundings.ts';
+import type { Scheduler } from '../time/scheduler.ts';
+import type { Appliances } from './appliances.ts';
+import type { Waiting } from './waiting-places.ts';
+
+/** How long one waits before it is taken for a stranger and removed, in ms. */
+const LONGEST_WAIT = 24 * 3_600_000;
+/** What could not be written is tried again after so long, in ms. */
+const TRY_AGAIN = 60_000;
+/** The scheduler's name for the end of a wait. */
+const KEY = 'the end of a wait for approval';
+
+/** Appliances that wait for an installer's approval: they are removed when nobody has approved them in time. */
+export class ApprovalWaits {
+  readonly #appliances: Appliances;
+  readonly #scheduler: Scheduler;
+  readonly #surroundings: Surroundings;
+  readonly #troubles: Troubles;
+
+  constructor(appliances: Appliances, scheduler: Scheduler, surroundings: Surroundings) {
+    this.#appliances = appliances;
+    this.#scheduler = scheduler;
+    this.#surroundings = surroundings;
+    this.#troubles = new Troubles(surroundings.clock);
+  }
+
+  /** Those that wait, and for how long they still may. */
+  all(): Waiting[] {
+    const now = this.#surroundings.clock.now();
+    return this.#appliances.list().flatMap((appliance) => {
+      const { waitingSince: begun } = appliance;
+      if (begun === null) return [];
+      return [{ appliance, left: timeLeft({ begun, lifetime: LONGEST_WAIT }, now) }];
+    });
+  }
+
+  /**
+   * Plans the next end of a wait; to be called whenever one has begun or ended. Across boots the wall clock measures,
+   * which may be set: so it is looked at once an hour at least.
+   */
+  plan(least = 0): void {
+    const left = this.all().map((each) => each.left);
+    const next = Math.max(least, Math.min(3_600_000, ...left));
+    const at = this.#surroundings.clock.now().uptime + next;
+    if (left.length === 0) this.#scheduler.cancel(KEY);
+    else this.#scheduler.plan(KEY, at, () => void this.#removeExpired());
+  }
+
+  async #removeExpired(): Promise<void> {
+    const { log } = this.#surroundings;
+    let least = 0;
+    for (const { appliance, left } of this.all()) {
+      // Approved while another one was removed.
+      if (left > 0 || this.#appliances.byId(appliance.id)?.waitingSince === null) continue;
+      try {
+        await this.#appliances.remove(appliance);
+        log.warn('appliance was not approved in time, and is removed', { appliance: appliance.name });
+      } catch (error) {
+        least = TRY_AGAIN;
+        const told = this.#troubles.happened(appliance.id, appliance.id);
+        const level = told === null ? 'debug' : 'error';
+        log[level]('appliance could not be removed', { appliance: appliance.name, error: messageOf(error) });
+      }
+    }
+    this.plan(least);
+  }
+}

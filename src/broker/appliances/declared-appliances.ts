@@ -1,0 +1,150 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Appliance, ClientCredentials } from '../../core/appliance.ts';
+import { Failure } from '../../core/failure.ts';
+import { wantsAnotherScope } from '../../core/grant.ts';
+import type { Log } from '../../core/log.ts';
+import { type PortalIdentity, samePortal } from '../../core/portal.ts';
+import type { Random } from '../../core/random.ts';
+import type { Grants } from '../grants/grants.ts';
+import { type Appliances, isDamaged } from './appliances.ts';
+
+/** An appliance that the configuration declares. */
+export interface Declaration {
+  readonly name: string;
+  readonly clientId: string;
+  readonly scope: string | null;
+  /** Null for the default portal. */
+  readonly portal: string | null;
+  readonly credentials: ClientCredentials;
+}
+
+/** What the configuration declares. */
+export interface Declared {
+  readonly appliances: readonly Declaration[];
+  /** The configuration's file, for messages. */
+  readonly file: string;
+}
+
+/** What declaring appliances takes. */
+interface DeclareContext {
+  readonly appliances: Appliances;
+  /** Which portal this name stands for; undefined where the configuration has none of that name. */
+  identityOf(portal: string): PortalIdentity | undefined;
+  readonly random: Pick<Random, 'uuid'>;
+  readonly log: Log;
+}
+
+/**
+ * Brings the appliances in line with the configuration, which is done at every start and before their grants are loaded.
+ * One of a declared name that was there before is taken over with its grant, unless its row was damaged or changed; one that is declared no longer stays with its
+ * grant, and nobody can ask for its tokens. A store that can't be written keeps nothing from being served. The grant of one
+ * that goes to another portal is kept, and rests until it comes back (docs/decisions/portals-of-grants.md).
+ * @returns the ids of those that went to another portal: a pairing that is open at the one before is to be ended
+ * @throws Failure `config_invalid` where a client_id is another appliance's
+ */
+export async function declareAppliances(
+  { appliances: declarations, file }: Declared,
+  context: DeclareContext,
+): Promise<string[]> {
+  const { appliances, log } = context;
+  const names = new Set(declarations.map(({ name }) => name));
+  for (const declaration of declarations) refuseTaken(declaration, names, file, context);
+  const holders = new Map(declarations.map(({ clientId, name }) => [clientId, name]));
+  for (const appliance of appliances.list()) {
+    const { name, origin, clientId, id } = appliance;
+    // Two may change places: each gives up what is another's from now on before any takes it.
+    const freed = (holders.get(clientId) ?? name) === name ? appliance : { ...appliance, clientId: id };
+    const isGone = origin === 'declared' && !names.has(name);
+    await put(isGone ? { ...freed, origin: 'added', credentials: { kind: 'none' } } : freed, context);
+    if (isGone) {
+      log.warn('appliance is no longer declared, nobody can ask for its token', {
+        appliance: name,
+        what_to_do: `declare it again, or latchkey appliance remove ${name}, or rotate-secret ${name}`,
+      });
+    }
+  }
+  const moved: string[] = [];
+  for (const declaration of declarations) {
+    const id = await declare(declaration, context);
+    if (id !== null) moved.push(id);
+  }
+  return moved;
+}
+
+/** Says of which declared appliances the scope was changed since they were paired: their grants stay at work meanwhile. */
+export function warnOfScopes(appliances: Appliances, grants: Grants, log: Log): void {
+  for (const appliance of appliances.list()) {
+    const grant = grants.get(appliance.id)?.grant;
+    if (!wantsAnotherScope(appliance, grant)) continue;
+    const { name, scope } = appliance;
+    log.warn('scope was changed, pair again', { appliance: name, scope, what_to_do: `latchkey pair ${name}` });
+  }
+}
+
+/** @returns its id where it went to another portal */
+async function declare(declaration: Declaration, context: DeclareContext): Promise<string | null> {
+  const { appliances, random, log } = context;
+  const { name, clientId, scope, credentials } = declaration;
+  const portal = appliances.portal(declaration.portal);
+  const known = appliances.find(name);
+  // Its row may be another's by now, with another one's grant.
+  if (known !== undefined && isDamaged(known)) return null;
+  const declared = { name, clientId, scope, portal, credentials, origin: 'declared', waitingSince: null } as const;
+  if (known === undefined) {
+    await put({ ...declared, id: random.uuid(), softwareId: null }, context);
+    log.info('appliance declared', { appliance: name, client_id: clientId });
+    return null;
+  }
+  // Where the configuration has its portal no longer, only the grant tells whether this is the same one by another name.
+  const [before, after] = [context.identityOf(known.portal), context.identityOf(portal)];
+  const moves = before !== undefined && after !== undefined && !samePortal(before, after);
+  await put({ ...known, ...declared }, context);
+  if (known.origin !== 'declared') log.info('appliance taken over by the configuration', { appliance: name });
+  if (moves) log.warn('appliance went to another portal', { appliance: name, before: known.portal, portal });
+  return moves ? known.id : null;
+}
+
+async function put(appliance: Appliance, { appliances, log }: DeclareContext): Promise<void> {
+  const known = appliances.byId(appliance.id);
+  if (isDeepStrictEqual(known, appliance)) return;
+  const written = await unlessUnwritable(async () => {
+    if (known !== undefined) await appliances.change(appliance.id, () => appliance);
+    else if (!(await appliances.admit(appliance))) {
+      throw new Failure(
+        'unexpected',
+        `${appliance.name} can't be declared: its name or client_id is in the store already`,
+      );
+    }
+  });
+  if (written) return;
+  log.warn('store can not be written, the declaration is served from memory', { appliance: appliance.name });
+  appliances.serveUnwritten(appliance);
+}
+
+/** @returns false where the store can't be written for now */
+async function unlessUnwritable(write: () => Promise<void>): Promise<boolean> {
+  try {
+    await write();
+    return true;
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'store_unwritable') return false;
+    throw error;
+  }
+}
+
+/** @throws Failure `config_invalid` */
+function refuseTaken(
+  { name, clientId }: Declaration,
+  declared: ReadonlySet<string>,
+  file: string,
+  { appliances }: DeclareContext,
+): void {
+  const holder = appliances.byClientId(clientId);
+  if (holder === undefined || holder.name === name) return;
+  // One that is declared, or was, gives its client_id up.
+  if (declared.has(holder.name) || holder.origin === 'declared' || holder.credentials.kind === 'none') return;
+  throw new Failure(
+    'config_invalid',
+    `${file}: appliances.${name}.client_id: found ${JSON.stringify(clientId)}, which is the client_id of the appliance ${holder.name}; allowed is another`,
+  );
+}

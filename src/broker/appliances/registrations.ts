@@ -1,0 +1,319 @@
+import type { InviteRequest } from '../../core/administration.ts';
+import {
+  type Appliance,
+  type ClientCredentials,
+  checkName,
+  checkScope,
+  type RegistrantAddress,
+} from '../../core/appliance.ts';
+import type { Instant } from '../../core/clock.ts';
+import { Failure } from '../../core/failure.ts';
+import { timeLeft } from '../../core/pairing.ts';
+import { type Introduction, type Invite, nameFor, type Registration } from '../../core/registration.ts';
+import { Secret } from '../../core/secret.ts';
+import type { Store } from '../../core/store.ts';
+import { sha256 } from '../../system/compare.ts';
+import { isComparisonCode } from '../../system/comparison-code.ts';
+import type { Surroundings } from '../surroundings.ts';
+import type { Scheduler } from '../time/scheduler.ts';
+import { type Appliances, existsAlready } from './appliances.ts';
+import { ApprovalWaits } from './approval-waits.ts';
+import { type Redeemed, RedeemedInvites, type Registrant } from './redeemed-invites.ts';
+import { findPlace } from './waiting-places.ts';
+
+/** What registrations need. */
+export interface RegistrationContext {
+  readonly surroundings: Surroundings;
+  readonly store: Store;
+  readonly appliances: Appliances;
+  readonly scheduler: Scheduler;
+}
+
+/** An invite, with the token that is shown this once. */
+export interface MadeInvite {
+  readonly invite: Invite;
+  readonly token: Secret;
+}
+
+/** Bytes of an initial access token. */
+const TOKEN_BYTES = 32;
+/** Invites that are good at one time. */
+const MOST_INVITES = 100;
+/** Who is turned away because too many wait is to come back after so long at most, in seconds. */
+const COME_BACK = 600;
+
+/** Appliances that introduce themselves (RFC 7591): closed, unless an installer holds it open or has invited them. */
+export class Registrations {
+  readonly #context: RegistrationContext;
+  readonly #invites = new Map<string, Invite>();
+  readonly #redeemed = new RedeemedInvites();
+  readonly #waits: ApprovalWaits;
+  /** On the boot clock; a hub that is started again is closed. */
+  #openUntil = Number.NEGATIVE_INFINITY;
+  #asked = 0;
+  /** One after the other: a name or an invite is for one of them alone. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  private constructor(context: RegistrationContext) {
+    this.#context = context;
+    this.#waits = new ApprovalWaits(context.appliances, context.scheduler, context.surroundings);
+  }
+
+  static async load(context: RegistrationContext): Promise<Registrations> {
+    const registrations = new Registrations(context);
+    for (const invite of await context.store.invites()) registrations.#invites.set(invite.hash, invite);
+    registrations.#waits.plan();
+    return registrations;
+  }
+
+  /** Milliseconds for which any appliance may introduce itself; 0 while that is closed. */
+  get openFor(): number {
+    return Math.max(0, this.#openUntil - this.#now().uptime);
+  }
+
+  /** How many have registered without an invite since it was opened, whatever became of them. */
+  get asked(): number {
+    return this.#asked;
+  }
+
+  /** Opens it for so long, or for so long from now on where it is open. @param ms 0 closes it */
+  hold(ms: number): void {
+    if (this.openFor === 0 && ms > 0) this.#asked = 0;
+    this.#openUntil = this.#now().uptime + ms;
+  }
+
+  /** Goes on where the hub before was. @param openFor in ms @param asked as {@link asked} */
+  resume(openFor: number, asked: number): void {
+    this.hold(openFor);
+    this.#asked = asked;
+  }
+
+  /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`, or as the store */
+  async invite({ name, scope, portal, ttl }: InviteRequest): Promise<MadeInvite> {
+    const { appliances, store, surroundings } = this.#context;
+    if (name !== null) await appliances.freeName(checkName(name));
+    const holder = name === null ? undefined : appliances.find(name);
+    if (holder !== undefined) throw existsAlready(holder.name, holder);
+    await this.#dropOldInvites();
+    if (this.#invites.size >= MOST_INVITES) {
+      throw new Failure('not_allowed', `${MOST_INVITES} invites are out already: wait until some are used or run out`);
+    }
+    const token = new Secret(surroundings.random.token(TOKEN_BYTES));
+    const invite: Invite = {
+      hash: sha256(token.reveal()),
+      name,
+      scope: checkScope(scope),
+      portal: appliances.portal(portal),
+      begun: this.#now(),
+      lifetime: ttl * 1000,
+    };
+    await store.saveInvite(invite);
+    this.#invites.set(invite.hash, invite);
+    return { invite, token };
+  }
+
+  /** Whether this is an initial access token that nobody has used yet. */
+  isInvite(token: string): boolean {
+    const invite = this.#invites.get(sha256(token));
+    return invite !== undefined && timeLeft(invite, this.#now()) > 0;
+  }
+
+  /**
+   * @param token the initial access token; null where none came along
+   * @throws Failure as {@link Appliances.admit}
+   */
+  register(introduction: Introduction, token: string | null, from: RegistrantAddress): Promise<Registration> {
+    const seen = this.#redeemed.count;
+    const registered = this.#turn.then(() => this.#register({ introduction, from }, token, seen));
+    this.#turn = registered.catch(() => undefined);
+    return registered;
+  }
+
+  /** An appliance has proved who it is: its invite is used up for good. @param appliance its id */
+  heard(appliance: string): void {
+    this.#redeemed.heard(appliance);
+  }
+
+  /**
+   * Approves one that waits.
+   * @param code the comparison code that the installer saw; null where none is to be checked
+   * @throws Failure `not_allowed` where it has another code, or as {@link Appliances.approve}
+   */
+  async approve(appliance: Appliance, code: string | null): Promise<Appliance> {
+    const { name, clientId, waitingSince } = appliance;
+    if (code !== null && waitingSince !== null && !isComparisonCode(code, clientId)) {
+      throw new Failure(
+        'not_allowed',
+        `${name} has another code, and is not approved: another appliance may have taken the name; "latchkey appliance list" shows the codes`,
+      );
+    }
+    const approved = await this.#context.appliances.approve(appliance);
+    this.#waits.plan();
+    return approved;
+  }
+
+  async #register(by: Registrant, token: string | null, seen: number): Promise<Registration> {
+    if (token === null) return this.openFor > 0 ? this.#registerStranger(by) : { kind: 'closed' };
+    const hash = sha256(token);
+    const redeemed = this.#redeemed.find(hash, by, seen, this.#now().uptime);
+    const invite = this.#invites.get(hash) ?? redeemed?.invite;
+    if (invite === undefined || timeLeft(invite, this.#now()) === 0) return { kind: 'token_refused' };
+    if (redeemed !== undefined) return this.#registerAgain(redeemed);
+    const registration = await this.#registerInvited(by, invite);
+    if (registration.kind === 'registered' || registration.kind === 'token_refused') this.#invites.delete(invite.hash);
+    return registration;
+  }
+
+  async #registerStranger({ introduction, from }: Registrant): Promise<Registration> {
+    const { appliances, surroundings } = this.#context;
+    const place = findPlace(this.#waits.all(), from);
+    if (place.kind === 'full') {
+      return { kind: 'full', retryAfter: Math.max(1, Math.min(COME_BACK, Math.ceil(place.until / 1000))) };
+    }
+    if (place.kind === 'instead_of') {
+      await appliances.remove(place.appliance);
+      surroundings.log.warn('appliance waits no longer for approval, others of its device took too many places', {
+        appliance: place.appliance.name,
+      });
+    }
+    const portal = appliances.portal(null);
+    const name = nameFor(introduction.clientName, this.#taken());
+    const registration = await this.#admit(introduction, { name, scope: introduction.scope, portal, waitsFrom: from });
+    if (registration.kind === 'registered') this.#asked += 1;
+    this.#waits.plan();
+    return registration;
+  }
+
+  /** The answer was lost, and the secret with it: the appliance keeps its name and id, and gets another secret. */
+  async #registerAgain(redeemed: Redeemed): Promise<Registration> {
+    const { invite, appliance: id, by, at } = redeemed;
+    const { surroundings } = this.#context;
+    const { credentials, secret } = this.#newCredentials(by.introduction);
+    const again = await this.#exchange(id, redeemed.credentials, credentials, () => this.#isOpen(redeemed));
+    if (again === null) return { kind: 'token_refused' };
+    if (!this.#isOpen(redeemed)) {
+      // It has proved who it is by the former ones while the others were written.
+      await this.#exchange(id, credentials, redeemed.credentials);
+      return { kind: 'token_refused' };
+    }
+    this.#redeemed.add(invite, again, by, at);
+    const { clientId, name, scope } = again;
+    surroundings.log.info('appliance registered again, its first answer was lost', { appliance: name });
+    return { kind: 'registered', clientId, name, scope, secret, waiting: false };
+  }
+
+  /** Whether an appliance may still come back with its invite. */
+  #isOpen(redeemed: Redeemed): boolean {
+    const now = this.#now();
+    return this.#redeemed.has(redeemed, now.uptime) && timeLeft(redeemed.invite, now) > 0;
+  }
+
+  /** @returns null where the appliance is gone, has other credentials than `former`, or is to keep those */
+  async #exchange(
+    id: string,
+    former: ClientCredentials,
+    credentials: ClientCredentials,
+    isWanted = () => true,
+  ): Promise<Appliance | null> {
+    const refused = new Failure('not_allowed', 'the appliance keeps the credentials that it has');
+    try {
+      return await this.#context.appliances.change(id, (current) => {
+        if (current.credentials !== former || !isWanted()) throw refused;
+        return { ...current, credentials };
+      });
+    } catch (error) {
+      if (error === refused || (error instanceof Failure && error.code === 'appliance_unknown')) return null;
+      throw error;
+    }
+  }
+
+  async #registerInvited(by: Registrant, invite: Invite): Promise<Registration> {
+    const { introduction } = by;
+    const { appliances, store } = this.#context;
+    if (invite.name !== null) await appliances.freeName(invite.name);
+    if (invite.name !== null && appliances.find(invite.name) !== undefined) return taken(invite.name);
+    if (!appliances.hasPortal(invite.portal)) {
+      const description = `this invite is for the portal ${invite.portal}, which the hub does not have any more: ask an installer for another (latchkey invite)`;
+      return { kind: 'invalid', description };
+    }
+    const name = invite.name ?? nameFor(introduction.clientName, this.#taken());
+    const scope = invite.scope ?? introduction.scope;
+    const more = { name, scope, portal: invite.portal, waitsFrom: null, invite: invite.hash };
+    const registration = await this.#admit(introduction, more);
+    if (registration.kind === 'registered') {
+      const appliance = appliances.byId(registration.clientId);
+      if (appliance !== undefined) this.#redeemed.add(invite, appliance, by, this.#now().uptime);
+    }
+    if (registration.kind !== 'invalid') return registration;
+    // The store knew better: it was used up through a copy of it, or the name is somebody's.
+    const left = await store.invites();
+    return left.some(({ hash }) => hash === invite.hash) ? registration : { kind: 'token_refused' };
+  }
+
+  /** Its own keys, or a secret. */
+  #newCredentials({ keys }: Introduction): { readonly credentials: ClientCredentials; readonly secret: Secret | null } {
+    if (keys !== null) return { credentials: { kind: 'keys', keys }, secret: null };
+    const secret = this.#context.appliances.newSecret();
+    return { credentials: { kind: 'secret', hash: sha256(secret.reveal()) }, secret };
+  }
+
+  async #admit(
+    introduction: Introduction,
+    more: Pick<Appliance, 'name' | 'scope' | 'portal'> & {
+      /** Null where it needs no approval. */
+      readonly waitsFrom: RegistrantAddress | null;
+      readonly invite?: string;
+    },
+  ): Promise<Registration> {
+    const { appliances, surroundings } = this.#context;
+    const { name, scope, portal, waitsFrom, invite } = more;
+    const waiting = waitsFrom !== null;
+    const { credentials, secret } = this.#newCredentials(introduction);
+    const { softwareId } = introduction;
+    const id = surroundings.random.uuid();
+    const appliance: Appliance = {
+      id,
+      clientId: id,
+      name,
+      scope,
+      portal,
+      credentials,
+      origin: 'registered',
+      waitingSince: waiting ? this.#now() : null,
+      ...(waiting ? { registeredFrom: waitsFrom } : {}),
+      softwareId,
+    };
+    if (!(await appliances.admit(appliance, invite))) return taken(name);
+    surroundings.log.info(waiting ? 'appliance registered, waits for approval' : 'appliance registered', {
+      appliance: name,
+      client_id: id,
+      software_id: softwareId,
+      address: waitsFrom?.address,
+    });
+    return { kind: 'registered', clientId: id, name, scope, secret, waiting };
+  }
+
+  /** Names of appliances, and of those that are still to come with an invite. */
+  #taken(): (name: string) => boolean {
+    const names = new Set<string | null>(this.#context.appliances.list().map(({ name }) => name));
+    for (const invite of this.#invites.values()) if (timeLeft(invite, this.#now()) > 0) names.add(invite.name);
+    return (name) => names.has(name);
+  }
+
+  async #dropOldInvites(): Promise<void> {
+    for (const invite of [...this.#invites.values()]) {
+      if (timeLeft(invite, this.#now()) > 0) continue;
+      await this.#context.store.removeInvite(invite.hash);
+      this.#invites.delete(invite.hash);
+    }
+  }
+
+  #now(): Instant {
+    return this.#context.surroundings.clock.now();
+  }
+}
+
+function taken(name: string): Registration {
+  const description = `there is an appliance ${name} on this hub by now: ask an installer to remove it, or for another invite (latchkey invite)`;
+  return { kind: 'invalid', description };
+}

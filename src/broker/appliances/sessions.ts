@@ -1,0 +1,173 @@
+import { messageOf } from '../../core/failure.ts';
+import { Secret } from '../../core/secret.ts';
+import type { Session, SessionEnd } from '../../core/session.ts';
+import type { Store } from '../../core/store.ts';
+import { sha256 } from '../../system/compare.ts';
+import type { Surroundings } from '../surroundings.ts';
+import type { Scheduler } from '../time/scheduler.ts';
+
+/** Bytes of a refresh token of the hub's own. */
+const TOKEN_BYTES = 32;
+/** What could not be written is tried again after so long, in ms. */
+const TRY_AGAIN = 10_000;
+/** The scheduler's name for trying again. */
+const KEY = 'sessions that are not written';
+
+type SessionStore = Pick<Store, 'sessions' | 'saveSession' | 'endSession'>;
+type SessionSurroundings = Pick<Surroundings, 'clock' | 'random' | 'log'>;
+
+/**
+ * The sessions: what the hub's own refresh tokens stand for. While the store can't be written they begin and end in memory
+ * alone, and are written as soon as it can be, at the latest when the hub stops. A refresh token that is not known any more
+ * after a restart costs its appliance another device flow.
+ */
+export class Sessions implements AsyncDisposable {
+  readonly #store: SessionStore;
+  readonly #scheduler: Pick<Scheduler, 'plan'>;
+  readonly #surroundings: SessionSurroundings;
+  #byHash = new Map<string, Session>();
+  /** Not written yet, the oldest first. */
+  #unsaved: Session[] = [];
+  /** Those that have ended, and are still in the store. */
+  readonly #ended = new Map<string, Session>();
+  /** The refresh tokens that this run has given, by their sessions' hashes: a second answer to a poll repeats them. */
+  readonly #given = new Map<string, Secret>();
+  /** One write after the other: what is read back is never older than what was written. */
+  #turn: Promise<void> = Promise.resolve();
+  #failing = false;
+
+  private constructor(
+    store: SessionStore,
+    scheduler: Pick<Scheduler, 'plan'>,
+    surroundings: SessionSurroundings,
+    stored: readonly Session[],
+  ) {
+    this.#store = store;
+    this.#scheduler = scheduler;
+    this.#surroundings = surroundings;
+    this.#byHash = new Map(stored.map((session) => [session.hash, session]));
+  }
+
+  static async load(
+    store: SessionStore,
+    scheduler: Pick<Scheduler, 'plan'>,
+    surroundings: SessionSurroundings,
+  ): Promise<Sessions> {
+    return new Sessions(store, scheduler, surroundings, await store.sessions());
+  }
+
+  /**
+   * Begins a session, or gives the refresh token again where this run has begun one for the same device flow; one of an
+   * earlier run is replaced.
+   * @param appliance its id
+   * @param device the `codeHash` of the device flow
+   * @returns the refresh token
+   */
+  async begin(appliance: string, device: string): Promise<Secret> {
+    const { clock, random } = this.#surroundings;
+    const given = this.#givenFor(appliance, device);
+    if (given !== undefined) {
+      // It may be on its way to the disk for whoever asked first.
+      await this.#turn;
+      return given;
+    }
+    const token = new Secret(random.token(TOKEN_BYTES));
+    const session = { hash: sha256(token.reveal()), appliance, device, begun: clock.now() };
+    for (const other of this.#byHash.values()) if (isOfSameFlow(other, session)) this.#byHash.delete(other.hash);
+    this.#unsaved = [...this.#unsaved.filter((other) => !isOfSameFlow(other, session)), session];
+    this.#byHash.set(session.hash, session);
+    this.#given.set(session.hash, token);
+    await this.#write();
+    return token;
+  }
+
+  /** Whether this is a refresh token that the appliance was given, and that still is good. */
+  has(appliance: string, token: string): boolean {
+    return this.#byHash.get(sha256(token))?.appliance === appliance;
+  }
+
+  /** Ends the session of this refresh token. */
+  async end(appliance: string, token: string): Promise<SessionEnd> {
+    const hash = sha256(token);
+    const session = this.#byHash.get(hash) ?? this.#ended.get(hash);
+    if (session?.appliance !== appliance) return 'none';
+    await this.#end([session]);
+    return this.#ended.has(hash) ? 'unwritten' : 'ended';
+  }
+
+  /** Ends all sessions of an appliance. */
+  async endAll(appliance: string): Promise<void> {
+    await this.#end([...this.#byHash.values()].filter((one) => one.appliance === appliance));
+  }
+
+  /** Writes what is not written yet. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#unsaved.length + this.#ended.size > 0) await this.#write();
+  }
+
+  #givenFor(appliance: string, device: string): Secret | undefined {
+    for (const [hash, token] of this.#given) {
+      const session = this.#byHash.get(hash);
+      if (session?.appliance === appliance && session.device === device) return token;
+    }
+    return undefined;
+  }
+
+  async #end(sessions: readonly Session[]): Promise<void> {
+    this.#unsaved = this.#unsaved.filter((unsaved) => sessions.every(({ hash }) => hash !== unsaved.hash));
+    for (const session of sessions) {
+      this.#ended.set(session.hash, session);
+      this.#byHash.delete(session.hash);
+      this.#given.delete(session.hash);
+    }
+    await this.#write();
+  }
+
+  #write(): Promise<void> {
+    this.#turn = this.#turn.then(() => this.#writeAll());
+    return this.#turn;
+  }
+
+  async #writeAll(): Promise<void> {
+    const failures: unknown[] = [];
+    // One that can't be written keeps none of the others from it.
+    const failed = (error: unknown) => void failures.push(error);
+    for (const hash of [...this.#ended.keys()]) await this.#writeEnd(hash).catch(failed);
+    for (const session of [...this.#unsaved]) await this.#writeOne(session).catch(failed);
+    if (failures.length === 0) await this.#read().catch(failed);
+    const [first] = failures;
+    if (first !== undefined) this.#tryAgain(first);
+    else this.#failing = false;
+  }
+
+  async #writeEnd(hash: string): Promise<void> {
+    await this.#store.endSession(hash);
+    this.#ended.delete(hash);
+  }
+
+  async #writeOne(session: Session): Promise<void> {
+    // Ended while those before it were written.
+    if (!this.#unsaved.includes(session)) return;
+    // False where its appliance was removed meanwhile, and with it its sessions.
+    if (!(await this.#store.saveSession(session))) this.#byHash.delete(session.hash);
+    this.#unsaved = this.#unsaved.filter((one) => one !== session);
+  }
+
+  #tryAgain(error: unknown): void {
+    const { clock, log } = this.#surroundings;
+    if (!this.#failing) log.error('store could not be written', { error: messageOf(error) });
+    this.#failing = true;
+    this.#scheduler.plan(KEY, clock.now().uptime + TRY_AGAIN, () => void this.#write());
+  }
+
+  /** The store keeps only the newest few of each appliance. */
+  async #read(): Promise<void> {
+    const stored = (await this.#store.sessions()).filter(({ hash }) => !this.#ended.has(hash));
+    this.#byHash = new Map([...stored, ...this.#unsaved].map((session) => [session.hash, session]));
+    for (const hash of this.#given.keys()) if (!this.#byHash.has(hash)) this.#given.delete(hash);
+  }
+}
+
+function isOfSameFlow(a: Session, b: Session): boolean {
+  return a.appliance === b.appliance && a.device === b.device;
+}

@@ -1,0 +1,221 @@
+import { messageOf } from '../../core/failure.ts';
+import type { Grant } from '../../core/grant.ts';
+import type { PortalIdentity } from '../../core/portal.ts';
+import type { ProblemCode } from '../../core/problem.ts';
+import type { Health } from '../../core/refresh.ts';
+import { Troubles, type TroubleTold } from '../reports/troubles.ts';
+import type { Surroundings } from '../surroundings.ts';
+import type { GrantHolder } from './held-grant.ts';
+
+/** A grant and how it stands. */
+interface Standing {
+  readonly grant: Grant;
+  readonly health: Health;
+}
+
+/** What goes wrong for every appliance of a portal, and is told of once for all of them. */
+const OF_PORTAL: readonly ProblemCode[] = ['portal_unreachable', 'portal_deferred', 'clock_unknown', 'misconfigured'];
+/** What goes wrong for one appliance. */
+const OF_APPLIANCE: readonly (ProblemCode | 'distrusted' | 'unexpected')[] = [
+  'portal_rejected',
+  'answer_lost',
+  'misconfigured',
+  'refused',
+  'distrusted',
+  'unexpected',
+];
+/** The store can't be written, whoever's grant it is for. */
+const STORE = 'store';
+
+/**
+ * Tells the log how the grants fare: what begins, what lasts and what is over. A refresh that goes well like the one before it,
+ * and each try of many that fail alike, are there for whoever debugs. Whoever keeps books is told of every one.
+ */
+export class GrantNotices {
+  readonly #surroundings: Pick<Surroundings, 'clock' | 'log' | 'tell'>;
+  readonly #holder: (appliance: string) => GrantHolder | undefined;
+  readonly #troubles: Troubles;
+  /** The appliances of which it was told in this run that their refreshes succeed. */
+  readonly #succeeding = new Set<string>();
+  #refreshed = 0;
+  #failed = 0;
+
+  constructor(
+    surroundings: Pick<Surroundings, 'clock' | 'log' | 'tell'>,
+    holder: (appliance: string) => GrantHolder | undefined,
+  ) {
+    this.#surroundings = surroundings;
+    this.#holder = holder;
+    this.#troubles = new Troubles(surroundings.clock);
+  }
+
+  /** The last run of the hub ended while the portal's answer was under way. */
+  cutShort(standing: Standing): void {
+    if (standing.health.kind === 'good') return;
+    this.#surroundings.log.warn('refresh was cut short', this.#fields(standing.grant, standing.health));
+  }
+
+  /**
+   * It was an attempt that brought no new tokens, see {@link HubEvent}: called once for each, when it is known what follows.
+   * @param took from sending to now in ms, where that is known
+   * @param at when it was, where that was long ago
+   */
+  attemptFailed({ grant, health }: Standing, took: number | null, at = this.#surroundings.clock.now()): void {
+    if (health.kind === 'good') return;
+    const { code } = health.problem;
+    this.#surroundings.tell({ kind: 'refresh_failed', appliance: grant.appliance, at, problem: code, took });
+  }
+
+  /** A grant was taken up from the disk. */
+  takenUp(before: Grant, standing: Standing): void {
+    this.#tellChange({ grant: before, health: { kind: 'good' } }, standing);
+  }
+
+  /** An attempt brought no new tokens, or a grant could not be written. */
+  setBack(before: Standing, standing: Standing): void {
+    const { grant, health } = standing;
+    if (health.kind === 'good') return;
+    this.#failed += 1;
+    if (this.#tellChange(before, standing)) return;
+    const { code } = health.problem;
+    const told = this.#troubles.happened(this.#keyOf(grant.appliance, code), grant.appliance);
+    const fields = this.#fields(grant, health);
+    const portal = OF_PORTAL.includes(code) ? this.#holder(grant.appliance)?.identity.name : undefined;
+    if (told === null) this.#surroundings.log.debug('refresh did not succeed', fields);
+    else this.#surroundings.log.warn('refresh did not succeed', { ...fields, portal, ...howLong(told) });
+  }
+
+  /**
+   * An attempt brought new tokens, and they are written down.
+   * @param lifetime of the tokens, in ms
+   * @param took from sending to now, in ms
+   */
+  refreshed({ appliance, generation }: Grant, lifetime: number, took: number): void {
+    this.#refreshed += 1;
+    const { clock, log, tell } = this.#surroundings;
+    tell({ kind: 'refreshed', appliance, at: clock.now(), took });
+    const holder = this.#holder(appliance);
+    for (const code of OF_PORTAL) {
+      const over = this.#troubles.over(this.#keyOf(appliance, code));
+      if (over !== null) {
+        log.info('portal serves again', { portal: holder?.identity.name, problem: code, ...howLong(over, 'lasted') });
+      }
+    }
+    this.written();
+    const own = OF_APPLIANCE.map((code) => this.#troubles.over(`${appliance} ${code}`)).some((over) => over !== null);
+    const isNews = own || !this.#succeeding.has(appliance);
+    this.#succeeding.add(appliance);
+    log[isNews ? 'info' : 'debug']('refreshed', {
+      appliance: holder?.name,
+      expires_in: lifetime / 1000,
+      generation,
+    });
+  }
+
+  /** The store was written. */
+  written(): void {
+    const over = this.#troubles.over(STORE);
+    if (over !== null) this.#surroundings.log.info('store is written again', howLong(over, 'lasted'));
+  }
+
+  /** The cloud refuses the token at hand, its appliance says. */
+  distrusted({ grant }: Standing): void {
+    const { appliance, generation } = grant;
+    this.#surroundings.tell({ kind: 'token_refused', appliance, at: this.#surroundings.clock.now() });
+    const told = this.#troubles.happened(`${appliance} distrusted`, appliance);
+    const level = told === null ? 'debug' : 'warn';
+    this.#surroundings.log[level]('token refused by the cloud', { appliance: this.#nameOf(appliance), generation });
+  }
+
+  /** Its appliance goes to another portal than the one that gave it. @param present the portal it goes to */
+  rests({ grant }: Standing, present: PortalIdentity): void {
+    const appliance = this.#nameOf(grant.appliance);
+    this.#surroundings.log.warn('grant is of another portal, it is kept and rests', {
+      appliance,
+      given_by: grant.givenBy.origin,
+      given_to: grant.givenBy.clientId,
+      portal: present.origin,
+      client_id: present.clientId,
+      what_to_do: `put the portal back into the configuration, or latchkey pair ${appliance}`,
+    });
+  }
+
+  unwritable({ grant }: Standing, error: unknown): void {
+    const told = this.#troubles.happened(STORE, grant.appliance);
+    const fields = { appliance: this.#nameOf(grant.appliance), error: messageOf(error) };
+    if (told === null) this.#surroundings.log.debug('store could not be written', fields);
+    else this.#surroundings.log.error('store could not be written', { ...fields, ...howLong(told) });
+  }
+
+  /** What nobody has thought of. */
+  unexpected(appliance: string, error: unknown): void {
+    const told = this.#troubles.happened(`${appliance} unexpected`, appliance);
+    const level = told === null ? 'debug' : 'error';
+    this.#surroundings.log[level]('refresh failed unexpectedly', {
+      appliance: this.#nameOf(appliance),
+      error: messageOf(error),
+    });
+  }
+
+  /** The hub ends, and with it what it has in memory alone. */
+  lost({ grant }: Standing, error: unknown): void {
+    const appliance = this.#nameOf(grant.appliance);
+    this.#surroundings.log.error('store could not be written', { appliance, error: messageOf(error) });
+  }
+
+  /** A day is over. @param appliances how many have a grant */
+  day(appliances: number): void {
+    this.#surroundings.log.info('day is over', {
+      appliances,
+      refreshed: this.#refreshed,
+      not_refreshed: this.#failed,
+    });
+    this.#refreshed = 0;
+    this.#failed = 0;
+  }
+
+  /**
+   * Tells of what a person should know, however often it is tried again and the hub is started.
+   * @returns whether there was any of it
+   */
+  #tellChange(before: Standing, { grant, health }: Standing): boolean {
+    if (health.kind === 'good') return false;
+    const { log } = this.#surroundings;
+    const fields = this.#fields(grant, health);
+    if (health.kind === 'refused') {
+      if (before.grant.refused !== null || before.health.kind === 'refused') return false;
+      // Its tries from now on are told of as seldom as those of any other trouble.
+      this.#troubles.happened(`${grant.appliance} refused`, grant.appliance);
+      log.error('pairing needed', fields);
+      return true;
+    }
+    if (before.grant.doubt !== null || grant.doubt === null) return false;
+    const told = this.#troubles.happened(`${grant.appliance} answer_lost`, grant.appliance);
+    log[told === null ? 'debug' : 'warn']('answer lost', fields);
+    return true;
+  }
+
+  #keyOf(appliance: string, code: ProblemCode): string {
+    if (code === 'store_unwritable') return STORE;
+    const portal = this.#holder(appliance)?.identity.name;
+    return OF_PORTAL.includes(code) && portal !== undefined ? `portal ${portal} ${code}` : `${appliance} ${code}`;
+  }
+
+  #fields({ appliance }: Grant, health: Exclude<Health, { kind: 'good' }>) {
+    const { problem, retryAt } = health;
+    const now = this.#surroundings.clock.now().uptime;
+    const retryIn = retryAt === null ? null : Math.max(0, Math.round((retryAt - now) / 1000));
+    const { code, message } = problem;
+    return { appliance: this.#nameOf(appliance), problem: code, message, retry_in: retryIn };
+  }
+
+  #nameOf(appliance: string): string | undefined {
+    return this.#holder(appliance)?.name;
+  }
+}
+
+/** What is told of a trouble beside what it is; nothing of one that has just begun. */
+function howLong({ times, lasting, subjects }: TroubleTold, since: 'lasting' | 'lasted' = 'lasting') {
+  if (times === 1 && since === 'lasting') return {};
+  return { tries: times, [since]: lasting, appliances: subjects };
+}

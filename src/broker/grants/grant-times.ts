@@ -1,0 +1,83 @@
+import type { Instant } from '../../core/clock.ts';
+import { ageOf, type Grant, remaining } from '../../core/grant.ts';
+import { dueAt, promptedAt, type Replay, restIn, type SetbackContext } from '../../core/refresh.ts';
+import type { Surroundings } from '../surroundings.ts';
+import type { PortalClock } from '../time/portal-clock.ts';
+import type { HeldGrant } from './held-grant.ts';
+
+/**
+ * When grants are refreshed, and how long their tokens live. Who looks at thousands of them gives `now`: to ask the boot clock for
+ * each takes longer than all the rest.
+ */
+export class GrantTimes {
+  readonly #surroundings: Pick<Surroundings, 'clock' | 'random'>;
+  readonly #portalClock: PortalClock;
+  readonly #replayOf: (appliance: string) => Replay | undefined;
+  readonly #spread: (appliance: string) => number;
+  /** When this run of the hub began, on the boot clock in ms. */
+  readonly since: number;
+
+  /** @param spread from 0 to 1, for an appliance always the same: see `dueAt` of the core */
+  constructor(
+    surroundings: Pick<Surroundings, 'clock' | 'random'>,
+    portalClock: PortalClock,
+    replayOf: (appliance: string) => Replay | undefined,
+    spread: (appliance: string) => number,
+  ) {
+    this.#surroundings = surroundings;
+    this.#portalClock = portalClock;
+    this.#replayOf = replayOf;
+    this.#spread = spread;
+    this.since = surroundings.clock.now().uptime;
+  }
+
+  /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
+  dueAt({ grant, health, provoked, throttledUntil }: HeldGrant, now?: Instant): number | null {
+    const context = this.context(grant.appliance, now);
+    const timetable = { ...context, since: this.since, spread: this.#spread(grant.appliance), provoked };
+    const due = rested(dueAt(grant, health, timetable), grant, context);
+    return due === null ? null : Math.max(due, throttledUntil);
+  }
+
+  isDue(held: HeldGrant): boolean {
+    return this.#hasCome(this.dueAt(held));
+  }
+
+  /** When an appliance that waits for a token may have it refreshed, on the boot clock in ms; null for never. */
+  promptedAt({ grant, health, provoked }: HeldGrant): number | null {
+    const context = this.context(grant.appliance);
+    return rested(promptedAt(grant, health, { now: context.now, provoked }), grant, context);
+  }
+
+  /** Whether an appliance that waits may have it refreshed now: against a backoff that runs, that would storm the portal. */
+  mayPrompt(held: HeldGrant): boolean {
+    return this.#hasCome(this.promptedAt(held));
+  }
+
+  /** Milliseconds that the token at hand lives; null where that can't be known yet. */
+  remaining({ grant }: HeldGrant, now = this.#surroundings.clock.now()): number | null {
+    return remaining(grant, now, this.#portalClock.confirmed);
+  }
+
+  /** Milliseconds since the token at hand was obtained; null where that can't be known yet. */
+  age({ grant }: HeldGrant, now = this.#surroundings.clock.now()): number | null {
+    return ageOf(grant, now, this.#portalClock.confirmed);
+  }
+
+  /** What a setback of an appliance's grant is judged by now. */
+  context(appliance: string, now = this.#surroundings.clock.now()): SetbackContext {
+    const { random } = this.#surroundings;
+    const replay = this.#replayOf(appliance) ?? 'late';
+    return { now, confirmed: this.#portalClock.confirmed, replay, fraction: random.fraction() };
+  }
+
+  #hasCome(at: number | null): boolean {
+    return at !== null && at <= this.#surroundings.clock.now().uptime;
+  }
+}
+
+/** How long the token at hand lives, and with it the rest, may become known only after a time to try again was set. */
+function rested(at: number | null, grant: Grant, context: SetbackContext): number | null {
+  const rest = restIn(grant, context);
+  return at === null || rest === 0 ? at : Math.max(at, context.now.uptime + rest);
+}

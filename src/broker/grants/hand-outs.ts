@@ -1,0 +1,76 @@
+import { sameScope } from '../../core/appliance.ts';
+import type { Instant } from '../../core/clock.ts';
+import type { HandOut, WhyUnavailable } from '../../core/hand-out.ts';
+import type { TokenWish } from '../../core/lan-service.ts';
+import { leavesTooLittle } from '../../core/schedule.ts';
+import { within } from '../../system/within.ts';
+import type { Surroundings } from '../surroundings.ts';
+import type { Grants } from './grants.ts';
+import type { HeldGrant } from './held-grant.ts';
+
+/** Nobody is kept waiting for a refresh longer than this, in ms: clients often give up after 10 s. */
+const LONGEST_WAIT = 9500;
+
+/** Hands tokens out: from memory, or after the one refresh that is under way. */
+export class HandOuts {
+  readonly #grants: Grants;
+  readonly #surroundings: Pick<Surroundings, 'clock' | 'timers'>;
+
+  constructor(grants: Grants, surroundings: Pick<Surroundings, 'clock' | 'timers'>) {
+    this.#grants = grants;
+    this.#surroundings = surroundings;
+  }
+
+  /**
+   * @param appliance its id
+   * @param scope what the appliance asks for; null where it does not say
+   * @returns a promise only where a refresh is waited for
+   */
+  handOut(
+    appliance: string,
+    scope: string | null,
+    { atLeast = 0, patience = LONGEST_WAIT }: Partial<Omit<TokenWish, 'scope'>> = {},
+  ): HandOut | Promise<HandOut> {
+    const held = this.#grants.get(appliance);
+    if (held === undefined || !this.#serves(held, scope)) return this.#whatIsThere(held, scope);
+    const now = this.#surroundings.clock.now();
+    if (!this.#isWorthWaiting(held, atLeast, now)) return this.#whatIsThere(held, scope, now);
+    const refresh = within(
+      this.#grants.refresh(appliance),
+      Math.min(patience, LONGEST_WAIT),
+      this.#surroundings.timers,
+    );
+    return refresh.then(() => this.#whatIsThere(this.#grants.get(appliance), scope));
+  }
+
+  #serves({ grant }: HeldGrant, scope: string | null): boolean {
+    return scope === null || sameScope(scope, grant.scope);
+  }
+
+  #isWorthWaiting(held: HeldGrant, atLeast: number, now: Instant): boolean {
+    const left = this.#grants.times.remaining(held, now) ?? 0;
+    return (
+      leavesTooLittle(held.grant, left, atLeast) && (held.refreshing !== null || this.#grants.times.mayPrompt(held))
+    );
+  }
+
+  #whatIsThere(held: HeldGrant | undefined, wanted: string | null, now = this.#surroundings.clock.now()): HandOut {
+    if (held === undefined) return { kind: 'not_paired' };
+    if (!this.#serves(held, wanted)) return { kind: 'other_scope', scope: held.grant.scope };
+    const { accessToken, scope } = held.grant;
+    const remaining = this.#grants.times.remaining(held, now);
+    const expiresIn = Math.floor((remaining ?? 0) / 1000);
+    if (expiresIn >= 1) return { kind: 'token', accessToken, expiresIn, scope };
+    if (held.health.kind === 'refused') return { kind: 'needs_pairing' };
+    const known = remaining === null ? 'age_unknown' : 'run_out';
+    const atHand = held.grant.distrusted === null ? known : 'distrusted';
+    const at = this.#grants.times.promptedAt(held) ?? 0;
+    const wait = Math.ceil((at - now.uptime) / 1000);
+    return { kind: 'unavailable', retryAfter: Math.max(1, wait), why: whyUnavailable(held), atHand };
+  }
+}
+
+function whyUnavailable({ health }: HeldGrant): WhyUnavailable {
+  if (health.kind === 'good' || health.problem.code === 'refused') return 'no_answer_yet';
+  return health.problem.code;
+}

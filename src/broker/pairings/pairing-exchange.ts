@@ -1,0 +1,140 @@
+import type { Instant } from '../../core/clock.ts';
+import { messageOf } from '../../core/failure.ts';
+import { type Grant, succeed } from '../../core/grant.ts';
+import type { TokenOutcome } from '../../core/outcome.ts';
+import { advance, linksOf } from '../../core/pairing.ts';
+import { giverOf, type Link, type PresentPortal } from '../../core/portal.ts';
+import type { Secret } from '../../core/secret.ts';
+import { sha256 } from '../../system/compare.ts';
+import { afterExchange, exchangeCode } from './code-exchange.ts';
+import { tellPaired } from './pairing-books.ts';
+import type { PairingContext } from './pairing-context.ts';
+import type { PairingProgress } from './pairing-progress.ts';
+
+/** How often a grant that changes while it is replaced is looked at again. */
+const MOST_REPLACED = 10;
+
+/** How one pairing makes a grant of a code: the first that comes is exchanged, written ahead, and once. */
+export class PairingExchange {
+  readonly #context: PairingContext;
+  readonly #progress: PairingProgress;
+  #underWay: Promise<void> | null = null;
+  /** The grant being put in place. */
+  #concluding: Promise<void> | null = null;
+
+  constructor(context: PairingContext, progress: PairingProgress) {
+    this.#context = context;
+    this.#progress = progress;
+  }
+
+  /** Resolves when no exchange is under way. */
+  async settled(): Promise<void> {
+    await this.#underWay;
+  }
+
+  /** Resolves when no grant is being put in place. */
+  async concluded(): Promise<void> {
+    await this.#concluding?.catch(() => undefined);
+  }
+
+  /**
+   * Takes a code. Resolves when its exchange has ended, or that of another which is under way.
+   * @param link the one that it came through; null where nobody can know, and then the newest counts
+   */
+  async take(code: Secret, link: Link | null): Promise<void> {
+    const { pairing } = this.#progress;
+    const [newest] = linksOf(pairing.step);
+    const at = this.#context.surroundings.clock.now();
+    const next = advance(pairing, { kind: 'code', hash: sha256(code.reveal()), at });
+    if (newest !== undefined && next !== pairing) {
+      this.#progress.take(next);
+      this.#underWay = this.#exchange(link ?? newest, code).catch((error: unknown) => this.#failed(error));
+    }
+    await this.#underWay;
+  }
+
+  async #exchange(link: Link, code: Secret): Promise<void> {
+    const progress = this.#progress;
+    const { portal, scope, appliance } = progress.pairing;
+    const found = this.#context.portalOf(portal);
+    if (found === undefined) return progress.move({ kind: 'failed', reason: 'misconfigured' });
+    try {
+      await progress.save(progress.pairing);
+    } catch (error) {
+      progress.log('error', 'store could not be written', { error: messageOf(error) });
+      // What can't be written down is not started.
+      return progress.move({ kind: 'not_sent' });
+    }
+    const goesOn = () => !progress.stopping && progress.pairing.step.kind === 'exchanging';
+    const sending = { link, code, scope };
+    const exchange = await exchangeCode(this.#context, found.portal, sending, goesOn, progress.signal);
+    // Stopped, or ended meanwhile; then the event does not apply.
+    if (exchange === null) return progress.move({ kind: 'not_sent' });
+    const { outcome, sent } = exchange;
+    if (outcome.kind === 'granted') return this.#conclude(appliance, found.identity, outcome, sent);
+    progress.log('warn', 'code was not exchanged', { outcome: outcome.kind, detail: outcome.detail });
+    await progress.move(afterExchange(outcome));
+  }
+
+  async #conclude(
+    appliance: string,
+    portal: PresentPortal,
+    { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
+    sent: Instant,
+  ): Promise<void> {
+    const { step, scope } = this.#progress.pairing;
+    // Ended meanwhile (replaced, cancelled): nobody wants these tokens any more.
+    if (step.kind !== 'exchanging') return;
+    const { refreshToken } = tokens;
+    if (refreshToken === null) {
+      this.#progress.log('warn', 'the portal gave no refresh token');
+      await this.#progress.move({ kind: 'failed', reason: 'portal_rejected' });
+      return;
+    }
+    this.#concluding = this.#putInPlace(appliance, (generation) =>
+      succeed(
+        { appliance, generation, scope, asked: scope, givenBy: giverOf(portal) },
+        refreshToken,
+        tokens,
+        sent,
+        portalTime,
+      ),
+    );
+    try {
+      await this.#concluding;
+    } finally {
+      this.#concluding = null;
+    }
+  }
+
+  /** @param after the grant that follows one with this generation */
+  async #putInPlace(appliance: string, after: (generation: number) => Grant): Promise<void> {
+    const { store, grants } = this.#context;
+    const progress = this.#progress;
+    // What is still being written of this pairing must not come to lie over its end.
+    await progress.written();
+    for (let attempt = 1; attempt <= MOST_REPLACED; attempt++) {
+      const grant = after(await store.generation(appliance));
+      const paired = advance(progress.pairing, { kind: 'paired', scope: grant.scope });
+      const save = () => store.concludePairing(paired, grant);
+      const saved = await save().catch((error: unknown) => {
+        progress.log('error', 'store could not be written', { error: messageOf(error) });
+        return null;
+      });
+      // A refresh of the grant before was quicker. A person has just logged in for this one, so it takes the place.
+      if (saved === false) continue;
+      grants.adopt(grant, saved === null ? save : null);
+      progress.log('info', 'paired', { scope: grant.scope });
+      tellPaired(this.#context, grant);
+      progress.take(paired);
+      return;
+    }
+    throw new Error('other writes of this grant came between, again and again');
+  }
+
+  /** Whatever became of it, the code may have been spent. */
+  #failed(error: unknown): Promise<void> {
+    this.#progress.log('error', 'exchange failed unexpectedly', { error: messageOf(error) });
+    return this.#progress.move({ kind: 'answer_lost' });
+  }
+}

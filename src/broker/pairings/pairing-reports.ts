@@ -1,0 +1,101 @@
+import { leadsAstray, linkFor, linksOf, type PairingStep } from '../../core/pairing.ts';
+import type { PairingReport } from '../../core/pairing-report.ts';
+import type { PairingRun } from './pairing-run.ts';
+
+/**
+ * Follows a pairing: how it stands, and each change, until its end.
+ * @param shortUrl its short link as it is now; null while there is none
+ */
+export async function* followPairing(
+  run: PairingRun,
+  signal: AbortSignal,
+  shortUrl: () => string | null = () => null,
+): AsyncIterable<PairingReport> {
+  let wake: () => void = () => undefined;
+  const unwatch = run.watch(() => wake());
+  const aborted = () => wake();
+  signal.addEventListener('abort', aborted, { once: true });
+  let told = '';
+  const shown: Shown = { link: null, short: null };
+  try {
+    while (!signal.aborted) {
+      const changed = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      const report = withShort(reportOf(run, shown.link), run, shown, shortUrl());
+      if (report.event === 'waiting') {
+        shown.link = report.authorize_url;
+        shown.short = report.short_url ?? null;
+      }
+      const { expires_in: _, reason: __, ...news } = { expires_in: 0, reason: '', ...report };
+      if (JSON.stringify(news) !== told) yield report;
+      told = JSON.stringify(news);
+      if (report.event === 'paired' || report.event === 'failed') return;
+      await changed;
+    }
+  } finally {
+    unwatch();
+    signal.removeEventListener('abort', aborted);
+  }
+}
+
+/**
+ * @param shown the link that was told before: further ones, for whoever opens the page of a device flow, take nothing from it,
+ *   unless the hub has moved
+ */
+export function reportOf(run: PairingRun, shown: string | null): PairingReport {
+  const { step } = run.pairing;
+  const expires_in = Math.ceil(run.timeLeft / 1000);
+  switch (step.kind) {
+    case 'asking':
+      return { event: 'connecting', problem: run.trouble, expires_in };
+    case 'waiting':
+    case 'exchanging': {
+      const { unconfirmed } = run;
+      const logins = unconfirmed.length === 0 ? {} : { unconfirmed };
+      return { event: 'waiting', ...linkOf(step, shown, run.redirect), expires_in, ...logins };
+    }
+    case 'ended':
+      return step.result.kind === 'paired'
+        ? { event: 'paired', scope: step.result.scope }
+        : { event: 'failed', reason: step.result.reason };
+  }
+}
+
+type Waiting = Extract<PairingReport, { event: 'waiting' }>;
+
+/** What was told before. */
+interface Shown {
+  link: string | null;
+  short: string | null;
+}
+
+/**
+ * The report with the short link. An address that is gone for a moment mostly comes back, and where a fresh link is on its way
+ * both are told at once.
+ * @param now the short link as it is now
+ */
+function withShort(report: PairingReport, run: PairingRun, shown: Shown, now: string | null): PairingReport {
+  if (report.event !== 'waiting') return report;
+  const { authorize_url, expires_in, reason, unconfirmed } = report;
+  const link = linksOf(run.pairing.step).find(({ authorizeUrl }) => authorizeUrl === authorize_url);
+  const isFreshOnItsWay = link !== undefined && leadsAstray(link, run.redirect);
+  const short_url = isFreshOnItsWay ? (shown.short ?? now) : (now ?? shown.short);
+  if (short_url === null) return report;
+  const isMoved = authorize_url === shown.link && short_url !== shown.short;
+  const why = isMoved ? 'address_changed' : reason;
+  const logins = unconfirmed && { unconfirmed };
+  return { event: 'waiting', authorize_url, short_url, expires_in, ...(why && { reason: why }), ...logins };
+}
+
+function linkOf(
+  step: Extract<PairingStep, { kind: 'waiting' | 'exchanging' }>,
+  shown: string | null,
+  redirect: string | null,
+): Pick<Waiting, 'authorize_url' | 'reason'> {
+  const told = linksOf(step).find(({ authorizeUrl }) => authorizeUrl === shown);
+  if (told !== undefined && !leadsAstray(told, redirect)) return { authorize_url: told.authorizeUrl };
+  const { authorizeUrl } = linkFor(step, redirect) ?? step.link;
+  if (shown === null || authorizeUrl === shown) return { authorize_url: authorizeUrl };
+  return { authorize_url: authorizeUrl, reason: told === undefined ? 'link_ended' : 'address_changed' };
+}

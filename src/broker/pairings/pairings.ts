@@ -1,0 +1,275 @@
+import { type Appliance, sameScope } from '../../core/appliance.ts';
+import { Failure, messageOf } from '../../core/failure.ts';
+import type { Callback, CallbackBrowser, LinkResult } from '../../core/lan-service.ts';
+import {
+  advance,
+  byInstaller,
+  codesLive,
+  type DeviceCodes,
+  type FailureReason,
+  occupiesPortal,
+  type Pairing,
+} from '../../core/pairing.ts';
+import { Secret } from '../../core/secret.ts';
+import { sameSecret, sha256 } from '../../system/compare.ts';
+import { within } from '../../system/within.ts';
+import { tellFailure } from './pairing-books.ts';
+import type { PairingContext } from './pairing-context.ts';
+import { PairingRun } from './pairing-run.ts';
+
+/** A person who was sent back by the portal waits no longer than this for a result, in ms: under 10 s in all. */
+const LONGEST_WAIT = 9500;
+/** Bytes of the secret behind the marks of browsers that the hub sends to the portal: 256 bits. */
+const MARK_SECRET_BYTES = 32;
+/** Bytes of a nonce: 128 bits. */
+const NONCE_BYTES = 16;
+/** Pairings that occupy the portal at once: each polls it every few seconds. Device flows that nobody opened do not. */
+const MOST_OPEN = 100;
+/**
+ * How many ended pairings are remembered, so that their result page can be shown again; beside them those whose appliance
+ * may still ask how its device flow has ended.
+ */
+const ENDED_REMEMBERED = 1000;
+
+/** What is to become of a pairing of the same appliance that is open, and which round the one that is begun is part of. */
+export interface Beginning {
+  /** True: it goes on, and is the one that was asked for. Default: another takes its place. */
+  readonly joins?: boolean;
+  readonly round?: string;
+}
+
+/** The pairings, at most one open for each appliance. */
+export class Pairings implements AsyncDisposable {
+  readonly #context: PairingContext;
+  readonly #runs = new Map<string, PairingRun>();
+  readonly #byAppliance = new Map<string, PairingRun>();
+  /** What is being begun, by appliance: one after the other. */
+  readonly #beginning = new Map<string, Promise<unknown>>();
+  /** In memory alone: after a restart the portal itself, or an installer, has to confirm a login. */
+  readonly #markSecret: string;
+  #stopped = false;
+
+  constructor(context: PairingContext) {
+    this.#context = context;
+    this.#markSecret = context.surroundings.random.token(MARK_SECRET_BYTES);
+  }
+
+  /** Takes up the pairings that the last run left; the newest of each appliance goes on where it is open. */
+  async load(): Promise<void> {
+    const kept = await this.#context.store.pairings();
+    const newest = new Map(kept.map(({ appliance, id }) => [appliance, id]));
+    for (const pairing of kept) {
+      const goesOn = newest.get(pairing.appliance) === pairing.id;
+      const taken = goesOn ? pairing : advance(pairing, { kind: 'failed', reason: 'replaced' });
+      if (taken !== pairing) await this.#endedBefore(pairing, taken);
+      this.#remember(PairingRun.resume(this.#context, taken));
+    }
+    this.#forgetEnded();
+  }
+
+  /**
+   * Starts a pairing for an installer. A device flow of the appliance that is open is taken over: its codes stay good. Any
+   * other open pairing of the appliance is replaced, unless it may be joined.
+   * @throws Failure `not_allowed` where too many are open, or as the store
+   */
+  begin(appliance: Appliance, { joins = false, round }: Beginning = {}): Promise<PairingRun> {
+    return this.#oneByOne(appliance.id, async () => {
+      const going = joins ? this.#openLike(appliance) : undefined;
+      if (going !== undefined && byInstaller(going.pairing)) {
+        if (round === undefined || (await going.join(round))) return going;
+      }
+      if (this.#isFull(appliance.id)) {
+        throw new Failure('not_allowed', `${MOST_OPEN} pairings are open: wait until one of them has ended`);
+      }
+      const open = this.#openLike(appliance);
+      const isTaken = open !== undefined && open.pairing.device !== null && (await open.takeOver());
+      if (isTaken && (round === undefined || (await open.join(round)))) return open;
+      return this.#replace(appliance, null, round);
+    });
+  }
+
+  /**
+   * Starts a device flow. An open pairing of the appliance takes its codes, and the links that are out stay good.
+   * @throws Failure as the store
+   */
+  beginByAppliance(appliance: Appliance, codes: DeviceCodes): Promise<PairingRun> {
+    return this.#oneByOne(appliance.id, async () => {
+      const open = this.#openLike(appliance);
+      return open !== undefined && (await open.takeCodes(codes)) ? open : this.#replace(appliance, codes);
+    });
+  }
+
+  /** A fresh link for a person who opens the page of a device flow. */
+  async openLink(run: PairingRun): Promise<LinkResult> {
+    const { pairing } = run;
+    if (!occupiesPortal(pairing) && this.#isFull(pairing.appliance)) return { kind: 'too_many' };
+    return run.openLink();
+  }
+
+  /** The open pairing of an appliance, where it is for what the appliance still is registered with. */
+  #openLike({ id, portal, scope }: Appliance): PairingRun | undefined {
+    const open = this.#open(id);
+    return open?.pairing.portal === portal && sameScope(open.pairing.scope, scope) ? open : undefined;
+  }
+
+  #isFull(except: string): boolean {
+    const others = [...this.#byAppliance].filter(([other, run]) => other !== except && occupiesPortal(run.pairing));
+    return others.length >= MOST_OPEN;
+  }
+
+  async #oneByOne<T>(appliance: string, begin: () => Promise<T>): Promise<T> {
+    const begun = (this.#beginning.get(appliance) ?? Promise.resolve()).catch(() => undefined).then(begin);
+    this.#beginning.set(appliance, begun);
+    try {
+      return await begun;
+    } finally {
+      if (this.#beginning.get(appliance) === begun) this.#beginning.delete(appliance);
+    }
+  }
+
+  /** Begins another pairing in the place of the one that may be open. */
+  async #replace({ id, portal, scope }: Appliance, device: DeviceCodes | null, round?: string): Promise<PairingRun> {
+    const { random, clock } = this.#context.surroundings;
+    const pairing: Pairing = {
+      id: random.uuid(),
+      appliance: id,
+      portal,
+      scope,
+      nonce: random.token(NONCE_BYTES),
+      begun: clock.now(),
+      lifetime: this.#context.times.lifetime,
+      spentCodes: [],
+      setback: null,
+      device,
+      ...(round === undefined ? {} : { round }),
+      step: { kind: 'asking' },
+    };
+    await this.#context.store.savePairing(pairing);
+    // Only now, so that one that can't be begun replaces none.
+    await this.#open(id)?.giveWay();
+    const run = PairingRun.resume(this.#context, pairing);
+    this.#remember(run);
+    this.#forgetEnded();
+    // The hub has stopped while one before it was waited for: the next run finds it.
+    if (this.#stopped) await run[Symbol.asyncDispose]();
+    return run;
+  }
+
+  /** @throws Failure `pairing_unknown` */
+  get(id: string): PairingRun {
+    const run = this.#runs.get(id);
+    if (run !== undefined) return run;
+    throw new Failure('pairing_unknown', 'this pairing is not known any more: start another with "latchkey pair"');
+  }
+
+  /** The pairing, open or ended, that a short link leads to. */
+  byShortKey(key: string): PairingRun | undefined {
+    const hash = sha256(key);
+    return this.find(({ shortKeyHash }) => shortKeyHash === hash);
+  }
+
+  /** The newest pairing that fits, open or ended. */
+  find(fits: (run: PairingRun) => boolean): PairingRun | undefined {
+    return [...this.#runs.values()].findLast(fits);
+  }
+
+  /** The pairings that fit, in the order in which they began, open or ended. */
+  all(fits: (run: PairingRun) => boolean): PairingRun[] {
+    return [...this.#runs.values()].filter(fits);
+  }
+
+  /** The newest pairing of an appliance, open or ended. */
+  ofAppliance(appliance: string): PairingRun | undefined {
+    return this.#byAppliance.get(appliance);
+  }
+
+  /** The hub's clock was set: see `PairingRun`. */
+  clockSet(): void {
+    for (const run of this.#runs.values()) run.clockSet();
+  }
+
+  /** The hub has another address, or none: see `PairingRun`. */
+  addressChanged(): void {
+    for (const run of this.#runs.values()) if (run.open) run.addressChanged();
+  }
+
+  /** Ends the open pairing of an appliance, if there is one, and what is left of one that gives way to it. */
+  async end(appliance: string, reason: FailureReason): Promise<void> {
+    const open = [...this.#runs.values()].filter((run) => run.open && run.pairing.appliance === appliance);
+    await Promise.all(open.map((run) => run.fail(reason)));
+  }
+
+  /** Forgets the pairings of an appliance that was removed. */
+  async drop(appliance: string): Promise<void> {
+    await this.end(appliance, 'cancelled');
+    this.#byAppliance.delete(appliance);
+    for (const [id, run] of this.#runs) if (run.pairing.appliance === appliance) this.#runs.delete(id);
+  }
+
+  /** What a browser keeps that the hub sends to the portal for a pairing. @param id of the pairing */
+  sentMark(id: string): Secret {
+    return new Secret(sha256(`${this.#markSecret} ${id}`));
+  }
+
+  /**
+   * Takes what the portal's redirect brought.
+   * @param from the browser: its address, and its {@link sentMark} if it has one
+   * @returns the pairing, as far as it has come within the time that a person waits; null for a nonce nobody gave out
+   */
+  async receive(nonce: string, callback: Callback, { address, mark }: CallbackBrowser): Promise<Pairing | null> {
+    const hash = sha256(nonce);
+    const run = this.find(({ nonceHash }) => nonceHash === hash);
+    if (run === undefined) return null;
+    if (callback.kind === 'code') {
+      const isSent = mark !== null && sameSecret(mark, this.sentMark(run.pairing.id).reveal());
+      const received = run.receiveCode(callback.code, { address, isSent });
+      await within(received, LONGEST_WAIT, this.#context.surroundings.timers);
+    }
+    if (callback.kind === 'error') {
+      const refused = run.refused(callback.error === 'access_denied' ? 'refused_by_user' : 'portal_rejected');
+      await within(refused, LONGEST_WAIT, this.#context.surroundings.timers);
+    }
+    return run.pairing;
+  }
+
+  /** The last run of the hub ended before it had written that a pairing gave way to another; it is told once. */
+  async #endedBefore(pairing: Pairing, ended: Pairing): Promise<void> {
+    const { store, surroundings } = this.#context;
+    try {
+      await store.savePairing(ended);
+      if (occupiesPortal(pairing)) tellFailure(this.#context, ended);
+    } catch (error) {
+      surroundings.log.error('store could not be written', { error: messageOf(error) });
+    }
+  }
+
+  /** Stops polling; the pairings stay open, and go on when the hub is started again. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped = true;
+    await Promise.all([...this.#runs.values()].map((run) => run[Symbol.asyncDispose]()));
+  }
+
+  #open(appliance: string): PairingRun | undefined {
+    const run = this.#byAppliance.get(appliance);
+    return run?.open ? run : undefined;
+  }
+
+  #remember(run: PairingRun): void {
+    this.#runs.set(run.pairing.id, run);
+    this.#byAppliance.set(run.pairing.appliance, run);
+  }
+
+  #forgetEnded(): void {
+    const ended = [...this.#runs.values()].filter(({ open }) => !open);
+    for (const run of ended.slice(0, -ENDED_REMEMBERED)) {
+      if (!this.#isAwaited(run)) this.#runs.delete(run.pairing.id);
+    }
+  }
+
+  /** Whether an appliance may still ask, with the codes that it has, how this one ended. */
+  #isAwaited(run: PairingRun): boolean {
+    const { pairing } = run;
+    if (pairing.device === null || this.#byAppliance.get(pairing.appliance) !== run) return false;
+    return codesLive(pairing, this.#context.surroundings.clock.now());
+  }
+}

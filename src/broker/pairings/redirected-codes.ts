@@ -1,0 +1,168 @@
+import { linksOf } from '../../core/pairing.ts';
+import type { UnconfirmedLogin } from '../../core/pairing-report.ts';
+import type { Secret } from '../../core/secret.ts';
+import { type Allowance, Buckets } from '../../system/allowances.ts';
+import { sha256 } from '../../system/compare.ts';
+import { within } from '../../system/within.ts';
+import { pollLinks } from './code-polling.ts';
+import type { PairingContext } from './pairing-context.ts';
+import type { PairingProgress } from './pairing-progress.ts';
+
+/** The portal is polled at once, and after these further waits in ms: it may be a little behind its own redirect. */
+const POLL_DELAYS = [0, 1000, 2000];
+/** A portal that is slow to answer is waited for no longer than this in all, in ms: the browser waits, and the code lives 30 s. */
+const CHECK_TIMEOUT = 4500;
+/** Polls of one pairing because of redirects, beside the regular ones: anybody who saw the link may send any number of codes. */
+const POLLS: Allowance = { most: 6, every: 5000 };
+/** A code lives 30 to 60 s; one that nobody has confirmed by then is dropped, in ms. */
+const CODE_LIFETIME = 60_000;
+/** Codes that wait to be confirmed, one from each address. */
+const MAX_UNCONFIRMED = 3;
+/** How often a code is looked at again because the pairing came to another step meanwhile. */
+const MAX_CHECKS = 3;
+
+/** A browser that has brought a code. */
+export interface Visitor {
+  readonly address: string;
+  /** The hub itself sent it to the portal for this pairing. */
+  readonly isSent: boolean;
+}
+
+/** A code that waits for a person to confirm it. */
+interface HeldCode extends UnconfirmedLogin {
+  /** Null once it can't live any more: it is remembered so that the same browser does not ask again. */
+  code: Secret | null;
+  /** Ends the timer that drops it. */
+  readonly disarm: () => void;
+}
+
+/**
+ * The codes of one pairing that come by redirect. Anybody who saw the link may send some, also one of an account of their own, so
+ * that such a code is news and not truth: the portal is asked at once for the code that it serves for this very login, and that
+ * one is exchanged. If it serves none, the redirect's code counts only from a browser that the hub itself sent there; any other
+ * is held until an installer confirms it.
+ */
+export class RedirectedCodes {
+  readonly #context: PairingContext;
+  readonly #progress: PairingProgress;
+  readonly #takeCode: Parameters<typeof pollLinks>[3];
+  /** Resolves when no code is being exchanged. */
+  readonly #settled: () => Promise<void>;
+  readonly #polls = new Buckets();
+  /** The check under way, and the one that all share who come during it: their code may be newer than its last poll. */
+  #check: Promise<void> = Promise.resolve();
+  #nextCheck: Promise<void> | null = null;
+  readonly #held = new Map<string, HeldCode>();
+
+  constructor(
+    context: PairingContext,
+    progress: PairingProgress,
+    takeCode: Parameters<typeof pollLinks>[3],
+    settled: () => Promise<void>,
+  ) {
+    this.#context = context;
+    this.#progress = progress;
+    this.#takeCode = takeCode;
+    this.#settled = settled;
+  }
+
+  /** Resolves when the code has become what it can: exchanged, held, or nothing. */
+  async receive(code: Secret, visitor: Visitor): Promise<void> {
+    const hash = sha256(code.reveal());
+    for (let checks = 0; checks < MAX_CHECKS; checks++) {
+      await this.#settled();
+      if (this.#isPast(hash)) return;
+      const { signal } = this.#progress;
+      await this.#ask();
+      if (!signal.aborted) break;
+    }
+    await this.#settled();
+    if (this.#isPast(hash)) return;
+    if (visitor.isSent) await this.#takeCode(code, null);
+    else this.#hold(code, hash, visitor.address);
+  }
+
+  /** The logins that an installer may confirm now. */
+  get unconfirmed(): readonly UnconfirmedLogin[] {
+    if (this.#progress.pairing.step.kind === 'ended') return [];
+    const { spentCodes } = this.#progress.pairing;
+    return [...this.#held.values()]
+      .filter(({ id, code }) => code !== null && !spentCodes.includes(id))
+      .map(({ id, address }) => ({ id, address }));
+  }
+
+  /** Whether a code waits to be confirmed, or did so for too long; null for any other. */
+  standingOf(code: Secret): 'unconfirmed' | 'too_late' | null {
+    const hash = sha256(code.reveal());
+    const held = [...this.#held.values()].find(({ id }) => id === hash);
+    if (held === undefined || this.#progress.pairing.spentCodes.includes(hash)) return null;
+    return held.code === null ? 'too_late' : 'unconfirmed';
+  }
+
+  /** An installer says that a login was theirs. Resolves when its exchange has ended; one that is gone changes nothing. */
+  async confirm(id: string): Promise<void> {
+    const held = [...this.#held.values()].find((one) => one.id === id);
+    if (!held?.code) return;
+    this.#progress.log('info', 'login confirmed', { address: held.address });
+    await this.#takeCode(held.code, null);
+  }
+
+  /** Forgets every code that is held. */
+  clear(): void {
+    for (const { disarm } of this.#held.values()) disarm();
+    this.#held.clear();
+  }
+
+  /** Whether there is nothing to find out: it was exchanged, or is held, or no login is wanted. */
+  #isPast(hash: string): boolean {
+    const { stopping, pairing } = this.#progress;
+    const isHeld = [...this.#held.values()].some(({ id }) => id === hash);
+    return stopping || isHeld || linksOf(pairing.step).length === 0 || pairing.spentCodes.includes(hash);
+  }
+
+  #ask(): Promise<void> {
+    this.#nextCheck ??= this.#check.then(() => {
+      this.#nextCheck = null;
+      this.#check = within(this.#pollNow(), CHECK_TIMEOUT, this.#context.surroundings.timers);
+      return this.#check;
+    });
+    return this.#nextCheck;
+  }
+
+  async #pollNow(): Promise<void> {
+    const { signal } = this.#progress;
+    for (const delay of POLL_DELAYS) {
+      if (delay > 0) await this.#context.surroundings.timers.sleep(delay, signal);
+      const { stopping, pairing } = this.#progress;
+      const { step } = pairing;
+      if (signal.aborted || stopping || step.kind === 'exchanging' || linksOf(step).length === 0) return;
+      if (this.#mayPoll()) await pollLinks(this.#context, this.#progress, signal, this.#takeCode);
+    }
+  }
+
+  /** Takes one of the polls; there is none while the portal asks for patience. */
+  #mayPoll(): boolean {
+    const bucket = this.#polls.filled('', POLLS, this.#context.surroundings.clock.now().uptime);
+    if (bucket.left < 1 || this.#progress.askedDelay > 0) return false;
+    bucket.left -= 1;
+    return true;
+  }
+
+  #hold(code: Secret, id: string, address: string): void {
+    const before = this.#held.get(address);
+    if (before === undefined && this.#held.size >= MAX_UNCONFIRMED) {
+      const dead = [...this.#held].find(([, held]) => held.code === null);
+      if (dead === undefined) return;
+      this.#held.delete(dead[0]);
+    }
+    before?.disarm();
+    const disarm = this.#context.surroundings.timers.after(CODE_LIFETIME, () => {
+      held.code = null;
+      this.#progress.tell();
+    });
+    const held: HeldCode = { id, address, code, disarm };
+    this.#held.set(address, held);
+    if (before === undefined) this.#progress.log('warn', 'login waits to be confirmed', { address });
+    this.#progress.tell();
+  }
+}

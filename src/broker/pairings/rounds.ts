@@ -1,0 +1,274 @@
+import type { Appliance } from '../../core/appliance.ts';
+import { messageOf } from '../../core/failure.ts';
+import { byInstaller, isPairedBy, type Pairing, timeLeft } from '../../core/pairing.ts';
+import type { LeftOut, Round, RoundAccount, RoundForBrowser, RoundLink } from '../../core/round.ts';
+import { Secret } from '../../core/secret.ts';
+import { type Allowance, Buckets } from '../../system/allowances.ts';
+import { sha256 } from '../../system/compare.ts';
+import type { Appliances } from '../appliances/appliances.ts';
+import type { Surroundings } from '../surroundings.ts';
+import type { PairingRun } from './pairing-run.ts';
+import type { Pairings } from './pairings.ts';
+
+/** So long after the end of its pairing's time the nonce of one tells and begins nothing of others, in ms: browsers keep addresses. */
+const NONCE_OUTLIVES = 3_600_000;
+/**
+ * Pairings that browsers on their way back from the portal begin, after some that came to nothing: each costs the portal a
+ * request and the hub some writes.
+ */
+const BEGUN_BY_BROWSER: Allowance = { most: 30, every: 20_000 };
+/** Bytes of a browser's pass: 128 bits. */
+const PASS_BYTES = 16;
+/** Rounds whose passes are remembered, and passes of one round; of more the oldest is forgotten. */
+const MAX_ROUNDS = 20;
+const MAX_PASSES = 10;
+
+/** What rounds work with. */
+export interface RoundsContext {
+  readonly surroundings: Surroundings;
+  readonly appliances: Appliances;
+  readonly pairings: Pairings;
+  /** Whether only a person's login can give the appliance a grant that it can go on with. */
+  needsPairing(appliance: Appliance): boolean;
+  /** With which account of its portal an appliance is connected; null if the portal does not tell. */
+  accountOf(appliance: Appliance): string | null;
+}
+
+/**
+ * Rounds of pairings: all appliances that need one, one after the other. Where a round stands is in its pairings alone, each
+ * of which has its mark, so that it outlives the hub. When one has ended well the next is begun, and its link is there
+ * when a person wants to go on; after one that has not, a person says how.
+ */
+export class Rounds {
+  readonly #context: RoundsContext;
+  readonly #begunByBrowser = new Buckets();
+  /**
+   * The hashes of the passes that were given out, by round. They live in memory alone: after a restart the hub's page goes on.
+   */
+  readonly #passes = new Map<string, string[]>();
+  /** One step after the other, so that two who go on at the same time get the same pairing. */
+  #steps: Promise<unknown> = Promise.resolve();
+
+  constructor(context: RoundsContext) {
+    this.#context = context;
+  }
+
+  /** Takes up the rounds that the last run left; to be called when the pairings are loaded. */
+  resume(): void {
+    for (const run of this.#context.pairings.all(({ open, pairing }) => open && pairing.round !== undefined)) {
+      this.#goOnAfter(run);
+    }
+  }
+
+  /**
+   * Begins a round with the first appliance that needs pairing; where one is under way, that is the one.
+   * @throws Failure as `Pairings.begin`
+   */
+  begin(): Promise<Round> {
+    return this.#oneByOne(async () => {
+      const open = this.#context.pairings.find((run) => run.open && run.pairing.round !== undefined);
+      const id = open?.pairing.round ?? this.#context.surroundings.random.uuid();
+      if (open === undefined) await this.#beginNext(id);
+      return this.view(id);
+    });
+  }
+
+  /**
+   * Begins the pairing of the round's next appliance, unless one of the round is open already.
+   * @throws Failure as `Pairings.begin`
+   */
+  next(id: string): Promise<Round> {
+    return this.#oneByOne(async () => {
+      if (this.#openOf(id) === undefined) await this.#beginNext(id);
+      return this.view(id);
+    });
+  }
+
+  /**
+   * Another pairing of the same appliance, in the same round if it was in one.
+   * @throws Failure as `Pairings.begin`
+   */
+  async again(appliance: Appliance, { round }: Pairing): Promise<PairingRun> {
+    const run = await this.#context.pairings.begin(appliance, round === undefined ? {} : { round });
+    if (round !== undefined) this.#goOnAfter(run);
+    return run;
+  }
+
+  /** How a round stands. Of one that nobody has begun: which appliances are connected. */
+  view(id: string): Round {
+    const { appliances, needsPairing } = this.#context;
+    const connected: string[] = [];
+    const leftOut: LeftOut[] = [];
+    const open = this.#openOf(id);
+    for (const appliance of appliances.list()) {
+      const { name } = appliance;
+      if (appliance.waitingSince !== null) leftOut.push({ name, pairing: null, reason: 'waiting_for_approval' });
+      else if (!needsPairing(appliance)) connected.push(name);
+      else {
+        const tried = this.#triedIn(id, appliance);
+        const result = tried?.pairing.step.kind === 'ended' ? tried.pairing.step.result : null;
+        const reason = result?.kind === 'failed' ? result.reason : 'not_begun';
+        leftOut.push({ name, pairing: tried?.pairing.id ?? null, reason });
+      }
+    }
+    const current = open && appliances.byId(open.pairing.appliance);
+    return {
+      id,
+      current: open && current ? { pairing: open.pairing.id, appliance: current.name } : null,
+      next: this.#nextOf(id)?.name ?? null,
+      connected,
+      leftOut: leftOut.filter(({ name }) => name !== current?.name),
+      differentAccounts: this.#differentAccounts(id),
+    };
+  }
+
+  /**
+   * The round that the pairing of a nonce is part of, for a browser that has come back from the portal. The nonce is known to
+   * everybody who saw the link, so only a browser that brought the code by which the pairing ended well sees how the round stands.
+   * @param code the one that it has just brought; null for none
+   * @param pass what it was given before; null for none
+   * @returns null if the pairing is part of no round, or the round is long over
+   */
+  forBrowser(nonce: string, code: Secret | null, pass: string | null): RoundForBrowser | null {
+    const run = this.#byNonce(nonce);
+    const id = run?.pairing.round;
+    if (run === undefined || id === undefined || this.#isOld(run)) return null;
+    if (this.#isPassOf(id, pass)) return { id, round: this.view(id), pass: null };
+    if (code === null || !isPairedBy(run.pairing, sha256(code.reveal()))) return { id, round: null, pass: null };
+    return { id, round: this.view(id), pass: this.#newPass(id) };
+  }
+
+  /**
+   * Takes a browser that has brought an accepted code of a round on to the next appliance's login, within the time that a
+   * person waits; a pairing that came to nothing is gone past, or tried again.
+   * @param nonce of one of the round's pairings
+   * @param pass what the browser was given by {@link forBrowser}; null for none
+   * @throws Failure as `Pairings.begin`
+   */
+  async goOn(nonce: string, again: boolean, pass: string | null): Promise<RoundLink> {
+    const run = this.#byNonce(nonce);
+    const round = run?.pairing.round;
+    if (run === undefined || round === undefined || this.#isOld(run)) return { kind: 'over' };
+    if (!this.#isPassOf(round, pass)) return { kind: 'not_proved', round };
+    const appliance = this.#context.appliances.byId(run.pairing.appliance);
+    if (again && appliance !== undefined)
+      return this.#linkOf(await this.#oneByOne(() => this.#tryAgain(appliance, run)));
+    await this.#oneByOne(async () => {
+      const isDue = this.#openOf(round) === undefined && this.#nextOf(round) !== undefined;
+      if (isDue && this.#mayBegin()) await this.#beginNext(round);
+    });
+    return this.#linkOf(this.#openOf(round));
+  }
+
+  /** Two who try again at the same time get the same pairing; one that was begun since is the one. */
+  async #tryAgain(appliance: Appliance, { pairing }: PairingRun): Promise<PairingRun | undefined> {
+    if (!this.#context.needsPairing(appliance))
+      return pairing.round === undefined ? undefined : this.#openOf(pairing.round);
+    const newest = this.#context.pairings.ofAppliance(appliance.id);
+    if (newest?.open === true && byInstaller(newest.pairing)) return newest;
+    return this.#mayBegin() ? this.again(appliance, pairing) : undefined;
+  }
+
+  #isPassOf(round: string, pass: string | null): boolean {
+    return pass !== null && (this.#passes.get(round)?.includes(sha256(pass)) ?? false);
+  }
+
+  /** A pass is always a new one: what a browser brings may have been put there by somebody who then knows it. */
+  #newPass(round: string): Secret {
+    const pass = this.#context.surroundings.random.token(PASS_BYTES);
+    const hashes = [...(this.#passes.get(round) ?? []), sha256(pass)];
+    this.#passes.set(round, hashes.slice(-MAX_PASSES));
+    const [oldest] = this.#passes.keys();
+    if (this.#passes.size > MAX_ROUNDS && oldest !== undefined) this.#passes.delete(oldest);
+    return new Secret(pass);
+  }
+
+  #mayBegin(): boolean {
+    const bucket = this.#begunByBrowser.filled('', BEGUN_BY_BROWSER, this.#context.surroundings.clock.now().uptime);
+    if (bucket.left < 1) return false;
+    bucket.left -= 1;
+    return true;
+  }
+
+  async #linkOf(run: PairingRun | undefined): Promise<RoundLink> {
+    if (run === undefined) return { kind: 'over' };
+    const link = await run.openLink();
+    const { id, step } = run.pairing;
+    if (link.kind === 'link') return { ...link, pairing: id };
+    // A link that is there may serve even where the portal gives no further one.
+    if (step.kind === 'waiting') return { kind: 'link', pairing: id, authorizeUrl: step.link.authorizeUrl };
+    const appliance = this.#context.appliances.byId(run.pairing.appliance)?.name;
+    return link.kind === 'over' || appliance === undefined ? { kind: 'over' } : { kind: 'unreachable', appliance };
+  }
+
+  async #beginNext(id: string): Promise<void> {
+    const appliance = this.#nextOf(id);
+    if (appliance === undefined) return;
+    const run = await this.#context.pairings.begin(appliance, { joins: true, round: id });
+    this.#context.surroundings.log.info('pairing begun', { appliance: appliance.name });
+    this.#goOnAfter(run);
+  }
+
+  /** The first that needs pairing and was not tried in this round. */
+  #nextOf(id: string): Appliance | undefined {
+    return this.#context.appliances
+      .list()
+      .find(
+        (appliance) =>
+          appliance.waitingSince === null &&
+          this.#context.needsPairing(appliance) &&
+          this.#triedIn(id, appliance) === undefined,
+      );
+  }
+
+  #differentAccounts(id: string): RoundAccount[] {
+    const { appliances, accountOf } = this.#context;
+    const known = appliances.list().flatMap((appliance) => {
+      const tried = this.#triedIn(id, appliance);
+      const isPaired = tried?.pairing.step.kind === 'ended' && tried.pairing.step.result.kind === 'paired';
+      const account = isPaired ? accountOf(appliance) : null;
+      return account === null ? [] : [{ appliance: appliance.name, portal: appliance.portal, account }];
+    });
+    const differs = ({ portal, account }: (typeof known)[number]) =>
+      known.some((other) => other.portal === portal && other.account !== account);
+    return known.filter(differs).map(({ appliance, account }) => ({ appliance, account }));
+  }
+
+  #triedIn(id: string, appliance: Appliance): PairingRun | undefined {
+    return this.#context.pairings.find(({ pairing }) => pairing.round === id && pairing.appliance === appliance.id);
+  }
+
+  #openOf(id: string): PairingRun | undefined {
+    return this.#context.pairings.find((run) => run.open && run.pairing.round === id);
+  }
+
+  #byNonce(nonce: string): PairingRun | undefined {
+    const hash = sha256(nonce);
+    return this.#context.pairings.find(({ nonceHash }) => nonceHash === hash);
+  }
+
+  #isOld({ pairing }: PairingRun): boolean {
+    const late = { ...pairing, lifetime: pairing.lifetime + NONCE_OUTLIVES };
+    return timeLeft(late, this.#context.surroundings.clock.now()) <= 0;
+  }
+
+  #goOnAfter(run: PairingRun): void {
+    const unwatch = run.watch(() => {
+      const { step, round } = run.pairing;
+      if (step.kind !== 'ended') return;
+      unwatch();
+      if (step.result.kind !== 'paired' || round === undefined) return;
+      this.next(round).catch((error: unknown) => {
+        this.#context.surroundings.log.warn('next pairing of the round could not be begun', {
+          error: messageOf(error),
+        });
+      });
+    });
+  }
+
+  #oneByOne<T>(work: () => Promise<T>): Promise<T> {
+    const step = this.#steps.then(work);
+    this.#steps = step.catch(() => undefined);
+    return step;
+  }
+}

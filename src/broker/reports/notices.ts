@@ -1,0 +1,248 @@
+import { elapsed, type Instant, LONGEST_TIMER } from '../../core/clock.ts';
+import { messageOf } from '../../core/failure.ts';
+import type { Notice, NoticeReport } from '../../core/notice.ts';
+import {
+  type ApplianceFacts,
+  endOf,
+  type Failing,
+  failingFor,
+  type HubFact,
+  isToldOnce,
+  noticeOf,
+  noticeOfHub,
+  standing,
+  staysAtStart,
+} from '../../core/notices.ts';
+import { rfc3339 } from '../../core/rfc3339.ts';
+import { NOTICES_TOLD } from '../../core/state-copy.ts';
+import type { Store } from '../../core/store.ts';
+import type { Surroundings } from '../surroundings.ts';
+import type { PortalClock } from '../time/portal-clock.ts';
+import { type Moment, type NoticeRecord, readRecords, sinceTelling, telling, writeRecords } from './notice-record.ts';
+
+/** How the hub and all its appliances stand. */
+export interface HouseFacts {
+  readonly appliances: readonly ApplianceFacts[];
+  readonly problems: readonly HubFact[];
+  /** The address of the installer's page. */
+  readonly page: string;
+}
+
+/** What {@link Notices} works with. */
+export interface NoticesContext {
+  readonly surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>;
+  readonly store: Pick<Store, 'setting' | 'saveSetting'>;
+  readonly portalClock: Pick<PortalClock, 'confirmed'>;
+}
+
+const DAY = 86_400_000;
+/** One that comes and goes is told newly so often in a day. */
+const MOST_RAISED = 3;
+/** After a change, so long until it is looked at: many come together. In ms. */
+const SOON = 250;
+/** For each appliance that is looked at so much longer, and for each notice that is written then. In ms. */
+const FOR_EACH = { appliance: 2.5, notice: 25 };
+/** What would be repeated within so long is repeated with what is due, in ms: each time all that was told is written. */
+const TOGETHER = 3_600_000;
+
+/** A notice that stands now. */
+interface Standing {
+  readonly notice: Notice;
+  readonly generation: number | null;
+}
+
+/**
+ * Knows which notices stand, and tells each to the log and beyond: when it begins, once a day while it stands, and when it is over.
+ * What was told is remembered, so that a restart tells nothing twice; it is written when something is told, and only then.
+ */
+export class Notices implements AsyncDisposable {
+  readonly #context: NoticesContext;
+  readonly #started: Instant;
+  readonly #records: Map<string, NoticeRecord>;
+  /** When this run has first seen refreshes of an appliance fail, or the hub have a problem. */
+  readonly #seen = new Map<string, Instant>();
+  #look: (() => HouseFacts) | null = null;
+  #carry: (report: NoticeReport) => void = () => undefined;
+  #disarm: () => void = () => undefined;
+  #round: Promise<void> = Promise.resolve();
+  #soon = false;
+  /** How many there were when it was looked at last. */
+  #appliances = 0;
+  #ended = false;
+  #unwritten = false;
+
+  private constructor(context: NoticesContext, records: Map<string, NoticeRecord>) {
+    this.#context = context;
+    this.#records = records;
+    this.#started = context.surroundings.clock.now();
+  }
+
+  static async load(context: NoticesContext): Promise<Notices> {
+    return new Notices(context, readRecords(await context.store.setting(NOTICES_TOLD)));
+  }
+
+  /**
+   * Begins to look.
+   * @param look called when the hub is up, and from then on each minute and after every change
+   * @param carry carries a report out of the house
+   */
+  begin(look: () => HouseFacts, carry: (report: NoticeReport) => void): void {
+    this.#look = look;
+    this.#carry = carry;
+    this.#arm(0);
+  }
+
+  /** Something has changed: it is looked at soon. */
+  changed(): void {
+    if (this.#look === null || this.#soon) return;
+    this.#soon = true;
+    const wait = SOON + FOR_EACH.appliance * this.#appliances + FOR_EACH.notice * this.#records.size;
+    this.#arm(Math.min(wait, LONGEST_TIMER));
+  }
+
+  /** The notices that stand, the gravest first. */
+  standing(facts: HouseFacts): Notice[] {
+    const notices = [...this.#standing(facts, this.#moment()).values()].map(({ notice }) => notice);
+    return notices.sort((a, b) => (a.severity === b.severity ? 0 : a.severity === 'error' ? -1 : 1));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended = true;
+    this.#disarm();
+    await this.#round;
+  }
+
+  #arm(delay: number): void {
+    if (this.#ended) return;
+    this.#disarm();
+    this.#disarm = this.#context.surroundings.timers.after(delay, () => {
+      this.#soon = false;
+      this.#arm(LONGEST_TIMER);
+      this.#round = this.#round.then(() => this.#tellAll()).catch((error: unknown) => this.#failed(error));
+    });
+  }
+
+  #failed(error: unknown): void {
+    this.#context.surroundings.log.error('notices could not be told', { error: messageOf(error) });
+  }
+
+  #moment(): Moment {
+    const { surroundings, portalClock } = this.#context;
+    return { now: surroundings.clock.now(), started: this.#started, confirmed: portalClock.confirmed };
+  }
+
+  /** By whom they are of: one of each appliance, and one of each problem of the hub. */
+  #standing({ appliances, problems, page }: HouseFacts, moment: Moment): Map<string, Standing> {
+    const stand = new Map<string, Standing>();
+    const seen = new Set<string>();
+    for (const facts of appliances) {
+      const key = keyOf(facts.status.name);
+      const failing = this.#failing(key, facts, moment.now);
+      if (failing !== null) seen.add(key);
+      const fresh = noticeOf(facts, failing, page);
+      const before = this.#records.get(key);
+      const notice = before === undefined || before.over ? fresh : standing(before, { facts, notice: fresh });
+      if (notice !== null) stand.set(key, { notice, generation: facts.grant?.generation ?? null });
+    }
+    for (const problem of problems) {
+      const key = `hub ${problem.code}`;
+      seen.add(key);
+      const notice = noticeOfHub(problem, this.#seenFor(key, moment.now));
+      if (notice !== null) stand.set(key, { notice, generation: null });
+    }
+    const running = elapsed(moment.started, moment.now) ?? 0;
+    for (const [key, { notice, over }] of this.#records) {
+      const stays = !over && notice.appliance === null && staysAtStart(notice.code, running);
+      if (stays && !stand.has(key)) stand.set(key, { notice, generation: null });
+    }
+    for (const key of this.#seen.keys()) if (!seen.has(key)) this.#seen.delete(key);
+    return stand;
+  }
+
+  #failing(key: string, { status, grant }: ApplianceFacts, now: Instant): Failing | null {
+    if (grant === null || !grant.failing || status.problem === null) return null;
+    const lasting = failingFor(this.#seenFor(key, now), grant.overdue);
+    return { lasting, since: rfc3339(now.wall - lasting) };
+  }
+
+  #seenFor(key: string, now: Instant): number {
+    const first = this.#seen.get(key) ?? now;
+    this.#seen.set(key, first);
+    return elapsed(first, now) ?? 0;
+  }
+
+  async #tellAll(): Promise<void> {
+    if (this.#look === null || this.#ended) return;
+    const facts = this.#look();
+    this.#appliances = facts.appliances.length;
+    const moment = this.#moment();
+    const stand = this.#standing(facts, moment);
+    const isDue = [...this.#records.values()].some((record) => isRepeated(record, moment, DAY));
+    const repeatedAfter = isDue ? DAY - TOGETHER : DAY;
+    const byKey = new Map(facts.appliances.map((one) => [keyOf(one.status.name), one]));
+    const reports = [...stand].flatMap(([key, one]) => this.#reportOf(key, one, moment, repeatedAfter));
+    for (const [key, record] of this.#records) {
+      if (stand.has(key)) continue;
+      if (!record.over && record.told !== null) {
+        const message = endOf(record.notice, byKey.get(key));
+        reports.push({ ...reportOf(record.notice, 'resolved'), message, what_to_do: 'Nothing' });
+      }
+      // How often it was told is remembered for as long as that counts.
+      if (record.raised.every((one) => sinceTelling(one, moment) >= DAY)) this.#records.delete(key);
+      else this.#records.set(key, { ...record, told: null, over: true });
+    }
+    if (reports.length > 0 || this.#unwritten) await this.#write();
+    for (const report of reports) this.#tell(report);
+  }
+
+  /** What there is to tell of a notice that stands, if anything. */
+  #reportOf(key: string, { notice, generation }: Standing, moment: Moment, repeatedAfter: number): NoticeReport[] {
+    const before = this.#records.get(key);
+    const isNew = before === undefined || before.over || before.told === null || before.notice.code !== notice.code;
+    const raised = (before?.raised ?? []).filter((one) => sinceTelling(one, moment) < DAY);
+    const told = telling(moment);
+    if (isNew) {
+      const isBounded = raised.length >= MOST_RAISED;
+      const record = { notice, generation, raised: isBounded ? raised : [...raised, told], over: false };
+      // Of what was told as something else it is still told when that is over.
+      this.#records.set(key, { ...record, told: isBounded ? (before?.told ?? null) : told });
+      return isBounded ? [] : [reportOf(notice, 'raised')];
+    }
+    const isDue = isRepeated(before, moment, repeatedAfter);
+    this.#records.set(key, { ...before, notice, generation, raised, ...(isDue && { told }) });
+    return isDue ? [reportOf(notice, 'repeated')] : [];
+  }
+
+  async #write(): Promise<void> {
+    const { store, surroundings } = this.#context;
+    const kept = new Map([...this.#records].filter(([, { told, raised }]) => told !== null || raised.length > 0));
+    try {
+      await store.saveSetting(NOTICES_TOLD, writeRecords(kept));
+      this.#unwritten = false;
+    } catch (error) {
+      if (!this.#unwritten) surroundings.log.warn('notices could not be written', { error: messageOf(error) });
+      this.#unwritten = true;
+    }
+  }
+
+  #tell(report: NoticeReport): void {
+    const { surroundings } = this.#context;
+    const { notice, appliance, severity, message, what_to_do, status } = report;
+    const level = status === 'resolved' ? 'info' : severity === 'error' ? 'error' : 'warn';
+    surroundings.log[level]('notice', { notice, appliance, severity, message, what_to_do, status });
+    this.#carry(report);
+  }
+}
+
+function keyOf(appliance: string): string {
+  return `appliance ${appliance}`;
+}
+
+function reportOf({ code, ...notice }: Notice, status: NoticeReport['status']): NoticeReport {
+  return { status, notice: code, ...notice };
+}
+
+/** Whether a notice that stands was told long enough ago to be told again. @param after in ms */
+function isRepeated({ notice, told, over }: NoticeRecord, moment: Moment, after: number): boolean {
+  return !over && !isToldOnce(notice.code) && told !== null && sinceTelling(told, moment) >= after;
+}

@@ -1,0 +1,55 @@
+import type { Instant } from '../../core/clock.ts';
+import type { Surroundings } from '../surroundings.ts';
+
+/** What a watch on the clock looks at, and whom it tells. */
+export interface ClockWatchOptions {
+  readonly surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>;
+  /** Whether NTP vouches for the wall clock; asked until it does. It does not reject. */
+  readonly synchronized: (now: Instant, wasSet: boolean) => Promise<boolean>;
+  /** The wall clock was set. */
+  readonly onSet: () => void;
+  /** NTP vouches for the wall clock. Called once. */
+  readonly onSynchronized: () => void;
+}
+
+/** How often the clock is looked at, in ms. */
+const EVERY = 5000;
+/** The wall clock may run apart from the boot clock by this between two looks, in ms, without having been set. */
+const DRIFT = 2000;
+
+/** Notices that the wall clock was set, and that NTP has begun to vouch for it. */
+export function watchClock({ surroundings, synchronized, onSet, onSynchronized }: ClockWatchOptions): Disposable {
+  const { clock, timers, log } = surroundings;
+  let ended = false;
+  let vouched = false;
+  let offset = offsetOf(clock.now());
+  let disarm: () => void = () => undefined;
+
+  async function look(): Promise<void> {
+    const now = clock.now();
+    const by = offsetOf(now) - offset;
+    offset += by;
+    const wasSet = Math.abs(by) > DRIFT;
+    if (wasSet) {
+      log.warn('clock was set', { by: Math.round(by / 1000), hub_time: new Date(now.wall).toISOString() });
+      onSet();
+    }
+    if (!vouched && (await synchronized(now, wasSet)) && !ended) {
+      vouched = true;
+      onSynchronized();
+    }
+    if (!ended) disarm = timers.after(EVERY, () => void look());
+  }
+  void look();
+  return {
+    [Symbol.dispose]() {
+      ended = true;
+      disarm();
+    },
+  };
+}
+
+/** When this boot began, by the wall clock as it is. */
+function offsetOf({ wall, uptime }: Instant): number {
+  return wall - uptime;
+}
