@@ -21,7 +21,7 @@ const LONG = [
   'lan/refresh-token',
   'cli/pair/pair-all',
   'emulator/examples',
-  'hub/doctor/network',
+  'doctor/network',
   'hub/own-certificate',
   'reliability/',
   'hub/several-networks',

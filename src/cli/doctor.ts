@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { messageOf } from '../core/failure.ts';
-import type { Finding } from '../hub/doctor/finding.ts';
+import type { Finding } from '../doctor/finding.ts';
 import { wallClock } from '../system/clock.ts';
 import { refuseExisting, writeWhole } from './terminal/new-file.ts';
 import { fail, print, printable, printJson } from './terminal/output.ts';
@@ -36,17 +36,14 @@ export function doctorCommand(): Command {
 async function run({ json, bundle, yes }: Options, file: string | undefined): Promise<number> {
   const target = bundle === undefined ? null : { path: bundle, replace: yes === true, flag: '--yes' };
   if (target !== null) await refuseExisting(target);
-  const [{ gather }, { examine }] = await Promise.all([
-    import('../hub/doctor/subject.ts'),
-    import('../hub/doctor/examine.ts'),
-  ]);
+  const [{ gather }, { examine }] = await Promise.all([import('../doctor/subject.ts'), import('../doctor/examine.ts')]);
   const examination = { file, env: process.env };
   const subject = await gather(examination);
   const checks = await examine(subject);
   if (target !== null) {
     const [{ contents }, { archive }] = await Promise.all([
-      import('../hub/doctor/bundle/contents.ts'),
-      import('../hub/doctor/bundle/archive.ts'),
+      import('../doctor/bundle/contents.ts'),
+      import('../doctor/bundle/archive.ts'),
     ]);
     const parts = await contents(subject, checks, examination);
     await writeWhole(target, await archive(parts, 'latchkey-diagnostics', wallClock.now().wall));

@@ -8,7 +8,7 @@ import { Failure } from '../core/failure.ts';
  */
 export async function connectHub(command: Command): Promise<ControlClient> {
   const [{ controlSockets }, { connectControl }] = await Promise.all([
-    import('../hub/configuration.ts'),
+    import('../configuration/configuration.ts'),
     import('../control/client.ts'),
   ]);
   // The file is named before or after the command's name.

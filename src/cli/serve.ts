@@ -1,10 +1,10 @@
 import { flushCompileCache } from 'node:module';
 import { Command, Option } from 'commander';
+import type { Configuration } from '../configuration/configuration.ts';
 import { Failure, type FailureCode, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import type { Configuration } from '../hub/configuration.ts';
+import type { Reloads } from '../daemon/reloads.ts';
 import type { Hub } from '../hub/hub.ts';
-import type { Reloads } from '../hub/reloads.ts';
 import { urlHost } from '../system/addresses.ts';
 import type { ServiceManager } from '../system/service-manager.ts';
 import { endOnCrash, showStacks } from './terminal/crash.ts';
@@ -51,7 +51,7 @@ async function serve(options: ServeOptions, service: ServiceManager): Promise<vo
   const { createLog } = await import('../system/log.ts');
   const log = createLog(options.logLevel);
   endOnCrash(log);
-  const { runDaemon } = await import('../hub/daemon.ts');
+  const { runDaemon } = await import('../daemon/daemon.ts');
   const { listeningSockets } = await import('../hub/listening-sockets.ts');
   const configuration = await configure(options, parts, log);
   const reloads = options.testMode === true ? undefined : await reloadsOf(configuration, options);
@@ -79,7 +79,7 @@ async function serve(options: ServeOptions, service: ServiceManager): Promise<vo
 async function hintOfOtherHub(error: unknown, { config }: ServeOptions): Promise<string> {
   if (!(error instanceof Failure && error.code === 'port_unavailable')) return '';
   const [{ controlSockets }, { probeSocket }] = await Promise.all([
-    import('../hub/configuration.ts'),
+    import('../configuration/configuration.ts'),
     import('../control/find-hub.ts'),
   ]);
   for (const path of await controlSockets(config, process.env)) {
@@ -91,8 +91,8 @@ async function hintOfOtherHub(error: unknown, { config }: ServeOptions): Promise
 /** A SIGHUP that came before was there when the configuration was read. */
 async function reloadsOf(running: Configuration, { config }: ServeOptions): Promise<Reloads> {
   const [{ loadConfiguration, requirePortal }, { Reloads }, { systemRandom }] = await Promise.all([
-    import('../hub/configuration.ts'),
-    import('../hub/reloads.ts'),
+    import('../configuration/configuration.ts'),
+    import('../daemon/reloads.ts'),
     import('../system/random.ts'),
   ]);
   const read = async () => requirePortal(await loadConfiguration(config, process.env));
@@ -116,7 +116,7 @@ async function whereToTry({ administration }: Hub, { portals }: Configuration): 
 
 /** @param parts what is started beside the hub is disposed of with these */
 async function configure(options: ServeOptions, parts: AsyncDisposableStack, log: Log): Promise<Configuration> {
-  const { loadConfiguration, requirePortal } = await import('../hub/configuration.ts');
+  const { loadConfiguration, requirePortal } = await import('../configuration/configuration.ts');
   const configuration = await loadConfiguration(options.config, process.env);
   if (options.testMode !== true) return requirePortal(configuration);
   const { startTestPortal } = await import('./test-hub.ts');

@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Configuration, PortalConfiguration } from '../configuration/configuration.ts';
 import type { Log } from '../core/log.ts';
 import { Secret } from '../core/secret.ts';
 import { type Emulator, startEmulator, type UserOptions } from '../emulator/index.ts';
-import type { Configuration, PortalConfiguration } from '../hub/configuration.ts';
 import { lanAddress } from '../hub/lan-address.ts';
 import { systemRandom } from '../system/random.ts';
 

@@ -120,3 +120,13 @@ export function sameScope(a: string | null, b: string | null): boolean {
 function scopeNames(scope: string | null | undefined): string[] {
   return (scope ?? '').split(/\s+/).filter((name) => name !== '');
 }
+
+/** An appliance that the configuration declares. */
+export interface DeclaredAppliance {
+  readonly name: string;
+  readonly clientId: string;
+  readonly scope: string | null;
+  /** Null for the default portal. */
+  readonly portal: string | null;
+  readonly credentials: ClientCredentials;
+}

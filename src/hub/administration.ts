@@ -2,7 +2,9 @@ import { type HubAddress, openAdministration, refuseWhileStopping } from '../bro
 import type { Broker } from '../broker/open-broker.ts';
 import { noticeFacts } from '../broker/reports/notice-facts.ts';
 import type { HouseFacts } from '../broker/reports/notices.ts';
-import type { Administration, HubStatus } from '../core/administration.ts';
+import type { CaRotation } from '../certificates/ca-rotation.ts';
+import type { Anchor } from '../certificates/shown-leaf.ts';
+import type { Administration, BegunReload, HubStatus, ReloadOutcome } from '../core/administration.ts';
 import { elapsed, type Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { HookTrial, NoticeReport, TellingHub } from '../core/notice.ts';
@@ -13,10 +15,16 @@ import type { KeyRotation } from '../store/key-rotation.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import { backUp, restore } from '../store/state-copies.ts';
 import { urlHost } from '../system/addresses.ts';
-import type { CaRotation } from './ca-rotation.ts';
 import { hubProblems } from './hub-problems.ts';
-import type { Reloads } from './reloads.ts';
-import type { Anchor } from './shown-leaf.ts';
+
+/** The reloads of the daemon that the hub is a part of. */
+export interface HubReloads {
+  /** @param obstacle says in words why the hub must not go just now; null where it may */
+  heed(obstacle: () => string | null): void;
+  /** @throws Failure `config_invalid`, `not_allowed` */
+  prepare(): Promise<BegunReload>;
+  outcome(id: string): ReloadOutcome;
+}
 
 /** What {@link openHubAdministration} serves from. */
 export interface HubAdministrationContext {
@@ -45,7 +53,7 @@ export interface HubAdministrationContext {
   /** Has the hub disposed of and started again. */
   restart(): void;
   /** Where the hub was started by somebody who can start another with a changed configuration. */
-  readonly reloads: Reloads | undefined;
+  readonly reloads: HubReloads | undefined;
   /** The hub's name, version, address and ports, as they are now. */
   whereabouts(): Pick<HubStatus, 'name' | 'version' | 'address' | 'http_port' | 'https_port' | 'metrics_port'>;
 }

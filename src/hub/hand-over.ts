@@ -1,6 +1,6 @@
 import type { Broker } from '../broker/open-broker.ts';
+import type { Configuration } from '../configuration/configuration.ts';
 import type { Timers } from '../core/clock.ts';
-import type { Configuration } from './configuration.ts';
 
 /** How often it is tried to write what a hub that goes has in memory alone, in ms. */
 const SAVING_INTERVAL = 2000;

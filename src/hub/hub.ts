@@ -2,11 +2,18 @@ import { openLanService } from '../broker/lan-service.ts';
 import { openBroker } from '../broker/open-broker.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import { watchClock } from '../broker/time/clock-watch.ts';
+import { CaRotation } from '../certificates/ca-rotation.ts';
+import { HubLeaf } from '../certificates/leaf.ts';
+import { permittedNames } from '../certificates/permitted-names.ts';
+import type { Configuration } from '../configuration/configuration.ts';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
 import type { ListeningSockets } from '../lan/listening-sockets.ts';
 import { UsedAssertions } from '../lan/oauth/used-assertions.ts';
 import { serveLan } from '../lan/server.ts';
+import { Announcing } from '../mdns/announcing.ts';
+import { CopyCheck } from '../mdns/copy-check.ts';
+import { LanFollower } from '../mdns/lan-follower.ts';
 import { readLan, watchLan } from '../mdns/lan-watch.ts';
 import type { MetricsListener } from '../metrics/listener.ts';
 import { Tally } from '../metrics/tally.ts';
@@ -16,25 +23,17 @@ import { systemClock, systemTimers } from '../system/clock.ts';
 import { ntpWatch } from '../system/ntp.ts';
 import { systemRandom } from '../system/random.ts';
 import { version } from '../system/version.ts';
-import { openHubAdministration } from './administration.ts';
-import { Announcing } from './announcing.ts';
-import { CaRotation } from './ca-rotation.ts';
-import type { Configuration } from './configuration.ts';
+import { type HubReloads, openHubAdministration } from './administration.ts';
 import type { Continuity } from './continuity.ts';
 import { openControlSocket } from './control-socket.ts';
-import { CopyCheck } from './copy-check.ts';
 import { drain, isAnnouncedAlike } from './hand-over.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { HubEvents } from './hub-events.ts';
 import { hubNames } from './identity.ts';
-import { LanFollower } from './lan-follower.ts';
-import { HubLeaf } from './leaf.ts';
 import { openMetrics } from './metrics.ts';
 import { hubAddresses, openState } from './open-state.ts';
 import { pairOnStart } from './pair-on-start.ts';
-import { permittedNames } from './permitted-names.ts';
 import { connectPortals } from './portals.ts';
-import type { Reloads } from './reloads.ts';
 import { spreadOf } from './spread.ts';
 
 /** A running hub. Disposing of it says goodbye, lets what was sent to the portal end, and closes the store. */
@@ -60,7 +59,7 @@ export interface Hub extends AsyncDisposable {
 export interface PartOfDaemon {
   /** What the hub before it in the same process has left. */
   readonly before?: Continuity | undefined;
-  readonly reloads?: Reloads;
+  readonly reloads?: HubReloads;
 }
 
 /** How often the network's addresses are looked at, in ms. */

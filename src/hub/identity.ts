@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import { HubAuthority } from '../certificates/authority.ts';
+import { permittedNames } from '../certificates/permitted-names.ts';
 import type { Store } from '../core/store.ts';
 import { hostNames } from '../mdns/records.ts';
-import { HubAuthority } from './authority.ts';
-import { permittedNames } from './permitted-names.ts';
 
 /** What makes a hub this hub. */
 export interface Identity {

@@ -1,11 +1,11 @@
 import type { Appliances } from '../broker/appliances/appliances.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import type { PortalClock } from '../broker/time/portal-clock.ts';
+import type { SocketAddress } from '../configuration/socket-address.ts';
 import type { Administration } from '../core/administration.ts';
 import { trueTime } from '../core/clock.ts';
 import { MetricsListener } from '../metrics/listener.ts';
 import type { Tally } from '../metrics/tally.ts';
-import type { SocketAddress } from './socket-address.ts';
 
 /** What metrics and health are told from. */
 export interface MetricsContext {

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import type { Surroundings } from '../broker/surroundings.ts';
+import type { Configuration } from '../configuration/configuration.ts';
 import { messageOf } from '../core/failure.ts';
 import { readLan } from '../mdns/lan-watch.ts';
 import { writeDailyCopy } from '../store/daily-copy.ts';
@@ -7,7 +8,6 @@ import { type KeyRotation, openWithKeys } from '../store/key-rotation.ts';
 import { KEY_BYTES } from '../store/sealing.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import { openStateDirectory } from '../store/state-directory.ts';
-import type { Configuration } from './configuration.ts';
 import { type Identity, loadIdentity } from './identity.ts';
 
 /** The store, and what makes the hub this one. */

@@ -1,8 +1,8 @@
 import type { ConnectedPortals } from '../broker/ports.ts';
+import type { PortalConfiguration } from '../configuration/configuration.ts';
 import { samePortal } from '../core/portal.ts';
 import { HttpPortal } from '../portal/http-portal.ts';
 import { urlHost } from '../system/addresses.ts';
-import type { PortalConfiguration } from './configuration.ts';
 
 /** The configured portals, connected. */
 export interface Portals extends ConnectedPortals, AsyncDisposable {}

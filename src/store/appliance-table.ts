@@ -1,10 +1,10 @@
 import * as v from 'valibot';
 import type { Appliance, ClientCredentials } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
+import { instant } from '../system/instant-schema.ts';
 import {
   applianceName,
   clientId,
-  instant,
   jsonOrNull,
   origin,
   parseJson,

@@ -4,12 +4,12 @@ import type { Appliance, ClientCredentials } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
 import type { StateCopy } from '../core/state-copy.ts';
+import { instant } from '../system/instant-schema.ts';
 import {
   applianceName,
   clientId,
   doubt,
   grantAttributes,
-  instant,
   origin,
   publicKeys,
   registrantAddress,

@@ -4,7 +4,8 @@ import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grant.ts';
 import { Secret } from '../core/secret.ts';
 import type { Attempt, Store, StoredGrant } from '../core/store.ts';
-import { doubt, grantAttributes, instant, jsonOrNull, parseJson } from './schemas.ts';
+import { instant } from '../system/instant-schema.ts';
+import { doubt, grantAttributes, jsonOrNull, parseJson } from './schemas.ts';
 import type { Sealing } from './sealing.ts';
 import type { Sql } from './sql.ts';
 

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import type { Invite } from '../core/registration.ts';
-import { instant, parseJson, scope } from './schemas.ts';
+import { instant } from '../system/instant-schema.ts';
+import { parseJson, scope } from './schemas.ts';
 import type { Sql } from './sql.ts';
 
 /** A row of `invites`. */

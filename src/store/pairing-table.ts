@@ -1,7 +1,8 @@
 import * as v from 'valibot';
 import { Failure } from '../core/failure.ts';
 import type { Pairing } from '../core/pairing.ts';
-import { instant, parseJson, scope } from './schemas.ts';
+import { instant } from '../system/instant-schema.ts';
+import { parseJson, scope } from './schemas.ts';
 import type { Sealing } from './sealing.ts';
 import type { Sql } from './sql.ts';
 

@@ -1,9 +1,7 @@
 import * as v from 'valibot';
 import { checkClientId, checkName } from '../core/appliance.ts';
 import { Failure } from '../core/failure.ts';
-
-/** An `Instant` (src/core/clock.ts). */
-export const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
+import { instant } from '../system/instant-schema.ts';
 
 /** A `RegistrantAddress` (src/core/appliance.ts). */
 export const registrantAddress = v.object({ address: v.string(), shares: v.array(v.string()) });

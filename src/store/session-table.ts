@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { MOST_SESSIONS, type Session } from '../core/session.ts';
-import { instant, parseJson } from './schemas.ts';
+import { instant } from '../system/instant-schema.ts';
+import { parseJson } from './schemas.ts';
 import type { Sql } from './sql.ts';
 
 /** A row of `sessions`; `number` is the order in which they came. */

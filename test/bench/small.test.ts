@@ -62,7 +62,7 @@ it('an idle hub wakes up less than 1.5 times a second, also when somebody was th
   expect(ours).toContain('hub/hub');
   // The flags of `latchkey emulator` are made from one list of switches, which is all that there is of it.
   expect(
-    ours.filter((file) => /^emulator\/(?!settings\/switches$)|^hub\/doctor\/|^lan\/openapi\/document/.test(file)),
+    ours.filter((file) => /^emulator\/(?!settings\/switches$)|^doctor\/|^lan\/openapi\/document/.test(file)),
   ).toEqual([]);
   // Node's own fetch.
   expect(own).not.toContain('NativeModule internal/deps/undici/undici');

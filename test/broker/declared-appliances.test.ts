@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { type Declaration, declareAppliances } from '../../src/broker/appliances/declared-appliances.ts';
-import type { Appliance } from '../../src/core/appliance.ts';
+import { declareAppliances } from '../../src/broker/appliances/declared-appliances.ts';
+import type { Appliance, DeclaredAppliance } from '../../src/core/appliance.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { device } from '../support/registrants.ts';
 import { Home } from './home.ts';
 
-const WALLBOX: Declaration = {
+const WALLBOX: DeclaredAppliance = {
   name: 'wallbox',
   clientId: 'wallbox',
   scope: 'Monitoring',
@@ -20,7 +20,7 @@ const PORTALS = new Map([
 ]);
 
 /** Declares, as at a start. @returns the ids of those that went to another portal */
-function declare(home: Home, ...declarations: Declaration[]): Promise<string[]> {
+function declare(home: Home, ...declarations: DeclaredAppliance[]): Promise<string[]> {
   const { appliances } = home.run;
   home.declared = declarations;
   const write = (event: string) => home.events.push({ level: 'info', event, fields: {} });
@@ -81,7 +81,7 @@ test('one that waited to be approved waits no more when it is declared', async (
 
 test('two that are declared may change their client_ids, also those that three hand round', async () => {
   await using home = await Home.start();
-  const called = (name: string, clientId: string): Declaration => ({ ...WALLBOX, name, clientId });
+  const called = (name: string, clientId: string): DeclaredAppliance => ({ ...WALLBOX, name, clientId });
   await declare(home, called('a', '1'), called('b', '2'), called('c', '3'));
   await restart(home);
   await declare(home, called('a', '2'), called('b', '3'), called('c', '1'));

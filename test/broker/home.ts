@@ -1,11 +1,11 @@
 import { appendFileSync } from 'node:fs';
 import { request } from 'undici';
 import type { Credentials } from '../../src/broker/appliances/appliances.ts';
-import type { Declaration } from '../../src/broker/appliances/declared-appliances.ts';
 import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
 import type { Surroundings } from '../../src/broker/surroundings.ts';
+import type { DeclaredAppliance } from '../../src/core/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { HubEvent, TellEvent } from '../../src/core/hub-event.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
@@ -63,7 +63,7 @@ export class Home implements AsyncDisposable {
   /** False: the configuration has no portal. */
   configured = true;
   /** The appliances that the configuration declares, from the next start on. */
-  declared: readonly Declaration[] = [];
+  declared: readonly DeclaredAppliance[] = [];
   /** Which portal the configuration says; by default the one that is there. */
   identity: (Omit<PortalIdentity, 'name'> & Partial<PresentPortal>) | null = null;
   /** The portal's client breaks in a way that none of its outcomes names. */

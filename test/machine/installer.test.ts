@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
-import type { Finding } from '../../src/hub/doctor/finding.ts';
+import type { Finding } from '../../src/doctor/finding.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { whyNoMachine } from '../support/machine.ts';

@@ -10,7 +10,7 @@ import { parse } from 'smol-toml';
 import * as v from 'valibot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { copyrightsOf, npmParts } from '../../scripts/deb.d/parts.ts';
-import { configurationSchema, keysIn } from '../../src/hub/configuration-schema.ts';
+import { configurationSchema, keysIn } from '../../src/configuration/schema.ts';
 import { patient } from '../support/patience.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { ownPackage } from './chroot.ts';

@@ -16,8 +16,15 @@ const may: Record<string, readonly string[]> = {
   metrics: ['core', 'system'],
   notify: ['core', 'system'],
   control: ['core', 'system'],
-  hub: ['core', 'system', 'broker', 'portal', 'store', 'lan', 'page', 'mdns', 'metrics', 'notify', 'control'],
-  cli: ['core', 'system', 'control', 'hub', 'emulator'],
+  certificates: ['core', 'system', 'broker'],
+  configuration: ['core', 'system', 'certificates', 'notify'],
+  doctor: ['core', 'system', 'configuration', 'control', 'mdns', 'store'],
+  hub: [
+    ...['core', 'system', 'broker', 'certificates', 'configuration', 'portal', 'store'],
+    ...['lan', 'page', 'mdns', 'metrics', 'notify', 'control'],
+  ],
+  daemon: ['core', 'system', 'configuration', 'lan', 'hub'],
+  cli: ['core', 'system', 'configuration', 'control', 'doctor', 'hub', 'daemon', 'emulator'],
   emulator: ['system'],
 };
 const layers = Object.keys(may);

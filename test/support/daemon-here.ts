@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
-import { loadConfiguration, requirePortal } from '../../src/hub/configuration.ts';
-import { runDaemon } from '../../src/hub/daemon.ts';
-import { Reloads } from '../../src/hub/reloads.ts';
+import { loadConfiguration, requirePortal } from '../../src/configuration/configuration.ts';
+import { runDaemon } from '../../src/daemon/daemon.ts';
+import { Reloads } from '../../src/daemon/reloads.ts';
 import { ListeningSockets } from '../../src/lan/listening-sockets.ts';
 import { createLog } from '../../src/system/log.ts';
 import { systemRandom } from '../../src/system/random.ts';

@@ -1,4 +1,4 @@
-import { HubAuthority } from '../../src/hub/authority.ts';
+import { HubAuthority } from '../../src/certificates/authority.ts';
 import type { Authority } from '../../src/system/certificates.ts';
 
 /** The settings of a store, in memory. */

@@ -5,7 +5,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { permittedNames } from '../../src/hub/permitted-names.ts';
+import { permittedNames } from '../../src/certificates/permitted-names.ts';
 import { createAuthority, issueLeaf, succeed } from '../../src/system/certificate-issuing.ts';
 import type { Authority, Successor } from '../../src/system/certificates.ts';
 import { stateFolder } from '../support/state-folder.ts';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Appliance, ClientCredentials } from '../../core/appliance.ts';
+import type { Appliance, DeclaredAppliance } from '../../core/appliance.ts';
 import { Failure } from '../../core/failure.ts';
 import { wantsAnotherScope } from '../../core/grant.ts';
 import type { Log } from '../../core/log.ts';
@@ -8,19 +8,9 @@ import type { Random } from '../../core/random.ts';
 import type { Grants } from '../grants/grants.ts';
 import { type Appliances, isDamaged } from './appliances.ts';
 
-/** An appliance that the configuration declares. */
-export interface Declaration {
-  readonly name: string;
-  readonly clientId: string;
-  readonly scope: string | null;
-  /** Null for the default portal. */
-  readonly portal: string | null;
-  readonly credentials: ClientCredentials;
-}
-
 /** What the configuration declares. */
 export interface Declared {
-  readonly appliances: readonly Declaration[];
+  readonly appliances: readonly DeclaredAppliance[];
   /** The configuration's file, for messages. */
   readonly file: string;
 }
@@ -82,7 +72,7 @@ export function warnOfScopes(appliances: Appliances, grants: Grants, log: Log): 
 }
 
 /** @returns its id where it went to another portal */
-async function declare(declaration: Declaration, context: DeclareContext): Promise<string | null> {
+async function declare(declaration: DeclaredAppliance, context: DeclareContext): Promise<string | null> {
   const { appliances, random, log } = context;
   const { name, clientId, scope, credentials } = declaration;
   const portal = appliances.portal(declaration.portal);
@@ -134,7 +124,7 @@ async function unlessUnwritable(write: () => Promise<void>): Promise<boolean> {
 
 /** @throws Failure `config_invalid` */
 function refuseTaken(
-  { name, clientId }: Declaration,
+  { name, clientId }: DeclaredAppliance,
   declared: ReadonlySet<string>,
   file: string,
   { appliances }: DeclareContext,

@@ -1,8 +1,8 @@
+import type { Configuration } from '../../configuration/configuration.ts';
 import type { Administration, IssuedCredentials } from '../../core/administration.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { type Emulator, startEmulator } from '../../emulator/index.ts';
-import type { Configuration } from '../../hub/configuration.ts';
 import { startHub } from '../../hub/hub.ts';
 import { systemRandom } from '../../system/random.ts';
 import { emulatedPortal, temporaryStateDirectory } from '../test-hub.ts';

@@ -52,7 +52,7 @@ export async function takePassphrase(file: string | undefined, again: boolean): 
 }
 
 async function fromFile(file: string): Promise<string> {
-  const { readSecret } = await import('../../hub/secret-file.ts');
+  const { readSecret } = await import('../../system/secret-file.ts');
   const path = resolve(file);
   const secret = await readSecret(path, dirname(path), undefined).catch((error: Error) => {
     throw new Failure(

@@ -1,0 +1,179 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import * as v from 'valibot';
+import { type ConfirmedTime, elapsed, type Instant, trueTime } from '../core/clock.ts';
+import { Failure } from '../core/failure.ts';
+import type { Store } from '../core/store.ts';
+import { type Authority, type PermittedNames, pin } from '../system/certificates.ts';
+import { instant } from '../system/instant-schema.ts';
+
+/** The names of the CA's parts among the store's settings. */
+const KEY = 'ca_key';
+const CERTIFICATE = 'ca_certificate';
+const OLD = 'ca_old';
+
+const KeptOld = v.nullable(
+  v.object({
+    /** The pin of the CA that has taken its place: after a restore that may be another one, and then this one is over. */
+    for: v.string(),
+    certificate: v.string(),
+    cross: v.string(),
+    since: instant,
+    keep: v.number(),
+    until: v.nullable(v.number()),
+  }),
+);
+type KeptOld = v.InferOutput<typeof KeptOld>;
+
+/** The CA before the present one, while appliances that trust no other are served. Its private key is gone. */
+export interface OldAuthority {
+  /** PEM. */
+  readonly certificate: string;
+  readonly fingerprint: string;
+  /** What goes behind a leaf of the present CA so that it leads to this one, PEM. */
+  readonly through: string;
+  /** When that ends, by the true time in ms since 1970; null while nobody has told that since it began. */
+  readonly until: number | null;
+}
+
+type AuthorityStore = Pick<Store, 'setting' | 'saveSetting' | 'saveSettings'>;
+
+/** The hub's CA as it is now: another one may take its place while the hub runs. */
+export class HubAuthority {
+  readonly #store: AuthorityStore;
+  #authority: Authority;
+  #old: KeptOld;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  private constructor(store: AuthorityStore, authority: Authority, old: KeptOld) {
+    this.#store = store;
+    this.#authority = authority;
+    this.#old = old;
+  }
+
+  /** Reads the CA from the store, or makes it at the first start. @param permitted what a new one may issue certificates for */
+  static async load(store: AuthorityStore, permitted: () => PermittedNames): Promise<HubAuthority> {
+    const [key, certificate] = [await store.setting(KEY), await store.setting(CERTIFICATE)];
+    if (key !== null && certificate !== null && belongTogether(key, certificate)) {
+      const old = readOld(await store.setting(OLD));
+      return new HubAuthority(store, { key, certificate }, old?.for === pin(certificate) ? old : null);
+    }
+    const { createAuthority } = await import('../system/certificate-issuing.ts');
+    const authority = await createAuthority(undefined, permitted());
+    await store.saveSettings({ [KEY]: authority.key, [CERTIFICATE]: authority.certificate });
+    return new HubAuthority(store, authority, null);
+  }
+
+  get authority(): Authority {
+    return this.#authority;
+  }
+
+  /** The pin of the CA: base64url SHA-256 of its public key. */
+  get fingerprint(): string {
+    return pin(this.#authority.certificate);
+  }
+
+  /** The CA before this one; null where appliances that trust no other are served no longer. */
+  get old(): OldAuthority | null {
+    if (this.#old === null) return null;
+    const { certificate, cross, until } = this.#old;
+    return { certificate, fingerprint: pin(certificate), through: cross + certificate, until };
+  }
+
+  /**
+   * Puts another CA in this one's place, all of it in one write. The old private key is kept nowhere.
+   * @param keep for how long appliances that trust no other than the old CA are served, in ms; 0 for not at all
+   * @throws Failure `not_allowed` where there is an old CA already that would have to be dropped; `store_unwritable`.
+   *   Nothing has changed then.
+   */
+  rotate(keep: number, permitted: PermittedNames, now: Instant, confirmed: ConfirmedTime | null): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.old !== null && keep > 0) throw stillKept(this.old);
+      const { succeed } = await import('../system/certificate-issuing.ts');
+      const { certificate } = this.#authority;
+      const { authority, cross } = await succeed(this.#authority, permitted);
+      const old =
+        keep === 0 ? null : { ...ending(keep, now, confirmed), for: pin(authority.certificate), certificate, cross };
+      await this.#store.saveSettings({
+        [KEY]: authority.key,
+        [CERTIFICATE]: authority.certificate,
+        [OLD]: JSON.stringify(old),
+      });
+      this.#authority = authority;
+      this.#old = old;
+    });
+  }
+
+  /**
+   * Says anew for how long the old CA is kept, from now on.
+   * @param keep in ms; 0 ends it
+   * @throws Failure `not_allowed` where there is none; `store_unwritable`
+   */
+  keepOld(keep: number, now: Instant, confirmed: ConfirmedTime | null): Promise<void> {
+    return this.#inTurn(async () => {
+      const old = this.#old;
+      if (old === null)
+        throw new Failure('not_allowed', 'there is no old CA whose time could be changed: only a rotation leaves one');
+      await this.#saveOld(keep === 0 ? null : { ...old, ...ending(keep, now, confirmed) });
+    });
+  }
+
+  /**
+   * Ends the old CA's time where it is over. Where its end was not known yet, because nobody had told the true time, it is
+   * known from now on.
+   * @returns whether it has ended
+   * @throws Failure `store_unwritable`
+   */
+  followTime(confirmed: ConfirmedTime | null, now: Instant): Promise<boolean> {
+    return this.#inTurn(async () => {
+      const time = trueTime(confirmed, now);
+      const old = this.#old;
+      if (old === null || time === null) return false;
+      // What passed in an earlier boot is unknown, and counts for nothing.
+      const until = old.until ?? time + old.keep - (elapsed(old.since, now) ?? 0);
+      if (until > time) {
+        if (old.until === null) await this.#saveOld({ ...old, until });
+        return false;
+      }
+      await this.#saveOld(null);
+      return true;
+    });
+  }
+
+  async #saveOld(old: KeptOld): Promise<void> {
+    await this.#store.saveSetting(OLD, JSON.stringify(old));
+    this.#old = old;
+  }
+
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => undefined);
+    return done;
+  }
+}
+
+/** After damage to the store one of them may come from its daily copy, from before a rotation. */
+function belongTogether(key: string, certificate: string): boolean {
+  try {
+    return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key));
+  } catch {
+    return false;
+  }
+}
+
+function readOld(text: string | null): KeptOld {
+  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), KeptOld), text);
+  return parsed.success ? parsed.output : null;
+}
+
+function ending(keep: number, now: Instant, confirmed: ConfirmedTime | null) {
+  const time = trueTime(confirmed, now);
+  return { since: now, keep, until: time === null ? null : time + keep };
+}
+
+function stillKept({ fingerprint, until }: OldAuthority): Failure {
+  const end = until === null ? 'the clock is confirmed' : new Date(until).toISOString();
+  return new Failure(
+    'not_allowed',
+    `appliances that trust the CA before this one (${fingerprint}) are served until ${end}, and there is room for one old CA: end that first ("latchkey ca --keep-old 0"), or rotate with --keep-old 0, which ends both`,
+  );
+}

@@ -1,0 +1,107 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { resolve } from 'node:path';
+import { createSecureContext } from 'node:tls';
+import { messageOf } from '../core/failure.ts';
+import { readBounded } from '../system/bounded-file.ts';
+import { pin } from '../system/certificates.ts';
+import { notThere, readCredential, readGuarded } from '../system/secret-file.ts';
+import type { ShownLeaf } from './shown-leaf.ts';
+
+/** Bytes of either file. */
+const LARGEST_FILE = 262_144;
+const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** Where the user's own certificate is. */
+export interface CertificateFiles {
+  /** Paths, or names of systemd credentials. */
+  readonly certificate: string;
+  readonly key: string;
+  /** What relative paths begin at. */
+  readonly directory: string;
+  /** systemd's `$CREDENTIALS_DIRECTORY`. */
+  readonly credentials: string | undefined;
+}
+
+/** What is wrong with the files, in words that fit behind the name of the key in the configuration's `lan`. */
+export class CertificateFault extends Error {
+  override readonly name = 'CertificateFault';
+  readonly key: 'certificate_file' | 'key_file';
+
+  constructor(key: 'certificate_file' | 'key_file', message: string) {
+    super(message);
+    this.key = key;
+  }
+}
+
+/**
+ * Reads the user's own certificate, the leaf first and its chain behind it, and the key that belongs to it. Appliances pin
+ * the last certificate of the file: the one that stays when the leaf is renewed, where there is such a one.
+ * @throws CertificateFault
+ */
+export async function readOwnCertificate(files: CertificateFiles): Promise<ShownLeaf> {
+  const path = resolve(files.directory, files.certificate);
+  const { directory, credentials } = files;
+  const fromSystemd = await readCredential(files.certificate, credentials, LARGEST_FILE);
+  const fromFile = (error: Error) => {
+    const isMissing = 'code' in error && error.code === 'ENOENT';
+    const what = isMissing ? notThere(directory, credentials) : `${path} can't be read (${error.message})`;
+    throw new CertificateFault('certificate_file', what);
+  };
+  const text = fromSystemd ?? (await readBounded(path, LARGEST_FILE).catch(fromFile));
+  const [leaf, ...issuers] = chainOf(text, path);
+  const key = await readGuarded(files.key, directory, credentials).catch((error: Error) => {
+    throw new CertificateFault('key_file', error.message);
+  });
+  checkKey(leaf, key.text, key.path);
+  const chain = [leaf, ...issuers];
+  const certificate = chain.map((one) => one.toString()).join('');
+  try {
+    createSecureContext({ cert: certificate, key: key.text });
+  } catch (error) {
+    throw new CertificateFault('certificate_file', `${path} is not fit for TLS (${messageOf(error)})`);
+  }
+  const anchor = chain.at(-1) ?? leaf;
+  return {
+    pem: { certificate, key: key.text },
+    names: namesOf(leaf),
+    anchor: { certificate: anchor.toString(), fingerprint: pin(anchor.toString()) },
+    notAfter: leaf.validToDate.getTime(),
+  };
+}
+
+function chainOf(text: string, path: string): [X509Certificate, ...X509Certificate[]] {
+  let chain: X509Certificate[];
+  try {
+    chain = [...text.matchAll(BLOCK)].map(([block]) => new X509Certificate(block));
+  } catch {
+    throw new CertificateFault('certificate_file', `${path} holds a PEM certificate that is damaged`);
+  }
+  const [leaf, ...issuers] = chain;
+  if (leaf === undefined) {
+    throw new CertificateFault('certificate_file', `${path} holds no PEM certificate`);
+  }
+  const wrong = issuers.findIndex((issuer, index) => chain[index]?.checkIssued(issuer) !== true);
+  if (wrong !== -1 || (leaf.ca && issuers.length > 0)) {
+    const order = 'allowed is the certificate of the hub first, then the one that issued it, and so on';
+    const found = wrong === -1 ? 'certificate 1 of a CA' : `certificate ${wrong + 2} did not issue the one before it`;
+    throw new CertificateFault('certificate_file', `${path}: found ${found}; ${order}`);
+  }
+  return [leaf, ...issuers];
+}
+
+function checkKey(leaf: X509Certificate, pem: string, path: string): void {
+  let belongs: boolean;
+  try {
+    belongs = leaf.checkPrivateKey(createPrivateKey(pem));
+  } catch {
+    const allowed = 'allowed is one as PEM, not encrypted';
+    throw new CertificateFault('key_file', `${path} holds no private key that can be read; ${allowed}`);
+  }
+  if (!belongs) throw new CertificateFault('key_file', `${path} holds a key that the certificate is not for`);
+}
+
+/** The DNS names of its SAN, in lower case. */
+function namesOf({ subjectAltName }: X509Certificate): string[] {
+  const names = (subjectAltName ?? '').split(', ').filter((name) => name.startsWith('DNS:'));
+  return names.map((name) => name.slice('DNS:'.length).toLowerCase());
+}

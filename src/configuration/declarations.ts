@@ -1,0 +1,134 @@
+import { resolve } from 'node:path';
+import type * as v from 'valibot';
+import {
+  type ClientCredentials,
+  checkClientId,
+  checkName,
+  checkScope,
+  type DeclaredAppliance,
+} from '../core/appliance.ts';
+import { messageOf } from '../core/failure.ts';
+import { readBounded } from '../system/bounded-file.ts';
+import { sha256 } from '../system/compare.ts';
+import { readPublicKeys } from '../system/public-keys.ts';
+import type { readSecret } from '../system/secret-file.ts';
+import type { applianceSchema } from './schema.ts';
+
+/** What reading declarations takes. */
+interface DeclarationContext {
+  /** The names of the configured portals. */
+  readonly portals: readonly string[];
+  /** Where relative paths begin. */
+  readonly directory: string;
+  /** systemd's `$CREDENTIALS_DIRECTORY`. */
+  readonly credentials: string | undefined;
+  /** Reads a secret's file. */
+  readonly secretOf: typeof readSecret;
+  /** The failure that says what is wrong with a key. */
+  invalid(key: string, what: string): Error;
+}
+
+/** A table `[appliances.NAME]`. */
+type Table = v.InferOutput<typeof applianceSchema>;
+
+/** Characters of a secret that a maker chose: what is shorter is soon guessed. */
+const SHORTEST_SECRET = 16;
+/** VSCHAR of RFC 6749, appendix A.2: other characters come to the hub as each library encodes them. */
+const SECRET = /^[\x20-\x7e]+$/;
+/** Bytes of a JWK Set. */
+const LARGEST_JWKS = 65_536;
+
+/**
+ * Reads all of `[appliances.NAME]`, with the files that are named there.
+ * @throws what `invalid` gives for the first thing that is wrong
+ */
+export async function readDeclarations(
+  tables: Readonly<Record<string, Table>>,
+  context: DeclarationContext,
+): Promise<DeclaredAppliance[]> {
+  const declarations: DeclaredAppliance[] = [];
+  for (const [name, table] of Object.entries(tables)) {
+    const declaration = await readDeclaration(name, table, context);
+    const other = declarations.find(({ clientId }) => clientId === declaration.clientId);
+    if (other !== undefined) {
+      const what = `found ${JSON.stringify(other.clientId)}, which is the client_id of ${other.name} too; allowed is another`;
+      throw context.invalid(`appliances.${name}.client_id`, what);
+    }
+    declarations.push(declaration);
+  }
+  return declarations;
+}
+
+async function readDeclaration(name: string, table: Table, context: DeclarationContext): Promise<DeclaredAppliance> {
+  const about = async <T>(key: string, read: () => T | Promise<T>): Promise<T> => {
+    try {
+      return await read();
+    } catch (error) {
+      throw context.invalid(key, messageOf(error));
+    }
+  };
+  await about('appliances', () => checkName(name));
+  const key = `appliances.${name}`;
+  return {
+    name,
+    clientId: await about(`${key}.client_id`, () => checkClientId(table.client_id ?? name)),
+    scope: await about(`${key}.scope`, () => checkScope(table.scope)),
+    portal: await about(`${key}.portal`, () => checkPortal(table.portal ?? null, context.portals)),
+    credentials: await readCredentials(key, table, context, about),
+  };
+}
+
+async function readCredentials(
+  key: string,
+  { secret_file, jwks_file }: Table,
+  context: DeclarationContext,
+  about: <T>(key: string, read: () => Promise<T>) => Promise<T>,
+): Promise<ClientCredentials> {
+  if (secret_file !== undefined && jwks_file !== undefined) {
+    throw context.invalid(key, 'has both secret_file and jwks_file; allowed is one of them');
+  }
+  if (secret_file !== undefined) return about(`${key}.secret_file`, () => readHash(secret_file, context));
+  if (jwks_file !== undefined) return about(`${key}.jwks_file`, () => readKeys(jwks_file, context));
+  throw context.invalid(key, 'has neither secret_file nor jwks_file; one of them is needed');
+}
+
+/** @throws Error in words that fit behind the key's name, as all that follow */
+function checkPortal(portal: string | null, portals: readonly string[]): string | null {
+  if (portal === null || portals.includes(portal)) return portal;
+  const allowed = portals.length === 0 ? 'none, as there is no table [portals.NAME]' : portals.join(', ');
+  throw new Error(`found ${JSON.stringify(portal.slice(0, 80))}; allowed is ${allowed}`);
+}
+
+async function readHash(
+  file: string,
+  { directory, credentials, secretOf }: DeclarationContext,
+): Promise<ClientCredentials> {
+  const secret = (await secretOf(file, directory, credentials)).reveal();
+  if (secret.length < SHORTEST_SECRET) {
+    throw new Error(
+      `holds ${secret.length} characters; allowed are ${SHORTEST_SECRET} or more, best of all 256 random bits (openssl rand -hex 32)`,
+    );
+  }
+  if (!SECRET.test(secret)) throw new Error('holds a character that is not of ASCII; allowed are its printable ones');
+  return { kind: 'secret', hash: sha256(secret) };
+}
+
+async function readKeys(file: string, { directory }: DeclarationContext): Promise<ClientCredentials> {
+  const path = resolve(directory, file);
+  const text = await readBounded(path, LARGEST_JWKS).catch((error: unknown) => {
+    const why = error instanceof RangeError ? error.message : 'is it there, and may this user read it?';
+    throw new Error(`names a file that can't be read (${why}); relative paths begin at ${directory}`);
+  });
+  const read = readPublicKeys(parsed(text));
+  if (read.kind === 'unusable') throw new Error(`${path} ${read.why}`);
+  return { kind: 'keys', keys: read.keys };
+}
+
+/** The JSON in a text; undefined where it is none. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,162 @@
+import type { Configuration } from '../configuration/configuration.ts';
+import type { Timers } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import type { Log } from '../core/log.ts';
+import type { Continuity } from '../hub/continuity.ts';
+import { type Hub, startHub } from '../hub/hub.ts';
+import type { ListeningSockets } from '../lan/listening-sockets.ts';
+import { systemTimers, timerClock } from '../system/clock.ts';
+import type { ServiceManager } from '../system/service-manager.ts';
+import type { Reload, Reloads } from './reloads.ts';
+import { statusLine } from './status-line.ts';
+import { feedWatchdog } from './watchdog.ts';
+
+/** What a daemon runs with. */
+export interface DaemonOptions {
+  readonly configuration: Configuration;
+  readonly log: Log;
+  readonly sockets: ListeningSockets;
+  readonly service: ServiceManager;
+  /** Left out where there is no configuration that could be read again. */
+  readonly reloads?: Reloads | undefined;
+  /** Resolves when the daemon is to end: by a signal, or null for another reason. */
+  readonly ending: Promise<NodeJS.Signals | null>;
+  /** Called with every hub that is up. */
+  onUp?(hub: Hub): Promise<void>;
+}
+
+/** How often it is looked whether the status line is another one, in ms. */
+const STATUS_INTERVAL = 10_000;
+
+/** What runs now. */
+interface Current {
+  /** Null while one hub takes the place of another. */
+  hub: Hub | null;
+  /** The status line that was told last. */
+  line: string;
+}
+
+/** What the next hub is started with. */
+interface Plan {
+  readonly configuration: Configuration;
+  readonly before?: Continuity;
+  /** The reload that it comes from, and what the hub before ran with. */
+  readonly reload?: { readonly reload: Reload; readonly running: Configuration };
+}
+
+/**
+ * Runs a hub, and after a restore or a reload another one in its place, until the daemon is to end.
+ * @throws Failure with the reason in one line where no hub can be started
+ */
+export async function runDaemon(options: DaemonOptions): Promise<void> {
+  const { log, sockets, service, reloads, ending } = options;
+  const orEnding = outlived(ending);
+  const current: Current = { hub: null, line: '' };
+  using _parts = look(options, current);
+  for (let plan: Plan | null = { configuration: options.configuration }; plan !== null; ) {
+    const { configuration, hub: started } = await start(plan, options);
+    await using hub = started;
+    current.hub = hub;
+    current.line = await lineOf(hub);
+    service.ready(current.line);
+    await options.onUp?.(hub);
+    const next = await orEnding<Reload | 'restart'>(
+      hub.restartWanted.then(() => 'restart'),
+      ...(reloads === undefined ? [] : [reloads.wanted]),
+    );
+    plan = null;
+    if (next === 'restart') {
+      log.info('starting again');
+      plan = { configuration };
+    } else if (next !== null) {
+      log.info('taking a changed configuration over', { file: next.configuration.file });
+      service.reloading();
+      const before = await orEnding(hub.handOver(next.configuration));
+      if (before !== null) {
+        plan = { configuration: next.configuration, before, reload: { reload: next, running: configuration } };
+      }
+    }
+    current.hub = null;
+    if (plan !== null) continue;
+    log.info('stopping', { signal: await ending });
+    service.stopping();
+    // From now on whoever comes is refused, and not left waiting.
+    sockets[Symbol.dispose]();
+  }
+}
+
+/** Starts the hub that is planned; where a reload's can't start, the one before once more. */
+async function start(
+  { configuration, before, reload: planned }: Plan,
+  { log, sockets, reloads }: DaemonOptions,
+): Promise<{ readonly configuration: Configuration; readonly hub: Hub }> {
+  const part = { before, ...(reloads === undefined ? {} : { reloads }) };
+  try {
+    const hub = await startHub(configuration, log, sockets, part);
+    if (planned !== undefined) reloads?.settle(planned.reload, null);
+    return { configuration, hub };
+  } catch (error) {
+    if (planned === undefined) throw error;
+    log.error('hub could not start with the changed configuration, going back', { error: messageOf(error) });
+    const hub = await startHub(planned.running, log, sockets, part);
+    const problem = `the hub could not start with the changed configuration, and runs with the one before: ${messageOf(error)}`;
+    reloads?.settle(planned.reload, problem);
+    return { configuration: planned.running, hub };
+  }
+}
+
+/** Tells the service manager how the running hub is. */
+function look({ service, log }: DaemonOptions, current: Current): Disposable {
+  const timers: Timers = systemTimers;
+  const parts = new DisposableStack();
+  if (!service.listens) return parts;
+  const overdue = () => current.hub?.overdue ?? 0;
+  const isThere = () => current.hub !== null;
+  parts.use(feedWatchdog({ service, overdue, isThere, log, timers, now: timerClock }));
+  let disarm: () => void = () => undefined;
+  const tell = async () => {
+    const { hub } = current;
+    const line = hub === null ? current.line : await lineOf(hub);
+    if (line !== current.line && hub === current.hub) {
+      current.line = line;
+      service.status(line);
+    }
+    disarm = timers.after(STATUS_INTERVAL, () => void tell());
+  };
+  disarm = timers.after(STATUS_INTERVAL, () => void tell());
+  parts.defer(() => disarm());
+  return parts;
+}
+
+/**
+ * Races others against the end of the daemon, and gives null where that comes first. `Promise.race` alone would keep the outcome
+ * of every race, and with it a hub, as long as the daemon runs.
+ */
+function outlived(ending: Promise<unknown>): <Other>(...others: Promise<Other>[]) => Promise<Other | null> {
+  const races = new Set<() => void>();
+  let hasEnded = false;
+  void ending.then(() => {
+    hasEnded = true;
+    for (const lose of races) lose();
+  });
+  return async (...others) => {
+    const { promise, resolve } = Promise.withResolvers<null>();
+    const lose = () => resolve(null);
+    if (hasEnded) lose();
+    races.add(lose);
+    try {
+      return await Promise.race([promise, ...others]);
+    } finally {
+      races.delete(lose);
+    }
+  };
+}
+
+/** Never fails: what keeps the status from being told is no reason to end. */
+async function lineOf({ administration }: Hub): Promise<string> {
+  try {
+    return statusLine(await administration.status());
+  } catch (error) {
+    return `how it stands can't be told: ${messageOf(error)}`;
+  }
+}

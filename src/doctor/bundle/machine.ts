@@ -1,0 +1,46 @@
+import { readFile } from 'node:fs/promises';
+import { networkInterfaces, release } from 'node:os';
+import { version } from '../../system/version.ts';
+
+/** Bytes of one of the kernel's files. */
+const LARGEST = 65_536;
+/** As the kernel writes an address there. */
+const IPV6 = /\b[0-9a-f]{32}\b/g;
+
+/** Which versions are at work, on what machine. */
+export async function versions(): Promise<Record<string, string>> {
+  const [osRelease, model, product] = await Promise.all([
+    read('/etc/os-release'),
+    read('/proc/device-tree/model'),
+    read('/sys/class/dmi/id/product_name'),
+  ]);
+  return {
+    latchkey: version(),
+    node: process.version,
+    openssl: process.versions.openssl,
+    kernel: release(),
+    architecture: process.arch,
+    distribution: /^PRETTY_NAME="?([^"\n]*)/m.exec(osRelease ?? '')?.[1] ?? 'not known',
+    machine: (model ?? product ?? 'not known').replaceAll('\0', '').trim(),
+  };
+}
+
+/** Interfaces and routes, for people. */
+export async function network(): Promise<string> {
+  const interfaces = Object.entries(networkInterfaces()).flatMap(([name, entries = []]) =>
+    entries.map(({ cidr, address, mac }) => `${name}  ${cidr ?? address}  ${mac}`),
+  );
+  const routes = await read('/proc/self/net/route');
+  const routes6 = (await read('/proc/self/net/ipv6_route'))?.replace(IPV6, (digits) =>
+    digits.replace(/(.{4})(?!$)/g, '$1:'),
+  );
+  const none = 'this kernel does not say';
+  return `Interfaces:\n${interfaces.join('\n')}\n\nIPv4 routes (/proc/net/route):\n${routes ?? none}\n\nIPv6 routes (/proc/net/ipv6_route):\n${routes6 ?? none}\n`;
+}
+
+async function read(path: string): Promise<string | null> {
+  return readFile(path, 'utf8').then(
+    (text) => text.slice(0, LARGEST),
+    () => null,
+  );
+}

@@ -1,0 +1,124 @@
+import { isIP } from 'node:net';
+import { connect, type TLSSocket } from 'node:tls';
+import { request } from 'undici';
+import type { HubStatus } from '../core/administration.ts';
+import { messageOf } from '../core/failure.ts';
+import { pin } from '../system/certificates.ts';
+import { fail, needsRoot, ok, type Said, warn } from './finding.ts';
+import { listenerOn } from './listeners.ts';
+import type { Subject } from './subject.ts';
+
+/** How long a listener may take, in ms. */
+const PATIENCE = 3000;
+
+/** Whether the hub answers on its ports as itself; where it does not run, whether they are free for it. */
+export async function checkPorts({ configuration, hub, wall }: Subject): Promise<Said[]> {
+  if (hub.kind === 'running') return running(hub.hub, wall());
+  // It may well be the hub that has them.
+  if (hub.kind === 'forbidden') return [needsRoot("the hub's ports")];
+  if (configuration === null) return [warn('the ports could not be looked at: see to the configuration first')];
+  const { httpPort, httpsPort } = configuration.lan;
+  return Promise.all([taken('lan.http_port', httpPort), taken('lan.https_port', httpsPort)]);
+}
+
+async function taken(key: string, port: number): Promise<Said> {
+  const name = key.replace('lan.', '.');
+  const listener = port === 0 ? null : await listenerOn(port);
+  if (listener === null) return ok(`port ${port} (${key}) is free for the hub`, name);
+  const who = listener.program ?? 'a program that this user may not see ("sudo latchkey doctor" names it)';
+  // With socket activation systemd has the ports.
+  if (listener.program?.startsWith('systemd,')) return ok(`port ${port} (${key}) is held by systemd for the hub`, name);
+  return fail(
+    `port ${port} (${key}) is taken by ${who}, and no hub answers the command line: end it, or set another ${key}`,
+    name,
+  );
+}
+
+async function running({ address, http_port, https_port, ca_fingerprint }: HubStatus, now: number): Promise<Said[]> {
+  if (address === null)
+    return [warn('the hub has no address on the home network yet, so that its ports were not tried')];
+  const host = isIP(address) === 6 ? `[${address}]` : address;
+  return Promise.all([
+    plain(`http://${host}:${http_port}`, ca_fingerprint).catch((error: unknown) =>
+      fail(`${host}:${http_port} (lan.http_port) does not answer (${messageOf(error)}): ${LOOK}`, '.http_port'),
+    ),
+    secure(address, https_port, ca_fingerprint, now).catch((error: unknown) =>
+      fail(`${host}:${https_port} (lan.https_port) does not answer (${messageOf(error)}): ${LOOK}`, '.https_port'),
+    ),
+  ]);
+}
+
+const LOOK = 'check lan.listen and the firewall of this machine';
+
+async function plain(origin: string, fingerprint: string): Promise<Said> {
+  const signal = AbortSignal.timeout(PATIENCE);
+  const { statusCode, body } = await request(`${origin}/ca.pem`, { signal, headersTimeout: PATIENCE });
+  const text = await body.text();
+  if (statusCode === 200 && pinOf(text) === fingerprint)
+    return ok(`${origin} answers, and shows this hub's CA`, '.http_port');
+  return fail(
+    `${origin} answers, but is not this hub (HTTP ${statusCode}): another program has the address or the port`,
+    '.http_port',
+  );
+}
+
+async function secure(address: string, port: number, fingerprint: string, now: number): Promise<Said> {
+  const name = '.https_port';
+  const socket = connect({ host: address, port, rejectUnauthorized: false, timeout: PATIENCE });
+  try {
+    const chain = await handshake(socket);
+    const [leaf] = chain;
+    const where = `${address}:${port}`;
+    if (leaf === undefined || !chain.some((one) => pin(one.toString()) === fingerprint)) {
+      return fail(
+        `${where} shows another certificate than this hub's: another program has the address or the port`,
+        name,
+      );
+    }
+    if (leaf.checkIP(address) === undefined) {
+      return warn(
+        `${where} shows a certificate that does not name ${address}: appliances that check the address refuse it`,
+        name,
+      );
+    }
+    const end = Date.parse(leaf.validTo);
+    if (now > end)
+      return fail(
+        `the certificate at ${where} ended on ${day(end)}: correct the clock, or renew lan.certificate_file`,
+        name,
+      );
+    return ok(`${where} answers, with this hub's certificate, good until ${day(end)}`, name);
+  } finally {
+    socket.on('error', () => undefined).destroy();
+  }
+}
+
+type Chain = NonNullable<ReturnType<TLSSocket['getPeerX509Certificate']>>[];
+
+function handshake(socket: TLSSocket): Promise<Chain> {
+  return new Promise((resolve, reject) => {
+    socket.once('error', reject).once('timeout', () => reject(new Error(`no answer within ${PATIENCE / 1000} s`)));
+    socket.once('secureConnect', () => {
+      const chain: Chain = [];
+      let next = socket.getPeerX509Certificate();
+      while (next !== undefined && chain.length < 10) {
+        chain.push(next);
+        next = next.issuerCertificate;
+      }
+      resolve(chain);
+    });
+  });
+}
+
+function pinOf(text: string): string | null {
+  try {
+    return pin(text);
+  } catch {
+    return null;
+  }
+}
+
+/** RFC 3339, the day alone. */
+function day(instant: number): string {
+  return new Date(instant).toISOString().slice(0, 10);
+}

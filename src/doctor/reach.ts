@@ -1,0 +1,130 @@
+import { type IncomingMessage, request } from 'node:http';
+import { connect, isIP, type Socket } from 'node:net';
+import { connect as connectTls, getCACertificates, type TLSSocket } from 'node:tls';
+import type { PortalConfiguration } from '../configuration/configuration.ts';
+import { messageOf } from '../core/failure.ts';
+import { addressesOf, knowing } from './addresses.ts';
+
+/** How far the way to one of a portal's origins leads. */
+export interface Reach {
+  /** `portals.home.base_url`: its key in the configuration. */
+  readonly key: string;
+  readonly origin: string;
+  readonly outcome: ReachOutcome;
+}
+
+type ReachOutcome =
+  | {
+      readonly kind: 'answered';
+      readonly status: number;
+      /** How far this machine's clock is ahead of the portal's, in ms; null where the portal does not say. */
+      readonly clockAhead: number | null;
+      /** The origin that it sends browsers to, where that is another host's. */
+      readonly elsewhere: string | null;
+    }
+  | { readonly kind: 'untrusted'; readonly why: string; readonly validFrom: number; readonly validTo: number }
+  | { readonly kind: 'stuck'; readonly stage: Stage; readonly why: string };
+
+/** What the way consists of, in this order. */
+type Stage = 'name' | 'connection' | 'handshake' | 'answer';
+
+/**
+ * Asks every origin of these portals for nothing but its time: no secret and no client_id is sent, and nothing at all before its
+ * certificate was found good.
+ * @param wall this machine's clock, in ms since 1970
+ */
+export async function reachPortals(
+  portals: readonly PortalConfiguration[],
+  wall: () => number,
+  signal: AbortSignal,
+  env: NodeJS.ProcessEnv,
+): Promise<Reach[]> {
+  const origins = portals.flatMap(({ name, baseUrl, frontendUrl, ca }) => [
+    { key: `portals.${name}.base_url`, origin: baseUrl, ca },
+    { key: `portals.${name}.frontend_url`, origin: frontendUrl, ca },
+  ]);
+  return Promise.all(
+    origins.map(async ({ key, origin, ca }) => ({
+      key,
+      origin,
+      outcome: await reach(new URL(origin), ca, wall, signal, env),
+    })),
+  );
+}
+
+async function reach(
+  url: URL,
+  ca: readonly string[],
+  wall: () => number,
+  signal: AbortSignal,
+  env: NodeJS.ProcessEnv,
+): Promise<ReachOutcome> {
+  let stage: Stage = 'name';
+  let socket: Socket | TLSSocket | null = null;
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  signal.addEventListener('abort', () => reject(new Error('no answer in time')), { once: true });
+  try {
+    const host = url.hostname.replace(/^\[|\]$/g, '');
+    const lookup = knowing(await Promise.race([addressesOf(host, signal, env), late]));
+    stage = 'connection';
+    const isTls = url.protocol === 'https:';
+    const plain = connect({ host, port: Number(url.port || (isTls ? 443 : 80)), lookup });
+    socket = plain;
+    await Promise.race([happened(plain, 'connect'), late]);
+    if (isTls) {
+      stage = 'handshake';
+      const name = isIP(host) === 0 ? { servername: host } : {};
+      const trusted = [...getCACertificates('default'), ...ca];
+      const secure = connectTls({ socket: plain, host, rejectUnauthorized: false, ca: trusted, ...name });
+      socket = secure;
+      await Promise.race([happened(secure, 'secureConnect'), late]);
+      const untrusted = distrust(secure);
+      if (untrusted !== null) return untrusted;
+    }
+    stage = 'answer';
+    return await Promise.race([ask(url, socket, wall), late]);
+  } catch (error) {
+    return { kind: 'stuck', stage, why: messageOf(error) };
+  } finally {
+    socket?.on('error', () => undefined).destroy();
+  }
+}
+
+function happened(socket: Socket, event: 'connect' | 'secureConnect'): Promise<void> {
+  return new Promise((resolve, reject) => {
+    socket.once(event, resolve).once('error', reject);
+    socket.once('close', () => reject(new Error('the connection was closed')));
+  });
+}
+
+function distrust(socket: TLSSocket): ReachOutcome | null {
+  if (socket.authorized) return null;
+  const certificate = socket.getPeerX509Certificate();
+  const why = socket.authorizationError;
+  return {
+    kind: 'untrusted',
+    why: why instanceof Error ? messageOf(why) : String(why),
+    validFrom: Date.parse(certificate?.validFrom ?? ''),
+    validTo: Date.parse(certificate?.validTo ?? ''),
+  };
+}
+
+function ask(url: URL, socket: Socket, wall: () => number): Promise<ReachOutcome> {
+  return new Promise((resolve, reject) => {
+    const options = { method: 'HEAD', path: '/', headers: { host: url.host }, createConnection: () => socket };
+    const asked = request(options, (answer) => resolve(answered(url, answer, wall())));
+    asked.once('error', reject).end();
+  });
+}
+
+function answered(url: URL, { statusCode = 0, headers }: IncomingMessage, now: number): ReachOutcome {
+  const date = Date.parse(headers.date ?? '');
+  const target = statusCode >= 300 && statusCode < 400 ? URL.parse(headers.location ?? '', url.href) : null;
+  return {
+    kind: 'answered',
+    status: statusCode,
+    // From a cache it has the time when it was put there.
+    clockAhead: Number.isNaN(date) || headers.age !== undefined ? null : now - date,
+    elsewhere: target !== null && target.hostname !== url.hostname ? target.origin : null,
+  };
+}

@@ -1,0 +1,118 @@
+import { type Configuration, controlSockets, loadConfiguration } from '../configuration/configuration.ts';
+import { type ControlClient, connectControl } from '../control/client.ts';
+import type { ApplianceStatus, HubStatus } from '../core/administration.ts';
+import { Failure, messageOf } from '../core/failure.ts';
+import type { Notice } from '../core/notice.ts';
+import { Secret } from '../core/secret.ts';
+import { systemClock, systemTimers } from '../system/clock.ts';
+import { readSecret } from '../system/secret-file.ts';
+import { type Reach, reachPortals } from './reach.ts';
+import { environmentOfService, readUnit, type Unit } from './unit.ts';
+
+/** The running hub, by its own word. */
+type HubAnswer =
+  | {
+      readonly kind: 'running';
+      readonly hub: HubStatus;
+      readonly appliances: readonly ApplianceStatus[];
+      readonly notices: readonly Notice[];
+    }
+  | { readonly kind: 'not_running' | 'forbidden' | 'silent'; readonly detail: string };
+
+/** What the checks look at: the hub's configuration, and the hub where it runs. */
+export interface Subject {
+  /** Null where it can't be read; `fault` says why. */
+  readonly configuration: Configuration | null;
+  readonly fault: string | null;
+  /** Files of secrets that this user may not read. */
+  readonly unread: readonly string[];
+  readonly hub: HubAnswer;
+  /** Null where the hub is no service of systemd's. */
+  readonly unit: Unit | null;
+  /** As the hub has it. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly isRoot: boolean;
+  /** This machine's clock, in ms since 1970. */
+  wall(): number;
+  /** Every origin of every portal, asked once for all checks. */
+  readonly reaches: Promise<readonly Reach[]>;
+}
+
+/** What is asked for when a hub is looked at. */
+export interface Examination {
+  /** `--config` */
+  readonly file: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** How long the hub may take to answer, in ms. */
+const HUB_PATIENCE = 4000;
+/** How long a portal may take, in ms. */
+const PORTAL_PATIENCE = 4000;
+
+/** Gathers what the checks look at. Changes nothing. */
+export async function gather(examination: Examination): Promise<Subject> {
+  const { file, env: own } = examination;
+  const signal = AbortSignal.timeout(HUB_PATIENCE);
+  const isDefault = file === undefined && !own['LATCHKEY_CONFIG'];
+  const [found, hub] = await Promise.all([isDefault ? readUnit(signal, own) : null, askHub(examination)]);
+  const env = found === null ? own : environmentOfService(found, own);
+  const isRoot = process.getuid?.() === 0;
+  const unread: string[] = [];
+  let fault: string | null = null;
+  const configuration = await loadConfiguration(isDefault ? undefined : file, env, async (name, directory, from) => {
+    try {
+      return await readSecret(name, directory, from);
+    } catch (error) {
+      // Encrypted, it is readable while the service runs.
+      if (found?.process === 0 && found.credentials.includes(name)) return new Secret(STAND_IN);
+      const mayBeCredential = from !== undefined && !name.includes('/');
+      if (isRoot || !(mayBeCredential || messageOf(error).includes('EACCES'))) throw error;
+      unread.push(name);
+      return new Secret(STAND_IN);
+    }
+  }).catch((error: unknown) => {
+    fault = messageOf(error);
+    return null;
+  });
+  const clock = systemClock('');
+  const wall = () => clock.now().wall;
+  const reaches = reachPortals(configuration?.portals ?? [], wall, AbortSignal.timeout(PORTAL_PATIENCE), env);
+  return { configuration, fault, unread, hub, unit: found, env, isRoot, wall, reaches };
+}
+
+/** In place of a secret that could not be read; nothing sends it. */
+const STAND_IN = '0'.repeat(32);
+
+async function noAnswer(): Promise<never> {
+  await systemTimers.sleep(HUB_PATIENCE);
+  throw new Error(`no answer within ${HUB_PATIENCE / 1000} s`);
+}
+
+/**
+ * Asks the running hub, which may take a few seconds.
+ * @throws Failure as {@link connectControl}, and Error where it takes longer
+ */
+export async function withHub<Result>(
+  { file, env }: Examination,
+  work: (hub: ControlClient) => Promise<Result>,
+): Promise<Result> {
+  // What is wrong with the configuration is another check's; a hub may run all the same.
+  const sockets = await controlSockets(file, env).catch(() => controlSockets(undefined, {}));
+  const client = await connectControl(sockets);
+  try {
+    return await Promise.race([work(client), noAnswer()]);
+  } finally {
+    await client[Symbol.asyncDispose]();
+  }
+}
+
+async function askHub(examination: Examination): Promise<HubAnswer> {
+  try {
+    return { kind: 'running', ...(await withHub(examination, (hub) => hub.status())) };
+  } catch (error) {
+    const code = error instanceof Failure ? error.code : '';
+    const kind = code === 'hub_not_running' ? 'not_running' : code === 'not_allowed' ? 'forbidden' : 'silent';
+    return { kind, detail: messageOf(error) };
+  }
+}

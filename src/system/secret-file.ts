@@ -1,0 +1,75 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { Secret } from '../core/secret.ts';
+import { readBounded } from './bounded-file.ts';
+import { credentialPaths } from './credentials.ts';
+
+/** Bytes of a secret's file. */
+const LARGEST_SECRET = 65_536;
+
+/**
+ * Reads a secret from a file that nobody else can read, or from a systemd credential. One trailing newline is dropped.
+ * @param file a path, relative to `directory`, or a credential's name
+ * @param credentials systemd's `$CREDENTIALS_DIRECTORY`, whose files systemd guards itself
+ * @throws Error in words that fit behind the key's name
+ */
+export async function readSecret(file: string, directory: string, credentials: string | undefined): Promise<Secret> {
+  const { text, path } = await readGuarded(file, directory, credentials);
+  const value = text.replace(/\r?\n$/, '');
+  if (value === '' || value.includes('\n')) throw new Error(`${path} must hold the secret alone, on one line`);
+  return new Secret(value);
+}
+
+/** Where the shipped unit takes credentials from; systemd reads them once, when it starts the service. */
+const PUT_IT = 'put it into /etc/latchkey/credentials, name it here by its file name alone, and restart the service';
+
+/**
+ * What is said of a file that is missing, in words that fit behind the key's name.
+ * @param credentials systemd's `$CREDENTIALS_DIRECTORY`
+ */
+export function notThere(directory: string, credentials: string | undefined): string {
+  if (credentials === undefined) return `names a file that is not there; relative paths begin at ${directory}`;
+  return `names neither a credential of this service nor a file that is there: ${PUT_IT}; relative paths begin at ${directory}`;
+}
+
+/** Reads a systemd credential; null where there is none of this name. */
+export async function readCredential(
+  name: string,
+  credentials: string | undefined,
+  most: number,
+): Promise<string | null> {
+  for (const path of credentialPaths(credentials, name)) {
+    const text = await readBounded(path, most).catch(() => null);
+    if (text !== null) return text;
+  }
+  return null;
+}
+
+/**
+ * Reads a file that nobody else can read, or a systemd credential; of either, what it is called in messages.
+ * @throws Error in words that fit behind the key's name
+ */
+export async function readGuarded(
+  file: string,
+  directory: string,
+  credentials: string | undefined,
+): Promise<{ readonly text: string; readonly path: string }> {
+  const fromSystemd = await readCredential(file, credentials, LARGEST_SECRET);
+  if (fromSystemd !== null) return { text: fromSystemd, path: file };
+  const path = resolve(directory, file);
+  const elsewhere = credentials === undefined ? '' : `: ${PUT_IT}`;
+  const found = await stat(path).catch(() => null);
+  // Not by its name: who took the key for the secret itself has put that there.
+  if (found === null) throw new Error(notThere(directory, credentials));
+  if (!found.isFile()) throw new Error(`${path} is no file`);
+  if ((found.mode & 0o077) !== 0) {
+    const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
+    // A service's own user could not read it either, once it is closed.
+    const cure = credentials === undefined ? `; allowed is 0600: chmod 600 ${path}` : elsewhere;
+    throw new Error(`${path} is open to other users (mode ${mode})${cure}`);
+  }
+  const text = await readBounded(path, LARGEST_SECRET).catch((error: Error) => {
+    throw new Error(`${path} can't be read (${error.message})${elsewhere}`);
+  });
+  return { text, path };
+}

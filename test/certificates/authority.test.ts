@@ -1,0 +1,181 @@
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { PortalClock } from '../../src/broker/time/portal-clock.ts';
+import { Scheduler } from '../../src/broker/time/scheduler.ts';
+import { HubAuthority } from '../../src/certificates/authority.ts';
+import { CaRotation } from '../../src/certificates/ca-rotation.ts';
+import { permittedNames } from '../../src/certificates/permitted-names.ts';
+import { createAuthority } from '../../src/system/certificate-issuing.ts';
+import { type Authority, pin } from '../../src/system/certificates.ts';
+import { createLog } from '../../src/system/log.ts';
+import { FakeTime } from '../support/fake-time.ts';
+import { hubAuthority, settingsStore } from '../support/hub-authority.ts';
+
+const DAY = 86_400_000;
+const PERMITTED = permittedNames(['4f2a.local', 'pi'], ['192.168.1.20']);
+const TRUE_TIME = Date.UTC(2027, 4, 6);
+
+let first: Authority;
+let other: Authority;
+let settings: Map<string, string>;
+let time: FakeTime;
+
+beforeAll(async () => {
+  first = await createAuthority('Latchkey hub', PERMITTED);
+  other = await createAuthority('Latchkey hub', PERMITTED);
+});
+
+beforeEach(() => {
+  settings = new Map();
+  time = new FakeTime();
+});
+
+const load = () => HubAuthority.load(settingsStore(settings), () => PERMITTED);
+
+/** A hub's CA with all that ends its rotation; a portal has told the time where it is said. */
+async function running(options: { told?: number; ca?: HubAuthority; hasOwnCertificate?: boolean } = {}) {
+  const log = createLog('silent');
+  const ca = options.ca ?? (await hubAuthority(first, settings));
+  const portalClock = new PortalClock({ clock: time, log });
+  if (options.told !== undefined) portalClock.learn(options.told);
+  let renewals = 0;
+  const rotation = new CaRotation({
+    surroundings: { clock: time, log },
+    scheduler: new Scheduler({ clock: time, timers: time }),
+    portalClock,
+    ca,
+    hasOwnCertificate: options.hasOwnCertificate ?? false,
+    anchor: () => ({ certificate: ca.authority.certificate, fingerprint: ca.fingerprint }),
+    permitted: () => PERMITTED,
+    renewLeaf: async () => void renewals++,
+    onRotated: () => undefined,
+  });
+  return { ca, rotation, portalClock, renewals: () => renewals };
+}
+
+describe('an old CA', () => {
+  it('is kept for its time by the confirmed clock, and then no longer', async () => {
+    const { ca, rotation, renewals } = await running({ told: TRUE_TIME });
+    const { old } = await rotation.rotate(86_400);
+    expect(old).toEqual({
+      ...first,
+      key: undefined,
+      fingerprint: pin(first.certificate),
+      until: '2027-05-07T00:00:00Z',
+    });
+    await time.pass(DAY - 2000);
+    expect(ca.old?.fingerprint).toBe(pin(first.certificate));
+    await time.pass(4000);
+    expect(ca.old).toBeNull();
+    expect(renewals()).toBe(2);
+    expect((await load()).old).toBeNull();
+    expect(rotation.report()).not.toHaveProperty('old');
+  });
+
+  it('is not ended by a clock that nobody has confirmed, however far that goes', async () => {
+    const { ca, rotation, portalClock } = await running();
+    expect((await rotation.rotate(2 * 86_400)).old?.until).toBeNull();
+    time.wall += 4000 * DAY;
+    await time.pass(DAY);
+    expect(ca.old).not.toBeNull();
+    portalClock.learn(TRUE_TIME);
+    await expect.poll(() => ca.old?.until).toBe(TRUE_TIME + DAY);
+    await time.pass(DAY + 60_000);
+    expect(ca.old).toBeNull();
+  });
+
+  it('is kept for all of its time where the clock is confirmed only after a restart', async () => {
+    const { rotation } = await running();
+    await rotation.rotate(30 * 86_400);
+    time.boot = 'boot-2';
+    time.uptime = 7;
+    const { ca } = await running({ ca: await load(), told: TRUE_TIME });
+    await time.pass(61_000);
+    expect(ca.old?.until).toBe(TRUE_TIME + 61_000 + 30 * DAY - 1000);
+  });
+
+  it('ends at the start of a hub that was off for longer, once its clock is confirmed', async () => {
+    const { rotation } = await running({ told: TRUE_TIME });
+    await rotation.rotate(86_400);
+    time.boot = 'boot-2';
+    time.wall = 0;
+    const { ca, portalClock } = await running({ ca: await load() });
+    await time.pass(2 * DAY);
+    expect(ca.old).not.toBeNull();
+    portalClock.learn(TRUE_TIME + 3 * DAY);
+    await expect.poll(() => ca.old).toBeNull();
+  });
+
+  it('gets another end, and is ended at once', async () => {
+    const { ca, rotation } = await running({ told: TRUE_TIME });
+    await expect(rotation.keepOld(0)).rejects.toMatchObject({ code: 'not_allowed' });
+    await rotation.rotate(86_400);
+    expect((await rotation.keepOld(2 * 86_400)).old?.until).toBe('2027-05-08T00:00:00Z');
+    await rotation.keepOld(0);
+    expect([ca.old, (await load()).old]).toEqual([null, null]);
+  });
+
+  it.each([-1, 365 * 86_400 + 1])('is not kept for %d s', async (keep) => {
+    const { ca, rotation } = await running();
+    await expect(rotation.rotate(keep)).rejects.toThrow('0 to 31536000 seconds (365 d)');
+    expect(ca.fingerprint).toBe(pin(first.certificate));
+  });
+});
+
+describe('a CA that is replaced', () => {
+  it('is there whole at the next start, with what leads to the one before', async () => {
+    const { ca, rotation } = await running();
+    await rotation.rotate(60);
+    const again = await load();
+    expect([again.authority, again.old]).toEqual([ca.authority, ca.old]);
+    expect([...settings.values()].join()).not.toContain(first.key);
+  });
+
+  it('stays where the store can not be written', async () => {
+    const store = settingsStore(settings);
+    const full = { ...store, saveSettings: () => Promise.reject(new Error('full')) };
+    await hubAuthority(first, settings);
+    const { rotation, ca } = await running({ ca: await HubAuthority.load(full, () => PERMITTED) });
+    const before = new Map(settings);
+    await expect(rotation.rotate(60)).rejects.toThrow('full');
+    expect([ca.authority, ca.old]).toEqual([first, null]);
+    expect(settings).toEqual(before);
+  });
+
+  it('is replaced once where that is asked for twice at the same moment', async () => {
+    const { ca, rotation } = await running();
+    const [one, two] = await Promise.allSettled([rotation.rotate(60), rotation.rotate(60)]);
+    expect([one.status, two.status]).toEqual(['fulfilled', 'rejected']);
+    expect(ca.old?.fingerprint).toBe(pin(first.certificate));
+  });
+
+  it('stays where the hub shows a certificate of its user', async () => {
+    const { ca, rotation } = await running({ hasOwnCertificate: true });
+    await expect(rotation.rotate(60)).rejects.toThrow('lan.certificate_file');
+    await expect(rotation.keepOld(0)).rejects.toThrow('lan.certificate_file');
+    expect(ca.authority).toEqual(first);
+  });
+});
+
+describe('what is read from the store', () => {
+  it('has no old CA of another rotation, as after a copy from before it was restored', async () => {
+    const { rotation } = await running();
+    await rotation.rotate(60);
+    settings.set('ca_key', first.key).set('ca_certificate', first.certificate);
+    expect((await load()).old).toBeNull();
+  });
+
+  it.each(['', '{', '{"for":1}', '[]'])('is a CA alone where the old one is %j', async (text) => {
+    await hubAuthority(first, settings);
+    settings.set('ca_old', text);
+    const { authority, old } = await load();
+    expect([authority, old]).toEqual([first, null]);
+  });
+
+  it('is no CA where key and certificate do not belong together: the hub makes another one', async () => {
+    await hubAuthority(first, settings);
+    settings.set('ca_key', other.key);
+    const { authority } = await load();
+    expect([first.certificate, other.certificate]).not.toContain(authority.certificate);
+    expect((await load()).authority).toEqual(authority);
+  });
+});

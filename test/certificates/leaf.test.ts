@@ -1,0 +1,113 @@
+import { X509Certificate } from 'node:crypto';
+import { beforeAll, expect, test } from 'vitest';
+import { PortalClock } from '../../src/broker/time/portal-clock.ts';
+import { Scheduler } from '../../src/broker/time/scheduler.ts';
+import { HubLeaf } from '../../src/certificates/leaf.ts';
+import type { ShownLeaf } from '../../src/certificates/shown-leaf.ts';
+import { createAuthority } from '../../src/system/certificate-issuing.ts';
+import { type Authority, pin } from '../../src/system/certificates.ts';
+import { createLog } from '../../src/system/log.ts';
+import { FakeTime } from '../support/fake-time.ts';
+import { hubAuthority, settingsStore } from '../support/hub-authority.ts';
+
+const DAY = 86_400_000;
+
+let authority: Authority;
+
+beforeAll(async () => {
+  authority = await createAuthority();
+});
+
+async function open(changes: { wall?: number; settings?: Map<string, string>; issuer?: Authority } = {}) {
+  const time = new FakeTime();
+  time.wall = changes.wall ?? time.wall;
+  const log = createLog('silent');
+  const scheduler = new Scheduler({ clock: time, timers: time });
+  const portalClock = new PortalClock({ clock: time, log });
+  const addresses = ['192.168.1.20', 'fd00::20', 'fe80::1%eth0'];
+  const shown: ShownLeaf['pem'][] = [];
+  let rotations = 0;
+  const { settings = new Map<string, string>(), issuer = authority } = changes;
+  const leaf = await HubLeaf.open({
+    surroundings: { clock: time, log },
+    scheduler,
+    portalClock,
+    identity: { id: 'latchkey-1', ca: await hubAuthority(issuer, settings) },
+    store: settingsStore(settings),
+    names: ['latchkey-1.local', 'pi', 'localhost'],
+    addresses: () => addresses,
+    onAnchor: () => undefined,
+    own: null,
+  });
+  leaf.serve({ renewLeaf: (pem) => void shown.push(pem), rotateTicketKeys: () => void rotations++ });
+  return { time, portalClock, addresses, shown, leaf, settings, rotations: () => rotations };
+}
+
+function certificateOf({ pem }: ShownLeaf): X509Certificate {
+  return new X509Certificate(pem.certificate);
+}
+
+test('a leaf is for the names of the hub, loopback and every address, and its CA is what is pinned', async () => {
+  const { leaf } = await open();
+  const certificate = certificateOf(leaf.shown);
+  for (const name of ['latchkey-1.local', 'pi', 'localhost']) expect(certificate.checkHost(name)).toBe(name);
+  for (const address of ['127.0.0.1', '::1', '192.168.1.20', 'fd00::20', 'fe80::1'])
+    expect(certificate.checkIP(address)).toBe(address);
+  expect(leaf.names).toEqual(['latchkey-1.local', 'pi', 'localhost']);
+  expect(leaf.shown.anchor).toEqual({ certificate: authority.certificate, fingerprint: pin(authority.certificate) });
+});
+
+test('an address that comes later is in the next one', async () => {
+  const { leaf, addresses, shown } = await open();
+  expect(certificateOf(leaf.shown).checkIP('10.0.0.9')).toBeUndefined();
+  addresses.push('10.0.0.9');
+  await leaf.renew();
+  expect(certificateOf(leaf.shown).checkIP('10.0.0.9')).toBe('10.0.0.9');
+  expect(shown).toEqual([leaf.shown.pem]);
+});
+
+test('one that was issued by a clock far behind is issued anew when the clock is confirmed, and lasts for years', async () => {
+  const { leaf, portalClock, time, shown } = await open({ wall: Date.UTC(2026, 5, 1) });
+  expect(certificateOf(leaf.shown).validToDate.getUTCFullYear()).toBe(2036);
+  await time.pass(30 * DAY);
+  expect(shown).toEqual([]);
+  portalClock.learn(Date.UTC(2040, 0, 1));
+  await expect.poll(() => shown).toHaveLength(1);
+  expect(leaf.shown.notAfter).toBeGreaterThanOrEqual(Date.UTC(2050, 0, 1));
+  await time.pass(DAY);
+  expect(shown).toHaveLength(1);
+});
+
+test('a start shows the leaf of the one before, unless it would say something else', async () => {
+  const { leaf, settings, addresses } = await open();
+  const { shown: before } = leaf;
+  expect((await open({ settings })).leaf.shown).toEqual(before);
+
+  const again = await open({ settings });
+  again.addresses.push('10.0.0.9');
+  await again.leaf.renew();
+  expect(again.leaf.shown.pem.key).not.toBe(before.pem.key);
+  expect(addresses).not.toContain('10.0.0.9');
+
+  const { leaf: former } = await open({ settings });
+  expect((await open({ settings, issuer: await createAuthority() })).leaf.shown.pem).not.toEqual(former.shown.pem);
+  const late = await open({ settings, wall: Date.UTC(2040, 0, 1) });
+  expect(late.leaf.shown.notAfter).toBeGreaterThanOrEqual(Date.UTC(2050, 0, 1));
+});
+
+test.each(['', '{', '{"for":{},"leaf":{}}', '[1]'])('a leaf that was kept as %j is issued anew', async (text) => {
+  const settings = new Map([['leaf', text]]);
+  expect(certificateOf((await open({ settings })).leaf.shown).checkHost('pi')).toBe('pi');
+  expect(settings.get('leaf')).not.toBe(text);
+});
+
+test('the keys of TLS session tickets are replaced once a day, also where the machine sleeps', async () => {
+  const { time, rotations } = await open();
+  await time.pass(DAY - 60_000);
+  expect(rotations()).toBe(0);
+  await time.pass(2 * 60_000);
+  expect(rotations()).toBe(1);
+  time.suspend(DAY);
+  await time.pass(2 * 60_000);
+  expect(rotations()).toBe(2);
+});

@@ -1,0 +1,495 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type Configuration,
+  controlSockets,
+  loadConfiguration,
+  requirePortal,
+} from '../../src/configuration/configuration.ts';
+import { sha256 } from '../../src/system/compare.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+const SECRET = 'portal-secret-0815';
+const WALLBOX_SECRET = 'wallbox-secret-4711';
+const CLIENT_ID = '0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90';
+
+const folder = stateFolder();
+const file = join(folder.path, 'latchkey.toml');
+afterAll(() => folder[Symbol.dispose]());
+
+beforeEach(() => {
+  write('portal.secret', SECRET);
+  write('wallbox.secret', `${WALLBOX_SECRET}\n`);
+  write('short.secret', 'x'.repeat(15));
+  write('odd.secret', 'sixteen-letters-ü');
+  write('open.secret', WALLBOX_SECRET, 0o644);
+  write('private.json', JSON.stringify({ keys: [{ kty: 'EC', crv: 'P-256', x: 'x', y: 'y', d: 'd' }] }));
+});
+
+function write(name: string, content: string, mode = 0o600): void {
+  writeFileSync(join(folder.path, name), content);
+  chmodSync(join(folder.path, name), mode);
+}
+
+/** A `[portals.home]` with these keys in place of the good ones; null leaves a key out. */
+function portal(changes: Record<string, string | null> = {}): string {
+  const keys = {
+    base_url: '"https://api.portal.example"',
+    frontend_url: '"https://portal.example"',
+    client_id: `"${CLIENT_ID}"`,
+    client_secret_file: '"portal.secret"',
+    ...changes,
+  };
+  const lines = Object.entries(keys).filter(([, value]) => value !== null);
+  return ['[portals.home]', ...lines.map(([key, value]) => `${key} = ${value}`), ''].join('\n');
+}
+
+/** A configuration with an `[appliances.wallbox]` of these keys in place of the good ones; null leaves a key out. */
+function appliance(changes: Record<string, string | null> = {}, portals = portal()): string {
+  const keys = { scope: '"Monitoring"', portal: '"home"', secret_file: '"wallbox.secret"', ...changes };
+  const lines = Object.entries(keys).filter(([, value]) => value !== null);
+  return [portals, '[appliances.wallbox]', ...lines.map(([key, value]) => `${key} = ${value}`), ''].join('\n');
+}
+
+function load(toml: string, env: NodeJS.ProcessEnv = {}): Promise<Configuration> {
+  writeFileSync(file, toml);
+  return loadConfiguration(file, { HOME: folder.path, ...env });
+}
+
+/** The one line that a mistake gets. */
+async function complaint(toml: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
+  const failure: unknown = await load(toml, env).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  expect(failure).toMatchObject({ name: 'Failure', code: 'config_invalid' });
+  const { message } = failure as Error;
+  expect(message).not.toContain('\n');
+  return message;
+}
+
+describe('a mistake is named by its key, with what was found and what is allowed', () => {
+  it.for<[toml: string, key: string, ...says: string[]]>([
+    ['hub.nmae = "x"', 'hub.nmae', 'no key that Latchkey knows', 'name, state_dir, control_socket'],
+    ['[lann]', 'lann', 'hub, lan, portals, pairing, appliances'],
+    ['colour = "red"', 'colour', 'hub, lan, portals, pairing, appliances'],
+    ['pairing.lifetime = "2d"', 'pairing.lifetime', 'found "2d"', 'from "1m" to "24h"'],
+    ['pairing.on_end = true', 'pairing.on_end', 'lifetime, poll_interval, on_start'],
+    [portal({ scope: '"A"' }), 'portals.home.scope', 'base_url, frontend_url, client_id, client_secret_file'],
+    ['hub = "Cellar"', 'hub', 'found a string', 'a table'],
+    ['lan = []', 'lan', 'found a list', 'a table'],
+    ['hub.name = 7', 'hub.name', 'found 7', '1 to 63 bytes'],
+    ['hub.name = ""', 'hub.name', 'found ""', '1 to 63 bytes'],
+    [`hub.name = "${'ä'.repeat(32)}"`, 'hub.name', '1 to 63 bytes'],
+    ['hub.state_dir = true', 'hub.state_dir', 'found true', 'a path'],
+    ['hub.control_socket = ""', 'hub.control_socket', 'found ""', 'a path'],
+    ['lan.http_port = "8480"', 'lan.http_port', 'found "8480"', '0 to 65535'],
+    ['lan.http_port = -1', 'lan.http_port', 'found -1', '0 to 65535'],
+    ['lan.https_port = 65536', 'lan.https_port', 'found 65536', '0 to 65535'],
+    ['lan.https_port = 84.5', 'lan.https_port', 'found 84.5', '0 to 65535'],
+    ['lan.http_port = 8443', 'lan.http_port', 'found 8443', 'lan.https_port too', 'another port'],
+    ['lan.address = 7', 'lan.address', 'found 7', "an interface's name"],
+    ['lan.listen = "0.0.0.0"', 'lan.listen', 'found "0.0.0.0"', 'a list of IP addresses'],
+    ['lan.listen = []', 'lan.listen', 'found []', 'a list of IP addresses'],
+    ['lan.listen = ["localhost"]', 'lan.listen.0', 'found "localhost"', 'a list of IP addresses'],
+    ['lan.mdns = "yes"', 'lan.mdns', 'found "yes"', 'true or false'],
+    ['portals = "home"', 'portals', 'found a string', 'a table'],
+    ['[[portals.home]]', 'portals.home', 'found a list', 'a table'],
+    [portal({ base_url: null }), 'portals.home.base_url', 'is missing'],
+    [portal({ client_secret_file: null }), 'portals.home.client_secret_file', 'is missing'],
+    [portal({ client_id: null, clientid: `"${CLIENT_ID}"` }), 'portals.home.clientid', 'no key that Latchkey knows'],
+    [portal({ base_url: '"http://api.portal.example"' }), 'portals.home.base_url', 'http:// only on loopback'],
+    [
+      portal({ frontend_url: '"http://192.168.1.7:8080"' }),
+      'portals.home.frontend_url',
+      'found "http://192.168.1.7:8080"',
+    ],
+    [portal({ frontend_url: '"http://localhost.portal.example"' }), 'portals.home.frontend_url', 'only on loopback'],
+    [portal({ base_url: '"https://api.portal.example/v1"' }), 'portals.home.base_url', 'without a path'],
+    [portal({ base_url: '"https://api.portal.example?a=b"' }), 'portals.home.base_url', 'without a path'],
+    [portal({ base_url: '"api.portal.example"' }), 'portals.home.base_url', 'found "api.portal.example"'],
+    [portal({ base_url: '"ftp://api.portal.example"' }), 'portals.home.base_url', 'https://api.portal.example'],
+    [portal({ client_id: '"heater"' }), 'portals.home.client_id', 'found "heater"', 'a UUID'],
+    [portal({ client_id: `"${CLIENT_ID}0"` }), 'portals.home.client_id', 'found "0f4b…" (37 characters)', 'a UUID'],
+    [portal({ client_id: '42' }), 'portals.home.client_id', 'found 42', 'a UUID'],
+    [portal({ replay: '"never"' }), 'portals.home.replay', 'found "never"', '"soon" or "late"'],
+    [portal({ redirect: '"on"' }), 'portals.home.redirect', 'found "on"', '"auto", "off"'],
+    [portal({ redirect: '"https://hub.example/x?y"' }), 'portals.home.redirect', '/callback/<nonce>'],
+    [portal({ ca_file: '"no-ca.pem"' }), 'portals.home.ca_file', `${folder.path}/no-ca.pem is not there`],
+    [portal({ ca_file: '"portal.secret"' }), 'portals.home.ca_file', 'holds no PEM certificate'],
+    ['metrics.listen = 9480', 'metrics.listen', 'found 9480', 'an IP address and a port, such as "127.0.0.1:9480"'],
+    ['metrics.listen = "9480"', 'metrics.listen', 'found "9480"', '"" for none'],
+    ['metrics.listen = ":9480"', 'metrics.listen', 'found ":9480"', 'an IP address and a port'],
+    ['metrics.listen = "localhost:9480"', 'metrics.listen', 'found "localhost:9480"', 'an IP address and a port'],
+    ['metrics.listen = "::1:9480"', 'metrics.listen', 'found "::1:9480"', '"[::1]:9480"'],
+    ['metrics.listen = "[127.0.0.1]:9480"', 'metrics.listen', 'found "[127.0.0.1]:9480"', 'an IP address and a port'],
+    ['metrics.listen = "127.0.0.1:65536"', 'metrics.listen', 'found "127.0.0.1:65536"', 'an IP address and a port'],
+    ['metrics.listen = "127.0.0.1:8443"', 'metrics.listen', 'found port 8443', 'lan.https_port too', 'another port'],
+    ['metrics.listen = "[::1]:8480"', 'metrics.listen', 'found port 8480', 'lan.http_port too', 'another port'],
+    ['metrics.port = 9480', 'metrics.port', 'no key that Latchkey knows; allowed are listen'],
+    ['pairing.lifetime = 15', 'pairing.lifetime', 'found 15', 'from "1m" to "24h"'],
+    ['pairing.lifetime = "15 minutes"', 'pairing.lifetime', 'found "15 minutes"', 'from "1m" to "24h"'],
+    ['pairing.lifetime = "15min"', 'pairing.lifetime', 'found "15min"', 'from "1m" to "24h"'],
+    ['pairing.lifetime = "59s"', 'pairing.lifetime', 'found "59s"', 'from "1m" to "24h"'],
+    ['pairing.lifetime = "25h"', 'pairing.lifetime', 'found "25h"', 'from "1m" to "24h"'],
+    ['pairing.poll_interval = "1s"', 'pairing.poll_interval', 'found "1s"', 'from "5s" to "10s"'],
+    ['pairing.poll_interval = "-5s"', 'pairing.poll_interval', 'found "-5s"', 'from "5s" to "10s"'],
+    ['pairing.on_start = 1', 'pairing.on_start', 'found 1', 'true or false'],
+    ['notify.comand = ["x"]', 'notify.comand', 'no key that Latchkey knows', 'command, webhook'],
+    ['notify.command = "/etc/latchkey/notify"', 'notify.command', 'a list of texts'],
+    ['notify.command = []', 'notify.command', 'a program and its arguments'],
+    ['notify.command = [""]', 'notify.command', 'a program and its arguments'],
+    ['notify.command = ["a", 7]', 'notify.command.1', 'a list of texts'],
+    ['notify.webhook = "http://notify.example/"', 'notify.webhook', 'http:// only on loopback'],
+    ['notify.webhook = "mailto:me@example.org"', 'notify.webhook', 'https://notify.example'],
+    ['notify.webhook = ""', 'notify.webhook', 'https://notify.example'],
+    ['appliances = "wallbox"', 'appliances', 'found a string', 'a table'],
+    ['[[appliances.wallbox]]', 'appliances.wallbox', 'found a list', 'a table'],
+    ['appliances.wallbox = "x"', 'appliances.wallbox', 'found a string', 'a table'],
+    ['[appliances."Wall Box"]\nsecret_file = "x"', 'appliances', '"Wall Box" can\'t be an appliance\'s name'],
+    ['[appliances."a\\nb"]\nsecret_file = "x"', 'appliances', '"a\\nb" can\'t be an appliance\'s name'],
+    [
+      appliance({ name: '"x"' }),
+      'appliances.wallbox.name',
+      'no key',
+      'scope, portal, client_id, secret_file, jwks_file',
+    ],
+    [appliance({ scope: '["A"]' }), 'appliances.wallbox.scope', 'found ["A"]', 'such as "Monitoring RemoteControl"'],
+    [appliance({ scope: '"Überwachung"' }), 'appliances.wallbox.scope', 'the scope "Überwachung" has a character'],
+    [appliance({ portal: '"away"' }), 'appliances.wallbox.portal', 'found "away"', 'allowed is home'],
+    [appliance({ portal: '7' }), 'appliances.wallbox.portal', 'found 7', '[portals.NAME]'],
+    [appliance({}, ''), 'appliances.wallbox.portal', 'found "home"', 'there is no table [portals.NAME]'],
+    [appliance({ client_id: '"wall box"' }), 'appliances.wallbox.client_id', '"wall box" can\'t be a client_id'],
+    [appliance({ client_id: '7' }), 'appliances.wallbox.client_id', 'found 7', '1 to 100 of'],
+    [
+      `${appliance()}[appliances.heater]\nclient_id = "wallbox"\nsecret_file = "wallbox.secret"`,
+      'appliances.heater.client_id',
+      'found "wallbox"',
+      'the client_id of wallbox too',
+    ],
+    [appliance({ secret_file: null }), 'appliances.wallbox', 'neither secret_file nor jwks_file'],
+    [appliance({ jwks_file: '"keys.json"' }), 'appliances.wallbox', 'both secret_file and jwks_file'],
+    [appliance({ secret_file: '"gone"' }), 'appliances.wallbox.secret_file', 'names a file that is not there'],
+    [appliance({ secret_file: '"short.secret"' }), 'appliances.wallbox.secret_file', '15 characters', '16 or more'],
+    [appliance({ secret_file: '"odd.secret"' }), 'appliances.wallbox.secret_file', 'a character that is not of ASCII'],
+    [appliance({ secret_file: '"open.secret"' }), 'appliances.wallbox.secret_file', 'open to other users (mode 0644)'],
+    [appliance({ secret_file: null, jwks_file: '"gone.json"' }), 'appliances.wallbox.jwks_file', "can't be read"],
+    [appliance({ secret_file: null, jwks_file: '"."' }), 'appliances.wallbox.jwks_file', "can't be read"],
+    [
+      appliance({ secret_file: null, jwks_file: '"private.json"' }),
+      'appliances.wallbox.jwks_file',
+      `${folder.path}/private.json key 1 holds the private key`,
+    ],
+    [appliance({ secret_file: null, jwks_file: '"wallbox.secret"' }), 'appliances.wallbox.jwks_file', 'no JWK Set'],
+  ])('%j', async ([toml, key, ...says]) => {
+    const line = await complaint(toml);
+    expect(line.startsWith(`${file}: ${key}: `), line).toBe(true);
+    for (const words of says) expect(line).toContain(words);
+  });
+
+  it('or by its line, where it is no TOML', async () => {
+    expect(await complaint('[hub]\nname = "x"\nstate_dir = /var/lib\n')).toMatch(`${file}, line 3: `);
+    expect(await complaint(`[hub]\nname = "a"\nname = "b"\n`)).toMatch(`${file}, line 3: `);
+    expect(await complaint(`client_secret = ${SECRET}\n`)).not.toContain(SECRET);
+  });
+
+  it('or by the file, where that can not be read', async () => {
+    const missing = join(folder.path, 'missing.toml');
+    await expect(loadConfiguration(missing, {})).rejects.toThrow(`the configuration ${missing} can't be read`);
+    await expect(loadConfiguration(folder.path, {})).rejects.toThrow(`the configuration ${folder.path} can't be read`);
+    await expect(loadConfiguration(undefined, { LATCHKEY_CONFIG: missing })).rejects.toThrow(missing);
+  });
+});
+
+describe('the secret of a portal', () => {
+  it.for<[content: string, mode: number, says: string]>([
+    [SECRET, 0o640, 'is open to other users (mode 0640); allowed is 0600: chmod 600'],
+    [SECRET, 0o604, 'is open to other users (mode 0604)'],
+    [SECRET, 0o620, 'is open to other users (mode 0620)'],
+    ['', 0o600, 'must hold the secret alone, on one line'],
+    ['\n', 0o600, 'must hold the secret alone, on one line'],
+    [`${SECRET}\nmore\n`, 0o600, 'must hold the secret alone, on one line'],
+    [`${SECRET}\n\n`, 0o600, 'must hold the secret alone, on one line'],
+  ])('in a file with %j and mode %i is refused', async ([content, mode, says]) => {
+    write('portal.secret', content, mode);
+    const line = await complaint(portal());
+    expect(line).toContain(`${file}: portals.home.client_secret_file: ${folder.path}/portal.secret ${says}`);
+    expect(line).not.toContain(SECRET);
+  });
+
+  it('an unknown key of any length is told in one line of a fair length', async () => {
+    expect((await complaint(`${'k'.repeat(100_000)} = 1`)).length).toBeLessThan(1000);
+  });
+
+  it('must be there, and be a file', async () => {
+    expect(await complaint(portal({ client_secret_file: '"gone.secret"' }))).toContain(
+      'names a file that is not there',
+    );
+    const pasted = await complaint(portal({ client_secret_file: '"pasted-secret-4711"' }));
+    expect(pasted).not.toContain('pasted-secret');
+    expect(await complaint(portal({ client_id: '"pasted-secret-4711"' }))).not.toContain('pasted-secret');
+    expect(await complaint(portal({ client_id: '["pasted-secret-4711"]' }))).toContain('found a list');
+    expect(await complaint(portal({ client_secret_file: '"."' }))).toContain(`${folder.path} is no file`);
+  });
+
+  it.for([SECRET, `${SECRET}\n`, `${SECRET}\r\n`])('loses one trailing newline: %j', async (content) => {
+    write('portal.secret', content);
+    const { portals } = await load(portal());
+    expect(portals[0]?.clientSecret.reveal()).toBe(SECRET);
+  });
+
+  it('keeps its blanks', async () => {
+    write('portal.secret', ' a b \n');
+    expect((await load(portal())).portals[0]?.clientSecret.reveal()).toBe(' a b ');
+  });
+
+  it('may be anywhere, by an absolute path', async () => {
+    const path = JSON.stringify(join(folder.path, 'portal.secret'));
+    expect((await load(portal({ client_secret_file: path }))).portals[0]?.clientSecret.reveal()).toBe(SECRET);
+  });
+
+  it('may be a systemd credential, whatever its mode; what is none is a file', async () => {
+    const credentials = join(folder.path, 'credentials');
+    mkdirSync(credentials, { recursive: true });
+    write('credentials/portal-home', `from-systemd\n`, 0o444);
+    const env = { CREDENTIALS_DIRECTORY: credentials };
+    const read = async (name: string) =>
+      (await load(portal({ client_secret_file: `"${name}"` }), env)).portals[0]?.clientSecret.reveal();
+    expect(await read('portal-home')).toBe('from-systemd');
+    expect(await read('portal.secret')).toBe(SECRET);
+    write('credentials/portal-home', '');
+    expect(await complaint(portal({ client_secret_file: '"portal-home"' }), env)).toContain('one line');
+  });
+
+  it.for<[name: string, says: string]>([
+    ['portal.secret', 'portal.secret is open to other users (mode 0644): put it'],
+    ['/etc/latchkey/no/secret', 'names neither a credential of this service nor a file that is there: put it'],
+  ])('is wanted as a credential where systemd runs the hub, and not as %s', async ([name, says]) => {
+    write('portal.secret', SECRET, 0o644);
+    const env = { CREDENTIALS_DIRECTORY: join(folder.path, 'credentials') };
+    const line = await complaint(portal({ client_secret_file: `"${name}"` }), env);
+    expect(line).toContain(`${says} into /etc/latchkey/credentials, name it here by its file name alone`);
+    expect(line).not.toContain('chmod');
+  });
+
+  it.for<[where: string, toml: string, env?: NodeJS.ProcessEnv]>([
+    ['inline', portal({ client_secret: `"${SECRET}"` })],
+    ['beside the portals', `[portals]\nclient_secret = "${SECRET}"`],
+    ['in a list', `[portals]\nhome = ["${SECRET}"]`],
+    ['at the top', `client_secret = "${SECRET}"`],
+    ['in the address', portal({ base_url: `"https://user:${SECRET}@api.portal.example"` })],
+    ['in the address, with a slash', portal({ base_url: `"https://user:${SECRET}/x@api.portal.example"` })],
+    ['for an appliance, inline', `${portal()}[appliances.wallbox]\nsecret = "${SECRET}"`],
+    ['for an appliance, in place of its file', appliance({ secret_file: `"${SECRET}"` })],
+    ['for an appliance, in a list', appliance({ secret_file: `["${SECRET}"]` })],
+    ['for an appliance, in place of its table', `[appliances]\nwallbox = "${SECRET}"`],
+    ['in the address of a webhook', `notify.webhook = "http://notify.example/${SECRET}"`],
+    ['in a command', `notify.command = "curl -H ${SECRET}"`],
+    ['in an argument', `notify.command = ["curl", ["${SECRET}"]]`],
+    ['in the environment', portal(), { LATCHKEY_PORTALS_HOME_CLIENT_SECRET: SECRET }],
+    ['in the environment, without a portal', portal(), { LATCHKEY_PORTALS_CLIENT_SECRET: SECRET }],
+  ])('put in the wrong place is not said back: %s', async ([, toml, env]) => {
+    expect(await complaint(toml, env)).not.toContain(SECRET);
+  });
+});
+
+describe('the environment', () => {
+  it('overrides single keys, as what they are', async () => {
+    const configuration = await load(`[hub]\nname = "File"\n[lan]\nhttp_port = 1\nmdns = false\n${portal()}`, {
+      LATCHKEY_HUB_NAME: 'true',
+      LATCHKEY_LAN_HTTPS_PORT: '9443',
+      LATCHKEY_LAN_ADDRESS: '10',
+      LATCHKEY_LAN_LISTEN: '127.0.0.1, ::1',
+      LATCHKEY_PAIRING_ON_START: 'true',
+      LATCHKEY_PAIRING_POLL_INTERVAL: '7s',
+      LATCHKEY_PORTALS_HOME_BASE_URL: 'https://other.portal.example',
+      LATCHKEY_APPLIANCES_HEAT_PUMP_SCOPE: 'Monitoring',
+      LATCHKEY_APPLIANCES_HEAT_PUMP_CLIENT_ID: 'heat_pump',
+      LATCHKEY_APPLIANCES_HEAT_PUMP_SECRET_FILE: 'wallbox.secret',
+      LATCHKEY_TEST_LOGS: 'not a key of the configuration',
+    });
+    expect(configuration).toMatchObject({
+      name: 'true',
+      lan: { httpPort: 1, httpsPort: 9443, mdns: false, address: '10', listen: ['127.0.0.1', '::1'] },
+      pairing: { onStart: true, pollInterval: 7000 },
+      appliances: [{ name: 'heat-pump', scope: 'Monitoring', clientId: 'heat_pump', portal: null }],
+      portals: [{ name: 'home', baseUrl: 'https://other.portal.example', frontendUrl: 'https://portal.example' }],
+    });
+  });
+
+  it('says where notices go: a program by a path is beside the configuration, and arguments are separated by commas', async () => {
+    const { notify } = await load('notify.command = ["./tell", "-v"]\nnotify.webhook = "http://127.0.0.1:1/a?b"', {});
+    expect(notify.command).toEqual([`${folder.path}/tell`, '-v']);
+    expect(notify.webhook?.reveal()).toBe('http://127.0.0.1:1/a?b');
+    const env = { LATCHKEY_NOTIFY_COMMAND: 'tell, me', LATCHKEY_NOTIFY_WEBHOOK: 'https://u:p@notify.example/x' };
+    const overridden = (await load('notify.command = ["./tell"]', env)).notify;
+    expect(overridden.command).toEqual(['tell', 'me']);
+    expect(overridden.webhook?.reveal()).toBe('https://u:p@notify.example/x');
+    expect((await load('', {})).notify).toEqual({ command: null, webhook: null });
+  });
+
+  it('can make a portal of its own', async () => {
+    const env = {
+      LATCHKEY_PORTALS_MY_HOME_BASE_URL: 'https://api.portal.example',
+      LATCHKEY_PORTALS_MY_HOME_FRONTEND_URL: 'https://portal.example',
+      LATCHKEY_PORTALS_MY_HOME_CLIENT_ID: CLIENT_ID,
+      LATCHKEY_PORTALS_MY_HOME_CLIENT_SECRET_FILE: 'portal.secret',
+    };
+    expect((await load('', env)).portals).toMatchObject([{ name: 'my_home', clientId: CLIENT_ID }]);
+  });
+
+  it.for<[variable: string, value: string, key: string, says: string]>([
+    ['LATCHKEY_LAN_HTTPS_PORT', 'https', 'lan.https_port', 'found "https"'],
+    ['LATCHKEY_LAN_HTTP_PORT', '', 'lan.http_port', 'found ""'],
+    ['LATCHKEY_LAN_MDNS', '1', 'lan.mdns', 'found "1"; allowed is true or false'],
+    ['LATCHKEY_LAN_LISTEN', '0.0.0.0,eth0', 'lan.listen.1', 'found "eth0"'],
+    ['LATCHKEY_LAN_PORT', '80', 'lan.port', 'no key that Latchkey knows'],
+    ['LATCHKEY_PAIRING_LIFETIME', 'long', 'pairing.lifetime', 'found "long"'],
+    ['LATCHKEY_PORTALS_HOME_CLIENT_ID', 'x', 'portals.home.client_id', 'found "x"; allowed is a UUID'],
+    ['LATCHKEY_PORTALS_HOME_CLIENT_SECRET_FILE', 'gone', 'portals.home.client_secret_file', 'is not there'],
+    ['LATCHKEY_APPLIANCES_WALLBOX_SCOPE', 'ä', 'appliances.wallbox.scope', 'the scope "ä"'],
+    [
+      'LATCHKEY_APPLIANCES_EV_NOPE',
+      'x',
+      'appliances.ev.nope',
+      'no key that Latchkey knows; allowed are scope, portal, client_id, secret_file, jwks_file',
+    ],
+    ['LATCHKEY_APPLIANCES_EV', 'x', 'appliances.ev', 'found a string; allowed is a table'],
+  ])('is named where it is wrong: %s=%s', async ([variable, value, key, says]) => {
+    const line = await complaint(portal(), { [variable]: value });
+    expect(line.startsWith(`${variable}: ${key}: `), line).toBe(true);
+    expect(line).toContain(says);
+  });
+});
+
+describe('where metrics are told', () => {
+  it.each([
+    ['127.0.0.1:0', { host: '127.0.0.1', port: 0 }],
+    ['[::1]:9481', { host: '::1', port: 9481 }],
+    ['', null],
+  ])('may be %j, in the file or the environment', async (text, listen) => {
+    expect((await load(`metrics.listen = ${JSON.stringify(text)}`)).metrics).toEqual(listen);
+    expect((await load('', { LATCHKEY_METRICS_LISTEN: text })).metrics).toEqual(listen);
+  });
+});
+
+describe('what is left out', () => {
+  it('has a default', async () => {
+    expect(await load('')).toEqual({
+      file,
+      name: hostname(),
+      stateDirectory: expect.stringMatching(/\/\.local\/state\/latchkey$/),
+      controlSocket: expect.stringMatching(/\/\.local\/state\/latchkey\/control\.sock$/),
+      lan: {
+        httpPort: 8480,
+        httpsPort: 8443,
+        address: 'auto',
+        listen: ['0.0.0.0', '::'],
+        mdns: true,
+        certificate: null,
+      },
+      portals: [],
+      appliances: [],
+      pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
+      notify: { command: null, webhook: null },
+      metrics: { host: '127.0.0.1', port: 9480 },
+      credentials: undefined,
+    });
+    expect((await load(portal())).portals).toMatchObject([{ name: 'home', ca: [], replay: 'soon', redirect: 'auto' }]);
+  });
+
+  it('comes from systemd, or from XDG, before that', async () => {
+    const directories = async (env: NodeJS.ProcessEnv) => {
+      const { stateDirectory, controlSocket } = await load('', env);
+      return [stateDirectory, controlSocket];
+    };
+    const systemd = { STATE_DIRECTORY: '/var/lib/latchkey:/var/lib/more', RUNTIME_DIRECTORY: '/run/latchkey' };
+    expect(await directories(systemd)).toEqual(['/var/lib/latchkey', '/run/latchkey/control.sock']);
+    const xdg = { XDG_STATE_HOME: '/xdg' };
+    expect(await directories(xdg)).toEqual(['/xdg/latchkey', '/xdg/latchkey/control.sock']);
+    expect((await load('hub.state_dir = "/own"', { ...systemd, ...xdg })).stateDirectory).toBe('/own');
+    expect((await load('hub.control_socket = "/own.sock"', systemd)).controlSocket).toBe('/own.sock');
+  });
+
+  it('may be all of it but a portal', async () => {
+    expect(() => requirePortal({ file, portals: [] } as unknown as Configuration)).toThrow(
+      /latchkey\.toml: portals: there is none; add a table such as \[portals\.home\]/,
+    );
+    const configuration = await load(portal());
+    expect(requirePortal(configuration)).toBe(configuration);
+  });
+});
+
+describe('a declared appliance', () => {
+  it('has its name for a client_id, the default portal and no scope, where nothing else is said', async () => {
+    const { appliances } = await load(`${portal()}[appliances.wallbox]\nsecret_file = "wallbox.secret"`);
+    const credentials = { kind: 'secret', hash: sha256(WALLBOX_SECRET) };
+    expect(appliances).toEqual([{ name: 'wallbox', clientId: 'wallbox', scope: null, portal: null, credentials }]);
+  });
+
+  it('may have all that can be said, and its secret from systemd', async () => {
+    mkdirSync(join(folder.path, 'credentials'), { recursive: true });
+    write('credentials/wallbox', `${WALLBOX_SECRET}\n`, 0o444);
+    const env = { CREDENTIALS_DIRECTORY: join(folder.path, 'credentials') };
+    const toml = appliance({ scope: '" B  A "', client_id: '"Box.1"', secret_file: '"wallbox"' });
+    const credentials = { kind: 'secret', hash: sha256(WALLBOX_SECRET) };
+    expect((await load(toml, env)).appliances).toEqual([
+      { name: 'wallbox', clientId: 'Box.1', scope: 'B A', portal: 'home', credentials },
+    ]);
+  });
+
+  it('may have public keys in place of a secret', async () => {
+    const key = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
+    write('keys.json', JSON.stringify({ keys: [key] }), 0o644);
+    const { appliances } = await load(appliance({ secret_file: null, jwks_file: '"keys.json"' }));
+    expect(appliances[0]?.credentials).toEqual({ kind: 'keys', keys: [key] });
+  });
+});
+
+it.for([
+  ['90s', 90_000],
+  ['2h', 7_200_000],
+  ['1d', 86_400_000],
+] as const)('a pairing may take %s', async ([lifetime, ms]) => {
+  expect((await load(`pairing.lifetime = "${lifetime}"`)).pairing.lifetime).toBe(ms);
+});
+
+describe('where things are', () => {
+  it('relative paths are relative to the file, for the daemon and for the command line', async () => {
+    mkdirSync(join(folder.path, 'secrets'), { recursive: true });
+    write('secrets/home', SECRET);
+    const toml = `[hub]\nstate_dir = "state"\ncontrol_socket = "run/hub.sock"\n${portal({ client_secret_file: '"secrets/home"' })}`;
+    const configuration = await load(toml);
+    expect(configuration).toMatchObject({
+      stateDirectory: join(folder.path, 'state'),
+      controlSocket: join(folder.path, 'run/hub.sock'),
+    });
+    expect(configuration.portals[0]?.clientSecret.reveal()).toBe(SECRET);
+    expect(await controlSockets(file, {})).toEqual([configuration.controlSocket]);
+    const other = await load('hub.state_dir = "state"');
+    expect(await controlSockets(file, {})).toEqual([other.controlSocket]);
+  });
+
+  it('LATCHKEY_CONFIG names the file, and an option goes before it', async () => {
+    write('other.toml', 'hub.name = "Other"');
+    await load('hub.name = "This"');
+    const env = { LATCHKEY_CONFIG: join(folder.path, 'other.toml') };
+    expect(await loadConfiguration(undefined, env)).toMatchObject({ name: 'Other', file: env.LATCHKEY_CONFIG });
+    expect(await loadConfiguration(file, env)).toMatchObject({ name: 'This', file });
+  });
+
+  it('portals keep the order of the file: the first is the default', async () => {
+    const { portals } = await load(portal().replace('home', 'zeta') + portal().replace('home', 'alpha'));
+    expect(portals.map(({ name }) => name)).toEqual(['zeta', 'alpha']);
+  });
+
+  it.for(['http://127.0.0.1:8080', 'http://localhost:1', 'http://[::1]:2', 'https://api.portal.example:8443'])(
+    '%s may be a portal',
+    async (origin) => {
+      expect((await load(portal({ base_url: `"${origin}/"` }))).portals[0]?.baseUrl).toBe(origin);
+    },
+  );
+});

@@ -1,0 +1,145 @@
+import { expect, test } from 'vitest';
+import { Scheduler } from '../../src/broker/time/scheduler.ts';
+import { feedWatchdog } from '../../src/daemon/watchdog.ts';
+import { createLog } from '../../src/system/log.ts';
+import { FakeTime } from '../support/fake-time.ts';
+
+/** As the unit has it, in ms. */
+const LIMIT = 90_000;
+
+/** A daemon whose scheduler may stand still, and when its watchdog was fed: on the clock of timers, in ms. */
+function daemon(watchdog: number | null = LIMIT) {
+  const time = new FakeTime();
+  const begun = time.uptime;
+  let suspended = 0;
+  const now = () => time.uptime - begun - suspended;
+  const fed: number[] = [];
+  const lines: Record<string, unknown>[] = [];
+  let stuck = false;
+  let there = true;
+  const scheduler = new Scheduler({
+    clock: time,
+    timers: { ...time, after: (delay, run) => time.after(delay, () => !stuck && run()), sleep: () => time.sleep(0) },
+  });
+  const feeding = feedWatchdog({
+    service: { watchdog, feedWatchdog: () => fed.push(now()) },
+    overdue: () => scheduler.overdue,
+    isThere: () => there,
+    log: createLog('info', { write: (line) => lines.push(JSON.parse(line)) }),
+    timers: time,
+    now,
+  });
+  return {
+    ...{ time, now, fed, lines, scheduler, feeding },
+    suspend(ms: number) {
+      time.suspend(ms);
+      suspended += ms;
+    },
+    stick() {
+      stuck = true;
+    },
+    /** There is a hub, or none. */
+    be(whether: boolean) {
+      there = whether;
+    },
+    unstick() {
+      stuck = false;
+      scheduler.plan('anything', 0, () => undefined);
+    },
+    /** The event loop runs nothing for so long. */
+    block(ms: number) {
+      time.suspend(ms);
+    },
+    /** The longest time that it was not fed, so far. */
+    longest: () => Math.max(...[...fed, now()].map((at, index) => at - (fed[index - 1] ?? 0))),
+  };
+}
+
+test('a daemon that works feeds its watchdog three times as often as it must', async () => {
+  const { time, fed, scheduler, longest, lines } = daemon();
+  const again = () => scheduler.plan('again', time.uptime + 700, again);
+  again();
+  await time.pass(3_600_000);
+  expect(fed).toHaveLength(121);
+  expect(longest()).toBe(30_000);
+  expect(lines).toEqual([]);
+});
+
+test('a suspended machine is no reason to let it go hungry, whatever came due meanwhile', async () => {
+  // Looked at more often than the scheduler looks at the boot clock.
+  const hub = daemon(30_000);
+  hub.scheduler.plan('a refresh', hub.time.uptime + 100_000, () => undefined);
+  for (let night = 0; night < 20; night++) {
+    await hub.time.pass(10_000);
+    hub.suspend(8 * 3_600_000);
+    hub.scheduler.plan(`a refresh of night ${night}`, hub.time.uptime + 100_000, () => undefined);
+  }
+  await hub.time.pass(300_000);
+  expect(hub.longest()).toBe(10_000);
+  expect(hub.lines).toEqual([]);
+});
+
+test('a scheduler that is stuck is not fed for, and the log says why, once, before systemd acts', async () => {
+  const hub = daemon();
+  hub.stick();
+  hub.scheduler.plan('a refresh', hub.time.uptime + 10_000, () => undefined);
+  await hub.time.pass(600_000);
+  const last = hub.fed.at(-1) ?? 0;
+  expect(last).toBeGreaterThanOrEqual(10_000 + 60_000);
+  expect(last).toBeLessThanOrEqual(10_000 + 60_000 + 30_000 + 60_000);
+  expect(hub.lines).toEqual([
+    expect.objectContaining({
+      level: 'error',
+      event: 'watchdog is not fed any more, systemd will end the daemon',
+      reason: expect.stringMatching(/^the scheduler has not run what was due 1\d\d s ago$/),
+    }),
+  ]);
+});
+
+test('a daemon whose next hub does not come up is not fed for, but one that takes its time is', async () => {
+  const hub = daemon();
+  hub.be(false);
+  await hub.time.pass(280_000);
+  hub.be(true);
+  await hub.time.pass(60_000);
+  expect(hub.longest()).toBe(30_000);
+  hub.be(false);
+  await hub.time.pass(600_000);
+  const last = hub.fed.at(-1) ?? 0;
+  expect(last).toBeGreaterThanOrEqual(340_000 + 270_000);
+  expect(last).toBeLessThanOrEqual(340_000 + 330_000);
+  expect(hub.lines).toMatchObject([
+    {
+      ...{ level: 'error', event: 'watchdog is not fed any more, systemd will end the daemon' },
+      reason: expect.stringMatching(/^there has been no hub for 3\d\d s$/),
+    },
+  ]);
+});
+
+test('one that goes on after all is fed again', async () => {
+  const hub = daemon();
+  hub.stick();
+  hub.scheduler.plan('a refresh', hub.time.uptime + 10_000, () => undefined);
+  await hub.time.pass(180_000);
+  const hungry = hub.fed.length;
+  hub.unstick();
+  await hub.time.pass(90_000);
+  expect(hub.fed.length).toBeGreaterThan(hungry);
+  expect(hub.lines.at(-1)).toMatchObject({ level: 'info', event: 'watchdog is fed again' });
+});
+
+test('an event loop that was blocked is worth a line', async () => {
+  const hub = daemon();
+  await hub.time.pass(45_000);
+  hub.block(50_000);
+  await hub.time.pass(60_000);
+  expect(hub.lines).toMatchObject([{ level: 'warn', event: 'event loop was blocked', seconds: 50 }]);
+});
+
+test('without a watchdog nothing runs, and after its end nothing more', async () => {
+  expect(daemon(null).time.armed).toBe(0);
+  const hub = daemon();
+  hub.feeding[Symbol.dispose]();
+  await hub.time.pass(300_000);
+  expect(hub.fed).toEqual([0]);
+});

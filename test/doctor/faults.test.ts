@@ -1,0 +1,263 @@
+import { once } from 'node:events';
+import { appendFileSync, chmodSync, chownSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { examine } from '../../src/doctor/examine.ts';
+import type { Finding } from '../../src/doctor/finding.ts';
+import { checkService } from '../../src/doctor/service.ts';
+import { gather } from '../../src/doctor/subject.ts';
+import { readUnit } from '../../src/doctor/unit.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { answerOf, startRawServer } from '../support/raw-server.ts';
+
+let emulator: Emulator;
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+});
+
+afterAll(() => emulator[Symbol.asyncDispose]());
+
+/** What is found where a hub was prepared, and does not run. */
+async function found(hub: HubProcess, env: NodeJS.ProcessEnv = {}): Promise<Finding[]> {
+  const examination = {
+    file: join(hub.directory, 'latchkey.toml'),
+    env: { PATH: process.env['PATH'], HOME: hub.directory, ...env },
+  };
+  return examine(await gather(examination));
+}
+
+function finding(checks: readonly Finding[], name: string): Finding {
+  const one = checks.find((check) => check.name === name);
+  if (one === undefined) throw new Error(`there is no ${name} among ${checks.map((check) => check.name).join(', ')}`);
+  return one;
+}
+
+/** A portal at this origin, of which nobody knows the secret. */
+function portalAt(origin: string, clientSecret = 'a-secret'): Parameters<typeof HubProcess.prepare>[0] {
+  return { emulator: { clientId: emulator.clientId, baseUrl: origin, frontendUrl: origin, clientSecret } };
+}
+
+it('says of a hub that is stopped that it is, and how to start it', async () => {
+  await using hub = await HubProcess.prepare({ emulator });
+  const { status, stdout } = await hub.cli('doctor', '--json');
+  expect(status).toBe(1);
+  const checks = (JSON.parse(stdout) as { checks: Finding[] }).checks;
+  expect(finding(checks, 'hub')).toMatchObject({ result: 'fail', detail: expect.stringContaining('start it (') });
+  expect(finding(checks, 'store')).toMatchObject({ result: 'ok' });
+  expect(checks.filter(({ result }) => result === 'fail').map(({ name }) => name)).toEqual(['hub']);
+});
+
+describe('configuration', () => {
+  it('names a key that nobody knows, and says that the running hub goes on', async () => {
+    await using hub = await HubProcess.start({ emulator, here: true });
+    appendFileSync(join(hub.directory, 'latchkey.toml'), '\n[hubb]\nname = "x"\n');
+    const checks = await found(hub);
+    const { result, detail } = finding(checks, 'configuration');
+    expect(result).toBe('fail');
+    expect(detail).toMatch(/hubb: is no key that Latchkey knows;.*; the running hub goes on/);
+    expect(finding(checks, 'hub').result).toBe('ok');
+  });
+
+  it('tells of a secret that others can read, and not the secret', async () => {
+    await using hub = await HubProcess.prepare({ emulator });
+    chmodSync(join(hub.directory, 'portal.secret'), 0o644);
+    const checks = await found(hub);
+    const { result, detail } = finding(checks, 'configuration');
+    expect([result, detail]).toEqual(['fail', expect.stringMatching(/client_secret_file: .*mode 0644.*chmod 600/)]);
+    expect(JSON.stringify(checks)).not.toContain(emulator.clientSecret);
+  });
+});
+
+describe('the state directory', () => {
+  it.each([
+    ['latchkey.db', 0o644, /latchkey\.db is open to other users \(mode 0644\): sudo chmod go= /],
+    ['.', 0o755, /state is open to other users \(mode 0755\): sudo chmod 700 /],
+  ])('must be closed: %s', async (name, mode, says) => {
+    await using hub = await HubProcess.prepare({ emulator });
+    writeFileSync(join(hub.directory, 'state/latchkey.db'), '', { mode: 0o600 });
+    chmodSync(join(hub.directory, 'state', name), mode);
+    expect(finding(await found(hub), 'state')).toMatchObject({
+      result: 'fail',
+      detail: expect.stringMatching(says),
+    });
+  });
+
+  it('tells of files that a start by root left', async (ctx) => {
+    if (process.getuid?.() !== 0) ctx.skip('giving files away needs root');
+    await using hub = await HubProcess.prepare({ emulator });
+    writeFileSync(join(hub.directory, 'state/store.key'), '', { mode: 0o600 });
+    chownSync(join(hub.directory, 'state'), 4711, 4711);
+    expect(finding(await found(hub), 'state')).toMatchObject({
+      result: 'fail',
+      detail: expect.stringMatching(/store\.key belongs to another user.*sudo chown --reference=/),
+    });
+  });
+
+  it('holds a store that is whole, or it is said how it is damaged, and nothing is touched', async () => {
+    await using hub = await HubProcess.start({ emulator, here: true });
+    await hub.kill('SIGTERM');
+    expect(finding(await found(hub), 'store')).toMatchObject({
+      result: 'ok',
+      detail: expect.stringContaining('whole'),
+    });
+    truncateSync(join(hub.directory, 'state/latchkey.db'), 5000);
+    expect(finding(await found(hub), 'store')).toMatchObject({
+      result: 'fail',
+      detail: expect.stringMatching(/^the store is damaged \(.+\): start the hub/),
+    });
+  });
+});
+
+describe('the portal', () => {
+  it('is out of reach where nobody listens', async () => {
+    await using hub = await HubProcess.prepare(portalAt('http://127.0.0.1:9'));
+    const checks = await found(hub);
+    expect(finding(checks, 'portal.home.base_url')).toMatchObject({
+      result: 'fail',
+      detail: expect.stringMatching(/^http:\/\/127\.0\.0\.1:9 is out of reach: no connection \(.*ECONNREFUSED/),
+    });
+    expect(finding(checks, 'clock').result).toBe('warn');
+  });
+
+  it('is not waited for where it swallows what it is sent', async () => {
+    await using silent = await startRawServer(() => undefined);
+    await using hub = await HubProcess.prepare(portalAt(silent.origin));
+    const { result, detail } = finding(await found(hub), 'portal.home.frontend_url');
+    expect([result, detail]).toEqual(['fail', expect.stringContaining('no answer to HTTP (no answer in time)')]);
+    expect(silent.requests.map(({ method, target, body }) => [method, target, body])).toEqual([
+      ['HEAD', '/', ''],
+      ['HEAD', '/', ''],
+    ]);
+  });
+
+  it('may be behind a captive portal', async () => {
+    const location = 'http://login.hotel.example/';
+    await using hotel = await startRawServer((socket) => socket.end(answerOf(302, '', { location })));
+    await using hub = await HubProcess.prepare(portalAt(hotel.origin));
+    expect(finding(await found(hub), 'portal.home.base_url')).toMatchObject({
+      result: 'warn',
+      detail: expect.stringMatching(/sends people to http:\/\/login\.hotel\.example .*captive portal/),
+    });
+  });
+
+  it('has a name that can’t be looked up', async () => {
+    await using hub = await HubProcess.prepare(portalAt('https://portal.invalid'));
+    expect(finding(await found(hub), 'portal.home.base_url')).toMatchObject({
+      result: 'fail',
+      detail: expect.stringMatching(/the name portal\.invalid could not be looked up .*resolv\.conf/),
+    });
+  });
+
+  it('shows a certificate of a CA that nobody named', async () => {
+    await using secure = await startEmulator({ tls: true });
+    await using hub = await HubProcess.prepare({ emulator: secure });
+    expect(finding(await found(hub), 'portal.home.base_url')).toMatchObject({
+      result: 'fail',
+      detail: expect.stringMatching(/not trusted: .*portals\.home\.ca_file/),
+    });
+  });
+
+  it('has told the time, and the clock of this machine is wrong', async () => {
+    const date = new Date(Date.now() - 7_200_000).toUTCString();
+    await using late = await startRawServer((socket) => socket.end(answerOf(200, '', { date })));
+    await using hub = await HubProcess.prepare(portalAt(late.origin));
+    expect(finding(await found(hub), 'clock')).toMatchObject({
+      result: 'fail',
+      detail: expect.stringMatching(/7\d\d\d s ahead of http.*timedatectl/),
+    });
+  });
+});
+
+describe('the machine', () => {
+  it('has another program on the hub’s port, which is named', async () => {
+    await using hub = await HubProcess.prepare({ emulator });
+    const stranger = createServer().listen(hub.httpsPort, '127.0.0.1');
+    const checks = await found(hub);
+    const who = new RegExp(`taken by .*process ${process.pid}, and no hub`);
+    expect(finding(checks, 'ports.https_port')).toMatchObject({ result: 'fail', detail: expect.stringMatching(who) });
+    expect(finding(checks, 'ports.http_port').result).toBe('ok');
+    stranger.close();
+  });
+
+  it('of metrics has another program, and the hub goes on without', async () => {
+    const stranger = createServer().listen(0, '127.0.0.1');
+    await once(stranger, 'listening');
+    const { port } = stranger.address() as AddressInfo;
+    await using hub = await HubProcess.start({ emulator, metrics: `127.0.0.1:${port}`, here: true });
+    expect(finding(await found(hub), 'metrics')).toMatchObject({
+      result: 'fail',
+      detail: expect.stringMatching(new RegExp(`does not have port ${port} .*end the program`)),
+    });
+    stranger.close();
+  });
+
+  it('has no such address', async () => {
+    await using hub = await HubProcess.prepare({ emulator });
+    const checks = await found(hub, { LATCHKEY_LAN_ADDRESS: '192.0.2.77' });
+    expect(finding(checks, 'network')).toMatchObject({
+      result: 'warn',
+      detail: expect.stringMatching(/^lan\.address names 192\.0\.2\.77, which no interface has \(there are: lo /),
+    });
+    expect(finding(await found(hub, { LATCHKEY_LAN_ADDRESS: 'eth77' }), 'network').result).toBe('fail');
+  });
+
+  it('has a hook that can’t be run', async () => {
+    await using hub = await HubProcess.prepare({
+      emulator,
+      toml: '[notify]\ncommand = ["/nowhere/notify", "secret-word"]',
+    });
+    const checks = await found(hub);
+    expect(finding(checks, 'notify.command')).toMatchObject({
+      result: 'fail',
+      detail: expect.stringMatching(/notify\.command names \/nowhere\/notify, which can't be run \(ENOENT\)/),
+    });
+    expect(JSON.stringify(checks)).not.toContain('secret-word');
+  });
+
+  it('has a service that failed, or was started again, as systemd says', async () => {
+    await using hub = await HubProcess.prepare({ emulator });
+    const bin = join(hub.directory, 'bin');
+    mkdirSync(bin);
+    const say = (...lines: string[]) =>
+      writeFileSync(join(bin, 'systemctl'), `#!/bin/sh\nprintf '%s\\n' LoadState=loaded ${lines.join(' ')}\n`, {
+        mode: 0o755,
+      });
+    const env = { PATH: `${bin}:${process.env['PATH']}` };
+    const look = async () => (await checkService({ unit: await readUnit(AbortSignal.timeout(5000), env) }))[0];
+    say('ActiveState=failed', 'UnitFileState=enabled', 'Result=exit-code', 'ExecMainStatus=78', 'NRestarts=0');
+    expect(await look()).toMatchObject({
+      result: 'fail',
+      detail: expect.stringMatching(/exit status 78\).*journalctl/),
+    });
+    say('ActiveState=active', 'UnitFileState=disabled', 'Result=success', 'ExecMainStatus=0', 'NRestarts=0');
+    expect(await look()).toMatchObject({ result: 'warn', detail: expect.stringContaining('systemctl enable') });
+    say('ActiveState=active', 'UnitFileState=enabled', 'Result=watchdog', 'ExecMainStatus=0', 'NRestarts=3');
+    expect(await look()).toMatchObject({ result: 'warn', detail: expect.stringMatching(/3 times.*watchdog/) });
+    say('ActiveState=active', 'UnitFileState=enabled', 'Result=success', 'ExecMainStatus=0', 'NRestarts=1');
+    expect(await look()).toMatchObject({ result: 'warn', detail: expect.stringMatching(/started again once: /) });
+    say('ActiveState=active', 'UnitFileState=enabled', 'Result=success', 'ExecMainStatus=0', 'NRestarts=0');
+    expect(await look()).toMatchObject({ result: 'ok' });
+    rmSync(bin, { recursive: true });
+  });
+});
+
+it('tells of each appliance what to do', async () => {
+  await using hub = await HubProcess.start({ emulator, here: true });
+  await hub.addAppliance('boiler');
+  await hub.addAppliance('wallbox');
+  await hub.pair('wallbox', emulator);
+  for (const { id } of emulator.grants()) emulator.revoke(id);
+  await hub.ask((control) => control.refresh('wallbox')).catch(() => undefined);
+  const checks = await found(hub);
+  expect(finding(checks, 'appliance.wallbox')).toMatchObject({
+    result: 'fail',
+    detail: expect.stringContaining('pair it again: latchkey pair wallbox'),
+  });
+  expect(finding(checks, 'appliance.boiler')).toMatchObject({
+    result: 'warn',
+    detail: 'boiler is not paired: "latchkey pair boiler"',
+  });
+});

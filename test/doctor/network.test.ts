@@ -1,0 +1,135 @@
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, expect, it, type TestContext } from 'vitest';
+import type { Finding } from '../../src/doctor/finding.ts';
+import { announceOn, says } from '../netns/announced.ts';
+import { logged, serveHub, statusOf, writeHub } from '../netns/served-hub.ts';
+import { createLan, type Host, whyNoLan } from '../support/netns.ts';
+import { patient } from '../support/patience.ts';
+import { MAIN, SHARED_CACHE } from '../support/program.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+beforeEach(async (ctx: TestContext) => {
+  const reason = await whyNoLan([]);
+  if (reason !== null) ctx.skip(reason);
+});
+
+/** What the doctor finds on a host, and how it ends. */
+async function examined(host: Host, home: string): Promise<{ checks: Finding[]; status: number | null }> {
+  const env = { PATH: process.env['PATH'], HOME: home, XDG_CACHE_HOME: SHARED_CACHE };
+  const doctor = host.spawn(process.execPath, [MAIN, 'doctor', '--json', '--config', `${home}/latchkey.toml`], { env });
+  const said = await doctor.line((line) => (line.startsWith('{') ? line : undefined), patient(30_000));
+  const status = await doctor.end(patient(5000));
+  return { checks: (JSON.parse(said) as { checks: Finding[] }).checks, status };
+}
+
+const finding = (checks: readonly Finding[], name: string) => checks.find((check) => check.name === name);
+
+it('finds the hub as its neighbours do, beside others, and another machine with its id', async () => {
+  using folder = stateFolder();
+  await using lan = await createLan(['original', 'copy']);
+  const [card, copied] = [join(folder.path, 'card'), join(folder.path, 'copied')];
+  writeHub(card);
+  const born = serveHub(lan.hosts.original, card);
+  await logged(born, 'hub started');
+  expect(await born.stop('SIGTERM')).toBe(0);
+  cpSync(card, copied, { recursive: true });
+  writeHub(copied);
+  const original = serveHub(lan.hosts.original, card);
+  await logged(original, 'announced');
+
+  const alone = await examined(lan.hosts.original, card);
+  expect(finding(alone.checks, 'mdns.eth0')).toMatchObject({
+    result: 'ok',
+    detail: expect.stringMatching(/^on eth0 this hub is found as "Cellar hub", port 8443$/),
+  });
+  expect(finding(alone.checks, 'network')?.detail).toMatch(/^10\.77\.0\.1 on eth0, /);
+  expect(finding(alone.checks, 'ports.https_port')?.result).toBe('ok');
+
+  const copy = serveHub(lan.hosts.copy, copied);
+  await logged(copy, 'hub could not be announced');
+  const { checks, status } = await examined(lan.hosts.copy, copied);
+  expect(status).toBe(1);
+  expect(finding(checks, 'hub')).toMatchObject({ result: 'fail', detail: expect.stringMatching(/card copied\?/) });
+  expect(finding(checks, 'mdns.eth0')).toMatchObject({
+    result: 'fail',
+    detail: expect.stringMatching(/another machine \(.*10\.77\.0\.1.*\) has this hub's id latchkey-/),
+  });
+});
+
+it('takes no machine for a copy of the hub that only announces its id', async () => {
+  using folder = stateFolder();
+  await using lan = await createLan(['hub', 'claimant']);
+  const home = join(folder.path, 'hub');
+  writeHub(home);
+  const { hub, claimant } = lan.hosts;
+  const daemon = serveHub(hub, home);
+  await logged(daemon, 'announced');
+  const { id } = (await statusOf(home)).hub;
+  await hub.isolate('on');
+  await claimant.isolate('on');
+  await says(announceOn(claimant, { id, instanceName: 'Attic hub' }), 'ready');
+  await claimant.isolate('off');
+  await logged(daemon, 'another device claims the name of the hub');
+  const { checks } = await examined(hub, home);
+  expect(finding(checks, 'hub')).toMatchObject({ result: 'warn', detail: expect.stringContaining(claimant.address) });
+  expect(finding(checks, 'mdns.eth0')).toMatchObject({
+    result: 'warn',
+    detail: expect.stringMatching(/another machine \(.*10\.77\.0\.2.*\) announces this hub's id latchkey-.*safe/),
+  });
+});
+
+it('says that a hub hangs, and what of the network is missing', async () => {
+  using folder = stateFolder();
+  await using lan = await createLan(['hub']);
+  const home = join(folder.path, 'hub');
+  writeHub(home);
+  const { hub } = lan.hosts;
+  const daemon = serveHub(hub, home);
+  await logged(daemon, 'announced');
+  const { checks } = await examined(hub, home);
+  expect(finding(checks, 'network')).toMatchObject({
+    result: 'warn',
+    detail: expect.stringContaining('no default route'),
+  });
+  daemon.child.kill('SIGSTOP');
+
+  await hub.run('/usr/sbin/ip', ['link', 'set', 'eth0', 'down']);
+  const away = await examined(hub, home);
+  expect(finding(away.checks, 'network')).toMatchObject({
+    result: 'fail',
+    detail: expect.stringContaining('check the cable or the Wi-Fi'),
+  });
+  expect(finding(away.checks, 'hub')).toMatchObject({
+    result: 'fail',
+    detail: expect.stringMatching(/gives no answer \(no answer within 4 s\)/),
+  });
+  daemon.child.kill('SIGCONT');
+});
+
+it('comes to an end where everything that is sent disappears', async () => {
+  using folder = stateFolder();
+  await using lan = await createLan(['hub']);
+  const home = join(folder.path, 'hub');
+  writeHub(home);
+  const file = join(home, 'latchkey.toml');
+  const toml = readFileSync(file, 'utf8')
+    .replace('base_url = "http://127.0.0.1:9"', 'base_url = "https://198.51.100.7"')
+    .replace('frontend_url = "http://127.0.0.1:9"', 'frontend_url = "https://portal.example"');
+  writeFileSync(file, toml);
+  const { hub } = lan.hosts;
+  const ip = (...args: string[]) => hub.run('/usr/sbin/ip', args);
+  // A router that takes everything and gives nothing back.
+  await ip('neigh', 'add', '10.77.0.254', 'lladdr', '02:00:00:00:00:01', 'dev', 'eth0');
+  await ip('route', 'add', 'default', 'via', '10.77.0.254');
+  const { checks, status } = await examined(hub, home);
+  expect(status).toBe(1);
+  expect(finding(checks, 'portal.home.base_url')).toMatchObject({
+    result: 'fail',
+    detail: expect.stringMatching(/no connection \(no answer in time\)/),
+  });
+  expect(finding(checks, 'portal.home.frontend_url')).toMatchObject({
+    result: 'fail',
+    detail: expect.stringMatching(/the name portal\.example could not be looked up/),
+  });
+});

@@ -1,0 +1,88 @@
+import { expect, it } from 'vitest';
+import type { Log, LogFields } from '../../src/core/log.ts';
+import { Announcing } from '../../src/mdns/announcing.ts';
+import type { Lan } from '../../src/mdns/lan-watch.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { FakeTime } from '../support/fake-time.ts';
+
+/** A network in which mDNS can't be spoken: no interface of this machine has the address. */
+const DEAF: Lan = {
+  address: { address: '198.51.100.9', family: 'IPv4', interface: 'eth9', loopback: false },
+  addresses: ['198.51.100.9'],
+  neighbourhoods: [
+    {
+      interfaces: [{ name: 'eth9', ipv4: '198.51.100.9', ipv6: false, mark: '' }],
+      addresses: [{ family: 'IPv4', address: '198.51.100.9' }],
+    },
+  ],
+  attached: [],
+};
+const AWAY: Lan = { address: null, addresses: [], neighbourhoods: [], attached: [] };
+
+it('says once what keeps the hub from being announced, and tries again quietly, until the network is another', async () => {
+  const { announcing, lines, time } = begun();
+  expect(announcing.waitingFor).toBe('no address on the home network yet');
+  await announcing.follow(DEAF);
+  for (let times = 0; times < 5; times++) {
+    await time.pass(5000);
+    await announcing.follow(DEAF);
+  }
+  expect(lines.map(({ event }) => event)).toEqual(['hub could not be announced']);
+  expect(lines[0]?.fields).toMatchObject({ error: expect.stringContaining('198.51.100.9'), retry_in: 5 });
+  expect(announcing.waitingFor).toMatch(/^can't speak mDNS \(UDP port 5353\) at 198\.51\.100\.9: /);
+  expect(announcing.taken).toBeNull();
+  await announcing.follow(AWAY);
+  expect(announcing.waitingFor).toBe('no address on the home network yet');
+  await announcing[Symbol.asyncDispose]();
+  expect(lines).toHaveLength(1);
+});
+
+it('has nobody to tell on loopback, and says where no interface has a configured address', async () => {
+  const { announcing, lines } = begun();
+  const address = { address: '127.0.0.1', family: 'IPv4', interface: 'lo', loopback: true } as const;
+  await announcing.follow({ ...AWAY, address });
+  expect(announcing.waitingFor).toBeNull();
+  await announcing.follow({
+    ...AWAY,
+    address: { ...address, address: '203.0.113.4', interface: null, loopback: false },
+  });
+  expect(announcing.waitingFor).toContain('203.0.113.4');
+  await announcing[Symbol.asyncDispose]();
+  expect(lines).toEqual([]);
+});
+
+it('writes no more than ten lines an hour, however often the network is another', async () => {
+  const { announcing, lines, time } = begun();
+  for (let number = 1; number <= 20; number++) {
+    const ipv4 = `198.51.100.${number}`;
+    const interfaces = [{ name: `eth${number}`, ipv4, ipv6: false, mark: '' }];
+    await announcing.follow({
+      ...DEAF,
+      neighbourhoods: [{ interfaces, addresses: [{ family: 'IPv4', address: ipv4 }] }],
+    });
+  }
+  expect(lines).toHaveLength(10);
+  await announcing.follow(AWAY);
+  await time.pass(3_600_000);
+  await announcing.follow(DEAF);
+  expect(lines).toHaveLength(11);
+  await announcing[Symbol.asyncDispose]();
+});
+
+function begun() {
+  const lines: { event: string; fields?: LogFields | undefined }[] = [];
+  const write = (event: string, fields?: LogFields) => void lines.push({ event, fields });
+  const log: Log = { debug: write, info: write, warn: write, error: write };
+  const time = new FakeTime();
+  const announcing = new Announcing({
+    instanceName: 'Cellar hub',
+    id: 'latchkey-1',
+    httpsPort: 8443,
+    txt: () => ({}),
+    timers: time,
+    random: systemRandom,
+    isCopy: async () => false,
+    log,
+  });
+  return { announcing, lines, time };
+}

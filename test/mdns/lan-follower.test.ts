@@ -1,0 +1,86 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import type { LogFields } from '../../src/core/log.ts';
+import { LanFollower } from '../../src/mdns/lan-follower.ts';
+
+const rest = async () => {
+  for (let turns = 0; turns < 5; turns++) await turn();
+};
+
+/** A follower whose first step ends when it is told to, and its second one at once. */
+function follower() {
+  const place: { address: string | null } = { address: '192.168.1.7' };
+  const told: string[] = [];
+  const seen: string[] = [];
+  const open: (() => void)[] = [];
+  let fails = false;
+  const write = (event: string, fields: LogFields = {}) => void told.push(`${event} ${Object.values(fields)[0]}`);
+  const following = new LanFollower({
+    address: () => place.address,
+    steps: [
+      (moved) => {
+        if (fails) throw new Error('no certificate');
+        seen.push(`first ${place.address} ${moved}`);
+        return new Promise<void>((resolve) => open.push(resolve));
+      },
+      () => void seen.push(`second ${place.address}`),
+    ],
+    log: { debug: write, info: write, warn: write, error: write },
+  });
+  return {
+    following,
+    told,
+    seen,
+    fail: () => {
+      fails = true;
+    },
+    async moveTo(address: string | null) {
+      place.address = address;
+      following.changed();
+      await rest();
+    },
+    async finish() {
+      open.shift()?.();
+      await rest();
+    },
+  };
+}
+
+test('changes are followed one after the other, and of several that come meanwhile only the last', async () => {
+  const { seen, told, moveTo, finish } = follower();
+  await moveTo('192.168.1.8');
+  await moveTo(null);
+  await moveTo('192.168.1.9');
+  expect(seen).toEqual(['first 192.168.1.8 true']);
+  await finish();
+  expect(seen.slice(1)).toEqual(['second 192.168.1.9', 'first 192.168.1.9 true']);
+  await finish();
+  expect(seen.slice(3)).toEqual(['second 192.168.1.9']);
+  expect(told).toEqual(['address changed 192.168.1.8', 'address changed 192.168.1.9']);
+});
+
+test('where only another address of the hub changes, that is followed and not told', async () => {
+  const { seen, told, moveTo, finish } = follower();
+  await moveTo('192.168.1.7');
+  await finish();
+  expect(seen).toEqual(['first 192.168.1.7 false', 'second 192.168.1.7']);
+  expect(told).toEqual([]);
+});
+
+test('a step that fails keeps neither the others nor the next change from being followed', async () => {
+  const { seen, told, moveTo, fail } = follower();
+  fail();
+  await moveTo('192.168.1.8');
+  await moveTo('192.168.1.9');
+  expect(seen).toEqual(['second 192.168.1.8', 'second 192.168.1.9']);
+  expect(told.filter((line) => line === 'address change could not be followed no certificate')).toHaveLength(2);
+});
+
+test('nothing is followed once the hub stops, not even what is under way', async () => {
+  const { following, seen, moveTo, finish } = follower();
+  await moveTo('192.168.1.8');
+  following[Symbol.dispose]();
+  await finish();
+  await moveTo('192.168.1.9');
+  expect(seen).toEqual(['first 192.168.1.8 true']);
+});
