@@ -6,7 +6,10 @@ import { FAILURE_REASONS } from '../core/pairing.ts';
 import { PROBLEM_CODES } from '../core/problem.ts';
 import { LEFT_OUT_REASONS } from '../core/round.ts';
 
-/** The answers on the control socket, which are what `--json` prints. Times in seconds, instants in RFC 3339 UTC. */
+/**
+ * The answers on the control socket, which are what `--json` prints. Times in seconds, instants in RFC 3339 UTC. What each member
+ * means is said at the types of src/core that they are made of.
+ */
 
 const text = v.string();
 const textOrNull = v.nullable(text);

@@ -109,6 +109,8 @@ test.each([
   ['GET', '/v1/%zz', {}, 400, 'request_invalid'],
   ['POST', '/v1/appliances', {}, 400, 'request_invalid'],
   ['POST', '/v1/appliances', { body: '{"name":', headers: json }, 400, 'request_invalid'],
+  ['POST', '/v1/appliances', { body: '["name"]', headers: json }, 400, 'request_invalid'],
+  ['POST', '/v1/appliances/wallbox/secret', { body: '"name"', headers: json }, 400, 'request_invalid'],
   ['POST', '/v1/appliances', { body: '{"name":7}', headers: json }, 400, 'request_invalid'],
   ['POST', '/v1/appliances', { body: '{"name":"a","admin":true}', headers: json }, 400, 'request_invalid'],
   ['POST', '/v1/appliances', { body: 'name=a', headers: { 'content-type': 'text/plain' } }, 415, 'request_invalid'],
