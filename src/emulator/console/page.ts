@@ -5,7 +5,7 @@ import type { Portal } from '../portal.ts';
 import { SWITCHES, type Switch } from '../settings/switches.ts';
 
 /** A switch as the page asks for it. */
-export interface SwitchControl extends Pick<Switch<unknown>, 'values' | 'label' | 'nothing'> {
+export interface SwitchControl extends Switch<unknown> {
   /** Its member in the API. */
   readonly name: string;
 }
@@ -25,12 +25,7 @@ export interface ConsoleStart {
  */
 export function consolePage(portal: Portal, script: string): string {
   const clients = [...portal.settings.clients.values()].map(({ id, name }) => ({ id, name }));
-  const switches = Object.entries(SWITCHES).map(([name, { values, label, nothing }]: [string, Switch<unknown>]) => ({
-    name: snakeCase(name),
-    values,
-    label,
-    ...(nothing !== undefined && { nothing }),
-  }));
+  const switches = Object.entries(SWITCHES).map(([name, declared]) => ({ ...declared, name: snakeCase(name) }));
   const start: ConsoleStart = { users: [...portal.settings.users.keys()], clients, switches, endpoints: ENDPOINTS };
   return html`<!doctype html>
 <html lang="en">

@@ -13,25 +13,11 @@ export function serve(
   app: FastifyInstance,
   path: string,
   endpoint: Endpoint | null,
-  handlers: {
-    readonly GET?: RouteHandlerMethod;
-    readonly POST?: RouteHandlerMethod;
-    readonly PATCH?: RouteHandlerMethod;
-    readonly DELETE?: RouteHandlerMethod;
-  },
+  handlers: { readonly [Method in 'GET' | 'POST' | 'PATCH' | 'DELETE']?: RouteHandlerMethod },
 ): void {
   const config = endpoint === null ? {} : { endpoint };
-  const { GET, POST, PATCH, DELETE } = handlers;
-  if (GET !== undefined) app.get(path, { config }, GET);
-  if (POST !== undefined) app.post(path, { config }, POST);
-  if (PATCH !== undefined) app.patch(path, { config }, PATCH);
-  if (DELETE !== undefined) app.delete(path, { config }, DELETE);
-  const allowed = [
-    ...(GET === undefined ? [] : ['GET', 'HEAD']),
-    ...(POST === undefined ? [] : ['POST']),
-    ...(PATCH === undefined ? [] : ['PATCH']),
-    ...(DELETE === undefined ? [] : ['DELETE']),
-  ];
+  for (const [method, handler] of Object.entries(handlers)) app.route({ method, url: path, config, handler });
+  const allowed = Object.keys(handlers).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
   app.route({
     method: app.supportedMethods.filter((method) => !allowed.includes(method)),
     url: path,

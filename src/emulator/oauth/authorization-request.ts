@@ -112,6 +112,7 @@ function answer(portal: Portal, request: AuthorizationRequest, result: string): 
 /** A scope: names with one space between them (RFC 6749, 3.3). */
 const SCOPE = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
 
+/** Whether a text is a scope. */
 export function isScope(text: string): boolean {
   return SCOPE.test(text);
 }

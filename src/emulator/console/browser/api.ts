@@ -1,9 +1,8 @@
 import { find } from './dom.ts';
 
-/** What the API answers to a read, or null where this emulator has no such thing. */
-export async function read<T>(path: string): Promise<T | null> {
+/** What the API answers to a read. */
+export async function read<T>(path: string): Promise<T> {
   const response = await fetch(`/_emulator/${path}`, { headers: { accept: 'application/json' } });
-  if (response.status === 404) return null;
   if (!response.ok) throw new Error(`${path} was answered ${response.status}`);
   return (await response.json()) as T;
 }

@@ -11,16 +11,12 @@ const seconds = find('input', HTMLInputElement, form);
 let known: { readonly wall: number; readonly at: number } | null = null;
 
 /** The emulator's clock, and how to move it. */
-export const clock: Part = part<ClockView>(
-  'clock',
-  () => 'clock',
-  (answer) => {
-    known = { wall: Date.parse(answer.now), at: pageTime() };
-    offset.textContent = answer.offset === 0 ? 'as the machine’s' : `${duration(answer.offset)} ahead`;
-    header.hidden = false;
-    show();
-  },
-);
+export const clock: Part = part<ClockView>('clock', (answer) => {
+  known = { wall: Date.parse(answer.now), at: pageTime() };
+  offset.textContent = answer.offset === 0 ? 'as the machine’s' : `${duration(answer.offset)} ahead`;
+  header.hidden = false;
+  show();
+});
 
 /** The emulator's time as far as the page knows, in milliseconds since 1970; null where it does not know. */
 function emulatedNow(): number | null {

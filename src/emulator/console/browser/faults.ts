@@ -22,15 +22,11 @@ const clear = find('#clear-faults', HTMLButtonElement);
 clear.addEventListener('click', () => void change('DELETE', 'faults', null, 'There are no faults any more.'));
 
 /** The faults, and what became of each. */
-export const faults: Part = part<{ readonly faults: readonly Fault[] }>(
-  'faults',
-  () => 'faults',
-  (answer) => {
-    showList(list, answer.faults.toReversed(), ({ id }) => id, row);
-    showEmpty('faults', answer.faults.length === 0);
-    clear.hidden = answer.faults.length === 0;
-  },
-);
+export const faults: Part = part<{ readonly faults: readonly Fault[] }>('faults', (answer) => {
+  showList(list, answer.faults.toReversed(), ({ id }) => id, row);
+  showEmpty('faults', answer.faults.length === 0);
+  clear.hidden = answer.faults.length === 0;
+});
 
 function row(fault: Fault): HTMLElement {
   const { id, kind, hits, left } = fault;

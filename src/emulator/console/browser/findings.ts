@@ -23,19 +23,15 @@ const SHOWN = 5;
 const list = find('#findings ul', HTMLElement);
 
 /** What the author of a client wants to know after a test. */
-export const findings: Part = part<Readonly<Record<string, readonly Finding[]>>>(
-  'findings',
-  () => 'findings',
-  (answer) => {
-    const all = Object.entries(HEADINGS).flatMap(([kind, heading]) =>
-      (answer[kind] ?? [])
-        .slice(-SHOWN)
-        .map((finding, index) => ({ ...finding, key: `${kind} ${index}`, kind, heading })),
-    );
-    showList(list, all, ({ key }) => key, row);
-    showEmpty('findings', all.length === 0);
-  },
-);
+export const findings: Part = part<Readonly<Record<string, readonly Finding[]>>>('findings', (answer) => {
+  const all = Object.entries(HEADINGS).flatMap(([kind, heading]) =>
+    (answer[kind] ?? [])
+      .slice(-SHOWN)
+      .map((finding, index) => ({ ...finding, key: `${kind} ${index}`, kind, heading })),
+  );
+  showList(list, all, ({ key }) => key, row);
+  showEmpty('findings', all.length === 0);
+});
 
 function row({ client, message, kind, heading }: Finding & { readonly kind: string; readonly heading: string }) {
   const badge = make('span', { class: kind === 'polls' ? 'status' : 'status s4' }, heading);

@@ -10,14 +10,10 @@ const SHOWN = 30;
 const list = find('#grants ul', HTMLElement);
 
 /** The grants, the one refreshed last first. */
-export const grants: Part = part<{ readonly grants: readonly GrantAnswer[] }>(
-  'grants',
-  () => 'grants',
-  (answer) => {
-    showList(list, answer.grants.slice(-SHOWN).toReversed(), ({ id }) => id, row);
-    showEmpty('grants', answer.grants.length === 0);
-  },
-);
+export const grants: Part = part<{ readonly grants: readonly GrantAnswer[] }>('grants', (answer) => {
+  showList(list, answer.grants.slice(-SHOWN).toReversed(), ({ id }) => id, row);
+  showEmpty('grants', answer.grants.length === 0);
+});
 
 function row({ id, client, user, scope, generation, issued, refreshed, revoked }: GrantAnswer): HTMLElement {
   const name = clientName(client);

@@ -8,14 +8,10 @@ const section = find('#logins', HTMLElement);
 const list = find('ul', HTMLElement, section);
 
 /** The logins that nobody has done yet, and what a person can do about each. */
-export const logins: Part = part<{ readonly logins: readonly WaitingLogin[] }>(
-  'logins',
-  () => 'logins',
-  (answer) => {
-    section.hidden = answer.logins.length === 0;
-    showList(list, answer.logins.toReversed(), ({ state }) => state, row);
-  },
-);
+export const logins: Part = part<{ readonly logins: readonly WaitingLogin[] }>('logins', (answer) => {
+  section.hidden = answer.logins.length === 0;
+  showList(list, answer.logins.toReversed(), ({ state }) => state, row);
+});
 
 function row({ state, client, opened, expires }: WaitingLogin): HTMLElement {
   const name = clientName(client);

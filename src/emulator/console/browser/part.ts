@@ -4,24 +4,23 @@ import { find } from './dom.ts';
 
 /** A section of the page that shows one part of the emulator's state. */
 export interface Part {
-  /** Reads the state and shows it; hides the section where this emulator has no such part. */
+  /** Reads the state and shows it. */
   refresh(): Promise<void>;
 }
 
 /**
  * A part that shows what the API answers under a path.
- * @param id of its section
+ * @param id the path, and the id of its section
+ * @param asking is called before the API is asked
  */
-export function part<T>(id: string, path: () => string, show: (answer: T) => void): Part {
+export function part<T>(id: string, show: (answer: T) => void, asking: () => void = () => undefined): Part {
   const section = find(`#${id}`, HTMLElement);
-  let absent = false;
   return {
     async refresh() {
-      if (absent) return;
-      const answer = await read<T>(path());
-      absent = answer === null;
-      section.hidden = absent;
-      if (answer !== null) show(answer);
+      asking();
+      const answer = await read<T>(id);
+      section.hidden = false;
+      show(answer);
     },
   };
 }

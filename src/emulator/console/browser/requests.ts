@@ -30,13 +30,12 @@ older.addEventListener('click', () => {
 /** The log: what clients sent and were answered, the newest first. */
 export const requests: Part = part<{ readonly requests: readonly LoggedRequest[] }>(
   'requests',
-  () => {
-    since = new Map();
-    return 'requests';
-  },
   (answer) => {
     entries = new Map([...answer.requests.slice(-KEPT).map((entry) => [entry.number, entry] as const), ...since]);
     show();
+  },
+  () => {
+    since = new Map();
   },
 );
 

@@ -10,14 +10,10 @@ const form = find('#settings form', HTMLFormElement);
 form.addEventListener('submit', (event) => event.preventDefault());
 
 /** The switches, each changed as soon as another value is chosen. */
-export const settings: Part = part<Readonly<Record<string, Value>>>(
-  'settings',
-  () => 'settings',
-  (answer) => {
-    const switches = start.switches.map((declared) => ({ ...declared, value: answer[declared.name] ?? null }));
-    showList(form, switches, ({ name }) => name, row);
-  },
-);
+export const settings: Part = part<Readonly<Record<string, Value>>>('settings', (answer) => {
+  const switches = start.switches.map((declared) => ({ ...declared, value: answer[declared.name] ?? null }));
+  showList(form, switches, ({ name }) => name, row);
+});
 
 function row({ name, label, values, nothing, value }: SwitchControl & { readonly value: Value }) {
   const choices = choicesOf(values);
