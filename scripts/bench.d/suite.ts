@@ -81,3 +81,35 @@ export function target(text: string, quotient: Quotient, bound: { atLeast?: numb
 export function limit(text: string, value: number, unit: string, atMost: number, digits = 1): Target {
   return { text, measured: `${value.toFixed(digits)} ${unit}`.trim(), verdict: value <= atMost ? 'met' : 'not met' };
 }
+
+/**
+ * Measures everything once a round, so that what disturbs the machine disturbs all of it; another one begins each round,
+ * so that none always runs on a warmed-up machine.
+ */
+export async function inTurns<One>(
+  rounds: number,
+  all: readonly One[],
+  measure: (one: One, round: number) => Promise<void>,
+): Promise<void> {
+  for (let round = 0; round < rounds; round += 1) {
+    for (let index = 0; index < all.length; index += 1) {
+      await measure(all[(index + round) % all.length] as One, round);
+    }
+  }
+}
+
+/** Gathers figures by what and of what they are, in the order in which they come. */
+export class Figures {
+  readonly #all = new Map<string, Measurement & { readonly values: number[] }>();
+
+  add(what: string, of: string, unit: string, value: number, better: 'more' | 'less' = 'less'): void {
+    const key = JSON.stringify([what, of]);
+    const one = this.#all.get(key) ?? { what, of, unit, values: [], better };
+    one.values.push(value);
+    this.#all.set(key, one);
+  }
+
+  get all(): Measurement[] {
+    return [...this.#all.values()];
+  }
+}

@@ -1,9 +1,18 @@
 import { startEmulator } from '../../../src/emulator/index.ts';
 import { type Job, runLoad } from '../load.ts';
 import { table } from '../page.ts';
-import { Figures, inTurns } from '../rounds.ts';
 import { median, quotient } from '../statistics.ts';
-import { type Bench, figures, type Measurement, type Report, type Suite, type Target, target } from '../suite.ts';
+import {
+  type Bench,
+  Figures,
+  figures,
+  inTurns,
+  type Measurement,
+  type Report,
+  type Suite,
+  type Target,
+  target,
+} from '../suite.ts';
 import { writeTlsOptions } from '../tls-peer.ts';
 import { startBareFastify, startHub, startOidcProvider, type TokenServer } from './servers.ts';
 

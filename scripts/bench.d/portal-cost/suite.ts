@@ -1,8 +1,7 @@
 import { prepareHub } from '../hub.ts';
 import { table } from '../page.ts';
-import { Figures, inTurns } from '../rounds.ts';
 import { median } from '../statistics.ts';
-import { type Bench, figures, limit, type Measurement, type Report, type Suite } from '../suite.ts';
+import { type Bench, Figures, figures, inTurns, limit, type Measurement, type Report, type Suite } from '../suite.ts';
 import { startCostHome } from './home.ts';
 
 /** Of the portal's tokens here, in s: what is counted goes with it, and is told for tokens of an hour. */

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { prepareHub } from '../hub.ts';
-import { Figures, inTurns } from '../rounds.ts';
 import { median } from '../statistics.ts';
 import {
   type Bench,
+  Figures,
   figures,
+  inTurns,
   limit,
   type Measurement,
   type Report,

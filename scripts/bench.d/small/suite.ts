@@ -7,9 +7,18 @@ import { SERVICE_ENV, SERVICE_FLAGS } from '../hub.ts';
 import { type Chain, runLoad } from '../load.ts';
 import { table } from '../page.ts';
 import { LOAD_CORE, type Program, processorTime, residentMemory, startProgram } from '../program.ts';
-import { Figures, inTurns } from '../rounds.ts';
 import { median, quotient } from '../statistics.ts';
-import { type Bench, figures, limit, type Measurement, type Report, type Suite, target } from '../suite.ts';
+import {
+  type Bench,
+  Figures,
+  figures,
+  inTurns,
+  limit,
+  type Measurement,
+  type Report,
+  type Suite,
+  target,
+} from '../suite.ts';
 import { writeTlsOptions } from '../tls-peer.ts';
 import { tokenRequest } from '../token-request.ts';
 import { type Home, openHome } from './home.ts';
