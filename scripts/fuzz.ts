@@ -19,7 +19,7 @@ process.once('SIGTERM', () => process.exit(143));
 await using subject = await start();
 console.log(`seed ${seed}, ${path === undefined ? `${requests} requests` : `path ${path}`}`);
 const began = performance.now();
-if (judgesMemory(requests)) {
+if (path === undefined && judgesMemory(requests)) {
   await subject.fill();
   console.log(`filled what is remembered: ${memoryText(await subject.memory())}`);
 }

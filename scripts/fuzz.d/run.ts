@@ -4,7 +4,7 @@ import { Problem, type Recipient, sendBatch } from './batch.ts';
 import type { Answer } from './exchange.ts';
 import { type Memory, memoryText, PART } from './memory.ts';
 import { Operations } from './operations.ts';
-import type { FuzzRequest } from './requests.ts';
+import { type FuzzRequest, shown } from './requests.ts';
 
 /** The program that is fuzzed. */
 export interface Subject extends AsyncDisposable {
@@ -71,6 +71,8 @@ export interface Outcome {
 const BATCH = 400;
 /** Milliseconds for a part, and for making what is found in it as small as it gets. */
 const LONGEST = 120_000;
+/** Requests of the smallest batch that are told one by one, at most. */
+const TOLD = 10;
 /** Lines of progress. */
 const LINES = 20;
 
@@ -176,9 +178,10 @@ async function search(
   if (!found.failed) return null;
   const problem = found.errorInstance;
   if (!(problem instanceof Problem)) throw problem;
-  const count = found.counterexample?.[0].length;
-  const size = `the smallest batch that shows it has ${count} request${count === 1 ? '' : 's'}`;
-  return `${problem.message}\n${size}\nagain: ${again} --path ${found.counterexamplePath}; with all before it: ${again} --requests ${PART}`;
+  const smallest = found.counterexample?.[0] ?? [];
+  const size = `the smallest batch that shows it has ${smallest.length} request${smallest.length === 1 ? '' : 's'}`;
+  const all = smallest.length > TOLD ? '' : smallest.map((one) => `\n  ${shown(one)}`).join('');
+  return `${problem.message}\n${size}${all}\nagain: ${again} --path ${found.counterexamplePath}; with all before it: ${again} --requests ${PART}`;
 }
 
 function recipient(part: Part, outcome: Outcome): Recipient {
