@@ -54,7 +54,7 @@ export interface Emulator extends AsyncDisposable {
   readonly ca: string | null;
   /** What clients sent and were answered, the oldest first; a copy. */
   readonly requests: readonly LoggedRequest[];
-  /** What a judge counts; a copy. */
+  /** What the audit of clients counts; a copy. */
   readonly observations: Readonly<Observations>;
   /** The polls of the code_url with this state, the oldest first. */
   polls(state: string): readonly Poll[];
@@ -145,9 +145,8 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     frontend: new OriginListener(frontend.server, settings.tls),
   };
   const faults = new Faults(settings.seed, settings.clients, listeners, () => portal.changes.changed('faults'));
-  const struck: RequestLog['struck'] = (...hit) => log.struck(...hit);
-  attachFaults(base, faults, listeners.base, struck);
-  attachFaults(frontend, faults, listeners.frontend, struck);
+  attachFaults(base, faults, listeners.base, log);
+  attachFaults(frontend, faults, listeners.frontend, log);
   serveFaultsApi(base, faults);
   const reset = async () => {
     await faults.reset();

@@ -1,7 +1,7 @@
 import { BoundedMap, type PersistentMap } from '../memory/bounded.ts';
 import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
 
-/** What a judge counts: things that a good client of the portal never does. */
+/** What the audit of clients counts: things that a good client of the portal never does. */
 export interface Observations {
   /** Refresh tokens presented by their own client after they had been presented before. */
   refreshTokensRepeated: number;

@@ -1,23 +1,16 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { systemTimers } from '../../system/clock.ts';
 import { received } from '../http/received.ts';
+import type { RequestLog } from '../log/request-log.ts';
 import { replaceAnswer, writeAnswer } from './answer.ts';
 import type { FaultMatch, Faults } from './faults.ts';
 import type { OriginListener } from './origin-listener.ts';
-
-/** Learns which fault struck a request, and which status that gives it, where it is another one than the right one. */
-export type StruckListener = (request: FastifyRequest, fault: string, status?: number) => void;
 
 /**
  * Lets faults strike the requests of an origin, except those under `/_emulator/`. To be attached after everything else,
  * so that a fault has the last word.
  */
-export function attachFaults(
-  app: FastifyInstance,
-  faults: Faults,
-  listener: OriginListener,
-  struckBy: StruckListener,
-): void {
+export function attachFaults(app: FastifyInstance, faults: Faults, listener: OriginListener, log: RequestLog): void {
   const open = new WeakMap<FastifyRequest, FaultMatch>();
 
   app.addHook('preHandler', (request, reply, done) => {
@@ -26,7 +19,7 @@ export function attachFaults(
     const grantType = came.form?.get('grant_type') ?? null;
     const struck = faults.strike({ endpoint: came.endpoint, client: came.client, grantType });
     if (struck === null) return done();
-    struckBy(request, struck.id);
+    log.struck(request, struck.id);
     const { fault } = struck;
     if (fault.kind === 'reset_before') {
       listener.reset(request.raw.socket);
@@ -53,7 +46,7 @@ export function attachFaults(
       case 'redirect':
       case 'not_json': {
         const body = replaceAnswer(reply, fault);
-        struckBy(request, id, reply.statusCode);
+        log.struck(request, id, reply.statusCode);
         return done(null, body);
       }
       case 'content_type':

@@ -47,7 +47,7 @@ test('the request log shows endpoint, client and status, and no secret that was 
   expect(secrets.filter((secret) => log.includes(secret))).toEqual([]);
 });
 
-test('every state, code and token issued is known to the judge', async () => {
+test('every state, code and token issued can be asked for, to search logs for it', async () => {
   await using emulator = await start();
   const first = await obtainTokens(emulator);
   const second = await tokens(await refresh(emulator, first.refresh_token));
