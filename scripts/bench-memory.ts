@@ -10,7 +10,7 @@ import { pairFleet } from '../test/reliability/fleet.ts';
 import { Load } from '../test/reliability/load.ts';
 import { HubProcess } from '../test/support/hub-process.ts';
 import { SERVICE_ENV, SERVICE_FLAGS } from './bench.d/hub.ts';
-import { tokenRequest } from './bench.d/token-request.ts';
+import { tokenRequest } from './bench.d/load.ts';
 
 /** A hub gives one device 250 connections, and 1000 in all, for each of its ports. */
 const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];

@@ -1,11 +1,11 @@
 // One command for all that is measured: see scripts/bench.d/suite.ts for what a suite is.
-import { mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempDisposableSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { checkoutOf } from './bench.d/against.ts';
 import { comparison, inWords, writePage } from './bench.d/page.ts';
-import type { Measurement, Suite } from './bench.d/suite.ts';
+import type { Measurement, Subject, Suite } from './bench.d/suite.ts';
 import { missingPrograms, SUITES } from './bench.d/suites.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -17,8 +17,8 @@ for (const { program, pack } of missingPrograms(suites)) {
 using scratch = mkdtempDisposableSync(join(tmpdir(), 'latchkey-bench-'));
 process.env['LATCHKEY_TEST_LOGS'] = join(scratch.path, 'logs');
 
-const subjects: [{ name: string; root: string }, ...{ name: string; root: string }[]] = [{ name: 'latchkey', root }];
-if (against !== null) subjects.push(await checkoutOf(against, fail));
+const subjects: [Subject, ...Subject[]] = [{ name: 'latchkey', root }];
+if (against !== null) subjects.push(checkoutOf(against));
 let unsteady = 0;
 for (const suite of suites) {
   progress(`${suite.name}: ${suite.title}`);
@@ -76,6 +76,28 @@ function told(args: string[]): { suites: readonly Suite[]; quick: boolean; again
     }
   }
   return { suites: wanted.length === 0 ? SUITES : wanted, quick, against };
+}
+
+/**
+ * Another revision of this project, built: it is unpacked below `.cache/bench/`, and stays there for the next time. It
+ * is measured by the suites as they are here.
+ */
+function checkoutOf(revision: string): Subject {
+  const named = spawnSync('git', ['rev-parse', '--verify', '--quiet', `${revision}^{commit}`], { cwd: root });
+  if (named.status !== 0)
+    fail(`scripts/bench: --against: found ${revision}; allowed is a revision that git knows here`);
+  const commit = named.stdout.toString().trim();
+  const folder = join(root, '.cache/bench/revisions', commit);
+  if (!existsSync(join(folder, 'scripts/setup'))) {
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true });
+    const unpack = 'git archive "$1" | tar -x -C "$2"';
+    const unpacked = spawnSync('bash', ['-o', 'pipefail', '-c', unpack, 'bash', commit, folder], { cwd: root });
+    if (unpacked.status !== 0) fail(`scripts/bench: ${revision} could not be unpacked: ${unpacked.stderr}`);
+  }
+  const built = spawnSync(join(folder, 'scripts/setup'), { cwd: folder, stdio: ['ignore', 2, 2] });
+  if (built.status !== 0) fail(`scripts/bench: ${revision} could not be built; see above`);
+  return { name: `latchkey at ${commit.slice(0, 7)}`, root: folder };
 }
 
 function progress(line: string): void {

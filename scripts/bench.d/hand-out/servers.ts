@@ -3,10 +3,9 @@ import type { Emulator } from '../../../src/emulator/index.ts';
 import { storeFleet } from '../../../test/reliability/stored-fleet.ts';
 import type { HubProcess } from '../../../test/support/hub-process.ts';
 import { prepareHub, SERVICE_FLAGS } from '../hub.ts';
-import type { Chain } from '../load.ts';
+import { type Chain, tokenRequest } from '../load.ts';
 import { processorTime, startProgram } from '../program.ts';
 import type { Subject } from '../suite.ts';
-import { tokenRequest } from '../token-request.ts';
 
 const PEERS = join(import.meta.dirname, '../peers');
 const APPLIANCES = ['wallbox', 'heat-pump', 'inverter', 'meter', 'boiler'];

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SERVICE_ENV, SERVICE_FLAGS } from '../hub.ts';
-import { type Chain, runLoad } from '../load.ts';
+import { type Chain, runLoad, tokenRequest } from '../load.ts';
 import { table } from '../page.ts';
 import { LOAD_CORE, type Program, processorTime, residentMemory, startProgram } from '../program.ts';
 import { median, quotient } from '../statistics.ts';
@@ -20,7 +20,6 @@ import {
   target,
 } from '../suite.ts';
 import { writeTlsOptions } from '../tls-peer.ts';
-import { tokenRequest } from '../token-request.ts';
 import { type Home, openHome } from './home.ts';
 import { watchIdling } from './idling.ts';
 
