@@ -87,8 +87,11 @@ function summarize({ sent, statuses, memory, operations }: Outcome, problems: st
   console.log(`\n${sent} requests in ${seconds.toFixed(0)} s (${(sent / seconds).toFixed(0)}/s), seed ${seed}`);
   console.log(`statuses: ${statusLine(statuses)}`);
   if (start !== undefined && half !== undefined && end !== undefined) {
-    const { resident, heap } = growth(memory);
     console.log(`memory: ${memoryText(start)}; at half ${memoryText(half)}; at the end ${memoryText(end)}`);
+  }
+  // A slope says nothing before.
+  if (judgesMemory(requests)) {
+    const { resident, heap } = growth(memory);
     console.log(
       `growth in 100,000 requests, second half: ${resident.toFixed(2)} MB resident, heap ${heap.toFixed(2)} MB`,
     );
