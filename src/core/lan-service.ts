@@ -114,7 +114,7 @@ export interface LanService {
   /** The appliance has proved who it is, whatever becomes of its request. */
   heard(appliance: Appliance): void;
 
-  handOut(appliance: Appliance, wish: TokenWish): HandOut | Promise<HandOut>;
+  handOut(appliance: Appliance, wish: TokenWish): Promise<HandOut>;
   /**
    * The cloud refused this token of the appliance's: it is never handed out again, and a refresh starts. A refresh token of
    * the hub's own is ended instead. Any other token changes nothing.

@@ -65,6 +65,8 @@ export function answers(context: AnswersContext): (request: IncomingMessage, res
   }
 
   return (request, response) => {
+    // One of many that came at once, on a connection that was cut off for it.
+    if (request.socket.destroyed) return;
     answer(request)
       .catch((error: unknown): Answer => {
         context.log.error('metrics could not be told', { error: messageOf(error) });

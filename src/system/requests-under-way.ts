@@ -18,7 +18,8 @@ export interface RequestWatcher {
 
 /**
  * Cuts a connection off that sends request after request without waiting for answers (HTTP pipelining): each would be
- * worked on at once. Where many do, none may have more than one: answers that wait to be read take up memory.
+ * worked on at once. Where many do, none may have more than one: answers that wait to be read take up memory. What came with
+ * the request that was too much still reaches the server's listeners: there is nothing to do where the socket is destroyed.
  */
 export function boundRequestsUnderWay(server: Server, bounds: UnderWayBounds, watcher?: RequestWatcher): void {
   const connections = new WeakMap<Socket, { underWay: number }>();
@@ -34,19 +35,6 @@ export function boundRequestsUnderWay(server: Server, bounds: UnderWayBounds, wa
       all -= 1;
       watcher?.ended(socket, connection.underWay);
     });
-    if (connection.underWay > bounds.ofOne || (connection.underWay > 1 && all > bounds.all)) cutOff(socket);
+    if (connection.underWay > bounds.ofOne || (connection.underWay > 1 && all > bounds.all)) socket.destroy();
   });
-}
-
-/** A parser's callback says by this that what follows is no HTTP (llhttp, `on_headers_complete`). */
-const NO_MORE = 2;
-
-/**
- * Takes no notice of what came with the request, either: 64 KiB hold two thousand, and all would be parsed before the
- * connection is closed. Node has no public name for that; without its parser it is only slower.
- */
-function cutOff(socket: Socket): void {
-  const parser: unknown = Reflect.get(socket, 'parser');
-  if (parser instanceof Object) Reflect.set(parser, 'onIncoming', () => NO_MORE);
-  socket.destroy();
 }

@@ -24,23 +24,19 @@ export class HandOuts {
   /**
    * @param appliance its id
    * @param scope what the appliance asks for; null where it does not say
-   * @returns a promise only where a refresh is waited for
    */
-  handOut(
+  async handOut(
     appliance: string,
     scope: string | null,
     { atLeast = 0, patience = LONGEST_WAIT }: Partial<Omit<TokenWish, 'scope'>> = {},
-  ): HandOut | Promise<HandOut> {
+  ): Promise<HandOut> {
     const held = this.#grants.get(appliance);
     if (held === undefined || !this.#serves(held, scope)) return this.#whatIsThere(held, scope);
     const now = this.#surroundings.clock.now();
     if (!this.#isWorthWaiting(held, atLeast, now)) return this.#whatIsThere(held, scope, now);
-    const refresh = within(
-      this.#grants.refresh(appliance),
-      Math.min(patience, LONGEST_WAIT),
-      this.#surroundings.timers,
-    );
-    return refresh.then(() => this.#whatIsThere(this.#grants.get(appliance), scope));
+    const longest = Math.min(patience, LONGEST_WAIT);
+    await within(this.#grants.refresh(appliance), longest, this.#surroundings.timers);
+    return this.#whatIsThere(this.#grants.get(appliance), scope);
   }
 
   #serves({ grant }: HeldGrant, scope: string | null): boolean {

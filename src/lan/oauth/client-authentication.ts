@@ -49,7 +49,7 @@ function audiences({ host, url }: FastifyRequest): string[] {
 function byHeader(service: LanService, authorization: string, id: string | undefined): ClientAuthentication {
   const basic = /^basic +([a-z0-9+/]+=*)$/i.exec(authorization.trim())?.[1];
   if (basic === undefined) return refused(WRONG_SECRET);
-  const pair = decoded(basic);
+  const pair = Buffer.from(basic, 'base64').toString();
   const colon = pair.indexOf(':');
   if (colon === -1) return refused(WRONG_SECRET);
   const password = pair.slice(colon + 1);
@@ -60,16 +60,6 @@ function byHeader(service: LanService, authorization: string, id: string | undef
   const secret = formDecoded(password);
   // Many a library sends a secret as it is, which makes a difference where its maker chose a "+" or a "%".
   return secret === password ? bySecret(service, decodedId, password) : bySecret(service, decodedId, secret, password);
-}
-
-/** Has room for all that a header can hold, and is cleared each time: see `SIDES` of `system/compare.ts`. */
-const DECODED = Buffer.alloc(16 * 1024);
-
-function decoded(base64: string): string {
-  const length = DECODED.write(base64, 'base64');
-  const text = DECODED.toString('utf8', 0, length);
-  DECODED.fill(0, 0, length);
-  return text;
 }
 
 const WRONG_SECRET = 'the client_id or client_secret is wrong';

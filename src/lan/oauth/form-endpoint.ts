@@ -3,7 +3,6 @@ import type { Appliance } from '../../core/appliance.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { AddressLimit } from '../../system/address-limit.ts';
 import { FORM, FormError, parseForm } from '../../system/form.ts';
-import { whenThere } from '../../system/when-there.ts';
 import type { ClientAuthentication } from './authentication-outcome.ts';
 import type { Authenticate } from './client-authentication.ts';
 import { sendError } from './errors.ts';
@@ -46,24 +45,19 @@ export function serveForm(
       if ((error.statusCode ?? 500) < 500) return sendError(reply, 'invalid_request', 'the request can not be read');
       throw error;
     },
-    handler(request, reply) {
+    async handler(request, reply) {
       const came = clock.now().uptime;
       const form = formOf(request);
-      const sent =
-        form instanceof FormError
-          ? sendError(reply, 'invalid_request', form.message)
-          : whenThere(authenticate(request, form), (client) => {
-              if (client.kind !== 'authenticated') return turnAway(client, gate, request, reply);
-              const { appliance } = client;
-              heard(appliance);
-              if (appliance.waitingSince === null) {
-                return answer({ appliance, form, elapsed: () => clock.now().uptime - came, request, reply });
-              }
-              const what = `${appliance.name} waits for an installer's approval`;
-              return sendError(reply, 'unauthorized_client', what, { error_uri: `https://${request.host}/` });
-            });
-      // Fastify takes a reply for a promise, and would wait for what has been sent.
-      return sent instanceof Promise ? sent : undefined;
+      if (form instanceof FormError) return sendError(reply, 'invalid_request', form.message);
+      const client = await authenticate(request, form);
+      if (client.kind !== 'authenticated') return turnAway(client, gate, request, reply);
+      const { appliance } = client;
+      heard(appliance);
+      if (appliance.waitingSince === null) {
+        return answer({ appliance, form, elapsed: () => clock.now().uptime - came, request, reply });
+      }
+      const what = `${appliance.name} waits for an installer's approval`;
+      return sendError(reply, 'unauthorized_client', what, { error_uri: `https://${request.host}/` });
     },
   });
 }

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { LanService, TokenWish } from '../../core/lan-service.ts';
 import { Secret } from '../../core/secret.ts';
-import { whenThere } from '../../system/when-there.ts';
 import { sendError } from './errors.ts';
 import { type ClientRequest, type FormGate, serveForm } from './form-endpoint.ts';
 import { GRANT_TYPES } from './metadata.ts';
@@ -16,7 +15,7 @@ export function serveToken(app: FastifyInstance, service: LanService, gate: Form
   serveForm(app, '/oauth/token', gate, (request) => token(service, request));
 }
 
-function token(service: LanService, request: ClientRequest): FastifyReply | Promise<FastifyReply> {
+async function token(service: LanService, request: ClientRequest): Promise<FastifyReply> {
   const { appliance, form, elapsed, reply } = request;
   const given = form.get('grant_type');
   if (given === undefined) return sendError(reply, 'invalid_request', 'grant_type is missing');
@@ -32,16 +31,14 @@ function token(service: LanService, request: ClientRequest): FastifyReply | Prom
   const wish = { scope: asked.scope ?? null, atLeast: (asked.min_ttl ?? 0) * 1000, patience };
   switch (asked.grant_type) {
     case 'client_credentials':
-      return whenThere(service.handOut(appliance, wish), (handOut) => sendHandOut(request, handOut));
+      return sendHandOut(request, await service.handOut(appliance, wish));
     case 'refresh_token': {
       const refreshToken = asked.refresh_token;
       if (!service.hasSession(appliance, refreshToken)) {
         return sendError(reply, 'invalid_grant', `${appliance.name} has no such refresh_token, or no longer`);
       }
       // Said again though it stays the same: some clients take an answer without one for the end of it.
-      return whenThere(service.handOut(appliance, wish), (handOut) =>
-        sendHandOut(request, handOut, new Secret(refreshToken)),
-      );
+      return sendHandOut(request, await service.handOut(appliance, wish), new Secret(refreshToken));
     }
     case DEVICE_CODE_GRANT:
       return redeem(service, request, asked.device_code, wish);
