@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { Command } from 'commander';
-import type { RestoreReport } from '../core/administration.ts';
+import type { RestoreAnswer } from '../control/messages.ts';
 import { Failure } from '../core/failure.ts';
 import { connectHub } from './hub-connection.ts';
 import { print, printable, printJson } from './terminal/output.ts';
@@ -51,7 +51,7 @@ async function readCopyFile(file: string): Promise<string> {
   }
 }
 
-function show({ made, hub_id, restored, kept }: RestoreReport): void {
+function show({ made, hub_id, restored, kept }: RestoreAnswer): void {
   print(`The hub starts again as ${printable(hub_id)}, with its state of ${made}.`);
   if (restored.length > 0) {
     print(`\nGrants of the copy, in doubt until their next refresh: ${restored.map(printable).join(', ')}`);

@@ -105,12 +105,12 @@ async function whereToTry({ administration }: Hub, { portals }: Configuration): 
   const address = hub.address ?? '127.0.0.1';
   const host = urlHost(address);
   const variables = [
-    `HUB=https://${host}:${hub.https_port}`,
-    `HUB_HTTP=http://${host}:${hub.http_port}`,
-    `PIN=${hub.ca_fingerprint}`,
+    `HUB=https://${host}:${hub.httpsPort}`,
+    `HUB_HTTP=http://${host}:${hub.httpPort}`,
+    `PIN=${hub.caFingerprint}`,
     ...portals.slice(0, 1).map(({ baseUrl }) => `CLOUD=${baseUrl}`),
   ];
-  const page = `The installer's page is at https://${host}:${hub.https_port}/; "latchkey setup-code" shows the code that opens it.`;
+  const page = `The installer's page is at https://${host}:${hub.httpsPort}/; "latchkey setup-code" shows the code that opens it.`;
   return `${page}\nTo try an appliance:\n\n  export ${variables.join(' ')}\n`;
 }
 

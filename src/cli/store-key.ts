@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { StoreKeyRotation } from '../core/administration.ts';
+import type { StoreKeyAnswer } from '../control/messages.ts';
 import { connectHub } from './hub-connection.ts';
 import { print, printable, printJson } from './terminal/output.ts';
 
@@ -21,7 +21,7 @@ export function storeKeyCommand(): Command {
     });
 }
 
-function said({ leftovers, copy_problem, is_credential }: StoreKeyRotation): string {
+function said({ leftovers, copy_problem, is_credential }: StoreKeyAnswer): string {
   const parts = ['The store has another key, and everything in it is sealed anew: the key before opens nothing of it.'];
   if (is_credential) {
     parts.push(`Now put the new credential in the place of the one before, where it lies:

@@ -5,6 +5,7 @@ import { Failure } from '../core/failure.ts';
 import type { SetupCode } from '../core/setup-access.ts';
 import type { CredentialsAnswer, SetupCodeAnswer } from './messages.ts';
 import { type Routes, routes } from './routes.ts';
+import { toWire } from './wire.ts';
 
 /** Bytes of a request: that of a restore has a whole copy, also of a hub with the most appliances that it takes. */
 const MAX_BODY = 65_536;
@@ -48,7 +49,7 @@ function serveRoute<Name extends keyof Routes>(app: FastifyInstance, name: Name,
 
 function handlersOf(administration: Administration): Handlers {
   return {
-    status: () => administration.status(),
+    status: async () => toWire(await administration.status()),
     testNotices: () => administration.testNotices(),
     authority: () => administration.authority(),
     rotateAuthority: ({ keep }) => administration.rotateAuthority(keep),
@@ -57,7 +58,7 @@ function handlersOf(administration: Administration): Handlers {
       credentials(await administration.addAppliance(name, scope, portal)),
     removeAppliance: ({ name }) => administration.removeAppliance(name),
     rotateSecret: async ({ name, replace_keys }) => credentials(await administration.rotateSecret(name, replace_keys)),
-    approveAppliance: ({ name, code }) => administration.approveAppliance(name, code),
+    approveAppliance: async ({ name, code }) => toWire(await administration.approveAppliance(name, code)),
     async invite(request) {
       const { token, name, scope, expiresIn, registrationEndpoint, caFingerprint } =
         await administration.invite(request);
@@ -92,15 +93,15 @@ function handlersOf(administration: Administration): Handlers {
       };
     },
     history: ({ name }) => administration.history(name),
-    refresh: ({ name }) => administration.refresh(name),
+    refresh: async ({ name }) => toWire(await administration.refresh(name)),
     setupCode: async () => setupCode(await administration.setupCode()),
     rotateSetupCode: async () => setupCode(await administration.rotateSetupCode()),
-    rotateStoreKey: () => administration.rotateStoreKey(),
+    rotateStoreKey: async () => toWire(await administration.rotateStoreKey()),
     backUp: ({ passphrase }) => administration.backUp(passphrase),
     async restore({ copy, passphrase }, afterwards) {
       const { report, restart } = await administration.restore(copy, passphrase);
       afterwards(restart);
-      return report;
+      return toWire(report);
     },
     async reload(_, afterwards) {
       const { id, begin } = await administration.reload();

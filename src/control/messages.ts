@@ -39,6 +39,7 @@ export const applianceAnswer = v.object({
   credentials_damaged: left(v.literal(true)),
   wanted_scope: left(textOrNull),
 });
+export type ApplianceAnswer = v.InferOutput<typeof applianceAnswer>;
 
 const hubAnswer = v.object({
   id: text,
@@ -55,6 +56,8 @@ const hubAnswer = v.object({
   registration_asked: left(number),
   problems: left(v.array(v.object({ code: v.picklist(HUB_PROBLEM_CODES), message: text, since: text }))),
 });
+
+export type HubAnswer = v.InferOutput<typeof hubAnswer>;
 
 const noticeAnswer = v.object({
   code: v.picklist(NOTICE_CODES),
@@ -144,6 +147,7 @@ export const pairingEvent = v.variant('event', [
   v.object({ event: v.literal('paired'), scope: textOrNull }),
   v.object({ event: v.literal('failed'), reason: v.picklist(FAILURE_REASONS) }),
 ]);
+export type PairingEvent = v.InferOutput<typeof pairingEvent>;
 
 export const roundAnswer = v.object({
   id: text,
@@ -165,6 +169,7 @@ export const storeKeyAnswer = v.object({
   copy_problem: textOrNull,
   is_credential: v.boolean(),
 });
+export type StoreKeyAnswer = v.InferOutput<typeof storeKeyAnswer>;
 
 export const backupAnswer = v.object({ copy: text, made: text, appliances: number, grants: number });
 
@@ -174,6 +179,7 @@ export const restoreAnswer = v.object({
   restored: v.array(text),
   kept: v.array(text),
 });
+export type RestoreAnswer = v.InferOutput<typeof restoreAnswer>;
 
 /** The id of the reload that was begun. */
 export const reloadAnswer = v.object({ reload: text });

@@ -6,6 +6,7 @@ import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { PairingReport } from '../core/pairing-report.ts';
 import { followRoute } from './routes.ts';
+import { toWire } from './wire.ts';
 
 /** Serves {@link followRoute}: a pairing's reports, until it has ended, the client has gone or the server closes. */
 export function servePairingEvents(app: FastifyInstance, administration: Administration, log: Log): void {
@@ -41,7 +42,8 @@ async function* lines(
   log: Log,
 ): AsyncGenerator<string> {
   try {
-    for (let next = first; next.done !== true; next = await reports.next()) yield `${JSON.stringify(next.value)}\n`;
+    for (let next = first; next.done !== true; next = await reports.next())
+      yield `${JSON.stringify(toWire(next.value))}\n`;
   } catch (error) {
     if (signal.aborted) return;
     log.error('pairing_events_failed', { problem: messageOf(error) });

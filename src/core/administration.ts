@@ -14,25 +14,25 @@ export interface HubStatus {
   readonly version: string;
   /** Null while no address of the home network is there. */
   readonly address: string | null;
-  readonly http_port: number;
-  readonly https_port: number;
+  readonly httpPort: number;
+  readonly httpsPort: number;
   /** Where metrics and health are told; left out where they are not. */
-  readonly metrics_port?: number;
-  readonly ca_fingerprint: string;
+  readonly metricsPort?: number;
+  readonly caFingerprint: string;
   /**
    * The CA before the present one: appliances that trust no other are served until then (RFC 3339 UTC; null while the clock
    * is not confirmed). Left out where there is none.
    */
-  readonly ca_rotation?: { readonly old_fingerprint: string; readonly until: string | null };
+  readonly caRotation?: { readonly oldFingerprint: string; readonly until: string | null };
   /** Seconds since the daemon was started. */
   readonly uptime: number;
   /** Seconds for which any appliance may still introduce itself; left out while registration is closed. */
-  readonly registration_open_for?: number;
+  readonly registrationOpenFor?: number;
   /**
    * How many appliances have registered since registration was last opened; left out where none has, and when it is closed
    * and none waits for approval any more.
    */
-  readonly registration_asked?: number;
+  readonly registrationAsked?: number;
   /** What is wrong with the hub as a whole; left out where nothing is. */
   readonly problems?: readonly HubProblem[];
 }
@@ -63,39 +63,39 @@ export const APPLIANCE_STATES = ['unpaired', 'pairing', 'active', 'retrying', 'n
 /** An appliance in `status`; times in seconds, instants in RFC 3339 UTC. */
 export interface ApplianceStatus {
   readonly name: string;
-  readonly client_id: string;
+  readonly clientId: string;
   readonly state: ApplianceState;
   /** The grant's scope, or where there is no grant the one that will be asked for. */
   readonly scope: string | null;
   /** What is left of the token at hand; null where there is none or its age is unknown. */
-  readonly expires_in: number | null;
+  readonly expiresIn: number | null;
   /** Until the next refresh; null where none is planned. */
-  readonly refresh_in: number | null;
-  readonly last_refresh: string | null;
+  readonly refreshIn: number | null;
+  readonly lastRefresh: string | null;
   readonly problem: { readonly code: ProblemCode; readonly message: string; readonly since: string } | null;
   readonly portal: string;
   /** With which account of the portal it is connected, as its tokens say, unverified; null if they don't, or there are none. */
   readonly account: string | null;
   /** Only while a pairing waits for a person; of one that the appliance started itself, the hub's own `/pair` link. */
-  readonly authorize_url?: string;
+  readonly authorizeUrl?: string;
   /** The configuration declares it, which alone can take it away; left out of all others. */
   readonly declared?: true;
   /** It has introduced itself, and can do nothing until an installer approves it; left out where it need not wait. */
-  readonly waiting_for_approval?: WaitingForApproval;
-  /** Nobody can ask for its tokens: it is declared no longer, or `credentials_damaged`; left out where it has some. */
-  readonly without_credentials?: true;
+  readonly waitingForApproval?: WaitingForApproval;
+  /** Nobody can ask for its tokens: it is declared no longer, or `credentialsDamaged`; left out where it has some. */
+  readonly withoutCredentials?: true;
   /** Its credentials were damaged, and it has none for that reason; left out where it has not. */
-  readonly credentials_damaged?: true;
+  readonly credentialsDamaged?: true;
   /** The scope that the configuration asks for by now, where the grant was asked for another: it is to be paired again. */
-  readonly wanted_scope?: string | null;
+  readonly wantedScope?: string | null;
 }
 
 /** An appliance that registered itself and waits for an installer; `since` in RFC 3339 UTC. */
 export interface WaitingForApproval {
   readonly since: string;
-  readonly software_id: string | null;
+  readonly softwareId: string | null;
   /** What its registration response told it too: the installer compares the two. */
-  readonly comparison_code: string;
+  readonly comparisonCode: string;
   /** The IP address that it registered from; null where that is not known. */
   readonly address: string | null;
 }
@@ -157,7 +157,7 @@ export interface RestoreReport extends Restoration {
   /** When the backup was made, RFC 3339 UTC. */
   readonly made: string;
   /** The hub's id from now on. */
-  readonly hub_id: string;
+  readonly hubId: string;
 }
 
 /** What came of another store key. */
@@ -165,9 +165,9 @@ export interface StoreKeyRotation {
   /** Files that only the key before opens: stores of before, kept for people. */
   readonly leftovers: readonly string[];
   /** Why there is no daily copy; null where there is one. */
-  readonly copy_problem: string | null;
+  readonly copyProblem: string | null;
   /** Whether the key is a systemd credential, whose owner has to put it in the place of the one before. */
-  readonly is_credential: boolean;
+  readonly isCredential: boolean;
 }
 
 /** A reload whose configuration was found right. */

@@ -5,7 +5,7 @@ import { whatToDo } from './problem-advice.ts';
 
 /** What notices go by: an appliance as `status` has it, and what is known of the grant that is at work for it. */
 export interface ApplianceFacts {
-  readonly status: Pick<ApplianceStatus, 'name' | 'state' | 'problem' | 'waiting_for_approval'>;
+  readonly status: Pick<ApplianceStatus, 'name' | 'state' | 'problem' | 'waitingForApproval'>;
   readonly grant: GrantFacts | null;
 }
 
@@ -121,7 +121,7 @@ export function failingFor(observed: number, overdue: number | null): number {
  * @param page the address of the installer's page
  */
 export function noticeOf({ status, grant }: ApplianceFacts, failing: Failing | null, page: string): Notice | null {
-  const { name: appliance, state, problem, waiting_for_approval: waiting } = status;
+  const { name: appliance, state, problem, waitingForApproval: waiting } = status;
   const of = (
     code: NoticeCode,
     severity: Notice['severity'],
@@ -132,7 +132,7 @@ export function noticeOf({ status, grant }: ApplianceFacts, failing: Failing | n
   const own = `${page}appliances/${appliance}`;
 
   if (waiting !== undefined) {
-    const { comparison_code: compared, address } = waiting;
+    const { comparisonCode: compared, address } = waiting;
     const from = address === null ? '' : ` from ${address}`;
     const message = `${appliance} has introduced itself${from}, with the code ${compared}, and waits for an installer's approval`;
     const advice = `If it is yours, and shows the same code, approve it at ${own} or run "latchkey appliance approve ${appliance} --code ${compared}"; if it is not, remove it there`;

@@ -9,7 +9,7 @@ export interface PairingView {
   /** What is asked for. */
   readonly scope: string | null;
   /** How it stands; `exchanging`: somebody has logged in, and the portal is asked for the grant. */
-  readonly report: PairingReport | { readonly event: 'exchanging'; readonly expires_in: number };
+  readonly report: PairingReport | { readonly event: 'exchanging'; readonly expiresIn: number };
   /** A login came to nothing, and another one may follow. */
   readonly setback: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
   /** Logins that the portal does not tell of, for an installer to confirm. */

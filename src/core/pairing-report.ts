@@ -14,16 +14,16 @@ export interface UnconfirmedLogin {
   readonly address: string;
 }
 
-/** A pairing as it is followed; the same shape that `latchkey pair --json` prints. */
+/** A pairing as it is followed. */
 export type PairingReport =
   /** The portal was not reached yet; the hub goes on trying. */
-  | { readonly event: 'connecting'; readonly problem: string | null; readonly expires_in: number }
+  | { readonly event: 'connecting'; readonly problem: string | null; readonly expiresIn: number }
   | {
       readonly event: 'waiting';
-      readonly authorize_url: string;
-      /** Leads to `authorize_url` from within the home network; left out while the hub has no address there. */
-      readonly short_url?: string;
-      readonly expires_in: number;
+      readonly authorizeUrl: string;
+      /** Leads to `authorizeUrl` from within the home network; left out while the hub has no address there. */
+      readonly shortUrl?: string;
+      readonly expiresIn: number;
       /** Why this link takes the place of the one before; left out of the first. */
       readonly reason?: FreshLinkReason;
       /** Left out while there is none; `latchkey pair --json` does not print it. */

@@ -40,7 +40,7 @@ const PORTAL: Partial<Record<ProblemCode, (portal: string) => string>> = {
   clock_unknown: () => 'clock not confirmed',
 };
 
-type Counted = Pick<ApplianceStatus, 'name' | 'state' | 'problem' | 'portal' | 'waiting_for_approval'>;
+type Counted = Pick<ApplianceStatus, 'name' | 'state' | 'problem' | 'portal' | 'waitingForApproval'>;
 
 /** How the hub stands, in one line for the service manager: how its appliances are, and what it waits for. */
 export function statusLine({
@@ -67,8 +67,8 @@ function countsOf(appliances: readonly Counted[]): string {
   return counts.length === 0 ? 'no appliances yet' : counts.join(', ');
 }
 
-function standingOf({ state, waiting_for_approval }: Counted): Standing {
-  return waiting_for_approval === undefined ? state : 'waiting_for_approval';
+function standingOf({ state, waitingForApproval }: Counted): Standing {
+  return waitingForApproval === undefined ? state : 'waiting_for_approval';
 }
 
 function listed(names: readonly string[]): string {

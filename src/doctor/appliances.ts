@@ -1,4 +1,4 @@
-import type { ApplianceStatus } from '../core/administration.ts';
+import type { ApplianceAnswer } from '../control/messages.ts';
 import { whatToDo } from '../core/problem-advice.ts';
 import { fail, ok, type Said, warn } from './finding.ts';
 import type { Subject } from './subject.ts';
@@ -11,7 +11,7 @@ export async function checkAppliances({ hub }: Subject): Promise<Said[]> {
   return hub.appliances.map(judge);
 }
 
-function judge(appliance: ApplianceStatus): Said {
+function judge(appliance: ApplianceAnswer): Said {
   const { name: who, state, problem } = appliance;
   const name = `.${who}`;
   if (appliance.waiting_for_approval !== undefined) {

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import { request } from 'undici';
-import type { HubStatus } from '../core/administration.ts';
+import type { HubAnswer } from '../control/messages.ts';
 import { messageOf } from '../core/failure.ts';
 import { pin } from '../system/certificates.ts';
 import { fail, needsRoot, ok, type Said, warn } from './finding.ts';
@@ -34,7 +34,7 @@ async function taken(key: string, port: number): Promise<Said> {
   );
 }
 
-async function running({ address, http_port, https_port, ca_fingerprint }: HubStatus, now: number): Promise<Said[]> {
+async function running({ address, http_port, https_port, ca_fingerprint }: HubAnswer, now: number): Promise<Said[]> {
   if (address === null)
     return [warn('the hub has no address on the home network yet, so that its ports were not tried')];
   const host = isIP(address) === 6 ? `[${address}]` : address;

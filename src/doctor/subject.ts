@@ -1,8 +1,7 @@
 import { type Configuration, controlSockets, loadConfiguration } from '../configuration/configuration.ts';
 import { type ControlClient, connectControl } from '../control/client.ts';
-import type { ApplianceStatus, HubStatus } from '../core/administration.ts';
+import type { StatusAnswer } from '../control/messages.ts';
 import { Failure, messageOf } from '../core/failure.ts';
-import type { Notice } from '../core/notice.ts';
 import { Secret } from '../core/secret.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
 import { readSecret } from '../system/secret-file.ts';
@@ -10,13 +9,8 @@ import { type Reach, reachPortals } from './reach.ts';
 import { environmentOfService, readUnit, type Unit } from './unit.ts';
 
 /** The running hub, by its own word. */
-type HubAnswer =
-  | {
-      readonly kind: 'running';
-      readonly hub: HubStatus;
-      readonly appliances: readonly ApplianceStatus[];
-      readonly notices: readonly Notice[];
-    }
+type FoundHub =
+  | ({ readonly kind: 'running' } & StatusAnswer)
   | { readonly kind: 'not_running' | 'forbidden' | 'silent'; readonly detail: string };
 
 /** What the checks look at: the hub's configuration, and the hub where it runs. */
@@ -26,7 +20,7 @@ export interface Subject {
   readonly fault: string | null;
   /** Files of secrets that this user may not read. */
   readonly unread: readonly string[];
-  readonly hub: HubAnswer;
+  readonly hub: FoundHub;
   /** Null where the hub is no service of systemd's. */
   readonly unit: Unit | null;
   /** As the hub has it. */
@@ -107,7 +101,7 @@ export async function withHub<Result>(
   }
 }
 
-async function askHub(examination: Examination): Promise<HubAnswer> {
+async function askHub(examination: Examination): Promise<FoundHub> {
   try {
     return { kind: 'running', ...(await withHub(examination, (hub) => hub.status())) };
   } catch (error) {

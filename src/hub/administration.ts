@@ -55,7 +55,7 @@ export interface HubAdministrationContext {
   /** Where the hub was started by somebody who can start another with a changed configuration. */
   readonly reloads: HubReloads | undefined;
   /** The hub's name, version, address and ports, as they are now. */
-  whereabouts(): Pick<HubStatus, 'name' | 'version' | 'address' | 'http_port' | 'https_port' | 'metrics_port'>;
+  whereabouts(): Pick<HubStatus, 'name' | 'version' | 'address' | 'httpPort' | 'httpsPort' | 'metricsPort'>;
 }
 
 /** What the hub itself asks beside what people may. */
@@ -78,16 +78,16 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
   const address: HubAddress = {
     endpoint,
     shortLink(key) {
-      const { address, http_port } = context.whereabouts();
-      return address === null ? null : `http://${urlHost(address)}:${http_port}/l/${key}`;
+      const { address, httpPort } = context.whereabouts();
+      return address === null ? null : `http://${urlHost(address)}:${httpPort}/l/${key}`;
     },
     fingerprint: () => context.anchor().fingerprint,
   };
   const administration = openAdministration(broker, address);
 
   function endpoint(path: string): string {
-    const { address, https_port } = context.whereabouts();
-    return `https://${context.host(address)}:${https_port}${path}`;
+    const { address, httpsPort } = context.whereabouts();
+    return `https://${context.host(address)}:${httpsPort}${path}`;
   }
 
   /** What is wrong, and since when it was seen. */
@@ -125,16 +125,16 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       const { fingerprint, old } = rotation.report();
       const { statuses, problems, facts } = look();
       const openFor = Math.ceil(registrations.openFor / 1000);
-      const matters = openFor > 0 || statuses.some(({ waiting_for_approval }) => waiting_for_approval !== undefined);
+      const matters = openFor > 0 || statuses.some(({ waitingForApproval }) => waitingForApproval !== undefined);
       return {
         hub: {
           id,
           ...context.whereabouts(),
-          ca_fingerprint: fingerprint,
-          ...(old && { ca_rotation: { old_fingerprint: old.fingerprint, until: old.until } }),
+          caFingerprint: fingerprint,
+          ...(old && { caRotation: { oldFingerprint: old.fingerprint, until: old.until } }),
           uptime: Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000),
-          ...(openFor > 0 && { registration_open_for: openFor }),
-          ...(matters && registrations.asked > 0 && { registration_asked: registrations.asked }),
+          ...(openFor > 0 && { registrationOpenFor: openFor }),
+          ...(matters && registrations.asked > 0 && { registrationAsked: registrations.asked }),
           ...(problems.length > 0 && { problems }),
         },
         appliances: statuses,
@@ -149,8 +149,8 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     keepOldAuthority: (keep) => rotation.keepOld(keep),
     label(of) {
       const { name } = appliances.named(of);
-      const { address, https_port, name: hubName } = context.whereabouts();
-      const at = (host: string) => `https://${host}:${https_port}/p/${encodeURIComponent(name)}`;
+      const { address, httpsPort, name: hubName } = context.whereabouts();
+      const at = (host: string) => `https://${host}:${httpsPort}/p/${encodeURIComponent(name)}`;
       return { name, hubName, link: at(context.host(null)), byAddress: address && at(urlHost(address)) };
     },
     async rotateStoreKey() {
@@ -161,7 +161,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
         ...(isCredential ? { what_to_do: 'put the credential store.key.next in the place of store.key' } : {}),
         ...(uncopied === null ? {} : { no_copy: uncopied }),
       });
-      return { leftovers, copy_problem: uncopied, is_credential: isCredential };
+      return { leftovers, copyProblem: uncopied, isCredential };
     },
     async backUp(passphrase) {
       const backup = await backUp(store, checkPassphrase(passphrase), clock.now().wall);

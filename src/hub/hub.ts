@@ -189,9 +189,9 @@ export async function startHub(
       name,
       version: version(),
       address: lan.current.address?.address ?? null,
-      http_port: ports.http,
-      https_port: ports.https,
-      ...(metrics?.port ? { metrics_port: metrics.port } : {}),
+      httpPort: ports.http,
+      httpsPort: ports.https,
+      ...(metrics?.port ? { metricsPort: metrics.port } : {}),
     }),
   });
 

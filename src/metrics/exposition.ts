@@ -87,11 +87,11 @@ function tellStates(families: Families, told: readonly ApplianceStatus[]): void 
   const { appliances, state: states, expires, lastRefresh } = families;
   for (const family of [appliances, states, expires, lastRefresh]) family.reset();
   for (const state of STATES) appliances.set({ state }, 0);
-  for (const { name: appliance, state: current, expires_in, last_refresh } of told) {
+  for (const { name: appliance, state: current, expiresIn, lastRefresh: refreshed } of told) {
     appliances.inc({ state: current });
     for (const state of STATES) states.set({ appliance, state }, state === current ? 1 : 0);
-    if (expires_in !== null) expires.set({ appliance }, expires_in);
-    if (last_refresh !== null) lastRefresh.set({ appliance }, Date.parse(last_refresh) / 1000);
+    if (expiresIn !== null) expires.set({ appliance }, expiresIn);
+    if (refreshed !== null) lastRefresh.set({ appliance }, Date.parse(refreshed) / 1000);
   }
 }
 

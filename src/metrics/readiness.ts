@@ -33,10 +33,10 @@ export function readiness(appliances: readonly ApplianceStatus[]): Readiness {
   };
 }
 
-function canBeServed({ state, expires_in, problem }: ApplianceStatus): boolean {
+function canBeServed({ state, expiresIn, problem }: ApplianceStatus): boolean {
   if (state === 'unpaired' || state === 'pairing' || state === 'active') return true;
   // What is left is handed out in whole seconds.
-  if (expires_in !== null && expires_in >= 1) return true;
+  if (expiresIn !== null && expiresIn >= 1) return true;
   // After a boot: an appliance that asks has it refreshed, and nothing says yet that this would fail.
   return problem?.code === 'clock_unknown';
 }

@@ -28,7 +28,7 @@ export async function backUp(store: SqliteStore, passphrase: Secret, now: number
 export async function restore(store: SqliteStore, copy: string, passphrase: Secret): Promise<RestoreReport> {
   const state = readCopy(await openWithPassphrase(copy.trim(), passphrase));
   const restoration = await restoreState(store, state);
-  return { made: rfc3339(state.made), hub_id: state.settings.get('hub_id') ?? '', ...restoration };
+  return { made: rfc3339(state.made), hubId: state.settings.get('hub_id') ?? '', ...restoration };
 }
 
 /**

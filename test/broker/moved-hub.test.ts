@@ -59,8 +59,8 @@ test('when the address changes, the installer gets a fresh link that leads there
   expect(place.asked()).toEqual(['192.168.1.7', '192.168.1.8']);
   const [fresh] = linksOf(run.pairing.step);
   expect(links()).toEqual([
-    { event: 'waiting', authorize_url: old?.authorizeUrl, expires_in: 900 },
-    { event: 'waiting', authorize_url: fresh?.authorizeUrl, expires_in: 880, reason: 'address_changed' },
+    { event: 'waiting', authorizeUrl: old?.authorizeUrl, expiresIn: 900 },
+    { event: 'waiting', authorizeUrl: fresh?.authorizeUrl, expiresIn: 880, reason: 'address_changed' },
   ]);
 
   const state = new URL(old?.authorizeUrl ?? '').searchParams.get('state') ?? '';
@@ -92,8 +92,8 @@ test('nothing is asked while there is no address, nor when the same comes back, 
   expect(place.asked()).toEqual(['192.168.1.7', '192.168.1.8']);
   // Each time the link that leads to where the hub is.
   const [first, second] = links();
-  expect(first?.authorize_url).not.toBe(second?.authorize_url);
-  expect(links().at(-1)?.authorize_url).toBe(first?.authorize_url);
+  expect(first?.authorizeUrl).not.toBe(second?.authorizeUrl);
+  expect(links().at(-1)?.authorizeUrl).toBe(first?.authorizeUrl);
 });
 
 test('a new address every few seconds brings one fresh link in ten, and the last one leads to where the hub is', async () => {
@@ -200,13 +200,13 @@ test('whoever waits is told the short link with the link, another one together w
   };
   await move(null);
   await move('192.168.1.7');
-  expect(links()).toMatchObject([{ short_url: 'http://192.168.1.7/l' }]);
+  expect(links()).toMatchObject([{ shortUrl: 'http://192.168.1.7/l' }]);
   await move('192.168.1.8');
   expect(links()).toMatchObject([
-    { short_url: 'http://192.168.1.7/l' },
-    { short_url: 'http://192.168.1.8/l', reason: 'address_changed' },
+    { shortUrl: 'http://192.168.1.7/l' },
+    { shortUrl: 'http://192.168.1.8/l', reason: 'address_changed' },
   ]);
-  expect(links()[1]?.authorize_url).not.toBe(links()[0]?.authorize_url);
+  expect(links()[1]?.authorizeUrl).not.toBe(links()[0]?.authorizeUrl);
 });
 
 test('where the link is the same at every address, the short one is told again when the hub has moved', async () => {
@@ -221,11 +221,11 @@ test('where the link is the same at every address, the short one is told again w
     home.run.pairings.addressChanged();
   }
   await home.time.settle();
-  const { authorizeUrl: authorize_url } = linksOf(run.pairing.step)[0] ?? {};
-  const moved = { event: 'waiting', authorize_url, expires_in: 900, reason: 'address_changed' };
+  const { authorizeUrl } = linksOf(run.pairing.step)[0] ?? {};
+  const moved = { event: 'waiting', authorizeUrl, expiresIn: 900, reason: 'address_changed' };
   expect(links()).toEqual([
-    { event: 'waiting', authorize_url, expires_in: 900 },
-    { ...moved, short_url: 'http://192.168.1.7/l' },
-    { ...moved, short_url: 'http://192.168.1.8/l' },
+    { event: 'waiting', authorizeUrl, expiresIn: 900 },
+    { ...moved, shortUrl: 'http://192.168.1.7/l' },
+    { ...moved, shortUrl: 'http://192.168.1.8/l' },
   ]);
 });

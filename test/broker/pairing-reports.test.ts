@@ -21,7 +21,7 @@ test('who follows a pairing is told of a link as long as it is good, and not of 
   const following = (async () => {
     for await (const report of followPairing(run, new AbortController().signal)) reports.push(report);
   })();
-  const links = () => reports.flatMap((report) => (report.event === 'waiting' ? [report.authorize_url] : []));
+  const links = () => reports.flatMap((report) => (report.event === 'waiting' ? [report.authorizeUrl] : []));
   for (let opened = 0; opened < 2; opened++) await openPage();
   expect(links()).toHaveLength(1);
   // The third is one too many: the link that was told is dropped.

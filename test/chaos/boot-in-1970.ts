@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
-import type { ApplianceStatus } from '../../src/core/administration.ts';
+import type { ApplianceAnswer } from '../../src/control/messages.ts';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { pairFleet, rememberIssued } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
@@ -63,9 +63,9 @@ export async function bootIn1970({ progress }: Scale): Promise<Finding> {
   return { figures: { 'booted in 1970: refreshed after the clock was set, s': after }, broken };
 }
 
-async function statusOf(machine: VirtualMachine, config: string): Promise<ApplianceStatus> {
+async function statusOf(machine: VirtualMachine, config: string): Promise<ApplianceAnswer> {
   const { output } = await machine.latchkey(`status --json ${config}`);
-  const { appliances } = JSON.parse(output) as { appliances: ApplianceStatus[] };
+  const { appliances } = JSON.parse(output) as { appliances: ApplianceAnswer[] };
   const [found] = appliances;
   if (found === undefined) throw new Error('the machine has lost its appliance');
   return found;

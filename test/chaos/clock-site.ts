@@ -1,8 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import type { ApplianceStatus } from '../../src/core/administration.ts';
+import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
 import { rememberIssued, until } from '../reliability/fleet.ts';
 import { eventually, HubProcess, type TokenReply } from '../support/hub-process.ts';
@@ -87,7 +86,7 @@ export function expectUnavailable({ status, headers, body }: TokenReply, when: s
 
 /** @param parts what the message must hold */
 export function expectClockUnknown(
-  { state, problem }: ApplianceStatus,
+  { state, problem }: ApplianceAnswer,
   parts: readonly string[],
   promises: Promises,
 ): void {

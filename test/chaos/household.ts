@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import type { ApplianceStatus } from '../../src/core/administration.ts';
+import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
 import type { Replay } from '../../src/core/refresh.ts';
 import { addAppliance, ask, stateOf, until, visit } from '../reliability/fleet.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
@@ -116,7 +115,7 @@ replay = "${replays.get(name)}"`,
     if ((await this.grants()).length === before) throw new Error(`${name} was not given a grant`);
   }
 
-  async statuses(): Promise<readonly ApplianceStatus[]> {
+  async statuses(): Promise<readonly ApplianceAnswer[]> {
     return (await ask(this.hub, (control) => control.status())).appliances;
   }
 

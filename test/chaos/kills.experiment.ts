@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApplianceStatus } from '../../src/core/administration.ts';
+import type { ApplianceAnswer } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
 import { ask, startRefresh, until } from '../reliability/fleet.ts';
 import { Load, whoami } from '../reliability/load.ts';
@@ -248,7 +248,7 @@ class Killing {
   }
 
   /** The hub must have been killed between the first use of the token that was refused and the second, and say so. */
-  async #explain({ name, state, problem }: ApplianceStatus): Promise<void> {
+  async #explain({ name, state, problem }: ApplianceAnswer): Promise<void> {
     const where = `${this.#portal.name}: ${name}`;
     const brokenBefore = this.broken.length;
     if (state !== 'needs_pairing') this.broken.push(`${where} is ${state}`);
@@ -281,6 +281,6 @@ class Killing {
   }
 }
 
-function inDoubt({ problem }: ApplianceStatus): boolean {
+function inDoubt({ problem }: ApplianceAnswer): boolean {
   return problem?.code === 'answer_lost';
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApplianceStatus } from '../../src/core/administration.ts';
+import type { ApplianceAnswer } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
 import type { Replay } from '../../src/core/refresh.ts';
 import { ask, until } from '../reliability/fleet.ts';
@@ -162,7 +162,7 @@ function issuedAt(refreshToken: string): number {
 }
 
 /** What is wrong with how a lost answer is told. */
-function misnamed({ name, problem }: ApplianceStatus): string[] {
+function misnamed({ name, problem }: ApplianceAnswer): string[] {
   const told = /^An answer was lost on \d{4}-.*no longer accepts/.test(problem?.message ?? '');
   return told ? [] : [`${name} does not say that an answer was lost, but: ${problem?.message}`];
 }

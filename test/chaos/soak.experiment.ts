@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApplianceStatus } from '../../src/core/administration.ts';
+import type { ApplianceAnswer } from '../../src/control/messages.ts';
 import { ask, stateOf, until, visit } from '../reliability/fleet.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
@@ -261,7 +261,7 @@ class Trouble implements AsyncDisposable {
   }
 }
 
-async function statesOf(hub: HubProcess): Promise<readonly ApplianceStatus[]> {
+async function statesOf(hub: HubProcess): Promise<readonly ApplianceAnswer[]> {
   return (await ask(hub, (control) => control.status())).appliances;
 }
 

@@ -19,8 +19,8 @@ const OLD_PEM = '-----BEGIN CERTIFICATE-----\nOLD0\n-----END CERTIFICATE-----\n'
 
 test('the certificate stands alone on standard output, or its pin', async () => {
   expect(await hub.latchkey('ca')).toMatchObject({ status: 0, stdout: PEM, stderr: '' });
-  const { ca_fingerprint } = hub.household.hub;
-  expect(await hub.latchkey('ca', '--fingerprint')).toMatchObject({ status: 0, stdout: `${ca_fingerprint}\n` });
+  const { caFingerprint } = hub.household.hub;
+  expect(await hub.latchkey('ca', '--fingerprint')).toMatchObject({ status: 0, stdout: `${caFingerprint}\n` });
 });
 
 test('during a rotation the old one is named, and printed where it is asked for', async () => {

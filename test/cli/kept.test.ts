@@ -15,11 +15,11 @@ beforeAll(async () => {
   rememberSecrets([PASSPHRASE]);
   writeFileSync(join(folder, 'passphrase'), PASSPHRASE, { mode: 0o600 });
   writeFileSync(join(folder, 'copy'), 'a.sealed.copy\n');
-  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expires_in: 3600 });
+  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 3600 });
   const time = '2031-05-05T22:10:00Z';
   hub.household.events = [{ kind: 'paired', why: null, first: time, last: time, count: 1 }];
   hub.household.script = [
-    { event: 'waiting', authorize_url: 'https://portal.example/authorize?state=0123456789', expires_in: 900 },
+    { event: 'waiting', authorizeUrl: 'https://portal.example/authorize?state=0123456789', expiresIn: 900 },
     { event: 'failed', reason: 'expired' },
   ];
 });

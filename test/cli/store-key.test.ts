@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { toWire } from '../../src/control/wire.ts';
 import { runHousehold } from './command.ts';
 
 let hub: Awaited<ReturnType<typeof runHousehold>>;
@@ -16,14 +17,14 @@ test('another store key is said in one sentence, and as JSON', async () => {
     stderr: '',
   });
   const { stdout } = await hub.latchkey('store-key', '--rotate', '--json');
-  expect(JSON.parse(stdout)).toEqual(hub.household.rotation);
+  expect(JSON.parse(stdout)).toEqual(toWire(hub.household.rotation));
 });
 
 test('what is left to do is said after it', async () => {
   hub.household.rotation = {
     leftovers: ['/var/lib/latchkey/latchkey.db.damaged-1', '/var/lib/latchkey/upgrades'],
-    copy_problem: 'the disk has no room',
-    is_credential: true,
+    copyProblem: 'the disk has no room',
+    isCredential: true,
   };
   const { stdout } = await hub.latchkey('store-key', '--rotate');
   expect(stdout).toContain('mv /etc/latchkey/credentials/store.key.next /etc/latchkey/credentials/store.key\n');

@@ -62,7 +62,7 @@ export class Household implements Administration {
   /** What the next pairing reports at once. */
   script: PairingReport[] = [];
   /** What came of another store key. */
-  rotation: StoreKeyRotation = { leftovers: [], copy_problem: null, is_credential: false };
+  rotation: StoreKeyRotation = { leftovers: [], copyProblem: null, isCredential: false };
   /** What `token`, `refresh`, `restore` and `reload` wait for. */
   portal: Promise<void> = Promise.resolve();
   readonly accessToken = `at-${crypto.randomUUID()}`;
@@ -82,9 +82,9 @@ export class Household implements Administration {
     name: 'Cellar hub',
     version: '0.1.0',
     address: '192.168.1.7',
-    http_port: 8480,
-    https_port: 8443,
-    ca_fingerprint: 'pin-of-the-ca',
+    httpPort: 8480,
+    httpsPort: 8443,
+    caFingerprint: 'pin-of-the-ca',
     uptime: 7384,
   };
 
@@ -150,7 +150,7 @@ export class Household implements Administration {
     const old = { certificate: pem('OLD0'), fingerprint: 'the-pin-of-before', until: '2031-05-05T00:00:00Z' };
     return {
       certificate: pem('AAAA'),
-      fingerprint: this.hub.ca_fingerprint,
+      fingerprint: this.hub.caFingerprint,
       ...(this.keptOldCa === null ? {} : { old }),
     };
   }
@@ -177,12 +177,12 @@ export class Household implements Administration {
   /** Puts an appliance there as a test wants it. */
   set(appliance: Partial<ApplianceStatus> & { name: string }): ApplianceStatus {
     const whole: ApplianceStatus = {
-      client_id: crypto.randomUUID(),
+      clientId: crypto.randomUUID(),
       state: 'unpaired',
       scope: null,
-      expires_in: null,
-      refresh_in: null,
-      last_refresh: null,
+      expiresIn: null,
+      refreshIn: null,
+      lastRefresh: null,
       problem: null,
       portal: 'home',
       account: null,
@@ -210,10 +210,10 @@ export class Household implements Administration {
   }
 
   async approveAppliance(name: string, code: string | null): Promise<ApplianceStatus> {
-    const { waiting_for_approval: waiting, ...approved } = this.#find(name);
+    const { waitingForApproval: waiting, ...approved } = this.#find(name);
     if (waiting === undefined) throw new Failure('not_allowed', `${name} waits for no approval`);
     const plain = (text: string) => text.replace('-', '').toUpperCase();
-    if (code !== null && plain(code) !== plain(waiting.comparison_code)) {
+    if (code !== null && plain(code) !== plain(waiting.comparisonCode)) {
       throw new Failure('not_allowed', `${name} has another code, and is not approved`);
     }
     this.appliances.set(name, approved);
@@ -234,14 +234,14 @@ export class Household implements Administration {
       scope: checkScope(scope),
       expiresIn: ttl,
       registrationEndpoint: 'https://192.168.1.7:8443/oauth/register',
-      caFingerprint: this.hub.ca_fingerprint,
+      caFingerprint: this.hub.caFingerprint,
     };
   }
 
   /** So many have asked to join, until that is disposed of. */
   askedToJoin(count: number): Disposable {
     const before = this.hub;
-    this.hub = { ...before, registration_asked: count };
+    this.hub = { ...before, registrationAsked: count };
     return {
       [Symbol.dispose]: () => {
         this.hub = before;
@@ -250,11 +250,11 @@ export class Household implements Administration {
   }
 
   async openRegistration(seconds: number) {
-    const { registration_open_for: _, ...closed } = this.hub;
-    this.hub = seconds === 0 ? closed : { ...closed, registration_open_for: seconds };
+    const { registrationOpenFor: _, ...closed } = this.hub;
+    this.hub = seconds === 0 ? closed : { ...closed, registrationOpenFor: seconds };
     return {
       registrationEndpoint: 'https://192.168.1.7:8443/oauth/register',
-      caFingerprint: this.hub.ca_fingerprint,
+      caFingerprint: this.hub.caFingerprint,
     };
   }
 
@@ -308,7 +308,7 @@ export class Household implements Administration {
     this.asked += 1;
     await this.portal;
     this.passphrases.push(passphrase);
-    const report = { made: '2031-05-05T06:00:00Z', hub_id: this.hub.id, restored: ['wallbox'], kept: ['heater'] };
+    const report = { made: '2031-05-05T06:00:00Z', hubId: this.hub.id, restored: ['wallbox'], kept: ['heater'] };
     return {
       report,
       restart: () => {
@@ -346,10 +346,10 @@ export class Household implements Administration {
     this.issued.push(secret);
     return {
       name,
-      clientId: this.#find(name).client_id,
+      clientId: this.#find(name).clientId,
       clientSecret: new Secret(secret),
       tokenEndpoint: 'https://192.168.1.7:8443/oauth/token',
-      caFingerprint: this.hub.ca_fingerprint,
+      caFingerprint: this.hub.caFingerprint,
     };
   }
 }

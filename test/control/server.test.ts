@@ -5,13 +5,14 @@ import { Client, type Dispatcher } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connectControl } from '../../src/control/client.ts';
 import { type ControlServer, serveControl } from '../../src/control/server.ts';
+import { toWire } from '../../src/control/wire.ts';
 import type { HistoryEntry } from '../../src/core/history.ts';
 import { createLog } from '../../src/system/log.ts';
 import { waitingForApproval } from '../support/registrants.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { Household } from './household.ts';
 
-const link = { event: 'waiting', authorize_url: 'https://portal.example/authorize?state=1', expires_in: 900 } as const;
+const link = { event: 'waiting', authorizeUrl: 'https://portal.example/authorize?state=1', expiresIn: 900 } as const;
 
 let household: Household;
 let server: ControlServer;
@@ -50,14 +51,14 @@ const json = { 'content-type': 'application/json' };
 test('everything a person may ask comes back as the command line prints it', async () => {
   expect(await ask('GET', '/v1/status')).toMatchObject({
     status: 200,
-    answer: { hub: household.hub, appliances: [{ name: 'wallbox', state: 'active' }] },
+    answer: { hub: toWire(household.hub), appliances: [{ name: 'wallbox', state: 'active', last_refresh: null }] },
   });
   expect((await ask('GET', '/v1/ca')).answer).toEqual(household.authority());
   const added = await ask('POST', '/v1/appliances', { body: '{"name":"heatpump","scope":"A B"}', headers: json });
   expect(added.status).toBe(201);
   expect(added.answer).toEqual({
     name: 'heatpump',
-    client_id: household.appliances.get('heatpump')?.client_id,
+    client_id: household.appliances.get('heatpump')?.clientId,
     client_secret: household.issued[0],
     token_endpoint: 'https://192.168.1.7:8443/oauth/token',
     ca_fingerprint: 'pin-of-the-ca',
@@ -71,7 +72,9 @@ test('everything a person may ask comes back as the command line prints it', asy
     expires_in: 3000,
     scope: 'Monitoring RemoteControl',
   });
-  expect((await ask('POST', '/v1/appliances/wallbox/refresh')).answer).toEqual(household.appliances.get('wallbox'));
+  expect((await ask('POST', '/v1/appliances/wallbox/refresh')).answer).toEqual(
+    toWire(household.appliances.get('wallbox')),
+  );
   expect(await ask('DELETE', '/v1/appliances/wallbox/grant')).toMatchObject({ status: 204, answer: null });
   expect(household.appliances.get('wallbox')?.state).toBe('unpaired');
   expect(await ask('DELETE', '/v1/appliances/wallbox')).toMatchObject({ status: 204, answer: null });
@@ -84,17 +87,17 @@ test('an invite, an approval and the opening of registration come through', asyn
     status: 201,
     answer: { token: household.issued.at(-1), name: 'heater', scope: 'A', expires_in: 60 },
   });
-  household.set({ name: 'lamp', waiting_for_approval: waitingForApproval() });
+  household.set({ name: 'lamp', waitingForApproval: waitingForApproval() });
   const other = await ask('POST', '/v1/appliances/lamp/approval', { body: '{"code":"BCD-FGH"}', headers: json });
   expect(other).toMatchObject({ status: 403, answer: { code: 'not_allowed' } });
   const approved = await ask('POST', '/v1/appliances/lamp/approval');
-  expect(approved).toMatchObject({ status: 200, answer: household.appliances.get('lamp') });
+  expect(approved).toMatchObject({ status: 200, answer: toWire(household.appliances.get('lamp')) });
   expect(approved.answer).not.toHaveProperty('waiting_for_approval');
   expect(await ask('PUT', '/v1/registration', { body: '{"open_for":60}', headers: json })).toMatchObject({
     status: 200,
     answer: { open_for: 60, registration_endpoint: 'https://192.168.1.7:8443/oauth/register' },
   });
-  expect(household.hub.registration_open_for).toBe(60);
+  expect(household.hub.registrationOpenFor).toBe(60);
 });
 
 test('a token without a scope is answered without one', async () => {
@@ -156,7 +159,7 @@ test('no secret gets into the log', async () => {
 });
 
 test('a pairing is followed live, from how it stands to its end', async () => {
-  household.script = [{ event: 'connecting', problem: null, expires_in: 900 }];
+  household.script = [{ event: 'connecting', problem: null, expiresIn: 900 }];
   await using control = await connectControl([server.path]);
   const id = await control.pair('wallbox');
   const seen: string[] = [];

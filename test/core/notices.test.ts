@@ -89,7 +89,7 @@ describe('when an appliance has a notice', () => {
 
   test('one that has introduced itself waits for approval', () => {
     const waiting = waitingForApproval({ since });
-    const stands = { status: { ...facts('unpaired', null).status, waiting_for_approval: waiting }, grant: null };
+    const stands = { status: { ...facts('unpaired', null).status, waitingForApproval: waiting }, grant: null };
     expect(noticeOf(stands, null, PAGE)).toMatchObject({
       ...{ code: 'approval_needed', severity: 'warning', since },
       message: expect.stringMatching(/from 192\.168\.1\.20, with the code KFD-WQX, and waits/),

@@ -17,7 +17,7 @@ function one(
 
 /** One that waits for a person: to log in again, or to approve it. */
 function needy(name: string, waits = false) {
-  const approval = waits ? { waiting_for_approval: { since, software_id: null } } : {};
+  const approval = waits ? { waitingForApproval: { since, softwareId: null } } : {};
   return { ...one(waits ? 'unpaired' : 'needs_pairing', undefined, 'home', name), ...approval };
 }
 

@@ -1,7 +1,6 @@
 import { request } from 'undici';
 import { describe, expect, it } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import type { ApplianceStatus } from '../../src/core/administration.ts';
+import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -32,7 +31,7 @@ describe('the main job', () => {
     expect(await whoami(emulator.baseUrl, second.body['access_token'])).toBe(200);
 
     expect(await hub.cli('unpair', 'wallbox')).toMatchObject({ status: 0 });
-    const { appliances } = await hub.json<{ appliances: ApplianceStatus[] }>('status');
+    const { appliances } = await hub.json<{ appliances: ApplianceAnswer[] }>('status');
     expect(appliances).toMatchObject([{ name: 'wallbox', state: 'unpaired', expires_in: null }]);
     expect(emulator.observations).toMatchObject({
       refreshTokensRepeated: 0,

@@ -1,7 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
+import type { ApplianceAnswer, CredentialsAnswer, HubAnswer } from '../../src/control/messages.ts';
 import { curl, requestToken } from '../netns/hub-on-host.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -114,13 +113,13 @@ export class InstalledHub implements AsyncDisposable {
     return JSON.parse(await this.machine.sh(`latchkey ${command} --json`)) as Result;
   }
 
-  async status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }> {
+  async status(): Promise<{ hub: HubAnswer; appliances: ApplianceAnswer[] }> {
     // 3: a person is needed, which `status` says beside its result.
     return JSON.parse(await this.machine.sh('latchkey status --json || [ $? = 3 ]'));
   }
 
   /** What `status` says of one appliance. */
-  async appliance(name: string): Promise<ApplianceStatus> {
+  async appliance(name: string): Promise<ApplianceAnswer> {
     const found = (await this.status()).appliances.find((appliance) => appliance.name === name);
     if (found === undefined) throw new Error(`there is no appliance ${name}`);
     return found;

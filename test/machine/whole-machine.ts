@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
+import type { ApplianceAnswer, HubAnswer } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { fetchParts, VirtualMachine } from '../chaos/virtual-machine.ts';
 import { eventually } from '../support/hub-process.ts';
@@ -100,7 +100,7 @@ export async function say(machine: VirtualMachine, command: string): Promise<str
 }
 
 /** What `status` says in it. */
-export async function statusOf(machine: VirtualMachine): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }> {
+export async function statusOf(machine: VirtualMachine): Promise<{ hub: HubAnswer; appliances: ApplianceAnswer[] }> {
   return JSON.parse(await say(machine, 'latchkey status --json 2>/dev/null'));
 }
 

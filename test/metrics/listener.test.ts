@@ -15,9 +15,9 @@ const HUB = {
   name: 'Cellar hub',
   version: '1.2.3',
   address: null,
-  http_port: 8480,
-  https_port: 8443,
-  ca_fingerprint: '',
+  httpPort: 8480,
+  httpsPort: 8443,
+  caFingerprint: '',
   uptime: 12,
 };
 
@@ -211,12 +211,12 @@ it('closed while it waits for its port, it does not come back', async () => {
 function appliance(name: string): ApplianceStatus {
   return {
     name,
-    client_id: name,
+    clientId: name,
     state: 'unpaired',
     scope: null,
-    expires_in: null,
-    refresh_in: null,
-    last_refresh: null,
+    expiresIn: null,
+    refreshIn: null,
+    lastRefresh: null,
     problem: null,
     portal: 'home',
     account: null,

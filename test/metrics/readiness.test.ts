@@ -5,15 +5,15 @@ import { readiness } from '../../src/metrics/readiness.ts';
 
 const SINCE = '2031-05-05T06:07:08Z';
 
-function appliance(state: ApplianceState, expires_in: number | null, code?: ProblemCode): ApplianceStatus {
+function appliance(state: ApplianceState, expiresIn: number | null, code?: ProblemCode): ApplianceStatus {
   return {
     name: 'wallbox',
-    client_id: 'a-client-id',
+    clientId: 'a-client-id',
     state,
     scope: null,
-    expires_in,
-    refresh_in: null,
-    last_refresh: null,
+    expiresIn,
+    refreshIn: null,
+    lastRefresh: null,
     problem: code === undefined ? null : { code, message: 'It was given by a-client-id', since: SINCE },
     portal: 'home',
     account: null,

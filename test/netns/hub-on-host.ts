@@ -2,8 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ControlClient, connectControl } from '../../src/control/client.ts';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
+import type { ApplianceAnswer, CredentialsAnswer, HubAnswer } from '../../src/control/messages.ts';
 import { type HubProcessOptions, linkOf } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
@@ -23,7 +22,7 @@ export interface TestModeHub extends AsyncDisposable {
   logged(event: string, matches?: (line: LogLine) => boolean): Promise<LogLine>;
   /** Asks the daemon over its control socket, which is a file: a network namespace does not keep anybody from it. */
   ask<Result>(work: (control: ControlClient) => Promise<Result>): Promise<Result>;
-  status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }>;
+  status(): Promise<{ hub: HubAnswer; appliances: ApplianceAnswer[] }>;
   addAppliance(name: string): Promise<CredentialsAnswer>;
   /** Starts a pairing. @returns the authorize URL */
   beginPairing(name: string): Promise<URL>;

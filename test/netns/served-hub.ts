@@ -1,7 +1,7 @@
 import { chmodSync, createWriteStream, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectControl } from '../../src/control/client.ts';
-import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
+import type { ApplianceAnswer, HubAnswer } from '../../src/control/messages.ts';
 import { logFile } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
@@ -45,7 +45,7 @@ export function logged(daemon: Process, event: string): Promise<true> {
 }
 
 /** What the hub of this directory says of itself, wherever it runs. */
-export async function statusOf(home: string): Promise<{ hub: HubStatus; appliances: ApplianceStatus[] }> {
+export async function statusOf(home: string): Promise<{ hub: HubAnswer; appliances: ApplianceAnswer[] }> {
   await using control = await connectControl([join(home, 'state/control.sock')]);
   return await control.status();
 }

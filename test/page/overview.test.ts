@@ -18,21 +18,21 @@ const HUB: HubStatus = {
   name: 'Test hub',
   version: '1.2.3',
   address: '192.0.2.7',
-  http_port: 8480,
-  https_port: 8443,
-  ca_fingerprint: 'pin',
+  httpPort: 8480,
+  httpsPort: 8443,
+  caFingerprint: 'pin',
   uptime: 60,
 };
 
 function appliance(name: string, more: Partial<ApplianceStatus> = {}): ApplianceStatus {
   return {
     name,
-    client_id: `id-of-${name}`,
+    clientId: `id-of-${name}`,
     state: 'active',
     scope: 'Monitoring',
-    expires_in: 3000,
-    refresh_in: 2400,
-    last_refresh: new Date(NOW - 300_000).toISOString(),
+    expiresIn: 3000,
+    refreshIn: 2400,
+    lastRefresh: new Date(NOW - 300_000).toISOString(),
     problem: null,
     portal: 'home',
     account: null,
@@ -86,7 +86,7 @@ describe('the hub’s health is one sentence', () => {
       [
         appliance('car', {
           state: 'unpaired',
-          waiting_for_approval: waitingForApproval(),
+          waitingForApproval: waitingForApproval(),
         }),
       ],
       'The car waits for your approval.',
@@ -140,15 +140,15 @@ describe('an appliance’s card', () => {
       [...page([one]).matchAll(/action="(\/appliances[^"]*)"/g)].map(([, to]) => to);
     expect(actions(appliance('car'))).toEqual([]);
     expect(actions(appliance('car', { state: 'needs_pairing' }))).toEqual(['/appliances/car/pair']);
-    const waiting = waitingForApproval({ software_id: 'app' });
-    expect(actions(appliance('car', { state: 'unpaired', waiting_for_approval: waiting }))).toEqual([
+    const waiting = waitingForApproval({ softwareId: 'app' });
+    expect(actions(appliance('car', { state: 'unpaired', waitingForApproval: waiting }))).toEqual([
       '/appliances/car/approve',
     ]);
   });
 
   it('shows the code and the address of one that waits for approval', () => {
     const card = (changes = {}) =>
-      page([appliance('car', { state: 'unpaired', waiting_for_approval: waitingForApproval(changes) })]);
+      page([appliance('car', { state: 'unpaired', waitingForApproval: waitingForApproval(changes) })]);
     expect(card()).toContain('<code class="compare">KFD-WQX</code>');
     expect(card()).toContain('<dt>Its address</dt><dd>192.168.1.20</dd>');
     expect(card({ address: null })).not.toContain('Its address');
@@ -190,7 +190,7 @@ describe('what the overview offers', () => {
 
   it('is to open the door for appliances, and to close it', () => {
     expect(page([])).toContain('action="/registration/open"');
-    const open = page([], { hub: { registration_open_for: 300 } });
+    const open = page([], { hub: { registrationOpenFor: 300 } });
     expect(open).toContain('action="/registration/close"');
     expect(open).toContain('>in 5 minutes</time>');
   });
@@ -205,16 +205,16 @@ describe('what the overview offers', () => {
 
 describe('what others have written', () => {
   const hostile = appliance(SCRIPT, {
-    client_id: SCRIPT,
+    clientId: SCRIPT,
     scope: SCRIPT,
     portal: SCRIPT,
     state: 'unpaired',
     problem: { code: 'refused', message: SCRIPT, since: '2031-05-05T06:00:00Z' },
-    waiting_for_approval: waitingForApproval({ software_id: SCRIPT }),
+    waitingForApproval: waitingForApproval({ softwareId: SCRIPT }),
   });
 
   it('stays text on the overview', () => {
-    const html = page([hostile], { hub: { version: SCRIPT, address: SCRIPT, ca_fingerprint: SCRIPT } });
+    const html = page([hostile], { hub: { version: SCRIPT, address: SCRIPT, caFingerprint: SCRIPT } });
     expect(html).not.toContain('<script');
     expect(html).toContain('&#60;script&#62;');
   });
@@ -240,7 +240,7 @@ describe('an appliance’s page', () => {
   });
 
   it('says of one whose entry was changed that it is to be removed, and offers no secret for it', () => {
-    const html = show(appliance('car', { without_credentials: true, credentials_damaged: true }));
+    const html = show(appliance('car', { withoutCredentials: true, credentialsDamaged: true }));
     expect(html).toContain('changed there by someone. Remove it');
     expect(html).toContain('/appliances/car/remove');
     expect(html).not.toContain('/appliances/car/rotate-secret');
@@ -296,17 +296,16 @@ describe('of a thousand appliances', () => {
 });
 
 describe('where several appliances asked to join', () => {
-  const waiting = appliance('car', { state: 'unpaired', waiting_for_approval: waitingForApproval() });
+  const waiting = appliance('car', { state: 'unpaired', waitingForApproval: waitingForApproval() });
 
   it('the page says how many, and that codes are to be compared', () => {
-    const several = (texts: Texts, registration_asked: number) =>
-      page([waiting], { texts, hub: { registration_asked } });
+    const several = (texts: Texts, registrationAsked: number) => page([waiting], { texts, hub: { registrationAsked } });
     expect(several(en, 7)).toMatch(/7 appliances asked to join.*Compare the codes/);
     expect(several(de, 7)).toMatch(/7 Geräte wollten dazukommen.*Codes vergleichen/);
   });
 
   it('the page says nothing of it where one asked, or none', () => {
-    expect(page([waiting], { hub: { registration_asked: 1 } })).not.toContain('asked to join');
+    expect(page([waiting], { hub: { registrationAsked: 1 } })).not.toContain('asked to join');
     expect(page([waiting])).not.toContain('asked to join');
   });
 });

@@ -17,7 +17,7 @@ function shown(texts: Texts, view: Partial<PairingView>): string {
     id: 'one',
     appliance: 'wallbox',
     scope: null,
-    report: { event: 'connecting', problem: null, expires_in: 900 },
+    report: { event: 'connecting', problem: null, expiresIn: 900 },
     setback: null,
     unconfirmed: [],
     round: null,
@@ -49,7 +49,7 @@ describe.each([
 
   it('a portal out of reach is told from one that is just being asked', () => {
     expect(shown(texts, {})).toContain(texts.pairing.connectingText);
-    const away = shown(texts, { report: { event: 'connecting', problem: 'connect ECONNREFUSED', expires_in: 1 } });
+    const away = shown(texts, { report: { event: 'connecting', problem: 'connect ECONNREFUSED', expiresIn: 1 } });
     expect(away).toContain(texts.pairing.outOfReach);
     expect(away).not.toContain('ECONNREFUSED');
   });
@@ -57,7 +57,7 @@ describe.each([
   it('a link that no QR code has room for is a button, and nothing is said of scanning', () => {
     const link = (length: number) => 'https://portal.example/a?b'.padEnd(length, 'x');
     const of = (length: number) =>
-      shown(texts, { report: { event: 'waiting', authorize_url: link(length), expires_in: 840 } });
+      shown(texts, { report: { event: 'waiting', authorizeUrl: link(length), expiresIn: 840 } });
     expect(of(2953)).toContain('<svg class="qr"');
     for (const length of [2954, 8192]) {
       expect(of(length)).toContain(`href="${link(length)}"`);
@@ -67,10 +67,10 @@ describe.each([
   });
 
   it('while the code is exchanged nothing can be pressed, and a login that came to nothing is told', () => {
-    const exchanging = shown(texts, { report: { event: 'exchanging', expires_in: 1 } });
+    const exchanging = shown(texts, { report: { event: 'exchanging', expiresIn: 1 } });
     expect(exchanging).toContain(texts.pairing.exchangingText);
     expect(exchanging).not.toContain('<button');
-    const report = { event: 'waiting', authorize_url: 'https://portal.example/a?b=c&d=<e>', expires_in: 840 } as const;
+    const report = { event: 'waiting', authorizeUrl: 'https://portal.example/a?b=c&d=<e>', expiresIn: 840 } as const;
     const again = shown(texts, { report, setback: 'answer_lost' });
     expect(again).toContain(texts.result.setbacks.answer_lost);
     expect(again).toContain('href="https://portal.example/a?b&#61;c&#38;d&#61;&#60;e&#62;"');

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { PairingReport } from '../../src/core/pairing-report.ts';
+import type { PairingEvent } from '../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { type Answer, HubClient } from '../lan/wire.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
@@ -27,7 +27,7 @@ afterAll(async () => {
   await parts.disposeAsync();
 });
 
-type Waiting = Extract<PairingReport, { event: 'waiting' }>;
+type Waiting = Extract<PairingEvent, { event: 'waiting' }>;
 
 /** Begins a pairing, for an appliance of its own where it is not known yet. */
 async function begin(name: string, address = '127.0.0.1'): Promise<{ link: URL; path: string }> {

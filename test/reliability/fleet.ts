@@ -1,7 +1,6 @@
 import { request } from 'undici';
 import type { ControlClient } from '../../src/control/client.ts';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import type { ApplianceStatus } from '../../src/core/administration.ts';
+import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { eventually, type HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -12,7 +11,7 @@ export function ask<Answer>(hub: HubProcess, work: (control: ControlClient) => P
 }
 
 /** What `status` says of one appliance. */
-export function applianceStatus(hub: HubProcess, name: string): Promise<ApplianceStatus> {
+export function applianceStatus(hub: HubProcess, name: string): Promise<ApplianceAnswer> {
   return ask(hub, async (control) => {
     const found = (await control.status()).appliances.find((appliance) => appliance.name === name);
     if (found === undefined) throw new Error(`there is no appliance ${name}`);
@@ -24,9 +23,9 @@ export function applianceStatus(hub: HubProcess, name: string): Promise<Applianc
 export function until(
   hub: HubProcess,
   name: string,
-  stands: (status: ApplianceStatus) => boolean,
+  stands: (status: ApplianceAnswer) => boolean,
   seconds = 15,
-): Promise<ApplianceStatus> {
+): Promise<ApplianceAnswer> {
   return eventually(async () => {
     const status = await applianceStatus(hub, name);
     return stands(status) && status;

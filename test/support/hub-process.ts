@@ -10,8 +10,8 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { type ControlClient, connectControl } from '../../src/control/client.ts';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import type { ApplianceStatus, AuthorityReport, HubStatus } from '../../src/core/administration.ts';
+import type { ApplianceAnswer, CredentialsAnswer, HubAnswer } from '../../src/control/messages.ts';
+import type { AuthorityReport } from '../../src/core/administration.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import type { DaemonHere } from './daemon-here.ts';
@@ -229,7 +229,7 @@ export class HubProcess implements AsyncDisposable {
     if (outcome.state !== 'done') throw new Error(`the reload came to another end: ${JSON.stringify(outcome)}`);
   }
 
-  status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[]; notices: Notice[] }> {
+  status(): Promise<{ hub: HubAnswer; appliances: ApplianceAnswer[]; notices: Notice[] }> {
     return this.ask((control) => control.status());
   }
 
@@ -239,7 +239,7 @@ export class HubProcess implements AsyncDisposable {
   }
 
   /** What `status` says of one appliance. */
-  async appliance(name: string): Promise<ApplianceStatus> {
+  async appliance(name: string): Promise<ApplianceAnswer> {
     const found = (await this.status()).appliances.find((appliance) => appliance.name === name);
     if (found === undefined) throw new Error(`there is no appliance ${name}`);
     return found;

@@ -9,5 +9,5 @@ export function device(address: string): RegistrantAddress {
 /** What `status` says of one that waits for approval. */
 export function waitingForApproval(changes: Partial<WaitingForApproval> = {}): WaitingForApproval {
   const since = '2031-05-05T06:00:00Z';
-  return { since, software_id: null, comparison_code: 'KFD-WQX', address: '192.168.1.20', ...changes };
+  return { since, softwareId: null, comparisonCode: 'KFD-WQX', address: '192.168.1.20', ...changes };
 }

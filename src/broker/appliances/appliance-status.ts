@@ -31,19 +31,19 @@ export function applianceStatus(
   const problem = held === undefined ? restingProblem : problemOf(held, remaining, due, started, now);
   const status: ApplianceStatus = {
     name: appliance.name,
-    client_id: appliance.clientId,
+    clientId: appliance.clientId,
     state: held === undefined ? stateWithout(run?.open === true, resting !== undefined) : stateOf(held, problem),
     scope: held === undefined ? appliance.scope : held.grant.scope,
-    expires_in: remaining === null ? null : Math.floor(remaining / 1000),
-    refresh_in: due === null ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
-    last_refresh: held === undefined ? null : rfc3339(held.grant.portalTime ?? held.grant.obtained.wall),
+    expiresIn: remaining === null ? null : Math.floor(remaining / 1000),
+    refreshIn: due === null ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
+    lastRefresh: held === undefined ? null : rfc3339(held.grant.portalTime ?? held.grant.obtained.wall),
     problem: problem && { code: problem.code, message: problem.message, since: rfc3339(problem.since.wall) },
     portal: appliance.portal,
     account: held?.grant.account ?? null,
     ...(appliance.origin === 'declared' ? { declared: true } : {}),
     ...registrationOf(appliance),
-    ...(appliance.credentials.kind === 'none' ? { without_credentials: true } : {}),
-    ...(wantsAnotherScope(appliance, held?.grant) ? { wanted_scope: appliance.scope } : {}),
+    ...(appliance.credentials.kind === 'none' ? { withoutCredentials: true } : {}),
+    ...(wantsAnotherScope(appliance, held?.grant) ? { wantedScope: appliance.scope } : {}),
     ...(run === undefined ? {} : loginOf(run, pairPage)),
   };
   return withStoreProblem(status, appliance.id, store, rfc3339(started.wall));
@@ -59,8 +59,8 @@ function withStoreProblem(
   { unwritable, damagedGrants, damagedAppliances }: BrokerStore,
   since: string,
 ): ApplianceStatus {
-  const damaged = whole.without_credentials === true && damagedAppliances.has(appliance);
-  const status: ApplianceStatus = damaged ? { ...whole, credentials_damaged: true } : whole;
+  const damaged = whole.withoutCredentials === true && damagedAppliances.has(appliance);
+  const status: ApplianceStatus = damaged ? { ...whole, credentialsDamaged: true } : whole;
   if (status.state === 'unpaired' && damagedGrants.has(appliance)) {
     const message =
       "The hub's store was damaged where it held this grant, and there is no copy of it: a person must log in again";
@@ -77,13 +77,13 @@ function withStoreProblem(
 function loginOf(
   { pairing, redirect }: PairingRun,
   pairPage: (userCode: string) => string,
-): Pick<ApplianceStatus, 'authorize_url'> {
+): Pick<ApplianceStatus, 'authorizeUrl'> {
   const { step, device } = pairing;
   if (step.kind === 'waiting' && byInstaller(pairing)) {
-    return { authorize_url: (linkFor(step, redirect) ?? step.link).authorizeUrl };
+    return { authorizeUrl: (linkFor(step, redirect) ?? step.link).authorizeUrl };
   }
   const isOpen = step.kind === 'waiting' || step.kind === 'asking';
-  return isOpen && device !== null ? { authorize_url: pairPage(device.userCode) } : {};
+  return isOpen && device !== null ? { authorizeUrl: pairPage(device.userCode) } : {};
 }
 
 function registrationOf({
@@ -91,13 +91,13 @@ function registrationOf({
   waitingSince,
   softwareId,
   registeredFrom,
-}: Appliance): Pick<ApplianceStatus, 'waiting_for_approval'> {
+}: Appliance): Pick<ApplianceStatus, 'waitingForApproval'> {
   if (waitingSince === null) return {};
   return {
-    waiting_for_approval: {
+    waitingForApproval: {
       since: rfc3339(waitingSince.wall),
-      software_id: softwareId,
-      comparison_code: comparisonCode(clientId),
+      softwareId: softwareId,
+      comparisonCode: comparisonCode(clientId),
       address: registeredFrom?.address ?? null,
     },
   };

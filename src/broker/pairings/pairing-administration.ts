@@ -31,7 +31,7 @@ export function pairingAdministration(
       scope,
       report:
         step.kind === 'exchanging' && report.event === 'waiting'
-          ? { event: 'exchanging', expires_in: report.expires_in }
+          ? { event: 'exchanging', expiresIn: report.expiresIn }
           : report,
       setback,
       unconfirmed: run.unconfirmed,

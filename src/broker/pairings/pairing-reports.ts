@@ -24,10 +24,10 @@ export async function* followPairing(
       });
       const report = withShort(reportOf(run, shown.link), run, shown, shortUrl());
       if (report.event === 'waiting') {
-        shown.link = report.authorize_url;
-        shown.short = report.short_url ?? null;
+        shown.link = report.authorizeUrl;
+        shown.short = report.shortUrl ?? null;
       }
-      const { expires_in: _, reason: __, ...news } = { expires_in: 0, reason: '', ...report };
+      const { expiresIn: _, reason: __, ...news } = { expiresIn: 0, reason: '', ...report };
       if (JSON.stringify(news) !== told) yield report;
       told = JSON.stringify(news);
       if (report.event === 'paired' || report.event === 'failed') return;
@@ -45,15 +45,15 @@ export async function* followPairing(
  */
 export function reportOf(run: PairingRun, shown: string | null): PairingReport {
   const { step } = run.pairing;
-  const expires_in = Math.ceil(run.timeLeft / 1000);
+  const expiresIn = Math.ceil(run.timeLeft / 1000);
   switch (step.kind) {
     case 'asking':
-      return { event: 'connecting', problem: run.trouble, expires_in };
+      return { event: 'connecting', problem: run.trouble, expiresIn };
     case 'waiting':
     case 'exchanging': {
       const { unconfirmed } = run;
       const logins = unconfirmed.length === 0 ? {} : { unconfirmed };
-      return { event: 'waiting', ...linkOf(step, shown, run.redirect), expires_in, ...logins };
+      return { event: 'waiting', ...linkOf(step, shown, run.redirect), expiresIn, ...logins };
     }
     case 'ended':
       return step.result.kind === 'paired'
@@ -77,25 +77,25 @@ interface Shown {
  */
 function withShort(report: PairingReport, run: PairingRun, shown: Shown, now: string | null): PairingReport {
   if (report.event !== 'waiting') return report;
-  const { authorize_url, expires_in, reason, unconfirmed } = report;
-  const link = linksOf(run.pairing.step).find(({ authorizeUrl }) => authorizeUrl === authorize_url);
+  const { authorizeUrl, expiresIn, reason, unconfirmed } = report;
+  const link = linksOf(run.pairing.step).find((one) => one.authorizeUrl === authorizeUrl);
   const isFreshOnItsWay = link !== undefined && leadsAstray(link, run.redirect);
-  const short_url = isFreshOnItsWay ? (shown.short ?? now) : (now ?? shown.short);
-  if (short_url === null) return report;
-  const isMoved = authorize_url === shown.link && short_url !== shown.short;
+  const shortUrl = isFreshOnItsWay ? (shown.short ?? now) : (now ?? shown.short);
+  if (shortUrl === null) return report;
+  const isMoved = authorizeUrl === shown.link && shortUrl !== shown.short;
   const why = isMoved ? 'address_changed' : reason;
   const logins = unconfirmed && { unconfirmed };
-  return { event: 'waiting', authorize_url, short_url, expires_in, ...(why && { reason: why }), ...logins };
+  return { event: 'waiting', authorizeUrl, shortUrl, expiresIn, ...(why && { reason: why }), ...logins };
 }
 
 function linkOf(
   step: Extract<PairingStep, { kind: 'waiting' | 'exchanging' }>,
   shown: string | null,
   redirect: string | null,
-): Pick<Waiting, 'authorize_url' | 'reason'> {
+): Pick<Waiting, 'authorizeUrl' | 'reason'> {
   const told = linksOf(step).find(({ authorizeUrl }) => authorizeUrl === shown);
-  if (told !== undefined && !leadsAstray(told, redirect)) return { authorize_url: told.authorizeUrl };
+  if (told !== undefined && !leadsAstray(told, redirect)) return { authorizeUrl: told.authorizeUrl };
   const { authorizeUrl } = linkFor(step, redirect) ?? step.link;
-  if (shown === null || authorizeUrl === shown) return { authorize_url: authorizeUrl };
-  return { authorize_url: authorizeUrl, reason: told === undefined ? 'link_ended' : 'address_changed' };
+  if (shown === null || authorizeUrl === shown) return { authorizeUrl };
+  return { authorizeUrl, reason: told === undefined ? 'link_ended' : 'address_changed' };
 }

@@ -25,9 +25,7 @@ export function noticeFacts(
 ): HouseFacts {
   const now = surroundings.clock.now();
   const wrongCodes = access.wrongCodes();
-  const waiting = appliances.flatMap(([, { name, waiting_for_approval: waits }]) =>
-    waits ? [{ name, ...waits }] : [],
-  );
+  const waiting = appliances.flatMap(([, { name, waitingForApproval: waits }]) => (waits ? [{ name, ...waits }] : []));
   const first = waiting.sort((a, b) => Date.parse(a.since) - Date.parse(b.since)).slice(0, MAX_APPROVAL_NOTICES);
   const told = new Set(first.map(({ name }) => name));
   return {
@@ -47,7 +45,7 @@ export function noticeFacts(
 }
 
 function withApproval(status: ApplianceStatus, isTold: boolean): ApplianceStatus {
-  const { waiting_for_approval: _, ...rest } = status;
+  const { waitingForApproval: _, ...rest } = status;
   return isTold ? status : rest;
 }
 

@@ -67,7 +67,7 @@ async function pair(
   const id = await administration.pair(name);
   for await (const report of administration.followPairing(id, signal)) {
     if (report.event === 'waiting') {
-      output.tell(name, `waits for a login (${story})${auto ? '' : `\n\n    ${report.authorize_url}\n`}`);
+      output.tell(name, `waits for a login (${story})${auto ? '' : `\n\n    ${report.authorizeUrl}\n`}`);
       if (auto) await logIn(emulator, report, redirected);
     }
     if (report.event === 'paired') {
@@ -85,10 +85,10 @@ async function pair(
 /** Does what a person with a browser does. */
 async function logIn(
   emulator: DemoEnvironment['emulator'],
-  { authorize_url }: Extract<PairingReport, { event: 'waiting' }>,
+  { authorizeUrl }: Extract<PairingReport, { event: 'waiting' }>,
   redirected: boolean,
 ): Promise<void> {
-  const state = new URL(authorize_url).searchParams.get('state') ?? '';
+  const state = new URL(authorizeUrl).searchParams.get('state') ?? '';
   const { location } = await emulator.login({ state, user: 'demo' });
   if (!redirected) return;
   const page = await request(location);

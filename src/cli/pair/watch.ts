@@ -1,7 +1,8 @@
 import type { ControlClient } from '../../control/client.ts';
+import type { PairingEvent } from '../../control/messages.ts';
 import { Failure } from '../../core/failure.ts';
 import type { FailureReason } from '../../core/pairing.ts';
-import type { FreshLinkReason, PairingReport } from '../../core/pairing-report.ts';
+import type { FreshLinkReason } from '../../core/pairing-report.ts';
 import { systemTimers } from '../../system/clock.ts';
 
 /** A link to log in at. */
@@ -122,7 +123,7 @@ async function* followAcrossRestarts(
   hub: ControlClient,
   pairing: string,
   signal: AbortSignal,
-): AsyncGenerator<PairingReport> {
+): AsyncGenerator<PairingEvent> {
   for (let gone = 0; !signal.aborted; gone += POLL_INTERVAL) {
     try {
       for await (const report of hub.followPairing(pairing, signal)) {

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
-import type { ApplianceState, ApplianceStatus, HubStatus } from '../../core/administration.ts';
+import type { ApplianceAnswer, HubAnswer } from '../../control/messages.ts';
+import type { ApplianceState } from '../../core/administration.ts';
 import { whatToDo } from '../../core/problem-advice.ts';
 import { systemClock } from '../../system/clock.ts';
 import { ago, inTime } from '../terminal/duration.ts';
@@ -25,8 +26,8 @@ const DEFAULT_COLUMNS = 80;
  * @param hub how many have asked to join, where that matters
  */
 export function appliancesText(
-  appliances: readonly ApplianceStatus[],
-  hub: Pick<HubStatus, 'registration_asked'>,
+  appliances: readonly ApplianceAnswer[],
+  hub: Pick<HubAnswer, 'registration_asked'>,
 ): string {
   if (appliances.length === 0) return 'No appliances yet. Register one: latchkey appliance add NAME';
   const now = systemClock('').now().wall;
@@ -36,7 +37,7 @@ export function appliancesText(
 }
 
 /** Their portal is told where not all have the same, their account where a portal tells one; where the table is too wide, scopes take a line for each name. */
-function table(appliances: readonly ApplianceStatus[], now: number, columns: number): string {
+function table(appliances: readonly ApplianceAnswer[], now: number, columns: number): string {
   const samePortal = new Set(appliances.map(({ portal }) => portal)).size === 1;
   const isTold = appliances.some(({ account }) => account !== null);
   const rows = appliances.map((appliance) => [
@@ -65,7 +66,7 @@ function withScopeBelow(cells: readonly string[]): string[][] {
   return [top, ...more.map((name) => cells.map((_, column) => (column === SCOPE_COLUMN ? name : '')))];
 }
 
-function row(appliance: ApplianceStatus, now: number): string[] {
+function row(appliance: ApplianceAnswer, now: number): string[] {
   return [
     printable(appliance.name),
     stateCell(appliance),
@@ -77,20 +78,20 @@ function row(appliance: ApplianceStatus, now: number): string[] {
 }
 
 /** One that waits for approval is `unpaired` by the contract; a person is told what it waits for. */
-function stateCell({ state, waiting_for_approval: waiting }: ApplianceStatus): string {
+function stateCell({ state, waiting_for_approval: waiting }: ApplianceAnswer): string {
   if (waiting !== undefined) return styleText('magenta', 'waits for approval', { stream: process.stdout });
   return styleText(COLOURS[state], state, { stream: process.stdout });
 }
 
 /** Among several that asked there may be one that nobody in the house has set up. */
-function severalAsked({ registration_asked = 0 }: Pick<HubStatus, 'registration_asked'>): string[] {
+function severalAsked({ registration_asked = 0 }: Pick<HubAnswer, 'registration_asked'>): string[] {
   if (registration_asked < 2) return [];
   return [
     `${registration_asked} appliances asked to join since registration was opened: approve only those that show the same code as here`,
   ];
 }
 
-function remark(appliance: ApplianceStatus, now: number): string[] {
+function remark(appliance: ApplianceAnswer, now: number): string[] {
   const { name, state, problem, authorize_url, waiting_for_approval: waiting } = appliance;
   if (waiting !== undefined) {
     const address = waiting.address === null ? '' : ` from ${printable(waiting.address)}`;
@@ -117,7 +118,7 @@ function remark(appliance: ApplianceStatus, now: number): string[] {
   return lines;
 }
 
-function withoutCredentials({ name, credentials_damaged: damaged }: ApplianceStatus): string[] {
+function withoutCredentials({ name, credentials_damaged: damaged }: ApplianceAnswer): string[] {
   if (damaged === true) {
     return [
       `${name}: nobody can ask for its token, as its entry in the store was damaged, or changed by something other than the hub`,
@@ -132,7 +133,7 @@ function withoutCredentials({ name, credentials_damaged: damaged }: ApplianceSta
 }
 
 /** Nothing to type where a link is open already: logging in there brings the scope. */
-function otherScope({ name, scope, authorize_url }: ApplianceStatus, wanted: string | null): string {
+function otherScope({ name, scope, authorize_url }: ApplianceAnswer, wanted: string | null): string {
   const named = (one: string | null) => (one === null ? 'no scope' : printable(one));
   const command = authorize_url === undefined ? `: latchkey pair ${name}` : '';
   return `${name}: its scope was changed to ${named(wanted)}; until somebody logs in it keeps ${named(scope)}${command}`;

@@ -1,5 +1,4 @@
-import type { StatusAnswer } from '../../control/messages.ts';
-import type { ApplianceStatus, WaitingForApproval } from '../../core/administration.ts';
+import type { ApplianceAnswer, StatusAnswer } from '../../control/messages.ts';
 import type { Notice } from '../../core/notice.ts';
 import { systemClock } from '../../system/clock.ts';
 import { notice, print, printable, printJson } from '../terminal/output.ts';
@@ -69,7 +68,7 @@ function standingOf({
   problem,
   authorize_url,
   waiting_for_approval: waiting,
-}: ApplianceStatus): string {
+}: ApplianceAnswer): string {
   const parts = [waiting === undefined ? state : waits(waiting)];
   if (scope !== null) parts.push(`scope ${printable(scope)}`);
   if (last_refresh !== null) parts.push(`refreshed ${last_refresh}`);
@@ -78,7 +77,7 @@ function standingOf({
   return parts.join(', ');
 }
 
-function waits({ comparison_code, address }: WaitingForApproval): string {
+function waits({ comparison_code, address }: NonNullable<ApplianceAnswer['waiting_for_approval']>): string {
   const from = address === null ? '' : `, asked from ${printable(address)}`;
   return `waits for approval, code ${printable(comparison_code)}${from}`;
 }

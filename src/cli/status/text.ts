@@ -1,6 +1,5 @@
 import { styleText } from 'node:util';
-import type { StatusAnswer } from '../../control/messages.ts';
-import type { HubStatus } from '../../core/administration.ts';
+import type { HubAnswer, StatusAnswer } from '../../control/messages.ts';
 import type { Notice } from '../../core/notice.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
@@ -13,7 +12,7 @@ export function statusText({ hub, appliances, notices }: StatusAnswer): string {
   return `${first}${hubText(hub)}\n\n${appliancesText(appliances, hub)}`;
 }
 
-function hubText(hub: HubStatus): string {
+function hubText(hub: HubAnswer): string {
   const rows = [
     ['hub', `${printable(hub.name)} (${hub.id})`],
     ['version', hub.version],
@@ -30,7 +29,7 @@ function hubText(hub: HubStatus): string {
   return alignColumns(rows) + problems.join('');
 }
 
-function oldCa({ ca_rotation }: HubStatus): string[][] {
+function oldCa({ ca_rotation }: HubAnswer): string[][] {
   if (ca_rotation === undefined) return [];
   const { old_fingerprint, until } = ca_rotation;
   return [['old CA', `${old_fingerprint}, until ${until ?? 'some time after the clock is confirmed'}`]];

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { request } from 'undici';
-import type { ApplianceStatus } from '../../core/administration.ts';
+import type { ApplianceAnswer } from '../../control/messages.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { Finding } from '../finding.ts';
 import { metricsOrigin } from '../metrics.ts';
@@ -58,7 +58,7 @@ async function part(name: string, write: () => string | Promise<string>): Promis
 /** Links and codes of pairings are left out, as they lead into a login, and accounts, which are mail addresses and names. */
 function statusOf({ hub }: Subject): object {
   if (hub.kind !== 'running') return hub;
-  const appliances = hub.appliances.map(({ authorize_url: link, account, ...rest }: ApplianceStatus) => ({
+  const appliances = hub.appliances.map(({ authorize_url: link, account, ...rest }: ApplianceAnswer) => ({
     ...rest,
     account: account && 'left out',
     ...(link !== undefined && { authorize_url: 'left out' }),

@@ -46,26 +46,26 @@ export function appliancePage(shown: ShownAppliance, { texts }: Frame, session: 
 }
 
 function manage({ appliance: texts, overview }: Texts, session: PageSession, appliance: ApplianceStatus): string {
-  const { name, state, client_id, declared, waiting_for_approval, authorize_url, credentials_damaged } = appliance;
+  const { name, state, clientId, declared, waitingForApproval, authorizeUrl, credentialsDamaged } = appliance;
   const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
-  const isWaiting = waiting_for_approval !== undefined;
+  const isWaiting = waitingForApproval !== undefined;
   const buttons: string[] = [];
   if (hasGrant)
     buttons.push(
       ownForm(session, appliancePath(name, 'refresh'), html`<button id="refresh">${texts.refreshNow}</button>`),
     );
-  if ((state === 'active' || state === 'retrying') && authorize_url === undefined) {
+  if ((state === 'active' || state === 'retrying') && authorizeUrl === undefined) {
     buttons.push(
       ownForm(session, appliancePath(name, 'pair'), html`<button id="pair">${overview.connectAgain}</button>`),
     );
   }
   const link = (below: string, text: string, style = '') =>
     html`<a class="button ${style}" id="${below}" href="${appliancePath(name, below)}">${text}</a>`;
-  if (!declared && !isWaiting && !credentials_damaged) buttons.push(link('rotate-secret', texts.newSecret));
+  if (!declared && !isWaiting && !credentialsDamaged) buttons.push(link('rotate-secret', texts.newSecret));
   if (!isWaiting) buttons.push(link('label.png', texts.doorLabel));
   if (hasGrant || state === 'pairing') buttons.push(link('unpair', texts.disconnect, 'danger'));
   if (!declared && !isWaiting) buttons.push(link('remove', texts.remove, 'danger'));
-  const id = html`<dl class="facts"><div><dt>${texts.clientId}</dt><dd><code>${client_id}</code></dd></div></dl>`;
+  const id = html`<dl class="facts"><div><dt>${texts.clientId}</dt><dd><code>${clientId}</code></dd></div></dl>`;
   if (isWaiting) return id;
   return html`<section class="stack manage" aria-labelledby="manage"><h2 id="manage">${texts.manage}</h2>
 !${declared ? html`<p class="quiet">${texts.declared}</p>` : ''}

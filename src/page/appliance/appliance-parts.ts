@@ -21,22 +21,22 @@ export function standingParts({ states }: Texts, { kind, mood, advice }: Standin
 /** What is known of it, by name and value. @param now the hub's wall clock, in ms @returns HTML */
 export function facts(texts: Texts, appliance: ApplianceStatus, several: boolean, now: number): string {
   const { overview, states } = texts;
-  const { scope, last_refresh, refresh_in, expires_in, portal, account, waiting_for_approval, problem } = appliance;
+  const { scope, lastRefresh, refreshIn, expiresIn, portal, account, waitingForApproval, problem } = appliance;
   const rows: [name: string, value: string][] = [
     [overview.access, scope === null ? html`${overview.accessByPortal}` : html`${scope}`],
   ];
   if (several) rows.push([overview.portal, html`${portal}`]);
   if (account !== null) rows.push([overview.account, html`${account}`]);
-  if (waiting_for_approval !== undefined) {
-    const { since, software_id } = waiting_for_approval;
-    if (software_id !== null) rows.push([states.calledItself, html`${software_id}`]);
+  if (waitingForApproval !== undefined) {
+    const { since, softwareId } = waitingForApproval;
+    if (softwareId !== null) rows.push([states.calledItself, html`${softwareId}`]);
     rows.push([overview.introduced, timeElement(texts, Date.parse(since), now)]);
   }
-  if (last_refresh !== null) rows.push([overview.lastRefresh, timeElement(texts, Date.parse(last_refresh), now)]);
-  if (refresh_in !== null) rows.push([overview.nextRefresh, timeElement(texts, now + refresh_in * 1000, now)]);
+  if (lastRefresh !== null) rows.push([overview.lastRefresh, timeElement(texts, Date.parse(lastRefresh), now)]);
+  if (refreshIn !== null) rows.push([overview.nextRefresh, timeElement(texts, now + refreshIn * 1000, now)]);
   if (problem !== null) rows.push([states.troubleBegan, timeElement(texts, Date.parse(problem.since), now)]);
-  if (problem !== null && expires_in !== null && expires_in > 0) {
-    rows.push([states.serves, timeElement(texts, now + expires_in * 1000, now)]);
+  if (problem !== null && expiresIn !== null && expiresIn > 0) {
+    rows.push([states.serves, timeElement(texts, now + expiresIn * 1000, now)]);
   }
   return factList(rows);
 }
@@ -47,8 +47,8 @@ function factList(rows: readonly (readonly [name: string, value: string])[]): st
 }
 
 /** By what a person tells one that waits for approval from another: seen before the button that approves it. */
-function distinction({ states }: Texts, { comparison_code, address }: WaitingForApproval): string {
-  const code = [states.comparisonCode, html`<code class="compare">${comparison_code}</code>`] as const;
+function distinction({ states }: Texts, { comparisonCode, address }: WaitingForApproval): string {
+  const code = [states.comparisonCode, html`<code class="compare">${comparisonCode}</code>`] as const;
   return factList(address === null ? [code] : [code, [states.askedFrom, html`${address}`]]);
 }
 
@@ -56,20 +56,20 @@ function distinction({ states }: Texts, { comparison_code, address }: WaitingFor
 export function nextAction(
   texts: Texts,
   session: PageSession,
-  { name, client_id, authorize_url, waiting_for_approval }: ApplianceStatus,
+  { name, clientId, authorizeUrl, waitingForApproval }: ApplianceStatus,
   standing: Standing,
 ): string {
   const { overview } = texts;
   const pair = (text: string) =>
     ownForm(session, appliancePath(name, 'pair'), html`<button class="primary" id="pair-${name}">${text}</button>`);
-  if (waiting_for_approval !== undefined) {
-    const approve = html`<input type="hidden" name="client_id" value="${client_id}">
+  if (waitingForApproval !== undefined) {
+    const approve = html`<input type="hidden" name="client_id" value="${clientId}">
 <button class="primary" id="approve-${name}">${overview.approve}</button>`;
-    return html`!${distinction(texts, waiting_for_approval)}
+    return html`!${distinction(texts, waitingForApproval)}
 <div class="actions">!${ownForm(session, appliancePath(name, 'approve'), approve)}
 <a class="button danger" id="refuse-${name}" href="${appliancePath(name, 'remove')}">${overview.refuse}</a></div>`;
   }
-  if (authorize_url !== undefined) return pair(overview.showLink);
+  if (authorizeUrl !== undefined) return pair(overview.showLink);
   if (standing.kind === 'not_connected') return pair(overview.connect);
   return standing.kind === 'log_in_again' ? pair(overview.connectAgain) : '';
 }

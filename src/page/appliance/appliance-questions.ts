@@ -45,9 +45,9 @@ export function unpairQuestion({ appliance: texts }: Texts, { name }: ApplianceS
 /** Whether an appliance is to be removed; one that waits to be approved is refused by that. */
 export function removeQuestion(
   { appliance: texts, overview }: Texts,
-  { name, waiting_for_approval }: ApplianceStatus,
+  { name, waitingForApproval }: ApplianceStatus,
 ): Question {
-  const isRefused = waiting_for_approval !== undefined;
+  const isRefused = waitingForApproval !== undefined;
   return {
     heading: isRefused ? texts.refuseSure(name) : texts.removeSure(name),
     text: isRefused ? texts.refuseText : texts.removeText,

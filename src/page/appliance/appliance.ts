@@ -103,15 +103,15 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
   async function approve(name: string, form: SentForm['form']): Promise<void> {
     const find = async () => {
       const { appliances } = await administration.status();
-      return appliances.find((one) => one.name === name && one.client_id === form.get('client_id'));
+      return appliances.find((one) => one.name === name && one.clientId === form.get('client_id'));
     };
     const isApproved = (appliance: ApplianceStatus | undefined) =>
-      appliance !== undefined && appliance.waiting_for_approval === undefined;
+      appliance !== undefined && appliance.waitingForApproval === undefined;
     const shown = await find();
     if (shown === undefined) throw new Failure('appliance_unknown', name);
     if (isApproved(shown)) return;
     try {
-      await administration.approveAppliance(name, shown.waiting_for_approval?.comparison_code ?? null);
+      await administration.approveAppliance(name, shown.waitingForApproval?.comparisonCode ?? null);
     } catch (error) {
       if (!isApproved(await find())) throw error;
     }

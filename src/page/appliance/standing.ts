@@ -31,7 +31,7 @@ export function standingOf(
 ): Standing {
   const { name, problem } = appliance;
   const kind = kindOf(appliance);
-  const isMute = appliance.without_credentials === true;
+  const isMute = appliance.withoutCredentials === true;
   const needsPerson =
     isMute || kind === 'log_in_again' || kind === 'waiting_for_approval' || problem?.code === 'misconfigured';
   const advice: string[] = [];
@@ -45,9 +45,9 @@ export function standingOf(
   else if (kind === 'log_in_again') advice.push(states.needsLogin(name));
   else if (kind === 'not_connected') advice.push(states.unpaired(name));
   else if (kind === 'waiting_for_login') advice.push(states.loginOpen(name));
-  if (appliance.authorize_url !== undefined && kind !== 'waiting_for_login') advice.push(states.newLoginOpen);
-  if (isMute) advice.push(appliance.credentials_damaged ? states.credentialsDamaged : states.withoutCredentials);
-  if (appliance.wanted_scope !== undefined) advice.push(states.otherScope);
+  if (appliance.authorizeUrl !== undefined && kind !== 'waiting_for_login') advice.push(states.newLoginOpen);
+  if (isMute) advice.push(appliance.credentialsDamaged ? states.credentialsDamaged : states.withoutCredentials);
+  if (appliance.wantedScope !== undefined) advice.push(states.otherScope);
   return { kind, mood: needsPerson ? 'bad' : MOODS[kind], needsPerson, advice };
 }
 
@@ -61,13 +61,13 @@ const MOODS: Readonly<Record<StandingKind, Mood>> = {
   waiting_for_approval: 'bad',
 };
 
-function kindOf({ state, waiting_for_approval, expires_in }: ApplianceStatus): StandingKind {
-  if (waiting_for_approval !== undefined) return 'waiting_for_approval';
+function kindOf({ state, waitingForApproval, expiresIn }: ApplianceStatus): StandingKind {
+  if (waitingForApproval !== undefined) return 'waiting_for_approval';
   switch (state) {
     case 'active':
       return 'connected';
     case 'retrying':
-      return expires_in !== null && expires_in > 0 ? 'held_up' : 'interrupted';
+      return expiresIn !== null && expiresIn > 0 ? 'held_up' : 'interrupted';
     case 'needs_pairing':
       return 'log_in_again';
     case 'pairing':

@@ -20,21 +20,21 @@ export function outlineOf(
   { hub, appliances, notices, pairings }: Status & { readonly pairings?: string },
   uptime: number,
 ): Outline {
-  const { uptime: _, registration_open_for, ...house } = hub;
-  const fixed = appliances.map(({ expires_in, refresh_in, problem, ...appliance }) => ({
+  const { uptime: _, registrationOpenFor, ...house } = hub;
+  const fixed = appliances.map(({ expiresIn, refreshIn, problem, ...appliance }) => ({
     ...appliance,
-    serves: expires_in !== null && expires_in > 0,
+    serves: expiresIn !== null && expiresIn > 0,
     // Its words may count seconds.
     problem: problem && { code: problem.code, since: problem.since },
   }));
   return {
     fixed: JSON.stringify([
-      { ...house, open: registration_open_for !== undefined },
+      { ...house, open: registrationOpenFor !== undefined },
       fixed,
       notices.map(({ code, appliance, since }) => [code, appliance, since]),
       pairings,
     ]),
-    dues: appliances.map(({ refresh_in }) => (refresh_in === null ? null : uptime + refresh_in * 1000)),
+    dues: appliances.map(({ refreshIn }) => (refreshIn === null ? null : uptime + refreshIn * 1000)),
   };
 }
 

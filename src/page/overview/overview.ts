@@ -47,8 +47,7 @@ export function overviewPage(
     })
     .toSorted((a, b) => ORDER.indexOf(a.standing.mood) - ORDER.indexOf(b.standing.mood));
   const { mood, sentence } = healthOf(appliances, (hub.problems ?? []).length > 0, texts);
-  const isWaiting =
-    hub.registration_open_for !== undefined || status.appliances.some(({ state }) => state === 'pairing');
+  const isWaiting = hub.registrationOpenFor !== undefined || status.appliances.some(({ state }) => state === 'pairing');
   const pages = Math.max(1, Math.ceil(appliances.length / MOST_SHOWN));
   const page = Math.min(wanted, pages);
   const cards = appliances
@@ -110,15 +109,15 @@ function hubNotices({ states, overview }: Texts, { problems }: HubStatus): strin
 }
 
 /** Among several that asked there may be one that nobody in the house has set up. */
-function severalAsked({ overview }: Texts, { registration_asked = 0 }: HubStatus): string {
-  if (registration_asked < 2) return '';
-  return html`<p class="notice bad" id="several-asked">!${sign('bad')}<span>${overview.severalAsked(registration_asked)}</span></p>`;
+function severalAsked({ overview }: Texts, { registrationAsked = 0 }: HubStatus): string {
+  if (registrationAsked < 2) return '';
+  return html`<p class="notice bad" id="several-asked">!${sign('bad')}<span>${overview.severalAsked(registrationAsked)}</span></p>`;
 }
 
 function actions({ overview }: Texts, session: PageSession, appliances: readonly ApplianceStatus[]): string {
   const open = appliances.filter(
-    ({ state, waiting_for_approval }) =>
-      waiting_for_approval === undefined && (state === 'unpaired' || state === 'pairing' || state === 'needs_pairing'),
+    ({ state, waitingForApproval }) =>
+      waitingForApproval === undefined && (state === 'unpaired' || state === 'pairing' || state === 'needs_pairing'),
   );
   const add = html`<a class="button ${appliances.length === 0 ? 'primary' : ''}" id="add" href="/appliances/add">${overview.add}</a>`;
   if (open.length < 2) return html`<div class="actions">!${add}</div>`;
@@ -130,22 +129,22 @@ function actions({ overview }: Texts, session: PageSession, appliances: readonly
   return html`<div class="stack"><div class="actions">!${all}!${add}</div><p class="hint">${overview.connectAllHint}</p></div>`;
 }
 
-function registration(texts: Texts, session: PageSession, { registration_open_for }: HubStatus, now: number): string {
+function registration(texts: Texts, session: PageSession, { registrationOpenFor }: HubStatus, now: number): string {
   const { overview } = texts;
   const button = (path: string, text: string) =>
     html`<div class="actions">!${ownForm(session, path, html`<button id="registration">${text}</button>`)}</div>`;
-  const isOpen = registration_open_for !== undefined;
+  const isOpen = registrationOpenFor !== undefined;
   const content = isOpen
-    ? html`<p>${overview.registrationOpen} !${timeElement(texts, now + registration_open_for * 1000, now)}. ${overview.registrationOpenHint}</p>
+    ? html`<p>${overview.registrationOpen} !${timeElement(texts, now + registrationOpenFor * 1000, now)}. ${overview.registrationOpenHint}</p>
 !${button('/registration/close', overview.closeRegistration)}`
     : html`<p class="quiet">${overview.registrationHint}</p>!${button('/registration/open', overview.openRegistration)}`;
   return html`<details id="registration-part" !${isOpen ? 'open' : ''}><summary>${overview.registration}</summary>
 !${content}</details>`;
 }
 
-function about({ overview }: Texts, { version, address, ca_fingerprint }: HubStatus): string {
+function about({ overview }: Texts, { version, address, caFingerprint }: HubStatus): string {
   return html`<details id="about"><summary>${overview.about}</summary>
 <dl class="facts"><div><dt>${overview.version}</dt><dd>${version}</dd></div>
 <div><dt>${overview.address}</dt><dd>${address ?? overview.noAddress}</dd></div>
-<div><dt>${overview.pin}</dt><dd><code>${ca_fingerprint}</code></dd></div></dl></details>`;
+<div><dt>${overview.pin}</dt><dd><code>${caFingerprint}</code></dd></div></dl></details>`;
 }

@@ -27,10 +27,10 @@ export function pairingParts(asked: SignedIn, view: PairingView, now: number): s
 <p class="quiet">${texts.follows}</p>
 <div class="actions">!${button(asked, view, 'cancel', cancel)}</div>`;
     case 'waiting': {
-      const end = now + 1000 * report.expires_in;
+      const end = now + 1000 * report.expiresIn;
       return html`!${setback(asked.frame.texts, view)}!${unconfirmed(asked, view)}!${state('waiting', texts.waiting)}
-<a class="button primary" id="login" href="${report.authorize_url}" rel="noreferrer">${texts.logIn}</a>
-!${scanned(texts, report.authorize_url)}
+<a class="button primary" id="login" href="${report.authorizeUrl}" rel="noreferrer">${texts.logIn}</a>
+!${scanned(texts, report.authorizeUrl)}
 <p class="quiet">${texts.ends} !${timeElement(asked.frame.texts, end, now)}. ${texts.follows}</p>
 <div class="actions">!${button(asked, view, 'fresh', texts.fresh)}!${button(asked, view, 'cancel', cancel)}</div>`;
     }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { toWire } from '../../../src/control/wire.ts';
 import { runHousehold, shell } from '../command.ts';
 
 let hub: Awaited<ReturnType<typeof runHousehold>>;
@@ -16,7 +17,7 @@ test('appliance add --json shows the credentials once, under the names of the co
   expect(added).toMatchObject({ status: 0, stderr: '' });
   expect(JSON.parse(added.stdout)).toEqual({
     name: 'wallbox',
-    client_id: hub.household.appliances.get('wallbox')?.client_id,
+    client_id: hub.household.appliances.get('wallbox')?.clientId,
     client_secret: hub.household.issued.at(-1),
     token_endpoint: 'https://192.168.1.7:8443/oauth/token',
     ca_fingerprint: 'pin-of-the-ca',
@@ -33,7 +34,7 @@ test('appliance add shows a person the secret, and a curl command that is ready 
   const words = await shell(`curl() { printf '%s\\n' "$@"; echo; cat; }; ${example}`);
   const [typed = '', read] = words.stdout.split('\n\n');
   // What is among the arguments of a program, everybody on its machine can read.
-  expect(read).toBe(`user = "${hub.household.appliances.get('wallbox')?.client_id}:${secret}"\n`);
+  expect(read).toBe(`user = "${hub.household.appliances.get('wallbox')?.clientId}:${secret}"\n`);
   expect(typed.split('\n')).toEqual([
     '--cacert',
     'latchkey-ca.pem',
@@ -84,12 +85,12 @@ test('ca prints the certificate, its pin, or both', async () => {
 });
 
 test('refresh says how long the new token lives', async () => {
-  const wallbox = hub.household.set({ name: 'wallbox', state: 'active', expires_in: 3600 });
+  const wallbox = hub.household.set({ name: 'wallbox', state: 'active', expiresIn: 3600 });
   expect(await hub.latchkey('refresh', 'wallbox')).toMatchObject({
     status: 0,
     stdout: 'wallbox is refreshed, its token expires in 60 min.\n',
   });
-  expect(JSON.parse((await hub.latchkey('refresh', 'wallbox', '--json')).stdout)).toEqual(wallbox);
+  expect(JSON.parse((await hub.latchkey('refresh', 'wallbox', '--json')).stdout)).toEqual(toWire(wallbox));
 });
 
 test('a refresh that leaves a problem is a failure, with the reason and what to do', async () => {
@@ -99,7 +100,7 @@ test('a refresh that leaves a problem is a failure, with the reason and what to 
   expect(await hub.latchkey('refresh', 'wallbox')).toMatchObject({ status: 1, stdout: '', stderr: reason });
   const told = await hub.latchkey('refresh', 'wallbox', '--json');
   expect(told).toMatchObject({ status: 1, stderr: reason });
-  expect(JSON.parse(told.stdout)).toEqual(wallbox);
+  expect(JSON.parse(told.stdout)).toEqual(toWire(wallbox));
 });
 
 test.each([

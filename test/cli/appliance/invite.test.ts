@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { toWire } from '../../../src/control/wire.ts';
 import { waitingForApproval } from '../../support/registrants.ts';
 import { runHousehold, shell } from '../command.ts';
 
@@ -58,9 +59,9 @@ test('registration is opened for ten minutes, or as long as is said, shown by st
   expect(opened.stdout).toMatch(/^Registration is open for 10 min/);
   expect(opened.stdout).toContain('registration_endpoint  https://192.168.1.7:8443/oauth/register\n');
   expect(opened.stdout).toContain('ca_fingerprint         pin-of-the-ca\n');
-  expect(hub.household.hub.registration_open_for).toBe(600);
+  expect(hub.household.hub.registrationOpenFor).toBe(600);
   expect(await hub.latchkey('registration', 'open', '--for', '2h')).toMatchObject({ status: 0 });
-  expect(hub.household.hub.registration_open_for).toBe(7200);
+  expect(hub.household.hub.registrationOpenFor).toBe(7200);
   expect((await hub.latchkey('status')).stdout).toMatch(/^registration +open to any appliance for another 2 h$/m);
   expect(JSON.parse((await hub.latchkey('status', '--json')).stdout).hub.registration_open_for).toBe(7200);
   const closed = { status: 0, stdout: '', stderr: expect.stringMatching(/is closed/) };
@@ -84,12 +85,12 @@ test('an invite is a QR code too on a terminal, and nowhere else', async () => {
 
 test('who waits for approval stands out in the list, with what to type, and can move no cursor', async () => {
   const since = new Date(Date.now() - 300_000).toISOString();
-  const waiting = waitingForApproval({ since, software_id: 'acme\u001b[2J/1' });
-  const { client_id } = hub.household.set({ name: 'wallbox', waiting_for_approval: waiting });
+  const waiting = waitingForApproval({ since, softwareId: 'acme\u001b[2J/1' });
+  const { clientId } = hub.household.set({ name: 'wallbox', waitingForApproval: waiting });
   const { stdout } = await hub.latchkey('appliance', 'list');
   expect(stdout).toMatch(/^wallbox +waits for approval/m);
   expect(stdout).toContain(
-    `wallbox: introduced itself 5 min ago from 192.168.1.20 as client_id ${client_id}, says its software is acme`,
+    `wallbox: introduced itself 5 min ago from 192.168.1.20 as client_id ${clientId}, says its software is acme`,
   );
   expect(stdout).toMatch(/^ {2}its code is KFD-WQX: compare it with the one that the appliance shows$/m);
   expect(stdout).toMatch(/^ {2}if it is yours: latchkey appliance approve wallbox --code KFD-WQX$/m);
@@ -99,37 +100,37 @@ test('who waits for approval stands out in the list, with what to type, and can 
 });
 
 test('approve says what is next, or prints the status', async () => {
-  const waiting_for_approval = waitingForApproval();
-  hub.household.set({ name: 'wallbox', waiting_for_approval });
+  const waiting = waitingForApproval();
+  hub.household.set({ name: 'wallbox', waitingForApproval: waiting });
   expect(await hub.latchkey('appliance', 'approve', 'wallbox')).toMatchObject({
     status: 0,
     stdout: expect.stringContaining('latchkey pair wallbox'),
     stderr: '',
   });
-  hub.household.set({ name: 'heater', waiting_for_approval });
+  hub.household.set({ name: 'heater', waitingForApproval: waiting });
   const approved = JSON.parse((await hub.latchkey('appliance', 'approve', 'heater', '--json')).stdout);
-  expect(approved).toEqual(hub.household.appliances.get('heater'));
+  expect(approved).toEqual(toWire(hub.household.appliances.get('heater')));
   expect(approved).not.toHaveProperty('waiting_for_approval');
 });
 
 test('approve says which code and which address the appliance has, and refuses one with another code', async () => {
-  hub.household.set({ name: 'wallbox', waiting_for_approval: waitingForApproval() });
+  hub.household.set({ name: 'wallbox', waitingForApproval: waitingForApproval() });
   expect(await hub.latchkey('appliance', 'approve', 'wallbox', '--code', 'KFD-WQZ')).toMatchObject({
     status: 1,
     stdout: '',
     stderr: expect.stringMatching(/wallbox has another code/),
   });
-  expect(hub.household.appliances.get('wallbox')).toHaveProperty('waiting_for_approval');
+  expect(hub.household.appliances.get('wallbox')).toHaveProperty('waitingForApproval');
   const approved = await hub.latchkey('appliance', 'approve', 'wallbox', '--code', 'kfdwqx');
   expect(approved).toMatchObject({
     status: 0,
     stdout: expect.stringContaining('wallbox (code KFD-WQX, which asked from 192.168.1.20) is approved'),
   });
-  expect(hub.household.appliances.get('wallbox')).not.toHaveProperty('waiting_for_approval');
+  expect(hub.household.appliances.get('wallbox')).not.toHaveProperty('waitingForApproval');
 });
 
 test('where several asked the list says so, and a person is asked for the code before one is approved', async () => {
-  hub.household.set({ name: 'wallbox', waiting_for_approval: waitingForApproval() });
+  hub.household.set({ name: 'wallbox', waitingForApproval: waitingForApproval() });
   expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain('asked to join');
   using _ = hub.household.askedToJoin(7);
   for (const command of [['appliance', 'list'], ['status']]) {
@@ -144,17 +145,17 @@ test('where several asked the list says so, and a person is asked for the code b
     return (await running.ended).status;
   };
   expect(await approve()).toBe(1);
-  expect(hub.household.appliances.get('wallbox')).toHaveProperty('waiting_for_approval');
+  expect(hub.household.appliances.get('wallbox')).toHaveProperty('waitingForApproval');
   expect(await approve('--code', 'KFD-WQX')).toBe(0);
 });
 
 test('what nobody can ask for, and what is configured with another scope by now, is said with what to do', async () => {
-  hub.household.set({ name: 'gone', state: 'active', without_credentials: true });
-  hub.household.set({ name: 'broken', state: 'active', without_credentials: true, credentials_damaged: true });
-  hub.household.set({ name: 'moved', state: 'active', scope: 'A', wanted_scope: 'B' });
-  hub.household.set({ name: 'bare', state: 'active', scope: 'A', wanted_scope: null });
-  const open = { authorize_url: 'https://portal.example/a' };
-  hub.household.set({ name: 'going', state: 'active', scope: null, wanted_scope: 'B C', ...open });
+  hub.household.set({ name: 'gone', state: 'active', withoutCredentials: true });
+  hub.household.set({ name: 'broken', state: 'active', withoutCredentials: true, credentialsDamaged: true });
+  hub.household.set({ name: 'moved', state: 'active', scope: 'A', wantedScope: 'B' });
+  hub.household.set({ name: 'bare', state: 'active', scope: 'A', wantedScope: null });
+  const open = { authorizeUrl: 'https://portal.example/a' };
+  hub.household.set({ name: 'going', state: 'active', scope: null, wantedScope: 'B C', ...open });
   const { stdout } = await hub.latchkey('appliance', 'list');
   expect(stdout).toContain(`gone: nobody can ask for its token, as it is declared no longer. Declare it again, or
   give it a secret: latchkey appliance rotate-secret gone
@@ -184,7 +185,7 @@ test.each([
 });
 
 test('a person is asked whether to refuse one that waits, and not about one that is not there', async () => {
-  hub.household.set({ name: 'wallbox', waiting_for_approval: waitingForApproval() });
+  hub.household.set({ name: 'wallbox', waitingForApproval: waitingForApproval() });
   const running = hub.onTerminal('appliance', 'remove', 'wallbox');
   await running.stdout(/Refuse wallbox, which waits for approval\? \[y\/N\] /);
   running.process.stdin?.write('y\r');

@@ -5,8 +5,10 @@ import { waitFor } from '../../support/wait-for.ts';
 import { runHousehold, shell } from '../command.ts';
 
 const url = 'https://portal.example/authorize?state=0123456789';
-const waiting = { event: 'waiting', authorize_url: url, expires_in: 900 } as const;
-const unreachable = { event: 'connecting', problem: 'connect ECONNREFUSED 10.0.0.1:443', expires_in: 840 } as const;
+const waiting = { event: 'waiting', authorizeUrl: url, expiresIn: 900 } as const;
+/** As it is printed. */
+const printed = { event: 'waiting', authorize_url: url, expires_in: 900 };
+const unreachable = { event: 'connecting', problem: 'connect ECONNREFUSED 10.0.0.1:443', expiresIn: 840 } as const;
 
 let hub: Awaited<ReturnType<typeof runHousehold>>;
 
@@ -38,19 +40,19 @@ function lines(text: string): unknown[] {
 }
 
 test('--json is one object a line: the link, then how it ended', async () => {
-  hub.household.script = [{ event: 'connecting', problem: null, expires_in: 900 }, waiting];
+  hub.household.script = [{ event: 'connecting', problem: null, expiresIn: 900 }, waiting];
   const pair = hub.start('pair', 'wallbox', '--json');
-  expect(lines(await pair.stdout(/\n/))).toEqual([waiting]);
-  (await pairing()).push({ ...waiting, expires_in: 800 }, { event: 'paired', scope: 'A B' });
+  expect(lines(await pair.stdout(/\n/))).toEqual([printed]);
+  (await pairing()).push({ ...waiting, expiresIn: 800 }, { event: 'paired', scope: 'A B' });
   const { status, stdout, stderr } = await pair.ended;
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-  expect(lines(stdout)).toEqual([waiting, { event: 'paired', scope: 'A B' }]);
+  expect(lines(stdout)).toEqual([printed, { event: 'paired', scope: 'A B' }]);
 });
 
 test('a link that no QR code has room for is printed without one', async () => {
   const long = `https://portal.example/authorize?state=${'x'.repeat(3000)}`;
   hub.household.script = [
-    { ...waiting, authorize_url: long },
+    { ...waiting, authorizeUrl: long },
     { event: 'paired', scope: null },
   ];
   const { status, stdout } = await hub.latchkey('pair', 'wallbox');
@@ -79,7 +81,7 @@ test.each(Object.entries(reasons))('a pairing that fails as %s says why and what
   hub.household.script = [waiting, { event: 'failed', reason: reason as FailureReason }];
   const told = await hub.latchkey('pair', 'wallbox', '--json');
   expect(told.status).toBe(1);
-  expect(lines(told.stdout)).toEqual([waiting, { event: 'failed', reason }]);
+  expect(lines(told.stdout)).toEqual([printed, { event: 'failed', reason }]);
   expect(told.stderr).toMatch(/^latchkey: wallbox was not paired[^\n]*\n$/);
   expect(told.stderr).toMatch(words);
 });
@@ -102,9 +104,9 @@ test('a failure for people is only on standard error', async () => {
 
 test('a portal out of reach is a notice, once for each problem, and never a result', async () => {
   const other = { ...unreachable, problem: 'getaddrinfo EAI_AGAIN' };
-  hub.household.script = [unreachable, { ...unreachable, expires_in: 830 }, other, unreachable, waiting];
+  hub.household.script = [unreachable, { ...unreachable, expiresIn: 830 }, other, unreachable, waiting];
   const pair = hub.start('pair', 'wallbox', '--json');
-  expect(lines(await pair.stdout(/\n/))).toEqual([waiting]);
+  expect(lines(await pair.stdout(/\n/))).toEqual([printed]);
   (await pairing()).push({ event: 'paired', scope: null });
   expect((await pair.ended).stderr).toBe(
     "the portal can't be reached (connect ECONNREFUSED 10.0.0.1:443); the hub goes on trying for 14 min\n" +
@@ -120,19 +122,19 @@ test('--no-wait does not say that it waits', async () => {
 });
 
 test('--no-wait ends with the link', async () => {
-  hub.household.script = [{ event: 'connecting', problem: null, expires_in: 900 }];
+  hub.household.script = [{ event: 'connecting', problem: null, expiresIn: 900 }];
   const pair = hub.start('pair', 'wallbox', '--no-wait', '--json');
   const started = await pairing();
   started.push(waiting);
   const { status, stdout, stderr } = await pair.ended;
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-  expect(lines(stdout)).toEqual([waiting]);
+  expect(lines(stdout)).toEqual([printed]);
   await waitFor(() => expect(started.followers).toBe(0));
 });
 
 test.concurrent.each([
   ['with its problem', unreachable, /ECONNREFUSED/],
-  ['that says nothing', { event: 'connecting', problem: null, expires_in: 900 } as const, /no answer yet/],
+  ['that says nothing', { event: 'connecting', problem: null, expiresIn: 900 } as const, /no answer yet/],
 ])('--no-wait says after ten seconds that the portal is out of reach: one %s', async (_, report, words) => {
   await using own = await runHousehold();
   own.household.set({ name: 'wallbox' });
@@ -149,7 +151,7 @@ test('--timeout stops the waiting, not the pairing', async () => {
   hub.household.script = [waiting];
   const { status, stdout, stderr } = await hub.latchkey('pair', 'wallbox', '--timeout', '1', '--json');
   expect(status).toBe(1);
-  expect(lines(stdout)).toEqual([waiting]);
+  expect(lines(stdout)).toEqual([printed]);
   expect(stderr).toMatch(/^latchkey: wallbox was not paired within 1 s; the pairing goes on.*\n$/);
 });
 
@@ -167,20 +169,26 @@ test('Ctrl-C stops the watching, not the pairing', async () => {
 });
 
 test('a fresh link after a lost answer is shown anew', async () => {
-  const fresh = { ...waiting, authorize_url: `${url}-fresh`, reason: 'link_ended' } as const;
+  const fresh = { ...waiting, authorizeUrl: `${url}-fresh`, reason: 'link_ended' } as const;
   hub.household.script = [waiting, fresh, { event: 'paired', scope: null }];
   const { stdout } = await hub.latchkey('pair', 'wallbox');
-  expect(stdout.indexOf(url)).toBeLessThan(stdout.indexOf(fresh.authorize_url));
+  expect(stdout.indexOf(url)).toBeLessThan(stdout.indexOf(fresh.authorizeUrl));
   expect(stdout).toMatch(/fresh link .*no longer good.*\n\n.*-fresh\n/);
-  expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout).slice(0, 2)).toEqual([waiting, fresh]);
+  expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout).slice(0, 2)).toEqual([
+    printed,
+    { ...printed, authorize_url: fresh.authorizeUrl, reason: fresh.reason },
+  ]);
 });
 
 test('a fresh link after the hub has moved is shown with the reason', async () => {
-  const fresh = { ...waiting, authorize_url: `${url}-moved`, reason: 'address_changed' } as const;
+  const fresh = { ...waiting, authorizeUrl: `${url}-moved`, reason: 'address_changed' } as const;
   hub.household.script = [waiting, fresh, { event: 'paired', scope: null }];
   const { stdout } = await hub.latchkey('pair', 'wallbox');
   expect(stdout).toMatch(/fresh link \(the hub's address has changed; .* the last one can go on\):\n\n.*-moved\n/);
-  expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout).slice(0, 2)).toEqual([waiting, fresh]);
+  expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout).slice(0, 2)).toEqual([
+    printed,
+    { ...printed, authorize_url: fresh.authorizeUrl, reason: fresh.reason },
+  ]);
 });
 
 test('a hub that goes in between is a failure', async () => {
@@ -204,5 +212,5 @@ test('a reader that wanted only the link is no failure', async () => {
   setTimeout(() => started.push({ event: 'paired', scope: null }), 500);
   const { status, stdout, stderr } = await reading;
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-  expect(lines(stdout)).toEqual([waiting]);
+  expect(lines(stdout)).toEqual([printed]);
 });

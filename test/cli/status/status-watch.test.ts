@@ -27,7 +27,7 @@ test.each([
 ])('--watch redraws on a terminal, and leaves it as it was at %s', async (_, end) => {
   const running = onTerminal(['status', '--watch'], hub.env, 80);
   await running.stdout(/wallbox +\S*pairing/);
-  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expires_in: 740 });
+  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 740 });
   const seen = await running.stdout(/wallbox +\S*active/);
   expect(seen).toContain(ENTER);
   expect(seen).not.toContain(LEAVE);
@@ -65,12 +65,12 @@ test('--watch says when the hub is away, and comes back with it', async () => {
 });
 
 test('--watch says a line for each change where nothing can be written over, and none where only time has passed', async () => {
-  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expires_in: 740 });
+  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 740 });
   const dumb = onTerminal(['status', '--watch'], { ...hub.env, TERM: 'dumb' }, 80);
   const piped = start(['status', '--watch'], hub.env);
   const json = start(['status', '--watch', '--json'], hub.env);
   await Promise.all([dumb.stdout(/active/), piped.stdout(/active/), json.stdout(/active/)]);
-  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expires_in: 739 });
+  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 739 });
   const asked = vi.spyOn(hub.household, 'status');
   await waitFor(() => expect(asked.mock.calls.length).toBeGreaterThan(5), 10_000);
   asked.mockRestore();

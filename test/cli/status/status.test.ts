@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { toWire } from '../../../src/control/wire.ts';
 import { onTerminal, runHousehold, shell } from '../command.ts';
 
 let hub: Awaited<ReturnType<typeof runHousehold>>;
@@ -19,11 +20,11 @@ function ago(seconds: number): string {
 const ESCAPE = '\u001b[';
 
 test('status --json has the members of the contract, and list --json its appliances', async () => {
-  const wallbox = hub.household.set({ name: 'wallbox', state: 'pairing', authorize_url: 'https://portal.example/a' });
+  const wallbox = hub.household.set({ name: 'wallbox', state: 'pairing', authorizeUrl: 'https://portal.example/a' });
   const status = await hub.latchkey('status', '--json');
   expect(status).toMatchObject({ status: 0, stderr: '' });
-  expect(JSON.parse(status.stdout)).toEqual({ hub: hub.household.hub, appliances: [wallbox], notices: [] });
-  expect(JSON.parse((await hub.latchkey('appliance', 'list', '--json')).stdout)).toEqual([wallbox]);
+  expect(JSON.parse(status.stdout)).toEqual(toWire({ hub: hub.household.hub, appliances: [wallbox], notices: [] }));
+  expect(JSON.parse((await hub.latchkey('appliance', 'list', '--json')).stdout)).toEqual([toWire(wallbox)]);
 });
 
 test('status shows a person the hub, a table, and below it what needs somebody', async () => {
@@ -31,16 +32,16 @@ test('status shows a person the hub, a table, and below it what needs somebody',
     name: 'wallbox',
     state: 'active',
     scope: 'A B',
-    expires_in: 740,
-    refresh_in: 30,
-    last_refresh: ago(3 * 3600 + 5),
+    expiresIn: 740,
+    refreshIn: 30,
+    lastRefresh: ago(3 * 3600 + 5),
   });
   hub.household.set({
     name: 'heatpump',
     state: 'needs_pairing',
     problem: { code: 'refused', message: 'the portal refused the token', since: ago(605) },
   });
-  hub.household.set({ name: 'car', state: 'pairing', authorize_url: 'https://portal.example/authorize?x=1' });
+  hub.household.set({ name: 'car', state: 'pairing', authorizeUrl: 'https://portal.example/authorize?x=1' });
   hub.household.set({ name: 'fridge' });
   const { status, stdout } = await hub.latchkey('status');
   expect(status).toBe(0);
@@ -104,7 +105,7 @@ test('notify --test says how each hook went, and what to do where there is none'
 });
 
 test('a table that is too wide has a line for each name of a scope, and all of it stays', async () => {
-  const times = { expires_in: 7000, refresh_in: 6000, last_refresh: ago(100 * 60) };
+  const times = { expiresIn: 7000, refreshIn: 6000, lastRefresh: ago(100 * 60) };
   const scope = 'Monitoring RemoteControl';
   hub.household.set({ name: 'heat-pump', state: 'needs_pairing', scope, ...times });
   hub.household.set({ name: 'car', state: 'active', scope: 'A B', ...times });

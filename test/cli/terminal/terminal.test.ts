@@ -5,8 +5,8 @@ import { onTerminal, runHousehold } from '../command.ts';
 
 const waiting = {
   event: 'waiting',
-  authorize_url: `https://portal.example/authorize?state=${'x'.repeat(200)}`,
-  expires_in: 900,
+  authorizeUrl: `https://portal.example/authorize?state=${'x'.repeat(200)}`,
+  expiresIn: 900,
 } as const;
 
 /** Back to the line's beginning, and all behind it erased. */
@@ -84,7 +84,7 @@ test('--yes asks nothing', async () => {
 });
 
 test('the time that is left is kept up to date in one line, and gone at the end', async () => {
-  hub.household.script = [{ ...waiting, expires_in: 90 }];
+  hub.household.script = [{ ...waiting, expiresIn: 90 }];
   const running = hub.onTerminal('pair', 'wallbox');
   const seen = await running.stdout(/expires in 90 s.*expires in 8[789] s/s);
   expect(seen).toContain(`${CLEARED}waiting for login … expires in 8`);
@@ -118,7 +118,7 @@ test('a terminal too narrow for the QR code gets the link alone', async () => {
 });
 
 test('a code and its link are shown together, the link last where they do not fit, or the link alone', async () => {
-  hub.household.script = [{ ...waiting, authorize_url: 'https://portal.example/authorize?state=short' }];
+  hub.household.script = [{ ...waiting, authorizeUrl: 'https://portal.example/authorize?state=short' }];
   const on = async (rows: number) =>
     (await onTerminal(['pair', 'wallbox', '--no-wait'], { ...hub.env, NO_COLOR: '1' }, 80, rows).ended).stdout;
   const roomy = await on(40);
@@ -132,16 +132,16 @@ test('a code and its link are shown together, the link last where they do not fi
 });
 
 test('on 80×24 the code of the short link is seen whole with what it is for and the time that is left; the full link can be copied', async () => {
-  const authorize_url = `https://portal.example/authorize?state=${'x'.repeat(600)}`;
-  const short_url = 'http://192.168.178.123:8480/l/Zx3-Zx3-Zx3-Zx3-';
-  hub.household.script = [{ ...waiting, authorize_url, short_url }];
+  const authorizeUrl = `https://portal.example/authorize?state=${'x'.repeat(600)}`;
+  const shortUrl = 'http://192.168.178.123:8480/l/Zx3-Zx3-Zx3-Zx3-';
+  hub.household.script = [{ ...waiting, authorizeUrl, shortUrl }];
   const env = { ...hub.env, NO_COLOR: '1' };
   const running = onTerminal(['pair', 'wallbox'], env, 80, 24);
   const before = lines(await running.stdout(/waiting for login … expires in 15:00 min/));
   expect(before.slice(0, -24).join('\n')).toContain('Log in to connect wallbox:');
-  expect(before).toContain(`  ${authorize_url}`);
+  expect(before).toContain(`  ${authorizeUrl}`);
   const seen = before.slice(-24);
-  const code = qrCode(short_url, { isTTY: true, columns: 80, rows: 23 })?.split('\n') ?? [];
+  const code = qrCode(shortUrl, { isTTY: true, columns: 80, rows: 23 })?.split('\n') ?? [];
   const from = seen.indexOf(code[0] ?? '');
   expect(seen.slice(from, from + code.length)).toEqual(code);
   expect(seen.slice(from + code.length)).toEqual([
@@ -151,8 +151,8 @@ test('on 80×24 the code of the short link is seen whole with what it is for and
 
   // The same address once more changes nothing; another short link is another code.
   const [pairing] = [...hub.household.pairings.values()].slice(-1);
-  pairing?.push({ ...waiting, authorize_url, short_url, expires_in: 800 });
-  pairing?.push({ ...waiting, authorize_url, short_url: 'http://192.168.178.9:8480/l/Zx3-Zx3-Zx3-Zx3-' });
+  pairing?.push({ ...waiting, authorizeUrl, shortUrl, expiresIn: 800 });
+  pairing?.push({ ...waiting, authorizeUrl, shortUrl: 'http://192.168.178.9:8480/l/Zx3-Zx3-Zx3-Zx3-' });
   pairing?.push({ event: 'paired', scope: null });
   const { stdout } = await running.ended;
   expect(stdout.split('a phone in this home network')).toHaveLength(3);
@@ -160,7 +160,7 @@ test('on 80×24 the code of the short link is seen whole with what it is for and
 });
 
 test('a terminal that can not go back gets the waiting said once, and no colours', async () => {
-  hub.household.script = [{ ...waiting, authorize_url: 'https://portal.example/authorize?state=short' }];
+  hub.household.script = [{ ...waiting, authorizeUrl: 'https://portal.example/authorize?state=short' }];
   const running = onTerminal(['pair', 'wallbox'], { ...hub.env, TERM: 'dumb' }, 80);
   await running.stdout(/waiting for login, expires in 15 min\r\n/);
   [...hub.household.pairings.values()].at(-1)?.push({ event: 'paired', scope: null });
