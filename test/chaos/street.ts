@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 import { createServer as createSecureServer } from 'node:tls';
 import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
 import type { ConnectedPortal } from '../../src/broker/ports.ts';
@@ -46,6 +46,8 @@ const CONNECTED: Omit<ConnectedPortal, 'portal'> = {
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 /** How often an appliance asks, in ms. */
 const ASKS_EVERY = 120_000;
+/** Nobody listens there, and no test is given this port for a server of its own, which would know nothing of the street's tokens. */
+const REFUSING = 'http://127.0.0.1:1';
 /** A label of a name is at most 63 characters long: this one is unknown without anybody being asked. */
 const UNKNOWN = `http://${'a'.repeat(64)}.test`;
 
@@ -270,21 +272,14 @@ async function ways(emulator: Emulator): Promise<Ways> {
       ca: [],
     });
   const leaf = await issueLeaf(await createAuthority(), { names: [], addresses: ['127.0.0.1'], now: Date.now() });
-  const closed = createServer();
   const foreign = createSecureServer({ cert: leaf.certificate, key: leaf.key });
-  const ports: number[] = [];
-  for (const server of [closed, foreign]) {
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    ports.push((server.address() as AddressInfo).port);
-  }
-  closed.close();
-  const [refused, another] = ports;
+  await once(foreign.listen(0, '127.0.0.1'), 'listening');
+  const { port: another } = foreign.address() as AddressInfo;
   return {
     servers: [foreign],
     portals: new Map<Outage | null, HttpPortal>([
       [null, portal(emulator.frontendUrl)],
-      ['refused', portal(`http://127.0.0.1:${refused}`)],
+      ['refused', portal(REFUSING)],
       ['name unknown', portal(UNKNOWN)],
       ['another certificate', portal(`https://127.0.0.1:${another}`)],
     ]),
