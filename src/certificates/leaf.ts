@@ -27,8 +27,6 @@ export interface LeafContext {
   readonly names: readonly string[];
   /** The LAN addresses as they are now. */
   addresses(): readonly string[];
-  /** Hears that the anchor is another one. */
-  onAnchor(): void;
   /** The user's own certificate in place of one that the hub issues; null for none. */
   readonly own: { readonly files: CertificateFiles; readonly leaf: ShownLeaf } | null;
 }
@@ -59,6 +57,7 @@ export class HubLeaf {
   #shown: ShownLeaf;
   #names: readonly string[];
   #server: LeafServer | null = null;
+  #onAnchor: () => void = () => undefined;
   /** What was wrong with the user's files when they were read last. */
   #fault = NO_FAULT;
   #looking = false;
@@ -97,6 +96,11 @@ export class HubLeaf {
     const named = this.#shown.names.find((name) => !name.startsWith('*'));
     const host = own === null || named === undefined || isFor(this.#shown, usual) ? usual : named;
     return urlHost(host);
+  }
+
+  /** Calls `changed` whenever the anchor is another one. */
+  whenAnchorChanges(changed: () => void): void {
+    this.#onAnchor = changed;
   }
 
   /** Has a server show what is good at the time, from now on. */
@@ -165,7 +169,7 @@ export class HubLeaf {
       const { fingerprint } = found.anchor;
       if (fingerprint === before) return;
       log.warn('certificate has another anchor: appliances must pin it', { fingerprint });
-      this.#context.onAnchor();
+      this.#onAnchor();
     } catch (error) {
       const fault = messageOf(error);
       // At the second look, and once: whoever renews the files may be between one and the other.

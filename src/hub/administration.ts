@@ -1,21 +1,20 @@
-import { type HubAddress, openAdministration, refuseWhileStopping } from '../broker/administration.ts';
+import { openAdministration, refuseWhileStopping } from '../broker/administration.ts';
 import type { Broker } from '../broker/open-broker.ts';
 import { noticeFacts } from '../broker/reports/notice-facts.ts';
 import type { HouseFacts } from '../broker/reports/notices.ts';
 import type { CaRotation } from '../certificates/ca-rotation.ts';
-import type { Anchor } from '../certificates/shown-leaf.ts';
-import type { Administration, BegunReload, HubStatus, ReloadOutcome } from '../core/administration.ts';
+import type { Administration, BegunReload, ReloadOutcome } from '../core/administration.ts';
 import { elapsed, type Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
-import type { HookTrial, NoticeReport, TellingHub } from '../core/notice.ts';
+import type { HookTrial, NoticeReport } from '../core/notice.ts';
 import { testReport } from '../core/notices.ts';
 import { checkPassphrase, readPassphrase } from '../core/passphrase.ts';
 import { rfc3339 } from '../core/rfc3339.ts';
 import type { KeyRotation } from '../store/key-rotation.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import { backUp, restore } from '../store/state-copies.ts';
-import { urlHost } from '../system/addresses.ts';
 import { hubProblems } from './hub-problems.ts';
+import type { HubPlace } from './place.ts';
 
 /** The reloads of the daemon that the hub is a part of. */
 export interface HubReloads {
@@ -31,13 +30,8 @@ export interface HubAdministrationContext {
   readonly broker: Broker;
   /** When the daemon was started. */
   readonly started: Instant;
-  /** The hub's id. */
-  readonly id: string;
-  /** The certificate that appliances pin, as it is now. */
-  anchor(): Anchor;
+  readonly place: HubPlace;
   readonly rotation: CaRotation;
-  /** What the hub is called by in a URL, at this LAN address. */
-  host(address: string | null): string;
   /** Carries a report through every hook. */
   tryHooks(report: NoticeReport): Promise<HookTrial[]>;
   readonly store: SqliteStore;
@@ -54,41 +48,24 @@ export interface HubAdministrationContext {
   restart(): void;
   /** Where the hub was started by somebody who can start another with a changed configuration. */
   readonly reloads: HubReloads | undefined;
-  /** The hub's name, version, address and ports, as they are now. */
-  whereabouts(): Pick<HubStatus, 'name' | 'version' | 'address' | 'httpPort' | 'httpsPort' | 'metricsPort'>;
 }
 
 /** What the hub itself asks beside what people may. */
 export interface HubAdministration extends Administration {
   /** What notices go by. */
   facts(): HouseFacts;
-  /** The hub as notices name it. */
-  tellingHub(): TellingHub;
 }
 
 /** Serves people at the hub: what the control socket and the installer's page offer. */
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
-  const { broker, store, rotation, id } = context;
+  const { broker, place, store, rotation } = context;
   const { appliances, registrations, notices } = broker;
   const { clock, log } = broker.surroundings;
 
   const began = rfc3339(context.started.wall);
   const unannounced = timed(() => context.unannounced());
   const nameClaimed = timed(() => context.nameClaimed());
-  const address: HubAddress = {
-    endpoint,
-    shortLink(key) {
-      const { address, httpPort } = context.whereabouts();
-      return address === null ? null : `http://${urlHost(address)}:${httpPort}/l/${key}`;
-    },
-    fingerprint: () => context.anchor().fingerprint,
-  };
-  const administration = openAdministration(broker, address);
-
-  function endpoint(path: string): string {
-    const { address, httpsPort } = context.whereabouts();
-    return `https://${context.host(address)}:${httpsPort}${path}`;
-  }
+  const administration = openAdministration(broker, place);
 
   /** What is wrong, and since when it was seen. */
   function timed(look: () => string | null): () => { message: string; since: string } | null {
@@ -108,7 +85,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     return {
       statuses: listed.map(([, status]) => status),
       problems,
-      facts: noticeFacts(listed, problems, broker, endpoint('/')),
+      facts: noticeFacts(listed, problems, broker, place.endpoint('/')),
     };
   }
 
@@ -128,8 +105,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       const matters = openFor > 0 || statuses.some(({ waitingForApproval }) => waitingForApproval !== undefined);
       return {
         hub: {
-          id,
-          ...context.whereabouts(),
+          ...place.whereabouts(),
           caFingerprint: fingerprint,
           ...(old && { caRotation: { oldFingerprint: old.fingerprint, until: old.until } }),
           uptime: Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000),
@@ -142,17 +118,11 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       };
     },
     facts: () => look().facts,
-    tellingHub: () => ({ id, name: context.whereabouts().name, page: endpoint('/') }),
     testNotices: () => context.tryHooks(testReport(rfc3339(clock.now().wall))),
     authority: () => rotation.report(),
     rotateAuthority: (keep) => rotation.rotate(keep),
     keepOldAuthority: (keep) => rotation.keepOld(keep),
-    label(of) {
-      const { name } = appliances.named(of);
-      const { address, httpsPort, name: hubName } = context.whereabouts();
-      const at = (host: string) => `https://${host}:${httpsPort}/p/${encodeURIComponent(name)}`;
-      return { name, hubName, link: at(context.host(null)), byAddress: address && at(urlHost(address)) };
-    },
+    label: (name) => place.label(appliances.named(name).name),
     async rotateStoreKey() {
       await broker.ready;
       refuseWhileStopping(broker);

@@ -16,8 +16,8 @@ export class Housekeeping implements AsyncDisposable {
   readonly #store: SqliteStore;
   readonly #surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>;
   readonly #stopped = new AbortController();
-  readonly #looks: Promise<void>;
-  #nightly: ScheduledTask;
+  #looks: Promise<void> = Promise.resolve();
+  #nightly: ScheduledTask | null = null;
   #work: Promise<void> = Promise.resolve();
   /** The store's count of changes when it was copied last; null where that was not in this run. */
   #copied: number | null = null;
@@ -37,9 +37,13 @@ export class Housekeeping implements AsyncDisposable {
     this.#onWritable = onWritable;
     this.#surroundings = surroundings;
     this.#troubles = new Troubles(surroundings.clock);
+  }
+
+  /** Begins with it. */
+  begin(): void {
     this.#nightly = this.#plan();
-    if (store.copyIsDated || this.#copyIsOld()) this.copySoon();
-    store.whenPaired(() => this.copySoon());
+    if (this.#store.copyIsDated || this.#copyIsOld()) this.copySoon();
+    this.#store.whenPaired(() => this.copySoon());
     this.#looks = this.#lookAgain();
   }
 
@@ -57,14 +61,14 @@ export class Housekeeping implements AsyncDisposable {
 
   /** The wall clock was set: node-cron would wait for the old time. */
   clockSet(): void {
-    void this.#nightly.destroy();
+    void this.#nightly?.destroy();
     this.#nightly = this.#plan();
     if (this.#copyIsOld()) this.copySoon();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped.abort();
-    await this.#nightly.destroy();
+    await this.#nightly?.destroy();
     await Promise.all([this.#looks, this.#work]);
   }
 

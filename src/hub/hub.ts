@@ -8,14 +8,14 @@ import { permittedNames } from '../certificates/permitted-names.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
-import type { ListeningSockets } from '../lan/listening-sockets.ts';
+import type { NoticeReport } from '../core/notice.ts';
+import { ListeningSockets } from '../lan/listening-sockets.ts';
 import { UsedAssertions } from '../lan/oauth/used-assertions.ts';
 import { serveLan } from '../lan/server.ts';
 import { Announcing } from '../mdns/announcing.ts';
 import { CopyCheck } from '../mdns/copy-check.ts';
 import { LanFollower } from '../mdns/lan-follower.ts';
 import { readLan, watchLan } from '../mdns/lan-watch.ts';
-import type { MetricsListener } from '../metrics/listener.ts';
 import { Tally } from '../metrics/tally.ts';
 import { openHooks } from '../notify/hooks.ts';
 import { openPages } from '../page/pages.ts';
@@ -33,6 +33,7 @@ import { hubNames } from './identity.ts';
 import { openMetrics } from './metrics.ts';
 import { hubAddresses, openState } from './open-state.ts';
 import { pairOnStart } from './pair-on-start.ts';
+import { HubPlace, type HubPorts } from './place.ts';
 import { connectPortals } from './portals.ts';
 import { spreadOf } from './spread.ts';
 
@@ -93,27 +94,22 @@ export async function startHub(
 
   const { store, identity, keyRotation } = await openState(configuration, surroundings, parts);
 
-  const running = Promise.withResolvers<void>();
-  const restarting = Promise.withResolvers<void>();
   const lan = parts.use(
     watchLan({
       read: () => readLan(lanConfiguration.address, lanConfiguration.listen),
       timers,
       every: LAN_INTERVAL,
-      onChange: () => void running.promise.then(() => follower.changed()),
-      async onUnrest() {
-        await running.promise;
-        if (lanConfiguration.mdns) await announcing.follow(lan.current);
-      },
     }),
   );
-  const ports = { http: lanConfiguration.httpPort, https: lanConfiguration.httpsPort };
+  const listening = sockets ?? parts.use(new ListeningSockets());
+  const opened = await listening.claim({
+    addresses: lanConfiguration.listen,
+    ports: { http: lanConfiguration.httpPort, https: lanConfiguration.httpsPort },
+  });
+  parts.defer(() => listening.release([...opened.http.sockets, ...opened.https.sockets]));
+  const ports: HubPorts = { http: opened.http.port, https: opened.https.port, metrics: null };
   const portals = parts.use(
-    connectPortals(
-      configuration.portals,
-      () => lan.current.address?.address ?? null,
-      () => ports.http,
-    ),
+    connectPortals(configuration.portals, () => lan.current.address?.address ?? null, ports.http),
   );
 
   const broker = parts.use(
@@ -129,6 +125,7 @@ export async function startHub(
   );
   const { appliances, scheduler, portalClock, grants, pairings, access, notices } = broker;
   events.listen(() => notices.changed());
+
   const names = hubNames(identity.id);
   const leaf = await HubLeaf.open({
     surroundings,
@@ -139,11 +136,29 @@ export async function startHub(
     names,
     addresses: () => lan.current.addresses,
     own: lanConfiguration.certificate,
-    onAnchor: () => announce(),
   });
-  const announce = () => {
-    if (lanConfiguration.mdns) void announcing.follow(lan.current);
+  const place = new HubPlace({ name, id: identity.id }, lan, leaf, ports);
+  const copies = new CopyCheck({
+    authority: () => identity.ca.authority.certificate,
+    ownLeaf: () => leaf.shown.pem.certificate,
+    clock,
+    timers,
+  });
+  const announcing = new Announcing({
+    instanceName: name,
+    id: identity.id,
+    httpsPort: ports.https,
+    txt: () => ({ v: version(), http: String(ports.http), capk: place.fingerprint() }),
+    isCopy: (address, port, signal) => copies.isCopy(address, port, signal),
+    timers,
+    random,
+    log,
+  });
+  const announce = async () => {
+    if (lanConfiguration.mdns) await announcing.follow(lan.current);
   };
+  const restarting = Promise.withResolvers<void>();
+  const housekeeping = new Housekeeping(store, surroundings, () => restarting.resolve());
   const rotation = new CaRotation({
     surroundings,
     scheduler,
@@ -154,28 +169,28 @@ export async function startHub(
     permitted: () => permittedNames(names, hubAddresses(lanConfiguration)),
     renewLeaf: () => leaf.renew(),
     onRotated: () =>
-      void running.promise.then(() => {
-        announce();
+      void broker.ready.then(() => {
+        void announce();
         housekeeping.copySoon();
       }),
   });
+  leaf.whenAnchorChanges(() => void announce());
+
   const usedAssertions = before?.usedAssertions ?? new UsedAssertions();
   const service = openLanService(broker, {
     started,
-    caFingerprint: () => leaf.shown.anchor.fingerprint,
+    caFingerprint: () => place.fingerprint(),
     handedOut: (appliance, kind) => tally.handedOut(appliance, kind),
   });
 
-  let metrics: MetricsListener | null = null;
   const hooks = parts.use(openHooks(configuration.notify, { timers, log }));
+  const signed = (report: NoticeReport) => ({ ...report, hub: place.tellingHub() });
   const administration = openHubAdministration({
     broker,
     started,
-    id: identity.id,
-    anchor: () => leaf.shown.anchor,
+    place,
     rotation,
-    host: (address) => leaf.host(address),
-    tryHooks: (report) => hooks.trial({ ...report, hub: administration.tellingHub() }),
+    tryHooks: (report) => hooks.trial(signed(report)),
     store,
     keyRotation,
     copyStore: () => housekeeping.copyNow(),
@@ -185,14 +200,6 @@ export async function startHub(
       lanConfiguration.mdns && lan.current.address !== null && announcing.taken === null ? announcing.waitingFor : null,
     restart: () => restarting.resolve(),
     reloads,
-    whereabouts: () => ({
-      name,
-      version: version(),
-      address: lan.current.address?.address ?? null,
-      httpPort: ports.http,
-      httpsPort: ports.https,
-      ...(metrics?.port ? { metricsPort: metrics.port } : {}),
-    }),
   });
 
   const pages = openPages({
@@ -204,10 +211,7 @@ export async function startHub(
       service,
       pages,
       names: () => leaf.names,
-      listen: lanConfiguration.listen,
-      httpPort: lanConfiguration.httpPort,
-      httpsPort: lanConfiguration.httpsPort,
-      sockets,
+      opened,
       ca: () => rotation.report(),
       leaf: leaf.shown.pem,
       usedAssertions,
@@ -217,31 +221,12 @@ export async function startHub(
     }),
   );
   parts.defer(() => pages.close());
-  ports.http = lanServer.httpPort;
-  ports.https = lanServer.httpsPort;
   leaf.serve(lanServer);
-
-  const copies = new CopyCheck({
-    authority: () => identity.ca.authority.certificate,
-    ownLeaf: () => leaf.shown.pem.certificate,
-    clock,
-    timers,
-  });
-  const announcing = parts.use(
-    new Announcing({
-      instanceName: name,
-      id: identity.id,
-      httpsPort: ports.https,
-      txt: () => ({ v: version(), http: String(ports.http), capk: leaf.shown.anchor.fingerprint }),
-      isCopy: (address, port, signal) => copies.isCopy(address, port, signal),
-      timers,
-      random,
-      log,
-    }),
-  );
+  // Disposed of before the server: neighbours hear the goodbye first.
+  parts.use(announcing);
   const socket = { path: configuration.controlSocket, administration, log };
   parts.use(await openControlSocket(socket, timers));
-  metrics = await openMetrics({
+  const metrics = await openMetrics({
     surroundings,
     listen: configuration.metrics,
     administration,
@@ -252,22 +237,23 @@ export async function startHub(
     names: () => leaf.names,
   });
   if (metrics !== null) parts.use(metrics);
+  ports.metrics = metrics;
   const follower = parts.use(
     new LanFollower({
-      address: () => lan.current.address?.address ?? null,
+      address: () => place.address,
       steps: [
         () => pairings.addressChanged(),
         (moved) => moved && lan.current.address !== null && grants.networkChanged(),
         () => leaf.renew(),
-        () => lanConfiguration.mdns && announcing.follow(lan.current),
+        () => announce(),
       ],
       log,
     }),
   );
 
   await broker.resumePairings();
-  const housekeeping = parts.use(new Housekeeping(store, surroundings, () => restarting.resolve()));
-  running.resolve();
+  parts.use(housekeeping).begin();
+  lan.begin({ onChange: () => follower.changed(), onUnrest: () => void announce() });
   parts.use(
     watchClock({
       surroundings,
@@ -280,21 +266,21 @@ export async function startHub(
       onSynchronized: () => portalClock.learnFromNtp(),
     }),
   );
-  if (lanConfiguration.mdns) void announcing.follow(lan.current);
+  void announce();
   if (configuration.pairing.onStart && store.unwritable === null) await pairOnStart(appliances, grants, pairings, log);
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {
     log.warn('no interface has the address', { 'lan.address': lanConfiguration.address });
   }
   notices.begin(
     () => administration.facts(),
-    (report) => hooks.post({ ...report, hub: administration.tellingHub() }),
+    (report) => hooks.post(signed(report)),
   );
   sockets?.closeUnclaimed();
   log.info('hub started', {
     name,
     id: identity.id,
     version: version(),
-    address: lan.current.address?.address ?? null,
+    address: place.address,
     http_port: ports.http,
     https_port: ports.https,
     control_socket: configuration.controlSocket,

@@ -14,12 +14,12 @@ export interface Portals extends ConnectedPortals, AsyncDisposable {}
 export function connectPortals(
   configurations: readonly PortalConfiguration[],
   address: () => string | null,
-  httpPort: () => number,
+  httpPort: number,
 ): Portals {
   const originOf = ({ frontendUrl }: Pick<PortalConfiguration, 'frontendUrl'>) => new URL(frontendUrl).origin;
   const connected = new Map(
     configurations.map(({ name, replay, redirect, ...settings }) => {
-      const redirectUrl = (nonce: string) => redirectFor(redirect, nonce, address(), httpPort());
+      const redirectUrl = (nonce: string) => redirectFor(redirect, nonce, address(), httpPort);
       const others = configurations.filter((other) => other.name !== name).map(originOf);
       const identity = { origin: originOf(settings), clientId: settings.clientId, name, others };
       return [name, { portal: new HttpPortal(settings), identity, replay, redirectUrl }];

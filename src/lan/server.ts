@@ -11,7 +11,7 @@ import { isOwnAlone, isOwnHost, isOwnServerName } from '../system/host-check.ts'
 import { NO_SCHEMAS } from '../system/no-schemas.ts';
 import { beneath } from './beneath.ts';
 import { Listener } from './listeners.ts';
-import { ListeningSockets } from './listening-sockets.ts';
+import type { OpenedPort, PortName } from './listening-socket.ts';
 import { serveAuthorizationServer } from './oauth/authorization-server.ts';
 import type { UsedAssertions } from './oauth/used-assertions.ts';
 import { serveOpenApi } from './openapi/serve.ts';
@@ -31,11 +31,8 @@ export interface LanOptions {
   readonly pages: HubPages;
   /** The hub's DNS names as they are now, in lower case: requests for another name are refused. */
   names(): readonly string[];
-  readonly listen: readonly string[];
-  readonly httpPort: number;
-  readonly httpsPort: number;
-  /** Those that outlive this server; without them it has its own. */
-  readonly sockets?: ListeningSockets | undefined;
+  /** What it serves; closing it is the caller's. */
+  readonly opened: Readonly<Record<PortName, OpenedPort>>;
   /** The CA that appliances trust, as it is now, and the one before it while that leads to the hub as well. */
   ca(): Pick<AuthorityReport, 'certificate' | 'old'>;
   readonly leaf: LeafPem;
@@ -48,7 +45,6 @@ export interface LanOptions {
 
 /** The hub's two listeners on the home network. */
 export interface LanServer extends AsyncDisposable {
-  /** The ports in use, where 0 was configured. */
   readonly httpPort: number;
   readonly httpsPort: number;
   /**
@@ -80,16 +76,10 @@ const OLD_CA = '/ca-old.pem';
 
 const UNREADABLE = 'The request can not be read.';
 
-/** @throws Failure `port_unavailable` */
+/** Serves the two ports. */
 export async function serveLan(options: LanOptions): Promise<LanServer> {
-  const { listen: addresses, leaf, timers } = options;
-  await using parts = new AsyncDisposableStack();
-  const sockets = options.sockets ?? parts.use(new ListeningSockets());
-  const { http, https } = await sockets.claim({
-    addresses,
-    ports: { http: options.httpPort, https: options.httpsPort },
-  });
-  parts.defer(() => sockets.release([...http.sockets, ...https.sockets]));
+  const { leaf, timers } = options;
+  const { http, https } = options.opened;
   const tls = new SharedTls(leaf);
   const secure = await application(options, (app) => serveSecure(app, options, tls, http.port));
   const plain = await application(options, (app) => options.pages.plain(app, https.port));
@@ -100,18 +90,13 @@ export async function serveLan(options: LanOptions): Promise<LanServer> {
     http: http.sockets.map((socket) => new Listener(createPlain(), socket, { halfOpen: true })),
   };
   tls.lead(listeners.https.map(({ server }) => server));
-  parts.defer(async () => {
-    await Promise.all([...listeners.https, ...listeners.http].map((listener) => listener.close(timers)));
-  });
-  const resources = parts.move();
   return {
     httpPort: http.port,
     httpsPort: https.port,
     renewLeaf: (renewed) => tls.renewLeaf(renewed),
     rotateTicketKeys: () => tls.rotateTicketKeys(),
     async [Symbol.asyncDispose]() {
-      if (options.sockets === undefined) sockets[Symbol.dispose]();
-      await resources.disposeAsync();
+      await Promise.all([...listeners.https, ...listeners.http].map((listener) => listener.close(timers)));
     },
   };
 }

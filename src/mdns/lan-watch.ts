@@ -18,9 +18,19 @@ export interface Lan {
   readonly attached: readonly Attached[];
 }
 
+/** The network as it was read last. */
 export interface LanWatch extends Disposable {
-  /** What was read last. */
   readonly current: Lan;
+  /** Looks at it now, and from then on now and then: see {@link LanListeners}. */
+  begin(listeners: LanListeners): void;
+}
+
+/** Who is told of changes. */
+interface LanListeners {
+  /** Called after a change of the hub's own addresses, never for the first reading. */
+  onChange(now: Lan, before: Lan): void;
+  /** Called after any other change: an interface lost its network for a moment, or leads into another one. */
+  onUnrest?(now: Lan): void;
 }
 
 export interface LanWatchOptions {
@@ -29,10 +39,6 @@ export interface LanWatchOptions {
   readonly timers: Timers;
   /** Milliseconds between two looks. The kernel tells of changes only over netlink, which node doesn't speak. */
   readonly every: number;
-  /** Called after a change of the hub's own addresses, never for the first reading. */
-  onChange(now: Lan, before: Lan): void;
-  /** Called after any other change: an interface lost its network for a moment, or leads into another one. */
-  onUnrest?(now: Lan): void;
 }
 
 /**
@@ -66,16 +72,16 @@ function isUnmarked({ neighbourhoods }: Lan): boolean {
 }
 
 /**
- * Looks at the network now and then, until it is disposed of: addresses come late at boot, and change with a DHCP
- * lease. A look that fails counts as no change, but for the first.
+ * Looks at the network once, and from {@link LanWatch.begin} on now and then, until it is disposed of: addresses come late at
+ * boot, and change with a DHCP lease. A look that fails counts as no change, but for the first.
  * @throws what the first `read` throws
  */
-export function watchLan({ read, timers, every, onChange, onUnrest }: LanWatchOptions): LanWatch {
+export function watchLan({ read, timers, every }: LanWatchOptions): LanWatch {
   let current = read();
-  let cancel = timers.after(every, look);
+  let cancel = () => {};
 
-  function look() {
-    cancel = timers.after(every, look);
+  function look(listeners: LanListeners) {
+    cancel = timers.after(every, () => look(listeners));
     const before = current;
     try {
       current = read();
@@ -83,14 +89,15 @@ export function watchLan({ read, timers, every, onChange, onUnrest }: LanWatchOp
       return;
     }
     if (current === before) return;
-    if (ownAddresses(current) !== ownAddresses(before)) onChange(current, before);
-    else if (JSON.stringify(current) !== JSON.stringify(before)) onUnrest?.(current);
+    if (ownAddresses(current) !== ownAddresses(before)) listeners.onChange(current, before);
+    else if (JSON.stringify(current) !== JSON.stringify(before)) listeners.onUnrest?.(current);
   }
 
   return {
     get current() {
       return current;
     },
+    begin: look,
     [Symbol.dispose]() {
       cancel();
     },

@@ -36,7 +36,6 @@ async function open(changes: { wall?: number; settings?: Map<string, string>; is
     store: settingsStore(settings),
     names: ['latchkey-1.local', 'pi', 'localhost'],
     addresses: () => addresses,
-    onAnchor: () => undefined,
     own: null,
   });
   leaf.serve({ renewLeaf: (pem) => void shown.push(pem), rotateTicketKeys: () => void rotations++ });

@@ -27,6 +27,7 @@ async function home() {
     /** Keeps house until what it has begun has ended. */
     async keepHouse(work: (housekeeping: Housekeeping) => Promise<void> | void = () => undefined) {
       await using housekeeping = new Housekeeping(store, { clock: time, timers: time, log });
+      housekeeping.begin();
       await work(housekeeping);
     },
     [Symbol.dispose]() {

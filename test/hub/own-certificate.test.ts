@@ -312,9 +312,9 @@ describe('a certificate that is renewed on disk', () => {
       store: { setting: async () => null, saveSetting: async () => undefined },
       names: ['latchkey-1.local'],
       addresses: () => ['127.0.0.1'],
-      onAnchor: () => void anchors++,
       own: { files: files(), leaf: await readOwnCertificate(files()) },
     });
+    hubLeaf.whenAnchorChanges(() => void anchors++);
     side.server.renewLeaf(hubLeaf.shown.pem);
     hubLeaf.serve(side.server);
     return {

@@ -38,7 +38,8 @@ it('fails at once where the first look fails', () => {
 });
 
 function watched(readings: readonly (Lan | 'failed')[]) {
-  const left = [...readings];
+  const [first = 'failed'] = readings;
+  const left = [first, ...readings];
   const heard: [now: Lan, before: Lan][] = [];
   const unrest: Lan[] = [];
   const due = new Set<() => void>();
@@ -57,9 +58,8 @@ function watched(readings: readonly (Lan | 'failed')[]) {
     },
     timers,
     every: 5000,
-    onChange: (now, before) => heard.push([now, before]),
-    onUnrest: (now) => unrest.push(now),
   });
+  watch.begin({ onChange: (now, before) => heard.push([now, before]), onUnrest: (now) => unrest.push(now) });
   const ticks = (count: number) => {
     for (let tick = 0; tick < count; tick++) {
       for (const run of [...due]) {

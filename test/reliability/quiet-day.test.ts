@@ -40,6 +40,7 @@ async function household(options: HomeOptions = {}) {
     log: surroundings.log,
   });
   const housekeeping = stack.use(new Housekeeping(home.run.store, surroundings));
+  housekeeping.begin();
   stack.use(
     watchClock({
       surroundings,

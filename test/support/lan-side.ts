@@ -5,6 +5,7 @@ import type { LanService } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { SetupAccess } from '../../src/core/setup-access.ts';
+import { ListeningSockets } from '../../src/lan/listening-sockets.ts';
 import { type LanOptions, type LanServer, serveLan } from '../../src/lan/server.ts';
 import { openPages } from '../../src/page/pages.ts';
 import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
@@ -15,18 +16,33 @@ import { systemRandom } from '../../src/system/random.ts';
 /** The name of this hub, beside `localhost`. */
 export const HUB_NAME = 'latchkey-test.local';
 
+/** Sockets that outlive it, and ports other than any that is free. */
+interface LanPorts {
+  readonly sockets?: ListeningSockets;
+  readonly httpPort?: number;
+  readonly httpsPort?: number;
+}
+
 /** The home network's side of a hub alone, over real sockets: whoever authenticates gets a token. */
 export class LanSide implements AsyncDisposable {
   readonly server: LanServer;
   readonly ca: string;
   readonly #issue: () => Promise<Leaf>;
   readonly #home: StubHome;
+  readonly #resources: AsyncDisposableStack;
 
-  private constructor(server: LanServer, ca: string, issue: () => Promise<Leaf>, home: StubHome) {
+  private constructor(
+    server: LanServer,
+    ca: string,
+    issue: () => Promise<Leaf>,
+    home: StubHome,
+    resources: AsyncDisposableStack,
+  ) {
     this.server = server;
     this.ca = ca;
     this.#issue = issue;
     this.#home = home;
+    this.#resources = resources;
   }
 
   /**
@@ -36,13 +52,18 @@ export class LanSide implements AsyncDisposable {
    */
   static async start(
     listen: readonly string[] = ['127.0.0.1'],
-    other: Partial<Pick<LanOptions, 'sockets' | 'httpPort' | 'httpsPort' | 'timers' | 'usedAssertions'>> = {},
+    other: Partial<Pick<LanOptions, 'timers' | 'usedAssertions'>> & LanPorts = {},
   ): Promise<LanSide> {
     const authority = await createAuthority();
     const names = [HUB_NAME, 'localhost'];
     const issue = () => issueLeaf(authority, { names, addresses: ['127.0.0.1', '127.0.0.2'], now: Date.now() });
     const leaf = await issue();
     const home = new StubHome();
+    await using resources = new AsyncDisposableStack();
+    const { httpPort = 0, httpsPort = 0, ...others } = other;
+    const sockets = other.sockets ?? new ListeningSockets();
+    const opened = await sockets.claim({ addresses: listen, ports: { http: httpPort, https: httpsPort } });
+    resources.defer(() => sockets.release([...opened.http.sockets, ...opened.https.sockets]));
     const server = await serveLan({
       service: home.service,
       pages: openPages({
@@ -56,17 +77,18 @@ export class LanSide implements AsyncDisposable {
         random: systemRandom,
       }),
       names: () => names,
-      listen,
-      httpPort: 0,
-      httpsPort: 0,
+      opened,
       ca: () => ({ certificate: home.padding + authority.certificate }),
       leaf,
       log: home.log,
       clock: home.clock,
       timers: systemTimers,
-      ...other,
+      ...others,
     });
-    return new LanSide(server, authority.certificate, issue, home);
+    resources.use(server);
+    // Who comes to one that ends is refused.
+    if (other.sockets === undefined) resources.use(sockets);
+    return new LanSide(server, authority.certificate, issue, home, resources.move());
   }
 
   /** What stands behind the network's side, to be changed as a test likes. */
@@ -81,7 +103,7 @@ export class LanSide implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.server[Symbol.asyncDispose]();
+    await this.#resources.disposeAsync();
   }
 }
 
