@@ -350,10 +350,16 @@ export async function eventually<Result>(
 /** Ports among these to which Chromium opens nothing (`net/base/port_util.cc`). */
 const CLOSED_TO_BROWSERS: readonly number[] = [10_080];
 
-/** A port below those that the system gives to connections: a hub that is started again must find it free. */
+/** Below those that the system gives to connections: a hub that is started again must find its own free. */
+const PORTS = { first: 10_000, each: 2700, workers: 8 };
+/** Each worker of a run has some to itself, and takes one after the other: two hubs never get the same. */
+const ownPorts = PORTS.first + PORTS.each * (Number(process.env['VITEST_POOL_ID'] ?? 0) % PORTS.workers);
+let taken = randomInt(PORTS.each);
+
 async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(10_000, 32_000);
+    taken += 1;
+    const port = ownPorts + (taken % PORTS.each);
     if (CLOSED_TO_BROWSERS.includes(port)) continue;
     const server = createServer().listen(port, '127.0.0.1');
     const free = await once(server, 'listening').then(
