@@ -78,6 +78,7 @@ export class Publication {
   stop(link: Link): void {
     this.#cancelRepeat();
     this.#cancelForget();
+    this.#before = null;
     link.serve([]);
   }
 

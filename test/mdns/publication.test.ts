@@ -36,3 +36,13 @@ it('knows again what the hub said before it took another name, for a while: own 
   await time.pass(2000);
   expect([hasSaid(before), hasSaid(after)]).toEqual([false, true]);
 });
+
+it('forgets what it said before when it falls silent', async () => {
+  const publication = new Publication(new FakeTime(), () => undefined);
+  const [before, after] = [named('aa11.local'), named('aa11-2.local')];
+  await publication.announce(LINK, before);
+  await publication.announce(LINK, after);
+  publication.stop(LINK);
+  const said = ownRecords(before).filter((record) => record.type === 'SRV');
+  expect(said.map((record) => publication.hasSaid(record))).toEqual([false]);
+});
