@@ -1,22 +1,13 @@
 import * as v from 'valibot';
 import { type HistoryLine, MOST_LINES, placed } from '../core/history.ts';
-import { reasons } from './pairing-table.ts';
+import { FAILURE_REASONS } from '../core/pairing.ts';
+import { PROBLEM_CODES } from '../core/problem.ts';
 import type { Sql } from './sql.ts';
 
 /** No appliance's lines come so far: a number from here on is damage, and none could be put behind it. */
 const BEYOND = 2 ** 40;
 
 const time = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8.64e15));
-const problems = [
-  'portal_unreachable',
-  'portal_deferred',
-  'portal_rejected',
-  'answer_lost',
-  'misconfigured',
-  'clock_unknown',
-  'store_unwritable',
-  'refused',
-] as const;
 const entries = {
   appliance: v.string(),
   number: v.pipe(v.number(), v.integer(), v.maxValue(BEYOND - 1)),
@@ -28,8 +19,8 @@ const entries = {
 /** A row of `history`: the lines of an appliance are numbered from its first on. */
 export const historyRow = v.variant('kind', [
   v.object({ ...entries, kind: v.picklist(['paired', 'unpaired', 'refreshed', 'token_refused']), why: v.null() }),
-  v.object({ ...entries, kind: v.literal('pairing_failed'), why: v.picklist(reasons) }),
-  v.object({ ...entries, kind: v.literal('refresh_failed'), why: v.picklist(problems) }),
+  v.object({ ...entries, kind: v.literal('pairing_failed'), why: v.picklist(FAILURE_REASONS) }),
+  v.object({ ...entries, kind: v.literal('refresh_failed'), why: v.picklist(PROBLEM_CODES) }),
 ]);
 
 export type HistoryRow = v.InferOutput<typeof historyRow>;

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { Failure } from '../core/failure.ts';
-import type { Pairing } from '../core/pairing.ts';
+import { FAILURE_REASONS, type Pairing } from '../core/pairing.ts';
 import { instant } from '../system/instant-schema.ts';
 import { parseJson, scope } from './schemas.ts';
 import type { Sealing } from './sealing.ts';
@@ -36,18 +36,6 @@ const pairingAttributes = v.object({
   setback: v.nullable(v.picklist(['answer_lost', 'code_refused', 'portal_rejected'])),
   round: v.exactOptional(v.string()),
 });
-/** Why a pairing came to nothing. */
-export const reasons = [
-  'refused_by_user',
-  'expired',
-  'replaced',
-  'cancelled',
-  'portal_rejected',
-  'foreign_origin',
-  'code_refused',
-  'answer_lost',
-  'misconfigured',
-] as const;
 const step = v.variant('kind', [
   v.object({ kind: v.literal('asking') }),
   v.object({ kind: v.literal('waiting') }),
@@ -56,7 +44,7 @@ const step = v.variant('kind', [
     kind: v.literal('ended'),
     result: v.variant('kind', [
       v.object({ kind: v.literal('paired'), scope }),
-      v.object({ kind: v.literal('failed'), reason: v.picklist(reasons) }),
+      v.object({ kind: v.literal('failed'), reason: v.picklist(FAILURE_REASONS) }),
     ]),
   }),
 ]);
