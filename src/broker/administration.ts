@@ -12,9 +12,9 @@ import { pairingAdministration } from './pairings/pairing-administration.ts';
 import { followPairing } from './pairings/pairing-reports.ts';
 
 /** Registration is held open for so long at most, in seconds. */
-const LONGEST_OPEN = 86_400;
+const MAX_OPEN_SECONDS = 86_400;
 /** An invite is good for so long at most, in seconds. */
-const LONGEST_INVITE = 30 * 86_400;
+const MAX_INVITE_SECONDS = 30 * 86_400;
 
 /** How the hub can be reached and recognized, as it is now. */
 export interface HubAddress {
@@ -107,13 +107,13 @@ export function openAdministration(broker: Broker, address: HubAddress): BrokerA
       return statusOf(appliance);
     },
     async invite(request) {
-      checkSeconds(request.ttl, 1, LONGEST_INVITE);
+      checkSeconds(request.ttl, 1, MAX_INVITE_SECONDS);
       const { invite, token } = await registrations.invite(request);
       log.info('invite made', { appliance: invite.name ?? undefined, expires_in: request.ttl });
       return { token, name: invite.name, scope: invite.scope, expiresIn: request.ttl, ...registrationPlace() };
     },
     async openRegistration(seconds) {
-      checkSeconds(seconds, 0, LONGEST_OPEN);
+      checkSeconds(seconds, 0, MAX_OPEN_SECONDS);
       registrations.hold(seconds * 1000);
       if (seconds > 0) log.warn('registration is open', { expires_in: seconds });
       else log.info('registration is closed');
