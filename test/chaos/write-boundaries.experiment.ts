@@ -79,14 +79,18 @@ export const experiment: Experiment = {
   },
 };
 
-/** Kills before the first write to the store, before the last one, and before one call of each other kind. */
+/**
+ * Kills before the first write to the store and the last one, before the first sync and the last one, before the last of what
+ * comes afterwards, and before one call of each other kind. Some find the new generation written, whatever the others find.
+ */
 async function sample(work: Work, groups: readonly Calls[], random: SeededRandom): Promise<Finding> {
   await using house = await startHouse();
   const stepping = new Stepping(house, work);
   await stepping.trace();
   for (const group of groups) {
     const last = stepping.counted(group);
-    for (const when of group === WRITES[0] ? [1, last] : [random.whole(1, last)]) {
+    const some = group === AFTERWARDS ? [last] : [random.whole(1, last)];
+    for (const when of WRITES.includes(group) ? [1, last] : some) {
       // A piece of work may have a call less than the one that was traced.
       let before = when;
       while (before > 0 && !(await stepping.killAt(group, before))) before -= 1;
