@@ -99,5 +99,5 @@ it.each(['lan_home', 'wläñ', 'a@b'])('a hub is found over IPv6 too on an inter
 
 async function send(host: Host, times: number, ...what: readonly string[]): Promise<void> {
   const script = join(import.meta.dirname, '../netns/mdns-sender.ts');
-  await host.run(process.execPath, [script, host.address, String(times), ...what]);
+  await host.run(process.execPath, [script, host.address, String(times), '0', ...what]);
 }
