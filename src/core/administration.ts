@@ -1,3 +1,4 @@
+import type { Restoration } from './backup-state.ts';
 import type { Histories } from './history.ts';
 import type { HookTrial, HUB_PROBLEM_CODES, Notice } from './notice.ts';
 import type { PairingDesk } from './pairing-desk.ts';
@@ -5,7 +6,6 @@ import type { PairingReport } from './pairing-report.ts';
 import type { ProblemCode } from './problem.ts';
 import type { Secret } from './secret.ts';
 import type { SetupCodes } from './setup-access.ts';
-import type { Restoration } from './state-copy.ts';
 
 /** The hub in `status`; ports and address are what is really in use. */
 export interface HubStatus {

@@ -1,5 +1,5 @@
 import { messageOf } from '../core/failure.ts';
-import { integrityOf } from '../store/integrity.ts';
+import { integrityOf } from '../store/recovery/integrity.ts';
 import { fail, needsRoot, ok, type Said, warn } from './finding.ts';
 import type { Subject } from './subject.ts';
 

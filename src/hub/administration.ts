@@ -10,9 +10,9 @@ import type { HookTrial, NoticeReport } from '../core/notice.ts';
 import { testReport } from '../core/notices.ts';
 import { checkPassphrase, readPassphrase } from '../core/passphrase.ts';
 import { rfc3339 } from '../core/rfc3339.ts';
-import type { KeyRotation } from '../store/key-rotation.ts';
+import { backUp, restore } from '../store/backup/backup.ts';
+import type { KeyRotation } from '../store/keys/key-rotation.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
-import { backUp, restore } from '../store/state-copies.ts';
 import { hubProblems } from './hub-problems.ts';
 import type { HubPlace } from './place.ts';
 
@@ -126,12 +126,12 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     async rotateStoreKey() {
       await broker.ready;
       refuseWhileStopping(broker);
-      const { leftovers, uncopied, isCredential } = await context.keyRotation.rotate(() => context.copyStore());
+      const { leftovers, snapshotProblem, isCredential } = await context.keyRotation.rotate(() => context.copyStore());
       log.warn('store key rotated', {
         ...(isCredential ? { what_to_do: 'put the credential store.key.next in the place of store.key' } : {}),
-        ...(uncopied === null ? {} : { no_copy: uncopied }),
+        ...(snapshotProblem === null ? {} : { no_copy: snapshotProblem }),
       });
-      return { leftovers, copyProblem: uncopied, isCredential };
+      return { leftovers, copyProblem: snapshotProblem, isCredential };
     },
     async backUp(passphrase) {
       const backup = await backUp(store, checkPassphrase(passphrase), clock.now().wall);

@@ -2,7 +2,7 @@ import { type ScheduledTask, schedule } from 'node-cron';
 import { Troubles } from '../broker/reports/troubles.ts';
 import type { Surroundings } from '../broker/surroundings.ts';
 import { messageOf } from '../core/failure.ts';
-import { dailyCopyMade, writeDailyCopy } from '../store/daily-copy.ts';
+import { snapshotTime, writeSnapshot } from '../store/backup/snapshot.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 
 /** Once a day, in the quiet hours of the night. */
@@ -42,7 +42,7 @@ export class Housekeeping implements AsyncDisposable {
   /** Begins with it. */
   begin(): void {
     this.#nightly = this.#plan();
-    if (this.#store.copyIsDated || this.#copyIsOld()) this.copySoon();
+    if (this.#store.snapshotHasOldKey || this.#copyIsOld()) this.copySoon();
     this.#store.whenPaired(() => this.copySoon());
     this.#looks = this.#lookAgain();
   }
@@ -52,9 +52,9 @@ export class Housekeeping implements AsyncDisposable {
     this.#work = this.#work.then(() => this.#copy());
   }
 
-  /** Makes a copy as {@link copySoon} does, whatever has changed. @throws Failure as {@link writeDailyCopy} */
+  /** Makes a copy as {@link copySoon} does, whatever has changed. @throws Failure as {@link writeSnapshot} */
   copyNow(): Promise<void> {
-    const copied = this.#work.then(() => writeDailyCopy(this.#store));
+    const copied = this.#work.then(() => writeSnapshot(this.#store));
     this.#work = copied.catch(() => undefined);
     return copied;
   }
@@ -107,7 +107,7 @@ export class Housekeeping implements AsyncDisposable {
   }
 
   #copyIsOld(): boolean {
-    const made = dailyCopyMade(this.#store);
+    const made = snapshotTime(this.#store);
     const age = made === null ? DAY : this.#surroundings.clock.now().wall - made;
     // A copy from the future was made by a wrong clock.
     return age >= DAY || age < 0;
@@ -120,9 +120,9 @@ export class Housekeeping implements AsyncDisposable {
     try {
       const changes = this.#store.changes;
       if (changes === this.#copied) return;
-      await writeDailyCopy(this.#store);
+      await writeSnapshot(this.#store);
       this.#copied = changes;
-      log.info('store copied', { file: this.#store.files.copy });
+      log.info('store copied', { file: this.#store.files.snapshot });
     } catch (error) {
       log.warn('store could not be copied', { error: messageOf(error) });
     }

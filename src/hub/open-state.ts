@@ -3,9 +3,9 @@ import type { Surroundings } from '../broker/surroundings.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { messageOf } from '../core/failure.ts';
 import { readLan } from '../mdns/lan-watch.ts';
-import { writeDailyCopy } from '../store/daily-copy.ts';
-import { type KeyRotation, openWithKeys } from '../store/key-rotation.ts';
-import { KEY_BYTES } from '../store/sealing.ts';
+import { writeSnapshot } from '../store/backup/snapshot.ts';
+import { type KeyRotation, openWithKeys } from '../store/keys/key-rotation.ts';
+import { KEY_BYTES } from '../store/keys/sealing.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import { openStateDirectory } from '../store/state-directory.ts';
 import { type Identity, loadIdentity } from './identity.ts';
@@ -37,7 +37,7 @@ export async function openState(
   if (store.unwritable !== null)
     log.error('store can not be written, serving from memory', { error: store.unwritable });
   await keyRotation
-    .finish(() => writeDailyCopy(store))
+    .finish(() => writeSnapshot(store))
     .catch((error: unknown) => log.error('store key could not be put in place', { error: messageOf(error) }));
   if (keyRotation.awaitsOwner) {
     log.warn('store is sealed with store.key.next', { what_to_do: 'put that credential in the place of store.key' });

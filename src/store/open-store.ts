@@ -5,22 +5,22 @@ import Database from 'better-sqlite3';
 import type { Timers } from '../core/clock.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import { systemTimers } from '../system/clock.ts';
-import { inMemory, type OpenedDatabase, openDatabase } from './database.ts';
-import { migrate } from './migrations.ts';
-import { canMend, type DailyCopy, isBehind, type Rebuilt, rebuild } from './rebuild.ts';
-import { type Salvage, salvage } from './salvage.ts';
-import type { Sealing } from './sealing.ts';
-import { SqliteStore } from './sqlite-store.ts';
+import { inMemory, type OpenedDatabase, openDatabase } from './database/database.ts';
+import { migrate } from './database/migrations.ts';
 import {
+  atomicReplace,
   checkWritable,
   copyTo,
   finishReplacement,
-  putInPlace,
   readWhole,
   type StoreFiles,
   sizeOf,
   storeFiles,
-} from './store-files.ts';
+} from './database/store-files.ts';
+import type { Sealing } from './keys/sealing.ts';
+import { canMend, isBehind, type Rebuilt, rebuild, type Snapshot } from './recovery/rebuild.ts';
+import { checkKeys, type Salvage, salvage } from './recovery/salvage.ts';
+import { SqliteStore } from './sqlite-store.ts';
 
 /**
  * Opens the store of a hub, making or migrating it. A damaged one is put together again from what can be read of it and
@@ -55,7 +55,7 @@ interface Found {
 }
 
 /** An opened database, but for what is known of its sealing. */
-type Unsealed = Omit<OpenedDatabase, 'sealing' | 'copyIsDated'>;
+type Unsealed = Omit<OpenedDatabase, 'sealing' | 'snapshotHasOldKey'>;
 
 class Opening {
   readonly #files: StoreFiles;
@@ -77,7 +77,7 @@ class Opening {
         sealing: this.#keys[0],
         unwritable: null,
         recovered: null,
-        copyIsDated: false,
+        snapshotHasOldKey: false,
       };
     }
     const found = this.#look(unwritable);
@@ -99,8 +99,8 @@ class Opening {
   }
 
   #isNew(): boolean {
-    const { database, journal, copy } = this.#files;
-    return [database, journal, copy].every((path) => sizeOf(path) === null);
+    const { database, journal, snapshot } = this.#files;
+    return [database, journal, snapshot].every((path) => sizeOf(path) === null);
   }
 
   #create(unwritable: string | null): Database.Database {
@@ -123,12 +123,13 @@ class Opening {
     if (size === 0) return { ...nothing, damage: 'it is an empty file' };
     if (unwritable === null) {
       try {
-        const live = openDatabase(this.#files);
+        const live = openDatabase(this.#files, (found) => checkKeys(found, this.#keys));
         const left = salvage(live, this.#keys);
         return { ...nothing, live, left, damage: left.damage };
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
         if (error.code === 'store_locked' || error.code === 'store_newer') throw error;
+        if (error.code === 'store_key_wrong') return this.#lookAtCopy({ ...nothing, damage: 'no key opens it' });
         if (error.code === 'store_unwritable') return this.#lookAtCopy({ ...nothing, unwritable: error.message });
         return this.#lookAtCopy({ ...nothing, damage: messageOf(error.cause ?? error) });
       }
@@ -161,32 +162,32 @@ class Opening {
   #judge(found: Found): OpenedDatabase {
     const { live, unwritable } = found;
     const opens = found.left !== null && found.left.opened > 0;
-    const copy = this.#dailyCopy(opens ? found.left.sealing : undefined);
+    const snapshot = this.#snapshot(opens ? found.left.sealing : undefined);
     const whole = found.left;
-    const sealing = (opens ? whole : (copy?.salvage ?? whole))?.sealing ?? this.#keys[0];
-    const how = { sealing, copyIsDated: copy?.salvage.isDated ?? false };
-    const behind = whole !== null && copy !== null && isBehind(whole, copy.salvage);
+    const sealing = (opens ? whole : (snapshot?.salvage ?? whole))?.sealing ?? this.#keys[0];
+    const how = { sealing, snapshotHasOldKey: snapshot?.salvage.isResealed ?? false };
+    const behind = whole !== null && snapshot !== null && isBehind(whole, snapshot.salvage);
     const damage = found.damage ?? (behind ? 'it is older than its daily copy' : null);
     const left = whole && { ...whole, damage };
     const sound = left !== null && damage === null;
     if (sound && left.unreadable.size === 0) return { ...this.#asItIs(found), ...how };
-    if (left !== null && left.opened === 0 && left.unreadable.size > 0 && (copy?.salvage.opened ?? 0) === 0) {
+    if (left !== null && left.opened === 0 && left.unreadable.size > 0 && (snapshot?.salvage.opened ?? 0) === 0) {
       throw new Failure(
         'store_key_wrong',
         `the store ${this.#files.database} was sealed with another store.key: put the right key back`,
       );
     }
-    if (sound && !(copy !== null && canMend(left, copy.salvage))) return { ...this.#asItIs(found), ...how };
-    if (!hasContent(left) && copy === null) throw this.#beyondHelp(damage ?? 'nothing can be read');
-    const rebuilt = rebuild({ left, copy });
+    if (sound && !(snapshot !== null && canMend(left, snapshot.salvage))) return { ...this.#asItIs(found), ...how };
+    if (!hasContent(left) && snapshot === null) throw this.#beyondHelp(damage ?? 'nothing can be read');
+    const rebuilt = rebuild({ left, snapshot });
     const why =
       left === null && unwritable !== null
         ? `can't be read (${damage})`
         : `was damaged (${damage ?? unreadableRows(left)})`;
     try {
-      if (unwritable !== null) return { ...this.#fromMemory(rebuilt, why, copy, unwritable), ...how };
+      if (unwritable !== null) return { ...this.#fromMemory(rebuilt, why, snapshot, unwritable), ...how };
       live?.close();
-      return { ...this.#replaced(rebuilt, why, copy), ...how };
+      return { ...this.#replaced(rebuilt, why, snapshot), ...how };
     } finally {
       rebuilt.database.close();
     }
@@ -198,29 +199,29 @@ class Opening {
     return { database: inMemory(bytes, this.#files.database), unwritable, recovered: null };
   }
 
-  #fromMemory(rebuilt: Rebuilt, why: string, copy: DailyCopy | null, unwritable: string): Unsealed {
+  #fromMemory(rebuilt: Rebuilt, why: string, snapshot: Snapshot | null, unwritable: string): Unsealed {
     const database = inMemory(rebuilt.database.serialize(), this.#files.database);
-    return { database, unwritable, recovered: this.#account(rebuilt, why, copy, null) };
+    return { database, unwritable, recovered: this.#account(rebuilt, why, snapshot, null) };
   }
 
-  #replaced(rebuilt: Rebuilt, why: string, copy: DailyCopy | null): Unsealed {
+  #replaced(rebuilt: Rebuilt, why: string, snapshot: Snapshot | null): Unsealed {
     const bytes = rebuilt.database.serialize();
     try {
-      const aside = putInPlace(this.#files, bytes, new Date(this.#wall()).toISOString());
-      const recovered = this.#account(rebuilt, why, copy, aside);
+      const aside = atomicReplace(this.#files, bytes, new Date(this.#wall()).toISOString());
+      const recovered = this.#account(rebuilt, why, snapshot, aside);
       return { database: openDatabase(this.#files), unwritable: null, recovered };
     } catch (error) {
-      return this.#fromMemory(rebuilt, why, copy, messageOf(error));
+      return this.#fromMemory(rebuilt, why, snapshot, messageOf(error));
     }
   }
 
   /** @param to how what is in it is to be sealed */
-  #dailyCopy(to: Sealing | undefined): DailyCopy | null {
-    const found = readWhole(this.#files.copy);
+  #snapshot(to: Sealing | undefined): Snapshot | null {
+    const found = readWhole(this.#files.snapshot);
     if (found === null) return null;
     try {
       using stack = new DisposableStack();
-      const database = stack.adopt(inMemory(found.bytes, this.#files.copy), (open) => open.close());
+      const database = stack.adopt(inMemory(found.bytes, this.#files.snapshot), (open) => open.close());
       const content = salvage(database, this.#keys, to);
       return content.opened === 0 && content.unreadable.size > 0 ? null : { salvage: content, made: found.written };
     } catch (error) {
@@ -230,11 +231,13 @@ class Opening {
   }
 
   /** What was done, in one sentence for people. */
-  #account({ fromCopy, lost }: Rebuilt, why: string, copy: DailyCopy | null, aside: string | null): string {
+  #account({ fromSnapshot, lost }: Rebuilt, why: string, snapshot: Snapshot | null, aside: string | null): string {
     const kept = aside === null ? '' : ` and is kept as ${aside}`;
-    const source = copy === null ? '' : ` and the daily copy of ${new Date(copy.made).toISOString()}`;
+    const source = snapshot === null ? '' : ` and the daily copy of ${new Date(snapshot.made).toISOString()}`;
     const doubts =
-      fromCopy.length === 0 ? '' : `; from the copy, and perhaps used up, are the grants of ${fromCopy.join(', ')}`;
+      fromSnapshot.length === 0
+        ? ''
+        : `; from the copy, and perhaps used up, are the grants of ${fromSnapshot.join(', ')}`;
     const losses = lost === 0 ? '' : `; of ${lost} grants the appliance is not known any more`;
     return `the store ${this.#files.database} ${why}${kept}; in its place is what could be read of it${source}${doubts}${losses}`;
   }

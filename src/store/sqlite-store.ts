@@ -8,19 +8,19 @@ import type { Invite } from '../core/registration.ts';
 import type { Session } from '../core/session.ts';
 import type { Attempt, Store, StoredGrant } from '../core/store.ts';
 import { systemTimers } from '../system/clock.ts';
-import { ApplianceTable } from './appliance-table.ts';
-import { Ballast } from './ballast.ts';
-import type { OpenedDatabase } from './database.ts';
-import { DatabaseFile } from './database-file.ts';
-import { GrantTable } from './grant-table.ts';
-import { GroupCommit } from './group-commit.ts';
-import { HistoryTable } from './history-table.ts';
-import { InviteTable } from './invite-table.ts';
-import { PairingTable } from './pairing-table.ts';
-import type { Sealing } from './sealing.ts';
-import { SessionTable } from './session-table.ts';
-import { SettingTable } from './setting-table.ts';
-import type { StoreFiles } from './store-files.ts';
+import type { OpenedDatabase } from './database/database.ts';
+import { DatabaseFile } from './database/database-file.ts';
+import { GroupCommit } from './database/group-commit.ts';
+import type { StoreFiles } from './database/store-files.ts';
+import { Ballast } from './database/store-files.ts';
+import type { Sealing } from './keys/sealing.ts';
+import { ApplianceTable } from './rows/appliance-table.ts';
+import { GrantTable } from './rows/grant-table.ts';
+import { HistoryTable } from './rows/history-table.ts';
+import { InviteTable } from './rows/invite-table.ts';
+import { PairingTable } from './rows/pairing-table.ts';
+import { SessionTable } from './rows/session-table.ts';
+import { SettingTable } from './rows/setting-table.ts';
 
 /** A state that takes the place of another. */
 export interface NewState {
@@ -252,7 +252,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
     try {
       return write();
     } catch {
-      this.#ballast.giveUp();
+      this.#ballast.release();
       return write();
     }
   }

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
 import { type HouseFacts, Notices } from '../../src/broker/reports/notices.ts';
+import type { BackupState } from '../../src/core/backup-state.ts';
 import type { ConfirmedTime } from '../../src/core/clock.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { NoticeReport } from '../../src/core/notice.ts';
 import type { ApplianceFacts, GrantFacts, HubFact } from '../../src/core/notices.ts';
 import type { ProblemCode } from '../../src/core/problem.ts';
-import type { StateCopy } from '../../src/core/state-copy.ts';
+import { captureState } from '../../src/store/backup/backup.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
-import { copyState } from '../../src/store/state-copies.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 
@@ -85,9 +85,9 @@ class House implements AsyncDisposable {
   }
 
   /** What a backup has. */
-  async backup(): Promise<StateCopy> {
+  async backup(): Promise<BackupState> {
     if (this.#store === null) throw new Error('the hub is off');
-    return copyState(this.#store, 0);
+    return captureState(this.#store, 0);
   }
 
   get facts(): HouseFacts {

@@ -1,14 +1,14 @@
 import { appendFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SetupAccessBook, type SignInMemory } from '../../src/broker/access/setup-access.ts';
+import { PAGE_SESSIONS } from '../../src/core/backup-state.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PageSession, Visitor } from '../../src/core/setup-access.ts';
-import { PAGE_SESSIONS } from '../../src/core/state-copy.ts';
+import { captureState, restoreState } from '../../src/store/backup/backup.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
-import { copyState, restoreState } from '../../src/store/state-copies.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
@@ -251,7 +251,7 @@ describe('a session', () => {
 
   it('does not come back with a backup, and the setup code does', async () => {
     const session = await signIn();
-    const copy = await copyState(store, time.wall);
+    const copy = await captureState(store, time.wall);
     expect(copy.settings.get('setup_code')).toBe(book.code.reveal());
     expect(copy.settings.has(PAGE_SESSIONS)).toBe(false);
     await book.signOut(session);

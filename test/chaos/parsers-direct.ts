@@ -6,10 +6,10 @@ import { loadConfiguration } from '../../src/configuration/configuration.ts';
 import { Failure, messageOf } from '../../src/core/failure.ts';
 import { parseHttpDate, parseRetryAfter } from '../../src/portal/retry-after.ts';
 import { parseCode, parseError, parseLink, parseTokens } from '../../src/portal/wire.ts';
-import { readCopy } from '../../src/store/backup-file.ts';
-import { readGrant } from '../../src/store/grant-table.ts';
-import { readPairing } from '../../src/store/pairing-table.ts';
-import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
+import { parseBackup } from '../../src/store/backup/backup-file.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { readGrant } from '../../src/store/rows/grant-table.ts';
+import { readPairing } from '../../src/store/rows/pairing-table.ts';
 import { FormError, parseForm } from '../../src/system/form.ts';
 import { type Trial, tells } from './parsers-check.ts';
 import { nearly, nearlyJson } from './parsers-mutations.ts';
@@ -199,7 +199,7 @@ const copies: Trial<string> = {
   }),
   try(text) {
     try {
-      readCopy(text);
+      parseBackup(text);
       return null;
     } catch (error) {
       return error instanceof Failure ? tells(messageOf(error), PARTS) : `it threw ${messageOf(error)}`;

@@ -3,7 +3,7 @@ import { chmodSync, chownSync, cpSync, mkdirSync, rmSync, statSync, symlinkSync,
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
-import { NEWEST_SCHEMA } from '../../src/store/migrations.ts';
+import { NEWEST_SCHEMA } from '../../src/store/database/migrations.ts';
 import { patient } from '../support/patience.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { Chroot, ownPackage, whyNoChroot } from './chroot.ts';

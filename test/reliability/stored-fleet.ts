@@ -29,11 +29,12 @@ export async function storeFleet(
   age: number,
   { portal: portalName = 'home', sources = join(import.meta.dirname, '../../src') } = {},
 ): Promise<FleetMember[]> {
-  const { Appliances, clocks, grants, HttpPortal, randoms, Secret, sealings, states, stores } = await partsIn(sources);
+  const { Appliances, clocks, grants, HttpPortal, keys, randoms, Secret, sealings, states, stores } =
+    await partsIn(sources);
   const directory = join(hub.directory, 'state');
   const clock = clocks.systemClock();
   await states.openStateDirectory(directory);
-  const key = await states.storeKey(directory, undefined, () => randoms.systemRandom.token(sealings.KEY_BYTES));
+  const key = await keys.storeKey(directory, undefined, () => randoms.systemRandom.token(sealings.KEY_BYTES));
   using store = await stores.openStore(directory, sealings.jweSealing(key), Date.now);
   const appliances = await Appliances.load(store, randoms.systemRandom, [portalName]);
   await using portal = new HttpPortal({
@@ -68,19 +69,20 @@ export async function storeFleet(
 /** The parts of a hub that a store is filled with. */
 async function partsIn(sources: string) {
   const part = <Part>(file: string): Promise<Part> => import(join(sources, file));
-  const [{ Appliances }, grants, { Secret }, { HttpPortal }, stores, sealings, states, clocks, randoms] =
+  const [{ Appliances }, grants, { Secret }, { HttpPortal }, stores, sealings, keys, states, clocks, randoms] =
     await Promise.all([
       part<typeof import('../../src/broker/appliances/appliances.ts')>('broker/appliances/appliances.ts'),
       part<typeof import('../../src/core/grant.ts')>('core/grant.ts'),
       part<typeof import('../../src/core/secret.ts')>('core/secret.ts'),
       part<typeof import('../../src/portal/http-portal.ts')>('portal/http-portal.ts'),
       part<typeof import('../../src/store/open-store.ts')>('store/open-store.ts'),
-      part<typeof import('../../src/store/sealing.ts')>('store/sealing.ts'),
+      part<typeof import('../../src/store/keys/sealing.ts')>('store/keys/sealing.ts'),
+      part<typeof import('../../src/store/keys/store-key.ts')>('store/keys/store-key.ts'),
       part<typeof import('../../src/store/state-directory.ts')>('store/state-directory.ts'),
       part<typeof import('../../src/system/clock.ts')>('system/clock.ts'),
       part<typeof import('../../src/system/random.ts')>('system/random.ts'),
     ]);
-  return { Appliances, grants, Secret, HttpPortal, stores, sealings, states, clocks, randoms };
+  return { Appliances, grants, Secret, HttpPortal, stores, sealings, keys, states, clocks, randoms };
 }
 
 /** What a login and the exchange of its code bring. */

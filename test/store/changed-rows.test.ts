@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliance.ts';
-import { writeDailyCopy } from '../../src/store/daily-copy.ts';
+import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
@@ -151,7 +151,7 @@ test('a changed row is had from the daily copy, and named', async () => {
   await filled(folder.path);
   {
     using store = open(folder.path);
-    await writeDailyCopy(store);
+    await writeSnapshot(store);
   }
   sql(folder.path, "UPDATE appliances SET secret_hash = 'mine' WHERE name = 'wallbox'");
   expect(await readAll(folder.path)).toMatchObject({

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import type { BackupState } from '../../src/core/backup-state.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { MOST_SESSIONS } from '../../src/core/session.ts';
-import type { StateCopy } from '../../src/core/state-copy.ts';
-import { readCopy, writeCopy } from '../../src/store/backup-file.ts';
+import { backUp, restore, restoreState } from '../../src/store/backup/backup.ts';
+import { parseBackup, serializeBackup } from '../../src/store/backup/backup-file.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
-import { backUp, restore, restoreState } from '../../src/store/state-copies.ts';
 import { at, grantOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, open, sessionOf, WALLBOX } from './opened.ts';
@@ -26,7 +26,7 @@ const wallboxGrant = grantOf({
 });
 const heaterGrant = grantOf({ appliance: DECLARED.id, asked: null });
 const SESSIONS = [sessionOf(WALLBOX, 'one'), sessionOf(DECLARED, 'two'), sessionOf(WALLBOX, 'three')];
-const COPY: StateCopy = {
+const COPY: BackupState = {
   made: MADE,
   settings: new Map([['hub_id', 'the hub']]),
   appliances: [WALLBOX, DECLARED, FRIDGE],
@@ -63,7 +63,7 @@ test('a backup brings keys, declared and waiting appliances, distrust and sessio
 });
 
 test('a copy written and read again is the same', () => {
-  expect(readCopy(writeCopy(COPY))).toEqual(COPY);
+  expect(parseBackup(serializeBackup(COPY))).toEqual(COPY);
 });
 
 test.each([
@@ -73,9 +73,9 @@ test.each([
   ['no key', { keys: [] }],
   ['an origin that there is not', { origin: 'found' }],
 ])('a copy with %s is refused', (_, changes) => {
-  const document = JSON.parse(writeCopy(COPY));
+  const document = JSON.parse(serializeBackup(COPY));
   Object.assign(document.appliances[0], changes);
-  expect(() => readCopy(JSON.stringify(document))).toThrow(expect.objectContaining({ code: 'copy_unusable' }));
+  expect(() => parseBackup(JSON.stringify(document))).toThrow(expect.objectContaining({ code: 'copy_unusable' }));
 });
 
 describe('restoring', () => {

@@ -14,10 +14,10 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { Failure } from '../../src/core/failure.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { writeDailyCopy } from '../../src/store/daily-copy.ts';
-import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
-import { SettingTable } from '../../src/store/setting-table.ts';
-import { Sql } from '../../src/store/sql.ts';
+import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
+import { Sql } from '../../src/store/database/sql.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { SettingTable } from '../../src/store/rows/setting-table.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { bytesOf, HEATER, KEY, open, openAsHub, textOf, WALLBOX } from './opened.ts';
@@ -160,7 +160,7 @@ describe('without a daily copy a database that is beyond help is refused with a 
 async function copied() {
   const folder = await filled();
   using store = await openAsHub(folder.path);
-  await writeDailyCopy(store);
+  await writeSnapshot(store);
   await store.replaceGrant({ ...heaterGrant, generation: 2 });
   return folder;
 }
@@ -232,7 +232,7 @@ describe('with a daily copy', () => {
     {
       using store = await openAsHub(folder.path);
       await store.replaceGrant({ ...heaterGrant, generation: 2 });
-      await writeDailyCopy(store);
+      await writeSnapshot(store);
     }
     const bytes = other(folder.path, older);
     if (bytes === null) {
@@ -280,7 +280,7 @@ describe('with a daily copy', () => {
     const before = bytesOf(folder.path)['latchkey.db.copy'];
     sql(folder.path, `UPDATE grants SET tokens = 'not sealed'`);
     using store = open(folder.path);
-    await expect(writeDailyCopy(store)).rejects.toMatchObject({ code: 'store_unreadable' });
+    await expect(writeSnapshot(store)).rejects.toMatchObject({ code: 'store_unreadable' });
     expect(bytesOf(folder.path)['latchkey.db.copy']).toBe(before);
     expect(readdirSync(folder.path)).not.toContain('latchkey.db.copy.new');
   });

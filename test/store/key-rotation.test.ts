@@ -4,9 +4,9 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
-import { writeDailyCopy } from '../../src/store/daily-copy.ts';
-import { type KeyRotation, openWithKeys } from '../../src/store/key-rotation.ts';
-import { jweSealing } from '../../src/store/sealing.ts';
+import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
+import { type KeyRotation, openWithKeys } from '../../src/store/keys/key-rotation.ts';
+import { jweSealing } from '../../src/store/keys/sealing.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { canStopAtCalls } from '../chaos/system-calls.ts';
@@ -44,7 +44,7 @@ async function filled(path: string, credentials?: string): Promise<void> {
   await store.saveInvite(INVITE);
   await store.saveSetting('hub_id', 'the hub');
   await store.saveSetting('whatever', 'others keep here');
-  await writeDailyCopy(store);
+  await writeSnapshot(store);
 }
 
 async function contentOf(store: SqliteStore) {
@@ -77,7 +77,7 @@ const WHOLE = {
 async function start(path: string, credentials?: string) {
   const { store, keyRotation } = await open(path, credentials);
   using _open = store;
-  await keyRotation.finish(() => writeDailyCopy(store));
+  await keyRotation.finish(() => writeSnapshot(store));
   return await contentOf(store);
 }
 
@@ -87,7 +87,7 @@ async function rotate(path: string, credentials?: string) {
   return await rotateOpen(store, keyRotation);
 }
 
-const rotateOpen = (store: SqliteStore, keyRotation: KeyRotation) => keyRotation.rotate(() => writeDailyCopy(store));
+const rotateOpen = (store: SqliteStore, keyRotation: KeyRotation) => keyRotation.rotate(() => writeSnapshot(store));
 
 const keyOf = (path: string) => Buffer.from(readFileSync(join(path, 'store.key'), 'utf8').trim(), 'base64url');
 
@@ -154,7 +154,7 @@ test('another key takes the place of the one before, which opens nothing any mor
   const sealed = [...(await removedTokens(folder.path)), ...sealedTokens(folder.path)];
   expect(opens(folder.path, before)).toEqual(SEALED);
   expect(pieces(folder.path, sealed)).not.toEqual([]);
-  expect(await rotate(folder.path)).toEqual({ leftovers: [], uncopied: null, isCredential: false });
+  expect(await rotate(folder.path)).toEqual({ leftovers: [], snapshotProblem: null, isCredential: false });
   expect(keyOf(folder.path)).not.toEqual(before);
   expect(opens(folder.path, before)).toEqual({});
   expect(opens(folder.path, keyOf(folder.path))).toEqual(SEALED);
@@ -278,7 +278,7 @@ describe('a disk that can not be written', () => {
         expect(() => writeFileSync(filler, Buffer.alloc(2_000_000))).toThrow(/ENOSPC/);
         truncateSync(filler, Math.max(0, readFileSync(filler).length - room));
         await rotateOpen(store, keyRotation).then(
-          ({ uncopied }) => expect(uncopied).toMatch(/no room|disk is full/),
+          ({ snapshotProblem }) => expect(snapshotProblem).toMatch(/no room|disk is full/),
           (error: unknown) => expect(error).toMatchObject({ code: 'store_unwritable' }),
         );
         expect(await contentOf(store), `with ${room} bytes`).toEqual(WHOLE);
@@ -291,7 +291,7 @@ describe('a disk that can not be written', () => {
       execFileSync('mount', ['-o', 'remount,ro', disk]);
       await expect(rotate(disk)).rejects.toMatchObject({ code: 'store_unwritable' });
       execFileSync('mount', ['-o', 'remount,rw', disk]);
-      expect(await rotate(disk)).toMatchObject({ uncopied: null });
+      expect(await rotate(disk)).toMatchObject({ snapshotProblem: null });
       expect(opens(disk, before)).toEqual({});
       expect(await start(disk)).toEqual(WHOLE);
     } finally {
@@ -311,12 +311,12 @@ const MAX_CALLS = 400;
 
 /** Opens the store as a hub does and rotates its key. */
 const SCRIPT = `
-  import { writeDailyCopy } from ${built('store/daily-copy.js')};
-  import { openWithKeys } from ${built('store/key-rotation.js')};
+  import { writeSnapshot } from ${built('store/backup/snapshot.js')};
+  import { openWithKeys } from ${built('store/keys/key-rotation.js')};
   import { systemRandom } from ${built('system/random.js')};
   const options = { freshKey: () => systemRandom.token(32), wall: Date.now };
   const { store, keyRotation } = await openWithKeys(process.argv[1], undefined, options);
-  const copy = () => writeDailyCopy(store);
+  const copy = () => writeSnapshot(store);
   await keyRotation.finish(copy);
   await keyRotation.rotate(copy);
   store[Symbol.dispose]();`;

@@ -2,10 +2,13 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { openDatabase } from '../../src/store/database.ts';
-import { migrate, NEWEST_SCHEMA } from '../../src/store/migrations.ts';
-import { storeFiles } from '../../src/store/store-files.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { MIGRATIONS, migrate, NEWEST_SCHEMA } from '../../src/store/database/migrations.ts';
+import { storeFiles } from '../../src/store/database/store-files.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { checkKeys } from '../../src/store/recovery/salvage.ts';
 import { stateInMemory } from '../support/state-folder.ts';
+import { KEY, open } from './opened.ts';
 
 const tablesOf = (database: Database.Database) =>
   database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all();
@@ -32,6 +35,24 @@ test('a step that fails leaves nothing of itself behind, and is tried again at t
   expect(tablesOf(database)).toContain('grants');
   expect(versionOf(database)).toBe(NEWEST_SCHEMA);
   database.close();
+});
+
+test('a store of an older schema stays as it is until a key has opened it', async () => {
+  using folder = stateInMemory();
+  {
+    using store = open(folder.path);
+    await store.saveSetting('hub_id', 'latchkey-1');
+  }
+  const steps = [...MIGRATIONS, 'CREATE TABLE later (line TEXT)'];
+  const openWith = (key: Uint8Array) =>
+    openDatabase(storeFiles(folder.path), (found) => checkKeys(found, [jweSealing(key)]), steps);
+  expect(() => openWith(new Uint8Array(KEY_BYTES))).toThrow(expect.objectContaining({ code: 'store_key_wrong' }));
+  const before = new Database(join(folder.path, 'latchkey.db'));
+  expect([versionOf(before), tablesOf(before).includes('later')]).toEqual([NEWEST_SCHEMA, false]);
+  before.close();
+  const after = openWith(KEY);
+  expect([versionOf(after), tablesOf(after).includes('later')]).toEqual([NEWEST_SCHEMA + 1, true]);
+  after.close();
 });
 
 test.each([

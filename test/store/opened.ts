@@ -3,11 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Appliance } from '../../src/core/appliance.ts';
 import type { Session } from '../../src/core/session.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { storeFiles } from '../../src/store/database/store-files.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { jweSealing, KEY_BYTES } from '../../src/store/sealing.ts';
 import { SqliteStore } from '../../src/store/sqlite-store.ts';
-import { storeFiles } from '../../src/store/store-files.ts';
 import { at } from '../core/samples.ts';
 
 export const KEY = new Uint8Array(KEY_BYTES).fill(7);
@@ -21,7 +21,7 @@ export function open(path: string): SqliteStore {
     sealing,
     unwritable: null,
     recovered: null,
-    copyIsDated: false,
+    snapshotHasOldKey: false,
   });
   return new SqliteStore(files, reopen(), async () => reopen());
 }

@@ -2,8 +2,8 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { PAGE_SESSIONS } from '../../src/core/state-copy.ts';
-import { writeDailyCopy } from '../../src/store/daily-copy.ts';
+import { PAGE_SESSIONS } from '../../src/core/backup-state.ts';
+import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
 import { at, grantOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
@@ -26,7 +26,7 @@ async function copied() {
   await store.saveSetting(PAGE_SESSIONS, 'who was signed in');
   for (const session of SESSIONS) await store.saveSession(session);
   await store.saveInvite({ ...INVITE, hash: 'used up since' });
-  await writeDailyCopy(store);
+  await writeSnapshot(store);
   await store.removeInvite('used up since');
   await store.saveInvite(INVITE);
   await store.saveSession(sessionOf(WALLBOX, 'since'));
@@ -167,7 +167,7 @@ test('a copy is not made of a store in which keys make no sense', async () => {
   using folder = await copied();
   sql(folder.path, `UPDATE appliances SET jwks = 'no json' WHERE name = 'fridge'`);
   using store = open(folder.path);
-  await expect(writeDailyCopy(store)).rejects.toMatchObject({ code: 'store_unreadable' });
+  await expect(writeSnapshot(store)).rejects.toMatchObject({ code: 'store_unreadable' });
 });
 
 test('an appliance whose keys make no sense stays without any where there is no copy, and another start finds the same', async () => {

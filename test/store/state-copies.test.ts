@@ -2,12 +2,17 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { CompactEncrypt, decodeProtectedHeader } from 'jose';
 import { describe, expect, test } from 'vitest';
+import type { BackupState } from '../../src/core/backup-state.ts';
 import { Failure, messageOf } from '../../src/core/failure.ts';
 import { Secret } from '../../src/core/secret.ts';
-import type { StateCopy } from '../../src/core/state-copy.ts';
-import { openWithPassphrase, readCopy, sealWithPassphrase, writeCopy } from '../../src/store/backup-file.ts';
+import { backUp, captureState, restore, restoreState } from '../../src/store/backup/backup.ts';
+import {
+  openWithPassphrase,
+  parseBackup,
+  sealWithPassphrase,
+  serializeBackup,
+} from '../../src/store/backup/backup-file.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
-import { backUp, copyState, restore, restoreState } from '../../src/store/state-copies.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { HEATER, open, textOf, WALLBOX } from './opened.ts';
@@ -33,10 +38,10 @@ function home(): Disposable & { readonly path: string; readonly store: SqliteSto
 }
 
 /** What a hub with two appliances is copied as. */
-async function copyOfTwo(): Promise<StateCopy> {
+async function copyOfTwo(): Promise<BackupState> {
   using at = home();
   await fill(at.store);
-  return copyState(at.store, MADE);
+  return captureState(at.store, MADE);
 }
 
 async function fill(store: SqliteStore): Promise<void> {
@@ -74,8 +79,8 @@ test('a copy holds what makes the hub this hub, its appliances and their grants,
 
 test('a copy read again is the same, and tells nothing without its passphrase', async () => {
   const copy = await copyOfTwo();
-  const sealed = await sealWithPassphrase(writeCopy(copy), PASSPHRASE);
-  expect(readCopy(await openWithPassphrase(sealed, PASSPHRASE))).toEqual(copy);
+  const sealed = await sealWithPassphrase(serializeBackup(copy), PASSPHRASE);
+  expect(parseBackup(await openWithPassphrase(sealed, PASSPHRASE))).toEqual(copy);
   expect(sealed).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\.[\w-]+\.[\w-]+$/);
   expect(decodeProtectedHeader(sealed)['p2c']).toBeGreaterThanOrEqual(210_000);
   expect(Buffer.from(sealed, 'base64url').toString('latin1')).not.toContain(WALLBOX.id);
@@ -86,7 +91,7 @@ test('a grant that is in doubt when it is copied stays in that doubt', async () 
   const inDoubt = grantOf({ appliance: WALLBOX.id, doubt: { lostAt: wallboxGrant.obtained, sends: 2 } });
   await at.store.addAppliance(WALLBOX);
   await put(at.store, inDoubt);
-  const copy = readCopy(writeCopy(await copyState(at.store, MADE)));
+  const copy = parseBackup(serializeBackup(await captureState(at.store, MADE)));
   using other = home();
   await restoreState(other.store, copy);
   expect(await grantsOf(other.store)).toEqual([inDoubt]);
@@ -180,7 +185,7 @@ describe('restoring', () => {
 });
 
 describe('a copy that can not be used is refused in one line that repeats nothing of it', () => {
-  const sealed = copyOfTwo().then((copy) => sealQuickly(writeCopy(copy)));
+  const sealed = copyOfTwo().then((copy) => sealQuickly(serializeBackup(copy)));
 
   /** As the hub seals, with a key that is derived in a thousandth of the rounds: a copy says itself how many there are. */
   function sealQuickly(text: string): Promise<string> {

@@ -10,7 +10,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openStateDirectory, storeKey } from '../../src/store/state-directory.ts';
+import { storeKey } from '../../src/store/keys/store-key.ts';
+import { openStateDirectory } from '../../src/store/state-directory.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { stateFolder } from '../support/state-folder.ts';
 

@@ -1,9 +1,9 @@
 import * as v from 'valibot';
+import { PAGE_SESSIONS } from '../../core/backup-state.ts';
 import { elapsed, type Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
 import type { PageSession, SignedInBrowser, Visitor } from '../../core/setup-access.ts';
-import { PAGE_SESSIONS } from '../../core/state-copy.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/compare.ts';
 import type { Surroundings } from '../surroundings.ts';

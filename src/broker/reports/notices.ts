@@ -1,3 +1,4 @@
+import { NOTICES_TOLD } from '../../core/backup-state.ts';
 import { elapsed, type Instant, LONGEST_TIMER } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { Notice, NoticeReport } from '../../core/notice.ts';
@@ -14,7 +15,6 @@ import {
   staysAtStart,
 } from '../../core/notices.ts';
 import { rfc3339 } from '../../core/rfc3339.ts';
-import { NOTICES_TOLD } from '../../core/state-copy.ts';
 import type { Store } from '../../core/store.ts';
 import type { Surroundings } from '../surroundings.ts';
 import type { PortalClock } from '../time/portal-clock.ts';

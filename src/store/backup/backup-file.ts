@@ -1,10 +1,10 @@
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose';
 import * as v from 'valibot';
-import type { Appliance, ClientCredentials } from '../core/appliance.ts';
-import { Failure } from '../core/failure.ts';
-import { Secret } from '../core/secret.ts';
-import type { StateCopy } from '../core/state-copy.ts';
-import { instant } from '../system/instant-schema.ts';
+import type { Appliance, ClientCredentials } from '../../core/appliance.ts';
+import type { BackupState } from '../../core/backup-state.ts';
+import { Failure } from '../../core/failure.ts';
+import { Secret } from '../../core/secret.ts';
+import { instant } from '../../system/instant-schema.ts';
 import {
   applianceName,
   clientId,
@@ -14,7 +14,7 @@ import {
   publicKeys,
   registrantAddress,
   scope,
-} from './schemas.ts';
+} from '../rows/schemas.ts';
 
 /** Grows when a copy can no longer be read by a Latchkey that knows the one before. */
 const FORMAT = 1;
@@ -59,7 +59,7 @@ const content = v.object({
 });
 
 /** The copy as JSON, with every secret in the clear: it is to be encrypted. */
-export function writeCopy({ made, settings, appliances, grants, sessions }: StateCopy): string {
+export function serializeBackup({ made, settings, appliances, grants, sessions }: BackupState): string {
   const revealed = grants.map((grant) => ({
     ...grant,
     accessToken: grant.accessToken.reveal(),
@@ -76,7 +76,7 @@ export function writeCopy({ made, settings, appliances, grants, sessions }: Stat
 }
 
 /** @throws Failure `copy_unusable` */
-export function readCopy(text: string): StateCopy {
+export function parseBackup(text: string): BackupState {
   const raw = parseJson(text);
   const { format } = v.parse(v.fallback(v.object({ format: v.number() }), { format: 0 }), raw);
   if (format > FORMAT) {
@@ -128,7 +128,7 @@ const ENCRYPTION = 'A256GCM';
 /** Rounds of PBKDF2: about a second on a Pi. OWASP asks for 210,000 with SHA-512. */
 const ROUNDS = 600_000;
 /** A copy that wants more rounds was made to keep the hub busy. */
-const MOST_ROUNDS = 2_000_000;
+const MAX_ROUNDS = 2_000_000;
 
 /** Encrypts a text with a passphrase, as a JWE (RFC 7516, compact). */
 export function sealWithPassphrase(text: string, passphrase: Secret): Promise<string> {
@@ -147,16 +147,16 @@ export async function openWithPassphrase(sealed: string, passphrase: Secret): Pr
       'this is no copy that "latchkey backup" made, or it is damaged: name another file',
     );
   }
-  if (typeof header['p2c'] !== 'number' || header['p2c'] > MOST_ROUNDS) {
+  if (typeof header['p2c'] !== 'number' || header['p2c'] > MAX_ROUNDS) {
     throw new Failure(
       'copy_unusable',
-      `the copy asks for more than ${MOST_ROUNDS} rounds of key derivation: take one that "latchkey backup" made`,
+      `the copy asks for more than ${MAX_ROUNDS} rounds of key derivation: take one that "latchkey backup" made`,
     );
   }
   const options = {
     keyManagementAlgorithms: [ALGORITHM],
     contentEncryptionAlgorithms: [ENCRYPTION],
-    maxPBES2Count: MOST_ROUNDS,
+    maxPBES2Count: MAX_ROUNDS,
   };
   const opened = await compactDecrypt(sealed, keyOf(passphrase), options).catch(() => {
     throw new Failure(

@@ -1,11 +1,11 @@
 import type { Database } from 'better-sqlite3';
-import { Failure } from '../core/failure.ts';
+import { Failure } from '../../core/failure.ts';
 
 /**
  * The schema's history: number N is the step from version N - 1 to N, and `user_version` says how far a database has
  * come. A step that was released is never changed.
  */
-const MIGRATIONS: readonly string[] = [
+export const MIGRATIONS: readonly string[] = [
   `CREATE TABLE settings (
      name TEXT PRIMARY KEY,
      sealed TEXT NOT NULL
@@ -79,15 +79,16 @@ const MIGRATIONS: readonly string[] = [
 export const NEWEST_SCHEMA = MIGRATIONS.length;
 
 /** No Latchkey will come so far: a number beyond it is damage. */
-const FARTHEST = 9999;
+const MAX_SCHEMA = 9999;
 
 /**
  * Brings a database, also an empty one, to the newest schema, each step whole or not at all.
+ * @param steps all of them, from schema 0 on
  * @throws Failure as {@link schemaOf}, and SQLite's errors
  */
-export function migrate(database: Database): void {
-  const version = schemaOf(database);
-  for (const [index, step] of MIGRATIONS.entries()) {
+export function migrate(database: Database, steps: readonly string[] = MIGRATIONS): void {
+  const version = schemaOf(database, steps.length);
+  for (const [index, step] of steps.entries()) {
     if (index < version) continue;
     database.transaction(() => {
       database.exec(step);
@@ -98,20 +99,21 @@ export function migrate(database: Database): void {
 
 /**
  * The schema of a database, 0 for an empty one.
+ * @param newest the newest that is known
  * @throws Failure `store_newer` where a newer Latchkey has written it, `store_unreadable` where it makes no sense
  */
-function schemaOf(database: Database): number {
+export function schemaOf(database: Database, newest: number): number {
   const version = Number(database.pragma('user_version', { simple: true }));
-  if (version < 0 || version > FARTHEST) {
+  if (version < 0 || version > MAX_SCHEMA) {
     throw new Failure(
       'store_unreadable',
       `the store has schema ${version}, which there is not: it is damaged, so put back a copy of the state directory`,
     );
   }
-  if (version > NEWEST_SCHEMA) {
+  if (version > newest) {
     throw new Failure(
       'store_newer',
-      `the store has schema ${version}, written by a newer Latchkey; this one knows schemas up to ${NEWEST_SCHEMA}: install the newer version again, or put back a copy of the state directory`,
+      `the store has schema ${version}, written by a newer Latchkey; this one knows schemas up to ${newest}: install the newer version again, or put back a copy of the state directory`,
     );
   }
   return version;

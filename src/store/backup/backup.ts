@@ -1,23 +1,23 @@
-import type { Backup, RestoreReport } from '../core/administration.ts';
-import type { Appliance } from '../core/appliance.ts';
-import { Failure } from '../core/failure.ts';
-import type { Grant } from '../core/grant.ts';
-import { rfc3339 } from '../core/rfc3339.ts';
-import type { Secret } from '../core/secret.ts';
-import { isInNoCopy, type Restoration, type StateCopy } from '../core/state-copy.ts';
-import { type ApplianceRow, readAppliance, unreadableAppliance } from './appliance-table.ts';
-import { openWithPassphrase, readCopy, sealWithPassphrase, writeCopy } from './backup-file.ts';
-import { type GrantRow, readGrant } from './grant-table.ts';
-import type { Salvage } from './salvage.ts';
-import type { Sealing } from './sealing.ts';
-import { readSession } from './session-table.ts';
-import type { NewState, SqliteStore } from './sqlite-store.ts';
+import type { Backup, RestoreReport } from '../../core/administration.ts';
+import type { Appliance } from '../../core/appliance.ts';
+import { type BackupState, isExcludedFromBackup, type Restoration } from '../../core/backup-state.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Grant } from '../../core/grant.ts';
+import { rfc3339 } from '../../core/rfc3339.ts';
+import type { Secret } from '../../core/secret.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import type { Salvage } from '../recovery/salvage.ts';
+import { type ApplianceRow, readAppliance, unreadableAppliance } from '../rows/appliance-table.ts';
+import { type GrantRow, readGrant } from '../rows/grant-table.ts';
+import { readSession } from '../rows/session-table.ts';
+import type { NewState, SqliteStore } from '../sqlite-store.ts';
+import { openWithPassphrase, parseBackup, sealWithPassphrase, serializeBackup } from './backup-file.ts';
 
 /** Copies the state and encrypts it. @param now ms since 1970 */
 export async function backUp(store: SqliteStore, passphrase: Secret, now: number): Promise<Backup> {
-  const state = await copyState(store, now);
+  const state = await captureState(store, now);
   return {
-    copy: await sealWithPassphrase(writeCopy(state), passphrase),
+    copy: await sealWithPassphrase(serializeBackup(state), passphrase),
     made: rfc3339(now),
     appliances: state.appliances.length,
     grants: state.grants.length,
@@ -26,7 +26,7 @@ export async function backUp(store: SqliteStore, passphrase: Secret, now: number
 
 /** Opens a backup and puts it in place. @throws Failure `copy_unusable`, or as {@link restoreState} */
 export async function restore(store: SqliteStore, copy: string, passphrase: Secret): Promise<RestoreReport> {
-  const state = readCopy(await openWithPassphrase(copy.trim(), passphrase));
+  const state = parseBackup(await openWithPassphrase(copy.trim(), passphrase));
   const restoration = await restoreState(store, state);
   return { made: rfc3339(state.made), hubId: state.settings.get('hub_id') ?? '', ...restoration };
 }
@@ -36,11 +36,11 @@ export async function restore(store: SqliteStore, copy: string, passphrase: Secr
  * @param now ms since 1970
  * @throws Failure `store_unreadable` where the hub's own settings are damaged
  */
-export async function copyState(store: SqliteStore, now: number): Promise<StateCopy> {
+export async function captureState(store: SqliteStore, now: number): Promise<BackupState> {
   const content = store.content();
   const settings = new Map<string, string>();
   for (const { name, sealed } of content.settings.values()) {
-    if (isInNoCopy(name)) continue;
+    if (isExcludedFromBackup(name)) continue;
     settings.set(name, store.sealing.open(`settings/${name}`, sealed));
   }
   const grants: Grant[] = [];
@@ -55,7 +55,7 @@ export async function copyState(store: SqliteStore, now: number): Promise<StateC
  * @throws Failure `appliance_exists` where a name or a client_id of the copy belongs to another appliance with a grant of
  *   its own, or as the store
  */
-export async function restoreState(store: SqliteStore, copy: StateCopy): Promise<Restoration> {
+export async function restoreState(store: SqliteStore, copy: BackupState): Promise<Restoration> {
   // Without a wait in between: no grant changes after it was looked at.
   const { state, restored, kept } = planOf(copy, store.content());
   store.putState(state);
@@ -66,7 +66,7 @@ interface Plan extends Restoration {
   readonly state: NewState;
 }
 
-function planOf(copy: StateCopy, content: Salvage): Plan {
+function planOf(copy: BackupState, content: Salvage): Plan {
   const own = new Map(content.appliances.map((row) => [row.id, row]));
   const atHand = new Set(grantRows(content).map(({ appliance }) => appliance));
   /** Appliances that were never paired, and whose name or client_id one of the copy has. */

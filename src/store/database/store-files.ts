@@ -22,7 +22,7 @@ export interface StoreFiles {
   /** SQLite's write-ahead log: what was committed last may be nowhere else. */
   readonly journal: string;
   /** The daily copy of the database. */
-  readonly copy: string;
+  readonly snapshot: string;
   readonly ballast: string;
   /** A database that is whole and about to take the place of a damaged one. */
   readonly successor: string;
@@ -34,7 +34,7 @@ export function storeFiles(directory: string): StoreFiles {
     directory,
     database,
     journal: `${database}-wal`,
-    copy: `${database}.copy`,
+    snapshot: `${database}.copy`,
     ballast: join(directory, 'ballast'),
     successor: `${database}.new`,
   };
@@ -50,7 +50,7 @@ export function checkWritable({ directory }: StoreFiles): void {
   accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
 }
 
-/** Ends a {@link putInPlace} that a crash cut short: it can be told by the database being gone. */
+/** Ends a {@link atomicReplace} that a crash cut short: it can be told by the database being gone. */
 export function finishReplacement({ database, journal, successor, directory }: StoreFiles): void {
   if (!existsSync(successor)) return;
   if (existsSync(database)) {
@@ -69,7 +69,7 @@ export function finishReplacement({ database, journal, successor, directory }: S
  * @returns where the damaged one is now; null where there was none
  * @throws the file system's error; then nothing has changed
  */
-export function putInPlace(files: StoreFiles, bytes: Uint8Array, instant: string): string | null {
+export function atomicReplace(files: StoreFiles, bytes: Uint8Array, instant: string): string | null {
   const { database, journal, successor, directory } = files;
   try {
     writeFileSync(successor, bytes, { mode: 0o600, flush: true });
@@ -122,5 +122,45 @@ function freeName(name: string): string {
   for (let number = 1; ; number++) {
     const candidate = number === 1 ? name : `${name}.${number}`;
     if (!existsSync(candidate) && !existsSync(`${candidate}-wal`)) return candidate;
+  }
+}
+
+/** Bytes: room for the answers to some twenty refreshes that are under way when the disk fills up. */
+export const BALLAST_SIZE = 256 * 1024;
+
+/** A file that only holds room on the disk: given up when the answer to a refresh finds no other. */
+export class Ballast {
+  readonly #path: string;
+  #kept: boolean;
+
+  /** @param path the file; one that an earlier run left is taken over */
+  constructor(path: string) {
+    this.#path = path;
+    this.#kept = statSync(path, { throwIfNoEntry: false })?.size === BALLAST_SIZE;
+  }
+
+  /**
+   * Makes the file, where it is not there yet or was given up.
+   * @throws the file system's error, where there is no room for it
+   */
+  keep(): void {
+    if (this.#kept) return;
+    try {
+      writeFileSync(this.#path, Buffer.alloc(BALLAST_SIZE), { mode: 0o600, flush: true });
+      this.#kept = true;
+    } catch (error) {
+      this.release();
+      throw error;
+    }
+  }
+
+  /** Makes room. */
+  release(): void {
+    this.#kept = false;
+    try {
+      rmSync(this.#path, { force: true });
+    } catch {
+      // On a disk that can't be written nothing is gained.
+    }
   }
 }

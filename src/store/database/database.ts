@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { Failure } from '../core/failure.ts';
-import { migrate } from './migrations.ts';
-import type { Sealing } from './sealing.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { MIGRATIONS, migrate, schemaOf } from './migrations.ts';
 import { type StoreFiles, sizeOf } from './store-files.ts';
 
 const FULL = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
@@ -28,14 +28,20 @@ export interface OpenedDatabase {
   /** Says what was put in place of a damaged database; null where nothing was. */
   readonly recovered: string | null;
   /** Whether the daily copy is sealed with another key than its rows. */
-  readonly copyIsDated: boolean;
+  readonly snapshotHasOldKey: boolean;
 }
 
 /**
  * Opens the database for good, making or migrating it: WAL with `synchronous=FULL`, locked as long as it is open.
- * @throws Failure `store_unreadable`, `store_unwritable`, `store_locked`, `store_newer`
+ * @param check looks at one of an older schema before it is migrated; where it throws, nothing is changed
+ * @param steps the migrations
+ * @throws Failure `store_unreadable`, `store_unwritable`, `store_locked`, `store_newer`, and as `check`
  */
-export function openDatabase(files: StoreFiles): Database.Database {
+export function openDatabase(
+  files: StoreFiles,
+  check: (found: Database.Database) => void = () => undefined,
+  steps: readonly string[] = MIGRATIONS,
+): Database.Database {
   const path = files.database;
   const before = sizeOf(path);
   try {
@@ -48,7 +54,9 @@ export function openDatabase(files: StoreFiles): Database.Database {
       // The journal takes its room beside the ballast, and what it holds is lost with it: it is kept short.
       database.pragma(`wal_autocheckpoint = ${JOURNAL_BYTES / PAGE_SIZE}`);
       database.pragma('foreign_keys = ON');
-      migrate(database);
+      const version = schemaOf(database, steps.length);
+      if (version > 0 && version < steps.length) check(database);
+      migrate(database, steps);
       return database;
     } catch (error) {
       database.close();

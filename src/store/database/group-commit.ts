@@ -1,10 +1,10 @@
-import type { Timers } from '../core/clock.ts';
-import type { HistoryLine, WaitingHistory } from '../core/history.ts';
-import type { HistoryTable } from './history-table.ts';
+import type { Timers } from '../../core/clock.ts';
+import type { HistoryLine, WaitingHistory } from '../../core/history.ts';
+import type { HistoryTable } from '../rows/history-table.ts';
 import type { Sql } from './sql.ts';
 
 /** While others are expected, a write waits for them so long at most, in ms. */
-const LONGEST_WAIT = 10;
+const MAX_WAIT = 10;
 
 interface Waiting {
   readonly appliance: string;
@@ -104,7 +104,7 @@ export class GroupCommit {
     if (this.#waiting.length > 1 && (this.#isSoon || !isSoon)) return;
     this.#isSoon = isSoon;
     this.#disarm();
-    this.#disarm = this.#timers.after(isSoon ? 0 : LONGEST_WAIT, () => this.#commit());
+    this.#disarm = this.#timers.after(isSoon ? 0 : MAX_WAIT, () => this.#commit());
   }
 
   #commit(): void {

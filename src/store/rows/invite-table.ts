@@ -1,8 +1,8 @@
 import * as v from 'valibot';
-import type { Invite } from '../core/registration.ts';
-import { instant } from '../system/instant-schema.ts';
+import type { Invite } from '../../core/registration.ts';
+import { instant } from '../../system/instant-schema.ts';
+import type { Sql } from '../database/sql.ts';
 import { parseJson, scope } from './schemas.ts';
-import type { Sql } from './sql.ts';
 
 /** A row of `invites`. */
 export const inviteRow = v.object({

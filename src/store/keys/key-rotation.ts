@@ -1,13 +1,13 @@
 import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Failure, messageOf } from '../core/failure.ts';
-import { systemTimers } from '../system/clock.ts';
-import { asFailure } from './database.ts';
-import { openStore } from './open-store.ts';
+import { Failure, messageOf } from '../../core/failure.ts';
+import { systemTimers } from '../../system/clock.ts';
+import { asFailure } from '../database/database.ts';
+import { sizeOf, sync } from '../database/store-files.ts';
+import { openStore } from '../open-store.ts';
+import type { SqliteStore } from '../sqlite-store.ts';
 import { jweSealing, type Sealing } from './sealing.ts';
-import type { SqliteStore } from './sqlite-store.ts';
-import { decoded, type NextKey, nextKeyFile, nextStoreKey, storeKey } from './state-directory.ts';
-import { sizeOf, sync } from './store-files.ts';
+import { decoded, type NextKey, nextKeyFile, nextStoreKey, storeKey } from './store-key.ts';
 
 /** A store with what puts another key in the place of its own. */
 interface KeyedStore {
@@ -38,7 +38,7 @@ export interface KeyRotated {
   /** Files in the state directory that only the key before opens: stores of before, kept for people. */
   readonly leftovers: readonly string[];
   /** Why the daily copy could not be made anew, so that there is none; null where there is one. */
-  readonly uncopied: string | null;
+  readonly snapshotProblem: string | null;
   /** Whether the key is a credential, whose owner puts it in the place of the one before. */
   readonly isCredential: boolean;
 }
@@ -74,35 +74,35 @@ export class KeyRotation {
 
   /**
    * At the start: ends a rotation that was cut short.
-   * @param copy makes the daily copy anew
+   * @param makeSnapshot makes the daily copy anew
    * @throws Failure `store_unwritable`: the next start goes on
    */
-  async finish(copy: () => Promise<void>): Promise<void> {
-    const { unwritable, sealing, copyIsDated } = this.#store;
+  async finish(makeSnapshot: () => Promise<void>): Promise<void> {
+    const { unwritable, sealing, snapshotHasOldKey } = this.#store;
     if (this.#next.isCredential || unwritable !== null || !existsSync(this.#file)) return;
-    if (sealing === this.#nextSealing) await this.#conclude(copyIsDated ? copy : null);
+    if (sealing === this.#nextSealing) await this.#conclude(snapshotHasOldKey ? makeSnapshot : null);
     else this.#forget();
   }
 
   /**
-   * @param copy makes the daily copy anew
+   * @param makeSnapshot makes the daily copy anew
    * @throws Failure `not_allowed` where it can't be done, with what to do; `store_unwritable`, `store_unreadable`: then the key of
    *   before is the store's, unless the message says otherwise
    */
-  async rotate(copy: () => Promise<void>): Promise<KeyRotated> {
+  async rotate(makeSnapshot: () => Promise<void>): Promise<KeyRotated> {
     if (this.#isRunning) throw new Failure('not_allowed', 'the store key is being rotated already: wait for that');
     if (this.#store.unwritable !== null) {
       throw new Failure('store_unwritable', `the store can't be sealed anew: ${this.#store.unwritable}`);
     }
     this.#isRunning = true;
     try {
-      return await (this.#next.isCredential ? this.#toCredential(copy) : this.#toFile(copy));
+      return await (this.#next.isCredential ? this.#toCredential(makeSnapshot) : this.#toFile(makeSnapshot));
     } finally {
       this.#isRunning = false;
     }
   }
 
-  async #toFile(copy: () => Promise<void>): Promise<KeyRotated> {
+  async #toFile(makeSnapshot: () => Promise<void>): Promise<KeyRotated> {
     // One that an attempt has left may be on a card that was copied meanwhile, and may still be wanted until nothing is in the journal.
     this.#forget();
     const text = this.#freshKey();
@@ -116,10 +116,10 @@ export class KeyRotation {
       this.#forgetIfPossible();
       throw asFailure(error, this.#store.files.database);
     }
-    return this.#conclude(copy);
+    return this.#conclude(makeSnapshot);
   }
 
-  async #toCredential(copy: () => Promise<void>): Promise<KeyRotated> {
+  async #toCredential(makeSnapshot: () => Promise<void>): Promise<KeyRotated> {
     if (this.#nextSealing === null || this.awaitsOwner) {
       throw new Failure(
         'not_allowed',
@@ -129,13 +129,16 @@ export class KeyRotation {
       );
     }
     this.#store.reseal(this.#nextSealing);
-    return { ...(await this.#remakeCopy(copy)), isCredential: true };
+    return { ...(await this.#remakeSnapshot(makeSnapshot)), isCredential: true };
   }
 
-  /** @param copy null where the copy is sealed with the new key already */
-  async #conclude(copy: (() => Promise<void>) | null): Promise<KeyRotated> {
+  /** @param makeSnapshot null where the copy is sealed with the new key already */
+  async #conclude(makeSnapshot: (() => Promise<void>) | null): Promise<KeyRotated> {
     const { directory } = this.#store.files;
-    const made = copy === null ? { leftovers: this.#leftovers(), uncopied: null } : await this.#remakeCopy(copy);
+    const made =
+      makeSnapshot === null
+        ? { leftovers: this.#leftovers(), snapshotProblem: null }
+        : await this.#remakeSnapshot(makeSnapshot);
     try {
       // A hub that was started meanwhile may have done it.
       if (existsSync(this.#file)) renameSync(this.#file, join(directory, 'store.key'));
@@ -151,14 +154,14 @@ export class KeyRotation {
   }
 
   /** A copy that only the key before opens is of no use to anybody but a thief. */
-  async #remakeCopy(copy: () => Promise<void>): Promise<Omit<KeyRotated, 'isCredential'>> {
+  async #remakeSnapshot(makeSnapshot: () => Promise<void>): Promise<Omit<KeyRotated, 'isCredential'>> {
     try {
       this.#store.compact();
-      await copy();
-      return { leftovers: this.#leftovers(), uncopied: null };
+      await makeSnapshot();
+      return { leftovers: this.#leftovers(), snapshotProblem: null };
     } catch (error) {
-      rmSync(this.#store.files.copy, { force: true });
-      return { leftovers: this.#leftovers(), uncopied: messageOf(error) };
+      rmSync(this.#store.files.snapshot, { force: true });
+      return { leftovers: this.#leftovers(), snapshotProblem: messageOf(error) };
     }
   }
 

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
-import { Failure } from '../core/failure.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Sealing } from '../keys/sealing.ts';
 import { asFailure } from './database.ts';
-import type { Sealing } from './sealing.ts';
 
 /**
  * Statements on a database, each prepared once, and what its rows are sealed and signed with.

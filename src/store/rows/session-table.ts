@@ -1,8 +1,8 @@
 import * as v from 'valibot';
-import { MOST_SESSIONS, type Session } from '../core/session.ts';
-import { instant } from '../system/instant-schema.ts';
+import { MOST_SESSIONS, type Session } from '../../core/session.ts';
+import { instant } from '../../system/instant-schema.ts';
+import type { Sql } from '../database/sql.ts';
 import { parseJson } from './schemas.ts';
-import type { Sql } from './sql.ts';
 
 /** A row of `sessions`; `number` is the order in which they came. */
 export const sessionRow = v.object({

@@ -1,7 +1,9 @@
 import * as v from 'valibot';
-import type { Appliance, ClientCredentials } from '../core/appliance.ts';
-import { Failure } from '../core/failure.ts';
-import { instant } from '../system/instant-schema.ts';
+import type { Appliance, ClientCredentials } from '../../core/appliance.ts';
+import { Failure } from '../../core/failure.ts';
+import { instant } from '../../system/instant-schema.ts';
+import type { Sql } from '../database/sql.ts';
+import type { Sealing } from '../keys/sealing.ts';
 import {
   applianceName,
   clientId,
@@ -12,8 +14,6 @@ import {
   registrantAddress,
   scope,
 } from './schemas.ts';
-import type { Sealing } from './sealing.ts';
-import type { Sql } from './sql.ts';
 
 const text = v.string();
 const optional = v.nullable(v.string());

@@ -1,10 +1,9 @@
 import { renameSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
-import { Failure } from '../core/failure.ts';
-import { BALLAST_SIZE } from './ballast.ts';
-import { asFailure, inMemory } from './database.ts';
-import { salvage } from './salvage.ts';
-import type { SqliteStore } from './sqlite-store.ts';
-import { readWhole, sizeOf, sync } from './store-files.ts';
+import { Failure } from '../../core/failure.ts';
+import { asFailure, inMemory } from '../database/database.ts';
+import { BALLAST_SIZE, readWhole, sizeOf, sync } from '../database/store-files.ts';
+import { salvage } from '../recovery/salvage.ts';
+import type { SqliteStore } from '../sqlite-store.ts';
 
 /**
  * Copies the database beside itself, in place of the copy before: that is what is used when the database is damaged one
@@ -12,26 +11,26 @@ import { readWhole, sizeOf, sync } from './store-files.ts';
  * @throws Failure `store_unwritable` where there is no room for it, or none would be left for the answers of refreshes;
  *   `store_unreadable` where something in it is damaged. The copy before is kept then.
  */
-export async function writeDailyCopy(store: SqliteStore): Promise<void> {
+export async function writeSnapshot(store: SqliteStore): Promise<void> {
   const { files } = store;
-  const draft = `${files.copy}.new`;
+  const draft = `${files.snapshot}.new`;
   try {
     checkRoom(store);
     // Made beforehand, because SQLite would let others read it.
     writeFileSync(draft, '', { mode: 0o600 });
     await store.copyDatabase(draft);
-    const copy = readWhole(draft);
+    const snapshot = readWhole(draft);
     using stack = new DisposableStack();
-    const database = stack.adopt(inMemory(copy?.bytes ?? Buffer.alloc(0), draft), (open) => open.close());
+    const database = stack.adopt(inMemory(snapshot?.bytes ?? Buffer.alloc(0), draft), (open) => open.close());
     const { damage, unreadable } = salvage(database, [store.sealing]);
     if (damage !== null || unreadable.size > 0) {
       const what = damage ?? `${unreadable.size} of its rows can't be read`;
       throw new Failure('store_unreadable', `no copy is made of the store ${files.database}: it is damaged (${what})`);
     }
-    renameSync(draft, files.copy);
+    renameSync(draft, files.snapshot);
     sync(files.directory);
   } catch (error) {
-    throw asFailure(error, files.copy);
+    throw asFailure(error, files.snapshot);
   } finally {
     rmSync(draft, { force: true });
   }
@@ -40,9 +39,9 @@ export async function writeDailyCopy(store: SqliteStore): Promise<void> {
 /** A copy must not take the room that answers of refreshes need: that of the ballast, and as much again. */
 function checkRoom({ files }: SqliteStore): void {
   const { bavail, bsize } = statfsSync(files.directory);
-  const copy = (sizeOf(files.database) ?? 0) + (sizeOf(files.journal) ?? 0);
+  const snapshot = (sizeOf(files.database) ?? 0) + (sizeOf(files.journal) ?? 0);
   const ballast = sizeOf(files.ballast) === BALLAST_SIZE ? 0 : BALLAST_SIZE;
-  if (bavail * bsize >= copy + ballast + BALLAST_SIZE) return;
+  if (bavail * bsize >= snapshot + ballast + BALLAST_SIZE) return;
   throw new Failure(
     'store_unwritable',
     `the disk has no room for a daily copy of the store ${files.database}: make room`,
@@ -50,6 +49,6 @@ function checkRoom({ files }: SqliteStore): void {
 }
 
 /** When the copy was made, in ms since 1970; null where there is none. */
-export function dailyCopyMade(store: SqliteStore): number | null {
-  return statSync(store.files.copy, { throwIfNoEntry: false })?.mtimeMs ?? null;
+export function snapshotTime(store: SqliteStore): number | null {
+  return statSync(store.files.snapshot, { throwIfNoEntry: false })?.mtimeMs ?? null;
 }

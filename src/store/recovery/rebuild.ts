@@ -1,14 +1,14 @@
 import type Database from 'better-sqlite3';
-import { isInNoCopy } from '../core/state-copy.ts';
-import type { ApplianceRow } from './appliance-table.ts';
-import { emptyStore } from './database.ts';
-import type { AnyGrantRow } from './grant-table.ts';
+import { isExcludedFromBackup } from '../../core/backup-state.ts';
+import { emptyStore } from '../database/database.ts';
+import type { ApplianceRow } from '../rows/appliance-table.ts';
+import type { AnyGrantRow } from '../rows/grant-table.ts';
+import type { SessionRow } from '../rows/session-table.ts';
+import type { SettingRow } from '../rows/setting-table.ts';
 import type { Salvage } from './salvage.ts';
-import type { SessionRow } from './session-table.ts';
-import type { SettingRow } from './setting-table.ts';
 
 /** The daily copy, with when it was made, in ms since 1970. */
-export interface DailyCopy {
+export interface Snapshot {
   readonly salvage: Salvage;
   readonly made: number;
 }
@@ -18,7 +18,7 @@ export interface Rebuilt {
   /** In memory. */
   readonly database: Database.Database;
   /** Names of the appliances whose grant is the copy's, and may be an older one. */
-  readonly fromCopy: readonly string[];
+  readonly fromSnapshot: readonly string[];
   /** How many rows can't be had from either. */
   readonly lost: number;
 }
@@ -26,7 +26,7 @@ export interface Rebuilt {
 /** What a row may be taken from: what is left of the database, and the daily copy. */
 interface Sources {
   readonly left: Salvage | null;
-  readonly copy: DailyCopy | null;
+  readonly snapshot: Snapshot | null;
 }
 
 /**
@@ -35,10 +35,10 @@ interface Sources {
  * is there at all, it is taken over as it is, so that nothing is thrown away. A grant of the copy is in doubt, unless it
  * is known to be the last one: its refresh token may be used up.
  */
-export function rebuild({ left, copy }: Sources): Rebuilt {
+export function rebuild({ left, snapshot }: Sources): Rebuilt {
   const database = emptyStore();
-  const grants = chosenGrants({ left, copy });
-  const appliances = chosenAppliances({ left, copy }, new Set(grants.map(({ row }) => row.appliance)));
+  const grants = chosenGrants({ left, snapshot });
+  const appliances = chosenAppliances({ left, snapshot }, new Set(grants.map(({ row }) => row.appliance)));
   const names = new Map(appliances.map(({ id, name }) => [id, name]));
   const insert = (table: string, row: object) => {
     const columns = Object.keys(row);
@@ -48,7 +48,7 @@ export function rebuild({ left, copy }: Sources): Rebuilt {
   };
   let lost = 0;
   database.transaction(() => {
-    for (const row of chosenSettings({ left, copy })) insert('settings', row);
+    for (const row of chosenSettings({ left, snapshot })) insert('settings', row);
     for (const row of appliances) insert('appliances', row);
     for (const { row } of grants) {
       if (names.has(row.appliance)) insert('grants', row);
@@ -60,60 +60,56 @@ export function rebuild({ left, copy }: Sources): Rebuilt {
       seen.add(row.id);
       insert('pairings', row);
     }
-    for (const row of chosenSessions({ left, copy }, names)) insert('sessions', row);
+    for (const row of chosenSessions({ left, snapshot }, names)) insert('sessions', row);
     // One of the copy may have been used since.
     for (const row of left?.invites ?? []) insert('invites', row);
     const numbered = new Map((left?.history ?? []).map((row) => [`${row.appliance} ${row.number}`, row]));
     for (const row of numbered.values()) if (names.has(row.appliance)) insert('history', row);
   })();
-  const fromCopy = grants.filter(({ older }) => older).map(({ row }) => names.get(row.appliance) ?? row.appliance);
-  return { database, fromCopy, lost };
+  const fromSnapshot = grants.filter(({ older }) => older).map(({ row }) => names.get(row.appliance) ?? row.appliance);
+  return { database, fromSnapshot, lost };
 }
 
 /** Whether a database that is sound has less in it than its copy: it was put back, or lost its journal. */
-export function isBehind(left: Salvage, copy: Salvage): boolean {
+export function isBehind(left: Salvage, snapshot: Salvage): boolean {
   return (
-    [...copy.settings.keys()].some((name) => !isInNoCopy(name) && !left.settings.has(name)) ||
-    [...copy.grants.values()].some((row) => isNewer(row, left.grants.get(row.appliance)))
+    [...snapshot.settings.keys()].some((name) => !isExcludedFromBackup(name) && !left.settings.has(name)) ||
+    [...snapshot.grants.values()].some((row) => isNewer(row, left.grants.get(row.appliance)))
   );
 }
 
 /** An appliance that was removed has no grant any more, which says nothing. */
-function isNewer(copied: AnyGrantRow, own: AnyGrantRow | undefined): boolean {
-  return own !== undefined && copied.generation > own.generation;
+function isNewer(other: AnyGrantRow, own: AnyGrantRow | undefined): boolean {
+  return own !== undefined && other.generation > own.generation;
 }
 
 /** Whether the copy has a readable row in place of one that can't be read. */
-export function canMend(left: Salvage, copy: Salvage): boolean {
+export function canMend(left: Salvage, snapshot: Salvage): boolean {
   return [...left.unreadable].some((row) => {
     const [table, key = ''] = row.split('/');
-    if (copy.unreadable.has(row)) return false;
-    if (table === 'grants') return hasTokens(copy.grants.get(key));
-    if (table === 'appliances') return copy.appliances.some(({ id }) => id === key);
-    return table === 'settings' && !isInNoCopy(key) && copy.settings.has(key);
+    if (snapshot.unreadable.has(row)) return false;
+    if (table === 'grants') return hasTokens(snapshot.grants.get(key));
+    if (table === 'appliances') return snapshot.appliances.some(({ id }) => id === key);
+    return table === 'settings' && !isExcludedFromBackup(key) && snapshot.settings.has(key);
   });
 }
 
-function chosenGrants({ left, copy }: Sources): { row: AnyGrantRow; older: boolean }[] {
+function chosenGrants({ left, snapshot }: Sources): { row: AnyGrantRow; older: boolean }[] {
   const appliances = new Set([
     ...(left?.grants.keys() ?? []),
-    ...(isSound(left) ? [] : (copy?.salvage.grants.keys() ?? [])),
+    ...(isSound(left) ? [] : (snapshot?.salvage.grants.keys() ?? [])),
   ]);
   return [...appliances].flatMap((appliance) => {
     const key = `grants/${appliance}`;
     const own = left?.grants.get(appliance);
-    const copied = copy?.salvage.grants.get(appliance);
-    const useful = copied !== undefined && !copy?.salvage.unreadable.has(key);
+    const other = snapshot?.salvage.unreadable.has(key) ? undefined : snapshot?.salvage.grants.get(appliance);
     const ownCounts = own !== undefined && !left?.unreadable.has(key);
-    if (ownCounts && !(useful && isNewer(copied, own))) return [{ row: own, older: false }];
-    if (copied === undefined || copy === null || copy.salvage.unreadable.has(key)) {
+    if (snapshot === null || other === undefined || (ownCounts && !isNewer(other, own))) {
       return own === undefined ? [] : [{ row: own, older: false }];
     }
-    if (!hasTokens(copied) && own !== undefined) return [{ row: own, older: false }];
-    const last = own?.generation === copied.generation;
-    return [
-      { row: last || !hasTokens(copied) ? copied : doubted(copied, copy.made), older: !last && hasTokens(copied) },
-    ];
+    if (!hasTokens(other)) return [{ row: own ?? other, older: false }];
+    const isLast = own?.generation === other.generation;
+    return [{ row: isLast ? other : doubted(other, snapshot.made), older: !isLast }];
   });
 }
 
@@ -127,11 +123,11 @@ function doubted(row: AnyGrantRow, made: number): AnyGrantRow {
  * Of two appliances with one name or one client_id, as damage may leave them, the one that has a grant; of two rows of one
  * appliance the one that can be read.
  */
-function chosenAppliances({ left, copy }: Sources, granted: ReadonlySet<string>): ApplianceRow[] {
+function chosenAppliances({ left, snapshot }: Sources, granted: ReadonlySet<string>): ApplianceRow[] {
   const known = new Set(left?.appliances.map(({ id }) => id));
-  const copied = copy?.salvage.appliances.filter(({ id }) => !isSound(left) || known.has(id)) ?? [];
-  const readable = [...legible(left, left?.appliances), ...legible(copy?.salvage, copied)];
-  const all = [...readable, ...(left?.appliances ?? []), ...copied];
+  const others = snapshot?.salvage.appliances.filter(({ id }) => !isSound(left) || known.has(id)) ?? [];
+  const readable = [...legible(left, left?.appliances), ...legible(snapshot?.salvage, others)];
+  const all = [...readable, ...(left?.appliances ?? []), ...others];
   const rows = [...all.filter(({ id }) => granted.has(id)), ...all.filter(({ id }) => !granted.has(id))];
   const chosen = new Map<string, ApplianceRow>();
   const taken = new Set<string>();
@@ -149,13 +145,13 @@ function legible(source: Salvage | null | undefined, rows: readonly ApplianceRow
 }
 
 /** In their order: those that only the copy has are the older ones. With its grant, an appliance's sessions were forgotten. */
-function chosenSessions({ left, copy }: Sources, known: ReadonlyMap<string, string>): Omit<SessionRow, 'number'>[] {
+function chosenSessions({ left, snapshot }: Sources, known: ReadonlyMap<string, string>): Omit<SessionRow, 'number'>[] {
   const forgotten = ({ appliance }: SessionRow) => left?.grants.get(appliance)?.tokens === null;
-  const copied = isSound(left) ? [] : (copy?.salvage.sessions.filter((row) => !forgotten(row)) ?? []);
+  const others = isSound(left) ? [] : (snapshot?.salvage.sessions.filter((row) => !forgotten(row)) ?? []);
   const own = left?.sessions ?? [];
   const chosen: Omit<SessionRow, 'number'>[] = [];
   const taken = new Set<string>();
-  for (const { number: _, ...row } of [...own.toReversed(), ...copied.toReversed()]) {
+  for (const { number: _, ...row } of [...own.toReversed(), ...others.toReversed()]) {
     const marks = [`hash ${row.hash}`, `device ${row.device}`];
     if (!known.has(row.appliance) || marks.some((mark) => taken.has(mark))) continue;
     chosen.unshift(row);
@@ -164,11 +160,11 @@ function chosenSessions({ left, copy }: Sources, known: ReadonlyMap<string, stri
   return chosen;
 }
 
-function chosenSettings({ left, copy }: Sources): SettingRow[] {
+function chosenSettings({ left, snapshot }: Sources): SettingRow[] {
   const rows = new Map<string, SettingRow>();
-  for (const source of [left, copy?.salvage]) {
+  for (const source of [left, snapshot?.salvage]) {
     for (const [name, row] of source?.settings ?? []) {
-      if (source !== left && isInNoCopy(name)) continue;
+      if (source !== left && isExcludedFromBackup(name)) continue;
       if (!rows.has(name) && !source?.unreadable.has(`settings/${name}`)) rows.set(name, row);
     }
   }

@@ -12,7 +12,7 @@ export const PAGE_SESSIONS = 'page_sessions';
 export const NOTICES_TOLD = 'notices';
 
 /** Whether a setting is in no copy. */
-export function isInNoCopy(setting: string): boolean {
+export function isExcludedFromBackup(setting: string): boolean {
   return setting === PAGE_SESSIONS || setting === NOTICES_TOLD;
 }
 
@@ -21,7 +21,7 @@ export function isInNoCopy(setting: string): boolean {
  * Pairings are left out: they live for a quarter of an hour, and a hub that took one up from a copy would send its code a
  * second time. So are invites: one that was used since would be good again.
  */
-export interface StateCopy {
+export interface BackupState {
   /** When it was made, in ms since 1970 by the hub's wall clock. */
   readonly made: number;
   /** The hub's own values by their names, such as `hub_id`; secrets are among them. */

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import { Failure } from '../core/failure.ts';
-import type { Sql } from './sql.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Sql } from '../database/sql.ts';
 
 /** A row of `settings`. */
 export const settingRow = v.object({ name: v.string(), sealed: v.string() });

@@ -1,13 +1,13 @@
 import * as v from 'valibot';
-import type { Instant } from '../core/clock.ts';
-import { Failure } from '../core/failure.ts';
-import type { Grant } from '../core/grant.ts';
-import { Secret } from '../core/secret.ts';
-import type { Attempt, Store, StoredGrant } from '../core/store.ts';
-import { instant } from '../system/instant-schema.ts';
+import type { Instant } from '../../core/clock.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Grant } from '../../core/grant.ts';
+import { Secret } from '../../core/secret.ts';
+import type { Attempt, Store, StoredGrant } from '../../core/store.ts';
+import { instant } from '../../system/instant-schema.ts';
+import type { Sql } from '../database/sql.ts';
+import type { Sealing } from '../keys/sealing.ts';
 import { doubt, grantAttributes, jsonOrNull, parseJson } from './schemas.ts';
-import type { Sealing } from './sealing.ts';
-import type { Sql } from './sql.ts';
 
 const attempt = v.nullable(v.object({ token: v.string(), at: instant }));
 

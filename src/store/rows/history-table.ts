@@ -1,8 +1,8 @@
 import * as v from 'valibot';
-import { type HistoryLine, MOST_LINES, placed } from '../core/history.ts';
-import { FAILURE_REASONS } from '../core/pairing.ts';
-import { PROBLEM_CODES } from '../core/problem.ts';
-import type { Sql } from './sql.ts';
+import { type HistoryLine, MOST_LINES, placed } from '../../core/history.ts';
+import { FAILURE_REASONS } from '../../core/pairing.ts';
+import { PROBLEM_CODES } from '../../core/problem.ts';
+import type { Sql } from '../database/sql.ts';
 
 /** No appliance's lines come so far: a number from here on is damage, and none could be put behind it. */
 const BEYOND = 2 ** 40;

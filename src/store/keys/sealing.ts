@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import { Failure } from '../core/failure.ts';
-import { sameSecret } from '../system/compare.ts';
+import { Failure } from '../../core/failure.ts';
+import { sameSecret } from '../../system/compare.ts';
 
 /** Protects a store with its key: seals what nobody may read, and signs what nobody may change. */
 export interface Sealing {

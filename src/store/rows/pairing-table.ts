@@ -1,10 +1,10 @@
 import * as v from 'valibot';
-import { Failure } from '../core/failure.ts';
-import { FAILURE_REASONS, type Pairing } from '../core/pairing.ts';
-import { instant } from '../system/instant-schema.ts';
+import { Failure } from '../../core/failure.ts';
+import { FAILURE_REASONS, type Pairing } from '../../core/pairing.ts';
+import { instant } from '../../system/instant-schema.ts';
+import type { Sql } from '../database/sql.ts';
+import type { Sealing } from '../keys/sealing.ts';
 import { parseJson, scope } from './schemas.ts';
-import type { Sealing } from './sealing.ts';
-import type { Sql } from './sql.ts';
 
 const link = v.object({
   authorizeUrl: v.string(),

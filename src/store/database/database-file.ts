@@ -1,8 +1,8 @@
 import type Database from 'better-sqlite3';
-import { Failure } from '../core/failure.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { type Salvage, salvage } from '../recovery/salvage.ts';
 import type { OpenedDatabase } from './database.ts';
-import { type Salvage, salvage } from './salvage.ts';
-import type { Sealing } from './sealing.ts';
 import { Sql } from './sql.ts';
 import type { StoreFiles } from './store-files.ts';
 
@@ -40,8 +40,8 @@ export class DatabaseFile implements Disposable {
   }
 
   /** Whether the daily copy is sealed with another key than the database. */
-  get copyIsDated(): boolean {
-    return this.#opened.copyIsDated;
+  get snapshotHasOldKey(): boolean {
+    return this.#opened.snapshotHasOldKey;
   }
 
   /** How many rows were changed since it was opened. */

@@ -1,14 +1,14 @@
 import type Database from 'better-sqlite3';
 import * as v from 'valibot';
-import { Failure } from '../core/failure.ts';
-import { type ApplianceRow, applianceRow, readAppliance } from './appliance-table.ts';
-import { type AnyGrantRow, anyGrantRow, grantPlace, readGrant } from './grant-table.ts';
-import { type HistoryRow, historyRow } from './history-table.ts';
-import { type InviteRow, inviteRow } from './invite-table.ts';
-import { pairingColumns, readPairing } from './pairing-table.ts';
-import type { Sealing } from './sealing.ts';
-import { type SessionRow, sessionRow } from './session-table.ts';
-import { type SettingRow, settingRow } from './setting-table.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { type ApplianceRow, applianceRow, readAppliance } from '../rows/appliance-table.ts';
+import { type AnyGrantRow, anyGrantRow, grantPlace, readGrant } from '../rows/grant-table.ts';
+import { type HistoryRow, historyRow } from '../rows/history-table.ts';
+import { type InviteRow, inviteRow } from '../rows/invite-table.ts';
+import { pairingColumns, readPairing } from '../rows/pairing-table.ts';
+import { type SessionRow, sessionRow } from '../rows/session-table.ts';
+import { type SettingRow, settingRow } from '../rows/setting-table.ts';
 
 const pairingRow = v.object({ number: v.number(), ...pairingColumns.entries });
 
@@ -24,7 +24,7 @@ interface SealedRows {
 export interface Salvage {
   readonly sealing: Sealing;
   /** Whether the database has it sealed with another key. */
-  readonly isDated: boolean;
+  readonly isResealed: boolean;
   readonly settings: ReadonlyMap<string, SettingRow>;
   readonly appliances: readonly ApplianceRow[];
   readonly grants: ReadonlyMap<string, AnyGrantRow>;
@@ -90,15 +90,15 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   };
   const from = keys.find((key) => opensAny(rows, key)) ?? keys[0];
   const sealing = to ?? from;
-  const isDated = from !== sealing;
+  const isResealed = from !== sealing;
 
   const resealed = (row: string, sealed: string) => {
     const text = from.open(row, sealed);
     opened += 1;
-    return isDated ? sealing.seal(row, text) : sealed;
+    return isResealed ? sealing.seal(row, text) : sealed;
   };
   const signed = <Row extends { mac: string | null }>(name: string, row: Row): Row =>
-    isDated ? { ...row, mac: sealing.sign(name, row) } : row;
+    isResealed ? { ...row, mac: sealing.sign(name, row) } : row;
   const appliances = rows.appliances.map((row) =>
     checked(`appliances/${row.id}`, row, () => {
       readAppliance(row, from);
@@ -125,7 +125,7 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   const isSound = damage === null && unreadable.size === 0;
   return {
     sealing,
-    isDated,
+    isResealed,
     settings: new Map(settings.map((row) => [row.name, row])),
     appliances,
     grants: new Map(grants.map((row) => [row.appliance, row])),
@@ -158,18 +158,34 @@ function historyLeft(database: Database.Database): HistoryRow[] {
 
 /** Whether any sealed value is opened by this key. */
 function opensAny({ settings, grants, pairings }: SealedRows, key: Sealing): boolean {
-  const opens = (row: string, sealed: string | null) => {
-    try {
-      return sealed !== null && key.open(row, sealed) !== '';
-    } catch {
-      return false;
-    }
-  };
   return (
-    settings.some(({ name, sealed }) => opens(`settings/${name}`, sealed)) ||
-    grants.some((row) => opens(grantPlace(row), row.tokens)) ||
-    pairings.some(({ id, sealed }) => opens(`pairings/${id}`, sealed))
+    settings.some(({ name, sealed }) => opens(key, `settings/${name}`, sealed)) ||
+    grants.some((row) => opens(key, grantPlace(row), row.tokens)) ||
+    pairings.some(({ id, sealed }) => opens(key, `pairings/${id}`, sealed))
   );
+}
+
+function opens(key: Sealing, row: string, sealed: string | null): boolean {
+  try {
+    return sealed !== null && key.open(row, sealed) !== '';
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Looks at the hub's own settings, which every schema has, before a database is changed.
+ * @throws Failure `store_key_wrong` where there are some, and no key opens any
+ */
+export function checkKeys(database: Database.Database, keys: readonly Sealing[]): void {
+  const rows = database.prepare<[], SettingRow>('SELECT name, sealed FROM settings').all();
+  if (
+    rows.length === 0 ||
+    rows.some(({ name, sealed }) => keys.some((key) => opens(key, `settings/${name}`, sealed)))
+  ) {
+    return;
+  }
+  throw new Failure('store_key_wrong', 'no key opens what is in the store');
 }
 
 function structuralDamage(database: Database.Database): string | null {

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import { checkClientId, checkName } from '../core/appliance.ts';
-import { Failure } from '../core/failure.ts';
-import { instant } from '../system/instant-schema.ts';
+import { checkClientId, checkName } from '../../core/appliance.ts';
+import { Failure } from '../../core/failure.ts';
+import { instant } from '../../system/instant-schema.ts';
 
 /** A `RegistrantAddress` (src/core/appliance.ts). */
 export const registrantAddress = v.object({ address: v.string(), shares: v.array(v.string()) });
