@@ -1,5 +1,4 @@
 import { BoundedMap, type PersistentMap } from '../memory/bounded.ts';
-import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
 
 /** What the audit of clients counts: things that a good client of the portal never does. */
 export interface Observations {
@@ -21,14 +20,19 @@ const EARLY = 0.5;
 export interface GrantNotes {
   readonly client: string;
   readonly grant: string;
+  /** A refresh token came that had come before. */
   reused: number;
+  /** A refresh began while another of the same grant was not answered. */
   overlapping: number;
+  /** The newest tokens were refreshed long before they were due. */
   early: number;
   /** Seconds after the issue that the earliest of the early refreshes came. */
   earliest: number;
-  /** The code of the grant was presented again. */
+  /** The code of the grant came after it had been exchanged. */
   codeRepeated: number;
 }
+
+const NOTHING = { reused: 0, overlapping: 0, early: 0, earliest: Number.POSITIVE_INFINITY, codeRepeated: 0 };
 
 /** How a client tried to authenticate. */
 export type AuthenticationWay = 'form' | 'authorization header' | 'none';
@@ -69,24 +73,10 @@ export class ClientAudit {
     };
   }
 
-  /** A refresh token came that had come before. */
-  reused(grant: Subject): void {
-    this.#note(grant.clientId, grant.id, (notes) => {
-      notes.reused += 1;
-    });
-  }
-
-  /** A code came that had been exchanged. */
-  codeRepeated({ clientId, grantId }: AuthorizationCode): void {
-    this.#note(clientId, grantId ?? '', (notes) => {
-      notes.codeRepeated += 1;
-    });
-  }
-
-  /** A refresh began while another of the same grant was not answered. */
-  overlapped(grant: Subject): void {
-    this.#note(grant.clientId, grant.id, (notes) => {
-      notes.overlapping += 1;
+  /** A client has done one of these with a grant. */
+  count(what: 'reused' | 'codeRepeated' | 'overlapping', grant: Subject): void {
+    this.#note(grant, (notes) => {
+      notes[what] += 1;
     });
   }
 
@@ -97,7 +87,7 @@ export class ClientAudit {
    */
   refreshed(grant: Subject, age: number, lifetime: number): void {
     if (age >= EARLY * lifetime) return;
-    this.#note(grant.clientId, grant.id, (notes) => {
+    this.#note(grant, (notes) => {
       notes.early += 1;
       notes.earliest = Math.min(notes.earliest, age);
     });
@@ -125,25 +115,11 @@ export class ClientAudit {
     this.#authentications.clear();
   }
 
-  #note(client: string, grant: string, change: (notes: GrantNotes) => void): void {
-    change(this.#of(client, grant));
-    this.#grants.keep(grant);
-  }
-
-  #of(client: string, grant: string): GrantNotes {
-    const known = this.#grants.get(grant);
-    if (known !== undefined) return known;
-    const notes = {
-      client,
-      grant,
-      reused: 0,
-      overlapping: 0,
-      early: 0,
-      earliest: Number.POSITIVE_INFINITY,
-      codeRepeated: 0,
-    };
-    this.#grants.set(grant, notes);
-    return notes;
+  #note({ id, clientId }: Subject, change: (notes: GrantNotes) => void): void {
+    const notes = this.#grants.get(id) ?? { client: clientId, grant: id, ...NOTHING };
+    change(notes);
+    this.#grants.set(id, notes);
+    this.#grants.keep(id);
   }
 }
 

@@ -11,8 +11,7 @@ import {
   refuse,
 } from '../oauth/authorization-request.ts';
 import type { Portal } from '../portal.ts';
-import { sendPage } from './page-layout.ts';
-import { consentPage, type LoginPage, loginPage, messagePage } from './pages.ts';
+import { consentPage, type LoginPage, loginPage, messagePage, sendPage } from './pages.ts';
 
 /** Characters of a wrong user name that come back. */
 const LONGEST_USER_NAME = 200;

@@ -5,8 +5,7 @@ import type { HelperRun } from '../oauth/helper-runs.ts';
 import { type Arrival, arrive } from '../oauth/login.ts';
 import type { Portal } from '../portal.ts';
 import type { Client } from '../settings/settings.ts';
-import { sendPage } from './page-layout.ts';
-import { codePage, messagePage } from './pages.ts';
+import { codePage, messagePage, sendPage } from './pages.ts';
 
 /** Characters of a redirect_url: it travels inside the state, and that in a URL. */
 const LONGEST_REDIRECT_URL = 2_000;

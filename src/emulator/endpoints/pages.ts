@@ -1,5 +1,57 @@
+import { createHash } from 'node:crypto';
+import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import { page } from './page-layout.ts';
+
+const STYLE = `:root{color-scheme:light dark;font:1.1rem/1.5 system-ui,sans-serif;
+--page:#f3f0fa;--card:#fff;--text:#1d1b26;--quiet:#5d586b;--line:#857f94;--soft:#eeebf7;--main:#4b3fbb;--on-main:#fff;--bad:#b3261e}
+@media(prefers-color-scheme:dark){:root{--page:#14121b;--card:#201d2a;--text:#efedf5;--quiet:#b3adc2;--line:#837d93;
+--soft:#2c2839;--main:#b9b0ff;--on-main:#1c1640;--bad:#ff9a91}}
+body{margin:0;background:var(--page);color:var(--text)}
+main{box-sizing:border-box;max-width:28rem;margin:0 auto;padding:1rem 1.5rem 1.5rem;background:var(--card);min-height:100vh}
+@media(min-width:32rem){body{padding:3rem 1rem}main{min-height:0;padding:1.25rem 2rem 2rem;border-radius:1rem;border:1px solid var(--soft)}}
+.portal{margin:0;padding-bottom:.75rem;border-bottom:1px solid var(--soft);font-size:.9rem;color:var(--quiet)}
+h1{font-size:1.4rem;line-height:1.25;margin:1.25rem 0 .75rem}
+p{margin:.75rem 0}
+label{display:block;margin:1rem 0 .25rem}
+input,button{font:inherit;color:inherit;box-sizing:border-box;width:100%;padding:.7rem;border:1px solid var(--line);border-radius:.5rem;background:var(--card)}
+button{margin-top:.75rem;cursor:pointer}
+button[value=login],button[value=continue]{margin-top:1.5rem;background:var(--main);border-color:var(--main);color:var(--on-main);font-weight:600}
+:focus-visible{outline:3px solid var(--main);outline-offset:2px}
+.hint,.problem{padding:.6rem .8rem;border-radius:.5rem;background:var(--soft)}
+.problem{border-left:.3rem solid var(--bad)}
+.client,code{overflow-wrap:anywhere}
+code{display:block;padding:.7rem;border:1px dashed var(--line);border-radius:.5rem;font-size:1.2rem;user-select:all}`;
+
+const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
+
+/**
+ * Sends a page that can't be framed, runs no script and keeps its address to itself.
+ * @param formTargets where a form on it may lead, beside its own origin: Chromium applies `form-action` to every redirect
+ *   that follows a form, too
+ */
+export function sendPage(reply: FastifyReply, status: number, page: string, formTargets: readonly string[] = []) {
+  const policy = [
+    "default-src 'none'",
+    `style-src 'sha256-${STYLE_HASH}'`,
+    'img-src data:',
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    `form-action ${formTargets.length === 0 ? "'none'" : ["'self'", ...formTargets.map(source)].join(' ')}`,
+  ];
+  return reply
+    .code(status)
+    .header('content-security-policy', policy.join('; '))
+    .header('referrer-policy', 'no-referrer')
+    .header('x-frame-options', 'DENY')
+    .type('text/html; charset=utf-8')
+    .send(page);
+}
+
+/** A CSP source for an address: its origin, or its scheme where CSP can't write the host (IPv6). */
+function source(address: string): string {
+  const url = new URL(address);
+  return /^[a-z0-9.-]+$/.test(url.hostname) ? url.origin : url.protocol;
+}
 
 /** What the login page says. */
 export interface LoginPage {
@@ -85,4 +137,26 @@ export function messagePage(title: string, text: string): string {
     html`<h1>${title}</h1>
 <p class="client">${text}</p>`,
   );
+}
+
+/** A whole page. @param body HTML, escaped already */
+function page(title: string, body: string): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<link rel="icon" href="data:,">
+<title>${title}</title>
+<style>!${STYLE}</style>
+</head>
+<body>
+<main>
+<p class="portal">Portal emulator</p>
+!${body}
+</main>
+</body>
+</html>
+`;
 }

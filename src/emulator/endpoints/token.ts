@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { AuthenticationWay } from '../audit/client-audit.ts';
 import { received } from '../http/received.ts';
-import { FORM, mediaType } from '../http/request-form.ts';
+import { bearerToken, FORM, mediaType } from '../http/request-form.ts';
 import { serve } from '../http/routes.ts';
 import { type OAuthError, sendOAuthError, tokenRequest } from '../http/token-request.ts';
 import { isScope } from '../oauth/authorization-request.ts';
@@ -60,7 +60,7 @@ function exchange(portal: Portal, client: Client, form: ReadonlyMap<string, stri
   const code = portal.codes.find(value);
   if (code === undefined || code.clientId !== client.id) return invalidGrant('unknown code');
   if (code.grantId !== null) {
-    portal.audit.codeRepeated(code);
+    portal.audit.count('codeRepeated', { clientId: client.id, id: code.grantId });
     const grant = portal.grants.find(code.grantId);
     if (grant !== undefined) portal.grants.revoke(grant, 'grant');
     return invalidGrant('the code was used before');
@@ -88,4 +88,23 @@ function invalid(description: string): OAuthError {
 
 function invalidGrant(description: string): OAuthError {
   return { status: 400, error: 'invalid_grant', description };
+}
+
+/**
+ * Stands in for the cloud API: 200 `{user, scope}` for a good bearer token in the Authorization header; else, by RFC 6750,
+ * section 3, 401 with a challenge, which names an error only where a token was sent, or 400 for a damaged header.
+ */
+export function serveWhoami(app: FastifyInstance): void {
+  serve(app, '/api/whoami', 'whoami', {
+    async GET(request, reply) {
+      const { portal, authorization: header = '' } = received(request);
+      const token = bearerToken(header);
+      const grant = token === null ? null : portal.grants.authenticate(token);
+      if (grant !== null) return reply.send({ user: grant.user, scope: grant.scope });
+      const challenge = (error: string) => reply.header('www-authenticate', `Bearer realm="portal"${error}`);
+      if (token !== null) return challenge(', error="invalid_token"').code(401).send({ error: 'invalid_token' });
+      if (!/^bearer\b/i.test(header)) return challenge('').code(401).send({ error: 'unauthorized' });
+      return challenge(', error="invalid_request"').code(400).send({ error: 'invalid_request' });
+    },
+  });
 }

@@ -28,7 +28,7 @@ export function readTokenRequests(app: FastifyInstance): void {
     if ('problem' in authentication || form.get('grant_type') !== 'refresh_token') return done();
     const grant = portal.grants.ofRefreshToken(authentication.client.id, refreshToken);
     if (grant === null) return done();
-    if (grant.inFlight > 0) portal.audit.overlapped(grant);
+    if (grant.inFlight > 0) portal.audit.count('overlapping', grant);
     grant.inFlight += 1;
     reply.raw.on('close', () => {
       grant.inFlight -= 1;

@@ -115,7 +115,7 @@ export class Grants {
   refresh(clientId: string, claims: TokenClaims | null, switches: Switches): TokenResponse | Refused {
     const grant = this.ofRefreshToken(clientId, claims);
     if (claims === null || grant === null) return { refused: 'unknown token' };
-    if (wasPresented(grant, claims.generation)) this.#audit.reused(grant);
+    if (wasPresented(grant, claims.generation)) this.#audit.count('reused', grant);
     remember(grant, claims.generation);
     if (grant.revoked) return { refused: 'the grant was revoked' };
     const now = this.#now();
