@@ -1,8 +1,7 @@
 import { urlHost } from '../system/addresses.ts';
 import { systemTimers } from '../system/clock.ts';
-import { serveClockApi, serveLogin, serveSettings } from './api/control.ts';
+import { serveClock, serveFaults, serveLogin, serveSettings } from './api/control.ts';
 import { serveEvents } from './api/events.ts';
-import { serveFaultsApi } from './api/faults.ts';
 import { serveInspection } from './api/inspection.ts';
 import type { Observations } from './audit/client-audit.ts';
 import { type Findings, findings } from './audit/findings.ts';
@@ -10,10 +9,11 @@ import { serveConsole } from './console/console.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
 import { serveCodeGet, serveCodeSet, serveConfig } from './endpoints/helper.ts';
 import { serveToken, serveWhoami } from './endpoints/token.ts';
-import { attachFaults } from './faults/attach.ts';
+import { checkedFault, FaultError } from './faults/body.ts';
 import { Faults } from './faults/faults.ts';
-import { FaultError, type FaultOptions, type FaultView } from './faults/options.ts';
+import type { FaultOptions, FaultView } from './faults/kinds.ts';
 import { OriginListener } from './faults/origin-listener.ts';
+import { attachFaults } from './faults/strike.ts';
 import type { LoggedRequest } from './http/logged-request.ts';
 import { RateLimiter } from './http/rate-limit.ts';
 import { createServer } from './http/server.ts';
@@ -131,7 +131,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   serveConsole(base, portal);
   serveLogin(base, portal);
   serveSettings(base, portal);
-  serveClockApi(base, portal);
+  serveClock(base, portal);
   serveOpenApi(base, portal);
   serveEvents(base, portal, systemTimers);
 
@@ -146,7 +146,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const faults = new Faults(settings.seed, settings.clients, listeners, () => portal.changes.changed('faults'));
   attachFaults(base, faults, listeners.base, log);
   attachFaults(frontend, faults, listeners.frontend, log);
-  serveFaultsApi(base, faults);
+  serveFaults(base, faults);
   const reset = async () => {
     await faults.reset();
     resetPortal(portal);
@@ -166,7 +166,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     addresses.base = origin(settings, await listeners.base.listen(settings.host, settings.port));
     addresses.frontend = origin(settings, await listeners.frontend.listen(settings.host, settings.frontendPort));
     if (tls !== null && settings.caFile !== null) await writeCaFile(settings.caFile, tls.ca);
-    for (const fault of settings.faults) faults.add(fault);
+    for (const fault of settings.faults) faults.add(checkedFault(fault));
   } catch (error) {
     await close();
     if (error instanceof FaultError) throw new OptionError(`faults: ${error.message}`, { cause: error });
@@ -206,7 +206,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       return switchesIn(portal.settings);
     },
     change: (change) => portal.switches.change(change),
-    addFault: (fault) => faults.add(fault),
+    addFault: (fault) => faults.add(checkedFault(fault)),
     get faults() {
       return faults.all();
     },

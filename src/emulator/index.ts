@@ -7,8 +7,8 @@ export type {
   PollFindings,
 } from './audit/findings.ts';
 export { type Emulator, type GrantView, startEmulator } from './emulator.ts';
-export { FaultError, type FaultOptions, type FaultView } from './faults/options.ts';
-export { parseFault } from './faults/wire.ts';
+export { FaultError, parseFault } from './faults/body.ts';
+export type { FaultOptions, FaultView } from './faults/kinds.ts';
 export type { Endpoint, LoggedRequest } from './http/logged-request.ts';
 export { StateFileError } from './memory/memory.ts';
 export type { Poll, WaitingLogin } from './oauth/helper-runs.ts';

@@ -1,4 +1,6 @@
 import { html } from 'ghtml';
+import { COMMON_MEMBERS, FAULT_KINDS } from '../faults/kinds.ts';
+import type { FaultField } from '../faults/members.ts';
 import { snakeCase } from '../http/json-body.ts';
 import { ENDPOINTS } from '../http/logged-request.ts';
 import type { Portal } from '../portal.ts';
@@ -10,12 +12,23 @@ export interface SwitchControl extends Switch<unknown> {
   readonly name: string;
 }
 
+/** A kind of fault as the page asks for it. */
+export interface FaultControl {
+  /** Its `kind` in the API. */
+  readonly name: string;
+  readonly label: string;
+  readonly strikes: keyof typeof COMMON_MEMBERS;
+  /** The fields, by their members in the API. */
+  readonly fields: readonly (FaultField & { readonly name: string })[];
+}
+
 /** What the page's script knows from the start, as JSON in the body's `data-portal`. */
 export interface ConsoleStart {
   /** Names of the users who can log in. */
   readonly users: readonly string[];
   readonly clients: readonly { readonly id: string; readonly name: string }[];
   readonly switches: readonly SwitchControl[];
+  readonly faultKinds: readonly FaultControl[];
   readonly endpoints: readonly string[];
 }
 
@@ -26,7 +39,8 @@ export interface ConsoleStart {
 export function consolePage(portal: Portal, script: string): string {
   const clients = [...portal.settings.clients.values()].map(({ id, name }) => ({ id, name }));
   const switches = Object.entries(SWITCHES).map(([name, declared]) => ({ ...declared, name: snakeCase(name) }));
-  const start: ConsoleStart = { users: [...portal.settings.users.keys()], clients, switches, endpoints: ENDPOINTS };
+  const users = [...portal.settings.users.keys()];
+  const start: ConsoleStart = { users, clients, switches, faultKinds: FAULT_CONTROLS, endpoints: ENDPOINTS };
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -73,6 +87,14 @@ started with. Ports and clients stay.</p>
 </html>
 `;
 }
+
+const FAULT_CONTROLS: readonly FaultControl[] = Object.entries(FAULT_KINDS).map(([name, { label, strikes, own }]) => {
+  const members = Object.entries({ ...COMMON_MEMBERS[strikes], ...own });
+  const fields = members.flatMap(([member, { field }]) =>
+    field === null ? [] : [{ name: snakeCase(member), ...field }],
+  );
+  return { name, label, strikes, fields };
+});
 
 /** @param body HTML, escaped already */
 function section(id: string, title: string, body: string, shown = false): string {

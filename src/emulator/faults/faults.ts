@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Endpoint } from '../http/logged-request.ts';
-import { FaultError, type FaultOptions, type FaultView, type RequestFault, type TlsFault } from './options.ts';
+import { FaultError } from './body.ts';
+import type { FaultOptions, FaultView, RequestFault, TlsFault } from './kinds.ts';
 import type { OriginListener } from './origin-listener.ts';
-import { checked } from './wire.ts';
 
 /** What of a request decides whether a fault is for it. */
 export interface Target {
@@ -55,12 +55,11 @@ export class Faults {
   }
 
   /**
-   * Adds a fault, in force at once.
+   * Adds a fault that was checked, in force at once.
    * @param spared the connection that asks for it, which a listener that goes down does not cut
    * @throws FaultError
    */
-  add(options: FaultOptions, spared?: Socket): FaultView {
-    const fault = checked(options);
+  add(fault: FaultOptions, spared?: Socket): FaultView {
     this.#refuse(fault);
     this.#makeRoom();
     this.#last += 1;

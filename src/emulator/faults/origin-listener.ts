@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import { createServer, type Server as Listener, type Socket } from 'node:net';
 import { systemTimers } from '../../system/clock.ts';
-import type { TlsFault } from './options.ts';
+import type { TlsFault } from './kinds.ts';
 
 /** Milliseconds until a port that is taken is tried again. */
 const RETRY = 1000;

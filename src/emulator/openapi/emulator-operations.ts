@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { ClockBody, LoginBody, SettingsChange, SettingsView } from '../api/control.ts';
-import { FaultAnswer, FaultBody } from '../faults/wire.ts';
+import { FaultAnswer, FaultBody } from '../faults/body.ts';
 import type { LoginResult } from '../oauth/login.ts';
 import type { ClockView } from '../virtual-clock.ts';
 import { inspectionOperations } from './inspection-operations.ts';

@@ -1,4 +1,4 @@
-import type { FaultOptions } from '../faults/options.ts';
+import type { FaultOptions } from '../faults/kinds.ts';
 import type { Endpoint } from '../http/logged-request.ts';
 import type { SwitchOptions } from './switches.ts';
 

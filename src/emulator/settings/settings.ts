@@ -1,6 +1,6 @@
 import { wallClock } from '../../system/clock.ts';
 import { systemRandom } from '../../system/random.ts';
-import type { FaultOptions } from '../faults/options.ts';
+import type { FaultOptions } from '../faults/kinds.ts';
 import { OptionError, switched, switchesIn } from './check.ts';
 import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from './options.ts';
 import type { Switches, SwitchOptions } from './switches.ts';

@@ -1,5 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { FAULT_KINDS } from '../../../src/emulator/faults/kinds.ts';
 import type { Emulator, FaultOptions } from '../../../src/emulator/index.ts';
+import { root } from '../../project/checkout.ts';
 import {
   errorOf,
   exchange,
@@ -221,4 +225,23 @@ test('the library refuses the same, and a start with such a fault fails', async 
 test('faults of the start are in force from the first request', async () => {
   await using emulator = await start({ faults: [{ ...BUSY, times: 2 }] });
   expect(await statuses(emulator, 3)).toEqual([503, 503, 401]);
+});
+
+test('the guide lists all kinds of faults as they are declared', () => {
+  const spelled = (name: string) => `\`${name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}\``;
+  const declared = Object.entries(FAULT_KINDS).map(([kind, { strikes, own, effect }]) => {
+    const members = [...(strikes === 'requests' ? [] : ['origin']), ...Object.keys(own)];
+    return [spelled(kind), members.map(spelled).join(', '), effect];
+  });
+  const guide = readFileSync(join(root, 'docs/emulator.md'), 'utf8');
+  const [, table = ''] = /\| `kind` \| members \|.*\n.*\n((?:\|.*\n)+)/.exec(guide) ?? [];
+  const rows = table.trim().split('\n');
+  expect(
+    rows.map((row) =>
+      row
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    ),
+  ).toEqual(declared);
 });

@@ -1,8 +1,7 @@
 import type { ClockView } from '../../virtual-clock.ts';
 import { change } from './api.ts';
 import { find } from './dom.ts';
-import { type Part, part } from './part.ts';
-import { dateAndTime, duration } from './times.ts';
+import { dateAndTime, duration, type Part, part } from './part.ts';
 
 const header = find('#header-clock', HTMLElement);
 const offset = find('#offset', HTMLElement);

@@ -1,7 +1,6 @@
 import type { LoggedRequest } from '../../http/logged-request.ts';
 import { find, make, showList } from './dom.ts';
-import { clientName, type Part, part, showEmpty, start } from './part.ts';
-import { clockTime } from './times.ts';
+import { clientName, clockTime, type Part, part, showEmpty, start } from './part.ts';
 
 /** Entries kept in the page, and shown at first and with every press of the button. */
 const KEPT = 1_000;

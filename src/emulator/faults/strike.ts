@@ -1,10 +1,23 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { once } from 'node:events';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { systemTimers } from '../../system/clock.ts';
 import { received } from '../http/received.ts';
 import type { RequestLog } from '../log/request-log.ts';
-import { replaceAnswer, writeAnswer } from './answer.ts';
 import type { FaultMatch, Faults } from './faults.ts';
+import type { FaultOptions, ReplacementFault } from './kinds.ts';
 import type { OriginListener } from './origin-listener.ts';
+
+/** What a captive portal says. */
+const WEB_PAGE = '<!DOCTYPE html>\n<title>Welcome</title>\n<p>Please accept our terms of use to go on.</p>\n';
+
+/** Headers that every answer has, a faulty one too; they say nothing of the right answer. */
+const KEPT = new Set(['date', 'cache-control', 'pragma', 'x-content-type-options']);
+
+/** Bytes of padding written at once. */
+const PIECE = Buffer.alloc(65_536, ' ');
+
+/** Milliseconds between two pieces of a slow body, unless it is one of less than a byte in that time. */
+const BEAT = 50;
 
 /**
  * Lets faults strike the requests of an origin, except those under `/_emulator/`. To be attached after everything else,
@@ -76,4 +89,56 @@ function connectionGone(raw: { once(event: 'close', listener: () => void): unkno
   const gone = new AbortController();
   raw.once('close', () => gone.abort());
   return gone.signal;
+}
+
+/** Puts status and headers of another answer in place of the right ones. @returns its body */
+function replaceAnswer(reply: FastifyReply, fault: ReplacementFault): string {
+  for (const name of Object.keys(reply.getHeaders())) if (!KEPT.has(name)) reply.removeHeader(name);
+  reply.code(fault.kind === 'not_json' ? 200 : (fault.status ?? 302));
+  if (fault.kind === 'redirect') {
+    reply.header('location', fault.location);
+    return '';
+  }
+  reply.header('content-type', 'application/json');
+  if (fault.kind === 'not_json') return WEB_PAGE;
+  for (const [name, value] of Object.entries(fault.headers ?? {})) reply.header(name, value);
+  return fault.body ?? '';
+}
+
+/**
+ * Writes an answer past Fastify, cut, slowly or with too much behind it.
+ * @param gone aborted when the connection is
+ */
+async function writeAnswer(
+  reply: FastifyReply,
+  payload: unknown,
+  fault: Extract<FaultOptions, { readonly kind: 'truncate' | 'slow_body' | 'oversize' }>,
+  gone: AbortSignal,
+): Promise<void> {
+  const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.from(payload) : Buffer.alloc(0);
+  const padding = fault.kind === 'oversize' ? Math.max(0, fault.bytes - body.length) : 0;
+  const { raw } = reply;
+  reply.header('content-length', body.length + padding);
+  for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) raw.setHeader(name, value);
+  raw.flushHeaders();
+  if (fault.kind === 'truncate') {
+    if (fault.bytes > 0) raw.write(body.subarray(0, fault.bytes));
+    raw.socket?.destroySoon();
+    return;
+  }
+  if (fault.kind === 'slow_body') await drip(raw, body, fault.bytesPerSecond, gone);
+  else raw.write(body);
+  for (let left = padding; left > 0 && !gone.aborted; left -= PIECE.length) {
+    if (!raw.write(PIECE.subarray(0, left))) await once(raw, 'drain', { signal: gone }).catch(() => undefined);
+  }
+  raw.end();
+}
+
+async function drip(raw: FastifyReply['raw'], body: Buffer, bytesPerSecond: number, gone: AbortSignal): Promise<void> {
+  const size = Math.max(1, Math.floor((bytesPerSecond * BEAT) / 1000));
+  for (let from = 0; from < body.length && !gone.aborted; from += size) {
+    const piece = body.subarray(from, from + size);
+    raw.write(piece);
+    await systemTimers.sleep((1000 * piece.length) / bytesPerSecond, gone);
+  }
 }
