@@ -5,8 +5,7 @@ import { Problem } from '../batch.ts';
 import { exchange } from '../exchange.ts';
 import { type FuzzRequest, good, JSON_TYPE, shown } from '../requests.ts';
 import type { Sending } from '../run.ts';
-import { GOOD_SETTINGS } from './api-plans.ts';
-import { fault } from './faults.ts';
+import { fault, GOOD_SETTINGS } from './api-plans.ts';
 import { dialOf, reset, type Target } from './flows.ts';
 import type { Facts } from './values.ts';
 
