@@ -1,9 +1,9 @@
 import { Client } from 'undici';
 import { expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { type Call, callsDuring, canStopAtCalls } from '../chaos/system-calls.ts';
-import { pairFleet, rememberIssued } from '../reliability/fleet.ts';
+import { pairFleet } from '../reliability/fleet.ts';
 import { HubProcess } from '../support/hub-process.ts';
+import { startPortal } from '../support/portal.ts';
 
 const HAND_OUTS = 200;
 /** What the hub does of its own accord, once a second or so, goes on meanwhile. */
@@ -11,7 +11,7 @@ const BESIDE = HAND_OUTS / 10;
 
 it('hand-outs on a connection that stays take one handshake, and no file, no log line and no other system call than TLS needs', async (ctx) => {
   if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
-  await using emulator = await startEmulator();
+  await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator });
   const [wallbox] = await pairFleet(hub, emulator, ['wallbox']);
   const { certificate } = await hub.authority();
@@ -52,5 +52,4 @@ it('hand-outs on a connection that stays take one handshake, and no file, no log
   const writes = on(['write', 'writev'], isSocket);
   expect(writes).toBeGreaterThanOrEqual(HAND_OUTS);
   expect(writes).toBeLessThan(HAND_OUTS + BESIDE);
-  rememberIssued(emulator);
 });

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'undici';
 import { expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
-import { pairFleet, rememberIssued } from '../reliability/fleet.ts';
+import { pairFleet } from '../reliability/fleet.ts';
 import { HubProcess } from '../support/hub-process.ts';
+import { startPortal } from '../support/portal.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 /** In s. A machine that is busy wakes nobody up more often. */
@@ -28,7 +28,7 @@ process.on('exit', () => writeFileSync(process.env.TEST_LOADED, JSON.stringify({
 `;
 
 it('an idle hub wakes up less than 1.5 times a second, also when somebody was there before, and has nothing loaded that only some ask for', async () => {
-  await using emulator = await startEmulator();
+  await using emulator = await startPortal();
   using folder = stateFolder();
   const list = join(folder.path, 'loaded.json');
   await using hub = await HubProcess.prepare({
@@ -39,7 +39,6 @@ it('an idle hub wakes up less than 1.5 times a second, also when somebody was th
   // The first start makes a CA and a certificate.
   await hub.launch();
   await pairFleet(hub, emulator, ['wallbox', 'inverter']);
-  rememberIssued(emulator);
   await hub.kill('SIGTERM');
   await hub.launch();
   for (const origin of [`http://127.0.0.1:${hub.httpPort}`, `https://127.0.0.1:${hub.httpsPort}`]) {

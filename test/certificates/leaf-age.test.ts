@@ -5,11 +5,10 @@ import { expect, test } from 'vitest';
 import { PortalClock } from '../../src/broker/time/portal-clock.ts';
 import { Scheduler } from '../../src/broker/time/scheduler.ts';
 import { watchLeafAge } from '../../src/certificates/leaf-age.ts';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { createLog } from '../../src/system/log.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
 
 const DAY = 86_400_000;
 const YEAR = 365 * DAY;
@@ -60,7 +59,7 @@ test('a leaf that has expired is seen as soon as the clock is confirmed', () => 
 });
 
 test('a hub whose clock was years behind renews its leaf when the portal tells the time, and drops nobody', async () => {
-  await using emulator = await startEmulator();
+  await using emulator = await startPortal();
   // Nobody else shall tell it the time: no timedatectl is found there.
   await using hub = await HubProcess.start({ emulator, env: { PATH: '/nonexistent' } });
   const ca = (await hub.authority()).certificate;
@@ -80,7 +79,6 @@ test('a hub whose clock was years behind renews its leaf when the portal tells t
   expect(renewed.validToDate.getTime()).toBeGreaterThan(Date.now() + 20 * YEAR);
   expect(await standing.ask()).toBe(200);
   standing.hangUp();
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
 });
 
 /** A connection that stays, as long as it may. */

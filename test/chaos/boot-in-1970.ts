@@ -2,10 +2,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import type { ApplianceAnswer } from '../../src/control/messages.ts';
-import { startEmulator } from '../../src/emulator/index.ts';
-import { pairFleet, rememberIssued } from '../reliability/fleet.ts';
+import { pairFleet } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
 import type { Finding, Scale } from './experiment.ts';
 import { VirtualMachine, whyNoMachine } from './virtual-machine.ts';
 
@@ -14,7 +14,7 @@ export async function bootIn1970({ progress }: Scale): Promise<Finding> {
   const reason = await whyNoMachine();
   if (reason !== null) return { figures: { 'a real boot in 1970: left out': reason }, broken: [] };
   const broken: string[] = [];
-  await using emulator = await startEmulator({ tls: true, tokenLifetime: 60 });
+  await using emulator = await startPortal({ tls: true, tokenLifetime: 60 });
   await using hub = await HubProcess.prepare({ emulator, portal: 'ca_file = "portal-ca.pem"' });
   await writeFile(join(hub.directory, 'portal-ca.pem'), emulator.ca ?? '');
   await hub.launch();
@@ -47,7 +47,6 @@ export async function bootIn1970({ progress }: Scale): Promise<Finding> {
   const { output } = await machine.latchkey(`token wallbox --json ${config}`);
   const token = (JSON.parse(output) as { access_token: string }).access_token;
   rememberSecrets([token]);
-  rememberIssued(emulator);
   const dispatcher = new Agent({ connect: { ca: emulator.ca ?? '' } });
   const headers = { authorization: `Bearer ${token}` };
   const { statusCode, body } = await request(`${emulator.baseUrl}/api/whoami`, { headers, dispatcher });

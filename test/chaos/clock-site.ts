@@ -2,9 +2,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
-import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
-import { rememberIssued, until } from '../reliability/fleet.ts';
+import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
+import { until } from '../reliability/fleet.ts';
 import { eventually, HubProcess, type TokenReply } from '../support/hub-process.ts';
+import { startPortal } from '../support/portal.ts';
 import { ClockMachine } from './clock-machine.ts';
 
 /** Notes what is not as promised. */
@@ -30,7 +31,7 @@ export class ClockSite implements AsyncDisposable {
 
   static async start(options: EmulatorOptions): Promise<ClockSite> {
     const machine = new ClockMachine();
-    const emulator = await startEmulator({ refreshGraceTime: 60, ...options });
+    const emulator = await startPortal({ refreshGraceTime: 60, ...options });
     const trust = emulator.ca === null ? {} : { portal: 'ca_file = "portal-ca.pem"' };
     const hub = await HubProcess.prepare({ emulator, within: machine.within, ...trust });
     if (emulator.ca !== null) await writeFile(join(hub.directory, 'portal-ca.pem'), emulator.ca);
@@ -67,7 +68,6 @@ export class ClockSite implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.hub[Symbol.asyncDispose]();
-    rememberIssued(this.emulator);
     await this.emulator[Symbol.asyncDispose]();
     this.machine[Symbol.dispose]();
   }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { addAppliance, applianceStatus, ask, pairFleet, until } from '../reliability/fleet.ts';
+import { addAppliance, pairFleet, until } from '../reliability/fleet.ts';
 import { Load } from '../reliability/load.ts';
 import { eventually, type HubProcess } from '../support/hub-process.ts';
 import { bootIn1970 } from './boot-in-1970.ts';
@@ -38,7 +38,7 @@ async function jumps({ long, progress }: Scale): Promise<Finding> {
   const names = ['wallbox', 'heater', 'inverter'];
   const fleet = await pairFleet(hub, emulator, names);
   await addAppliance(hub, 'open');
-  const open = await ask(hub, (control) => control.pair('open'));
+  const open = await hub.ask((control) => control.pair('open'));
   const promises = new Promises();
   const refreshes = () => emulator.grants().map(({ generation }) => generation - 1);
   const first = await expiresIn(hub, open);
@@ -150,7 +150,7 @@ async function in1970({ progress }: Scale): Promise<Finding> {
 
   await site.boot(30_000 - Date.now());
   expectUnavailable(await hub.requestToken(wallbox), 'in 1970', promises);
-  const status = await applianceStatus(hub, 'wallbox');
+  const status = await hub.appliance('wallbox');
   expectClockUnknown(status, ['says 1970-01-01T00:0', 'nothing has confirmed it', 'not valid yet'], promises);
   const logged = async () => /"problem":"clock_unknown".*1970-01-01.*not valid yet/.test(readFileSync(hub.log, 'utf8'));
   promises.expect(await eventually(logged).catch(() => false), 'the log does not say that the clock is wrong');
@@ -221,7 +221,7 @@ async function elevenYearsAhead({ progress }: Scale): Promise<Finding> {
 async function expiresIn(hub: HubProcess, pairing: string) {
   const stop = new AbortController();
   const asked = Date.now();
-  return ask(hub, async (control) => {
+  return hub.ask(async (control) => {
     for await (const report of control.followPairing(pairing, stop.signal)) {
       if (report.event === 'waiting') return { left: report.expires_in, asked, answered: Date.now() };
     }

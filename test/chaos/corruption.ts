@@ -9,9 +9,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { startEmulator } from '../../src/emulator/index.ts';
-import { ask, pairFleet, rememberIssued } from '../reliability/fleet.ts';
+import { pairFleet } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
+import { startPortal } from '../support/portal.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { endAndRead, unexpectedLines } from './disk-messages.ts';
 import type { Finding, Scale } from './experiment.ts';
@@ -60,14 +60,14 @@ const MAX_SHORT = 30;
  */
 export async function corruptions(scale: Scale, random: SeededRandom): Promise<Finding> {
   const names = ['cellar', 'roof', 'garage'];
-  await using emulator = await startEmulator({ tokenLifetime: 3600, refreshGrace: 100_000 });
+  await using emulator = await startPortal({ tokenLifetime: 3600, refreshGrace: 100_000 });
   await using hub = await HubProcess.start({ emulator });
   const state = join(hub.directory, 'state');
   const sound = join(hub.directory, 'sound');
   await pairFleet(hub, emulator, names);
   await eventually(async () => readdirSync(state).includes('latchkey.db.copy'));
   for (let round = 0; round < 6; round++) {
-    for (const name of names) await ask(hub, (control) => control.refresh(name));
+    for (const name of names) await hub.ask((control) => control.refresh(name));
   }
   await hub.kill('SIGKILL');
   cpSync(state, sound, { recursive: true, filter: (path) => !path.endsWith('.sock') });
@@ -108,7 +108,6 @@ export async function corruptions(scale: Scale, random: SeededRandom): Promise<F
       await hub.kill('SIGTERM');
     }
   }
-  rememberIssued(emulator);
   const figures = Object.entries(counts).map(([name, count]) => [`corruptions, ${name}`, count]);
   return { figures: { corruptions: times, ...Object.fromEntries(figures) }, broken };
 }
@@ -123,7 +122,7 @@ async function lost(hub: HubProcess, names: readonly string[]): Promise<string[]
   const sentences: string[] = [];
   for (const name of names) {
     try {
-      const { state, problem } = await ask(hub, (control) => control.refresh(name));
+      const { state, problem } = await hub.ask((control) => control.refresh(name));
       if (state !== 'active') sentences.push(`${name} is ${state}: ${problem?.message}`);
     } catch (error) {
       sentences.push(`${name} has no grant any more: ${error instanceof Error ? error.message : String(error)}`);

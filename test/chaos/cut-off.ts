@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ask } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
@@ -110,12 +109,12 @@ export function knowing(hosts: string, host: Host, folder: string): readonly str
 }
 
 export function statusOf(hub: HubProcess) {
-  return ask(hub, async (control) => (await control.status()).appliances);
+  return hub.ask(async (control) => (await control.status()).appliances);
 }
 
 /** Every token of now: there may be none. */
 async function rememberTokens(hub: HubProcess): Promise<void> {
-  await ask(hub, async (control) => {
+  await hub.ask(async (control) => {
     for (const name of APPLIANCES) {
       const token = await control.token(name).catch(() => null);
       if (token !== null) rememberSecrets([token.access_token]);
@@ -125,9 +124,9 @@ async function rememberTokens(hub: HubProcess): Promise<void> {
 
 /** The hub's own host is where the browser runs: the emulator logs in by itself, and the code comes by redirect. */
 export async function pair(hub: HubProcess, host: Host, name: string): Promise<void> {
-  const { client_secret } = await ask(hub, (control) => control.addAppliance(name, null, null));
+  const { client_secret } = await hub.ask((control) => control.addAppliance(name, null, null));
   rememberSecrets([client_secret]);
-  await ask(hub, (control) => control.pair(name));
+  await hub.ask((control) => control.pair(name));
   const { authorize_url = '' } = await eventually(async () => {
     const found = (await statusOf(hub)).find((one) => one.name === name);
     return found?.authorize_url !== undefined && found;

@@ -1,8 +1,9 @@
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
-import { ask, pairFleet, refreshSends, rememberIssued, until } from '../reliability/fleet.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { pairFleet, refreshSends, until } from '../reliability/fleet.ts';
 import { Load } from '../reliability/load.ts';
 import { SmallDisk } from '../reliability/small-disk.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
+import { startPortal } from '../support/portal.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { corruptions } from './corruption.ts';
 import { endAndRead, unexpectedLines } from './disk-messages.ts';
@@ -105,7 +106,7 @@ async function notWell(hub: HubProcess, names: readonly string[], when: string):
   const broken: string[] = [];
   for (const name of names) {
     await until(hub, name, ({ state }) => state === 'active', 3 * TOKEN_LIFETIME).catch(async () => {
-      const status = (await ask(hub, (control) => control.status())).appliances.find((one) => one.name === name);
+      const status = (await hub.ask((control) => control.status())).appliances.find((one) => one.name === name);
       broken.push(`${name} is ${status?.state} ${when}: ${status?.problem?.message}`);
     });
   }
@@ -119,7 +120,7 @@ function leftOut(part: string): Finding {
 /** A hub with appliances at work on a small disk; null where nothing may be mounted. */
 async function smallHome(kind: 'tmpfs' | 'ext4', { long }: Scale, refreshGrace: number) {
   await using parts = new AsyncDisposableStack();
-  const emulator: Emulator = parts.use(await startEmulator({ tokenLifetime: TOKEN_LIFETIME, refreshGrace }));
+  const emulator: Emulator = parts.use(await startPortal({ tokenLifetime: TOKEN_LIFETIME, refreshGrace }));
   const hub = parts.use(await HubProcess.prepare({ emulator }));
   const disk = SmallDisk.mount(hub, kind);
   if (disk === null) return null;
@@ -142,10 +143,7 @@ async function smallHome(kind: 'tmpfs' | 'ext4', { long }: Scale, refreshGrace: 
       [`${part}, hand-outs`]: load.handOuts.length,
       [`${part}, refreshes`]: refreshSends(emulator).length,
     }),
-    async [Symbol.asyncDispose]() {
-      rememberIssued(emulator);
-      await running.disposeAsync();
-    },
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }
 

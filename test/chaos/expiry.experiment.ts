@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { startEmulator } from '../../src/emulator/index.ts';
-import { addAppliance, ask, rememberIssued, until } from '../reliability/fleet.ts';
+import { addAppliance, until } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
+import { startPortal } from '../support/portal.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
 import type { Experiment, Finding, Scale } from './experiment.ts';
 
@@ -33,7 +33,7 @@ export const experiment: Experiment = {
 
 /** @param each how many pairings of each of five kinds run out at a time */
 async function runOut(scale: Scale, slowest: number, goes: number, each: number): Promise<Finding> {
-  await using emulator = await startEmulator();
+  await using emulator = await startPortal();
   const absent = `client_id = "${emulator.clientId}"\nclient_secret_file = "portal.secret"`;
   await using hub = await HubProcess.start({
     emulator,
@@ -49,20 +49,20 @@ async function runOut(scale: Scale, slowest: number, goes: number, each: number)
   for (const name of [...names('unopened'), ...names('opened'), ...names('shared')])
     flows.push(await addAppliance(hub, name, 'home'));
 
-  const { certificate } = await ask(hub, (control) => control.authority());
+  const { certificate } = await hub.ask((control) => control.authority());
   await using parts = new AsyncDisposableStack();
   const agent = new Agent({ connect: { ca: certificate } });
   parts.defer(() => agent.destroy());
   await using answers = watchAnswers(hub, agent);
   let ranOut = 0;
   for (let go = 0; go < goes && !scale.signal.aborted; go++) {
-    for (const name of [...waiting, ...asking]) await ask(hub, (control) => control.pair(name));
+    for (const name of [...waiting, ...asking]) await hub.ask((control) => control.pair(name));
     for (const by of flows) {
       const userCode = await beginFlow(hub, agent, by);
       if (by.name.startsWith('unopened')) continue;
       await openFlow(hub, agent, userCode);
       // The link that was opened is an older one from now on.
-      if (by.name.startsWith('shared')) await ask(hub, (control) => control.pair(by.name));
+      if (by.name.startsWith('shared')) await hub.ask((control) => control.pair(by.name));
     }
     const all = [...waiting, ...asking, ...flows.map(({ name }) => name)];
     for (const name of all) await until(hub, name, ({ state }) => state === 'unpaired', 3 * LIFETIME);
@@ -71,7 +71,6 @@ async function runOut(scale: Scale, slowest: number, goes: number, each: number)
       `writes of up to ${slowest} ms: ${ranOut} pairings have run out, the slowest answer took ${answers.slowest} ms`,
     );
   }
-  rememberIssued(emulator);
   const what = `writes of up to ${slowest} ms`;
   return {
     figures: {

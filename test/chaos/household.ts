@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
 import type { Replay } from '../../src/core/refresh.ts';
-import { addAppliance, ask, stateOf, until, visit } from '../reliability/fleet.ts';
+import { addAppliance, stateOf, until, visit } from '../reliability/fleet.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -108,7 +108,7 @@ replay = "${replays.get(name)}"`,
   /** Pairs an appliance, which may be paired already. */
   async pair(name: string): Promise<void> {
     const before = (await this.grants()).length;
-    await ask(this.hub, (control) => control.pair(name));
+    await this.hub.ask((control) => control.pair(name));
     const { authorize_url } = await until(this.hub, name, (status) => status.authorize_url !== undefined);
     await visit(await this.portal.login(stateOf(authorize_url), name));
     await until(this.hub, name, (status) => status.state === 'active' && status.authorize_url === undefined);
@@ -116,7 +116,7 @@ replay = "${replays.get(name)}"`,
   }
 
   async statuses(): Promise<readonly ApplianceAnswer[]> {
-    return (await ask(this.hub, (control) => control.status())).appliances;
+    return (await this.hub.ask((control) => control.status())).appliances;
   }
 
   /** Every grant that the portal gave. */

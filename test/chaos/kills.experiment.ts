@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApplianceAnswer } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
-import { ask, startRefresh, until } from '../reliability/fleet.ts';
+import { startRefresh, until } from '../reliability/fleet.ts';
 import { Load, whoami } from '../reliability/load.ts';
 import { eventually } from '../support/hub-process.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
@@ -142,7 +142,7 @@ class Killing {
   async pairGuests(): Promise<AsyncDisposable> {
     const stop = new AbortController();
     const { hub } = this.#house;
-    await Promise.all(GUESTS.map((name) => ask(hub, (control) => control.addAppliance(name, 'Monitoring', null))));
+    await Promise.all(GUESTS.map((name) => hub.ask((control) => control.addAppliance(name, 'Monitoring', null))));
     const loops = GUESTS.map(async (name) => {
       while (!stop.signal.aborted) {
         // A hub that is down answers nobody; a link that was lost with it is replaced by the next.
@@ -273,10 +273,10 @@ class Killing {
     const { hub, portal } = this.#house;
     const where = `${this.#portal.name}: ${name}`;
     await until(hub, name, ({ state }) => state === 'active', RECOVERY).catch(() => undefined);
-    const status = await ask(hub, (control) => control.refresh(name));
+    const status = await hub.ask((control) => control.refresh(name));
     if (status.state !== 'active')
       return void this.broken.push(`${where} can't be refreshed: ${status.problem?.message}`);
-    const { access_token } = await ask(hub, (control) => control.token(name));
+    const { access_token } = await hub.ask((control) => control.token(name));
     if ((await whoami(portal, access_token)) !== 200) this.broken.push(`${where} has a token that the portal refuses`);
   }
 }

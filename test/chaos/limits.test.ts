@@ -5,41 +5,37 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectSecure } from 'node:tls';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { loadConfiguration } from '../../src/configuration/configuration.ts';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { Home } from '../broker/home.ts';
 import { basic, FORM, HubClient } from '../lan/wire.ts';
 import { temporaryFolder } from '../project/checkout.ts';
-import { ask, pairFleet, rememberIssued } from '../reliability/fleet.ts';
+import { pairFleet } from '../reliability/fleet.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** The bounds that no other test is about: docs/reliability.md lists them all. */
-const parts = new AsyncDisposableStack();
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
 let wallbox: CredentialsAnswer;
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator({ tokenLifetime: 20 }));
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal({ tokenLifetime: 20 }));
   hub = parts.use(await HubProcess.start({ emulator }));
   client = parts.use(await HubClient.of(hub));
   [wallbox = expect.fail()] = await pairFleet(hub, emulator, ['wallbox']);
 });
 
-afterAll(async () => {
-  rememberIssued(emulator);
-  await parts.disposeAsync();
-});
-
 async function expectAlive(): Promise<void> {
   expect((await client.http('/ca.pem')).status).toBe(200);
   expect((await client.token('grant_type=client_credentials', { authorization: basic(wallbox) })).status).not.toBe(500);
-  expect((await ask(hub, (control) => control.status())).appliances.length).toBeGreaterThan(0);
+  expect((await hub.ask((control) => control.status())).appliances.length).toBeGreaterThan(0);
 }
 
 /** Resolves when the other side has ended the connection, with an error or without. */
@@ -86,7 +82,7 @@ describe('connections', () => {
 
 describe.concurrent('one connection', () => {
   it('has no more than 32 requests under way: it is cut, and the hub works on', async () => {
-    const lamp = await ask(hub, (control) => control.addAppliance('lamp', null, null));
+    const lamp = await hub.ask((control) => control.addAppliance('lamp', null, null));
     const body = 'grant_type=client_credentials';
     const request = `POST /oauth/token HTTP/1.1\r\nhost: localhost\r\nauthorization: ${basic(lamp)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
     const socket = connectSecure({ host: '127.0.0.1', port: hub.httpsPort, ca: client.ca });

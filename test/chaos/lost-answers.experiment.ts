@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApplianceAnswer } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
 import type { Replay } from '../../src/core/refresh.ts';
-import { ask, until } from '../reliability/fleet.ts';
+import { until } from '../reliability/fleet.ts';
 import { Load, livesUntil } from '../reliability/load.ts';
 import { eventually } from '../support/hub-process.ts';
 import type { Experiment, Finding, Scale } from './experiment.ts';
@@ -49,7 +49,7 @@ async function graceTime(scale: Scale): Promise<Finding> {
   await house.portal.ask('DELETE', '/_emulator/faults');
   for (const name of names) {
     await until(house.hub, name, ({ state }) => state === 'active', 30)
-      .then(() => ask(house.hub, (control) => control.refresh(name)))
+      .then(() => house.hub.ask((control) => control.refresh(name)))
       .catch((error: unknown) => broken.push(`${name} does not recover: ${messageOf(error)}`));
   }
   await load[Symbol.asyncDispose]();
@@ -110,7 +110,7 @@ async function refusals(scale: Scale): Promise<Finding> {
   const fleet = await house.settle(names);
   for (const client of house.clients.values()) await house.portal.addFault({ ...LOSS, client, times: 1 });
   const load = await Load.start(house.hub, house.portal, fleet, ASKING_OFTEN);
-  await Promise.all(names.map((name) => ask(house.hub, (control) => control.refresh(name))));
+  await Promise.all(names.map((name) => house.hub.ask((control) => control.refresh(name))));
   for (const name of names) {
     const status = await until(house.hub, name, ({ state }) => state === 'needs_pairing', 15).catch(() => null);
     if (status === null) broken.push(`${name} does not need pairing`);
@@ -147,7 +147,7 @@ const LOSS = { kind: 'commit_then_drop', endpoint: 'token', grant_type: 'refresh
 async function loseEveryThird(house: Household, names: readonly string[], refreshes: number): Promise<void> {
   for (const client of house.clients.values()) await house.portal.addFault({ ...LOSS, client, every: 3, times: null });
   for (let round = 1; round <= refreshes; round++) {
-    for (const name of names) await ask(house.hub, (control) => control.refresh(name));
+    for (const name of names) await house.hub.ask((control) => control.refresh(name));
   }
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { connect as connectSecure } from 'node:tls';
 import fc from 'fast-check';
 import { basic, FORM } from '../lan/wire.ts';
-import { ask, stateOf, until, visit } from '../reliability/fleet.ts';
+import { stateOf, until, visit } from '../reliability/fleet.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -27,15 +27,14 @@ export async function hubTrials(): Promise<HubTrials> {
   const portal = starting.use(await EmulatorProcess.start('--show-secrets'));
   const hub = starting.use(await HubProcess.start({ emulator: portal }));
   const { pid } = hub;
-  const [victim, lamp] = await ask(
-    hub,
+  const [victim, lamp] = await hub.ask(
     async (control) =>
       [
         await control.addAppliance('victim', 'Monitoring', null),
         await control.addAppliance('lamp', null, null),
       ] as const,
   );
-  for (const name of ['victim', 'lamp']) await ask(hub, (control) => control.pair(name));
+  for (const name of ['victim', 'lamp']) await hub.ask((control) => control.pair(name));
   const { authorize_url } = await until(hub, 'victim', (status) => status.authorize_url !== undefined);
   await visit(await portal.login(stateOf(authorize_url), 'demo'));
   await until(hub, 'victim', ({ state }) => state === 'active');
@@ -43,7 +42,7 @@ export async function hubTrials(): Promise<HubTrials> {
   const token = (await hub.requestToken(victim)).body['access_token'];
   const secrets = [victim.client_secret, portal.clientSecret, String(token), PASSPHRASE];
   rememberSecrets([...secrets, lamp.client_secret]);
-  const ca = (await ask(hub, (control) => control.authority())).certificate;
+  const ca = (await hub.ask((control) => control.authority())).certificate;
   const callback = await callbackOf(portal);
   const resources = starting.move();
 

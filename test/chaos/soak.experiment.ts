@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApplianceAnswer } from '../../src/control/messages.ts';
-import { ask, stateOf, until, visit } from '../reliability/fleet.ts';
+import { stateOf, until, visit } from '../reliability/fleet.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
@@ -101,7 +101,7 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
   scale.progress(`${customers.length} appliances are paired`);
   for (const fault of everyFault(random, form.duration === null)) await portal.addFault(fault);
 
-  const { certificate } = await ask(hub, (control) => control.authority());
+  const { certificate } = await hub.ask((control) => control.authority());
   const load = new Customers(`https://127.0.0.1:${hub.httpsPort}/oauth/token`, certificate, portal);
   const lost = new Set<string>();
   const memory: Sample[] = [];
@@ -206,7 +206,7 @@ async function pairAll(hub: HubProcess, portal: EmulatorProcess, users: readonly
   for (const [index, user] of users.entries()) {
     const name = `appliance-${index}`;
     const scope = SCOPES[index % SCOPES.length] ?? '';
-    const credentials = await ask(hub, (control) => control.addAppliance(name, scope, null));
+    const credentials = await hub.ask((control) => control.addAppliance(name, scope, null));
     rememberSecrets([credentials.client_secret]);
     await pair(hub, portal, name, user);
     await until(hub, name, ({ state }) => state === 'active');
@@ -216,7 +216,7 @@ async function pairAll(hub: HubProcess, portal: EmulatorProcess, users: readonly
 }
 
 async function pair(hub: HubProcess, portal: EmulatorProcess, name: string, user: string): Promise<void> {
-  await ask(hub, (control) => control.pair(name));
+  await hub.ask((control) => control.pair(name));
   const { authorize_url } = await until(hub, name, (status) => status.authorize_url !== undefined);
   await visit(await portal.login(stateOf(authorize_url), user));
 }
@@ -262,7 +262,7 @@ class Trouble implements AsyncDisposable {
 }
 
 async function statesOf(hub: HubProcess): Promise<readonly ApplianceAnswer[]> {
-  return (await ask(hub, (control) => control.status())).appliances;
+  return (await hub.ask((control) => control.status())).appliances;
 }
 
 async function allActive(hub: HubProcess, within: number): Promise<boolean> {

@@ -1,8 +1,7 @@
-import { startEmulator } from '../../src/emulator/index.ts';
 import { bootWholeMachine, evaluate, HOST, say, statusOf } from '../machine/whole-machine.ts';
-import { rememberIssued } from '../reliability/fleet.ts';
 import { eventually } from '../support/hub-process.ts';
 import { whyNoMachine as whyNoDebian } from '../support/machine.ts';
+import { startPortal } from '../support/portal.ts';
 import type { Experiment } from './experiment.ts';
 import { whyNoMachine } from './virtual-machine.ts';
 
@@ -21,7 +20,7 @@ export const experiment: Experiment = {
     const expect = (promise: boolean, otherwise: string) => {
       if (!promise) broken.push(otherwise);
     };
-    await using emulator = await startEmulator({ tls: true, publicHost: HOST });
+    await using emulator = await startPortal({ tls: true, publicHost: HOST });
     await using machine = await bootWholeMachine(emulator);
     const show = async (name: string) => (await say(machine, `systemctl show --value -p ${name} latchkey`)).trim();
     const number = async (command: string) => Number(await say(machine, command));
@@ -58,7 +57,6 @@ export const experiment: Experiment = {
     expect(journal.includes("result 'oom-kill'"), 'what took too much memory was not ended for it');
     await say(machine, 'latchkey token wallbox >/dev/null');
     expect((await appliance())?.state === 'active', 'the grant did not outlive it');
-    rememberIssued(emulator);
     const mib = (bytes: number) => Math.round(bytes / MIB);
     return {
       figures: {

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../src/core/failure.ts';
-import { applianceStatus, ask, stateOf, until, visit } from '../reliability/fleet.ts';
+import { stateOf, until, visit } from '../reliability/fleet.ts';
 import { eventually } from '../support/hub-process.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { Experiment, Finding, Scale } from './experiment.ts';
@@ -257,7 +257,7 @@ class Stepping {
   /** What was cut short is told, and nothing else. */
   async #judgeStarted(where: string, left: StoredState | null): Promise<void> {
     const { hub } = this.#house;
-    const { state, problem } = await applianceStatus(hub, NAME);
+    const { state, problem } = await hub.appliance(NAME);
     const cutShort = left !== null && left.attempt !== null;
     // A replay may be over before anybody can ask on a busy machine; what the log says stays.
     const told = (await readFile(hub.log, 'utf8')).includes('"refresh was cut short"');
@@ -334,7 +334,7 @@ function pairing(): Work {
   let location = '';
   let link = '';
   const begin = async ({ hub, portal }: Household) => {
-    await ask(hub, (control) => control.pair(NAME));
+    await hub.ask((control) => control.pair(NAME));
     const { authorize_url } = await until(hub, NAME, (status) => status.authorize_url !== undefined);
     link = authorize_url ?? '';
     location = await portal.login(stateOf(link), NAME);
@@ -362,7 +362,7 @@ function pairing(): Work {
 }
 
 async function refreshed(hub: Household['hub']): Promise<void> {
-  const { state, problem } = await ask(hub, (control) => control.refresh(NAME));
+  const { state, problem } = await hub.ask((control) => control.refresh(NAME));
   if (state !== 'active') throw new Error(`it is ${state}: ${problem?.message}`);
 }
 

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
-import { ask } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
@@ -18,7 +17,7 @@ async function serve(hub: HubProcess, stderr: string, onSignal = ''): Promise<Ch
     env: { PATH: process.env['PATH'], HOME: hub.directory, XDG_CACHE_HOME: SHARED_CACHE, NODE_OPTIONS: preload },
     stdio: ['ignore', 'ignore', openSync(stderr, 'a')],
   });
-  await eventually(() => ask(hub, (control) => control.status()).catch(() => null));
+  await eventually(() => hub.ask((control) => control.status()).catch(() => null));
   return child;
 }
 
@@ -48,7 +47,7 @@ test('a log that can not be written does not end the daemon', async () => {
   await using emulator = await startEmulator();
   await using hub = await HubProcess.prepare({ emulator });
   const child = await serve(hub, '/dev/full');
-  for (let i = 0; i < 5; i++) await ask(hub, (control) => control.addAppliance(`appliance-${i}`, null, null));
+  for (let i = 0; i < 5; i++) await hub.ask((control) => control.addAppliance(`appliance-${i}`, null, null));
   await sleep(200);
   expect(child.exitCode).toBe(null);
   child.kill('SIGTERM');

@@ -1,18 +1,16 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, expect, it, type TestContext } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Finding } from '../../src/doctor/finding.ts';
 import { announceOn, says } from '../netns/announced.ts';
 import { logged, serveHub, statusOf, writeHub } from '../netns/served-hub.ts';
 import { createLan, type Host, whyNoLan } from '../support/netns.ts';
 import { patient } from '../support/patience.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
+import { needs } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan([]);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan([]));
 
 /** What the doctor finds on a host, and how it ends. */
 async function examined(host: Host, home: string): Promise<{ checks: Finding[]; status: number | null }> {

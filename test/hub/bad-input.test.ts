@@ -9,12 +9,12 @@ import { connect as connectSecure } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadConfiguration, requirePortal } from '../../src/configuration/configuration.ts';
 import { Failure, messageOf } from '../../src/core/failure.ts';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { startHub } from '../../src/hub/hub.ts';
 import { createLog } from '../../src/system/log.ts';
 import { type Ended, eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
-import { logFile, rememberSecrets } from '../support/logs.ts';
+import { logFile } from '../support/logs.ts';
 import { patient } from '../support/patience.ts';
+import { startPortal } from '../support/portal.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
 
 /** Runs `serve` with what was prepared for a hub, and stops it where it does not end by itself. */
@@ -65,7 +65,7 @@ const PORTAL = {
 };
 
 async function withPortal(options: HubProcessOptions = {}): Promise<HubProcess> {
-  await using emulator = await startEmulator({ clients: [{ id: PORTAL.clientId, secret: PORTAL.clientSecret }] });
+  await using emulator = await startPortal({ clients: [{ id: PORTAL.clientId, secret: PORTAL.clientSecret }] });
   return HubProcess.prepare({ emulator, ...options });
 }
 
@@ -234,7 +234,7 @@ describe('the command line', () => {
 
 describe.concurrent('a portal that is down', () => {
   it('while pairing: says so, goes on, and connects when the portal is back', async () => {
-    const before = await startEmulator();
+    const before = await startPortal();
     await using hub = await HubProcess.start({ emulator: before, here: true });
     await before.close();
     await hub.addAppliance('wallbox');
@@ -246,7 +246,7 @@ describe.concurrent('a portal that is down', () => {
     });
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'pairing' });
 
-    await using emulator = await startEmulator({
+    await using emulator = await startPortal({
       port: Number(new URL(before.baseUrl).port),
       frontendPort: Number(new URL(before.frontendUrl).port),
       clients: [{ id: before.clientId, secret: before.clientSecret }],
@@ -254,7 +254,6 @@ describe.concurrent('a portal that is down', () => {
     const url = await eventually(async () => (await hub.appliance('wallbox')).authorize_url, 45);
     const { location } = await emulator.login({ state: new URL(url).searchParams.get('state') ?? '', user: 'demo' });
     expect(await (await fetch(location)).text()).toContain('wallbox is connected');
-    rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
   });
 });
 

@@ -1,24 +1,21 @@
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 let emulator: Emulator;
 let hub: HubProcess;
 let wallbox: CredentialsAnswer;
 let heater: CredentialsAnswer;
 
-beforeAll(async () => {
-  emulator = await startEmulator();
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await emulator.close();
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
 });
 
 beforeEach(async () => {
@@ -49,7 +46,7 @@ test('whoever swaps the secrets of two appliances in the database gets neitherâ€
   const stolen = { client_id: wallbox.client_id, client_secret: heater.client_secret };
   expect(await hub.requestToken(stolen)).toMatchObject({ status: 401, body: { error: 'invalid_client' } });
   expect(await hub.requestToken(wallbox)).toMatchObject({ status: 401 });
-  const { hub: status, notices } = await hub.ask((control) => control.status());
+  const { hub: status, notices } = await hub.status();
   const message = expect.stringMatching(
     /changed by something other than the hub: appliances (wallbox, heater|heater, wallbox)/,
   );
@@ -72,7 +69,7 @@ test('a changed appliance is shut out, and the others are served', async () => {
   const again = await hub.addAppliance('heater');
   await hub.pair('heater', emulator);
   expect((await hub.requestToken(again)).status).toBe(200);
-  expect((await hub.ask((control) => control.status())).hub).not.toHaveProperty('problems');
+  expect((await hub.status()).hub).not.toHaveProperty('problems');
 });
 
 test('whoever adds an appliance to the database, in the place of one with a grant, gets no token', async () => {

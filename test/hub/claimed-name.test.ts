@@ -1,17 +1,15 @@
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { curl, startTestModeHub, type TestModeHub } from '../netns/hub-on-host.ts';
 import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { logged, serveHub, statusOf, writeHub } from '../netns/served-hub.ts';
 import { eventually } from '../support/hub-process.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
 import { patient } from '../support/patience.ts';
+import { needs } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']));
 
 describe('a hub whose host name is claimed by a device that has not its key', () => {
   it(

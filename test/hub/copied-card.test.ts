@@ -1,15 +1,13 @@
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, expect, it, type TestContext } from 'vitest';
+import { expect, it } from 'vitest';
 import { logged, serveHub, statusOf, writeHub } from '../netns/served-hub.ts';
 import { eventually } from '../support/hub-process.ts';
 import { createLan, whyNoLan } from '../support/netns.ts';
+import { needs } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan([]);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan([]));
 
 it('a hub whose card was copied says so in status, and the older one is not disturbed', async () => {
   using folder = stateFolder();

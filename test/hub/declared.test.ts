@@ -1,10 +1,12 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 /** One as base64 may be, which is not the same once it is form-encoded. */
 const SECRETS = { wallbox: 'wallbox+secret/of%a+maker=', other: 'another-secret-of-a-maker' };
@@ -16,14 +18,9 @@ let hub: HubProcess;
 /** What the hub is configured with before any appliance is declared. */
 let configuration: string;
 
-beforeAll(async () => {
-  emulator = await startEmulator();
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
   rememberSecrets(Object.values(SECRETS));
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await emulator.close();
 });
 
 beforeEach(async () => {
@@ -165,7 +162,7 @@ async function startWithPortals(tables: string): Promise<void> {
 }
 
 test('one that goes to another portal keeps its grant, which no other portal sees, and the pairing that is open ends', async () => {
-  await using bench = await startEmulator();
+  await using bench = await startPortal();
   await startWithPortals(table('home', emulator));
   await hub.pair('wallbox', emulator);
   const link = await hub.beginPairing('wallbox');
@@ -193,7 +190,7 @@ test('one that goes to another portal keeps its grant, which no other portal see
 });
 
 test('an added appliance goes along with its portal where that has another name, and rests where that is another portal', async () => {
-  await using bench = await startEmulator();
+  await using bench = await startPortal();
   await startWithPortals(table('home', emulator));
   const added = await hub.addAppliance('heater', 'Monitoring');
   await hub.pair('heater', emulator);

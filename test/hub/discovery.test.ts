@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { curl, startTestModeHub, type TestModeHub } from '../netns/hub-on-host.ts';
 import {
   type Avahi,
@@ -9,11 +9,9 @@ import {
   startAvahi,
 } from '../netns/observers.ts';
 import { createLan, type Host, whyNoLan } from '../support/netns.ts';
+import { needs } from '../support/set-up.ts';
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']));
 
 describe('a hub on a home network', () => {
   it('is found, resolved and reached as soon as it has asked three times for its name, with its pin, and says goodbye', async () => {

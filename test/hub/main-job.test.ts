@@ -1,13 +1,13 @@
 import { request } from 'undici';
 import { describe, expect, it } from 'vitest';
 import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
 
 describe('the main job', () => {
   it('by the command line pairs an appliance, hands out its token, refreshes it, and forgets it', async () => {
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.start({ emulator });
     const scope = ['--scope', 'Monitoring RemoteControl'];
     const wallbox = await hub.json<CredentialsAnswer>('appliance', 'add', 'wallbox', ...scope);
@@ -39,7 +39,6 @@ describe('the main job', () => {
       overlappingRefreshes: 0,
     });
     rememberSecrets([wallbox.client_secret]);
-    rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
   });
 });
 

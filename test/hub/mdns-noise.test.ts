@@ -1,15 +1,13 @@
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startTestModeHub } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { eventually } from '../support/hub-process.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
 import { patient } from '../support/patience.ts';
+import { needs } from '../support/set-up.ts';
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan(OBSERVER_TOOLS);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan(OBSERVER_TOOLS));
 
 describe('a hub whose neighbour speaks mDNS badly', () => {
   it('answers as before after thousands of packets that are nearly right, and says at most that its name is claimed', async () => {

@@ -1,13 +1,11 @@
-import { beforeEach, expect, it, type TestContext } from 'vitest';
+import { expect, it } from 'vitest';
 import { curl, emulatorOn } from '../netns/hub-on-host.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
 import { MAIN } from '../support/program.ts';
+import { needs } from '../support/set-up.ts';
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan(['/usr/bin/curl']);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan(['/usr/bin/curl']));
 
 const LOGIN = ['--data', 'username=demo', '--data', 'password=demo', '--data', 'action=login'];
 

@@ -1,13 +1,11 @@
-import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { curl, requestToken, startTestModeHub } from '../netns/hub-on-host.ts';
 import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { eventually } from '../support/hub-process.ts';
 import { createLan, whyNoLan } from '../support/netns.ts';
+import { needs } from '../support/set-up.ts';
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']));
 
 describe('a hub whose cable was out', () => {
   it('asks whether its name is free where it is now, and is found there', async () => {

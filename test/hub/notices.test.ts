@@ -4,12 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { NoticeMessage } from '../../src/core/notice.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 /** What a webhook's address may hold, and a hook's arguments. */
 const SECRETS = { path: 'ntfy-topic-7f3a9c2e51', argument: 'bot-token-4be81d07a9' };
@@ -28,29 +30,25 @@ async function take(request: IncomingMessage): Promise<void> {
   posted.push(JSON.parse(text) as NoticeMessage);
 }
 
-beforeAll(async () => {
+setUpOnce(async (parts) => {
   rememberSecrets(Object.values(SECRETS));
-  emulator = await startEmulator();
+  emulator = parts.use(await startPortal());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  parts.defer(() => void server.close());
   const { port } = server.address() as AddressInfo;
   const script = 'cat >> "$0"; env > "$1"; echo "$2" >/dev/null';
-  hub = await HubProcess.prepare({
-    emulator,
-    env: { LATCHKEY_NOTIFY_WEBHOOK: `http://127.0.0.1:${port}/${SECRETS.path}` },
-  });
+  hub = parts.use(
+    await HubProcess.prepare({
+      emulator,
+      env: { LATCHKEY_NOTIFY_WEBHOOK: `http://127.0.0.1:${port}/${SECRETS.path}` },
+    }),
+  );
   const command = ['sh', '-c', script, join(hub.directory, 'told'), join(hub.directory, 'env'), SECRETS.argument];
   const file = join(hub.directory, 'latchkey.toml');
   await writeFile(file, `${await readFile(file, 'utf8')}\n[notify]\ncommand = ${JSON.stringify(command)}\n`);
   await hub.launch();
   clientId = (await hub.addAppliance('wallbox')).client_id;
   await hub.pair('wallbox', emulator);
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await hub[Symbol.asyncDispose]();
-  await emulator[Symbol.asyncDispose]();
-  server.close();
 });
 
 async function byCommand(): Promise<NoticeMessage[]> {

@@ -13,7 +13,6 @@ import { HubLeaf } from '../../src/certificates/leaf.ts';
 import { readOwnCertificate } from '../../src/certificates/own-certificate.ts';
 import { loadConfiguration } from '../../src/configuration/configuration.ts';
 import type { LogFields } from '../../src/core/log.ts';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
 import { type Authority, type Leaf, pin } from '../../src/system/certificates.ts';
 import { systemRandom } from '../../src/system/random.ts';
@@ -25,6 +24,7 @@ import { HubProcess } from '../support/hub-process.ts';
 import { LanSide } from '../support/lan-side.ts';
 import { createLan, whyNoLan } from '../support/netns.ts';
 import { patient } from '../support/patience.ts';
+import { startPortal } from '../support/portal.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const NAMES = ['hub.home.example', '*.hub.home.example'];
@@ -222,7 +222,7 @@ describe('what appliances will stumble over is told, and shown all the same', ()
 
 describe('a hub with the user’s own certificate', () => {
   it('shows it, goes by its names, and has its last one pinned everywhere', async () => {
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     const lan = `certificate_file = "${folder.path}/hub.pem"\nkey_file = "${folder.path}/hub.key"`;
     await using hub = await HubProcess.start({ emulator, lan, here: true });
     const { certificate: ca, fingerprint } = await hub.authority();
@@ -285,7 +285,7 @@ describe('a certificate that is not for the address of the hub', () => {
     const named = await issueLeaf(authority, { names: ['*.example', ...NAMES], addresses: [], now: NOW });
     write(named.certificate, named.key);
     const lan = `certificate_file = "${folder.path}/hub.pem"\nkey_file = "${folder.path}/hub.key"`;
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.start({ emulator, lan, here: true });
     expect((await hub.addAppliance('fan')).token_endpoint).toBe(
       `https://hub.home.example:${hub.httpsPort}/oauth/token`,

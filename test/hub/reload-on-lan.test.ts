@@ -1,16 +1,14 @@
 import { readFile } from 'node:fs/promises';
-import { beforeEach, expect, it, type TestContext } from 'vitest';
+import { expect, it } from 'vitest';
 import { curl, emulatorOn } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { startRefresh } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { createLan, whyNoLan } from '../support/netns.ts';
+import { needs } from '../support/set-up.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']));
 
 const LOGIN = ['--data', 'username=demo', '--data', 'password=demo', '--data', 'action=login'];
 

@@ -1,14 +1,12 @@
-import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startTestModeHub, type TestModeHub } from '../netns/hub-on-host.ts';
 import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { serveHub, writeHub } from '../netns/served-hub.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
+import { needs } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan(OBSERVER_TOOLS);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan(OBSERVER_TOOLS));
 
 describe('a hub with two interfaces', () => {
   it('is found in both networks, in each at the address that it has there, and one does not disturb the other', async () => {

@@ -2,13 +2,12 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
 
 describe('status while the portal hangs', () => {
   it('calls an appliance active as long as its token lives, and then says since when the portal does not answer', async () => {
-    await using emulator = await startEmulator({ tokenLifetime: 4 });
+    await using emulator = await startPortal({ tokenLifetime: 4 });
     await using hub = await HubProcess.start({ emulator });
     await hub.addAppliance('wallbox');
     await hub.pair('wallbox', emulator);
@@ -27,13 +26,12 @@ describe('status while the portal hangs', () => {
     // It began when the token ended, and does not move with the clock.
     expect(Math.abs(Date.parse(later.since) - Date.parse(first.since))).toBeLessThanOrEqual(1000);
     await hub.kill();
-    rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
   });
 });
 
 describe('status of an appliance whose credentials were damaged on disk', () => {
   it('tells that from one that is declared no longer, until it was removed and added again', async () => {
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.start({ emulator, here: true });
     // With the appliance in the daily copy, its credentials would be mended from there.
     await eventually(async () => existsSync(join(hub.directory, 'state/latchkey.db.copy')));

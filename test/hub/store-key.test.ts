@@ -1,21 +1,18 @@
 import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 let emulator: Emulator;
 let hub: HubProcess;
 
-beforeAll(async () => {
-  emulator = await startEmulator();
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await emulator.close();
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
 });
 
 beforeEach(async () => {
@@ -31,7 +28,7 @@ test('a running hub gets another store key, hands out tokens meanwhile, and keep
   await hub.pair('wallbox', emulator);
   const before = readFileSync(keyFile(), 'utf8');
   rememberSecrets([before.trim()]);
-  const code = await hub.ask((control) => control.setupCode());
+  const { code } = await hub.setupCode();
   const done = new AbortController();
   const statuses = new Set<number>();
   const customer = (async () => {
@@ -58,8 +55,8 @@ test('a running hub gets another store key, hands out tokens meanwhile, and keep
   await hub.launch();
   expect((await hub.requestToken(wallbox)).status).toBe(200);
   await hub.ask((control) => control.refresh('wallbox'));
-  expect((await hub.ask((control) => control.setupCode())).code).toBe(code.code);
-  expect((await hub.ask((control) => control.status())).hub).not.toHaveProperty('problems');
+  expect((await hub.setupCode()).code).toBe(code);
+  expect((await hub.status()).hub).not.toHaveProperty('problems');
 });
 
 test('killed at any moment of a rotation, the hub starts again with its grant', async () => {
@@ -73,7 +70,7 @@ test('killed at any moment of a rotation, the hub starts again with its grant', 
     await hub.launch();
     expect((await hub.requestToken(wallbox)).status, `killed after ${delay} ms`).toBe(200);
     await hub.ask((control) => control.refresh('wallbox'));
-    expect((await hub.ask((control) => control.status())).hub).not.toHaveProperty('problems');
+    expect((await hub.status()).hub).not.toHaveProperty('problems');
   }
 });
 

@@ -1,13 +1,11 @@
-import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { curl, requestToken, startTestModeHub } from '../netns/hub-on-host.ts';
 import { startBrowser, whyNoBrowser } from '../support/browser.ts';
 import { createLan, whyNoLan } from '../support/netns.ts';
+import { needs } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = (await whyNoLan(['/usr/bin/curl'])) ?? (await whyNoBrowser());
-  if (reason !== null) ctx.skip(reason);
-});
+needs(async () => (await whyNoLan(['/usr/bin/curl'])) ?? (await whyNoBrowser()));
 
 describe('latchkey serve --test-mode, with nothing configured', () => {
   it.each([

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { basic, FORM } from './wire.ts';
 
 const ATTACKER = '127.0.0.2';
 const APPLIANCE = '127.0.0.3';
 const BODY = 'grant_type=client_credentials';
 
-const parts = new AsyncDisposableStack();
 let emulator: Emulator;
 let hub: HubProcess;
 let ca: string;
@@ -20,19 +20,14 @@ let pump: CredentialsAnswer;
 /** How often the portal was asked. */
 let asked = 0;
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator({ intercept: { answering: () => void asked++ } }));
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal({ intercept: { answering: () => void asked++ } }));
   hub = parts.use(await HubProcess.start({ emulator }));
   ca = (await hub.authority()).certificate;
   heater = await hub.addAppliance('heater');
   pump = await hub.addAppliance('pump');
   await hub.pair('heater', emulator);
   await hub.pair('pump', emulator);
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await parts.disposeAsync();
 });
 
 interface Reply {

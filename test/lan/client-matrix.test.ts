@@ -2,11 +2,13 @@ import { readFileSync } from 'node:fs';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { describe, expect, it } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { root } from '../project/checkout.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import type { Capability, Given, Task } from './clients/conversation.ts';
 import { asTable, type ClientName, MATRIX } from './clients/matrix.ts';
 import { logIn, type Shown } from './clients/person.ts';
@@ -19,7 +21,6 @@ const CLIENTS = Object.keys(MATRIX) as ClientName[];
 type Answer = Readonly<Record<string, unknown>>;
 interface Credentials extends Pick<Given, 'client_id' | 'client_secret'> {}
 
-const parts = new AsyncDisposableStack();
 const done = new Map<ClientName, Capability[]>();
 let emulator: Emulator;
 let hub: HubProcess;
@@ -27,19 +28,14 @@ let wire: HubClient;
 let issuer: string;
 let programs: ClientPrograms;
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator());
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
   hub = parts.use(await HubProcess.start({ emulator }));
   wire = parts.use(await HubClient.of(hub));
   issuer = `https://127.0.0.1:${hub.httpsPort}`;
   const folder = parts.use(await mkdtempDisposable(join(tmpdir(), 'latchkey-clients-')));
   programs = await ClientPrograms.build(folder.path, wire.ca);
   await hub.ask((control) => control.openRegistration(600));
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await parts.disposeAsync();
 });
 
 describe('given the address of the hub and its CA, and nothing else of ours', () => {

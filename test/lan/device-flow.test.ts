@@ -1,36 +1,32 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fastify from 'fastify';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { Failure } from '../../src/core/failure.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { serveDeviceAuthorization } from '../../src/lan/oauth/device-authorization.ts';
 import { AddressLimit } from '../../src/system/address-limit.ts';
 import { WALLBOX } from '../store/opened.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFolder, rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
 
 const SCOPE = 'Monitoring RemoteControl';
 const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
 const HUB_NAME = `<b>Cellar</b> & "attic' hub`;
 
-const parts = new AsyncDisposableStack();
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator());
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
   hub = parts.use(await HubProcess.start({ emulator, env: { LATCHKEY_HUB_NAME: HUB_NAME } }));
   client = parts.use(await HubClient.of(hub));
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await parts.disposeAsync();
 });
 
 function post(path: string, body: string, headers: Record<string, string> = {}, to = client): Promise<Answer> {

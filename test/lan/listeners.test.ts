@@ -2,29 +2,25 @@ import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { connect as connectPlain, type Socket } from 'node:net';
 import { type ConnectionOptions, connect } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { pin } from '../../src/system/certificates.ts';
 import { HubProcess } from '../support/hub-process.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { basic, FORM, HubClient } from './wire.ts';
 
-const parts = new AsyncDisposableStack();
 let hub: HubProcess;
 let client: HubClient;
 let id: string;
 let fan: CredentialsAnswer;
 
-beforeAll(async () => {
-  const emulator = parts.use(await startEmulator());
+setUpOnce(async (parts) => {
+  const emulator = parts.use(await startPortal());
   hub = parts.use(await HubProcess.start({ emulator }));
   client = parts.use(await HubClient.of(hub));
   id = (await hub.status()).hub.id;
   fan = await hub.addAppliance('fan');
-});
-
-afterAll(async () => {
-  await parts.disposeAsync();
 });
 
 async function expectAlive(): Promise<void> {

@@ -2,15 +2,17 @@ import { generateKeyPairSync, sign } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { Failure } from '../../src/core/failure.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { openApiDocument } from '../../src/lan/openapi/document.ts';
 import { Description } from '../support/description.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { LanSide } from '../support/lan-side.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
 
 interface Described {
@@ -29,14 +31,13 @@ const description = new Description(DOCUMENT);
 const errors = new Set<string>();
 
 const keys = generateKeyPairSync('ed25519');
-const parts = new AsyncDisposableStack();
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
 let heater: CredentialsAnswer;
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator());
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
   const toml = '[appliances.signer]\nclient_id = "signer"\njwks_file = "signer.jwks"\n';
   hub = parts.use(await HubProcess.prepare({ emulator, toml, lan: 'mdns = false' }));
   const jwks = JSON.stringify({ keys: [keys.publicKey.export({ format: 'jwk' })] });
@@ -47,11 +48,6 @@ beforeAll(async () => {
   await hub.launch();
   client = parts.use(await HubClient.of(hub));
   heater = await hub.addAppliance('heater', 'Monitoring');
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await parts.disposeAsync();
 });
 
 /** Holds an answer to what is described for the operation, such as `post /oauth/token`. */

@@ -3,26 +3,22 @@ import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { expect, it } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 const run = promisify(execFile);
 
 let emulator: Emulator;
 let hub: HubProcess;
 
-beforeAll(async () => {
-  emulator = await startEmulator();
-  hub = await HubProcess.start({ emulator });
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await hub[Symbol.asyncDispose]();
-  await emulator.close();
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
+  hub = parts.use(await HubProcess.start({ emulator }));
 });
 
 it('curl gets a token that the cloud API takes, with the very lines that "appliance add" prints', async () => {

@@ -1,8 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { expectError, expectNoStore } from './oauth-error.ts';
 import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
 
@@ -10,20 +12,14 @@ const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
 /** Of an access token, in seconds. */
 const LIFETIME = 4;
 
-const parts = new AsyncDisposableStack();
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator({ tokenLifetime: LIFETIME }));
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal({ tokenLifetime: LIFETIME }));
   hub = parts.use(await HubProcess.start({ emulator }));
   client = parts.use(await HubClient.of(hub));
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await parts.disposeAsync();
 });
 
 /** An appliance that has begun to pair itself. */

@@ -1,36 +1,32 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { InviteAnswer } from '../../src/control/messages.ts';
 import type { InviteRequest } from '../../src/core/administration.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { expectError as expectClientError } from './oauth-error.ts';
 import { type Answer, basic, HubClient, jsonOf } from './wire.ts';
 
 const JSON_TYPE = 'application/json';
 
-const parts = new AsyncDisposableStack();
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
 let publicKey: JWK;
 let privateKey: CryptoKey;
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator());
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
   hub = parts.use(await HubProcess.start({ emulator }));
   client = parts.use(await HubClient.of(hub));
   const pair = await generateKeyPair('ES256');
   publicKey = await exportJWK(pair.publicKey);
   privateKey = pair.privateKey;
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await parts.disposeAsync();
 });
 
 /** Addresses of this machine's loopback network: each device has limits of its own. */

@@ -1,29 +1,24 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { refreshSends } from '../reliability/fleet.ts';
 import { whoami } from '../reliability/load.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { expectError } from './oauth-error.ts';
 import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
 
 const GRANT = { grant_type: 'client_credentials' };
 
-const parts = new AsyncDisposableStack();
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator());
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
   hub = parts.use(await HubProcess.start({ emulator }));
   client = parts.use(await HubClient.of(hub));
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await parts.disposeAsync();
 });
 
 async function paired(name: string): Promise<CredentialsAnswer> {

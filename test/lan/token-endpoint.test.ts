@@ -1,16 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { type Emulator, type Exchange, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator, Exchange } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { expectError, expectNoStore } from './oauth-error.ts';
 import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
 
 const SCOPE = 'Monitoring RemoteControl';
 const GRANT = { grant_type: 'client_credentials' };
 
-const parts = new AsyncDisposableStack();
 /** When the portal answered with tokens. */
 const issued: number[] = [];
 let emulator: Emulator;
@@ -23,11 +24,11 @@ let meter: CredentialsAnswer;
 /** Registered, and not paired. */
 let fan: CredentialsAnswer;
 
-beforeAll(async () => {
+const parts = setUpOnce(async (parts) => {
   const answering = ({ endpoint }: Exchange, status: number | null) => {
     if (endpoint === 'token' && status === 200) issued.push(performance.now());
   };
-  emulator = parts.use(await startEmulator({ intercept: { answering } }));
+  emulator = parts.use(await startPortal({ intercept: { answering } }));
   hub = parts.use(await HubProcess.start({ emulator }));
   client = parts.use(await HubClient.of(hub));
   heater = await hub.addAppliance('heater', SCOPE);
@@ -35,11 +36,6 @@ beforeAll(async () => {
   fan = await hub.addAppliance('fan');
   await hub.pair('heater', emulator);
   await hub.pair('meter', emulator);
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await parts.disposeAsync();
 });
 
 describe('a token', () => {

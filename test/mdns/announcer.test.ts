@@ -1,8 +1,9 @@
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { announceOn, change, HUB, says } from '../netns/announced.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf, type Sighting, startAvahi } from '../netns/observers.ts';
 import { createLan, type Host, whyNoLan } from '../support/netns.ts';
+import { needs } from '../support/set-up.ts';
 
 /** All that there is to know of the hub, on a network with IPv4 and IPv6. */
 const SEEN: Omit<Sighting, 'at'> = {
@@ -16,10 +17,7 @@ const SEEN: Omit<Sighting, 'at'> = {
 /** The same, as avahi-browse resolves it: to one address. */
 const BROWSED = { ...SEEN, addresses: ['10.77.0.1'] };
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan(OBSERVER_TOOLS);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan(OBSERVER_TOOLS));
 
 describe('on a network with other hosts, the hub', () => {
   it('is found and resolved over IPv4 and IPv6 by who was already looking, and leaves with a goodbye', async () => {

@@ -1,15 +1,13 @@
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { announceOn, change, type Said, saidBy, says } from '../netns/announced.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf, startAvahi } from '../netns/observers.ts';
 import { createLan, whyNoLan } from '../support/netns.ts';
+import { needs } from '../support/set-up.ts';
 
 const OTHER = { id: 'bbbb11' };
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan(OBSERVER_TOOLS);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan(OBSERVER_TOOLS));
 
 describe('where a neighbour has its name, the hub', () => {
   it('adds a part of its id, and the neighbour stays', async () => {

@@ -1,13 +1,11 @@
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { announceOn, saidBy, says } from '../netns/announced.ts';
 import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { createLan, type Host, whyNoLan } from '../support/netns.ts';
+import { needs } from '../support/set-up.ts';
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan(OBSERVER_TOOLS);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan(OBSERVER_TOOLS));
 
 describe('among neighbours that do it harm, the hub', () => {
   it('contradicts at once who takes its service back', async () => {

@@ -1,11 +1,9 @@
 import { join } from 'node:path';
-import { beforeEach, expect, it, type TestContext } from 'vitest';
+import { expect, it } from 'vitest';
 import { createLan, whyNoLan } from '../support/netns.ts';
+import { needs } from '../support/set-up.ts';
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan(['/usr/bin/unshare']);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan(['/usr/bin/unshare']));
 
 it('in the sandbox of its unit, the hub knows the default route and its IPv6 addresses’ flags, and notices that a cable was out', async () => {
   await using lan = await createLan(['hub']);

@@ -4,10 +4,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { root } from '../project/checkout.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
 import { type Scraped, scrape } from './scrape.ts';
 
 const PROMTOOL = '/usr/bin/promtool';
@@ -24,7 +23,7 @@ async function promtool(args: readonly string[], input = ''): Promise<string> {
 
 /** A hub with one appliance of each kind that has series of its own. */
 async function aHubsMetrics(): Promise<Scraped> {
-  await using emulator = await startEmulator();
+  await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0' });
   for (const name of ['wallbox', 'pump']) {
     const appliance = await hub.addAppliance(name);
@@ -33,7 +32,6 @@ async function aHubsMetrics(): Promise<Scraped> {
   }
   emulator.revoke(emulator.grants().at(-1)?.id ?? '');
   await hub.ask((control) => control.refresh('pump'));
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
   return await scrape((await hub.status()).hub.metrics_port);
 }
 

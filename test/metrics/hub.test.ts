@@ -3,24 +3,19 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { request } from 'undici';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { describe, expect, it } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { type Scraped, scrape } from './scrape.ts';
 
-const parts = new AsyncDisposableStack();
 let emulator: Emulator;
 let hub: HubProcess;
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator());
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
   hub = parts.use(await HubProcess.start({ emulator, metrics: '127.0.0.1:0', here: true }));
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await parts.disposeAsync();
 });
 
 const scraped = async (of: HubProcess = hub) => scrape((await of.status()).hub.metrics_port);
@@ -174,7 +169,7 @@ it('a port that is taken keeps a hub from nothing but telling its metrics', asyn
 
 it('readiness ends when a token has run out and the portal is gone, and comes back with it', async () => {
   // The hub refreshes such tokens every 30 s on its own: no refresh is under way when the portal goes.
-  await using portal = await startEmulator({ tokenLifetime: 1 });
+  await using portal = await startPortal({ tokenLifetime: 1 });
   await using small = await HubProcess.start({ emulator: portal, metrics: '127.0.0.1:0', here: true });
   const told = async (path: string) => {
     const { metrics_port } = (await small.status()).hub;
@@ -206,7 +201,6 @@ it('readiness ends when a token has run out and the portal is gone, and comes ba
   await portal.clearFaults();
   await small.ask((control) => control.refresh('boiler'));
   expect(await ready()).toEqual({ status: 200, body: { ready: true, appliances: [] } });
-  rememberSecrets(portal.secretsIssued('code', 'access_token', 'refresh_token'));
 });
 
 async function freePort(): Promise<number> {

@@ -1,27 +1,22 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { expect, it } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 let emulator: Emulator;
 let hub: HubProcess;
 
-beforeAll(async () => {
-  emulator = await startEmulator();
-  hub = await HubProcess.start({ emulator });
-});
-
-afterAll(async () => {
-  await hub[Symbol.asyncDispose]();
-  await emulator[Symbol.asyncDispose]();
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
+  hub = parts.use(await HubProcess.start({ emulator }));
 });
 
 async function signedIn(from: string, userAgent?: string): Promise<PageVisitor> {
   const visitor = await PageVisitor.open(hub, from);
-  const { code, sign_in } = await hub.ask((control) => control.setupCode());
-  rememberSecrets([code, sign_in.split('/').at(-1) ?? '']);
+  const { code, sign_in } = await hub.setupCode();
   const seen =
     userAgent === undefined ? await visitor.signIn(code) : await visitor.follow(sign_in, { 'user-agent': userAgent });
   expect(seen.status).toBe(303);

@@ -1,34 +1,31 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fastify from 'fastify';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Callback } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { serveCallback } from '../../src/page/callback/callback.ts';
 import { type Answer, HubClient } from '../lan/wire.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { logFolder, rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 const HUB_NAME = `<b>Cellar</b> & "attic' hub`;
 const ESCAPED = HUB_NAME.replaceAll(/[<>&"']/g, (character) => `&#${character.charCodeAt(0)};`);
 
-const parts = new AsyncDisposableStack();
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
 /** Codes that tests made up: no log may hold them either. */
 const planted: string[] = [];
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator());
+setUpOnce(async (parts) => {
+  parts.defer(() => rememberSecrets(planted));
+  emulator = parts.use(await startPortal());
   hub = parts.use(await HubProcess.start({ emulator, env: { LATCHKEY_HUB_NAME: HUB_NAME } }));
   client = parts.use(await HubClient.of(hub));
-});
-
-afterAll(async () => {
-  rememberSecrets([...planted, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
-  await parts.disposeAsync();
 });
 
 let appliances = 0;

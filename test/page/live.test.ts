@@ -1,9 +1,10 @@
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { describe, expect, it } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 /** Pages that are told at a time. */
 const MOST = 32;
@@ -12,25 +13,12 @@ let emulator: Emulator;
 let hub: HubProcess;
 let agent: Agent;
 
-beforeAll(async () => {
-  emulator = await startEmulator();
-  hub = await HubProcess.start({ emulator });
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
+  hub = parts.use(await HubProcess.start({ emulator }));
   agent = new Agent({ connect: { ca: (await hub.authority()).certificate } });
+  parts.defer(() => agent.destroy());
 });
-
-afterAll(async () => {
-  await agent.destroy();
-  await hub[Symbol.asyncDispose]();
-  await emulator[Symbol.asyncDispose]();
-});
-
-async function signedIn(): Promise<PageVisitor> {
-  const { code } = await hub.ask((control) => control.setupCode());
-  rememberSecrets([code]);
-  const visitor = await PageVisitor.open(hub);
-  await visitor.signIn(code);
-  return visitor;
-}
 
 /** A page that is open, and what it has been told. */
 interface Follower extends AsyncDisposable {
@@ -83,7 +71,7 @@ async function follow({ origin, cookie }: PageVisitor): Promise<Follower> {
 
 describe('a page that is open', () => {
   it('is told when anything has changed, and is not cut off where nothing has for long', async () => {
-    await using visitor = await signedIn();
+    await using visitor = await PageVisitor.signedIn(hub);
     await using quiet = await follow(visitor);
     // A comment, so that something moves on the connection.
     await quiet.told('\n:\n\n');
@@ -92,7 +80,7 @@ describe('a page that is open', () => {
   });
 
   it('is told when the door is opened for appliances, and when a login is waited for', async () => {
-    await using visitor = await signedIn();
+    await using visitor = await PageVisitor.signedIn(hub);
     await using follower = await follow(visitor);
     await hub.ask((control) => control.openRegistration(600));
     await follower.told('event: changed');
@@ -106,8 +94,8 @@ describe('a page that is open', () => {
   });
 
   it('is told no longer when its session has ended', async () => {
-    await using visitor = await signedIn();
-    await using other = await signedIn();
+    await using visitor = await PageVisitor.signedIn(hub);
+    await using other = await PageVisitor.signedIn(hub);
     await using follower = await follow(visitor);
     await using stays = await follow(other);
     await visitor.post('/sign-out', { csrf: await visitor.csrf() });
@@ -117,7 +105,7 @@ describe('a page that is open', () => {
   });
 
   it('gives way to a newer one where too many are open', async () => {
-    await using visitor = await signedIn();
+    await using visitor = await PageVisitor.signedIn(hub);
     await using all = new AsyncDisposableStack();
     const followers: Follower[] = [];
     for (let count = 0; count < MOST + 1; count++) followers.push(all.use(await follow(visitor)));
@@ -128,7 +116,7 @@ describe('a page that is open', () => {
   });
 
   it('is asked for what it is without taking a place', async () => {
-    await using visitor = await signedIn();
+    await using visitor = await PageVisitor.signedIn(hub);
     await using first = await follow(visitor);
     for (let count = 0; count < MOST; count++) {
       const { status, headers } = await visitor.send('HEAD', '/live', {});
@@ -143,7 +131,7 @@ describe('a page that is open', () => {
   });
 
   it('does not keep the hub from stopping', async () => {
-    await using visitor = await signedIn();
+    await using visitor = await PageVisitor.signedIn(hub);
     await using follower = await follow(visitor);
     await follower.told('retry');
     await hub.kill('SIGTERM');

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
+import { startPortal } from '../support/portal.ts';
 
 const NAMES = Array.from({ length: 130 }, (_, index) => `car-${index}`);
 /** A page and all that it loads; style and scripts take half of that. */
@@ -11,13 +10,10 @@ const MOST_BYTES = 100_000;
 const opened = (html: string) => [...html.matchAll(/id="open-([^"]+)"/g)].map(([, name]) => name);
 
 test('more appliances than a page holds are on several, and a round through them shows what fits', async () => {
-  await using emulator = await startEmulator();
+  await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator });
   for (const name of NAMES) await hub.addAppliance(name);
-  const { code } = await hub.ask((control) => control.setupCode());
-  rememberSecrets([code]);
-  await using visitor = await PageVisitor.open(hub);
-  await visitor.signIn(code);
+  await using visitor = await PageVisitor.signedIn(hub);
   const seen: unknown[] = [];
   for (const page of ['/', '/?page=2', '/?page=3']) {
     const { status, text } = await visitor.get(page);
@@ -38,5 +34,4 @@ test('more appliances than a page holds are on several, and a round through them
   const round = await visitor.get(String(begun.headers['location']));
   expect(round.text.length).toBeLessThan(MOST_BYTES);
   expect(round.text).toContain('and 69 more');
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
 });

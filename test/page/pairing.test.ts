@@ -1,30 +1,23 @@
 import { request } from 'undici';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { beforeEach, expect, it } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor, type Seen } from '../support/page-visitor.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
-const parts = new AsyncDisposableStack();
 let emulator: Emulator;
 let hub: HubProcess;
 let visitor: PageVisitor;
 let csrf: string;
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator());
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
   hub = parts.use(await HubProcess.start({ emulator }));
-  visitor = parts.use(await PageVisitor.open(hub));
-  const { code, sign_in } = await hub.ask((control) => control.setupCode());
-  rememberSecrets([code, sign_in.split('/').at(-1) ?? '']);
-  await visitor.signIn(code);
+  visitor = parts.use(await PageVisitor.signedIn(hub));
   csrf = await visitor.csrf();
 });
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await parts.disposeAsync();
-});
-
 let appliances = 0;
 let name = '';
 beforeEach(async () => {

@@ -1,12 +1,13 @@
 import { request } from 'undici';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { basic, FORM, HubClient, jsonOf } from '../lan/wire.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
-const parts = new AsyncDisposableStack();
 const users = ['demo', 'mallory'].map((name) => ({ name, password: name }));
 let emulator: Emulator;
 let hub: HubProcess;
@@ -14,21 +15,13 @@ let client: HubClient;
 let visitor: PageVisitor;
 let csrf: string;
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator({ users }));
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal({ users }));
   hub = parts.use(await HubProcess.start({ emulator, lan: 'mdns = false' }));
   client = parts.use(await HubClient.of(hub));
-  visitor = parts.use(await PageVisitor.open(hub));
-  const { code, sign_in } = await hub.ask((control) => control.setupCode());
-  rememberSecrets([code, sign_in.split('/').at(-1) ?? '']);
-  await visitor.signIn(code);
+  visitor = parts.use(await PageVisitor.signedIn(hub));
   csrf = await visitor.csrf();
 });
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await parts.disposeAsync();
-});
-
 let appliances = 0;
 let name = '';
 beforeEach(async () => {

@@ -1,13 +1,14 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { PairingEvent } from '../../src/control/messages.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { type Answer, HubClient } from '../lan/wire.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFolder, rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
-const parts = new AsyncDisposableStack();
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
@@ -16,15 +17,11 @@ const nonces: string[] = [];
 const keys: string[] = [];
 const answers: Answer[] = [];
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator());
+setUpOnce(async (parts) => {
+  parts.defer(() => rememberSecrets([...nonces, ...keys]));
+  emulator = parts.use(await startPortal());
   hub = parts.use(await HubProcess.start({ emulator, lan: 'mdns = false' }));
   client = parts.use(await HubClient.of(hub));
-});
-
-afterAll(async () => {
-  rememberSecrets([...nonces, ...keys, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
-  await parts.disposeAsync();
 });
 
 type Waiting = Extract<PairingEvent, { event: 'waiting' }>;

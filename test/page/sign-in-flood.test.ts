@@ -1,7 +1,5 @@
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { SetupCodeAnswer } from '../../src/control/messages.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { describe, expect, it } from 'vitest';
 import { startTestModeHub } from '../netns/hub-on-host.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -9,6 +7,8 @@ import { LONG } from '../support/long.ts';
 import { createLan, type Host, whyNoLan } from '../support/netns.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
 import { patient } from '../support/patience.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 const WRONG = 'BBBB-BBBB-BBBB';
 /** So many wrong codes an address does not wait for. */
@@ -20,26 +20,14 @@ const SIGN_INS = 10;
 const SCRIPTS = join(import.meta.dirname, '../netns');
 
 describe('an installer who knows the setup code gets in', () => {
-  let emulator: Emulator;
   let hub: HubProcess;
 
-  beforeAll(async () => {
-    emulator = await startEmulator();
-    hub = await HubProcess.start({ emulator });
+  setUpOnce(async (parts) => {
+    const emulator = parts.use(await startPortal());
+    hub = parts.use(await HubProcess.start({ emulator }));
   });
 
-  afterAll(async () => {
-    await hub[Symbol.asyncDispose]();
-    await emulator[Symbol.asyncDispose]();
-  });
-
-  async function setupCode(rotate = false): Promise<string> {
-    const answer: SetupCodeAnswer = await hub.ask((control) =>
-      rotate ? control.rotateSetupCode() : control.setupCode(),
-    );
-    rememberSecrets([answer.code, answer.sign_in.split('/').at(-1) ?? '']);
-    return answer.code;
-  }
+  const setupCode = async (rotate = false) => (await hub.setupCode({ rotate })).code;
 
   async function sendWrongCodes(from: string): Promise<number[]> {
     await using guesser = await PageVisitor.open(hub, from);

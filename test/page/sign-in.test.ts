@@ -2,10 +2,11 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SetupCodeAnswer } from '../../src/control/messages.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor, type Seen } from '../support/page-visitor.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 const WRONG = 'BBBB-BBBB-BBBB';
 /** What no answer may have in it but as text. */
@@ -17,24 +18,13 @@ let setup: SetupCodeAnswer;
 /** Devices of one test each: who types wrong codes waits. */
 let devices = 1;
 
-beforeAll(async () => {
-  emulator = await startEmulator();
-  hub = await HubProcess.start({ emulator });
-  setup = await tell();
-});
-
-afterAll(async () => {
-  await hub[Symbol.asyncDispose]();
-  await emulator[Symbol.asyncDispose]();
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
+  hub = parts.use(await HubProcess.start({ emulator }));
+  setup = await hub.setupCode();
 });
 
 /** What "latchkey setup-code" tells. */
-async function tell(rotate = false): Promise<SetupCodeAnswer> {
-  const answer = await hub.ask((control) => (rotate ? control.rotateSetupCode() : control.setupCode()));
-  rememberSecrets([answer.code, answer.sign_in.split('/').at(-1) ?? '']);
-  return answer;
-}
-
 function newDevice(): Promise<PageVisitor> {
   devices += 1;
   return PageVisitor.open(hub, `127.0.0.${devices}`);
@@ -165,7 +155,7 @@ describe('a session', () => {
     expect(await readFile(hub.log, 'utf8')).not.toContain('nobody has opened the page yet');
     expect(await visitor.csrf()).toBe(csrf);
     const before = setup;
-    setup = await tell(true);
+    setup = await hub.setupCode({ rotate: true });
     expect(setup.code).not.toBe(before.code);
     expect(await visitor.isSignedIn()).toBe(false);
     expect(await visitor.post('/sign-out', { csrf })).toMatchObject({ status: 401 });
@@ -175,7 +165,7 @@ describe('a session', () => {
     await hub.kill('SIGKILL');
     await hub.launch();
     expect(await visitor.isSignedIn()).toBe(false);
-    expect((await tell()).code).toBe(setup.code);
+    expect((await hub.setupCode()).code).toBe(setup.code);
     expect(await visitor.signIn(setup.code)).toMatchObject({ status: 303 });
   });
 
@@ -183,7 +173,7 @@ describe('a session', () => {
     await using visitor = await signedIn();
     await using guesser = await newDevice();
     for (let count = 0; count < 5; count++) await guesser.signIn(WRONG);
-    const { sign_in } = await tell();
+    const { sign_in } = await hub.setupCode();
     const file = `${hub.directory}/latchkey.toml`;
     await writeFile(file, (await readFile(file, 'utf8')).replace('name = "Test hub"', 'name = "Test hub" # as before'));
     const id = await hub.ask((control) => control.reload());
@@ -305,7 +295,7 @@ describe('a setup code is not found by trying', () => {
     expect(setCookie(right)).toEqual([]);
     await using installer = await signedIn();
     expect(await installer.isSignedIn()).toBe(true);
-    expect(await guesser.follow((await tell()).sign_in)).toMatchObject({ status: 303 });
+    expect(await guesser.follow((await hub.setupCode()).sign_in)).toMatchObject({ status: 303 });
     expect(await guesser.isSignedIn()).toBe(true);
   });
 
@@ -336,7 +326,7 @@ describe('a setup code is not found by trying', () => {
 
 describe('a one-time address', () => {
   it('signs in who opens it first, and nobody after', async () => {
-    const { sign_in } = await tell();
+    const { sign_in } = await hub.setupCode();
     const visitors = await Promise.all([newDevice(), newDevice(), newDevice()]);
     const seen = await Promise.all(visitors.map((visitor) => visitor.follow(sign_in)));
     expect(seen.map(({ status }) => status).sort()).toEqual([303, 410, 410]);
@@ -351,7 +341,7 @@ describe('a one-time address', () => {
   });
 
   it('is logged with the address of the device that used it, and not with its token', async () => {
-    const { sign_in } = await tell();
+    const { sign_in } = await hub.setupCode();
     await using visitor = await newDevice();
     expect(await visitor.follow(sign_in)).toMatchObject({ status: 303 });
     const log = await readFile(hub.log, 'utf8');
@@ -361,7 +351,7 @@ describe('a one-time address', () => {
   });
 
   it('is not used up by what only looks ahead', async () => {
-    const { sign_in } = await tell();
+    const { sign_in } = await hub.setupCode();
     const { pathname } = new URL(sign_in);
     await using visitor = await newDevice();
     expect((await visitor.send('HEAD', pathname, {})).status).toBe(405);
@@ -373,7 +363,7 @@ describe('a one-time address', () => {
   it('from a mail or a chat ends signed in: the page goes on from the hub’s own', async () => {
     await using visitor = await newDevice();
     const led = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' };
-    const { headers } = await visitor.follow((await tell()).sign_in, led);
+    const { headers } = await visitor.follow((await hub.setupCode()).sign_in, led);
     const { cookie } = visitor;
     // A browser keeps a SameSite=Strict cookie back here.
     visitor.cookie = null;

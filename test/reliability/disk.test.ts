@@ -2,13 +2,14 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { MOST_SESSIONS } from '../../src/core/session.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { DEVICE_CODE_GRANT } from '../../src/lan/oauth/schemas.ts';
 import { expectError } from '../lan/oauth-error.ts';
 import { type Answer, basic, FORM, HubClient, jsonOf } from '../lan/wire.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { applianceStatus, ask, pairFleet, refreshSends, rememberIssued, startRefresh, until } from './fleet.ts';
+import { startPortal } from '../support/portal.ts';
+import { pairFleet, refreshSends, startRefresh, until } from './fleet.ts';
 import { type HandOut, Load } from './load.ts';
 import { SmallDisk } from './small-disk.ts';
 
@@ -29,12 +30,12 @@ describe.concurrent('a disk', () => {
     for (const name of NAMES) await until(hub, name, ({ problem }) => problem === null && allRefreshed(emulator));
     await hub.kill('SIGKILL');
     await hub.launch();
-    for (const name of NAMES) expect(await applianceStatus(hub, name)).toMatchObject(well);
+    for (const name of NAMES) expect(await hub.appliance(name)).toMatchObject(well);
     // The room for answers is used up, so none is asked for.
-    expect(await ask(hub, (control) => control.refresh('cellar'))).toMatchObject(unwritable);
+    expect(await hub.ask((control) => control.refresh('cellar'))).toMatchObject(unwritable);
     expect(refreshSends(emulator)).toHaveLength(NAMES.length);
     disk.makeRoom();
-    for (const name of NAMES) expect(await ask(hub, (control) => control.refresh(name))).toMatchObject(well);
+    for (const name of NAMES) expect(await hub.ask((control) => control.refresh(name))).toMatchObject(well);
     await hub.kill('SIGTERM');
     await hub.launch();
 
@@ -49,7 +50,7 @@ describe.concurrent('a disk', () => {
     disk.makeRoom();
     await hub.kill('SIGTERM');
     await hub.launch();
-    for (const name of NAMES) expect(await ask(hub, (control) => control.refresh(name))).toMatchObject(well);
+    for (const name of NAMES) expect(await hub.ask((control) => control.refresh(name))).toMatchObject(well);
     expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual(Array(4 * NAMES.length).fill(1));
     await load[Symbol.asyncDispose]();
     expect(load.refused).toEqual([]);
@@ -63,8 +64,8 @@ describe.concurrent('a disk', () => {
     home.whenAnswering(1, () => disk.breakDown());
     startRefresh(hub, 'cellar');
     expect(await until(hub, 'cellar', ({ problem }) => problem !== null)).toMatchObject(unwritable);
-    expect(await ask(hub, (control) => control.refresh('roof'))).toMatchObject(unwritable);
-    expect(await ask(hub, (control) => control.refresh('cellar'))).toMatchObject(unwritable);
+    expect(await hub.ask((control) => control.refresh('roof'))).toMatchObject(unwritable);
+    expect(await hub.ask((control) => control.refresh('cellar'))).toMatchObject(unwritable);
     expect(refreshSends(emulator)).toHaveLength(1);
     await eventually(async () => newest(load, 'cellar')?.generation === 2);
     expect(newest(load, 'roof')?.generation).toBe(1);
@@ -80,7 +81,7 @@ describe.concurrent('a disk', () => {
     disk.repair();
     await hub.launch();
     for (const name of NAMES) await until(hub, name, ({ state }) => state === 'active');
-    for (const name of NAMES) expect(await ask(hub, (control) => control.refresh(name))).toMatchObject(well);
+    for (const name of NAMES) expect(await hub.ask((control) => control.refresh(name))).toMatchObject(well);
     expect(load.refused).toEqual([]);
     // The one that never got to the disk was lost with the power, as any answer on its way.
     expect(Math.max(...refreshSends(emulator).map(({ sends }) => sends))).toBe(2);
@@ -100,9 +101,9 @@ it.concurrent('a hub that was started on a read-only disk goes on by itself when
   disk.protect(false);
   // It begins anew with what is on the disk; before that the control socket may come, and go once more.
   await eventually(async () => readFileSync(hub.log, 'utf8').split('"hub started"').length === 3, 30);
-  for (const name of NAMES) await eventually(() => applianceStatus(hub, name).catch(() => null), 30);
+  for (const name of NAMES) await eventually(() => hub.appliance(name).catch(() => null), 30);
   for (const name of NAMES) await until(hub, name, ({ state }) => state === 'active', 30);
-  for (const name of NAMES) expect(await ask(hub, (control) => control.refresh(name))).toMatchObject(well);
+  for (const name of NAMES) expect(await hub.ask((control) => control.refresh(name))).toMatchObject(well);
   expect(hub.pid).toBe(pid);
   expect(load.refused).toEqual([]);
   expect(refreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
@@ -167,7 +168,7 @@ async function smallHome(ctx: TestContext, kind: 'tmpfs' | 'ext4') {
   await using parts = new AsyncDisposableStack();
   let whenAnswering: () => void | Promise<void> = () => undefined;
   const emulator = parts.use(
-    await startEmulator({
+    await startPortal({
       refreshGrace: kind === 'ext4' ? 1 : 0,
       intercept: { answering: ({ endpoint }) => (endpoint === 'token' ? whenAnswering() : undefined) },
     }),
@@ -201,7 +202,6 @@ async function smallHome(ctx: TestContext, kind: 'tmpfs' | 'ext4') {
       };
     },
     async [Symbol.asyncDispose]() {
-      rememberIssued(emulator);
       await running.disposeAsync();
     },
   };

@@ -1,23 +1,8 @@
 import { request } from 'undici';
-import type { ControlClient } from '../../src/control/client.ts';
 import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { eventually, type HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-
-/** Asks the daemon over its control socket, without a process for every command. */
-export function ask<Answer>(hub: HubProcess, work: (control: ControlClient) => Promise<Answer>): Promise<Answer> {
-  return hub.ask(work);
-}
-
-/** What `status` says of one appliance. */
-export function applianceStatus(hub: HubProcess, name: string): Promise<ApplianceAnswer> {
-  return ask(hub, async (control) => {
-    const found = (await control.status()).appliances.find((appliance) => appliance.name === name);
-    if (found === undefined) throw new Error(`there is no appliance ${name}`);
-    return found;
-  });
-}
 
 /** Waits until an appliance stands as it should. */
 export function until(
@@ -27,21 +12,21 @@ export function until(
   seconds = 15,
 ): Promise<ApplianceAnswer> {
   return eventually(async () => {
-    const status = await applianceStatus(hub, name);
+    const status = await hub.appliance(name);
     return stands(status) && status;
   }, seconds);
 }
 
 /** Registers an appliance. */
 export async function addAppliance(hub: HubProcess, name: string, portal?: string): Promise<CredentialsAnswer> {
-  const credentials = await ask(hub, (control) => control.addAppliance(name, 'Monitoring', portal ?? null));
+  const credentials = await hub.ask((control) => control.addAppliance(name, 'Monitoring', portal ?? null));
   rememberSecrets([credentials.client_secret]);
   return credentials;
 }
 
 /** Starts a pairing. @returns the state of its link */
 export async function beginPairing(hub: HubProcess, name: string): Promise<string> {
-  await ask(hub, (control) => control.pair(name));
+  await hub.ask((control) => control.pair(name));
   const { authorize_url } = await until(hub, name, (status) => status.authorize_url !== undefined);
   return stateOf(authorize_url);
 }
@@ -81,7 +66,7 @@ export async function pairFleet(
 
 /** Asks for a refresh, as a person would, without waiting for what becomes of it. */
 export function startRefresh(hub: HubProcess, name: string): void {
-  void ask(hub, (control) => control.refresh(name)).catch(() => undefined);
+  void hub.ask((control) => control.refresh(name)).catch(() => undefined);
 }
 
 /** How often each refresh token was sent, in the order of their first use; tokens are masked in the emulator's log. */
@@ -103,9 +88,4 @@ export function codeSends(emulator: Emulator): number[] {
     if (endpoint === 'token' && code !== undefined) byCode.set(code, (byCode.get(code) ?? 0) + 1);
   }
   return [...byCode.values()];
-}
-
-/** Puts everything that the emulator gave out among what no log may hold. */
-export function rememberIssued(emulator: Emulator): void {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
 }

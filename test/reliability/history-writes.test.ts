@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { type Call, callsDuring, canStopAtCalls } from '../chaos/system-calls.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { rememberIssued } from './fleet.ts';
+import { startPortal } from '../support/portal.ts';
 
 const REFRESHES = 3;
 
@@ -21,7 +20,7 @@ function work(calls: readonly Call[]) {
 
 it('a refresh is synced to the disk twice, history or not, which takes a page more at most and is there after a kill', async (ctx) => {
   if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
-  await using emulator = await startEmulator();
+  await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator });
   await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
@@ -61,5 +60,4 @@ it('a refresh is synced to the disk twice, history or not, which takes a page mo
   await hub.kill('SIGTERM');
   await hub.launch();
   expect(await refreshes()).toBe(REFRESHES + 1);
-  rememberIssued(emulator);
 });

@@ -1,16 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
-import { type Exchange, startEmulator } from '../../src/emulator/index.ts';
+import type { Exchange } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
+import { startPortal } from '../support/portal.ts';
 import {
   addAppliance,
-  applianceStatus,
   beginPairing,
   codeSends,
   logIn,
   pairFleet,
   refreshSends,
-  rememberIssued,
   startRefresh,
   stateOf,
   until,
@@ -63,8 +62,8 @@ it('kill -9 at a strict portal keeps open pairings and the grants that were not 
 
   await hub.kill('SIGKILL');
   await hub.launch();
-  expect(stateOf((await applianceStatus(hub, 'by-redirect')).authorize_url) === redirected).toBe(true);
-  expect(stateOf((await applianceStatus(hub, 'by-poll')).authorize_url) === polled).toBe(true);
+  expect(stateOf((await hub.appliance('by-redirect')).authorize_url) === redirected).toBe(true);
+  expect(stateOf((await hub.appliance('by-poll')).authorize_url) === polled).toBe(true);
   await emulator.login({ state: polled, user: 'demo' });
   expect(await visit((await emulator.login({ state: redirected, user: 'demo' })).location)).toContain('is connected');
   await logIn(emulator, fresh);
@@ -75,7 +74,6 @@ it('kill -9 at a strict portal keeps open pairings and the grants that were not 
   expect(emulator.observations.codesRepeated).toBe(0);
   // Neither time nor another start has it send the dead token once more.
   expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([2, 2]);
-  rememberIssued(emulator);
 });
 
 /** A portal whose token endpoint keeps requests waiting: before it does anything, or when it has and is to answer. */
@@ -97,7 +95,7 @@ async function keepingPortal() {
     await new Promise<void>((resolve) => kept.push(resolve));
     exchange.drop();
   };
-  const emulator = await startEmulator({ intercept: { received: at('received'), answering: at('answering') } });
+  const emulator = await startPortal({ intercept: { received: at('received'), answering: at('answering') } });
   return Object.assign(portal, { emulator, [Symbol.asyncDispose]: () => emulator.close() });
 }
 

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { HubProcess } from '../support/hub-process.ts';
-import { ask } from './fleet.ts';
 
 /** Where tokens are tried out. */
 interface Portal {
@@ -60,7 +59,7 @@ export class Load implements AsyncDisposable {
     every: number,
   ): Promise<Load> {
     const load = new Load(hub, portal);
-    const { certificate } = await ask(hub, (control) => control.authority());
+    const { certificate } = await hub.ask((control) => control.authority());
     load.#loops = fleet.map((appliance, index) =>
       load.#run(appliance, certificate, every, (index * every) / fleet.length),
     );

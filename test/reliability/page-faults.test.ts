@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { describe, expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
 import { patient } from '../support/patience.ts';
+import { startPortal } from '../support/portal.ts';
 import { SmallDisk } from './small-disk.ts';
 import { storeFleet } from './stored-fleet.ts';
 
@@ -36,14 +36,6 @@ interface LogLine {
 function linesOf(log: string): LogLine[] {
   const lines = readFileSync(log, 'utf8').split('\n');
   return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as LogLine);
-}
-
-async function signedIn(hub: HubProcess): Promise<PageVisitor> {
-  const { code } = await hub.ask((control) => control.setupCode());
-  rememberSecrets([code]);
-  const visitor = await PageVisitor.open(hub);
-  await visitor.signIn(code);
-  return visitor;
 }
 
 /** A server that takes connections and never says anything. */
@@ -74,7 +66,7 @@ async function preparedWith(toml: string, options: HubProcessOptions = {}): Prom
 
 describe('the page and its company under faults', () => {
   it('on a full disk people sign in, see how it stands, and are told what can not be done; nothing is lost of it', async (ctx) => {
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using disk = SmallDisk.mount(hub, 'tmpfs');
     if (disk === null) return ctx.skip('needs the right to mount');
@@ -82,14 +74,14 @@ describe('the page and its company under faults', () => {
     const credentials = await hub.addAppliance('wallbox');
     await hub.pair('wallbox', emulator);
     await hub.addAppliance('heater');
-    const { code } = await hub.ask((control) => control.setupCode());
+    const { code } = await hub.setupCode();
     // As in disk.test.ts: no copy that is being made, and no journal with room in it.
     const copy = join(hub.directory, 'state/latchkey.db.copy');
     await eventually(async () => existsSync(copy) && !existsSync(`${copy}.new`));
     await hub.kill('SIGTERM');
     await hub.launch();
     disk.fill();
-    await using visitor = await signedIn(hub);
+    await using visitor = await PageVisitor.signedIn(hub);
     const csrf = await visitor.csrf();
     for (const path of ['/', '/appliances/wallbox', '/appliances/add']) {
       expect((await visitor.get(path)).status, path).toBe(200);
@@ -120,14 +112,13 @@ describe('the page and its company under faults', () => {
     expect((await hub.requestToken(credentials)).status).toBe(200);
     const faults = linesOf(hub.log).filter(({ event }) => ['crashed', 'request failed'].includes(event));
     expect(faults).toEqual([]);
-    rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
   });
 
   it('while the portal says nothing at all, every page answers', async () => {
     using portal = await blackHole();
     await using hub = await HubProcess.start({ emulator: { ...NOBODY, baseUrl: portal.url, frontendUrl: portal.url } });
     for (const name of ['wallbox', 'heater']) await hub.addAppliance(name);
-    await using visitor = await signedIn(hub);
+    await using visitor = await PageVisitor.signedIn(hub);
     const csrf = await visitor.csrf();
     const begun = await visitor.post('/appliances/wallbox/pair', { csrf });
     expect(begun.status).toBe(303);
@@ -142,7 +133,7 @@ describe('the page and its company under faults', () => {
 
   it('when all grants of thirty appliances are revoked, each is told of once, and nothing runs away', async () => {
     const names = Array.from({ length: 30 }, (_, index) => `appliance-${index}`);
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     const told: string[] = [];
     const webhook = createHttpServer(async (asked, response) => {
       let text = '';
@@ -170,7 +161,6 @@ describe('the page and its company under faults', () => {
     const others = [...each].filter(([event]) => !['notice', 'pairing needed'].includes(event));
     expect(others.reduce((sum, [, count]) => sum + count, 0)).toBeLessThan(names.length);
     webhook.close();
-    rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
   });
 
   it('neither a hook that hangs nor every stream that there may be keeps the hub from its end', async () => {
@@ -178,7 +168,7 @@ describe('the page and its company under faults', () => {
     await hub.launch();
     const agent = new Agent({ connect: { ca: (await hub.authority()).certificate } });
     await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };
-    await using visitor = await signedIn(hub);
+    await using visitor = await PageVisitor.signedIn(hub);
     const streams = await Promise.all(
       Array.from({ length: MOST_STREAMS }, async () => {
         const headers = { cookie: visitor.cookie ?? '' };

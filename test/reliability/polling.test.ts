@@ -2,20 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { Home, resultOf, STRANGER } from '../broker/home.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import {
-  addAppliance,
-  applianceStatus,
-  beginPairing,
-  codeSends,
-  rememberIssued,
-  stateOf,
-  until,
-  visit,
-} from './fleet.ts';
+import { startPortal } from '../support/portal.ts';
+import { addAppliance, beginPairing, codeSends, stateOf, until, visit } from './fleet.ts';
 
 const MINUTE = 60_000;
 
@@ -59,7 +50,7 @@ it('a poll and the redirect may bring a code at the same moment: it is exchanged
   const clients = Array.from({ length: 9 }, () => ({ id: systemRandom.uuid(), secret }));
   const redirects = new Map<string, string>();
   const pages: Promise<string>[] = [];
-  await using emulator = await startEmulator({
+  await using emulator = await startPortal({
     clients,
     codeUrlAfterExchange: 'served',
     intercept: {
@@ -94,7 +85,6 @@ it('a poll and the redirect may bring a code at the same moment: it is exchanged
   expect(emulator.observations.codesRepeated).toBe(0);
   expect(emulator.grants()).toHaveLength(clients.length);
   for (const index of clients.keys()) {
-    expect(await applianceStatus(hub, `appliance-${index}`)).toMatchObject({ state: 'active', problem: null });
+    expect(await hub.appliance(`appliance-${index}`)).toMatchObject({ state: 'active', problem: null });
   }
-  rememberIssued(emulator);
 });

@@ -4,22 +4,12 @@ import { createWriteStream, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+import type { EmulatorOptions } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
-import {
-  addAppliance,
-  ask,
-  beginPairing,
-  codeSends,
-  pairFleet,
-  refreshSends,
-  rememberIssued,
-  startRefresh,
-  until,
-  visit,
-} from './fleet.ts';
+import { addAppliance, beginPairing, codeSends, pairFleet, refreshSends, startRefresh, until, visit } from './fleet.ts';
 import { storeFleet } from './stored-fleet.ts';
 
 /** So many requests a hub sends a portal at once, and so many at the most when those take long. */
@@ -54,17 +44,16 @@ describe.concurrent('a hub that is told to end', () => {
     expect(refreshSends(emulator)).toHaveLength(sent);
 
     await hub.launch();
-    const { appliances } = await ask(hub, (control) => control.status());
+    const { appliances } = await hub.ask((control) => control.status());
     expect(appliances).toHaveLength(names.length + 1);
     for (const status of appliances) expect(status).toMatchObject({ state: 'active', problem: null });
     expect(emulator.grants().filter(({ generation }) => generation === 2)).toHaveLength(sent);
     // What was kept is what the portal goes on with, of those that were sent and of those that were not.
     for (const name of [...names.slice(0, 3), ...names.slice(-3)]) {
-      expect(await ask(hub, (control) => control.refresh(name))).toMatchObject({ state: 'active', problem: null });
+      expect(await hub.ask((control) => control.refresh(name))).toMatchObject({ state: 'active', problem: null });
     }
     expect(refreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
     expect(codeSends(emulator).every((sends) => sends === 1)).toBe(true);
-    rememberIssued(emulator);
   });
 
   it('by SIGINT sends no refresh that comes due while it waits for the exchange of a code', async () => {
@@ -88,7 +77,6 @@ describe.concurrent('a hub that is told to end', () => {
     await hub.launch();
     // Where this machine is slow its token has run out by now, and another one is on its way.
     await until(hub, 'heatpump', ({ state }) => state === 'active');
-    rememberIssued(emulator);
   });
 
   it('twice ends at once; the next run knows that an answer was lost', async () => {
@@ -110,7 +98,6 @@ describe.concurrent('a hub that is told to end', () => {
     portal.release();
     await until(hub, 'wallbox', ({ state }) => state === 'active');
     expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([2]);
-    rememberIssued(emulator);
   });
 });
 
@@ -118,7 +105,7 @@ describe.concurrent('a hub that is told to end', () => {
 async function holdingPortal(options: Partial<EmulatorOptions> = {}) {
   let gate: PromiseWithResolvers<void> | null = null;
   let held = 0;
-  const emulator = await startEmulator({
+  const emulator = await startPortal({
     ...options,
     intercept: {
       async answering({ endpoint }) {
@@ -159,6 +146,6 @@ async function serve(hub: HubProcess): Promise<{
   });
   child.stderr.pipe(createWriteStream(logFile('hub'), { mode: 0o600 }));
   const ended = once(child, 'exit').then(([status, signal]) => ({ status, signal }));
-  await eventually(() => ask(hub, (control) => control.status()).catch(() => null));
+  await eventually(() => hub.ask((control) => control.status()).catch(() => null));
   return { child, ended };
 }

@@ -1,18 +1,16 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, expect, it, type TestContext } from 'vitest';
+import { expect, it } from 'vitest';
 import { knowing, NAME, PortalHost, pair, statusOf } from '../chaos/cut-off.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { createLan, whyNoLan } from '../support/netns.ts';
+import { needs } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const APPLIANCES = ['wallbox', 'heater'];
 
-beforeEach(async (ctx: TestContext) => {
-  const reason = await whyNoLan(['/usr/bin/curl']);
-  if (reason !== null) ctx.skip(reason);
-});
+needs(() => whyNoLan(['/usr/bin/curl']));
 
 it('a hub that starts without a network, and then has one without names, comes right by itself and says what it waits for', async () => {
   await using lan = await createLan(['hub', 'portal']);

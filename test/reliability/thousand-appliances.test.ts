@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, errors, request } from 'undici';
 import { expect, test } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { LONG } from '../support/long.ts';
-import { ask, rememberIssued } from './fleet.ts';
+import { startPortal } from '../support/portal.ts';
 import { whoami } from './load.ts';
 import { type FleetMember, storeFleet } from './stored-fleet.ts';
 
@@ -24,7 +23,7 @@ interface Served {
 
 test(`${APPLIANCES} appliances that ask at once, their tokens having just run out, are all served, with one refresh each`, async () => {
   let refreshes = 0;
-  await using emulator = await startEmulator({
+  await using emulator = await startPortal({
     tokenLifetime: LIFETIME / 1000,
     intercept: {
       async answering({ endpoint }) {
@@ -40,7 +39,7 @@ test(`${APPLIANCES} appliances that ask at once, their tokens having just run ou
   refreshes = 0;
   await hub.launch();
 
-  const { certificate } = await ask(hub, (control) => control.authority());
+  const { certificate } = await hub.ask((control) => control.authority());
   await using agents = new AsyncDisposableStack();
   const devices = DEVICES.map((localAddress) => {
     const agent = new Agent({ connections: CONNECTIONS, localAddress, connect: { ca: certificate } });
@@ -57,7 +56,6 @@ test(`${APPLIANCES} appliances that ask at once, their tokens having just run ou
   expect(new Set(served.map(({ token }) => token)).size).toBe(APPLIANCES);
   expect(served.filter(({ expiresIn }) => expiresIn > LIFETIME / 1000)).toEqual([]);
   for (const { token } of served) expect(await whoami(emulator, token)).toBe(200);
-  rememberIssued(emulator);
 });
 
 /** Asks until there is a token: whoever is told to come back does so when it was told. */

@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { type ControlClient, connectControl } from '../../src/control/client.ts';
-import type { ApplianceAnswer, CredentialsAnswer, HubAnswer } from '../../src/control/messages.ts';
+import type { ApplianceAnswer, CredentialsAnswer, HubAnswer, SetupCodeAnswer } from '../../src/control/messages.ts';
 import type { AuthorityReport } from '../../src/core/administration.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
@@ -249,6 +249,13 @@ export class HubProcess implements AsyncDisposable {
     const credentials = await this.ask((control) => control.addAppliance(name, scope, null));
     rememberSecrets([credentials.client_secret]);
     return credentials;
+  }
+
+  /** The setup code, and an address that signs a browser in once. @param rotate whether the code becomes another one */
+  async setupCode({ rotate = false } = {}): Promise<SetupCodeAnswer> {
+    const answer = await this.ask((control) => (rotate ? control.rotateSetupCode() : control.setupCode()));
+    rememberSecrets([answer.code, answer.sign_in.split('/').at(-1) ?? '']);
+    return answer;
   }
 
   /** Starts a pairing. @returns the authorize URL */

@@ -33,6 +33,13 @@ export class PageVisitor implements AsyncDisposable {
     );
   }
 
+  /** The same, signed in. */
+  static async signedIn(hub: HubProcess, from?: string): Promise<PageVisitor> {
+    const visitor = await PageVisitor.open(hub, from);
+    await visitor.signIn((await hub.setupCode()).code);
+    return visitor;
+  }
+
   get(path: string, headers: Record<string, string> = {}): Promise<Seen> {
     return this.send('GET', path, headers);
   }

@@ -4,16 +4,16 @@ import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readOwnCertificate } from '../../src/certificates/own-certificate.ts';
-import { startEmulator } from '../../src/emulator/index.ts';
 import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
-import { pairFleet, rememberIssued } from '../reliability/fleet.ts';
+import { pairFleet } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { supervise } from './supervised.ts';
 
 test.each(['', 'secrets_'])('secrets come as credentials, which systemd calls %j and the name', async (prefix) => {
-  await using emulator = await startEmulator();
+  await using emulator = await startPortal();
   await using hub = await HubProcess.prepare({ emulator });
   const credentials = join(hub.directory, 'credentials');
   await mkdir(credentials);
@@ -33,7 +33,6 @@ test.each(['', 'secrets_'])('secrets come as credentials, which systemd calls %j
   // Without its key the store can't be opened.
   await using keyless = supervise(hub, '/nowhere', { env: { ...env, CREDENTIALS_DIRECTORY: hub.directory } });
   expect((await keyless.ended).status).toBe(78);
-  rememberIssued(emulator);
 });
 
 test.each(['', 'secrets_'])("the user's own certificate and its key too, as %j and the name", async (prefix) => {

@@ -4,16 +4,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
-import { addAppliance, beginPairing, logIn, rememberIssued } from '../reliability/fleet.ts';
+import { addAppliance, beginPairing, logIn } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
+import { startPortal } from '../support/portal.ts';
 import { supervise } from './supervised.ts';
 
 describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
   test('says when it is up, how it stands, that it lives and that it goes, and nothing else', async () => {
     await using socket = await NotifySocket.listen();
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     const cache = mkdtempSync(join(tmpdir(), 'latchkey-cache-'));
     const env = { WATCHDOG_USEC: '1500000', CACHE_DIRECTORY: cache };
@@ -36,12 +36,11 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
       new Set(['READY', 'STATUS', 'WATCHDOG', 'STOPPING']),
     );
     expect(daemon.events().find(({ event }) => event === 'paired')).toMatchObject({ priority: 6 });
-    rememberIssued(emulator);
   });
 
   test('does not feed its watchdog while its event loop is blocked, and tells of it when that is over', async () => {
     await using socket = await NotifySocket.listen();
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     const blocking = '<6>{"event":"blocking"}\\n';
     const over = join(hub.directory, 'over');
@@ -72,7 +71,7 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
 
   test('goes on where the machine lets it open nothing more', async () => {
     await using socket = await NotifySocket.listen();
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = supervise(hub, socket.path, { within: ['/usr/bin/prlimit', '--nofile=50:50'] });
     await socket.heard('READY=1');

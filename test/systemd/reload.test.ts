@@ -5,18 +5,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
 import { describe, expect, test } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { HubClient, jsonOf } from '../lan/wire.ts';
 import {
   addAppliance,
-  applianceStatus,
-  ask,
   beginPairing,
   codeSends,
   logIn,
   pairFleet,
   refreshSends,
-  rememberIssued,
   startRefresh,
   until,
 } from '../reliability/fleet.ts';
@@ -24,6 +21,7 @@ import { SmallDisk } from '../reliability/small-disk.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
+import { startPortal } from '../support/portal.ts';
 import { MAIN } from '../support/program.ts';
 import { type Supervised, supervise } from './supervised.ts';
 
@@ -58,7 +56,7 @@ async function end(daemon: Supervised): Promise<void> {
 
 describe.concurrent('a reload', () => {
   test('takes a changed configuration over: name, port and portal', async () => {
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
     await pairFleet(hub, emulator, ['wallbox']);
@@ -72,14 +70,13 @@ describe.concurrent('a reload', () => {
     expect(after.hub.ca_fingerprint).toBe(before.hub.ca_fingerprint);
     expect(after.hub.http_port).not.toBe(hub.httpPort);
     expect(after.appliances).toMatchObject([{ name: 'wallbox', state: 'active', portal: 'cloud' }]);
-    expect(await ask(hub, (control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
+    expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
     await end(daemon);
-    rememberIssued(emulator);
   });
 
   test.skipIf(whyNoSystemd)('tells systemd when it begins and when it has ended', async () => {
     await using socket = await NotifySocket.listen();
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub, socket.path);
     expect((await hub.cli('reload')).status).toBe(0);
@@ -93,7 +90,7 @@ describe.concurrent('a reload', () => {
   });
 
   test('of a wrong configuration is refused in one line, and the old one stays', async () => {
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
     const good = await readFile(join(hub.directory, 'latchkey.toml'), 'utf8');
@@ -106,7 +103,7 @@ describe.concurrent('a reload', () => {
     ];
     for (const [from, to, says] of cases) {
       await change(hub, from, to);
-      const refused = await ask(hub, (control) => control.reload()).catch((error: unknown) => String(error));
+      const refused = await hub.ask((control) => control.reload()).catch((error: unknown) => String(error));
       expect(refused).toContain(says);
       await writeFile(join(hub.directory, 'latchkey.toml'), good);
     }
@@ -123,7 +120,7 @@ describe.concurrent('a reload', () => {
   });
 
   test('that can not start goes back to the configuration before, and says so', async () => {
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using other = createServer().listen(0, '127.0.0.1');
     await using daemon = await started(hub);
@@ -149,22 +146,21 @@ describe.concurrent('a reload', () => {
     const reload = hub.cli('reload');
     await eventually(async () => count(daemon, 'taking a changed configuration over') === 1);
     expect((await hub.requestToken(other)).status).toBe(200);
-    const refresh = await ask(hub, (control) => control.refresh('fan')).catch((error: unknown) => String(error));
+    const refresh = await hub.ask((control) => control.refresh('fan')).catch((error: unknown) => String(error));
     expect(refresh).toContain('try again in a moment');
-    const second = await ask(hub, (control) => control.reload()).catch((error: unknown) => String(error));
+    const second = await hub.ask((control) => control.reload()).catch((error: unknown) => String(error));
     expect(second).toContain('try again');
     expect(count(daemon, 'hub stopped')).toBe(0);
     portal.slow = false;
     expect((await reload).status).toBe(0);
-    expect(await applianceStatus(hub, 'wallbox')).toMatchObject({ state: 'active', problem: null });
-    expect(await ask(hub, (control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
+    expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
+    expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
     expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([1, 1]);
     await end(daemon);
-    rememberIssued(emulator);
   });
 
   test('does not end the pairing that somebody waits for', async () => {
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
     await addAppliance(hub, 'wallbox');
@@ -185,7 +181,6 @@ describe.concurrent('a reload', () => {
       events: [{ event: 'waiting', authorize_url }, { event: 'paired' }],
     });
     await end(daemon);
-    rememberIssued(emulator);
   });
 
   test('waits for the exchange of a code', async () => {
@@ -199,23 +194,20 @@ describe.concurrent('a reload', () => {
     void fetch(location).catch(() => undefined);
     await eventually(async () => codeSends(emulator).length === 1);
     expect((await hub.cli('reload')).status).toBe(0);
-    expect(await applianceStatus(hub, 'wallbox')).toMatchObject({ state: 'active', problem: null });
+    expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
     expect(codeSends(emulator)).toEqual([1]);
     await end(daemon);
-    rememberIssued(emulator);
   });
 
   test('by SIGHUP, during the start, during another one and during the stop', async () => {
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     // One after the other, whatever else this machine has to do: after its end nobody would hear the second.
     const onSignal = "process.kill(process.pid, 'SIGTERM'); process.kill(process.pid, 'SIGHUP')";
     await using daemon = await started(hub, '', { onSignal });
     await change(hub, 'name = "Test hub"', 'name = "Attic hub"');
     for (let i = 0; i < 5; i++) daemon.child.kill('SIGHUP');
-    await eventually(
-      async () => (await ask(hub, ({ status }) => status()).catch(() => null))?.hub.name === 'Attic hub',
-    );
+    await eventually(async () => (await hub.ask(({ status }) => status()).catch(() => null))?.hub.name === 'Attic hub');
     await eventually(async () => count(daemon, 'hub started') >= 2);
     await sleep(1500);
     expect(count(daemon, 'hub started')).toBeLessThanOrEqual(3);
@@ -230,7 +222,7 @@ describe.concurrent('a reload', () => {
   });
 
   test('is refused while what is in memory alone would be lost', async (ctx) => {
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using disk = SmallDisk.mount(hub, 'tmpfs') ?? ctx.skip('needs root and a kernel that lets it mount');
     await using daemon = await started(hub);
@@ -238,16 +230,15 @@ describe.concurrent('a reload', () => {
     // A copy of the store that was being made leaves room once more.
     await eventually(async () => {
       disk.fill();
-      const { problem } = await ask(hub, (control) => control.refresh('wallbox'));
+      const { problem } = await hub.ask((control) => control.refresh('wallbox'));
       return problem?.code === 'store_unwritable';
     });
-    const refused = await ask(hub, (control) => control.reload()).catch((error: unknown) => String(error));
+    const refused = await hub.ask((control) => control.reload()).catch((error: unknown) => String(error));
     expect(refused).toContain("the hub can't write its store");
     disk.makeRoom();
-    expect(await ask(hub, (control) => control.refresh('wallbox'))).toMatchObject({ problem: null });
+    expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ problem: null });
     expect((await hub.cli('reload')).status).toBe(0);
     await end(daemon);
-    rememberIssued(emulator);
   });
 
   test('waits until the answer to a refresh is written, also on a disk that fills up meanwhile', async (ctx) => {
@@ -276,14 +267,13 @@ describe.concurrent('a reload', () => {
     disk.makeRoom();
     expect((await reload).status).toBe(0);
     expect((await hub.requestToken(credentials)).body['access_token']).toBe(served);
-    expect(await ask(hub, (control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
+    expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
     expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([1, 1]);
     await end(daemon);
-    rememberIssued(emulator);
   });
 
   test('remembers the assertions that were used, and takes new ones at once', async () => {
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator, toml: '[appliances.boiler]\njwks_file = "boiler.jwks"' });
     const { privateKey, publicKey } = await generateKeyPair('ES256');
     await writeFile(join(hub.directory, 'boiler.jwks'), JSON.stringify({ keys: [await exportJWK(publicKey)] }));
@@ -321,15 +311,15 @@ describe.concurrent('a reload', () => {
   });
 
   test('leaves nothing of the hub before in memory', async () => {
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     const count = `process.getBuiltinModule('node:v8').queryObjects(require('better-sqlite3'))`;
     const onSignal = `const require=process.getBuiltinModule('node:module').createRequire('${MAIN}');process.stderr.write('<6>{"event":"open","stores":'+${count}+'}\\n')`;
     await using daemon = await started(hub, '', { onSignal });
     for (let reloads = 0; reloads < 6; reloads++) {
-      const id = await ask(hub, (control) => control.reload());
+      const id = await hub.ask((control) => control.reload());
       await eventually(async () => {
-        const outcome = await ask(hub, (control) => control.reloadOutcome(id)).catch(() => null);
+        const outcome = await hub.ask((control) => control.reloadOutcome(id)).catch(() => null);
         return outcome?.state === 'done';
       });
     }
@@ -340,10 +330,10 @@ describe.concurrent('a reload', () => {
   });
 
   test('keeps registration open, and the hub has run since the daemon was started', async () => {
-    await using emulator = await startEmulator();
+    await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
-    await ask(hub, (control) => control.openRegistration(600));
+    await hub.ask((control) => control.openRegistration(600));
     const headers = { 'content-type': 'application/json' };
     {
       await using client = await HubClient.of(hub);
@@ -362,7 +352,7 @@ describe.concurrent('a reload', () => {
 });
 
 test.skipIf(whyNoSystemd)('SIGHUP reloads a hub on a terminal too, and ends it when the terminal is gone', async () => {
-  await using emulator = await startEmulator();
+  await using emulator = await startPortal();
   await using hub = await HubProcess.prepare({ emulator });
   const within = ['/usr/bin/python3', join(import.meta.dirname, '../support/terminal.py')];
   await using daemon = await started(hub, '', { within });
@@ -391,7 +381,7 @@ async function isCatching({ child }: Supervised): Promise<boolean> {
 /** A portal whose token endpoint answers, while it is slow, only after its patience (ms), or once it is slow no more. */
 async function slowPortal(): Promise<{ slow: boolean; patience: number; emulator: Emulator } & AsyncDisposable> {
   const portal = { slow: false, patience: SLOW };
-  const emulator = await startEmulator({
+  const emulator = await startPortal({
     intercept: {
       async answering({ endpoint }) {
         if (endpoint !== 'token') return;

@@ -3,11 +3,12 @@ import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
-import { type Emulator, startEmulator } from '../../../src/emulator/index.ts';
+import type { Emulator } from '../../../src/emulator/index.ts';
 import { root, temporaryFolder } from '../../project/checkout.ts';
 import { HubProcess } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
 import { patient } from '../../support/patience.ts';
+import { startPortal } from '../../support/portal.ts';
 import { HubClient, jsonOf } from '../wire.ts';
 import { logIn } from './person.ts';
 
@@ -48,7 +49,7 @@ export class Workbench implements AsyncDisposable {
   }
 
   static async set(): Promise<Workbench> {
-    const emulator = await startEmulator();
+    const emulator = await startPortal();
     const hub = await HubProcess.start({ emulator });
     return new Workbench(emulator, hub, await HubClient.of(hub), (await hub.authority()).fingerprint);
   }
@@ -113,7 +114,6 @@ export class Workbench implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    rememberSecrets(this.emulator.secretsIssued('code', 'access_token', 'refresh_token'));
     await this.wire[Symbol.asyncDispose]();
     await this.hub[Symbol.asyncDispose]();
     await this.emulator.close();

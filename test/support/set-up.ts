@@ -1,0 +1,39 @@
+import { afterAll, beforeAll, beforeEach } from 'vitest';
+
+/** Says what tests need and this machine lacks; null if it has everything. */
+type WhyNot = () => string | null | Promise<string | null>;
+
+/** Skips the tests of this file or group where something that they need is missing. */
+export function needs(whyNot: WhyNot): void {
+  beforeEach(async (ctx) => {
+    const reason = await whyNot();
+    if (reason !== null) ctx.skip(reason);
+  });
+}
+
+interface SetUpOptions {
+  /** Where it gives a reason, nothing is set up and the tests are skipped. */
+  readonly whyNot?: WhyNot;
+  /** For `make`, in ms; default: that of every hook. */
+  readonly timeout?: number;
+}
+
+/**
+ * Sets up once what the tests of this file or group share.
+ * @param make pushes what it starts onto the stack, which is disposed of after the last test
+ * @returns the stack, for what a test adds
+ */
+export function setUpOnce(
+  make: (parts: AsyncDisposableStack) => Promise<void>,
+  { whyNot = () => null, timeout }: SetUpOptions = {},
+): AsyncDisposableStack {
+  const parts = new AsyncDisposableStack();
+  let reason: string | null = null;
+  beforeAll(async () => {
+    reason = await whyNot();
+    if (reason === null) await make(parts);
+  }, timeout);
+  afterAll(() => parts.disposeAsync());
+  needs(() => reason);
+  return parts;
+}
