@@ -1,11 +1,14 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { expect } from 'vitest';
 import type { ApplianceAnswer, CredentialsAnswer, HubAnswer } from '../../src/control/messages.ts';
 import { curl, requestToken } from '../netns/hub-on-host.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { Machine, type Ran } from '../support/machine.ts';
+import { Machine, type Ran, whyNoMachine } from '../support/machine.ts';
 import { createLan, type Host } from '../support/netns.ts';
+import { patient } from '../support/patience.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { PACKAGES, type Package } from './packages.ts';
 
@@ -19,6 +22,16 @@ export interface InstallOptions {
   readonly emulator?: string;
   /** More TOML behind the portal's section. */
   readonly toml?: string;
+}
+
+/** Sets up a machine for all tests of a file, which are skipped where none can be booted. @param tools programs that they need as well */
+export function onMachine(tools: readonly string[], make: (parts: AsyncDisposableStack) => Promise<void>): void {
+  setUpOnce(make, { whyNot: () => whyNoMachine(tools), timeout: patient(120_000) });
+}
+
+/** One line with these words, for `toMatchObject`. */
+export function oneLine(words: RegExp): unknown {
+  return expect.stringMatching(new RegExp(`^[^\\n]*(${words.source})[^\\n]*\\n$`));
 }
 
 /**
@@ -102,6 +115,14 @@ export class InstalledHub implements AsyncDisposable {
 
   start(): Promise<string> {
     return this.machine.sh('systemctl start latchkey', { seconds: 30 });
+  }
+
+  /** Starts the hub, and pairs an appliance. */
+  async startWith(name: string): Promise<CredentialsAnswer> {
+    await this.start();
+    const credentials = await this.addAppliance(name);
+    await this.pair(name);
+    return credentials;
   }
 
   /** Runs the command line as root, or as another user. */

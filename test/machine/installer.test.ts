@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Finding } from '../../src/doctor/finding.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { whyNoMachine } from '../support/machine.ts';
-import { patient } from '../support/patience.ts';
-import { InstalledHub } from './installed-hub.ts';
+import { InstalledHub, oneLine, onMachine } from './installed-hub.ts';
 import { ownPackage } from './packages.ts';
 import { Phone } from './phone.ts';
 
@@ -23,13 +21,10 @@ echo bye >&2
 const METRICS = 'http://127.0.0.1:9480';
 
 /** One machine, with a hub that was started for the first time: what its installer does with it, in this order. */
-let reason: string | null;
 let hub: InstalledHub;
 
-beforeAll(async () => {
-  reason = await whyNoMachine(['/usr/bin/curl']);
-  if (reason !== null) return;
-  hub = await InstalledHub.bootInstalled(await ownPackage(), { emulator: 'token_lifetime = "600s"' });
+onMachine(['/usr/bin/curl'], async (parts) => {
+  hub = parts.use(await InstalledHub.bootInstalled(await ownPackage(), { emulator: 'token_lifetime = "600s"' }));
   // As docs/notices.md has it for what is secret.
   await hub.machine.write('/etc/latchkey/notify.env', 'LATCHKEY_NOTIFY_COMMAND=./notify\n', '600');
   await hub.machine.write(
@@ -40,12 +35,6 @@ beforeAll(async () => {
   await hub.machine.write('/etc/latchkey/notify', HOOK, '755');
   await hub.machine.sh('useradd installer --groups latchkey-admin; useradd guest');
   await hub.start();
-}, patient(120_000));
-
-afterAll(() => hub?.[Symbol.asyncDispose]());
-
-beforeEach((ctx: TestContext) => {
-  if (reason !== null) ctx.skip(reason);
 });
 
 describe('the setup code of an installed hub', () => {
@@ -57,7 +46,7 @@ describe('the setup code of an installed hub', () => {
     expect(await hub.latchkey('setup-code', 'guest')).toMatchObject({
       status: 1,
       stdout: '',
-      stderr: onlyLine(/latchkey-admin/),
+      stderr: oneLine(/latchkey-admin/),
     });
     expect(await hub.logged('nobody has opened the page yet')).toEqual([
       expect.objectContaining({ next: expect.stringContaining('latchkey setup-code') }),
@@ -165,8 +154,4 @@ it('says by the exit status, on a watched screen and to its hook that an applian
 /** Runs a command on a terminal. @returns what that was told */
 async function onTerminal(command: string): Promise<string> {
   return (await hub.machine.run(`script -qec 'stty columns 80 rows 40; ${command}' /dev/null`)).stdout;
-}
-
-function onlyLine(words: RegExp): unknown {
-  return expect.stringMatching(new RegExp(`^[^\\n]*${words.source}[^\\n]*\\n$`));
 }

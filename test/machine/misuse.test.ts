@@ -1,26 +1,15 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { eventually } from '../support/hub-process.ts';
-import { whyNoMachine } from '../support/machine.ts';
-import { patient } from '../support/patience.ts';
-import { CONFIGURATION, InstalledHub, SECRET_FILE } from './installed-hub.ts';
+import { CONFIGURATION, InstalledHub, oneLine, onMachine, SECRET_FILE } from './installed-hub.ts';
 import { ownPackage } from './packages.ts';
 
 /** One machine; every test leaves the service stopped and well configured. */
-let reason: string | null;
 let hub: InstalledHub;
 
-beforeAll(async () => {
-  reason = await whyNoMachine();
-  if (reason !== null) return;
-  hub = await InstalledHub.boot();
+onMachine([], async (parts) => {
+  hub = parts.use(await InstalledHub.boot());
   await hub.dpkg(await ownPackage());
   await hub.machine.sh('useradd --no-create-home guest');
-}, patient(120_000));
-
-afterAll(() => hub?.[Symbol.asyncDispose]());
-
-beforeEach((ctx: TestContext) => {
-  if (reason !== null) ctx.skip(reason);
 });
 
 describe('the service, where a start would not mend it', () => {
@@ -107,8 +96,4 @@ function restarts(): Promise<readonly string[]> {
   return Promise.all(
     ['ActiveState', 'ExecMainStatus', 'NRestarts'].map((name) => hub.machine.property('latchkey', name)),
   );
-}
-
-function oneLine(words: RegExp): unknown {
-  return expect.stringMatching(new RegExp(`^[^\\n]*(${words.source})[^\\n]*\\n$`));
 }

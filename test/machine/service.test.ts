@@ -1,31 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { LoggedRequest } from '../../src/emulator/http/logged-request.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { eventually } from '../support/hub-process.ts';
-import { whyNoMachine } from '../support/machine.ts';
-import { patient } from '../support/patience.ts';
-import { CONFIGURATION, InstalledHub } from './installed-hub.ts';
+import { CONFIGURATION, InstalledHub, oneLine, onMachine } from './installed-hub.ts';
 import { ownPackage } from './packages.ts';
 
 /** One machine for all of it: every test leaves a running hub behind, with the grant of the first pairing. */
-let reason: string | null;
 let hub: InstalledHub;
 let wallbox: CredentialsAnswer;
 
-beforeAll(async () => {
-  reason = await whyNoMachine([...OBSERVER_TOOLS, '/usr/bin/curl']);
-  if (reason !== null) return;
-  hub = await InstalledHub.bootInstalled(await ownPackage(), { emulator: 'token_lifetime = "600s"' });
-  await hub.start();
-  wallbox = await hub.addAppliance('wallbox');
-  await hub.pair('wallbox');
-}, patient(120_000));
-
-afterAll(() => hub?.[Symbol.asyncDispose]());
-
-beforeEach((ctx: TestContext) => {
-  if (reason !== null) ctx.skip(reason);
+onMachine([...OBSERVER_TOOLS, '/usr/bin/curl'], async (parts) => {
+  hub = parts.use(await InstalledHub.bootInstalled(await ownPackage(), { emulator: 'token_lifetime = "600s"' }));
+  wallbox = await hub.startWith('wallbox');
 });
 
 describe('a hub as a service', () => {
@@ -46,7 +33,7 @@ describe('a hub as a service', () => {
     expect(await hub.latchkey('status', 'guest')).toMatchObject({
       status: 1,
       stdout: '',
-      stderr: onlyLine(/latchkey-admin/),
+      stderr: oneLine(/latchkey-admin/),
     });
   });
 
@@ -119,7 +106,7 @@ describe('a hub as a service', () => {
     expect((await hub.machine.run('systemctl reload latchkey')).status).not.toBe(0);
     const refusals = (await hub.machine.journal('latchkey')).filter((line) => line.includes('nmae'));
     expect(refusals.length).toBeGreaterThan(0);
-    expect(await hub.latchkey('reload')).toMatchObject({ status: 1, stdout: '', stderr: onlyLine(/hub\.nmae/) });
+    expect(await hub.latchkey('reload')).toMatchObject({ status: 1, stdout: '', stderr: oneLine(/hub\.nmae/) });
     expect((await hub.status()).hub.name).toMatch(/^Attic hub/);
     expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('active');
     await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION}; systemctl reload latchkey`);
@@ -162,8 +149,4 @@ async function block(pid: string): Promise<void> {
   await hub.machine.sh(`kill -USR1 ${pid}`);
   await eventually(async () => (await hub.machine.run('curl -sf http://127.0.0.1:9229/json')).status === 0);
   await hub.machine.sh('/usr/lib/latchkey/bin/node --input-type=module -', { input: script });
-}
-
-function onlyLine(words: RegExp): unknown {
-  return expect.stringMatching(new RegExp(`^[^\\n]*${words.source}[^\\n]*\\n$`));
 }

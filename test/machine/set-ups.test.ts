@@ -1,31 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { eventually } from '../support/hub-process.ts';
-import { whyNoMachine } from '../support/machine.ts';
-import { patient } from '../support/patience.ts';
-import { InstalledHub, SECRET_FILE } from './installed-hub.ts';
+import { InstalledHub, onMachine, SECRET_FILE } from './installed-hub.ts';
 import { ownPackage } from './packages.ts';
 
 const DROP_IN = '/etc/systemd/system/latchkey.service.d/test.conf';
 
 /** One machine; every test leaves a running hub with a paired appliance. */
-let reason: string | null;
 let hub: InstalledHub;
 let wallbox: CredentialsAnswer;
 
-beforeAll(async () => {
-  reason = await whyNoMachine(['/usr/bin/curl']);
-  if (reason !== null) return;
-  hub = await InstalledHub.bootInstalled(await ownPackage());
-  await hub.start();
-  wallbox = await hub.addAppliance('wallbox');
-  await hub.pair('wallbox');
-}, patient(120_000));
-
-afterAll(() => hub?.[Symbol.asyncDispose]());
-
-beforeEach((ctx: TestContext) => {
-  if (reason !== null) ctx.skip(reason);
+onMachine(['/usr/bin/curl'], async (parts) => {
+  hub = parts.use(await InstalledHub.bootInstalled(await ownPackage()));
+  wallbox = await hub.startWith('wallbox');
 });
 
 describe('the service with systemd', () => {

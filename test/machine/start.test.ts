@@ -1,24 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
-import { whyNoMachine } from '../support/machine.ts';
-import { patient } from '../support/patience.ts';
-import { InstalledHub } from './installed-hub.ts';
+import { describe, expect, it } from 'vitest';
+import { InstalledHub, onMachine } from './installed-hub.ts';
 import { ownPackage } from './packages.ts';
 
 /** The most that the hub takes until it is ready, in starts of an empty program on the same machine; on an idle one it takes 8. */
 const MAX_STARTS = 40;
 
-let reason: string | null;
 let hub: InstalledHub;
 
-beforeAll(async () => {
-  reason = await whyNoMachine();
-  if (reason === null) hub = await InstalledHub.bootInstalled(await ownPackage());
-}, patient(120_000));
-
-afterAll(() => hub?.[Symbol.asyncDispose]());
-
-beforeEach((ctx: TestContext) => {
-  if (reason !== null) ctx.skip(reason);
+onMachine([], async (parts) => {
+  hub = parts.use(await InstalledHub.bootInstalled(await ownPackage()));
 });
 
 describe('the service', () => {

@@ -1,8 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { whyNoMachine } from '../support/machine.ts';
-import { patient } from '../support/patience.ts';
-import { CONFIGURATION, InstalledHub } from './installed-hub.ts';
+import { CONFIGURATION, InstalledHub, onMachine } from './installed-hub.ts';
 import { type Package, update } from './packages.ts';
 
 /** What lies outside of the package's reach: logs, and what dpkg and systemd note of their own work. */
@@ -16,28 +14,17 @@ const NOT_OURS = [
 const OUR_PROCESSES = "find /proc -maxdepth 2 -name exe -lname '/usr/lib/latchkey/*'";
 
 /** One machine for its whole life: every test leaves the package in the state in which the next one finds it. */
-let reason: string | null;
 let hub: InstalledHub;
 let packages: { readonly from: Package; readonly to: Package };
 let filesBefore: ReadonlySet<string>;
 let wallbox: CredentialsAnswer;
 
-beforeAll(async () => {
-  reason = await whyNoMachine(['/usr/bin/curl']);
-  if (reason !== null) return;
+onMachine(['/usr/bin/curl'], async (parts) => {
   packages = await update();
-  hub = await InstalledHub.boot();
+  hub = parts.use(await InstalledHub.boot());
   filesBefore = await files();
   await hub.install(packages.from);
-  await hub.start();
-  wallbox = await hub.addAppliance('wallbox');
-  await hub.pair('wallbox');
-}, patient(120_000));
-
-afterAll(() => hub?.[Symbol.asyncDispose]());
-
-beforeEach((ctx: TestContext) => {
-  if (reason !== null) ctx.skip(reason);
+  wallbox = await hub.startWith('wallbox');
 });
 
 describe('the package', () => {

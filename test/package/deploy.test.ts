@@ -1,29 +1,24 @@
 // Every command of docs/deploy.md for a shell (```sh), in its order, as an installer who reads it from top to bottom types it.
 import { readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { en } from '../../src/page/texts/en.ts';
-import { InstalledHub } from '../machine/installed-hub.ts';
+import { InstalledHub, onMachine } from '../machine/installed-hub.ts';
 import { PACKAGES } from '../machine/packages.ts';
 import { Phone } from '../machine/phone.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { whyNoMachine } from '../support/machine.ts';
-import { patient } from '../support/patience.ts';
 import { ownPackage } from './chroot.ts';
 
 const GUIDE = readFileSync(join(import.meta.dirname, '../../docs/deploy.md'), 'utf8');
 const HOME = '/home/installer';
 const SECRET = 'the-emulated-portals-client-secret';
 
-let reason: string | null;
 let hub: InstalledHub;
 
-beforeAll(async () => {
-  reason = await whyNoMachine(['/usr/bin/curl']);
-  if (reason !== null) return;
+onMachine(['/usr/bin/curl'], async (parts) => {
   const packages = [await ownPackage(), await ownPackage('99.0.0')];
-  hub = await InstalledHub.boot();
+  hub = parts.use(await InstalledHub.boot());
   const { machine } = hub;
   await machine.sh(`useradd --create-home --home-dir ${HOME} installer`);
   // Root is asked for nothing, and apt neither.
@@ -35,12 +30,6 @@ beforeAll(async () => {
     const path = packages[index] ?? '';
     await machine.sh(`ln -s /mnt/${relative(PACKAGES, path)} ${HOME}/${folder}/${basename(path)}`);
   }
-}, patient(120_000));
-
-afterAll(() => hub?.[Symbol.asyncDispose]());
-
-beforeEach((ctx: TestContext) => {
-  if (reason !== null) ctx.skip(reason);
 });
 
 /** The commands below a heading, one text a block. */

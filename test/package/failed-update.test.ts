@@ -3,38 +3,23 @@ import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
-import { InstalledHub } from '../machine/installed-hub.ts';
+import { describe, expect, it } from 'vitest';
+import { InstalledHub, onMachine } from '../machine/installed-hub.ts';
 import { PACKAGES, type Package } from '../machine/packages.ts';
-import { whyNoMachine } from '../support/machine.ts';
-import { patient } from '../support/patience.ts';
 import { ownPackage } from './chroot.ts';
 
 const run = promisify(execFile);
 const VERSION = '99.0.0';
 
-let reason: string | null;
 let hub: InstalledHub;
 let folder: string;
 
-beforeAll(async () => {
-  reason = await whyNoMachine(['/usr/bin/curl']);
-  if (reason !== null) return;
+onMachine(['/usr/bin/curl'], async (parts) => {
   const own = { path: await ownPackage(), version: 'own' };
   folder = await mkdtemp(join(PACKAGES, 'failing-'));
-  hub = await InstalledHub.bootInstalled(own);
-  await hub.start();
-  await hub.addAppliance('wallbox');
-  await hub.pair('wallbox');
-}, patient(120_000));
-
-afterAll(async () => {
-  await hub?.[Symbol.asyncDispose]();
-  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
-});
-
-beforeEach((ctx: TestContext) => {
-  if (reason !== null) ctx.skip(reason);
+  parts.defer(() => rm(folder, { recursive: true, force: true }));
+  hub = parts.use(await InstalledHub.bootInstalled(own));
+  await hub.startWith('wallbox');
 });
 
 describe('an update', () => {

@@ -2,9 +2,10 @@
 import { chmodSync, chownSync, cpSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { NEWEST_SCHEMA } from '../../src/store/database/migrations.ts';
 import { patient } from '../support/patience.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { Chroot, ownPackage, whyNoChroot } from './chroot.ts';
 
@@ -19,24 +20,18 @@ const NOT_OURS = [
 ];
 const FILES = 'find / -xdev -not -path "/proc/*" -not -path "/mnt/*" | sort';
 
-let reason: string | null;
 let tree: Chroot;
 let own: string;
 let before: ReadonlySet<string>;
 
-beforeAll(async () => {
-  reason = await whyNoChroot();
-  if (reason !== null) return;
-  own = await ownPackage();
-  tree = await Chroot.make();
-  before = new Set((await tree.sh(FILES)).split('\n'));
-}, patient(120_000));
-
-afterAll(() => tree?.[Symbol.asyncDispose]());
-
-beforeEach((ctx: TestContext) => {
-  if (reason !== null) ctx.skip(reason);
-});
+setUpOnce(
+  async (parts) => {
+    own = await ownPackage();
+    tree = parts.use(await Chroot.make());
+    before = new Set((await tree.sh(FILES)).split('\n'));
+  },
+  { whyNot: whyNoChroot, timeout: patient(120_000) },
+);
 
 describe('the package in an image that is being made', () => {
   it('is installed, enabled for the first boot, and says what to do', async () => {
