@@ -1,46 +1,34 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+import type { EmulatorOptions } from '../../src/emulator/index.ts';
 import { basic, FORM, HubClient, jsonOf } from '../lan/wire.ts';
-import {
-  type Browser,
-  DESKTOP,
-  PHONE,
-  SMALL_PHONE,
-  startBrowser,
-  type Visit,
-  whyNoBrowser,
-} from '../support/browser.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
+import { type Browser, DESKTOP, PHONE, SMALL_PHONE, startBrowser, whyNoBrowser } from '../support/browser.ts';
+import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { inShortNamed } from '../support/long.ts';
 import { otherSite } from '../support/other-site.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
-import { clearHome } from './clear-home.ts';
+import { clearHome, type Home, logIn, seen, startHome, trusting } from './home.ts';
 
-const CLIENT = { id: '7d0f4c9e-2f6b-4f0e-9a53-0c5b8a5c2f77', secret: 'a-secret-for-the-device', name: 'Latchkey' };
 /** Who opens the link again sooner than this gets the same one, in ms. */
 const SAME_LINK = 5000;
 
-const missing = await whyNoBrowser();
-const resources = new AsyncDisposableStack();
 let browser: Browser;
-let home: Home;
-beforeAll(async () => {
-  if (missing !== null) return;
-  browser = resources.use(await startBrowser());
-  home = resources.use(await start());
-});
-afterEach(() => home && clearHome(home));
-afterAll(() => resources.disposeAsync());
-beforeEach((ctx: TestContext) => {
-  if (missing !== null) ctx.skip(missing);
-});
+let home: DeviceHome;
+setUpOnce(
+  async (parts) => {
+    browser = parts.use(await startBrowser());
+    home = parts.use(await start());
+  },
+  { whyNot: whyNoBrowser },
+);
+afterEach(() => clearHome(home));
 
 describe('a person with the code of an appliance', () => {
   it('opens the link on its screen, goes on to the portal, and is told that the appliance is connected', async () => {
-    await using visit = await trusting(PHONE);
+    await using visit = await trusting(browser, PHONE);
     const { page } = visit;
     const { link, userCode } = await home.begin('wallbox');
     await page.goto(link);
@@ -50,7 +38,7 @@ describe('a person with the code of an appliance', () => {
     expect(home.configs()).toBe(0);
     await page.getByRole('button', { name: 'Continue' }).tap();
     await page.getByText('asks for access to your account').waitFor();
-    await logIn(visit);
+    await logIn(visit.page);
     await seen(visit, 'device-connected', 'wallbox is connected');
     expect(new URL(page.url()).protocol).toBe('http:');
     expect(await home.hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
@@ -62,7 +50,7 @@ describe('a person with the code of an appliance', () => {
   });
 
   it('types the code, after a mistake, without scripts', async () => {
-    await using visit = await trusting({ ...PHONE, javaScriptEnabled: false });
+    await using visit = await trusting(browser, { ...PHONE, javaScriptEnabled: false });
     const { page } = visit;
     const { userCode } = await home.begin('wallbox');
     await page.goto(`${home.origin}/pair`);
@@ -76,14 +64,14 @@ describe('a person with the code of an appliance', () => {
     await page.getByRole('button', { name: 'Continue' }).tap();
     await page.getByText('Connect wallbox?').waitFor();
     await page.getByRole('button', { name: 'Continue' }).tap();
-    await logIn(visit);
+    await logIn(visit.page);
     await page.getByText('wallbox is connected').waitFor();
     expect(visit.complaints).toEqual([]);
   });
 
   it('goes through a portal that asks for nothing more: all its redirects follow from the button', async () => {
     home.emulator.change({ autoLogin: true });
-    await using visit = await trusting(PHONE);
+    await using visit = await trusting(browser, PHONE);
     const { link } = await home.begin('wallbox');
     await visit.page.goto(link);
     await visit.page.getByRole('button', { name: 'Continue' }).tap();
@@ -93,7 +81,7 @@ describe('a person with the code of an appliance', () => {
 
   it('comes back when the portal’s own link has run out, and gets a fresh one from the same page', async () => {
     await using other = await start({ stateLifetime: 60 });
-    await using visit = await trusting(PHONE);
+    await using visit = await trusting(browser, PHONE);
     const { page } = visit;
     const { link } = await other.begin('wallbox');
     await page.goto(link);
@@ -101,19 +89,19 @@ describe('a person with the code of an appliance', () => {
     await page.getByText('asks for access to your account').waitFor();
     other.emulator.advance(61);
     await sleep(SAME_LINK + 500);
-    await logIn(visit);
+    await logIn(visit.page);
     await page.getByText('This link has expired').waitFor();
     await page.goto(link);
     await page.getByRole('button', { name: 'Continue' }).tap();
-    await logIn(visit);
+    await logIn(visit.page);
     await page.getByText('wallbox is connected').waitFor();
     expect(other.configs()).toBe(2);
     expect(other.emulator.observations).toMatchObject({ codesRepeated: 0 });
   });
 
   it('shares the link with another phone: the first login counts, and both see the result', async () => {
-    await using one = await trusting(PHONE);
-    await using other = await trusting(SMALL_PHONE);
+    await using one = await trusting(browser, PHONE);
+    await using other = await trusting(browser, SMALL_PHONE);
     const { link } = await home.begin('wallbox');
     for (const { page } of [one, other]) {
       if (home.configs() > 0) await sleep(SAME_LINK + 500);
@@ -122,9 +110,9 @@ describe('a person with the code of an appliance', () => {
       await page.getByText('asks for access to your account').waitFor();
     }
     expect(home.configs()).toBe(2);
-    await logIn(one);
+    await logIn(one.page);
     await one.page.getByText('wallbox is connected').waitFor();
-    await logIn(other);
+    await logIn(other.page);
     await other.page.getByText('wallbox is connected').waitFor();
     await other.page.goto(link);
     await other.page.getByText('wallbox is connected').waitFor();
@@ -133,7 +121,7 @@ describe('a person with the code of an appliance', () => {
   });
 
   it('refuses at the portal, and is told to start again on the appliance', async () => {
-    await using visit = await trusting(PHONE);
+    await using visit = await trusting(browser, PHONE);
     const { page } = visit;
     const { link } = await home.begin('wallbox');
     await page.goto(link);
@@ -148,7 +136,7 @@ describe('a person with the code of an appliance', () => {
   });
 
   it('is told that the portal is out of reach, and tries again', async () => {
-    await using visit = await trusting(PHONE);
+    await using visit = await trusting(browser, PHONE);
     const { page } = visit;
     const { link } = await home.begin('wallbox');
     const fault = home.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
@@ -161,12 +149,12 @@ describe('a person with the code of an appliance', () => {
       if ((await again.count()) > 0) await again.tap();
       return (await page.getByText('asks for access to your account').count()) > 0;
     });
-    await logIn(visit);
+    await logIn(visit.page);
     await page.getByText('wallbox is connected').waitFor();
   });
 
   it('is not sent on by another site’s form', async () => {
-    await using visit = await trusting(DESKTOP);
+    await using visit = await trusting(browser, DESKTOP);
     const { userCode } = await home.begin('wallbox');
     const lure = `<form method="post" action="${home.origin}/pair"><input name="user_code" value="${userCode}"><button>Win</button></form>`;
     await using site = await otherSite(() => lure);
@@ -177,7 +165,7 @@ describe('a person with the code of an appliance', () => {
   });
 
   it('has all tries left, whatever another site’s page had the browser ask for', async () => {
-    await using visit = await trusting(DESKTOP);
+    await using visit = await trusting(browser, DESKTOP);
     const { page } = visit;
     const { link } = await home.begin('wallbox');
     const shortLink = await home.shortLink('heater');
@@ -224,7 +212,7 @@ describe('the pages are legible', () => {
   const short = ['on a desktop', 'on a phone in the dark', 'on a small phone'];
   it.each(inShortNamed(WINDOWS, short))('%s', async (title, options) => {
     const name = 'a-heat-pump-with-a-name-that-goes-on-and-on-to-the-end-of-it';
-    await using visit = await trusting(options);
+    await using visit = await trusting(browser, options);
     const { page } = visit;
     const { link } = await home.begin(name);
     await page.goto(`${home.origin}/pair`);
@@ -241,11 +229,7 @@ describe('the pages are legible', () => {
   });
 });
 
-interface Home extends AsyncDisposable {
-  readonly emulator: Emulator;
-  readonly hub: HubProcess;
-  /** The hub's HTTPS origin. */
-  readonly origin: string;
+interface DeviceHome extends Home {
   /** How often the portal was asked for a link. */
   configs(): number;
   /** Adds an appliance, and begins its pairing at the hub. @returns the short link of it */
@@ -254,16 +238,13 @@ interface Home extends AsyncDisposable {
   begin(name: string): Promise<{ readonly link: string; readonly userCode: string }>;
 }
 
-async function start(options: EmulatorOptions = {}): Promise<Home> {
-  await using starting = new AsyncDisposableStack();
-  const emulator = starting.use(await startEmulator({ clients: [CLIENT], ...options }));
-  const hub = starting.use(await HubProcess.start({ emulator }));
-  const client = starting.use(await HubClient.of(hub));
-  const resources = starting.move();
+async function start(options: EmulatorOptions = {}): Promise<DeviceHome> {
+  const parts = new AsyncDisposableStack();
+  const started = parts.use(await startHome(options));
+  const { emulator, hub } = started;
+  const client = parts.use(await HubClient.of(hub));
   return {
-    emulator,
-    hub,
-    origin: `https://127.0.0.1:${hub.httpsPort}`,
+    ...started,
     configs: () => emulator.requests.filter(({ endpoint }) => endpoint === 'config').length,
     async shortLink(name) {
       await hub.addAppliance(name, 'Monitoring RemoteControl');
@@ -280,26 +261,6 @@ async function start(options: EmulatorOptions = {}): Promise<Home> {
       rememberSecrets([String(answer['device_code'])]);
       return { link: String(answer['verification_uri_complete']), userCode: String(answer['user_code']) };
     },
-    async [Symbol.asyncDispose]() {
-      rememberSecrets([CLIENT.secret, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
-      await resources.disposeAsync();
-    },
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
-}
-
-/** A person who has clicked away the browser's warning of the hub's certificate. */
-function trusting(options: typeof PHONE): Promise<Visit> {
-  return browser.visit({ ...options, ignoreHTTPSErrors: true });
-}
-
-/** Waits for a text, and finds the page usable. */
-async function seen(visit: Visit, name: string, text: string): Promise<void> {
-  await visit.page.getByText(text).first().waitFor();
-  await expectUsable(visit, name);
-}
-
-async function logIn({ page }: Visit): Promise<void> {
-  await page.getByLabel('User name').fill('demo');
-  await page.getByLabel('Password').fill('demo');
-  await page.getByRole('button', { name: 'Log in' }).click();
 }

@@ -4,23 +4,23 @@ import { join } from 'node:path';
 import { createGunzip } from 'node:zlib';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { extract } from 'tar-stream';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
+import { describe, expect, it } from 'vitest';
 import { textsFor } from '../../src/page/texts/choice.ts';
 import type { Texts } from '../../src/page/texts/en.ts';
 import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
-import { HubProcess } from '../support/hub-process.ts';
+import type { HubProcess } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import { inShortNamed } from '../support/long.ts';
 import { patient } from '../support/patience.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
+import { logIn, startHome } from './home.ts';
 
 /** With this set, the pictures for the documentation are written anew. */
 const IMAGES =
   process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
 /** The steps that the documentation shows. */
 const PICTURED: Readonly<Record<string, string>> = { 'phone-waiting': 'connecting', 'phone-overview': 'overview' };
-const CLIENT = { id: '3b7f9a52-64de-4a1d-8c0f-9f1f7f0a8e21', secret: 'a-secret-for-the-first-hour', name: 'Latchkey' };
 const SCOPES: Readonly<Record<string, string>> = {
   'heat-pump': 'Monitoring',
   inverter: '',
@@ -54,27 +54,21 @@ const HOURS: readonly [string, Hour][] = [
  */
 const SHORT = ['phone', 'phone-polled-without-scripts', 'desktop-german-polled'];
 
-const missing = await whyNoBrowser();
-const resources = new AsyncDisposableStack();
 let browser: Browser;
 let whole: Browser;
-beforeAll(async () => {
-  if (missing !== null) return;
-  browser = resources.use(await startBrowser());
-  whole = resources.use(await startBrowser({ whole: true }));
-});
-afterAll(() => resources.disposeAsync());
-beforeEach((ctx: TestContext) => {
-  if (missing !== null) ctx.skip(missing);
-});
+setUpOnce(
+  async (parts) => {
+    browser = parts.use(await startBrowser());
+    whole = parts.use(await startBrowser({ whole: true }));
+  },
+  { whyNot: whyNoBrowser },
+);
 
 describe('the first hour of an installer', () => {
   it.concurrent.each(inShortNamed(HOURS, SHORT))('from an empty hub to three appliances (%s)', async (way, hour) => {
     await using parts = new AsyncDisposableStack();
-    const emulator = parts.use(await startEmulator({ clients: [CLIENT] }));
     const portal = hour.redirect ? '' : 'redirect = "off"';
-    const hub = parts.use(await HubProcess.start({ emulator, portal, env: { LATCHKEY_HUB_NAME: 'Cellar hub' } }));
-    const origin = `https://127.0.0.1:${hub.httpsPort}`;
+    const { hub, origin } = parts.use(await startHome({}, { portal, env: { LATCHKEY_HUB_NAME: 'Cellar hub' } }));
     const used = hour.warned === true ? whole : browser;
     const installer = parts.use(await used.visit({ ...hour.options, ignoreHTTPSErrors: hour.warned !== true }));
     const user = parts.use(await browser.visit({ ...PHONE, locale: hour.options.locale ?? 'en-US' }));
@@ -85,8 +79,7 @@ describe('the first hour of an installer', () => {
 
     if (hour.warned === true) await passWarning(installer, `${origin}/`, way);
     else await page.goto(`${origin}/`);
-    const { code, sign_in } = await hub.ask((control) => control.setupCode());
-    rememberSecrets([code, sign_in.split('/').at(-1) ?? '']);
+    const { code } = await hub.setupCode();
     await seen('sign-in');
     await page.getByLabel(texts.signIn.label).fill(code.toLowerCase().replaceAll('-', ' '));
     await page.getByRole('button', { name: texts.signIn.button }).click();
@@ -128,7 +121,6 @@ describe('the first hour of an installer', () => {
     expect(installer.complaints).toEqual([]);
     expect(user.complaints).toEqual([]);
     expect(installer.origins).toEqual([origin]);
-    rememberSecrets([CLIENT.secret, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
     await keepBundle(hub);
   });
 });
@@ -158,12 +150,6 @@ async function add(page: Page, texts: Texts, name: string, seen?: (step: string)
   await page.getByRole('button', { name: texts.adding.credentials.done }).click();
   await page.getByRole('heading', { name }).first().waitFor();
   await page.goto(new URL('/', page.url()).href);
-}
-
-async function logIn(page: Page): Promise<void> {
-  await page.getByLabel('User name').fill('demo');
-  await page.getByLabel('Password').fill('demo');
-  await page.getByRole('button', { name: 'Log in' }).click();
 }
 
 /** Finds the page usable. */

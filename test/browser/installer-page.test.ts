@@ -1,50 +1,37 @@
 import type { BrowserContextOptions } from 'playwright-core';
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { describe, expect, it } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
+import { eventually, type HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { inShortNamed } from '../support/long.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
+import { startHome, trusting } from './home.ts';
 
 /** All that a page may be in bytes, its scripts included. */
 const MOST_BYTES = 100_000;
 const SCRIPT = '"><script>document.title = "taken over"</script>';
 
-const missing = await whyNoBrowser();
 let browser: Browser;
 let emulator: Emulator;
 let hub: HubProcess;
 let origin: string;
 
-beforeAll(async () => {
-  if (missing !== null) return;
-  browser = await startBrowser();
-  emulator = await startEmulator();
-  hub = await HubProcess.start({
-    emulator,
-    toml: '[appliances.declared]\nscope = "Monitoring"\nsecret_file = "portal.secret"',
-  });
-  origin = `https://127.0.0.1:${hub.httpsPort}`;
-});
-afterAll(async () => {
-  if (emulator !== undefined) {
-    rememberSecrets([emulator.clientSecret, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
-  }
-  await hub?.[Symbol.asyncDispose]();
-  await emulator?.[Symbol.asyncDispose]();
-  await browser?.[Symbol.asyncDispose]();
-});
-beforeEach((ctx: TestContext) => {
-  if (missing !== null) ctx.skip(missing);
-});
+setUpOnce(
+  async (parts) => {
+    browser = parts.use(await startBrowser());
+    const toml = '[appliances.declared]\nscope = "Monitoring"\nsecret_file = "portal.secret"';
+    ({ emulator, hub, origin } = parts.use(await startHome({}, { toml })));
+  },
+  { whyNot: whyNoBrowser },
+);
 
 /** A browser that has signed in, and looks at the overview. */
 async function signedIn(options: BrowserContextOptions = PHONE): Promise<Visit> {
-  const { code } = await hub.ask((control) => control.setupCode());
-  rememberSecrets([code]);
-  const visit = await browser.visit({ ...options, ignoreHTTPSErrors: true });
+  const { code } = await hub.setupCode();
+  const visit = await trusting(browser, options);
   await visit.page.goto(`${origin}/`);
   await visit.page.locator('#code').fill(code);
   await visit.page.locator('form button').click();
@@ -250,8 +237,7 @@ describe('an open page', () => {
 
   it('leads to the way in when the session has ended', async () => {
     await using visit = await signedIn();
-    const { code } = await hub.ask((control) => control.rotateSetupCode());
-    rememberSecrets([code]);
+    await hub.setupCode({ rotate: true });
     await visit.page.locator('#code').waitFor();
     // That the events ended with the session is the browser's to say, and no policy's.
     expect(visit.complaints.filter((complaint) => complaint.includes('Content Security Policy'))).toEqual([]);

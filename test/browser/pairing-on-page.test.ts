@@ -1,29 +1,24 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { BrowserContextOptions } from 'playwright-core';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
+import { eventually } from '../support/hub-process.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
-import { clearHome } from './clear-home.ts';
+import { clearHome, type Home, logIn, startHome, trusting } from './home.ts';
 
-const CLIENT = { id: '7d0f4c9e-2f6b-4f0e-9a53-0c5b8a5c2f77', secret: 'a-secret-for-the-page', name: 'Latchkey' };
 const APPLIANCES = ['battery', 'heat-pump', 'wallbox'] as const;
 
-const missing = await whyNoBrowser();
-const resources = new AsyncDisposableStack();
 let browser: Browser;
-let home: Home;
-beforeAll(async () => {
-  if (missing !== null) return;
-  browser = resources.use(await startBrowser());
-  home = resources.use(await start());
-});
-beforeEach(async (ctx: TestContext) => {
-  if (missing !== null) ctx.skip(missing);
-  await furnish(home);
-});
-afterEach(() => home && clearHome(home));
-afterAll(() => resources.disposeAsync());
+let home: InstallersHome;
+setUpOnce(
+  async (parts) => {
+    browser = parts.use(await startBrowser());
+    home = parts.use(await start());
+  },
+  { whyNot: whyNoBrowser },
+);
+beforeEach(() => furnish(home));
+afterEach(() => clearHome(home));
 
 describe('an installer with a phone in the home network', () => {
   it('connects three appliances with one password: the result page goes on with one tap', async () => {
@@ -35,7 +30,7 @@ describe('an installer with a phone in the home network', () => {
     await page.getByRole('link', { name: 'Log in at the portal' }).waitFor();
     await expectUsable(visit, 'round-waiting');
     await page.getByRole('link', { name: 'Log in at the portal' }).click();
-    await logIn(visit);
+    await logIn(visit.page);
     await page.getByText('battery is connected').waitFor();
     await expectUsable(visit, 'round-first-connected');
     for (const [index, next] of APPLIANCES.slice(1).entries()) {
@@ -65,7 +60,7 @@ describe('an installer with a phone in the home network', () => {
     await page.getByRole('button', { name: 'Next: heat-pump' }).waitFor();
     await page.getByRole('button', { name: 'Try battery again' }).click();
     await page.getByRole('link', { name: 'Log in at the portal' }).click();
-    await logIn(visit);
+    await logIn(visit.page);
     await page.getByText('battery is connected').waitFor();
     await page.getByRole('link', { name: 'To the hub’s page' }).click();
     await page.getByRole('button', { name: 'Skip heat-pump' }).click();
@@ -125,12 +120,15 @@ describe('an installer whose phone is not the one that logs in', () => {
 });
 
 describe('where the hub polls for the code, the page', () => {
-  let polling: Home;
-  beforeAll(async () => {
-    if (missing === null) polling = resources.use(await start('redirect = "off"'));
-  });
+  let polling: InstallersHome;
+  setUpOnce(
+    async (parts) => {
+      polling = parts.use(await start('redirect = "off"'));
+    },
+    { whyNot: whyNoBrowser },
+  );
   beforeEach(() => furnish(polling));
-  afterEach(() => polling && clearHome(polling));
+  afterEach(() => clearHome(polling));
 
   it('shows each login live, and the next link by itself', async () => {
     await using visit = await polling.signedIn(DESKTOP);
@@ -143,7 +141,7 @@ describe('where the hub polls for the code, the page', () => {
       const url = await link.getAttribute('href');
       if (name === 'battery') await expectUsable(visit, 'round-desktop');
       await other.page.goto(url ?? '');
-      if (name === 'battery') await logIn(other);
+      if (name === 'battery') await logIn(other.page);
       else await other.page.getByRole('button', { name: 'Continue as demo' }).click();
       await other.page.getByText('You can close this page').waitFor();
     }
@@ -165,10 +163,10 @@ describe('where the hub polls for the code, the page', () => {
 });
 
 it('a printed label’s link asks for the setup code first, and then begins a pairing of its appliance', async () => {
-  await using visit = await trusting(PHONE);
+  await using visit = await trusting(browser, PHONE);
   const { page } = visit;
   await page.goto(`${home.origin}/p/wallbox`);
-  await page.getByLabel('Setup code').fill(await home.setupCode());
+  await page.getByLabel('Setup code').fill((await home.hub.setupCode()).code);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByText('Waiting for the login').waitFor();
   const url = page.url();
@@ -196,13 +194,9 @@ it('in German', async () => {
   await expectUsable(visit, 'pairing-german');
 });
 
-interface Home extends AsyncDisposable {
-  readonly emulator: Emulator;
-  readonly hub: HubProcess;
-  readonly origin: string;
-  setupCode(): Promise<string>;
+interface InstallersHome extends Home {
   /** A browser of somebody who is signed in, on the first page. */
-  signedIn(options: Parameters<Browser['visit']>[0]): Promise<Visit>;
+  signedIn(options: BrowserContextOptions): Promise<Visit>;
   /** Begins the pairing of the wallbox on its page. */
   begin(visit: Visit): Promise<{ url: string; link: string }>;
 }
@@ -212,26 +206,15 @@ async function furnish({ hub }: Home): Promise<void> {
 }
 
 /** A hub and its portal. @param portal keys of its configuration */
-async function start(portal = ''): Promise<Home> {
-  await using starting = new AsyncDisposableStack();
-  const emulator = starting.use(await startEmulator({ clients: [CLIENT] }));
-  const hub = starting.use(await HubProcess.start({ emulator, portal }));
-  const resources = starting.move();
-  const origin = `https://127.0.0.1:${hub.httpsPort}`;
-  const setupCode = async () => {
-    const { code, sign_in } = await hub.ask((control) => control.setupCode());
-    rememberSecrets([code, sign_in.split('/').at(-1) ?? '']);
-    return code;
-  };
+async function start(portal = ''): Promise<InstallersHome> {
+  const started = await startHome({}, { portal });
+  const { hub, origin } = started;
   return {
-    emulator,
-    hub,
-    origin,
-    setupCode,
+    ...started,
     async signedIn(of) {
-      const visit = await trusting(of);
+      const visit = await trusting(browser, of);
       await visit.page.goto(`${origin}/`);
-      await visit.page.getByLabel(/Setup code|Einrichtungscode/).fill(await setupCode());
+      await visit.page.getByLabel(/Setup code|Einrichtungscode/).fill((await hub.setupCode()).code);
       await visit.page.keyboard.press('Enter');
       await visit.page.locator('#health').waitFor();
       return visit;
@@ -242,20 +225,5 @@ async function start(portal = ''): Promise<Home> {
       const link = await page.getByRole('link', { name: 'Log in at the portal' }).getAttribute('href');
       return { url: page.url(), link: link ?? '' };
     },
-    async [Symbol.asyncDispose]() {
-      rememberSecrets([CLIENT.secret, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
-      await resources.disposeAsync();
-    },
   };
-}
-
-/** A browser of somebody who goes past the warning of the hub's certificate. */
-function trusting(options: Parameters<Browser['visit']>[0]): Promise<Visit> {
-  return browser.visit({ ...options, ignoreHTTPSErrors: true });
-}
-
-async function logIn({ page }: Visit): Promise<void> {
-  await page.getByLabel('User name').fill('demo');
-  await page.getByLabel('Password').fill('demo');
-  await page.getByRole('button', { name: 'Log in' }).click();
 }

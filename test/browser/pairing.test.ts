@@ -1,7 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
-import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+import { afterEach, describe, expect, it } from 'vitest';
 import {
   type Browser,
   DESKTOP,
@@ -11,55 +10,48 @@ import {
   type Visit,
   whyNoBrowser,
 } from '../support/browser.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
+import { eventually } from '../support/hub-process.ts';
 import { patient } from '../support/patience.ts';
-import { expectUsable } from '../support/usability.ts';
-import { clearHome } from './clear-home.ts';
-
-const CLIENT = { id: '5d0f4c9e-2f6b-4f0e-9a53-0c5b8a5c2f10', secret: 'a-secret-for-the-browser', name: 'Latchkey' };
+import { setUpOnce } from '../support/set-up.ts';
+import { clearHome, type Home, logIn, seen as seenUsable, startHome } from './home.ts';
 
 /** With this set, the pictures for the documentation are written anew. */
 const IMAGES =
   process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
 
-const missing = await whyNoBrowser();
-const resources = new AsyncDisposableStack();
 let browser: Browser;
 let home: Home;
-beforeAll(async () => {
-  if (missing !== null) return;
-  browser = resources.use(await startBrowser());
-  home = resources.use(await start());
-});
-afterEach(() => home && clearHome(home));
-afterAll(() => resources.disposeAsync());
-beforeEach((ctx: TestContext) => {
-  if (missing !== null) ctx.skip(missing);
-});
+setUpOnce(
+  async (parts) => {
+    browser = parts.use(await startBrowser());
+    home = parts.use(await startHome());
+  },
+  { whyNot: whyNoBrowser },
+);
+afterEach(() => clearHome(home));
 
 describe('a person with a phone', () => {
   it('follows the printed link, logs in, and is told by the hub that the appliance is connected', async () => {
     const { hub, emulator } = home;
     await using visit = await browser.visit(PHONE);
     const { page } = visit;
-    await page.goto(await home.link('wallbox'));
+    await page.goto(await linkOf('wallbox'));
     await seen(visit, 'login', 'Latchkey asks for access to your account');
 
-    await logIn(visit, 'demo', 'not it');
+    await logIn(visit.page, 'not it');
     await seen(visit, 'wrong-password', 'User name or password is wrong. Please try again.');
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'pairing' });
 
-    await logIn(visit, 'demo', 'demo');
+    await logIn(visit.page);
     await seen(visit, 'connected', 'wallbox is connected');
-    expect(new URL(page.url()).origin).toBe(home.callbackOrigin);
+    expect(new URL(page.url()).origin).toBe(callbackOrigin());
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
 
     await page.reload();
     await seen(visit, 'connected-reloaded', 'wallbox is connected');
     expect(emulator.observations).toMatchObject({ codesRepeated: 0 });
 
-    expect(visit.origins).toEqual([emulator.frontendUrl, emulator.baseUrl, home.callbackOrigin]);
+    expect(visit.origins).toEqual([emulator.frontendUrl, emulator.baseUrl, callbackOrigin()]);
     expect(visit.complaints).toEqual([]);
   });
 
@@ -80,13 +72,13 @@ describe('a person with a phone', () => {
 
     await visit.page.reload();
     await seen(visit, 'refused-reloaded', 'wallbox is not connected');
-    expect(visit.origins).toEqual([home.emulator.frontendUrl, home.emulator.baseUrl, home.callbackOrigin]);
+    expect(visit.origins).toEqual([home.emulator.frontendUrl, home.emulator.baseUrl, callbackOrigin()]);
     expect(visit.complaints).toEqual([]);
   });
 
   it('opens a link too late, and is told to get a new one', async () => {
     home.emulator.change({ stateLifetime: 1 });
-    const link = await home.link('wallbox');
+    const link = await linkOf('wallbox');
     home.emulator.advance(2);
     await using visit = await browser.visit(PHONE);
     expect((await visit.page.goto(link))?.status()).toBe(400);
@@ -96,10 +88,10 @@ describe('a person with a phone', () => {
   });
 
   it('opens a used link once more, and is told so in plain words', async () => {
-    const link = await home.link('wallbox');
+    const link = await linkOf('wallbox');
     await using visit = await browser.visit(PHONE);
     await visit.page.goto(link);
-    await logIn(visit, 'demo', 'demo');
+    await logIn(visit.page);
     await visit.page.getByText('wallbox is connected').waitFor();
     await visit.page.goto(link);
     await seen(visit, 'used', 'This link was used before');
@@ -109,11 +101,11 @@ describe('a person with a phone', () => {
   it('comes back from a slow portal to a page that looks again by itself', async () => {
     const late = Promise.withResolvers<void>();
     const answering = ({ endpoint }: { endpoint: string }) => (endpoint === 'token' ? late.promise : undefined);
-    await using slow = await start({ intercept: { answering } });
+    await using slow = await startHome({ intercept: { answering } });
     await using visit = await browser.visit(PHONE);
-    await visit.page.goto(await slow.link('wallbox'));
+    await visit.page.goto(await linkOf('wallbox', slow));
     visit.page.setDefaultTimeout(patient(20_000));
-    await logIn(visit, 'demo', 'demo');
+    await logIn(visit.page);
     // Without scripts nothing but the browser's own reload brings a page up to date; it is there for the seconds of the exchange.
     await seen(visit, 'being-connected', 'wallbox is being connected', ['meta-refresh']);
     late.resolve();
@@ -129,7 +121,7 @@ describe('a person with a phone', () => {
       ['/callback/nobody-knows-it?code=abc&code=def', 'This address is not right'],
       ['/nowhere', 'There is nothing here'],
     ]) {
-      await visit.page.goto(`${home.callbackOrigin}${path}`);
+      await visit.page.goto(`${callbackOrigin()}${path}`);
       await seen(visit, 'callback-of-nothing', heading ?? '');
     }
     expect(visit.complaints).toEqual([]);
@@ -145,64 +137,36 @@ describe('the pages are legible', () => {
     const name = 'a-heat-pump-with-a-name-that-goes-on-and-on-to-the-end-of-it';
     await using visit = await browser.visit(options);
     const { page } = visit;
-    const link = await home.link(name);
+    const link = await linkOf(name);
     await page.goto(link);
     await seen(visit, `${title}-login`, 'asks for access');
-    await logIn(visit, 'demo', 'not it');
+    await logIn(visit.page, 'not it');
     await seen(visit, `${title}-wrong-password`, 'is wrong');
-    await logIn(visit, 'demo', 'demo');
+    await logIn(visit.page);
     await seen(visit, `${title}-connected`, `${name} is connected`);
     await page.goto(link);
     await seen(visit, `${title}-used`, 'This link was used before');
-    await page.goto(await home.link(`${name.slice(0, -1)}2`));
+    await page.goto(await linkOf(`${name.slice(0, -1)}2`));
     await page.getByRole('button', { name: 'Refuse' }).click();
     await seen(visit, `${title}-refused`, 'is not connected');
-    await page.goto(home.callbackOrigin);
+    await page.goto(callbackOrigin());
     await seen(visit, `${title}-start`, 'Go there');
     expect(visit.complaints).toEqual([]);
   });
 });
 
-interface Home extends AsyncDisposable {
-  readonly emulator: Emulator;
-  readonly hub: HubProcess;
-  readonly callbackOrigin: string;
-  /** Adds an appliance and starts its pairing. @returns the link, as it was printed */
-  link(name: string): Promise<string>;
+/** Adds an appliance and starts its pairing. @returns the link, as it was printed */
+async function linkOf(name: string, { hub } = home): Promise<string> {
+  await hub.addAppliance(name, 'Monitoring RemoteControl');
+  return (await hub.beginPairing(name)).href;
 }
 
-async function start(options: EmulatorOptions = {}): Promise<Home> {
-  await using starting = new AsyncDisposableStack();
-  const emulator = starting.use(await startEmulator({ clients: [CLIENT], ...options }));
-  const hub = starting.use(await HubProcess.start({ emulator }));
-  const resources = starting.move();
-  return {
-    emulator,
-    hub,
-    callbackOrigin: `http://127.0.0.1:${hub.httpPort}`,
-    async link(name) {
-      await hub.addAppliance(name, 'Monitoring RemoteControl');
-      return (await hub.beginPairing(name)).href;
-    },
-    async [Symbol.asyncDispose]() {
-      rememberSecrets([CLIENT.secret, ...emulator.secretsIssued('code', 'access_token', 'refresh_token')]);
-      await resources.disposeAsync();
-    },
-  };
-}
+const callbackOrigin = () => `http://127.0.0.1:${home.hub.httpPort}`;
 
-/** Waits for a text, and finds the page usable. @param allowed as {@link expectUsable} has it */
+/** The same as in all tests of browsers, and two of the pages are in the documentation. */
 async function seen(visit: Visit, name: string, text: string, allowed?: readonly string[]): Promise<void> {
-  await visit.page.getByText(text).first().waitFor();
-  if (IMAGES !== null && ['login', 'connected'].includes(name)) {
-    await mkdir(IMAGES, { recursive: true });
-    await writeFile(join(IMAGES, `${name}.png`), await visit.page.screenshot({ scale: 'css' }));
-  }
-  await expectUsable(visit, name, allowed);
-}
-
-async function logIn({ page }: Visit, user: string, password: string): Promise<void> {
-  await page.getByLabel('User name').fill(user);
-  await page.getByLabel('Password').fill(password);
-  await page.getByRole('button', { name: 'Log in' }).click();
+  await seenUsable(visit, name, text, allowed);
+  if (IMAGES === null || !['login', 'connected'].includes(name)) return;
+  await mkdir(IMAGES, { recursive: true });
+  await writeFile(join(IMAGES, `${name}.png`), await visit.page.screenshot({ scale: 'css' }));
 }

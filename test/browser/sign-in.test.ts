@@ -1,7 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
-import type { SetupCodeAnswer } from '../../src/control/messages.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { describe, expect, it } from 'vitest';
 import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
 import {
   type Browser,
@@ -12,38 +10,24 @@ import {
   type Visit,
   whyNoBrowser,
 } from '../support/browser.ts';
-import { HubProcess } from '../support/hub-process.ts';
+import type { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { otherSite } from '../support/other-site.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
+import { startHome, trusting } from './home.ts';
 
-const missing = await whyNoBrowser();
 let browser: Browser;
-let emulator: Emulator;
 let hub: HubProcess;
 let origin: string;
 
-beforeAll(async () => {
-  if (missing !== null) return;
-  browser = await startBrowser();
-  emulator = await startEmulator();
-  hub = await HubProcess.start({ emulator });
-  origin = `https://127.0.0.1:${hub.httpsPort}`;
-});
-afterAll(async () => {
-  await hub?.[Symbol.asyncDispose]();
-  await emulator?.[Symbol.asyncDispose]();
-  await browser?.[Symbol.asyncDispose]();
-});
-beforeEach((ctx: TestContext) => {
-  if (missing !== null) ctx.skip(missing);
-});
-
-async function tell(rotate = false): Promise<SetupCodeAnswer> {
-  const answer = await hub.ask((control) => (rotate ? control.rotateSetupCode() : control.setupCode()));
-  rememberSecrets([answer.code, answer.sign_in.split('/').at(-1) ?? '']);
-  return answer;
-}
+setUpOnce(
+  async (parts) => {
+    browser = parts.use(await startBrowser());
+    ({ hub, origin } = parts.use(await startHome()));
+  },
+  { whyNot: whyNoBrowser },
+);
 
 const cookiesOf = async ({ page }: Visit) =>
   (await page.context().cookies(origin)).filter(({ name }) => name === '__Host-latchkey');
@@ -69,7 +53,7 @@ describe.each([
 ])('an installer with %s', (device, options) => {
   it('types the code, is told beside the field where it is wrong, and lands on the page', async () => {
     const german = options.locale === 'de-DE';
-    const { code } = await tell();
+    const { code } = await hub.setupCode();
     await using visit = await browser.visit(options);
     const { page } = visit;
     await page.goto(`${origin}/`);
@@ -102,12 +86,12 @@ describe.each([
 
 describe('a one-time address', () => {
   it('that a phone scans signs it in, once', async () => {
-    const { sign_in } = await tell();
-    await using visit = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true });
+    const { sign_in } = await hub.setupCode();
+    await using visit = await trusting(browser, PHONE);
     await visit.page.goto(sign_in);
     await expectSignedIn(visit);
     expect(visit.page.url()).toBe(`${origin}/`);
-    await using late = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true });
+    await using late = await trusting(browser, PHONE);
     await late.page.goto(sign_in);
     await late.page.getByText('This sign-in address has been used').waitFor();
     await expectUsable(late, 'sign-in-used-up');
@@ -115,9 +99,9 @@ describe('a one-time address', () => {
   });
 
   it.each([true, false])('in a mail or a chat signs in too (scripts: %s)', async (javaScriptEnabled) => {
-    const { sign_in } = await tell();
+    const { sign_in } = await hub.setupCode();
     await using site = await otherSite(() => `<a href="${sign_in}">The hub</a>`);
-    await using visit = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true, javaScriptEnabled });
+    await using visit = await trusting(browser, { ...PHONE, javaScriptEnabled });
     await visit.page.goto(site.url);
     await visit.page.getByRole('link').click();
     await expectSignedIn(visit);
@@ -126,10 +110,10 @@ describe('a one-time address', () => {
 
 it('a link to the page on another site opens it for who is signed in, and asks others for the code', async () => {
   await using site = await otherSite(() => `<a href="${origin}/?from=elsewhere">The hub</a>`);
-  await using visit = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true });
+  await using visit = await trusting(browser, PHONE);
   await visit.page.goto(site.url);
   await visit.page.getByRole('link').click();
-  await visit.page.getByLabel('Setup code').fill((await tell()).code);
+  await visit.page.getByLabel('Setup code').fill((await hub.setupCode()).code);
   await visit.page.getByRole('button', { name: 'Sign in' }).click();
   await expectSignedIn(visit);
   await visit.page.goto(site.url);
@@ -143,8 +127,8 @@ describe('another site', () => {
     await using site = await otherSite(
       () => `<iframe src="${origin}/"></iframe><iframe src="${origin}/sign-in"></iframe>`,
     );
-    await using visit = await browser.visit({ ...DESKTOP, ignoreHTTPSErrors: true });
-    await visit.page.goto((await tell()).sign_in);
+    await using visit = await trusting(browser, DESKTOP);
+    await visit.page.goto((await hub.setupCode()).sign_in);
     await expectSignedIn(visit);
     await visit.page.goto(site.url, { waitUntil: 'load' });
     const frames = visit.page.frames().filter((frame) => frame.parentFrame() !== null);
@@ -161,8 +145,8 @@ describe('another site', () => {
     const label = `${origin}/appliances/meter/label.png`;
     const leaf = await issueLeaf(await createAuthority(), { names: [], addresses: ['127.0.0.1'], now: Date.now() });
     await using site = await otherSite(() => `<img src="${label}">`, { cert: leaf.certificate, key: leaf.key });
-    await using visit = await browser.visit({ ...DESKTOP, ignoreHTTPSErrors: true });
-    await visit.page.goto((await tell()).sign_in);
+    await using visit = await trusting(browser, DESKTOP);
+    await visit.page.goto((await hub.setupCode()).sign_in);
     await expectSignedIn(visit);
     const widths = () => visit.page.evaluate(() => [...document.images].map(({ naturalWidth }) => naturalWidth));
     await visit.page.goto(label);
@@ -174,8 +158,8 @@ describe('another site', () => {
   });
 
   it('can send no form that counts, even where it has come to know what the forms carry', async () => {
-    await using visit = await browser.visit({ ...DESKTOP, ignoreHTTPSErrors: true });
-    await visit.page.goto((await tell()).sign_in);
+    await using visit = await trusting(browser, DESKTOP);
+    await visit.page.goto((await hub.setupCode()).sign_in);
     await expectSignedIn(visit);
     const csrf = (await visit.page.locator('input[name="csrf"]').first().getAttribute('value')) ?? '';
     rememberSecrets([csrf]);
@@ -192,10 +176,10 @@ describe('another site', () => {
 });
 
 it('a page whose form is on its way is left to it, though it hears meanwhile that the session is over', async () => {
-  await using visit = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true });
+  await using visit = await trusting(browser, PHONE);
   const { page } = visit;
   const listens = page.waitForResponse(`${origin}/live`);
-  await page.goto((await tell()).sign_in);
+  await page.goto((await hub.setupCode()).sign_in);
   await expectSignedIn(visit);
   await listens;
   await page.route('**/sign-out', async (route) => {
@@ -209,12 +193,12 @@ it('a page whose form is on its way is left to it, though it hears meanwhile tha
 
 it('a session that ends in the middle is told in plain words, and leads back', async () => {
   // With scripts the page would see it by itself.
-  await using visit = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true, javaScriptEnabled: false });
+  await using visit = await trusting(browser, { ...PHONE, javaScriptEnabled: false });
   const { page } = visit;
-  await page.goto((await tell()).sign_in);
+  await page.goto((await hub.setupCode()).sign_in);
   await expectSignedIn(visit);
   await page.goto(`${origin}/?from=before`);
-  const { code } = await tell(true);
+  const { code } = await hub.setupCode({ rotate: true });
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByText('You are no longer signed in, so nothing was changed.').waitFor();
   await expectUsable(visit, 'sign-in-ended');
@@ -225,16 +209,16 @@ it('a session that ends in the middle is told in plain words, and leads back', a
 });
 
 it('a page with a secret that comes back from the browser’s memory asks the hub whether it may still be seen', async () => {
-  await using visit = await browser.visit({ ...PHONE, ignoreHTTPSErrors: true });
+  await using visit = await trusting(browser, PHONE);
   const { page } = visit;
-  await page.goto((await tell()).sign_in);
+  await page.goto((await hub.setupCode()).sign_in);
   await expectSignedIn(visit);
   await page.goto(`${origin}/appliances/add`);
   await page.locator('#name').fill('from-memory');
   await page.locator('#submit').click();
   const secret = (await page.locator('#client-secret').textContent()) ?? '';
   rememberSecrets([secret]);
-  await tell(true);
+  await hub.setupCode({ rotate: true });
   expect(await page.textContent('body')).toContain(secret);
   // Its script listens by then.
   await page.waitForLoadState();
