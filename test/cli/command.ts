@@ -3,11 +3,12 @@ import { once } from 'node:events';
 import { appendFileSync, chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { serveControl } from '../../src/control/server.ts';
+import { type ControlServer, serveControl } from '../../src/control/server.ts';
 import { createLog } from '../../src/system/log.ts';
 import { Household } from '../control/household.ts';
 import { logFile } from '../support/logs.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { type Ended, runKept } from './kept.ts';
 
 /** An empty home, so that no hub of this machine's own is found. */
@@ -57,18 +58,32 @@ export function onTerminal(args: readonly string[], env: NodeJS.ProcessEnv = {},
 
 /** A hub's control socket with a household behind it. */
 export async function runHousehold() {
-  const household = new Household();
-  const path = join(mkdtempSync(join(tmpdir(), 'lk-')), 'control.sock');
-  const server = await serveControl({ path, administration: household, log: createLog('silent') });
-  const env = { LATCHKEY_HUB_CONTROL_SOCKET: path };
+  const hub = household();
+  const server = await serve(hub);
+  return { ...hub, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
+/** The same for all tests of a file, from the first to the last. */
+export function sharedHousehold() {
+  const hub = household();
+  setUpOnce(async (parts) => void parts.use(await serve(hub)));
+  return hub;
+}
+
+/** A household with the command line that speaks to it, once it is served. */
+function household() {
+  const env = { LATCHKEY_HUB_CONTROL_SOCKET: join(mkdtempSync(join(tmpdir(), 'lk-')), 'control.sock') };
   return {
-    household,
+    household: new Household(),
     env,
     latchkey: (...args: string[]) => latchkey(args, env),
     start: (...args: string[]) => start(args, env),
     onTerminal: (...args: string[]) => onTerminal(args, env),
-    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
+}
+
+function serve({ household: administration, env }: ReturnType<typeof household>): Promise<ControlServer> {
+  return serveControl({ path: env.LATCHKEY_HUB_CONTROL_SOCKET, administration, log: createLog('silent') });
 }
 
 /** As one word for a shell. */

@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { latchkey, runHousehold, start } from './command.ts';
+import { describe, expect, test } from 'vitest';
+import { latchkey, sharedHousehold, start } from './command.ts';
 
 const away = { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock' };
 
-let hub: Awaited<ReturnType<typeof runHousehold>>;
-
-beforeAll(async () => {
-  hub = await runHousehold();
-});
-
-afterAll(() => hub[Symbol.asyncDispose]());
+const hub = sharedHousehold();
 
 /** Throws soon after the program has begun. */
 const faulty = (code: string) => ({

@@ -4,13 +4,15 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { gunzipSync } from 'node:zlib';
 import { extract } from 'tar-stream';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Finding } from '../../src/doctor/finding.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { secretSearch } from '../after/secret-search.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { onTerminal } from './command.ts';
 
 const WEBHOOK_SECRET = 'T04XK29QZ/gWx81LmPq72ZcRt0Va93';
@@ -21,24 +23,19 @@ let folder: string;
 let emulator: Emulator;
 let hub: HubProcess;
 
-beforeAll(async () => {
+setUpOnce(async (parts) => {
   folder = mkdtempSync(join(tmpdir(), 'latchkey-doctor-test-'));
+  parts.defer(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, 'bin'));
   writeFileSync(join(folder, 'journal'), '');
   writeFileSync(join(folder, 'bin/journalctl'), `#!/bin/sh\ncat ${folder}/journal\n`);
   chmodSync(join(folder, 'bin/journalctl'), 0o755);
-  emulator = await startEmulator();
+  emulator = parts.use(await startPortal());
   const toml = `[notify]\ncommand = ["/bin/true", "${ARGUMENT}"]\nwebhook = "${WEBHOOK}"\n`;
   const env = { PATH: `${folder}/bin:${process.env['PATH']}`, LATCHKEY_HUB_NAME: 'Cellar' };
-  hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0', toml, env });
+  hub = parts.use(await HubProcess.start({ emulator, metrics: '127.0.0.1:0', toml, env }));
   await hub.addAppliance('wallbox', 'Monitoring');
   await hub.pair('wallbox', emulator);
-});
-
-afterAll(async () => {
-  await hub[Symbol.asyncDispose]();
-  await emulator[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true });
 });
 
 /** The files of an archive, without the folder that they are in. */
@@ -100,7 +97,7 @@ it('writes an archive that says all, and holds no secret', async () => {
   const appliance = await hub.addAppliance('boiler');
   await hub.addAppliance('heat-pump');
   const link = await hub.beginPairing('boiler');
-  const { code, sign_in } = await hub.ask((control) => control.setupCode());
+  const { code, sign_in } = await hub.setupCode();
   const invite = await hub.ask((control) => control.invite({ name: 'sauna', scope: null, portal: null, ttl: 600 }));
   await using visitor = await PageVisitor.open(hub, '127.0.0.1');
   const cookies = [(await visitor.signIn(code)).headers['set-cookie'] ?? []].flat();

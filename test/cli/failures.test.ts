@@ -1,13 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { describe, expect, test } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { latchkey } from './command.ts';
 import type { Ended } from './kept.ts';
 
-const parts = new AsyncDisposableStack();
 let emulator: Emulator;
 let hub: HubProcess;
 let config: string;
@@ -23,16 +24,14 @@ const files = {
 };
 const file = (name: keyof typeof files | 'there.not') => join(hub.directory, name);
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator());
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
   hub = parts.use(await HubProcess.start({ emulator }));
   config = join(hub.directory, 'latchkey.toml');
   await hub.addAppliance('wallbox');
   for (const [name, text] of Object.entries(files)) writeFileSync(join(hub.directory, name), text, { mode: 0o600 });
   rememberSecrets([files['good.passphrase']]);
 });
-
-afterAll(() => parts.disposeAsync());
 
 /** One line: what happened, where, and what to do about it. */
 function expectOneLine({ stdout, stderr }: Ended, says: RegExp): void {

@@ -1,17 +1,16 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { rememberSecrets } from '../support/logs.ts';
-import { latchkey, runHousehold, start } from './command.ts';
+import { latchkey, sharedHousehold, start } from './command.ts';
 
 const PASSPHRASE = 'four words at random';
 const folder = mkdtempSync(join(tmpdir(), 'lk-kept-'));
 
-let hub: Awaited<ReturnType<typeof runHousehold>>;
+const hub = sharedHousehold();
 
 beforeAll(async () => {
-  hub = await runHousehold();
   rememberSecrets([PASSPHRASE]);
   writeFileSync(join(folder, 'passphrase'), PASSPHRASE, { mode: 0o600 });
   writeFileSync(join(folder, 'copy'), 'a.sealed.copy\n');
@@ -23,8 +22,6 @@ beforeAll(async () => {
     { event: 'failed', reason: 'expired' },
   ];
 });
-
-afterAll(() => hub[Symbol.asyncDispose]());
 
 test.each([
   '',

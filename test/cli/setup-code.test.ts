@@ -1,13 +1,7 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { onTerminal, runHousehold } from './command.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { onTerminal, sharedHousehold } from './command.ts';
 
-let hub: Awaited<ReturnType<typeof runHousehold>>;
-
-beforeAll(async () => {
-  hub = await runHousehold();
-});
-
-afterAll(() => hub[Symbol.asyncDispose]());
+const hub = sharedHousehold();
 
 beforeEach(() => {
   hub.household.setup = { code: 'BCDF-GHJK-LMNP', page: 'https://192.168.1.7:8443/', rotations: 0 };

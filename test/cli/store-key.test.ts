@@ -1,14 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { toWire } from '../../src/control/wire.ts';
-import { runHousehold } from './command.ts';
+import { sharedHousehold } from './command.ts';
 
-let hub: Awaited<ReturnType<typeof runHousehold>>;
-
-beforeAll(async () => {
-  hub = await runHousehold();
-});
-
-afterAll(() => hub[Symbol.asyncDispose]());
+const hub = sharedHousehold();
 
 test('another store key is said in one sentence, and as JSON', async () => {
   expect(await hub.latchkey('store-key', '--rotate')).toMatchObject({

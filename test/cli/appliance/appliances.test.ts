@@ -1,14 +1,8 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { toWire } from '../../../src/control/wire.ts';
-import { runHousehold, shell } from '../command.ts';
+import { sharedHousehold, shell } from '../command.ts';
 
-let hub: Awaited<ReturnType<typeof runHousehold>>;
-
-beforeAll(async () => {
-  hub = await runHousehold();
-});
-
-afterAll(() => hub[Symbol.asyncDispose]());
+const hub = sharedHousehold();
 
 beforeEach(() => hub.household.appliances.clear());
 

@@ -1,15 +1,9 @@
 import { stripVTControlCharacters } from 'node:util';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { HistoryEntry } from '../../../src/core/history.ts';
-import { latchkey, runHousehold } from '../command.ts';
+import { latchkey, sharedHousehold } from '../command.ts';
 
-let hub: Awaited<ReturnType<typeof runHousehold>>;
-
-beforeAll(async () => {
-  hub = await runHousehold();
-});
-
-afterAll(() => hub[Symbol.asyncDispose]());
+const hub = sharedHousehold();
 
 beforeEach(() => {
   hub.household.appliances.clear();

@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { toWire } from '../../../src/control/wire.ts';
 import { waitingForApproval } from '../../support/registrants.ts';
-import { runHousehold, shell } from '../command.ts';
+import { sharedHousehold, shell } from '../command.ts';
 
-let hub: Awaited<ReturnType<typeof runHousehold>>;
-
-beforeAll(async () => {
-  hub = await runHousehold();
-});
-
-afterAll(() => hub[Symbol.asyncDispose]());
+const hub = sharedHousehold();
 
 beforeEach(() => hub.household.appliances.clear());
 

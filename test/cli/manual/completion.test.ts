@@ -3,19 +3,18 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { MAIN } from '../../support/program.ts';
-import { latchkey, runHousehold, shell } from '../command.ts';
+import { latchkey, sharedHousehold, shell } from '../command.ts';
 import { everyHelp, type Help } from './help-texts.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'lk-completion-'));
 const missing = (program: string) => !existsSync(`/usr/bin/${program}`);
 
-let hub: Awaited<ReturnType<typeof runHousehold>>;
+const hub = sharedHousehold();
 let helps: Help[];
 
 beforeAll(async () => {
-  hub = await runHousehold();
   for (const name of ['wallbox', 'washer', 'heatpump']) hub.household.set({ name });
   writeFileSync(join(folder, 'latchkey'), `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
   chmodSync(join(folder, 'latchkey'), 0o755);
@@ -27,8 +26,6 @@ beforeAll(async () => {
     writeFileSync(join(folder, name), printed.stdout);
   }
 });
-
-afterAll(() => hub[Symbol.asyncDispose]());
 
 /** What is offered for each of these beginnings of a line. */
 type Offers = (lines: readonly string[], env?: NodeJS.ProcessEnv) => Promise<string[][]>;

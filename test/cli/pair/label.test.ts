@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { decode } from 'fast-png';
-import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest';
-import { runHousehold, shell } from '../command.ts';
+import { expect, type TestContext, test } from 'vitest';
+import { sharedHousehold, shell } from '../command.ts';
 
 const ZBARIMG = '/usr/bin/zbarimg';
 const LINK = 'https://latchkey-1a2b3c.local:8443/p/wallbox';
@@ -12,14 +12,8 @@ const LINK = 'https://latchkey-1a2b3c.local:8443/p/wallbox';
 const SMALLEST_MODULE = 0.4;
 const BY_ADDRESS = 'https://192.168.1.7:8443/p/wallbox';
 
-let hub: Awaited<ReturnType<typeof runHousehold>>;
+const hub = sharedHousehold();
 const folder = mkdtempSync(join(tmpdir(), 'lk-label-'));
-
-beforeAll(async () => {
-  hub = await runHousehold();
-});
-afterAll(() => hub[Symbol.asyncDispose]());
-
 /** What a scanner reads. */
 function scanned(file: string): string {
   return execFileSync(ZBARIMG, ['--raw', '-q', file], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();

@@ -1,22 +1,17 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Emulator, startEmulator } from '../../../src/emulator/index.ts';
+import { expect, test } from 'vitest';
+import type { Emulator } from '../../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../../support/hub-process.ts';
-import { rememberSecrets } from '../../support/logs.ts';
+import { startPortal } from '../../support/portal.ts';
+import { setUpOnce } from '../../support/set-up.ts';
 import { latchkey, type Running, start } from '../command.ts';
 
-const parts = new AsyncDisposableStack();
 const users = ['demo', 'guest'].map((name) => ({ name, password: name }));
 let emulator: Emulator;
 let hub: HubProcess;
 
-beforeAll(async () => {
-  emulator = parts.use(await startEmulator({ users }));
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal({ users }));
   hub = parts.use(await HubProcess.start({ emulator, portal: 'redirect = "off"' }));
-});
-
-afterAll(async () => {
-  rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));
-  await parts.disposeAsync();
 });
 
 function pairAll(...args: string[]): Running {

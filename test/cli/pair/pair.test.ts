@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { FailureReason } from '../../../src/core/pairing.ts';
 import type { ScriptedPairing } from '../../control/household.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { runHousehold, shell } from '../command.ts';
+import { runHousehold, sharedHousehold, shell } from '../command.ts';
 
 const url = 'https://portal.example/authorize?state=0123456789';
 const waiting = { event: 'waiting', authorizeUrl: url, expiresIn: 900 } as const;
@@ -10,13 +10,7 @@ const waiting = { event: 'waiting', authorizeUrl: url, expiresIn: 900 } as const
 const printed = { event: 'waiting', authorize_url: url, expires_in: 900 };
 const unreachable = { event: 'connecting', problem: 'connect ECONNREFUSED 10.0.0.1:443', expiresIn: 840 } as const;
 
-let hub: Awaited<ReturnType<typeof runHousehold>>;
-
-beforeAll(async () => {
-  hub = await runHousehold();
-});
-
-afterAll(() => hub[Symbol.asyncDispose]());
+const hub = sharedHousehold();
 
 beforeEach(() => {
   hub.household.pairings.clear();

@@ -1,20 +1,14 @@
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { serveControl } from '../../../src/control/server.ts';
 import { createLog } from '../../../src/system/log.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { onTerminal, runHousehold, start } from '../command.ts';
+import { onTerminal, runHousehold, sharedHousehold, start } from '../command.ts';
 
 const ENTER = '\u001b[?1049h';
 const LEAVE = '\u001b[?1049l';
 const CURSOR = '\u001b[?25h';
 
-let hub: Awaited<ReturnType<typeof runHousehold>>;
-
-beforeAll(async () => {
-  hub = await runHousehold();
-});
-
-afterAll(() => hub[Symbol.asyncDispose]());
+const hub = sharedHousehold();
 
 beforeEach(() => {
   hub.household.appliances.clear();

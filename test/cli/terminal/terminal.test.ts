@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { qrCode } from '../../../src/cli/terminal/qr-code.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { onTerminal, runHousehold } from '../command.ts';
+import { onTerminal, sharedHousehold } from '../command.ts';
 
 const waiting = {
   event: 'waiting',
@@ -15,13 +15,7 @@ const CLEARED = '\r\u001b[J';
 /** The lines of a terminal, however long. */
 const lines = (written: string) => written.split('\r\n');
 
-let hub: Awaited<ReturnType<typeof runHousehold>>;
-
-beforeAll(async () => {
-  hub = await runHousehold();
-});
-
-afterAll(() => hub[Symbol.asyncDispose]());
+const hub = sharedHousehold();
 
 beforeEach(() => {
   hub.household.set({ name: 'wallbox', state: 'active' });
