@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SharedTls } from '../../src/lan/tls.ts';
-import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
+import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 
 /**
  * Writes what a peer needs to speak TLS as the hub does: a leaf of its kind with what leads to its CA, and the hub's own

@@ -3,8 +3,8 @@ import * as v from 'valibot';
 import { type ConfirmedTime, elapsed, type Instant, trueTime } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { Store } from '../core/store.ts';
-import { type Authority, type PermittedNames, pin } from '../system/certificates.ts';
 import { instant } from '../system/instant-schema.ts';
+import { type Authority, type PermittedNames, pin } from '../system/x509/certificates.ts';
 
 /** The names of the CA's parts among the store's settings. */
 const KEY = 'ca_key';
@@ -57,7 +57,7 @@ export class HubAuthority {
       const old = readOld(await store.setting(OLD));
       return new HubAuthority(store, { key, certificate }, old?.for === pin(certificate) ? old : null);
     }
-    const { createAuthority } = await import('../system/certificate-issuing.ts');
+    const { createAuthority } = await import('../system/x509/issuing.ts');
     const authority = await createAuthority(undefined, permitted());
     await store.saveSettings({ [KEY]: authority.key, [CERTIFICATE]: authority.certificate });
     return new HubAuthority(store, authority, null);
@@ -88,7 +88,7 @@ export class HubAuthority {
   rotate(keep: number, permitted: PermittedNames, now: Instant, confirmed: ConfirmedTime | null): Promise<void> {
     return this.#inTurn(async () => {
       if (this.old !== null && keep > 0) throw stillKept(this.old);
-      const { succeed } = await import('../system/certificate-issuing.ts');
+      const { succeed } = await import('../system/x509/issuing.ts');
       const { certificate } = this.#authority;
       const { authority, cross } = await succeed(this.#authority, permitted);
       const old =

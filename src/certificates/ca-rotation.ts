@@ -5,7 +5,7 @@ import type { AuthorityReport } from '../core/administration.ts';
 import { LONGEST_TIMER, trueTime } from '../core/clock.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import { rfc3339 } from '../core/rfc3339.ts';
-import type { PermittedNames } from '../system/certificates.ts';
+import type { PermittedNames } from '../system/x509/certificates.ts';
 import type { HubAuthority } from './authority.ts';
 import type { Anchor } from './shown-leaf.ts';
 

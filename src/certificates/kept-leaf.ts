@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 import type { Store } from '../core/store.ts';
-import type { Leaf } from '../system/certificates.ts';
+import type { Leaf } from '../system/x509/certificates.ts';
 
 /** What a leaf is issued for. */
 export interface LeafPurpose {

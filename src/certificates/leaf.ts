@@ -221,7 +221,7 @@ async function issue(context: LeafContext): Promise<ShownLeaf> {
   };
   let leaf = await keptLeaf(store, wanted);
   if (leaf === null || leaf.notAfter - now < ISSUED_LEAST) {
-    const { issueLeaf } = await import('../system/certificate-issuing.ts');
+    const { issueLeaf } = await import('../system/x509/issuing.ts');
     const issued = await issueLeaf(authority, { ...wanted, now, ...(old === null ? {} : { through: old.through }) });
     warnOfLeftOut(issued.leftOut, old !== null, surroundings.log);
     leaf = issued;

@@ -3,8 +3,8 @@ import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { messageOf } from '../core/failure.ts';
 import { readBounded } from '../system/bounded-file.ts';
-import { pin } from '../system/certificates.ts';
 import { notThere, readCredential, readGuarded } from '../system/secret-file.ts';
+import { pin } from '../system/x509/certificates.ts';
 import type { ShownLeaf } from './shown-leaf.ts';
 
 /** Bytes of either file. */

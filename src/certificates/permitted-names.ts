@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-import type { PermittedNames } from '../system/certificates.ts';
+import type { PermittedNames } from '../system/x509/certificates.ts';
 
 /** Domains that are nobody's on the internet: RFC 6762, RFC 6761, RFC 8375; `internal` was reserved by ICANN in 2024. */
 const HOME_DOMAINS = ['local', 'localhost', 'home.arpa', 'internal'];

@@ -2,8 +2,8 @@ import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Administration } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import { NO_SCHEMAS } from '../system/no-schemas.ts';
-import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
+import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
+import { NO_SCHEMAS } from '../system/http/no-schemas.ts';
 import { serveAdministration } from './administration.ts';
 import { answerFailures, refuse } from './failures.ts';
 import { servePairingEvents } from './pairing-events.ts';
@@ -11,8 +11,8 @@ import { placeSocket } from './socket-file.ts';
 
 /** Bounds for clients of the socket: each follower of a pairing holds a connection as long as the pairing lasts. */
 const MAX_CONNECTIONS = 100;
-/** Requests of one connection that are worked on at a time. */
-const MAX_REQUESTS_UNDER_WAY = { ofOne: 32, all: 250 };
+/** Requests that are worked on at a time. */
+const MAX_IN_FLIGHT = { perConnection: 32, total: 250 };
 /** ms for a request's head, and for all of it; they are looked at once an interval. */
 const TIMEOUTS = { headersTimeout: 10_000, connectionsCheckingInterval: 30_000 };
 const REQUEST_TIMEOUT = 300_000;
@@ -52,7 +52,7 @@ export async function serveControl(options: ControlServerOptions): Promise<Contr
     },
   });
   app.server.maxConnections = MAX_CONNECTIONS;
-  boundRequestsUnderWay(app.server, MAX_REQUESTS_UNDER_WAY);
+  limitInFlightRequests(app.server, MAX_IN_FLIGHT);
   app.removeContentTypeParser('text/plain');
   answerFailures(app, log);
   serveAdministration(app, administration);

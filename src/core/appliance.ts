@@ -31,7 +31,7 @@ export interface Appliance {
 export interface RegistrantAddress {
   /** The IP address. */
   readonly address: string;
-  /** Whom it counts to, the widest first: the network where a device may take any address of it, then the device. */
+  /** What it is counted by, the widest first: its link-layer address or network, if a device may take any address there, then the device. */
   readonly shares: readonly string[];
 }
 

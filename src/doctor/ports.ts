@@ -3,7 +3,7 @@ import { connect, type TLSSocket } from 'node:tls';
 import { request } from 'undici';
 import type { HubAnswer } from '../control/messages.ts';
 import { messageOf } from '../core/failure.ts';
-import { pin } from '../system/certificates.ts';
+import { pin } from '../system/x509/certificates.ts';
 import { fail, needsRoot, ok, type Said, warn } from './finding.ts';
 import { listenerOn } from './listeners.ts';
 import type { Subject } from './subject.ts';

@@ -34,7 +34,7 @@ const KeptAuthority = v.strictObject({ certificate: v.string(), key: v.string() 
  */
 export async function createTls(memory: Memory, { host, publicHost, names, now }: TlsRequest): Promise<Tls> {
   // Loaded only where TLS is wanted: it is the slowest part of a start.
-  const { createAuthority, issueLeaf } = await import('../system/certificate-issuing.ts');
+  const { createAuthority, issueLeaf } = await import('../system/x509/issuing.ts');
   const kept = memory.setting('authority');
   const authority = kept === null ? await createAuthority(OWNER) : v.parse(KeptAuthority, JSON.parse(kept));
   if (kept === null) memory.keepSetting('authority', JSON.stringify(authority));

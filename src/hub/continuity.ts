@@ -1,6 +1,6 @@
 import type { BrokerMemory } from '../broker/ports.ts';
 import type { Instant } from '../core/clock.ts';
-import type { UsedAssertions } from '../lan/oauth/used-assertions.ts';
+import type { AssertionReplayCache } from '../lan/oauth/assertion-replay-cache.ts';
 import type { Tally } from '../metrics/tally.ts';
 
 /**
@@ -13,7 +13,7 @@ export interface Continuity {
   readonly started: Instant;
   readonly broker: BrokerMemory;
   /** Without them every assertion of the last half minute would have to be refused. */
-  readonly usedAssertions: UsedAssertions;
+  readonly usedAssertions: AssertionReplayCache;
   /** What was counted since the daemon was started. */
   readonly tally: Tally;
 }

@@ -10,7 +10,7 @@ import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
 import type { NoticeReport } from '../core/notice.ts';
 import { ListeningSockets } from '../lan/listening-sockets.ts';
-import { UsedAssertions } from '../lan/oauth/used-assertions.ts';
+import { AssertionReplayCache } from '../lan/oauth/assertion-replay-cache.ts';
 import { serveLan } from '../lan/server.ts';
 import { Announcing } from '../mdns/announcing.ts';
 import { CopyCheck } from '../mdns/copy-check.ts';
@@ -176,7 +176,7 @@ export async function startHub(
   });
   leaf.whenAnchorChanges(() => void announce());
 
-  const usedAssertions = before?.usedAssertions ?? new UsedAssertions();
+  const usedAssertions = before?.usedAssertions ?? new AssertionReplayCache();
   const service = openLanService(broker, {
     started,
     caFingerprint: () => place.fingerprint(),

@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs';
 import { Failure } from '../core/failure.ts';
 import { isSameAddress } from '../system/addresses.ts';
-import { ListeningSocket, type OpenedPort, type PortName, type WantedSockets } from './listening-socket.ts';
+import { type ListenConfiguration, ListeningSocket, type OpenedPort, type PortName } from './listening-socket.ts';
 
 /** A socket that was listening before this process was started. */
 export interface ActivatedSocket {
@@ -58,7 +58,7 @@ async function takeOver(descriptor: number): Promise<ListeningSocket> {
  */
 export function assign(
   activated: readonly ActivatedSocket[],
-  { addresses, ports }: WantedSockets,
+  { addresses, ports }: ListenConfiguration,
 ): Record<PortName, OpenedPort> {
   for (const { socket, name } of activated) {
     const at = `systemd listens on port ${socket.port} of ${socket.address}`;

@@ -5,7 +5,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 export type PortName = 'http' | 'https';
 
 /** Where a hub wants to be reached. */
-export interface WantedSockets {
+export interface ListenConfiguration {
   /** IP addresses; one that the machine does not have is passed over as long as another is left. */
   readonly addresses: readonly string[];
   /** 0 is any free port, the same at all addresses; a hub that follows another in this process gets the same again. */

@@ -1,6 +1,6 @@
 import { Failure } from '../core/failure.ts';
 import { type ActivatedSocket, assign } from './activated-sockets.ts';
-import { ListeningSocket, type OpenedPort, type PortName, type WantedSockets } from './listening-socket.ts';
+import { type ListenConfiguration, ListeningSocket, type OpenedPort, type PortName } from './listening-socket.ts';
 
 /** The address does not exist on this machine, as `::` where IPv6 is off. */
 const NO_SUCH_ADDRESS = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
@@ -26,7 +26,7 @@ export class ListeningSockets implements Disposable {
    * Opens what is not open already. All of it belongs to the caller until it is released.
    * @throws Failure `port_unavailable`; `config_invalid` where sockets that systemd has opened are not those that are wanted
    */
-  async claim(wanted: WantedSockets): Promise<Record<PortName, OpenedPort>> {
+  async claim(wanted: ListenConfiguration): Promise<Record<PortName, OpenedPort>> {
     if (this.#activated.length > 0) return assign(this.#activated, wanted);
     const { addresses, ports } = wanted;
     const https = await this.#claimPort('https', addresses, ports.https);

@@ -1,19 +1,17 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { AuthorityReport } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
-import { isOwnAlone, isOwnHost, isOwnServerName } from '../system/host-check.ts';
-import { NO_SCHEMAS } from '../system/no-schemas.ts';
-import { beneath } from './beneath.ts';
-import { Listener } from './listeners.ts';
+import { isOwnAlone, isOwnHost, isOwnServerName } from '../system/http/host-check.ts';
+import { NO_SCHEMAS } from '../system/http/no-schemas.ts';
+import { Listener, UNREADABLE } from './listener.ts';
 import type { OpenedPort, PortName } from './listening-socket.ts';
+import type { AssertionReplayCache } from './oauth/assertion-replay-cache.ts';
 import { serveAuthorizationServer } from './oauth/authorization-server.ts';
-import type { UsedAssertions } from './oauth/used-assertions.ts';
 import { serveOpenApi } from './openapi/serve.ts';
 import { type LeafPem, SharedTls } from './tls.ts';
 
@@ -37,7 +35,7 @@ export interface LanOptions {
   ca(): Pick<AuthorityReport, 'certificate' | 'old'>;
   readonly leaf: LeafPem;
   /** Those that a hub before this one in the same process has seen; default: none. */
-  readonly usedAssertions?: UsedAssertions;
+  readonly usedAssertions?: AssertionReplayCache;
   readonly log: Log;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -57,24 +55,18 @@ export interface LanServer extends AsyncDisposable {
 }
 
 /** Bounds for clients that are slow, or worse: ms, bytes. The two timeouts are looked at once an interval. */
-const PATIENCE = {
+const TIMEOUTS = {
   headersTimeout: 10_000,
   requestTimeout: 15_000,
   connectionsCheckingInterval: 2000,
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16 * 1024,
 };
-const TLS_PATIENCE = { ...PATIENCE, handshakeTimeout: 10_000 };
-/** A connection on which nothing moves for so long, in ms, while an answer is due: no answer takes longer than 10 s, so nobody reads it. */
-const LONGEST_SILENCE = 15_000;
-/** What is given up on is told why, and gets so long to read it, in ms. */
-const LINGER = 1000;
+const TLS_TIMEOUTS = { ...TIMEOUTS, handshakeTimeout: 10_000 };
 
 const PEM = 'application/x-pem-file';
 /** Where the CA before the present one is, as long as there is one. */
 const OLD_CA = '/ca-old.pem';
-
-const UNREADABLE = 'The request can not be read.';
 
 /** Serves the two ports. */
 export async function serveLan(options: LanOptions): Promise<LanServer> {
@@ -83,11 +75,10 @@ export async function serveLan(options: LanOptions): Promise<LanServer> {
   const tls = new SharedTls(leaf);
   const secure = await application(options, (app) => serveSecure(app, options, tls, http.port));
   const plain = await application(options, (app) => options.pages.plain(app, https.port));
-  const createSecure = () => guarded(createSecureServer({ ...TLS_PATIENCE, ...tls.options }, secure), timers);
-  const createPlain = () => guarded(createServer(PATIENCE, plain), timers);
+  const createSecure = () => createSecureServer({ ...TLS_TIMEOUTS, ...tls.options }, secure);
   const listeners = {
-    https: https.sockets.map((socket) => new Listener(createSecure(), socket, { halfOpen: false })),
-    http: http.sockets.map((socket) => new Listener(createPlain(), socket, { halfOpen: true })),
+    https: https.sockets.map((socket) => new Listener(createSecure(), socket, { halfOpen: false, timers })),
+    http: http.sockets.map((socket) => new Listener(createServer(TIMEOUTS, plain), socket, { halfOpen: true, timers })),
   };
   tls.lead(listeners.https.map(({ server }) => server));
   return {
@@ -96,7 +87,7 @@ export async function serveLan(options: LanOptions): Promise<LanServer> {
     renewLeaf: (renewed) => tls.renewLeaf(renewed),
     rotateTicketKeys: () => tls.rotateTicketKeys(),
     async [Symbol.asyncDispose]() {
-      await Promise.all([...listeners.https, ...listeners.http].map((listener) => listener.close(timers)));
+      await Promise.all([...listeners.https, ...listeners.http].map((listener) => listener.close()));
     },
   };
 }
@@ -196,28 +187,4 @@ function serveSecure(
   serveAuthorizationServer(app, service, isOwn, surroundings);
   serveOpenApi(app, httpPort);
   pages.secure(app, httpPort);
-}
-
-/** OpenSSL's name for a plain HTTP request where a TLS handshake belongs. */
-const PLAIN_ON_TLS = 'ERR_SSL_HTTP_REQUEST';
-
-/** What the parser's errors are called on the wire; every other one is a bad request. */
-const REFUSALS: Readonly<Record<string, readonly [status: string, text: string]>> = {
-  HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'The address or the headers are too long.'],
-  [PLAIN_ON_TLS]: ['400 Bad Request', 'This port speaks HTTPS: begin the address with https://'],
-  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request took too long.'],
-};
-
-/** A request that is no HTTP gets a status, and no connection is held by silence or by requests without end. */
-function guarded<S extends Server>(server: S, timers: Timers): S {
-  server.timeout = LONGEST_SILENCE;
-  server.on('clientError', (error: Error & { code?: string }, failed: Duplex) => {
-    const socket = error.code === PLAIN_ON_TLS ? beneath(failed) : failed;
-    const [status, text] = REFUSALS[error.code ?? ''] ?? ['400 Bad Request', UNREADABLE];
-    const headers = `connection: close\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${text.length}`;
-    if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\n${headers}\r\n\r\n${text}`);
-    // One that never hangs up, or never came through the TLS handshake, would stay for ever.
-    timers.after(LINGER, () => socket.destroy());
-  });
-  return server;
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { LONGEST_TIMER } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import { isOwnHost } from '../system/host-check.ts';
+import { isOwnHost } from '../system/http/host-check.ts';
 import { Exposition, type ExpositionContext } from './exposition.ts';
 import { readiness } from './readiness.ts';
 

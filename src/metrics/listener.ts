@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
-import { boundRequestsUnderWay } from '../system/requests-under-way.ts';
+import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
 import { type AnswersContext, answers } from './answers.ts';
 
 /** Where and from what is answered. */
@@ -27,7 +27,7 @@ const PATIENCE = {
 const LONGEST_SILENCE = 15_000;
 /** Connections at a time: one that scrapes, and some who look. */
 const MOST_CONNECTIONS = 32;
-const MOST_UNDER_WAY = { ofOne: 8, all: MOST_CONNECTIONS };
+const MAX_IN_FLIGHT = { perConnection: 8, total: MOST_CONNECTIONS };
 /** How long until a port that could not be had is tried again, in ms. */
 const RETRY = 30_000;
 /** What is given up on is told why, and gets so long to read it, in ms. */
@@ -46,7 +46,7 @@ export class MetricsListener implements AsyncDisposable {
     this.#server = createServer(PATIENCE, answers(options));
     this.#server.timeout = LONGEST_SILENCE;
     this.#server.maxConnections = MOST_CONNECTIONS;
-    boundRequestsUnderWay(this.#server, MOST_UNDER_WAY);
+    limitInFlightRequests(this.#server, MAX_IN_FLIGHT);
     this.#server.on('clientError', (_error, socket: Duplex) => {
       if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
       options.timers.after(LINGER, () => socket.destroy());

@@ -4,7 +4,7 @@ import type { Timers } from '../core/clock.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Random } from '../core/random.ts';
 import type { SetupAccess } from '../core/setup-access.ts';
-import type { LimitSurroundings } from '../system/address-limit.ts';
+import type { RateLimiterContext } from '../system/limits/client-rate-limiter.ts';
 import { ShownCredentials } from './adding/shown-credentials.ts';
 import { serveCallback } from './callback/callback.ts';
 import { sendNotice } from './document.ts';
@@ -16,7 +16,7 @@ import { serveSignIn } from './sign-in/sign-in.ts';
 import { servePairPage } from './user-code/pair-page.ts';
 
 /** What the pages are made of. */
-export interface PageOptions extends LimitSurroundings {
+export interface PageOptions extends RateLimiterContext {
   readonly service: LanService;
   readonly administration: Administration;
   readonly access: SetupAccess;

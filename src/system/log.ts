@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs';
 import pino from 'pino';
 import type { Log, LogFields } from '../core/log.ts';
-import { Allowances } from './allowances.ts';
+import { Buckets } from './limits/token-bucket.ts';
 
 /** What a stream for log lines must offer. */
 export interface LogStream {
@@ -43,11 +43,11 @@ export function createLog(
     },
     stream,
   );
-  const allowances = new Allowances(OF_EVENT, OF_APPLIANCE);
+  const take = lineLimiter();
   const bounded =
     (severity: 'info' | 'warn' | 'error') =>
     (event: string, fields: LogFields = {}) => {
-      const leftOut = allowances.take(event, String(fields['appliance'] ?? ''), now());
+      const leftOut = take(event, String(fields['appliance'] ?? ''), now());
       if (leftOut === null) return;
       logger[severity]({ ...cut(fields), ...(leftOut > 0 && { left_out: leftOut }) }, event);
     };
@@ -57,6 +57,24 @@ export function createLog(
     info: bounded('info'),
     warn: bounded('warn'),
     error: bounded('error'),
+  };
+}
+
+/** Counts lines: null if one is too much; else how many were left out since the last one that was not. */
+function lineLimiter(): (event: string, appliance: string, now: number) => number | null {
+  const buckets = new Buckets();
+  return (event, appliance, now) => {
+    const all = buckets.filled(event, OF_EVENT, now);
+    const own = buckets.filled(`${event} ${appliance}`, OF_APPLIANCE, now);
+    if (all.left < 1 || own.left < 1) {
+      own.refused += 1;
+      return null;
+    }
+    all.left -= 1;
+    own.left -= 1;
+    const { refused } = own;
+    own.refused = 0;
+    return refused;
   };
 }
 

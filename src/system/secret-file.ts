@@ -1,11 +1,22 @@
 import { stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { Secret } from '../core/secret.ts';
 import { readBounded } from './bounded-file.ts';
-import { credentialPaths } from './credentials.ts';
 
 /** Bytes of a secret's file. */
 const LARGEST_SECRET = 65_536;
+/** What the shipped unit puts before the name of each file of its directory of credentials, as systemd.exec(5) has it. */
+const OF_DIRECTORY = 'secrets_';
+
+/**
+ * Where a systemd credential may be that goes by this name: one that was loaded by itself, or out of a directory
+ * (`LoadCredential=secrets:/etc/latchkey/credentials`).
+ * @param credentials systemd's `$CREDENTIALS_DIRECTORY`; undefined where there is none
+ */
+export function credentialPaths(credentials: string | undefined, name: string): string[] {
+  if (credentials === undefined || name.includes('/')) return [];
+  return [join(credentials, name), join(credentials, `${OF_DIRECTORY}${name}`)];
+}
 
 /**
  * Reads a secret from a file that nobody else can read, or from a systemd credential. One trailing newline is dropped.

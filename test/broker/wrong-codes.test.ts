@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { GROUP_LIMIT, sourceOfAddress, sourceOfBrowser, WrongCodes } from '../../src/broker/access/wrong-codes.ts';
-import type { Interfaces } from '../../src/system/devices.ts';
+import type { Interfaces } from '../../src/system/limits/rate-limit-keys.ts';
 
 const BURST = 1000;
 const PER_SECOND = 50;

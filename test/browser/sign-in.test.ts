@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
+import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import {
   type Browser,
   DESKTOP,

@@ -4,9 +4,9 @@ import { PortalClock } from '../../src/broker/time/portal-clock.ts';
 import { Scheduler } from '../../src/broker/time/scheduler.ts';
 import { HubLeaf } from '../../src/certificates/leaf.ts';
 import type { ShownLeaf } from '../../src/certificates/shown-leaf.ts';
-import { createAuthority } from '../../src/system/certificate-issuing.ts';
-import { type Authority, pin } from '../../src/system/certificates.ts';
 import { createLog } from '../../src/system/log.ts';
+import { type Authority, pin } from '../../src/system/x509/certificates.ts';
+import { createAuthority } from '../../src/system/x509/issuing.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { hubAuthority, settingsStore } from '../support/hub-authority.ts';
 

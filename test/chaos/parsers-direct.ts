@@ -10,7 +10,7 @@ import { parseBackup } from '../../src/store/backup/backup-file.ts';
 import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { readGrant } from '../../src/store/rows/grant-table.ts';
 import { readPairing } from '../../src/store/rows/pairing-table.ts';
-import { FormError, parseForm } from '../../src/system/form.ts';
+import { FormError, parseForm } from '../../src/system/http/form.ts';
 import { type Trial, tells } from './parsers-check.ts';
 import { nearly, nearlyJson } from './parsers-mutations.ts';
 

@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { pin } from '../../src/system/certificates.ts';
+import { pin } from '../../src/system/x509/certificates.ts';
 import { start } from './command.ts';
 
 test('test mode says what to set for the examples of an appliance', async () => {

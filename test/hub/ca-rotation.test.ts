@@ -12,7 +12,7 @@ import { Agent, request } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
-import { pin } from '../../src/system/certificates.ts';
+import { pin } from '../../src/system/x509/certificates.ts';
 import { example } from '../emulator/examples/guide.ts';
 import { missing } from '../lan/clients/programs.ts';
 import { Workbench } from '../lan/clients/workbench.ts';

@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { type ActivatedSocket, activatedSockets } from '../../src/lan/activated-sockets.ts';
-import { ListeningSocket, type PortName, type WantedSockets } from '../../src/lan/listening-socket.ts';
+import { type ListenConfiguration, ListeningSocket, type PortName } from '../../src/lan/listening-socket.ts';
 import { ListeningSockets } from '../../src/lan/listening-sockets.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { MAIN } from '../support/program.ts';
@@ -173,7 +173,7 @@ describe('for a hub, the sockets that somebody else has opened', () => {
     return { socket, name };
   }
 
-  function wanted(https: ActivatedSocket, http: ActivatedSocket, addresses: readonly string[]): WantedSockets {
+  function wanted(https: ActivatedSocket, http: ActivatedSocket, addresses: readonly string[]): ListenConfiguration {
     return { addresses, ports: { https: https.socket.port, http: http.socket.port } };
   }
 

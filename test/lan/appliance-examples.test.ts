@@ -2,7 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createAuthority } from '../../src/system/certificate-issuing.ts';
+import { createAuthority } from '../../src/system/x509/issuing.ts';
 import { example } from '../emulator/examples/guide.ts';
 import { root } from '../project/checkout.ts';
 import { eventually } from '../support/hub-process.ts';

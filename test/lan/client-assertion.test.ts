@@ -3,7 +3,7 @@ import { base64url, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { PublicKey } from '../../src/core/appliance.ts';
-import { UsedAssertions } from '../../src/lan/oauth/used-assertions.ts';
+import { AssertionReplayCache } from '../../src/lan/oauth/assertion-replay-cache.ts';
 import { sha256 } from '../../src/system/compare.ts';
 import { HUB_NAME, LanSide } from '../support/lan-side.ts';
 
@@ -19,7 +19,7 @@ let pair: Pair;
 let other: Pair;
 let rsa: Pair;
 let jwk: PublicKey;
-const used = new UsedAssertions();
+const used = new AssertionReplayCache();
 let side: LanSide;
 let agent: Agent;
 let issuer: string;
@@ -314,7 +314,7 @@ describe('an assertion is good for one request', () => {
   });
 
   it('50,000 are remembered, and of each appliance ten beside them', () => {
-    const all = new UsedAssertions();
+    const all = new AssertionReplayCache();
     for (let appliance = 0; appliance < 50; appliance++) {
       for (let count = 0; count < 1000; count++) all.use(`${appliance}`, `${count}`, NOW + 1000, NOW);
     }

@@ -6,7 +6,7 @@ import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { serveDeviceAuthorization } from '../../src/lan/oauth/device-authorization.ts';
-import { AddressLimit } from '../../src/system/address-limit.ts';
+import { ClientRateLimiter } from '../../src/system/limits/client-rate-limiter.ts';
 import { WALLBOX } from '../store/opened.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
@@ -196,7 +196,7 @@ it.each([
     {
       authenticate: async () => ({ kind: 'authenticated', appliance: WALLBOX }),
       heard: () => undefined,
-      failures: new AddressLimit('failures', { most: 1, every: 1 }, { clock, log }),
+      failures: new ClientRateLimiter('failures', { most: 1, every: 1 }, { clock, log }),
       clock,
     },
   );

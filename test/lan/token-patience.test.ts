@@ -5,8 +5,8 @@ import type { LanService, TokenWish } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { DEVICE_CODE_GRANT } from '../../src/lan/oauth/schemas.ts';
 import { serveToken } from '../../src/lan/oauth/token.ts';
-import { AddressLimit } from '../../src/system/address-limit.ts';
-import { FORM } from '../../src/system/form.ts';
+import { FORM } from '../../src/system/http/form.ts';
+import { ClientRateLimiter } from '../../src/system/limits/client-rate-limiter.ts';
 import { FakeTime } from '../support/fake-time.ts';
 
 test('the ten seconds in which an appliance is answered count from when its request came', async () => {
@@ -28,7 +28,7 @@ test('the ten seconds in which an appliance is answered count from when its requ
       return { kind: 'authenticated', appliance };
     },
     heard: () => undefined,
-    failures: new AddressLimit('too many', { most: 1, every: 1 }, { clock: time, log }),
+    failures: new ClientRateLimiter('too many', { most: 1, every: 1 }, { clock: time, log }),
     clock: time,
   });
   const answer = await app.inject({
@@ -64,7 +64,7 @@ test('a device code that is redeemed is waited for once, and not again for what 
   serveToken(app, service, {
     authenticate: async () => ({ kind: 'authenticated', appliance }),
     heard: () => undefined,
-    failures: new AddressLimit('too many', { most: 1, every: 1 }, { clock: time, log }),
+    failures: new ClientRateLimiter('too many', { most: 1, every: 1 }, { clock: time, log }),
     clock: time,
   });
   const answer = await app.inject({

@@ -3,8 +3,8 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { createServer as createTlsServer } from 'node:tls';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CopyCheck } from '../../src/mdns/copy-check.ts';
-import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
-import type { Authority, Leaf } from '../../src/system/certificates.ts';
+import type { Authority, Leaf } from '../../src/system/x509/certificates.ts';
+import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { patient } from '../support/patience.ts';
 

@@ -3,7 +3,7 @@
  * first argument. Says `listening`, and `connected` for each connection.
  */
 import { createServer } from 'node:tls';
-import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
+import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 
 const [address = ''] = process.argv.slice(2);
 const { certificate, key } = await issueLeaf(await createAuthority(), {

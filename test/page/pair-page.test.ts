@@ -1,7 +1,7 @@
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { LinkResult } from '../../src/core/lan-service.ts';
-import { FORM } from '../../src/system/form.ts';
+import { FORM } from '../../src/system/http/form.ts';
 import { pairingOf } from '../core/samples.ts';
 import { LanSide } from '../support/lan-side.ts';
 

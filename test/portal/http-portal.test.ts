@@ -5,8 +5,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import type { Limits } from '../../src/portal/http.ts';
 import { HttpPortal } from '../../src/portal/http-portal.ts';
-import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
-import type { Authority, Leaf } from '../../src/system/certificates.ts';
+import type { Authority, Leaf } from '../../src/system/x509/certificates.ts';
+import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { answerOf, type RawRequest, startRawServer } from '../support/raw-server.ts';
 
 const CLIENT = '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01';

@@ -1,5 +1,5 @@
 import { HubAuthority } from '../../src/certificates/authority.ts';
-import type { Authority } from '../../src/system/certificates.ts';
+import type { Authority } from '../../src/system/x509/certificates.ts';
 
 /** The settings of a store, in memory. */
 export function settingsStore(settings: Map<string, string>) {

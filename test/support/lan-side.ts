@@ -8,10 +8,10 @@ import type { SetupAccess } from '../../src/core/setup-access.ts';
 import { ListeningSockets } from '../../src/lan/listening-sockets.ts';
 import { type LanOptions, type LanServer, serveLan } from '../../src/lan/server.ts';
 import { openPages } from '../../src/page/pages.ts';
-import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
-import type { Leaf } from '../../src/system/certificates.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
+import type { Leaf } from '../../src/system/x509/certificates.ts';
+import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 
 /** The name of this hub, beside `localhost`. */
 export const HUB_NAME = 'latchkey-test.local';

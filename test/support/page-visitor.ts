@@ -1,5 +1,5 @@
 import { Agent, request } from 'undici';
-import { FORM } from '../../src/system/form.ts';
+import { FORM } from '../../src/system/http/form.ts';
 import type { HubProcess } from './hub-process.ts';
 import { rememberSecrets } from './logs.ts';
 

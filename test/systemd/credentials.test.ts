@@ -4,7 +4,7 @@ import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readOwnCertificate } from '../../src/certificates/own-certificate.ts';
-import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
+import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { pairFleet } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';

@@ -1,5 +1,5 @@
-import { type Allowance, type Bucket, Buckets } from '../../system/allowances.ts';
-import { type Interfaces, isInOwnIpv4Subnet, sharesOf } from '../../system/devices.ts';
+import { type Interfaces, isInOwnIpv4Subnet, rateLimitKeys } from '../../system/limits/rate-limit-keys.ts';
+import { type Allowance, type Bucket, Buckets } from '../../system/limits/token-bucket.ts';
 
 /** So many wrong ones are nothing to one device. */
 const FREE = 5;
@@ -44,7 +44,7 @@ export interface Source {
  * @param interfaces this machine's
  */
 export function sourceOfAddress(address: string, interfaces?: Interfaces): Source {
-  const device = sharesOf(address, interfaces).at(-1)?.of ?? address;
+  const device = rateLimitKeys(address, interfaces).at(-1)?.key ?? address;
   let group: Group | null = null;
   return {
     key: device,

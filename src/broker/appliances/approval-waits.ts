@@ -4,7 +4,7 @@ import { Troubles } from '../reports/troubles.ts';
 import type { Surroundings } from '../surroundings.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import type { Appliances } from './appliances.ts';
-import type { Waiting } from './waiting-places.ts';
+import type { Waiting } from './approval-quota.ts';
 
 /** How long one waits before it is taken for a stranger and removed, in ms. */
 const LONGEST_WAIT = 24 * 3_600_000;

@@ -17,9 +17,9 @@ import { isComparisonCode } from '../../system/comparison-code.ts';
 import type { Surroundings } from '../surroundings.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import { type Appliances, existsAlready } from './appliances.ts';
+import { admitRegistrant } from './approval-quota.ts';
 import { ApprovalWaits } from './approval-waits.ts';
 import { type Redeemed, RedeemedInvites, type Registrant } from './redeemed-invites.ts';
-import { findPlace } from './waiting-places.ts';
 
 /** What registrations need. */
 export interface RegistrationContext {
@@ -166,14 +166,16 @@ export class Registrations {
 
   async #registerStranger({ introduction, from }: Registrant): Promise<Registration> {
     const { appliances, surroundings } = this.#context;
-    const place = findPlace(this.#waits.all(), from);
-    if (place.kind === 'full') {
-      return { kind: 'full', retryAfter: Math.max(1, Math.min(COME_BACK, Math.ceil(place.until / 1000))) };
+    const admission = admitRegistrant(from, this.#waits.all());
+    if (admission.kind === 'full') {
+      const until = Math.min(...admission.among.map(({ left }) => left));
+      return { kind: 'full', retryAfter: Math.max(1, Math.min(COME_BACK, Math.ceil(until / 1000))) };
     }
-    if (place.kind === 'instead_of') {
-      await appliances.remove(place.appliance);
+    if (admission.kind === 'instead_of') {
+      const { appliance } = admission.holder;
+      await appliances.remove(appliance);
       surroundings.log.warn('appliance waits no longer for approval, others of its device took too many places', {
-        appliance: place.appliance.name,
+        appliance: appliance.name,
       });
     }
     const portal = appliances.portal(null);

@@ -3,8 +3,8 @@ import type { DeviceOutcome, DevicePoll, LinkResult } from '../../core/lan-servi
 import { codesLive, type DeviceCodes, type DeviceFlow, type Pairing } from '../../core/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import { newUserCode, readUserCode } from '../../core/user-code.ts';
-import { type Allowance, Buckets } from '../../system/allowances.ts';
 import { sha256 } from '../../system/compare.ts';
+import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
 import { Troubles } from '../reports/troubles.ts';
 import type { Surroundings } from '../surroundings.ts';
 import type { PairingRun } from './pairing-run.ts';

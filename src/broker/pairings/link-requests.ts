@@ -2,7 +2,7 @@ import { backoffDelay } from '../../core/backoff.ts';
 import type { LinkResult } from '../../core/lan-service.ts';
 import { advance, byInstaller, leadsAstray, linkFor } from '../../core/pairing.ts';
 import type { Link, LinkOutcome } from '../../core/portal.ts';
-import { type Allowance, Buckets } from '../../system/allowances.ts';
+import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
 import { within } from '../../system/within.ts';
 import type { PairingContext, PairingPortal } from './pairing-context.ts';
 import type { PairingProgress } from './pairing-progress.ts';

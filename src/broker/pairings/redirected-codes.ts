@@ -1,8 +1,8 @@
 import { linksOf } from '../../core/pairing.ts';
 import type { UnconfirmedLogin } from '../../core/pairing-report.ts';
 import type { Secret } from '../../core/secret.ts';
-import { type Allowance, Buckets } from '../../system/allowances.ts';
 import { sha256 } from '../../system/compare.ts';
+import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
 import { within } from '../../system/within.ts';
 import { pollLinks } from './code-polling.ts';
 import type { PairingContext } from './pairing-context.ts';

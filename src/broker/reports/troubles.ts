@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.ts';
-import { type Allowance, Buckets } from '../../system/allowances.ts';
+import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
 
 /** What goes on under one key. */
 interface Trouble {

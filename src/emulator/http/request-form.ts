@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { FormError, parseForm } from '../../system/form.ts';
+import { FormError, parseForm } from '../../system/http/form.ts';
 
 /** The query of an address as it was sent, without the question mark. */
 export function rawQuery(url: string): string {

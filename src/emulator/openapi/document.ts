@@ -1,4 +1,4 @@
-import { describeOperation, type Json } from '../../system/openapi.ts';
+import { describeOperation, type Json } from '../../system/http/openapi.ts';
 import type { Origins } from '../portal.ts';
 import { emulatorOperations } from './emulator-operations.ts';
 import type { Operation } from './operation.ts';

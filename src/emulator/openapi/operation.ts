@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { Answer, DescribedOperation } from '../../system/openapi.ts';
+import type { Answer, DescribedOperation } from '../../system/http/openapi.ts';
 
 /**
  * One method of one path, as `GET /_emulator/openapi.json` tells it. What every path may answer (404 for none, 405, 413,

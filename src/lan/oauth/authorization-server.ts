@@ -1,15 +1,15 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
-import { AddressLimit, type LimitSurroundings } from '../../system/address-limit.ts';
-import { FORM } from '../../system/form.ts';
+import { FORM } from '../../system/http/form.ts';
+import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
+import type { AssertionReplayCache } from './assertion-replay-cache.ts';
 import { clientAuthentication, type IsOwn } from './client-authentication.ts';
 import { serveDeviceAuthorization } from './device-authorization.ts';
-import type { FormGate } from './form-endpoint.ts';
+import type { FormEndpointContext } from './form-endpoint.ts';
 import { serveMetadata } from './metadata.ts';
 import { serveRegistration } from './registration.ts';
 import { serveRevocation } from './revocation.ts';
 import { serveToken } from './token.ts';
-import type { UsedAssertions } from './used-assertions.ts';
 
 /** One device may fail to authenticate so often. */
 const FAILURES = { most: 10, every: 6000 };
@@ -19,12 +19,12 @@ export function serveAuthorizationServer(
   app: FastifyInstance,
   service: LanService,
   isOwn: IsOwn,
-  surroundings: LimitSurroundings & { readonly usedAssertions?: UsedAssertions | undefined },
+  surroundings: RateLimiterContext & { readonly usedAssertions?: AssertionReplayCache | undefined },
 ): void {
-  const gate: FormGate = {
+  const gate: FormEndpointContext = {
     authenticate: clientAuthentication(service, isOwn, surroundings.usedAssertions),
     heard: (appliance) => service.heard(appliance),
-    failures: new AddressLimit('too many failed authentications', FAILURES, surroundings),
+    failures: new ClientRateLimiter('too many failed authentications', FAILURES, surroundings),
     clock: surroundings.clock,
   };
   app.removeAllContentTypeParsers();

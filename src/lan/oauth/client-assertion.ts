@@ -9,10 +9,9 @@ import {
 } from 'jose';
 import type { Appliance, PublicKey } from '../../core/appliance.ts';
 import type { LanService, TrueTime } from '../../core/lan-service.ts';
-import { ASSERTION_ALGORITHMS, type AssertionAlgorithm, isOffered } from './assertion-algorithms.ts';
+import { ASSERTION_ALGORITHMS, type AssertionAlgorithm, DummyKeys, isOffered } from './assertion-algorithms.ts';
+import { AssertionReplayCache } from './assertion-replay-cache.ts';
 import { type ClientAuthentication, malformed, refused, unavailable } from './authentication-outcome.ts';
-import { DummyKeys } from './dummy-keys.ts';
-import { UsedAssertions } from './used-assertions.ts';
 
 /** RFC 7523, 2.2. */
 export const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
@@ -48,12 +47,12 @@ type Verdict =
 /** Authenticates appliances by the JWTs that they sign (`private_key_jwt`: RFC 7523; RFC 7521, 4.2). */
 export class ClientAssertions {
   readonly #service: LanService;
-  readonly #used: UsedAssertions;
+  readonly #used: AssertionReplayCache;
   readonly #dummies = new DummyKeys();
   /** An appliance's keys, imported once. */
   readonly #sets = new WeakMap<readonly PublicKey[], JwkSet>();
 
-  constructor(service: LanService, used = new UsedAssertions()) {
+  constructor(service: LanService, used = new AssertionReplayCache()) {
     this.#service = service;
     this.#used = used;
   }

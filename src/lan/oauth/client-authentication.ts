@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
 import { isSecretOf } from '../../system/compare.ts';
+import type { AssertionReplayCache } from './assertion-replay-cache.ts';
 import { type ClientAuthentication, malformed, refused } from './authentication-outcome.ts';
 import { ASSERTION_TYPE, ClientAssertions } from './client-assertion.ts';
-import type { UsedAssertions } from './used-assertions.ts';
 
 /** Whether nobody but this hub can have been meant by the host that a request names. */
 export type IsOwn = (request: FastifyRequest) => boolean;
@@ -19,7 +19,7 @@ export type Authenticate = (
  * signed assertion (`private_key_jwt`).
  * @param used the assertions that a hub before this one has seen
  */
-export function clientAuthentication(service: LanService, isOwn: IsOwn, used?: UsedAssertions): Authenticate {
+export function clientAuthentication(service: LanService, isOwn: IsOwn, used?: AssertionReplayCache): Authenticate {
   const assertions = new ClientAssertions(service, used);
   return (request, form) => {
     const { authorization } = request.headers;

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import { noStore, sendError } from './errors.ts';
-import { type ClientRequest, type FormGate, serveForm } from './form-endpoint.ts';
+import { type ClientRequest, type FormEndpointContext, serveForm } from './form-endpoint.ts';
 import { DeviceAuthorizationForm, readForm } from './schemas.ts';
 
 /** Seconds after which an appliance may ask again where the hub can't write its store. */
@@ -12,7 +12,7 @@ const RETRY_UNWRITABLE = 60;
 export function serveDeviceAuthorization(
   app: FastifyInstance,
   service: Pick<LanService, 'beginDeviceFlow'>,
-  gate: FormGate,
+  gate: FormEndpointContext,
 ): void {
   serveForm(app, '/oauth/device_authorization', gate, (request) => authorization(service, request));
 }

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Appliance } from '../../core/appliance.ts';
 import type { Clock } from '../../core/clock.ts';
-import type { AddressLimit } from '../../system/address-limit.ts';
-import { FORM, FormError, parseForm } from '../../system/form.ts';
+import { FORM, FormError, parseForm } from '../../system/http/form.ts';
+import type { ClientRateLimiter } from '../../system/limits/client-rate-limiter.ts';
 import type { ClientAuthentication } from './authentication-outcome.ts';
 import type { Authenticate } from './client-authentication.ts';
 import { sendError } from './errors.ts';
@@ -18,12 +18,12 @@ export interface ClientRequest {
 }
 
 /** Who lets appliances in. */
-export interface FormGate {
+export interface FormEndpointContext {
   readonly authenticate: Authenticate;
   /** Whoever has proved who it is, whatever becomes of its request. */
   readonly heard: (appliance: Appliance) => void;
   /** How often one device may fail to say who it is. Who can say it is let in all the same. */
-  readonly failures: AddressLimit;
+  readonly failures: ClientRateLimiter;
   readonly clock: Clock;
 }
 
@@ -34,7 +34,7 @@ export interface FormGate {
 export function serveForm(
   app: FastifyInstance,
   path: string,
-  gate: FormGate,
+  gate: FormEndpointContext,
   answer: (request: ClientRequest) => FastifyReply | Promise<FastifyReply>,
 ): void {
   const { authenticate, heard, clock } = gate;
@@ -64,7 +64,7 @@ export function serveForm(
 
 function turnAway(
   client: Exclude<ClientAuthentication, { readonly kind: 'authenticated' }>,
-  { failures }: FormGate,
+  { failures }: FormEndpointContext,
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {

@@ -1,12 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { RegistrantAddress } from '../../core/appliance.ts';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
-import { AddressLimit, type LimitSurroundings } from '../../system/address-limit.ts';
 import { withoutMapping } from '../../system/addresses.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
-import { sharesOf } from '../../system/devices.ts';
-import { isLinkShare, LinkAddresses, linkShare } from '../../system/link-addresses.ts';
+import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
+import { LinkAddresses } from '../../system/limits/link-addresses.ts';
+import { rateLimitKeys } from '../../system/limits/rate-limit-keys.ts';
 import { readMetadata } from './client-metadata.ts';
 import { noStore, sendError } from './errors.ts';
 import { GRANT_TYPES } from './metadata.ts';
@@ -27,8 +26,8 @@ const TOKEN_REFUSED =
   'the initial access token is wrong, used up or too old: ask an installer for another (latchkey invite)';
 
 /** The client registration endpoint (RFC 7591, 3). */
-export function serveRegistration(app: FastifyInstance, service: LanService, surroundings: LimitSurroundings): void {
-  const limit = new AddressLimit('too many registrations', STRANGERS, surroundings);
+export function serveRegistration(app: FastifyInstance, service: LanService, surroundings: RateLimiterContext): void {
+  const limit = new ClientRateLimiter('too many registrations', STRANGERS, surroundings);
   const links = new LinkAddresses();
   app.post('/oauth/register', {
     errorHandler(error: Error & { statusCode?: number }, _request, reply) {
@@ -48,21 +47,25 @@ export function serveRegistration(app: FastifyInstance, service: LanService, sur
 }
 
 async function register(
-  { service, limit, links }: { service: LanService; limit: AddressLimit; links: LinkAddresses },
+  { service, limit, links }: { service: LanService; limit: ClientRateLimiter; links: LinkAddresses },
   { headers: { authorization }, socket }: FastifyRequest,
   reply: FastifyReply,
   { introduction, method }: Extract<ReturnType<typeof readMetadata>, { kind: 'read' }>,
 ): Promise<FastifyReply> {
   const token = authorization === undefined ? null : (BEARER.exec(authorization.trim())?.[1] ?? '');
   const isInvited = token !== null && service.isInvite(token);
-  const from = await registrant(socket, token === null && service.isRegistrationOpen, links);
-  // The link-layer address alone, where it is known: no neighbour uses up what all IPv6 addresses of the network may together.
-  const [first = ''] = from.shares;
-  const limited = isLinkShare(first) ? first : (socket.remoteAddress ?? '');
-  const allowed = isInvited ? { ok: true as const } : limit.take(limited);
+  const address = withoutMapping(socket.remoteAddress ?? '');
+  const keys = rateLimitKeys(address);
+  // One key alone is an IPv4 address, or a distant network.
+  const mayWait = token === null && service.isRegistrationOpen;
+  const link = mayWait && keys.length > 1 ? await links.find(address) : null;
+  // The link-layer address alone, if it is known: no neighbour uses up what all IPv6 addresses of the network may together.
+  const limited = link === null ? keys : [{ key: link, weight: 1 }];
+  const allowed = isInvited ? { ok: true as const } : limit.take(address, limited);
   if (!allowed.ok) {
     return comeBack(reply, 429, allowed.retryAfter, 'too many registrations from this address: wait, and try again');
   }
+  const from = { address, shares: link === null ? keys.map(({ key }) => key) : [link, address] };
   const registration = await service.register(introduction, token, from).catch((error: unknown) => {
     if (error instanceof Failure && (error.code === 'store_unwritable' || error.code === 'not_allowed')) return error;
     throw error;
@@ -106,19 +109,6 @@ async function register(
         });
     }
   }
-}
-
-/** @param neighbour whether its link-layer address counts in place of its IPv6 network, where the kernel knows it */
-async function registrant(
-  { remoteAddress = '' }: FastifyRequest['socket'],
-  neighbour: boolean,
-  links: LinkAddresses,
-): Promise<RegistrantAddress> {
-  const address = withoutMapping(remoteAddress);
-  const shares = sharesOf(address).map(({ of }) => of);
-  // One share alone is an IPv4 address, or a distant network.
-  const link = neighbour && shares.length > 1 ? await links.find(address) : null;
-  return { address, shares: link === null ? shares : [linkShare(link), address] };
 }
 
 /** @param seconds for `Retry-After` */

@@ -1,14 +1,14 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
 import { noStore, sendError } from './errors.ts';
-import { type FormGate, serveForm } from './form-endpoint.ts';
+import { type FormEndpointContext, serveForm } from './form-endpoint.ts';
 import { RevocationForm, readForm } from './schemas.ts';
 
 /**
  * The revocation endpoint (RFC 7009): an appliance says that the cloud refuses its token, or that it needs its refresh token
  * no longer. Whatever else it sends has been revoked as far as anybody can tell (2.2), so that the answer is the same.
  */
-export function serveRevocation(app: FastifyInstance, service: LanService, gate: FormGate): void {
+export function serveRevocation(app: FastifyInstance, service: LanService, gate: FormEndpointContext): void {
   serveForm(app, '/oauth/revoke', gate, async ({ appliance, form, reply }) => {
     const read = readForm(RevocationForm, form);
     if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);

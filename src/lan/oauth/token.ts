@@ -2,16 +2,16 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { LanService, TokenWish } from '../../core/lan-service.ts';
 import { Secret } from '../../core/secret.ts';
 import { sendError } from './errors.ts';
-import { type ClientRequest, type FormGate, serveForm } from './form-endpoint.ts';
+import { type ClientRequest, type FormEndpointContext, serveForm } from './form-endpoint.ts';
 import { GRANT_TYPES } from './metadata.ts';
 import { DEVICE_CODE_GRANT, readForm, TOKEN_FORMS } from './schemas.ts';
-import { sendDeviceFailure, sendHandOut } from './token-answers.ts';
+import { sendDeviceFailure, sendTokenResponse } from './token-responses.ts';
 
 /** Whoever asks is answered within this, in ms, from when the request came: just before a client's limit of 10 s. */
 const LONGEST_ANSWER = 9500;
 
 /** The token endpoint (RFC 6749, 3.2). */
-export function serveToken(app: FastifyInstance, service: LanService, gate: FormGate): void {
+export function serveToken(app: FastifyInstance, service: LanService, gate: FormEndpointContext): void {
   serveForm(app, '/oauth/token', gate, (request) => token(service, request));
 }
 
@@ -31,14 +31,14 @@ async function token(service: LanService, request: ClientRequest): Promise<Fasti
   const wish = { scope: asked.scope ?? null, atLeast: (asked.min_ttl ?? 0) * 1000, patience };
   switch (asked.grant_type) {
     case 'client_credentials':
-      return sendHandOut(request, await service.handOut(appliance, wish));
+      return sendTokenResponse(request, await service.handOut(appliance, wish));
     case 'refresh_token': {
       const refreshToken = asked.refresh_token;
       if (!service.hasSession(appliance, refreshToken)) {
         return sendError(reply, 'invalid_grant', `${appliance.name} has no such refresh_token, or no longer`);
       }
       // Said again though it stays the same: some clients take an answer without one for the end of it.
-      return sendHandOut(request, await service.handOut(appliance, wish), new Secret(refreshToken));
+      return sendTokenResponse(request, await service.handOut(appliance, wish), new Secret(refreshToken));
     }
     case DEVICE_CODE_GRANT:
       return redeem(service, request, asked.device_code, wish);
@@ -65,11 +65,11 @@ async function redeem(
       return sendDeviceFailure(request, poll.reason);
     case 'paired': {
       const handOut = await service.handOut(appliance, wish);
-      if (handOut.kind !== 'token') return sendHandOut(request, handOut);
+      if (handOut.kind !== 'token') return sendTokenResponse(request, handOut);
       const refreshToken = await service.openSession(appliance, deviceCode);
       // What is left of the token is told as it is now: to write the session down may have taken its time.
       const atHand = { ...wish, atLeast: 0, patience: 0 };
-      return sendHandOut(request, await service.handOut(appliance, atHand), refreshToken);
+      return sendTokenResponse(request, await service.handOut(appliance, atHand), refreshToken);
     }
   }
 }

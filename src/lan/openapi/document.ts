@@ -1,4 +1,4 @@
-import { describeOperation, type Json } from '../../system/openapi.ts';
+import { describeOperation, type Json } from '../../system/http/openapi.ts';
 import { oauthOperations } from './oauth-operations.ts';
 import type { Operation } from './operation.ts';
 import { pageOperations } from './page-operations.ts';

@@ -1,38 +1,38 @@
-import type { Answer } from '../../system/openapi.ts';
+import type { Answer } from '../../system/http/openapi.ts';
 import { ClientMetadata } from '../oauth/client-metadata.ts';
 import type { OAuthErrorCode } from '../oauth/errors.ts';
 import { DeviceAuthorizationForm, RevocationForm, TokenForm } from '../oauth/schemas.ts';
-import {
-  DeviceAuthorizationAnswer,
-  errorAnswer,
-  MetadataAnswer,
-  RegistrationAnswer,
-  RevocationAnswer,
-  TokenAnswer,
-} from '../oauth/schemas-answers.ts';
 import type { Operation } from './operation.ts';
+import {
+  DeviceAuthorizationResponse,
+  errorResponse,
+  MetadataResponse,
+  RegistrationResponse,
+  RevocationResponse,
+  TokenResponse,
+} from './response-schemas.ts';
 
 const noStore = { 'cache-control': 'no-store' };
 const later = { ...noStore, 'retry-after': 'Seconds' };
 
 const wrong = (...errors: OAuthErrorCode[]): Answer => ({
   description: 'The request is no good, or not now',
-  body: errorAnswer(...errors),
+  body: errorResponse(...errors),
   headers: noStore,
 });
 const tooLarge: Answer = {
   description: 'The body is too large',
-  body: errorAnswer('invalid_request'),
+  body: errorResponse('invalid_request'),
   headers: noStore,
 };
 const tooMany = (...errors: OAuthErrorCode[]): Answer => ({
   description: 'Too many such requests',
-  body: errorAnswer(...errors),
+  body: errorResponse(...errors),
   headers: later,
 });
 const unavailable = (description: string): Answer => ({
   description,
-  body: errorAnswer('temporarily_unavailable'),
+  body: errorResponse('temporarily_unavailable'),
   headers: later,
 });
 
@@ -40,7 +40,7 @@ const unavailable = (description: string): Answer => ({
 const authenticated = {
   401: {
     description: 'The appliance did not prove who it is',
-    body: errorAnswer('invalid_client'),
+    body: errorResponse('invalid_client'),
     headers: { ...noStore, 'www-authenticate': 'Basic' },
   },
   413: tooLarge,
@@ -56,7 +56,7 @@ export const oauthOperations: readonly Operation[] = [
     ports: https,
     id: 'metadata',
     summary: 'Authorization server metadata (RFC 8414)',
-    answers: { 200: { description: 'Every address is one of the host that was asked', body: MetadataAnswer } },
+    answers: { 200: { description: 'Every address is one of the host that was asked', body: MetadataResponse } },
   },
   {
     method: 'post',
@@ -67,7 +67,7 @@ export const oauthOperations: readonly Operation[] = [
     security: 'client',
     form: TokenForm,
     answers: {
-      200: { description: 'The token', body: TokenAnswer, headers: noStore },
+      200: { description: 'The token', body: TokenResponse, headers: noStore },
       400: wrong(
         'access_denied',
         'authorization_pending',
@@ -93,7 +93,7 @@ export const oauthOperations: readonly Operation[] = [
     security: 'client',
     form: DeviceAuthorizationForm,
     answers: {
-      200: { description: 'The pairing waits for a person', body: DeviceAuthorizationAnswer, headers: noStore },
+      200: { description: 'The pairing waits for a person', body: DeviceAuthorizationResponse, headers: noStore },
       400: wrong('invalid_request', 'invalid_scope', 'unauthorized_client'),
       ...authenticated,
       429: tooMany('invalid_client', 'temporarily_unavailable'),
@@ -111,7 +111,7 @@ export const oauthOperations: readonly Operation[] = [
     security: 'client',
     form: RevocationForm,
     answers: {
-      200: { description: 'It is known', body: RevocationAnswer, headers: noStore },
+      200: { description: 'It is known', body: RevocationResponse, headers: noStore },
       400: wrong('invalid_request', 'unauthorized_client'),
       ...authenticated,
       429: tooMany('invalid_client'),
@@ -129,11 +129,11 @@ export const oauthOperations: readonly Operation[] = [
     security: 'invite',
     json: ClientMetadata,
     answers: {
-      201: { description: 'The appliance is registered', body: RegistrationAnswer, headers: noStore },
+      201: { description: 'The appliance is registered', body: RegistrationResponse, headers: noStore },
       400: wrong('invalid_request', 'invalid_client_metadata'),
       401: {
         description: 'Registration is closed, or the initial access token is no good',
-        body: errorAnswer('invalid_token'),
+        body: errorResponse('invalid_token'),
         headers: { ...noStore, 'www-authenticate': 'Bearer' },
       },
       413: tooLarge,

@@ -1,4 +1,4 @@
-import type { DescribedOperation } from '../../system/openapi.ts';
+import type { DescribedOperation } from '../../system/http/openapi.ts';
 
 /**
  * One method of one path, as `GET /openapi.json` tells it. What every path may answer (400 for what is no HTTP, 404 for

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { Answer } from '../../system/openapi.ts';
+import type { Answer } from '../../system/http/openapi.ts';
 import { UserCodeForm } from '../oauth/schemas.ts';
 import type { Operation } from './operation.ts';
 

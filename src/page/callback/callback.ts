@@ -4,7 +4,7 @@ import type { Callback, LanService } from '../../core/lan-service.ts';
 import { byInstaller } from '../../core/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import { withoutMapping } from '../../system/addresses.ts';
-import { FORM } from '../../system/form.ts';
+import { FORM } from '../../system/http/form.ts';
 import { cookieNamed, keepForCallback, SENT_COOKIE } from '../cookies.ts';
 import { sendNotice, sendPage } from '../document.ts';
 import { frameFor } from '../frame.ts';

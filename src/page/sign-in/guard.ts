@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { PageSession, SetupAccess } from '../../core/setup-access.ts';
 import { sameSecret } from '../../system/compare.ts';
-import { FORM, FormError, parseForm } from '../../system/form.ts';
+import { FORM, FormError, parseForm } from '../../system/http/form.ts';
 import { cookieNamed } from '../cookies.ts';
 import { type Frame, frameFor } from '../frame.ts';
 import { besideQuestion, fromOwnPage, intoForeignPage } from '../own-page.ts';

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { LanService, UserCodeResult } from '../../core/lan-service.ts';
 import { readUserCode } from '../../core/user-code.ts';
-import { AddressLimit, type LimitSurroundings } from '../../system/address-limit.ts';
-import { FORM, FormError, parseForm } from '../../system/form.ts';
+import { FORM, FormError, parseForm } from '../../system/http/form.ts';
+import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
 import { pairingNotice } from '../callback/pairing-notices.ts';
 import { keepForCallback, SENT_COOKIE } from '../cookies.ts';
 import { sendNotice, sendPage } from '../document.ts';
@@ -36,9 +36,9 @@ export function servePairPage(
   app: FastifyInstance,
   service: LanService,
   hubName: string,
-  surroundings: LimitSurroundings,
+  surroundings: RateLimiterContext,
 ): void {
-  const unknownCodes = new AddressLimit('too many unknown user codes', UNKNOWN_CODES, surroundings);
+  const unknownCodes = new ClientRateLimiter('too many unknown user codes', UNKNOWN_CODES, surroundings);
 
   /** What the code stands for; null where that has been answered. */
   async function found(userCode: string, request: FastifyRequest, reply: FastifyReply): Promise<UserCodeResult | null> {

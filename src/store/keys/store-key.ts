@@ -1,7 +1,7 @@
 import { link, open, readFile, stat, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Failure } from '../../core/failure.ts';
-import { credentialPaths } from '../../system/credentials.ts';
+import { credentialPaths } from '../../system/secret-file.ts';
 import { sizeOf, storeFiles } from '../database/store-files.ts';
 import { KEY_BYTES } from './sealing.ts';
 

@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
-import { type Authority, type Leaf, pin } from '../../src/system/certificates.ts';
+import { type Authority, type Leaf, pin } from '../../../src/system/x509/certificates.ts';
+import { createAuthority, issueLeaf } from '../../../src/system/x509/issuing.ts';
 
 const run = promisify(execFile);
 

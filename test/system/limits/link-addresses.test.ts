@@ -1,8 +1,8 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { LinkAddresses } from '../../src/system/link-addresses.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { LinkAddresses } from '../../../src/system/limits/link-addresses.ts';
+import { stateFolder } from '../../support/state-folder.ts';
 
 const TABLE = [
   { dst: 'fe80::1', dev: 'eth0', lladdr: '02:00:00:00:00:01', state: ['REACHABLE'] },

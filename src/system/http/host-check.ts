@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { isSameAddress, withoutMapping } from './addresses.ts';
+import { isSameAddress, withoutMapping } from '../addresses.ts';
 
 /**
  * Whether a request was meant for this hub. A page on the web can make a name of its own point to the hub (DNS

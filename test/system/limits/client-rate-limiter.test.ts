@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { LogFields } from '../../src/core/log.ts';
-import { AddressLimit } from '../../src/system/address-limit.ts';
-import { FakeTime } from '../support/fake-time.ts';
+import type { LogFields } from '../../../src/core/log.ts';
+import { ClientRateLimiter } from '../../../src/system/limits/client-rate-limiter.ts';
+import { FakeTime } from '../../support/fake-time.ts';
 
 const EVENT = 'too many knocks';
 
 let time: FakeTime;
 let lines: { readonly event: string; readonly fields: LogFields | undefined }[];
-let limit: AddressLimit;
+let limit: ClientRateLimiter;
 
 beforeEach(() => {
   time = new FakeTime();
@@ -19,7 +19,7 @@ beforeEach(() => {
     error: silent,
     warn: (event: string, fields?: LogFields) => void lines.push({ event, fields }),
   };
-  limit = new AddressLimit(EVENT, { most: 3, every: 6000 }, { clock: time, log });
+  limit = new ClientRateLimiter(EVENT, { most: 3, every: 6000 }, { clock: time, log });
 });
 
 function take(times: number, address = '10.0.0.1'): boolean[] {

@@ -1,38 +1,38 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
-import { withoutMapping } from './addresses.ts';
+import { withoutMapping } from '../addresses.ts';
 
-/** One whom a device's doings count to. */
-export interface Share {
+/** What the requests and connections of a device are counted by. */
+export interface RateLimitKey {
   /** An address, or a network as CIDR has it. */
-  readonly of: string;
-  /** How many times what one device may have, this one may. */
-  readonly times: number;
+  readonly key: string;
+  /** How many times the limit of one device applies to it. */
+  readonly weight: number;
 }
 
 /** What tells a machine's interfaces, as `node:os` does. */
 export type Interfaces = () => Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>;
 
-/** A neighbour may take any address of its network, and others who are honest live there too. */
-const TIMES_OF_NETWORK = 3;
+/** A neighbour may take any address of its network, and honest devices are in it, too. */
+const NETWORK_WEIGHT = 3;
 /** Bits of an IPv6 network that a device may take any address of (RFC 4291, 2.5.1). */
 const NETWORK_BITS = 64;
 
 /**
- * Whom a device counts to, the widest first: an IPv4 address is a device. Of IPv6 a distant device has a whole network (/64); on
- * the hub's own networks an address is a device, and all of such a network together get a larger share.
+ * What a device is counted by, the widest key first: an IPv4 address is a device. Of IPv6 a distant device has a whole network
+ * (/64); on the hub's own networks an address is a device, and such a network has a limit for all of its addresses together.
  * @param address of a peer, as its socket has it
  * @param interfaces this machine's
  */
-export function sharesOf(address: string, interfaces: Interfaces = networkInterfaces): readonly Share[] {
+export function rateLimitKeys(address: string, interfaces: Interfaces = networkInterfaces): readonly RateLimitKey[] {
   const unmapped = withoutMapping(address);
-  if (!unmapped.includes(':')) return [{ of: unmapped, times: 1 }];
+  if (!unmapped.includes(':')) return [{ key: unmapped, weight: 1 }];
   const plain = address.replace(/%.*$/, '');
   const network = networkOf(plain);
-  if (!isIPv6(plain) || !isOnLink(plain, interfaces())) return [{ of: network, times: 1 }];
+  if (!isIPv6(plain) || !isOnLink(plain, interfaces())) return [{ key: network, weight: 1 }];
   return [
-    { of: network, times: TIMES_OF_NETWORK },
-    { of: address, times: 1 },
+    { key: network, weight: NETWORK_WEIGHT },
+    { key: address, weight: 1 },
   ];
 }
 

@@ -26,7 +26,7 @@ const NOT_AT_HAND: Readonly<Record<WhyNotAtHand, string>> = {
  * Answers with the token, or says why there is none (RFC 6749, 5).
  * @param refreshToken one of the hub's own
  */
-export function sendHandOut(
+export function sendTokenResponse(
   { appliance: { name }, request, reply }: ClientRequest,
   handOut: HandOut,
   refreshToken?: Secret,

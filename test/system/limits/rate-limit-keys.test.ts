@@ -1,6 +1,6 @@
 import type { NetworkInterfaceInfo } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { isInOwnIpv4Subnet, sharesOf } from '../../src/system/devices.ts';
+import { isInOwnIpv4Subnet, rateLimitKeys } from '../../../src/system/limits/rate-limit-keys.ts';
 
 function own(...cidrs: string[]): () => Record<string, NetworkInterfaceInfo[]> {
   const entries = cidrs.map((cidr) => ({
@@ -18,9 +18,9 @@ const HOME = own('192.168.1.7/24', 'fd77:1:2:3::7/64', '2001:db8:a:b:c::7/128', 
 
 describe('a device counts', () => {
   it.for(['192.168.1.7', '127.0.0.1', '203.0.113.9'])('by its address, where that is IPv4 (%s)', (address) => {
-    expect(sharesOf(address, HOME)).toEqual([{ of: address, times: 1 }]);
+    expect(rateLimitKeys(address, HOME)).toEqual([{ key: address, weight: 1 }]);
     // As a socket for both families has it.
-    expect(sharesOf(`::ffff:${address}`, HOME)).toEqual([{ of: address, times: 1 }]);
+    expect(rateLimitKeys(`::ffff:${address}`, HOME)).toEqual([{ key: address, weight: 1 }]);
   });
 
   it.for([
@@ -30,9 +30,9 @@ describe('a device counts', () => {
     ['fe80::1', 'fe80:0:0:0::/64'],
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ] as const)('by its address, and less by its network, where it is a neighbour (%s)', ([address, network]) => {
-    expect(sharesOf(address, HOME)).toEqual([
-      { of: network, times: 3 },
-      { of: address, times: 1 },
+    expect(rateLimitKeys(address, HOME)).toEqual([
+      { key: network, weight: 3 },
+      { key: address, weight: 1 },
     ]);
   });
 
@@ -42,23 +42,23 @@ describe('a device counts', () => {
     ['2001:db8::', '2001:db8:0:0::/64'],
     ['2001::1:2:3:4:5', '2001:0:0:1::/64'],
   ] as const)('by its network where that is another one (%s)', ([address, network]) => {
-    expect(sharesOf(address, HOME)).toEqual([{ of: network, times: 1 }]);
+    expect(rateLimitKeys(address, HOME)).toEqual([{ key: network, weight: 1 }]);
   });
 
   it('by its network of 64 bits, where this machine was given a wider one', () => {
     const wide = own('2001:db8:0:1::7/1');
-    expect(sharesOf('2001:db8:0:2::9', wide)).toEqual([{ of: '2001:db8:0:2::/64', times: 1 }]);
-    expect(sharesOf('2001:db8:0:1::9', wide)).toHaveLength(2);
+    expect(rateLimitKeys('2001:db8:0:2::9', wide)).toEqual([{ key: '2001:db8:0:2::/64', weight: 1 }]);
+    expect(rateLimitKeys('2001:db8:0:1::9', wide)).toHaveLength(2);
   });
 
   it('somehow where it has gone before anybody looked', () => {
-    expect(sharesOf('', HOME)).toEqual([{ of: '', times: 1 }]);
+    expect(rateLimitKeys('', HOME)).toEqual([{ key: '', weight: 1 }]);
   });
 
   it('by the networks that this machine has', () => {
-    expect(sharesOf('fe80::1', own('192.168.1.7/24'))).toHaveLength(2);
-    expect(sharesOf('::1', own('::1/128'))).toHaveLength(2);
-    expect(sharesOf('2001:db8::1')).toEqual([{ of: '2001:db8:0:0::/64', times: 1 }]);
+    expect(rateLimitKeys('fe80::1', own('192.168.1.7/24'))).toHaveLength(2);
+    expect(rateLimitKeys('::1', own('::1/128'))).toHaveLength(2);
+    expect(rateLimitKeys('2001:db8::1')).toEqual([{ key: '2001:db8:0:0::/64', weight: 1 }]);
   });
 });
 

@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { boundRequestsUnderWay } from '../../src/system/requests-under-way.ts';
+import { limitInFlightRequests } from '../../../src/system/http/in-flight-requests.ts';
 
 const REQUEST = 'GET / HTTP/1.1\r\nhost: localhost\r\n\r\n';
 
-describe('requests under way', () => {
+describe('requests in flight', () => {
   it('are bounded for one connection', async () => {
-    await using server = await silentServer({ ofOne: 3, all: 100 });
+    await using server = await silentServer({ perConnection: 3, total: 100 });
     const greedy = await server.connect();
     greedy.write(REQUEST.repeat(3));
     await server.reached(3);
@@ -19,7 +19,7 @@ describe('requests under way', () => {
   });
 
   it('beyond the bound come on a connection that is closed', async () => {
-    await using server = await silentServer({ ofOne: 3, all: 100 });
+    await using server = await silentServer({ perConnection: 3, total: 100 });
     const flood = await server.connect();
     flood.write(REQUEST.repeat(1000));
     await once(flood, 'close');
@@ -28,7 +28,7 @@ describe('requests under way', () => {
   });
 
   it('are one a connection where there are many, and more again afterwards', async () => {
-    await using server = await silentServer({ ofOne: 3, all: 4 });
+    await using server = await silentServer({ perConnection: 3, total: 4 });
     const [one, two, three] = [await server.connect(), await server.connect(), await server.connect()];
     one.write(REQUEST.repeat(3));
     await server.reached(3);
@@ -48,13 +48,13 @@ describe('requests under way', () => {
 });
 
 /** A server that never answers. */
-async function silentServer(bounds: { ofOne: number; all: number }) {
+async function silentServer(limits: { perConnection: number; total: number }) {
   const server = createServer();
-  let underWay = 0;
+  let inFlight = 0;
   let requests = 0;
   const changed = new EventTarget();
   const change = (by: number) => {
-    underWay += by;
+    inFlight += by;
     changed.dispatchEvent(new Event('change'));
   };
   server.on('request', ({ socket }, response) => {
@@ -63,7 +63,7 @@ async function silentServer(bounds: { ofOne: number; all: number }) {
     change(1);
     response.once('close', () => change(-1));
   });
-  boundRequestsUnderWay(server, bounds);
+  limitInFlightRequests(server, limits);
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
   return {
@@ -76,7 +76,7 @@ async function silentServer(bounds: { ofOne: number; all: number }) {
       return socket.resume();
     },
     async reached(count: number): Promise<void> {
-      while (underWay !== count)
+      while (inFlight !== count)
         await new Promise((resolve) => changed.addEventListener('change', resolve, { once: true }));
     },
     async [Symbol.asyncDispose]() {

@@ -5,37 +5,37 @@ import { createServer as createSecureServer } from 'node:https';
 import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectSecure } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Places } from '../../src/lan/places.ts';
-import { createAuthority, issueLeaf } from '../../src/system/certificate-issuing.ts';
+import { Listener } from '../../src/lan/listener.ts';
+import { ListeningSocket } from '../../src/lan/listening-socket.ts';
+import { systemTimers } from '../../src/system/clock.ts';
+import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 
-const COUNTS = { all: 20, ofOne: 5 };
-const KEEP_ALIVE = 65_000;
+const LIMITS = { total: 20, perDevice: 5 };
 
 const parts: Socket[] = [];
-const servers: Server[] = [];
-/** Answers that wait. */
+const open: ListeningSocket[] = [];
+/** Responses that wait. */
 let waiting: (() => void)[] = [];
 
 afterEach(() => {
   for (const answer of waiting) answer();
   waiting = [];
   for (const socket of parts.splice(0)) socket.destroy();
-  for (const server of servers.splice(0)) server.close();
+  for (const socket of open.splice(0)) socket.close();
 });
 
-async function serve(create: () => Server, host = '127.0.0.1'): Promise<{ places: Places; port: number }> {
+async function serve(create: () => Server): Promise<{ listener: Listener; port: number }> {
   const server = create();
-  servers.push(server);
-  server.keepAliveTimeout = KEEP_ALIVE;
   server.on('request', ({ url }, response) => {
     if (url === '/wait') waiting.push(() => response.end());
     else response.end('here');
   });
-  const places = new Places(server, COUNTS);
-  server.listen(0, host);
-  await once(server, 'listening');
-  const address = server.address();
-  return { places, port: typeof address === 'object' && address !== null ? address.port : 0 };
+  const socket = await ListeningSocket.listen({ host: '127.0.0.1', port: 0 });
+  open.push(socket);
+  return {
+    listener: new Listener(server, socket, { halfOpen: false, timers: systemTimers, limits: LIMITS }),
+    port: socket.port,
+  };
 }
 
 const authority = await createAuthority();
@@ -63,7 +63,7 @@ const KINDS: Readonly<Record<'http' | 'https', Kind>> = {
   },
 };
 
-describe.for(['http', 'https'] as const)('the places for %s', (name) => {
+describe.for(['http', 'https'] as const)('connections over %s', (name) => {
   const { create, connect, ready } = KINDS[name];
 
   /** Connects and asks; the connection stays. Its text is empty where it was refused. */
@@ -86,18 +86,18 @@ describe.for(['http', 'https'] as const)('the places for %s', (name) => {
   async function fill(port: number, devices: readonly number[], path = '/'): Promise<Socket[]> {
     const sockets: Socket[] = [];
     for (const device of devices) {
-      for (let i = 0; i < COUNTS.ofOne; i++) sockets.push((await come(port, device, path)).socket);
+      for (let i = 0; i < LIMITS.perDevice; i++) sockets.push((await come(port, device, path)).socket);
     }
     return sockets;
   }
 
-  it('that greedy devices hold idly go to honest ones, the longest idle first, until each has its share', async () => {
-    const { places, port } = await serve(create);
+  it('of greedy devices give way to honest ones, the oldest first, until each has its share', async () => {
+    const { listener, port } = await serve(create);
     const greedy = await fill(port, [2, 3, 4, 5]);
     expect((await come(port, 9)).text).toMatch(/^HTTP\/1.1 200 /);
     await expect.poll(() => greedy.map(({ destroyed }) => destroyed).indexOf(true)).toBe(0);
     expect(greedy.filter(({ destroyed }) => destroyed)).toHaveLength(1);
-    expect(places.sockets).toHaveLength(COUNTS.all);
+    expect(listener.connections).toHaveLength(LIMITS.total);
     for (let device = 10; device < 25; device++) {
       expect((await come(port, device)).text, String(device)).toMatch(/^HTTP\/1.1 200 /);
     }
@@ -107,17 +107,8 @@ describe.for(['http', 'https'] as const)('the places for %s', (name) => {
     expect(greedy.filter(({ destroyed }) => !destroyed)).toHaveLength(4);
   });
 
-  it('are taken from a request that is worked on only where none is idle', async () => {
-    const { port } = await serve(create);
-    const greedy = await fill(port, [2, 3, 4, 5], '/wait');
-    waiting[7]?.();
-    await once(greedy[7] as Socket, 'data');
-    await expect.poll(async () => (await come(port, 9)).text).toMatch(/^HTTP\/1.1 200 /);
-    await expect.poll(() => greedy.map(({ destroyed }) => destroyed).indexOf(true)).toBe(7);
-  });
-
-  it('that greedy devices hold with requests go to whoever holds less, until each has its share', async () => {
-    const { places, port } = await serve(create);
+  it('of greedy devices give way also if a request of each is worked on', async () => {
+    const { listener, port } = await serve(create);
     const greedy = await fill(port, [2, 3, 4, 5], '/wait');
     // Each of the four gives one after the other, down to two: a newcomer has one then.
     for (let device = 10; device < 22; device++) {
@@ -128,7 +119,7 @@ describe.for(['http', 'https'] as const)('the places for %s', (name) => {
       greedy.slice(5 * device, 5 * device + 5).map(({ destroyed }) => destroyed),
     );
     expect(left).toEqual(left.map(() => [true, true, true, false, false]));
-    expect(places.sockets).toHaveLength(COUNTS.all);
+    expect(listener.connections).toHaveLength(LIMITS.total);
     // A greedy one that comes again gets nothing, and neither does one more of those who have one.
     for (const device of [2, 10]) expect((await come(port, device)).text, String(device)).toBe('');
     for (let device = 30; device < 34; device++) await come(port, device, '/wait');
@@ -137,17 +128,17 @@ describe.for(['http', 'https'] as const)('the places for %s', (name) => {
     expect((await come(port, 40)).text).toBe('');
   });
 
-  it('are a few for each device', async () => {
-    const { places, port } = await serve(create);
+  it('are a few for each device, as many at all times', async () => {
+    const { listener, port } = await serve(create);
     const [first] = await fill(port, [2]);
     expect((await come(port, 2)).text).toBe('');
     first?.destroy();
-    await expect.poll(() => places.sockets.length).toBe(COUNTS.ofOne - 1);
+    await expect.poll(() => listener.connections.length).toBe(LIMITS.perDevice - 1);
     expect((await come(port, 2)).text).toMatch(/^HTTP\/1.1 200 /);
   });
 
   it('are not lost to clients that are gone before the server looks', async () => {
-    const { places, port } = await serve(create);
+    const { listener, port } = await serve(create);
     const reset = `
       const { connect } = require('node:net');
       for (let i = 0; i < 40; i++) {
@@ -157,36 +148,10 @@ describe.for(['http', 'https'] as const)('the places for %s', (name) => {
     // While it runs, this process accepts nothing.
     expect(spawnSync(process.execPath, ['-e', reset]).status).toBe(0);
     const greedy: Socket[] = [];
-    for (let i = 0; i < COUNTS.all; i++) greedy.push((await come(port, 10 + (i % 10))).socket);
-    expect(places.sockets).toHaveLength(COUNTS.all);
+    for (let i = 0; i < LIMITS.total; i++) greedy.push((await come(port, 10 + (i % 10))).socket);
+    expect(listener.connections).toHaveLength(LIMITS.total);
     for (const device of [2, 3, 4]) expect((await come(port, device)).text).toMatch(/^HTTP\/1.1 200 /);
-    expect(places.sockets).toHaveLength(COUNTS.all);
+    expect(listener.connections).toHaveLength(LIMITS.total);
     await expect.poll(() => greedy.filter(({ destroyed }) => destroyed)).toHaveLength(3);
-  });
-
-  it('are told apart where one port of a device leads to two addresses of the hub', async () => {
-    const { places, port } = await serve(create, '0.0.0.0');
-    const from = { port, localAddress: '127.0.0.2' };
-    const first = connectPlain({ ...from, host: '127.0.0.1' });
-    await once(first, 'connect');
-    const second = connectPlain({ ...from, host: '127.0.0.3', localPort: first.localPort ?? 0 });
-    await once(second, 'connect');
-    await expect.poll(() => places.sockets.length).toBe(2);
-    for (const socket of [first, second]) socket.destroy();
-    await expect.poll(() => places.sockets.length).toBe(0);
-    for (let i = 0; i < COUNTS.ofOne; i++) expect((await come(port, 2)).text).toMatch(/^HTTP\/1.1 200 /);
-  });
-
-  it('are kept for a shorter time while more than half of them are taken', async () => {
-    const { places, port } = await serve(create);
-    await fill(port, [2]);
-    expect((await come(port, 3)).text).toContain('timeout=65');
-    const others = await fill(port, [4]);
-    const standing = await come(port, 5);
-    expect(standing.text).toContain('timeout=5\r\n');
-    for (const socket of others) socket.destroy();
-    await expect.poll(() => places.sockets.length).toBe(COUNTS.ofOne + 2);
-    standing.socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
-    expect(String(await once(standing.socket, 'data'))).toContain('timeout=65');
   });
 });

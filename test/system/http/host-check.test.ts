@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isOwnAlone } from '../../src/system/host-check.ts';
+import { isOwnAlone } from '../../../src/system/http/host-check.ts';
 
 const nowhere = () => false;
 

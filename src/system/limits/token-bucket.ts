@@ -37,34 +37,3 @@ export class Buckets {
     return known;
   }
 }
-
-/** Counts what happens, and says where it is too much: for each name in all, and for each name and subject. */
-export class Allowances {
-  readonly #ofName: Allowance;
-  readonly #ofSubject: Allowance;
-  readonly #buckets = new Buckets();
-
-  constructor(ofName: Allowance, ofSubject: Allowance) {
-    this.#ofName = ofName;
-    this.#ofSubject = ofSubject;
-  }
-
-  /**
-   * Takes from both allowances, or from neither.
-   * @param now milliseconds on any clock that does not go back
-   * @returns null where it is too much; else how often that was so since the last time it was not
-   */
-  take(name: string, subject: string, now: number): number | null {
-    const all = this.#buckets.filled(name, this.#ofName, now);
-    const own = this.#buckets.filled(`${name} ${subject}`, this.#ofSubject, now);
-    if (all.left < 1 || own.left < 1) {
-      own.refused += 1;
-      return null;
-    }
-    all.left -= 1;
-    own.left -= 1;
-    const { refused } = own;
-    own.refused = 0;
-    return refused;
-  }
-}

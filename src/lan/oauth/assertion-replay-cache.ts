@@ -11,7 +11,7 @@ const LEAST_OF_ONE = 10;
 export type Use = 'first' | 'again' | 'full';
 
 /** The assertions that were used, each for as long as it would be good (RFC 7523, 3: `jti`). */
-export class UsedAssertions {
+export class AssertionReplayCache {
   /** For each appliance's id the hashes of its `jti`s, and when each may be forgotten. */
   readonly #used = new Map<string, Map<string, number>>();
   #count = 0;

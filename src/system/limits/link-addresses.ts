@@ -12,17 +12,6 @@ const PROGRAM_TIMEOUT = 2000;
 const neighbours = v.array(v.object({ dst: v.string(), dev: v.string(), lladdr: v.exactOptional(v.string()) }));
 type Neighbours = v.InferOutput<typeof neighbours>;
 
-const SHARE = 'link ';
-
-/** A link-layer address as one whom a device counts to, see `Share`. */
-export function linkShare(linkAddress: string): string {
-  return SHARE + linkAddress.replaceAll(':', '-');
-}
-
-export function isLinkShare(share: string): boolean {
-  return share.startsWith(SHARE);
-}
-
 /** The link-layer addresses of IPv6 neighbours: a device may take any number of IPv6 addresses, and has one of these. */
 export class LinkAddresses {
   readonly #program: string;

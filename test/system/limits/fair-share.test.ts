@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { admit, type Quota } from '../../../src/system/limits/fair-share.ts';
+
+/** Limits of all, of a network and of a device. */
+const LIMITS = [12, 6, 3];
+
+/** Holders, the oldest first. */
+class Pool {
+  #holders: { readonly name: string; readonly keys: readonly string[] }[] = [];
+
+  get names(): string[] {
+    return this.#holders.map(({ name }) => name);
+  }
+
+  /** One more comes. @param path of its keys below "all", such as `network/device` @returns whether it gets a place */
+  come(path: string, name = path): boolean {
+    const keys = path.split('/').map((_, index, parts) => parts.slice(0, index + 1).join('/'));
+    const limits = keys.length === 1 ? [LIMITS[0], LIMITS[2]] : LIMITS;
+    const quotas: Quota[] = ['all', ...keys].map((key, index) => ({ key, limit: limits[index] ?? 0 }));
+    const admission = admit(quotas, this.#holders);
+    if (admission.kind === 'full') return false;
+    if (admission.kind === 'instead_of') {
+      this.#holders = this.#holders.filter((holder) => holder !== admission.holder);
+    }
+    this.#holders.push({ name, keys: ['all', ...keys] });
+    return true;
+  }
+
+  fill(...paths: string[]): void {
+    for (const path of paths) for (let index = 0; index < 3; index++) this.come(path, `${path} ${index}`);
+  }
+}
+
+describe('places', () => {
+  it('are a few for each device, and its next one gets none', () => {
+    const pool = new Pool();
+    expect([1, 2, 3, 4].map(() => pool.come('a'))).toEqual([true, true, true, false]);
+    expect(pool.come('b')).toBe(true);
+  });
+
+  it('that are all taken go from those that have most to those that have less, the oldest first', () => {
+    const pool = new Pool();
+    pool.fill('a', 'b', 'c', 'd');
+    expect(pool.come('honest')).toBe(true);
+    expect(pool.names).not.toContain('a 0');
+    expect(pool.come('another')).toBe(true);
+    expect(pool.names).not.toContain('b 0');
+    expect(pool.names).toHaveLength(12);
+  });
+
+  it('do not come back to whoever gave one up, and nobody loses an only one', () => {
+    const pool = new Pool();
+    pool.fill('a', 'b', 'c', 'd');
+    for (let device = 0; device < 8; device++) expect(pool.come(`honest-${device}`)).toBe(true);
+    expect(pool.names.filter((name) => name.startsWith('honest'))).toHaveLength(8);
+    for (const device of ['a', 'b', 'honest-1', 'late']) expect(pool.come(device), device).toBe(false);
+  });
+
+  it('of a network go from one of its devices to another, and no other network loses any', () => {
+    const pool = new Pool();
+    pool.fill('net/a', 'net/b', 'else');
+    expect(pool.come('net/honest')).toBe(true);
+    expect(pool.names).not.toContain('net/a 0');
+    expect(pool.names.filter((name) => name.startsWith('net'))).toHaveLength(6);
+    expect(pool.names.filter((name) => name.startsWith('else'))).toHaveLength(3);
+  });
+
+  it('that a network has by many addresses go to other networks', () => {
+    const pool = new Pool();
+    for (let address = 0; address < 6; address++) pool.come(`net/${address}`);
+    pool.fill('a', 'b');
+    expect(pool.come('honest')).toBe(true);
+    expect(pool.names).not.toContain('net/0');
+    expect(pool.come('net/6')).toBe(false);
+  });
+
+  it('are kept by every honest device, whatever one with many addresses does', () => {
+    const pool = new Pool();
+    for (const device of ['x', 'y', 'net/z']) pool.come(device);
+    for (let turn = 0; turn < 300; turn++) pool.come(`net/${(turn * 7) % 50}`, 'greedy');
+    expect(pool.names).toEqual(expect.arrayContaining(['x', 'y', 'net/z']));
+    for (let turn = 0; turn < 300; turn++) pool.come(`${(turn * 7) % 50}`, 'greedy');
+    expect(pool.names).toEqual(expect.arrayContaining(['x', 'y']));
+    expect(pool.names).toHaveLength(12);
+  });
+});
