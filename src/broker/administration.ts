@@ -47,7 +47,7 @@ export type BrokerAdministration = Omit<
 /** Serves people at the hub: what the control socket and the installer's page ask of the broker. */
 export function openAdministration(broker: Broker, address: HubAddress): BrokerAdministration {
   const { appliances, grants, pairings, sessions, registrations, access, notices, store } = broker;
-  const { clock, log, tell } = broker.surroundings;
+  const { clock, log, emit } = broker.environment;
 
   function statusOf(appliance: Appliance): ApplianceStatus {
     return applianceStatus(appliance, broker, (userCode) => address.endpoint(`/pair?user_code=${userCode}`));
@@ -139,7 +139,7 @@ export function openAdministration(broker: Broker, address: HubAddress): BrokerA
       await grants.forget(id);
       await sessions.endAll(id);
       if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));
-      if (isPaired) tell({ kind: 'unpaired', appliance: id, at: clock.now() });
+      if (isPaired) emit({ kind: 'unpaired', appliance: id, at: clock.now() });
       log.info('unpaired', { appliance: name });
     },
     async token(name) {

@@ -21,7 +21,7 @@ const STORE_RETRY = 60;
 /** Serves the home network: what the OAuth endpoints and the pages on it offer. */
 export function openLanService(broker: Broker, { started, caFingerprint, handedOut }: LanServiceContext): LanService {
   const { appliances, grants, pairings, rounds, deviceFlows, sessions, registrations, ready } = broker;
-  const { clock } = broker.surroundings;
+  const { clock } = broker.environment;
   const nameOf = (id: string) => appliances.byId(id)?.name ?? 'The appliance';
 
   return {
@@ -31,7 +31,7 @@ export function openLanService(broker: Broker, { started, caFingerprint, handedO
         const [now, since] = [trueTime(told, clock.now()), trueTime(told, started)];
         return now === null || since === null ? [] : [{ now, started: since }];
       }),
-    confirmTime: () => broker.timeInquiry.confirm(),
+    confirmTime: () => broker.portalTimeProbe.confirm(),
     knewBefore: ({ id }) => broker.knownBefore.has(id),
     heard: ({ id }) => registrations.heard(id),
 

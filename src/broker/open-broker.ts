@@ -1,11 +1,12 @@
 import type { HubEvent } from '../core/hub-event.ts';
 import type { Log } from '../core/log.ts';
-import { SetupAccessBook } from './access/setup-access.ts';
+import { StoredSetupAccess } from './access/setup-access.ts';
 import { Appliances } from './appliances/appliances.ts';
 import { declareAppliances, warnOfScopes } from './appliances/declared-appliances.ts';
 import { Registrations } from './appliances/registrations.ts';
 import { followRenamedPortals } from './appliances/renamed-portals.ts';
 import { Sessions } from './appliances/sessions.ts';
+import type { Environment } from './environment.ts';
 import { Grants } from './grants/grants.ts';
 import { HandOuts } from './grants/hand-outs.ts';
 import { needsPairing } from './grants/held-grant.ts';
@@ -13,23 +14,22 @@ import { DeviceFlows } from './pairings/device-flows.ts';
 import { Pairings } from './pairings/pairings.ts';
 import { Rounds } from './pairings/rounds.ts';
 import type { BrokerMemory, BrokerPorts, BrokerStore } from './ports.ts';
-import { HistoryBook } from './reports/history-book.ts';
+import { HistoryRecorder } from './reports/history-recorder.ts';
 import { Notices } from './reports/notices.ts';
-import type { Surroundings } from './surroundings.ts';
 import { PortalClock } from './time/portal-clock.ts';
+import { PortalTimeProbe } from './time/portal-time-probe.ts';
 import { Scheduler } from './time/scheduler.ts';
-import { TimeInquiry } from './time/time-inquiry.ts';
 
 /** The appliances, their grants, and what looks after them. Disposing of it lets what was sent end, and writes it. */
 export interface Broker extends AsyncDisposable {
-  /** What its parts work with; `tell` is heard by the histories too. */
-  readonly surroundings: Surroundings;
+  /** What its parts work with; the histories are told of each event too. */
+  readonly environment: Environment;
   readonly store: BrokerStore;
   readonly appliances: Appliances;
   readonly scheduler: Scheduler;
   readonly portalClock: PortalClock;
-  readonly timeInquiry: TimeInquiry;
-  readonly histories: HistoryBook;
+  readonly portalTimeProbe: PortalTimeProbe;
+  readonly histories: HistoryRecorder;
   readonly grants: Grants;
   readonly handOuts: HandOuts;
   readonly pairings: Pairings;
@@ -37,7 +37,7 @@ export interface Broker extends AsyncDisposable {
   readonly deviceFlows: DeviceFlows;
   readonly sessions: Sessions;
   readonly registrations: Registrations;
-  readonly access: SetupAccessBook;
+  readonly access: StoredSetupAccess;
   readonly notices: Notices;
   /** The ids of the appliances that the run before has left. */
   readonly knownBefore: ReadonlySet<string>;
@@ -55,7 +55,7 @@ export interface Broker extends AsyncDisposable {
  */
 export async function openBroker(ports: BrokerPorts): Promise<Broker> {
   const { store, portals, before } = ports;
-  const { clock, timers, random, log, tell } = ports.surroundings;
+  const { clock, timers, random, log, emit } = ports.environment;
   await using parts = new AsyncDisposableStack();
   const appliances = await Appliances.load(store, random, [...portals.names]);
   const nameOf = (id: string) => appliances.byId(id)?.name ?? id;
@@ -70,13 +70,13 @@ export async function openBroker(ports: BrokerPorts): Promise<Broker> {
 
   const scheduler = parts.use(new Scheduler({ clock, timers }));
   const portalClock = new PortalClock({ clock, log }, before?.portalClock);
-  const histories = parts.use(new HistoryBook({ clock, log }, store, scheduler, portalClock));
+  const histories = parts.use(new HistoryRecorder({ clock, log }, store, scheduler, portalClock));
   store.takeHistoryFrom(histories);
-  const surroundings: Surroundings = {
-    ...ports.surroundings,
-    tell(event: HubEvent) {
+  const environment: Environment = {
+    ...ports.environment,
+    emit(event: HubEvent) {
       histories.take(event);
-      tell(event);
+      emit(event);
     },
   };
   const holder = (id: string) => {
@@ -84,37 +84,37 @@ export async function openBroker(ports: BrokerPorts): Promise<Broker> {
     const portal = appliance && portals.get(appliance.portal);
     return appliance && portal && { name: appliance.name, ...portal };
   };
-  const grants = parts.use(new Grants(surroundings, store, scheduler, portalClock, holder, ports.spread));
+  const grants = parts.use(new Grants(environment, store, scheduler, portalClock, holder, ports.spread));
   const pairings = parts.use(
     new Pairings({
-      ...{ surroundings, store, grants, portalClock, nameOf },
+      ...{ environment, store, grants, portalClock, nameOf },
       times: ports.pairingTimes,
       portalOf: (portal) => portals.get(portal),
     }),
   );
   const rounds = new Rounds({
-    ...{ surroundings, appliances, pairings },
+    ...{ environment, appliances, pairings },
     needsPairing: (appliance) => needsPairing(appliance, grants.get(appliance.id)),
     accountOf: ({ id }) => grants.get(id)?.grant.account ?? null,
   });
   await grants.load();
   warnOfScopes(appliances, grants, log);
-  const sessions = parts.use(await Sessions.load(store, scheduler, surroundings));
-  const registrations = await Registrations.load({ surroundings, store, appliances, scheduler });
+  const sessions = parts.use(await Sessions.load(store, scheduler, environment));
+  const registrations = await Registrations.load({ environment, store, appliances, scheduler });
   if (before !== undefined) registrations.resume(before.registrationOpenFor, before.registrationAsked);
-  const access = await SetupAccessBook.load(store, surroundings, before?.signIns);
-  const notices = parts.use(await Notices.load({ surroundings, store, portalClock }));
+  const access = await StoredSetupAccess.load(store, environment, before?.signIns);
+  const notices = parts.use(await Notices.load({ environment, store, portalClock }));
   reportDamage(store, nameOf, log);
 
   const ready = Promise.withResolvers<void>();
   const owned = parts.move();
   return {
-    ...{ surroundings, store, knownBefore, ready: ready.promise },
+    ...{ environment, store, knownBefore, ready: ready.promise },
     ...{ appliances, scheduler, portalClock, histories, grants, pairings, rounds, sessions, registrations, access },
     notices,
-    handOuts: new HandOuts(grants, surroundings),
-    deviceFlows: new DeviceFlows(pairings, surroundings),
-    timeInquiry: new TimeInquiry(surroundings, portalClock, () =>
+    handOuts: new HandOuts(grants, environment),
+    deviceFlows: new DeviceFlows(pairings, environment),
+    portalTimeProbe: new PortalTimeProbe(environment, portalClock, () =>
       portals.names.flatMap((name) => portals.get(name)?.portal ?? []),
     ),
     async resumePairings() {

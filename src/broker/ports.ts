@@ -4,8 +4,8 @@ import type { Replay } from '../core/refresh.ts';
 import type { Store } from '../core/store.ts';
 import type { SignInMemory } from './access/setup-access.ts';
 import type { Declared } from './appliances/declared-appliances.ts';
+import type { Environment } from './environment.ts';
 import type { PairingPortal, PairingTimes } from './pairings/pairing-context.ts';
-import type { Surroundings } from './surroundings.ts';
 import type { PortalClock } from './time/portal-clock.ts';
 
 /** A store that also says what it has found damaged or changed. */
@@ -55,7 +55,7 @@ export interface BrokerMemory {
 
 /** Everything that the broker needs of the world, so that tests can hold it. */
 export interface BrokerPorts {
-  readonly surroundings: Surroundings;
+  readonly environment: Environment;
   readonly store: BrokerStore;
   readonly portals: ConnectedPortals;
   readonly pairingTimes: PairingTimes;

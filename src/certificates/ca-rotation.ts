@@ -1,4 +1,4 @@
-import type { Surroundings } from '../broker/surroundings.ts';
+import type { Environment } from '../broker/environment.ts';
 import type { PortalClock } from '../broker/time/portal-clock.ts';
 import type { Scheduler } from '../broker/time/scheduler.ts';
 import type { AuthorityReport } from '../core/administration.ts';
@@ -10,7 +10,7 @@ import type { HubAuthority } from './authority.ts';
 import type { Anchor } from './shown-leaf.ts';
 
 export interface CaRotationContext {
-  readonly surroundings: Pick<Surroundings, 'clock' | 'log'>;
+  readonly environment: Pick<Environment, 'clock' | 'log'>;
   readonly scheduler: Pick<Scheduler, 'plan'>;
   /** Knows the true time, where something has told it: a clock that may be wrong ends nothing. */
   readonly portalClock: Pick<PortalClock, 'confirmed' | 'whenConfirmed'>;
@@ -57,15 +57,15 @@ export class CaRotation {
    * @throws Failure `not_allowed`, `store_unwritable`; nothing has changed then
    */
   async rotate(keep: number): Promise<AuthorityReport> {
-    const { ca, permitted, surroundings, portalClock, onRotated } = this.#context;
+    const { ca, permitted, environment, portalClock, onRotated } = this.#context;
     this.#check(keep);
     const before = ca.fingerprint;
-    await ca.rotate(keep * 1000, permitted(), surroundings.clock.now(), portalClock.confirmed);
+    await ca.rotate(keep * 1000, permitted(), environment.clock.now(), portalClock.confirmed);
     await this.#follow();
     onRotated();
     const report = this.report();
     const { fingerprint } = report;
-    surroundings.log.warn('CA rotated', { fingerprint, old_fingerprint: before, old_until: report.old?.until });
+    environment.log.warn('CA rotated', { fingerprint, old_fingerprint: before, old_until: report.old?.until });
     return report;
   }
 
@@ -74,11 +74,11 @@ export class CaRotation {
    * @throws Failure `not_allowed`, `store_unwritable`; nothing has changed then
    */
   async keepOld(keep: number): Promise<AuthorityReport> {
-    const { ca, surroundings, portalClock } = this.#context;
+    const { ca, environment, portalClock } = this.#context;
     this.#check(keep);
-    await ca.keepOld(keep * 1000, surroundings.clock.now(), portalClock.confirmed);
+    await ca.keepOld(keep * 1000, environment.clock.now(), portalClock.confirmed);
     await this.#follow();
-    if (keep === 0) surroundings.log.warn('old CA ended', { by: 'request' });
+    if (keep === 0) environment.log.warn('old CA ended', { by: 'request' });
     return this.report();
   }
 
@@ -101,8 +101,8 @@ export class CaRotation {
 
   /** Looks at the time again when the old CA's is over, and once a minute at least. */
   #plan(): void {
-    const { scheduler, surroundings, portalClock, ca } = this.#context;
-    const now = surroundings.clock.now();
+    const { scheduler, environment, portalClock, ca } = this.#context;
+    const now = environment.clock.now();
     const time = trueTime(portalClock.confirmed, now);
     const until = ca.old?.until ?? null;
     const left = time === null || until === null ? LONGEST_TIMER : Math.max(0, until - time);
@@ -112,14 +112,14 @@ export class CaRotation {
   }
 
   async #look(): Promise<void> {
-    const { ca, surroundings, portalClock, renewLeaf } = this.#context;
+    const { ca, environment, portalClock, renewLeaf } = this.#context;
     try {
-      if (await ca.followTime(portalClock.confirmed, surroundings.clock.now())) {
+      if (await ca.followTime(portalClock.confirmed, environment.clock.now())) {
         await renewLeaf();
-        surroundings.log.warn('old CA ended', { by: 'time' });
+        environment.log.warn('old CA ended', { by: 'time' });
       }
     } catch (error) {
-      surroundings.log.debug('end of the old CA could not be written', { error: messageOf(error) });
+      environment.log.debug('end of the old CA could not be written', { error: messageOf(error) });
     }
     this.#plan();
   }

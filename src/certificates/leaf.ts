@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
-import type { Surroundings } from '../broker/surroundings.ts';
+import type { Environment } from '../broker/environment.ts';
 import type { PortalClock } from '../broker/time/portal-clock.ts';
 import type { Scheduler } from '../broker/time/scheduler.ts';
 import { trueTime } from '../core/clock.ts';
@@ -17,7 +17,7 @@ import type { ShownLeaf } from './shown-leaf.ts';
 
 /** What a {@link HubLeaf} is made from. */
 export interface LeafContext {
-  readonly surroundings: Pick<Surroundings, 'clock' | 'log'>;
+  readonly environment: Pick<Environment, 'clock' | 'log'>;
   readonly scheduler: Pick<Scheduler, 'plan'>;
   readonly portalClock: PortalClock;
   readonly identity: { readonly id: string; readonly ca: HubAuthority };
@@ -72,8 +72,8 @@ export class HubLeaf {
   }
 
   static async open(context: LeafContext): Promise<HubLeaf> {
-    const { own, surroundings } = context;
-    if (own !== null) warnOfCertificate(own.leaf, surroundings.clock, surroundings.log);
+    const { own, environment } = context;
+    if (own !== null) warnOfCertificate(own.leaf, environment.clock, environment.log);
     return new HubLeaf(context, own?.leaf ?? (await issue(context)));
   }
 
@@ -105,8 +105,8 @@ export class HubLeaf {
 
   /** Has a server show what is good at the time, from now on. */
   serve(server: LeafServer): void {
-    const { scheduler, surroundings, portalClock, own } = this.#context;
-    const { clock } = surroundings;
+    const { scheduler, environment, portalClock, own } = this.#context;
+    const { clock } = environment;
     this.#server = server;
     const every = (ms: number, what: string, run: () => void) => {
       const plan = () =>
@@ -138,12 +138,12 @@ export class HubLeaf {
   }
 
   async #renew(): Promise<void> {
-    const { own, surroundings } = this.#context;
+    const { own, environment } = this.#context;
     if (own !== null) return;
     try {
       this.#show(await issue(this.#context));
     } catch (error) {
-      surroundings.log.error('certificate could not be issued', { error: messageOf(error) });
+      environment.log.error('certificate could not be issued', { error: messageOf(error) });
     }
   }
 
@@ -156,7 +156,7 @@ export class HubLeaf {
   }
 
   async #takeOver(files: CertificateFiles): Promise<void> {
-    const { clock, log } = this.#context.surroundings;
+    const { clock, log } = this.#context.environment;
     try {
       const found = await readOwnCertificate(files);
       this.#fault = NO_FAULT;
@@ -182,7 +182,7 @@ export class HubLeaf {
   }
 
   #warn(left: number): void {
-    const { clock, log } = this.#context.surroundings;
+    const { clock, log } = this.#context.environment;
     const now = clock.now().uptime;
     if (now - this.#warned < DAY) return;
     this.#warned = now;
@@ -209,9 +209,9 @@ function namesOf({ names }: LeafContext, shown: ShownLeaf): readonly string[] {
 
 /** The leaf that was issued before, where another one would say the same: to issue one, much has to be loaded. */
 async function issue(context: LeafContext): Promise<ShownLeaf> {
-  const { identity, names, addresses, portalClock, surroundings, store } = context;
+  const { identity, names, addresses, portalClock, environment, store } = context;
   const { authority, fingerprint, old } = identity.ca;
-  const wall = surroundings.clock.now();
+  const wall = environment.clock.now();
   const now = trueTime(portalClock.confirmed, wall) ?? wall.wall;
   const wanted = {
     issuer: fingerprint,
@@ -223,10 +223,10 @@ async function issue(context: LeafContext): Promise<ShownLeaf> {
   if (leaf === null || leaf.notAfter - now < ISSUED_LEAST) {
     const { issueLeaf } = await import('../system/x509/issuing.ts');
     const issued = await issueLeaf(authority, { ...wanted, now, ...(old === null ? {} : { through: old.through }) });
-    warnOfLeftOut(issued.leftOut, old !== null, surroundings.log);
+    warnOfLeftOut(issued.leftOut, old !== null, environment.log);
     leaf = issued;
     await keepLeaf(store, wanted, leaf).catch((error: unknown) => {
-      surroundings.log.debug('certificate could not be kept: the next start issues another', {
+      environment.log.debug('certificate could not be kept: the next start issues another', {
         error: messageOf(error),
       });
     });

@@ -25,4 +25,4 @@ export type HubEvent = {
 );
 
 /** Takes an event; never throws, and never waits. */
-export type TellEvent = (event: HubEvent) => void;
+export type EmitEvent = (event: HubEvent) => void;

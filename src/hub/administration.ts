@@ -60,7 +60,7 @@ export interface HubAdministration extends Administration {
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
   const { broker, place, store, rotation } = context;
   const { appliances, registrations, notices } = broker;
-  const { clock, log } = broker.surroundings;
+  const { clock, log } = broker.environment;
 
   const began = rfc3339(context.started.wall);
   const unannounced = timed(() => context.unannounced());

@@ -1,6 +1,6 @@
 import { type ScheduledTask, schedule } from 'node-cron';
-import { Troubles } from '../broker/reports/troubles.ts';
-import type { Surroundings } from '../broker/surroundings.ts';
+import type { Environment } from '../broker/environment.ts';
+import { LogDeduplicator } from '../broker/reports/log-deduplicator.ts';
 import { messageOf } from '../core/failure.ts';
 import { snapshotTime, writeSnapshot } from '../store/backup/snapshot.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
@@ -14,7 +14,7 @@ const LOOK = 10_000;
 /** Keeps the store in order: a copy of it every day, and a look whether one that can't be written can be again. */
 export class Housekeeping implements AsyncDisposable {
   readonly #store: SqliteStore;
-  readonly #surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>;
+  readonly #environment: Pick<Environment, 'clock' | 'timers' | 'log'>;
   readonly #stopped = new AbortController();
   #looks: Promise<void> = Promise.resolve();
   #nightly: ScheduledTask | null = null;
@@ -22,7 +22,7 @@ export class Housekeeping implements AsyncDisposable {
   /** The store's count of changes when it was copied last; null where that was not in this run. */
   #copied: number | null = null;
   readonly #onWritable: () => void;
-  readonly #troubles: Troubles;
+  readonly #troubles: LogDeduplicator;
 
   /**
    * @param onWritable hears that a store that was served from memory can be written again: what is in it may be more than
@@ -30,13 +30,13 @@ export class Housekeeping implements AsyncDisposable {
    */
   constructor(
     store: SqliteStore,
-    surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>,
+    environment: Pick<Environment, 'clock' | 'timers' | 'log'>,
     onWritable: () => void = () => undefined,
   ) {
     this.#store = store;
     this.#onWritable = onWritable;
-    this.#surroundings = surroundings;
-    this.#troubles = new Troubles(surroundings.clock);
+    this.#environment = environment;
+    this.#troubles = new LogDeduplicator(environment.clock);
   }
 
   /** Begins with it. */
@@ -73,7 +73,7 @@ export class Housekeeping implements AsyncDisposable {
   }
 
   #plan(): ScheduledTask {
-    const { log } = this.#surroundings;
+    const { log } = this.#environment;
     const said = (message: string | Error) => log.debug('housekeeping', { message: String(message) });
     return schedule(NIGHTLY, () => this.copySoon(), {
       unref: true,
@@ -84,7 +84,7 @@ export class Housekeeping implements AsyncDisposable {
 
   /** Ends where the store can be written, from the start or again: it stays so then. */
   async #lookAgain(): Promise<void> {
-    const { timers } = this.#surroundings;
+    const { timers } = this.#environment;
     const { signal } = this.#stopped;
     while (this.#store.unwritable !== null) {
       await timers.sleep(LOOK, signal);
@@ -94,28 +94,28 @@ export class Housekeeping implements AsyncDisposable {
   }
 
   async #tryToWrite(): Promise<void> {
-    const { log } = this.#surroundings;
+    const { log } = this.#environment;
     try {
       if (!(await this.#store.tryToWrite())) return;
-      this.#troubles.over('store');
+      this.#troubles.resolved('store');
       log.info('store can be written again');
       this.#onWritable();
     } catch (error) {
-      const told = this.#troubles.happened('store', 'store');
+      const told = this.#troubles.occurred('store', 'store');
       log[told === null ? 'debug' : 'warn']('store can not be opened again', { error: messageOf(error) });
     }
   }
 
   #copyIsOld(): boolean {
     const made = snapshotTime(this.#store);
-    const age = made === null ? DAY : this.#surroundings.clock.now().wall - made;
+    const age = made === null ? DAY : this.#environment.clock.now().wall - made;
     // A copy from the future was made by a wrong clock.
     return age >= DAY || age < 0;
   }
 
   /** A card wears out with every write: what did not change since the last copy is not copied again. */
   async #copy(): Promise<void> {
-    const { log } = this.#surroundings;
+    const { log } = this.#environment;
     if (this.#stopped.signal.aborted || this.#store.unwritable !== null) return;
     try {
       const changes = this.#store.changes;

@@ -1,10 +1,10 @@
 import { messageOf } from '../core/failure.ts';
-import type { HubEvent, TellEvent } from '../core/hub-event.ts';
+import type { EmitEvent, HubEvent } from '../core/hub-event.ts';
 import type { Log } from '../core/log.ts';
 
 /** Carries what happens to appliances to all who listen; who tells of it never hears of their trouble. */
 export class HubEvents {
-  readonly #listeners = new Set<TellEvent>();
+  readonly #listeners = new Set<EmitEvent>();
   readonly #log: Log;
 
   constructor(log: Log) {
@@ -12,12 +12,12 @@ export class HubEvents {
   }
 
   /** From now on `listener` hears of every event. */
-  listen(listener: TellEvent): void {
+  listen(listener: EmitEvent): void {
     this.#listeners.add(listener);
   }
 
   /** Tells all who listen, and comes back when each has taken it. */
-  readonly tell = (event: HubEvent): void => {
+  readonly emit = (event: HubEvent): void => {
     for (const listener of this.#listeners) {
       try {
         listener(event);

@@ -1,6 +1,6 @@
+import type { Environment } from '../broker/environment.ts';
 import { openLanService } from '../broker/lan-service.ts';
 import { openBroker } from '../broker/open-broker.ts';
-import type { Surroundings } from '../broker/surroundings.ts';
 import { watchClock } from '../broker/time/clock-watch.ts';
 import { CaRotation } from '../certificates/ca-rotation.ts';
 import { HubLeaf } from '../certificates/leaf.ts';
@@ -81,18 +81,18 @@ export async function startHub(
   const events = new HubEvents(log);
   const tally = before?.tally ?? new Tally();
   events.listen(tally.tell);
-  const surroundings: Surroundings = {
+  const environment: Environment = {
     clock: systemClock(),
     timers: systemTimers,
     random: systemRandom,
     log,
-    tell: events.tell,
+    emit: events.emit,
   };
-  const { clock, timers, random } = surroundings;
+  const { clock, timers, random } = environment;
   const started = before?.started ?? clock.now();
   await using parts = new AsyncDisposableStack();
 
-  const { store, identity, keyRotation } = await openState(configuration, surroundings, parts);
+  const { store, identity, keyRotation } = await openState(configuration, environment, parts);
 
   const lan = parts.use(
     watchLan({
@@ -114,7 +114,7 @@ export async function startHub(
 
   const broker = parts.use(
     await openBroker({
-      surroundings,
+      environment,
       store,
       portals,
       pairingTimes: configuration.pairing,
@@ -128,7 +128,7 @@ export async function startHub(
 
   const names = hubNames(identity.id);
   const leaf = await HubLeaf.open({
-    surroundings,
+    environment,
     scheduler,
     portalClock,
     identity,
@@ -158,9 +158,9 @@ export async function startHub(
     if (lanConfiguration.mdns) await announcing.follow(lan.current);
   };
   const restarting = Promise.withResolvers<void>();
-  const housekeeping = new Housekeeping(store, surroundings, () => restarting.resolve());
+  const housekeeping = new Housekeeping(store, environment, () => restarting.resolve());
   const rotation = new CaRotation({
-    surroundings,
+    environment,
     scheduler,
     portalClock,
     ca: identity.ca,
@@ -227,7 +227,7 @@ export async function startHub(
   const socket = { path: configuration.controlSocket, administration, log };
   parts.use(await openControlSocket(socket, timers));
   const metrics = await openMetrics({
-    surroundings,
+    environment,
     listen: configuration.metrics,
     administration,
     appliances,
@@ -256,7 +256,7 @@ export async function startHub(
   lan.begin({ onChange: () => follower.changed(), onUnrest: () => void announce() });
   parts.use(
     watchClock({
-      surroundings,
+      environment,
       synchronized: ntpWatch(),
       onSet() {
         grants.clockSet();

@@ -1,5 +1,5 @@
 import type { Appliances } from '../broker/appliances/appliances.ts';
-import type { Surroundings } from '../broker/surroundings.ts';
+import type { Environment } from '../broker/environment.ts';
 import type { PortalClock } from '../broker/time/portal-clock.ts';
 import type { SocketAddress } from '../configuration/socket-address.ts';
 import type { Administration } from '../core/administration.ts';
@@ -9,7 +9,7 @@ import type { Tally } from '../metrics/tally.ts';
 
 /** What metrics and health are told from. */
 export interface MetricsContext {
-  readonly surroundings: Surroundings;
+  readonly environment: Environment;
   /** Null for nowhere. */
   readonly listen: SocketAddress | null;
   readonly administration: Administration;
@@ -22,8 +22,8 @@ export interface MetricsContext {
 
 /** Opens the listener for metrics and health, if there is to be one. */
 export async function openMetrics(context: MetricsContext): Promise<MetricsListener | null> {
-  const { listen, surroundings, administration, appliances, portalClock, tally, overdue, names } = context;
-  const { clock, timers, log } = surroundings;
+  const { listen, environment, administration, appliances, portalClock, tally, overdue, names } = context;
+  const { clock, timers, log } = environment;
   if (listen === null) return null;
   return MetricsListener.open({
     ...listen,

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { Surroundings } from '../broker/surroundings.ts';
+import type { Environment } from '../broker/environment.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { messageOf } from '../core/failure.ts';
 import { readLan } from '../mdns/lan-watch.ts';
@@ -24,7 +24,7 @@ interface State {
  */
 export async function openState(
   { stateDirectory, credentials, lan }: Configuration,
-  { clock, random, log }: Surroundings,
+  { clock, random, log }: Environment,
   parts: AsyncDisposableStack,
 ): Promise<State> {
   await openStateDirectory(stateDirectory);

@@ -178,13 +178,13 @@ function statusOf(error: unknown): number {
 
 function serveSecure(
   app: FastifyInstance,
-  { service, pages, ...surroundings }: LanOptions,
+  { service, pages, ...environment }: LanOptions,
   tls: SharedTls,
   httpPort: number,
 ): void {
   const isOwn = ({ hostname, socket }: FastifyRequest) =>
     isOwnAlone(hostname, socket.localAddress, (address) => tls.isForAddress(address));
-  serveAuthorizationServer(app, service, isOwn, surroundings);
+  serveAuthorizationServer(app, service, isOwn, environment);
   serveOpenApi(app, httpPort);
   pages.secure(app, httpPort);
 }

@@ -20,12 +20,12 @@ export interface Hooks extends AsyncDisposable {
 }
 
 /** Opens the hooks; a hook that hangs holds up no other. */
-export function openHooks({ command, webhook }: HooksConfiguration, surroundings: OutboxSurroundings): Hooks {
+export function openHooks({ command, webhook }: HooksConfiguration, environment: OutboxSurroundings): Hooks {
   const hooks = [
-    ...(command === null ? [] : [commandHook(command, surroundings.timers)]),
+    ...(command === null ? [] : [commandHook(command, environment.timers)]),
     ...(webhook === null ? [] : [webhookHook(webhook)]),
   ];
-  const outboxes = hooks.map((hook) => new Outbox(hook, surroundings));
+  const outboxes = hooks.map((hook) => new Outbox(hook, environment));
   const ending = new AbortController();
   return {
     post(message) {

@@ -19,7 +19,7 @@ const PARTING = 3000;
 /** Carries messages through one hook: in their order, one at a time, trying again where that may help. */
 export class Outbox implements AsyncDisposable {
   readonly #hook: Hook;
-  readonly #surroundings: OutboxSurroundings;
+  readonly #environment: OutboxSurroundings;
   readonly #waiting: NoticeMessage[] = [];
   /** No further try is begun. */
   readonly #parting = new AbortController();
@@ -29,9 +29,9 @@ export class Outbox implements AsyncDisposable {
   /** How many were given up because too many waited, since there was room last. */
   #lost = 0;
 
-  constructor(hook: Hook, surroundings: OutboxSurroundings) {
+  constructor(hook: Hook, environment: OutboxSurroundings) {
     this.#hook = hook;
-    this.#surroundings = surroundings;
+    this.#environment = environment;
   }
 
   /** Takes a message, and returns at once. */
@@ -50,7 +50,7 @@ export class Outbox implements AsyncDisposable {
   /** Lets what is under way end, for a moment. What waits is given up: what lasts is told again within a day. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#parting.abort();
-    const disarm = this.#surroundings.timers.after(PARTING, () => this.#ending.abort());
+    const disarm = this.#environment.timers.after(PARTING, () => this.#ending.abort());
     await this.#working;
     disarm();
   }
@@ -74,7 +74,7 @@ export class Outbox implements AsyncDisposable {
 
   #givenUp(count: number, problem: string): void {
     const { kind, target } = this.#hook;
-    if (count > 0) this.#surroundings.log.warn('notices were given up', { count, hook: kind, target, problem });
+    if (count > 0) this.#environment.log.warn('notices were given up', { count, hook: kind, target, problem });
   }
 
   async #deliver(message: NoticeMessage): Promise<void> {
@@ -87,14 +87,14 @@ export class Outbox implements AsyncDisposable {
         return;
       }
       this.#warn('notice could not be carried', message, detail, { retry_in: pause / 1000 });
-      await this.#surroundings.timers.sleep(pause, this.#parting.signal);
+      await this.#environment.timers.sleep(pause, this.#parting.signal);
       if (this.#parting.signal.aborted) return;
     }
   }
 
   #warn(event: string, { notice, appliance, status }: NoticeMessage, problem: string, more = {}): void {
     const { kind, target } = this.#hook;
-    this.#surroundings.log.warn(event, { notice, appliance, status, hook: kind, target, problem, ...more });
+    this.#environment.log.warn(event, { notice, appliance, status, hook: kind, target, problem, ...more });
   }
 }
 

@@ -45,19 +45,19 @@ export async function refreshSteps(grants: number, steps: number): Promise<Step>
     refresh: async () => ({ kind: 'granted', tokens, portalTime: time.now().wall }),
   };
   const silent = () => undefined;
-  const surroundings = {
+  const environment = {
     clock: time,
     timers: time,
     random: { token: () => '', uuid: () => '', below: () => 0, fraction: () => 0.5 },
     log: { debug: silent, info: silent, warn: silent, error: silent },
-    tell: silent,
+    emit: silent,
   };
   const identity = { ...giver, others: [] };
   const holder = { name: 'appliance', portal: portal as Portal, identity, replay: 'late' as const };
-  const scheduler = new Scheduler(surroundings);
-  const portalClock = new PortalClock(surroundings);
+  const scheduler = new Scheduler(environment);
+  const portalClock = new PortalClock(environment);
   const broker = new Grants(
-    surroundings,
+    environment,
     store as Store,
     scheduler,
     portalClock,

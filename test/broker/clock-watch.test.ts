@@ -8,10 +8,10 @@ function start() {
   const time = new FakeTime();
   const events: { event: string; fields: LogFields }[] = [];
   const log = (event: string, fields: LogFields = {}) => events.push({ event, fields });
-  const surroundings = { clock: time, timers: time, log: { debug: log, info: log, warn: log, error: log } };
+  const environment = { clock: time, timers: time, log: { debug: log, info: log, warn: log, error: log } };
   const seen = { set: 0, synchronized: 0, asked: 0, askedAnew: 0, ntp: false };
   const watch = watchClock({
-    surroundings,
+    environment,
     async synchronized(_now, wasSet) {
       seen.asked += 1;
       if (wasSet) seen.askedAnew += 1;
@@ -24,7 +24,7 @@ function start() {
       seen.synchronized += 1;
     },
   });
-  return { time, events, surroundings, seen, watch };
+  return { time, events, environment, seen, watch };
 }
 
 test('a clock that is set is noticed within seconds, once for each time, with how far it went', async () => {
@@ -64,8 +64,8 @@ test("NTP's word is asked for until it comes, and told once", async () => {
 });
 
 test("the first word that confirms the clock is logged with its source, and a portal's counts for more than NTP's", () => {
-  const { time, events, surroundings } = start();
-  const clock = new PortalClock(surroundings);
+  const { time, events, environment } = start();
+  const clock = new PortalClock(environment);
   let told = 0;
   clock.whenConfirmed(() => {
     told += 1;
@@ -85,8 +85,8 @@ test("the first word that confirms the clock is logged with its source, and a po
 });
 
 test('one answer of the portal that does not agree with the one before does not count alone', async () => {
-  const { time, surroundings } = start();
-  const clock = new PortalClock(surroundings);
+  const { time, environment } = start();
+  const clock = new PortalClock(environment);
   const told = () => clock.told.map(({ wall, at }) => wall - at.wall);
   clock.learn(time.wall);
   await time.pass(60_000);
@@ -104,8 +104,8 @@ test('one answer of the portal that does not agree with the one before does not 
 });
 
 test('a clock that the portal finds hours wrong is warned of', () => {
-  const { time, events, surroundings } = start();
-  new PortalClock(surroundings).learn(time.wall + 3 * 3_600_000);
+  const { time, events, environment } = start();
+  new PortalClock(environment).learn(time.wall + 3 * 3_600_000);
   expect(events.map(({ event }) => event)).toEqual(['clock confirmed', 'clock is wrong']);
   expect(events[1]?.fields).toEqual({ hub_clock_ahead: -10_800 });
 });

@@ -180,7 +180,7 @@ test('who throws at an event hinders nobody', () => {
     throw new Error('no more');
   });
   events.listen(({ kind }) => void heard.push(kind));
-  events.tell({ kind: 'unpaired', appliance: 'a', at: { boot: '', uptime: 0, wall: 0 } });
+  events.emit({ kind: 'unpaired', appliance: 'a', at: { boot: '', uptime: 0, wall: 0 } });
   expect(heard).toEqual(['unpaired']);
   expect(lines).toEqual(['event could not be taken']);
 });

@@ -1,13 +1,13 @@
 import { appendFileSync } from 'node:fs';
 import { request } from 'undici';
 import type { Credentials } from '../../src/broker/appliances/appliances.ts';
+import type { Environment } from '../../src/broker/environment.ts';
 import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
-import type { Surroundings } from '../../src/broker/surroundings.ts';
 import type { DeclaredAppliance } from '../../src/core/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
-import type { HubEvent, TellEvent } from '../../src/core/hub-event.ts';
+import type { EmitEvent, HubEvent } from '../../src/core/hub-event.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PairingStep } from '../../src/core/pairing.ts';
@@ -77,8 +77,8 @@ export class Home implements AsyncDisposable {
   /** What was told to whoever keeps books. */
   readonly told: HubEvent[] = [];
   /** Beside `told`, who hears of it. */
-  listener: TellEvent = () => undefined;
-  readonly #tell: TellEvent = (event) => {
+  listener: EmitEvent = () => undefined;
+  readonly #emit: EmitEvent = (event) => {
     this.told.push(event);
     this.listener(event);
   };
@@ -91,7 +91,7 @@ export class Home implements AsyncDisposable {
   #emulator: Emulator | undefined;
   #portal: FaultyPortal | undefined;
   #run: Run | undefined;
-  #surroundings: Surroundings | undefined;
+  #environment: Environment | undefined;
   #client: HttpPortal | undefined;
 
   private constructor(options: HomeOptions) {
@@ -115,8 +115,8 @@ export class Home implements AsyncDisposable {
   }
 
   /** What the parts that run have been given. */
-  get surroundings(): Surroundings {
-    return there(this.#surroundings);
+  get environment(): Environment {
+    return there(this.#environment);
   }
 
   get run(): Run {
@@ -130,8 +130,8 @@ export class Home implements AsyncDisposable {
   /** Starts the hub on what the run before has left. */
   async start(): Promise<Run> {
     const random = { ...systemRandom, fraction: () => this.#options.fraction ?? 0.5 };
-    const surroundings = { clock: this.time, timers: this.time, random, log: this.#logger(), tell: this.#tell };
-    this.#surroundings = surroundings;
+    const environment = { clock: this.time, timers: this.time, random, log: this.#logger(), emit: this.#emit };
+    this.#environment = environment;
     const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
     const store = await openStore(this.folder, sealing, () => this.time.wall);
     const port = this.#slow(this.#activity.watching(this.#failing(store)));
@@ -162,7 +162,7 @@ export class Home implements AsyncDisposable {
       redirectUrl: this.#options.redirect ?? (() => null),
     };
     const broker = await openBroker({
-      surroundings,
+      environment,
       store: port,
       portals: {
         names: ['home', 'other'],

@@ -55,7 +55,7 @@ class House implements AsyncDisposable {
     };
     const house = this;
     this.#notices = await Notices.load({
-      surroundings: { clock: this.time, timers: this.time, log },
+      environment: { clock: this.time, timers: this.time, log },
       store: this.#activity.watching(kept),
       portalClock: {
         get confirmed() {
@@ -456,11 +456,11 @@ test('what was kept and can not be read is made anew', async () => {
       warn: () => {},
       error: (event: string) => void failures.push(event),
     };
-    const surroundings = { clock: time, timers: time, log };
+    const environment = { clock: time, timers: time, log };
     const told: string[] = [];
     const carry = ({ status }: NoticeReport) => void told.push(status);
     house.refused();
-    await using notices = await Notices.load({ surroundings, store: kept, portalClock: house });
+    await using notices = await Notices.load({ environment, store: kept, portalClock: house });
     notices.begin(() => house.facts, carry);
     await time.pass(0);
     expect(told, text).toEqual(['raised']);

@@ -44,7 +44,7 @@ test('a loop whose waits are all over at once is held up, and the hub goes on', 
   await using home = await Home.start();
   await home.add('wallbox');
   const { pairing } = await home.begin('wallbox');
-  const progress = new PairingProgress({ surroundings: home.surroundings } as PairingContext, pairing);
+  const progress = new PairingProgress({ environment: home.environment } as PairingContext, pairing);
   let turns = 0;
   const loop = (async () => {
     for (; turns < 1000; turns++) await progress.boundTurns(progress.signal);

@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { SetupAccessBook, type SignInMemory } from '../../src/broker/access/setup-access.ts';
+import { StoredSetupAccess, type SignInMemory } from '../../src/broker/access/setup-access.ts';
 import { PAGE_SESSIONS } from '../../src/core/backup-state.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { LogFields } from '../../src/core/log.ts';
@@ -25,7 +25,7 @@ let time: FakeTime;
 let folder: ReturnType<typeof stateInMemory>;
 let sealing: ReturnType<typeof jweSealing>;
 let store: SqliteStore;
-let book: SetupAccessBook;
+let book: StoredSetupAccess;
 let events: { readonly event: string; readonly fields: LogFields }[];
 let unwritable: boolean;
 let writes: number;
@@ -52,12 +52,12 @@ function open(directory: string): Promise<SqliteStore> {
 }
 
 /** A run of the hub on the store. */
-async function load(memory?: SignInMemory, on = store): Promise<SetupAccessBook> {
+async function load(memory?: SignInMemory, on = store): Promise<StoredSetupAccess> {
   const tell = (event: string, fields: LogFields = {}) => {
     events.push({ event, fields });
     appendFileSync(log, `${JSON.stringify({ event, ...fields })}\n`);
   };
-  const loaded = await SetupAccessBook.load(
+  const loaded = await StoredSetupAccess.load(
     {
       setting: (name) => on.setting(name),
       async saveSetting(name, value) {

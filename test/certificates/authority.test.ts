@@ -39,7 +39,7 @@ async function running(options: { told?: number; ca?: HubAuthority; hasOwnCertif
   if (options.told !== undefined) portalClock.learn(options.told);
   let renewals = 0;
   const rotation = new CaRotation({
-    surroundings: { clock: time, log },
+    environment: { clock: time, log },
     scheduler: new Scheduler({ clock: time, timers: time }),
     portalClock,
     ca,

@@ -29,7 +29,7 @@ async function open(changes: { wall?: number; settings?: Map<string, string>; is
   let rotations = 0;
   const { settings = new Map<string, string>(), issuer = authority } = changes;
   const leaf = await HubLeaf.open({
-    surroundings: { clock: time, log },
+    environment: { clock: time, log },
     scheduler,
     portalClock,
     identity: { id: 'latchkey-1', ca: await hubAuthority(issuer, settings) },

@@ -181,14 +181,14 @@ export class StreetHub implements Disposable {
   async start(): Promise<void> {
     const { time, activity, random: chance } = this.#street;
     const random = { ...systemRandom, fraction: () => chance.fraction() };
-    const surroundings = { clock: time, timers: time, random, log: SILENT, tell: () => undefined };
+    const environment = { clock: time, timers: time, random, log: SILENT, emit: () => undefined };
     const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
     const opened = await openStore(this.#folder.path, sealing, () => time.wall);
     const store = activity.watching(opened);
     const way = this.#street.portal();
     const portals = new Map<string, ConnectedPortal>();
     const broker = await openBroker({
-      surroundings,
+      environment,
       store,
       portals: {
         names: this.#names,

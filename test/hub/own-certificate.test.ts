@@ -299,13 +299,13 @@ describe('a certificate that is renewed on disk', () => {
     const side = parts.use(await LanSide.start());
     const time = new FakeTime();
     const { log, events } = side.home;
-    const surroundings = { clock: time, timers: time, random: systemRandom, log };
-    const scheduler = parts.use(new Scheduler(surroundings));
-    const portalClock = new PortalClock(surroundings);
+    const environment = { clock: time, timers: time, random: systemRandom, log };
+    const scheduler = parts.use(new Scheduler(environment));
+    const portalClock = new PortalClock(environment);
     let anchors = 0;
     const told = () => events.map(({ event }) => event).filter((event) => event.startsWith('certificate'));
     const hubLeaf = await HubLeaf.open({
-      surroundings,
+      environment,
       scheduler,
       portalClock,
       identity: { id: 'latchkey-1', ca: await hubAuthority(authority) },

@@ -32,18 +32,18 @@ async function household(options: HomeOptions = {}) {
     ids.push(await home.paired(name));
     await time.pass(7 * MINUTE);
   }
-  const { surroundings } = home;
+  const { environment } = home;
   const lan = { address: '192.168.1.7' };
   const follower = new LanFollower({
     address: () => lan.address,
     steps: [() => home.run.pairings.addressChanged(), () => home.run.grants.networkChanged()],
-    log: surroundings.log,
+    log: environment.log,
   });
-  const housekeeping = stack.use(new Housekeeping(home.run.store, surroundings));
+  const housekeeping = stack.use(new Housekeeping(home.run.store, environment));
   housekeeping.begin();
   stack.use(
     watchClock({
-      surroundings,
+      environment,
       synchronized: async () => true,
       onSet: () => undefined,
       onSynchronized: () => undefined,

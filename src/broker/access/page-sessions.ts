@@ -6,7 +6,7 @@ import { Secret } from '../../core/secret.ts';
 import type { PageSession, SignedInBrowser, Visitor } from '../../core/setup-access.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/compare.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 
 /** How long somebody stays signed in, in ms. */
 const LIFETIME = 12 * 3_600_000;
@@ -38,7 +38,7 @@ type SessionStore = Pick<Store, 'setting' | 'saveSetting'>;
  */
 export class PageSessions {
   readonly #store: SessionStore;
-  readonly #surroundings: Pick<Surroundings, 'clock' | 'random' | 'log'>;
+  readonly #environment: Pick<Environment, 'clock' | 'random' | 'log'>;
   /** By the cookie's hash, the oldest first. */
   readonly #kept: Map<string, Kept>;
   /** When each has come last in this run, by the cookie's hash: in memory alone, as a card wears out by what is written. */
@@ -52,13 +52,13 @@ export class PageSessions {
 
   private constructor(
     store: SessionStore,
-    surroundings: Pick<Surroundings, 'clock' | 'random' | 'log'>,
+    environment: Pick<Environment, 'clock' | 'random' | 'log'>,
     code: string,
     all: Map<string, Kept>,
     wereAny: boolean,
   ) {
     this.#store = store;
-    this.#surroundings = surroundings;
+    this.#environment = environment;
     this.#code = code;
     this.#kept = all;
     this.wereAny = wereAny;
@@ -67,7 +67,7 @@ export class PageSessions {
   /** @param setupCode as it is now */
   static async load(
     store: SessionStore,
-    surroundings: Pick<Surroundings, 'clock' | 'random' | 'log'>,
+    environment: Pick<Environment, 'clock' | 'random' | 'log'>,
     setupCode: string,
   ): Promise<PageSessions> {
     const stored = await store.setting(PAGE_SESSIONS);
@@ -75,11 +75,11 @@ export class PageSessions {
     const code = sha256(setupCode);
     const sessions = read.success && read.output.code === code ? read.output.sessions : [];
     const all = new Map(sessions.map(({ hash, ...session }) => [hash, session]));
-    return new PageSessions(store, surroundings, code, all, stored !== null);
+    return new PageSessions(store, environment, code, all, stored !== null);
   }
 
   async begin({ address, browser }: Visitor): Promise<PageSession> {
-    const { clock, random } = this.#surroundings;
+    const { clock, random } = this.#environment;
     const cookie = random.token(COOKIE_BYTES);
     this.#kept.set(sha256(cookie), { begun: clock.now(), address, browser });
     for (const hash of [...this.#kept.keys()].slice(0, -MOST)) this.#drop(hash);
@@ -93,13 +93,13 @@ export class PageSessions {
     const found = this.#kept.get(hash);
     const left = found === undefined ? 0 : this.#timeLeft(found.begun);
     if (left === 0) return null;
-    this.#seen.set(hash, this.#surroundings.clock.now());
+    this.#seen.set(hash, this.#environment.clock.now());
     return sessionOf(cookie, left);
   }
 
   /** Who is signed in: the one of this session first, then those that signed in last. */
   list({ cookie }: PageSession): SignedInBrowser[] {
-    const now = this.#surroundings.clock.now();
+    const now = this.#environment.clock.now();
     const own = sha256(cookie.reveal());
     return [...this.#kept]
       .filter(([, { begun }]) => this.#timeLeft(begun) > 0)
@@ -143,7 +143,7 @@ export class PageSessions {
   }
 
   #timeLeft(begun: Instant): number {
-    return Math.max(0, LIFETIME - ageOf(begun, this.#surroundings.clock.now()));
+    return Math.max(0, LIFETIME - ageOf(begun, this.#environment.clock.now()));
   }
 
   #write(): Promise<void> {
@@ -157,7 +157,7 @@ export class PageSessions {
     try {
       await this.#store.saveSetting(PAGE_SESSIONS, JSON.stringify({ code: this.#code, sessions }));
     } catch (error) {
-      this.#surroundings.log.error('store could not be written', { error: messageOf(error) });
+      this.#environment.log.error('store could not be written', { error: messageOf(error) });
     }
   }
 }

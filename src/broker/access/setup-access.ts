@@ -4,11 +4,11 @@ import type { PageSession, SetupAccess, SignedInBrowser, SignIn, Visitor } from 
 import { newSetupCode, readSetupCode } from '../../core/setup-code.ts';
 import type { Store } from '../../core/store.ts';
 import { sameSecret } from '../../system/compare.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 import { KnownBrowsers } from './known-browsers.ts';
+import { LoginThrottle, sourceOfAddress, sourceOfBrowser } from './login-throttle.ts';
 import { PageSessions } from './page-sessions.ts';
 import { SignInTokens, TOKEN_LIFETIME } from './sign-in-tokens.ts';
-import { sourceOfAddress, sourceOfBrowser, WrongCodes } from './wrong-codes.ts';
 
 /** The name of the setup code among the store's settings. */
 const SETTING = 'setup_code';
@@ -20,16 +20,16 @@ const TOKEN_BYTES = 16;
 /** What is known of signing in and is in no store. */
 export class SignInMemory {
   readonly tokens = new SignInTokens();
-  readonly wrongCodes = new WrongCodes();
+  readonly loginThrottle = new LoginThrottle();
 }
 
 type AccessStore = Pick<Store, 'setting' | 'saveSetting'>;
-type AccessSurroundings = Pick<Surroundings, 'clock' | 'random' | 'log'>;
+type AccessEnvironment = Pick<Environment, 'clock' | 'random' | 'log'>;
 
 /** The setup code, who is signed in by it, and who has tried to be. */
-export class SetupAccessBook implements SetupAccess {
+export class StoredSetupAccess implements SetupAccess {
   readonly #store: AccessStore;
-  readonly #surroundings: AccessSurroundings;
+  readonly #environment: AccessEnvironment;
   readonly #sessions: PageSessions;
   readonly #browsers: KnownBrowsers;
   /** To be handed to a hub that takes this one's place. */
@@ -38,14 +38,14 @@ export class SetupAccessBook implements SetupAccess {
 
   private constructor(
     store: AccessStore,
-    surroundings: AccessSurroundings,
+    environment: AccessEnvironment,
     sessions: PageSessions,
     browsers: KnownBrowsers,
     memory: SignInMemory,
     code: string,
   ) {
     this.#store = store;
-    this.#surroundings = surroundings;
+    this.#environment = environment;
     this.#sessions = sessions;
     this.#browsers = browsers;
     this.memory = memory;
@@ -55,18 +55,18 @@ export class SetupAccessBook implements SetupAccess {
   /** Reads the setup code, or makes it at the first start. @param memory of the hub before this one in the same process */
   static async load(
     store: AccessStore,
-    surroundings: AccessSurroundings,
+    environment: AccessEnvironment,
     memory = new SignInMemory(),
-  ): Promise<SetupAccessBook> {
-    const { random } = surroundings;
+  ): Promise<StoredSetupAccess> {
+    const { random } = environment;
     const kept = readSetupCode((await store.setting(SETTING)) ?? '');
     const code = kept ?? newSetupCode(random);
-    if (kept === null) await keep(SETTING, code, store, surroundings);
+    if (kept === null) await keep(SETTING, code, store, environment);
     const keptKey = await store.setting(BROWSERS_KEY);
     const key = keptKey ?? KnownBrowsers.newKey(random);
-    if (keptKey === null) await keep(BROWSERS_KEY, key, store, surroundings);
-    const sessions = await PageSessions.load(store, surroundings, code);
-    return new SetupAccessBook(store, surroundings, sessions, new KnownBrowsers(key, random), memory, code);
+    if (keptKey === null) await keep(BROWSERS_KEY, key, store, environment);
+    const sessions = await PageSessions.load(store, environment, code);
+    return new StoredSetupAccess(store, environment, sessions, new KnownBrowsers(key, random), memory, code);
   }
 
   /** Whether somebody had found the way to the page before this run: else the log says where it begins. */
@@ -80,43 +80,43 @@ export class SetupAccessBook implements SetupAccess {
   }
 
   async signIn(typed: string, from: Visitor, browserCookie: string | null = null): Promise<SignIn> {
-    const { clock, log } = this.#surroundings;
-    const { wrongCodes } = this.memory;
+    const { clock, log } = this.#environment;
+    const { loginThrottle } = this.memory;
     const now = clock.now().uptime;
     const browser = browserCookie === null ? null : this.#browsers.find(browserCookie, this.#code);
     const byAddress = sourceOfAddress(from.address);
     // A known browser's own tries are kept for when those of its address are used up.
-    const useOwn = browser !== null && wrongCodes.lockedFor(byAddress, now) > 0;
+    const useOwn = browser !== null && loginThrottle.lockedFor(byAddress, now) > 0;
     const source = useOwn ? sourceOfBrowser(browser, from.address) : byAddress;
-    const locked = wrongCodes.lockedFor(source, now);
+    const locked = loginThrottle.lockedFor(source, now);
     if (locked > 0) return { kind: 'locked', retryAfter: Math.ceil(locked / 1000) };
     if (!sameSecret(readSetupCode(typed) ?? '', this.#code)) {
-      const { locked: lockedNow, tell } = wrongCodes.count(source, now);
+      const { locked: lockedNow, tell } = loginThrottle.count(source, now);
       if (tell !== null) log.warn('too many wrong setup codes', { address: tell.address, count: tell.count });
       return lockedNow > 0 ? { kind: 'locked', retryAfter: Math.ceil(lockedNow / 1000) } : { kind: 'wrong' };
     }
-    wrongCodes.forgive(source);
+    loginThrottle.reset(source);
     log.info('signed in', { address: from.address });
     return { kind: 'signed_in', session: await this.#sessions.begin(from) };
   }
 
   /** Too many wrong codes of late: where the last ones came from, and since when, in ms since 1970; null where there are none. */
   wrongCodes(): { readonly address: string; readonly since: number } | null {
-    const { uptime, wall } = this.#surroundings.clock.now();
-    const burst = this.memory.wrongCodes.burst(uptime);
+    const { uptime, wall } = this.#environment.clock.now();
+    const burst = this.memory.loginThrottle.burst(uptime);
     return burst === null ? null : { address: burst.address, since: wall - (uptime - burst.begun) };
   }
 
   /** The token of a new one-time address, and for how many ms it is good. */
   issueToken(): { readonly token: Secret; readonly lifetime: number } {
-    const { clock, random } = this.#surroundings;
+    const { clock, random } = this.#environment;
     const token = random.token(TOKEN_BYTES);
     this.memory.tokens.add(token, clock.now().uptime);
     return { token: new Secret(token), lifetime: TOKEN_LIFETIME };
   }
 
   async redeem(token: string, from: Visitor): Promise<PageSession | null> {
-    const { clock, log } = this.#surroundings;
+    const { clock, log } = this.#environment;
     if (!this.memory.tokens.take(token, clock.now().uptime)) return null;
     log.info('signed in', { by: 'one-time address', address: from.address });
     return this.#sessions.begin(from);
@@ -152,7 +152,7 @@ export class SetupAccessBook implements SetupAccess {
    * @throws Failure `store_unwritable`: nothing has changed then
    */
   async rotate(): Promise<void> {
-    const { random, log } = this.#surroundings;
+    const { random, log } = this.#environment;
     const code = newSetupCode(random);
     await this.#store.saveSetting(SETTING, code);
     this.#code = code;
@@ -163,7 +163,7 @@ export class SetupAccessBook implements SetupAccess {
 }
 
 /** A hub whose disk is full starts all the same; what was not kept is another one after the next start. */
-async function keep(name: string, value: string, store: AccessStore, { log }: AccessSurroundings): Promise<void> {
+async function keep(name: string, value: string, store: AccessStore, { log }: AccessEnvironment): Promise<void> {
   try {
     await store.saveSetting(name, value);
   } catch (error) {

@@ -17,9 +17,9 @@ import type { BrokerStore } from '../ports.ts';
  */
 export function applianceStatus(
   appliance: Appliance,
-  { grants, pairings, store, surroundings }: Pick<Broker, 'grants' | 'pairings' | 'store' | 'surroundings'>,
+  { grants, pairings, store, environment }: Pick<Broker, 'grants' | 'pairings' | 'store' | 'environment'>,
   pairPage: (userCode: string) => string,
-  now = surroundings.clock.now(),
+  now = environment.clock.now(),
 ): ApplianceStatus {
   const held = grants.get(appliance.id);
   const run = pairings.ofAppliance(appliance.id);

@@ -14,16 +14,16 @@ import { Secret } from '../../core/secret.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/compare.ts';
 import { isComparisonCode } from '../../system/comparison-code.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import { type Appliances, existsAlready } from './appliances.ts';
 import { admitRegistrant } from './approval-quota.ts';
-import { ApprovalWaits } from './approval-waits.ts';
+import { PendingApprovals } from './pending-approvals.ts';
 import { type Redeemed, RedeemedInvites, type Registrant } from './redeemed-invites.ts';
 
 /** What registrations need. */
 export interface RegistrationContext {
-  readonly surroundings: Surroundings;
+  readonly environment: Environment;
   readonly store: Store;
   readonly appliances: Appliances;
   readonly scheduler: Scheduler;
@@ -47,7 +47,7 @@ export class Registrations {
   readonly #context: RegistrationContext;
   readonly #invites = new Map<string, Invite>();
   readonly #redeemed = new RedeemedInvites();
-  readonly #waits: ApprovalWaits;
+  readonly #waits: PendingApprovals;
   /** On the boot clock; a hub that is started again is closed. */
   #openUntil = Number.NEGATIVE_INFINITY;
   #asked = 0;
@@ -56,7 +56,7 @@ export class Registrations {
 
   private constructor(context: RegistrationContext) {
     this.#context = context;
-    this.#waits = new ApprovalWaits(context.appliances, context.scheduler, context.surroundings);
+    this.#waits = new PendingApprovals(context.appliances, context.scheduler, context.environment);
   }
 
   static async load(context: RegistrationContext): Promise<Registrations> {
@@ -90,7 +90,7 @@ export class Registrations {
 
   /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`, or as the store */
   async invite({ name, scope, portal, ttl }: InviteRequest): Promise<MadeInvite> {
-    const { appliances, store, surroundings } = this.#context;
+    const { appliances, store, environment } = this.#context;
     if (name !== null) await appliances.freeName(checkName(name));
     const holder = name === null ? undefined : appliances.find(name);
     if (holder !== undefined) throw existsAlready(holder.name, holder);
@@ -98,7 +98,7 @@ export class Registrations {
     if (this.#invites.size >= MOST_INVITES) {
       throw new Failure('not_allowed', `${MOST_INVITES} invites are out already: wait until some are used or run out`);
     }
-    const token = new Secret(surroundings.random.token(TOKEN_BYTES));
+    const token = new Secret(environment.random.token(TOKEN_BYTES));
     const invite: Invite = {
       hash: sha256(token.reveal()),
       name,
@@ -165,7 +165,7 @@ export class Registrations {
   }
 
   async #registerStranger({ introduction, from }: Registrant): Promise<Registration> {
-    const { appliances, surroundings } = this.#context;
+    const { appliances, environment } = this.#context;
     const admission = admitRegistrant(from, this.#waits.all());
     if (admission.kind === 'full') {
       const until = Math.min(...admission.among.map(({ left }) => left));
@@ -174,7 +174,7 @@ export class Registrations {
     if (admission.kind === 'instead_of') {
       const { appliance } = admission.holder;
       await appliances.remove(appliance);
-      surroundings.log.warn('appliance waits no longer for approval, others of its device took too many places', {
+      environment.log.warn('appliance waits no longer for approval, others of its device took too many places', {
         appliance: appliance.name,
       });
     }
@@ -189,7 +189,7 @@ export class Registrations {
   /** The answer was lost, and the secret with it: the appliance keeps its name and id, and gets another secret. */
   async #registerAgain(redeemed: Redeemed): Promise<Registration> {
     const { invite, appliance: id, by, at } = redeemed;
-    const { surroundings } = this.#context;
+    const { environment } = this.#context;
     const { credentials, secret } = this.#newCredentials(by.introduction);
     const again = await this.#exchange(id, redeemed.credentials, credentials, () => this.#isOpen(redeemed));
     if (again === null) return { kind: 'token_refused' };
@@ -200,7 +200,7 @@ export class Registrations {
     }
     this.#redeemed.add(invite, again, by, at);
     const { clientId, name, scope } = again;
-    surroundings.log.info('appliance registered again, its first answer was lost', { appliance: name });
+    environment.log.info('appliance registered again, its first answer was lost', { appliance: name });
     return { kind: 'registered', clientId, name, scope, secret, waiting: false };
   }
 
@@ -267,12 +267,12 @@ export class Registrations {
       readonly invite?: string;
     },
   ): Promise<Registration> {
-    const { appliances, surroundings } = this.#context;
+    const { appliances, environment } = this.#context;
     const { name, scope, portal, waitsFrom, invite } = more;
     const waiting = waitsFrom !== null;
     const { credentials, secret } = this.#newCredentials(introduction);
     const { softwareId } = introduction;
-    const id = surroundings.random.uuid();
+    const id = environment.random.uuid();
     const appliance: Appliance = {
       id,
       clientId: id,
@@ -286,7 +286,7 @@ export class Registrations {
       softwareId,
     };
     if (!(await appliances.admit(appliance, invite))) return taken(name);
-    surroundings.log.info(waiting ? 'appliance registered, waits for approval' : 'appliance registered', {
+    environment.log.info(waiting ? 'appliance registered, waits for approval' : 'appliance registered', {
       appliance: name,
       client_id: id,
       software_id: softwareId,
@@ -311,7 +311,7 @@ export class Registrations {
   }
 
   #now(): Instant {
-    return this.#context.surroundings.clock.now();
+    return this.#context.environment.clock.now();
   }
 }
 

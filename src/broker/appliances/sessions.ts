@@ -3,7 +3,7 @@ import { Secret } from '../../core/secret.ts';
 import type { Session, SessionEnd } from '../../core/session.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/compare.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 
 /** Bytes of a refresh token of the hub's own. */
@@ -14,7 +14,7 @@ const TRY_AGAIN = 10_000;
 const KEY = 'sessions that are not written';
 
 type SessionStore = Pick<Store, 'sessions' | 'saveSession' | 'endSession'>;
-type SessionSurroundings = Pick<Surroundings, 'clock' | 'random' | 'log'>;
+type SessionEnvironment = Pick<Environment, 'clock' | 'random' | 'log'>;
 
 /**
  * The sessions: what the hub's own refresh tokens stand for. While the store can't be written they begin and end in memory
@@ -24,7 +24,7 @@ type SessionSurroundings = Pick<Surroundings, 'clock' | 'random' | 'log'>;
 export class Sessions implements AsyncDisposable {
   readonly #store: SessionStore;
   readonly #scheduler: Pick<Scheduler, 'plan'>;
-  readonly #surroundings: SessionSurroundings;
+  readonly #environment: SessionEnvironment;
   #byHash = new Map<string, Session>();
   /** Not written yet, the oldest first. */
   #unsaved: Session[] = [];
@@ -39,21 +39,21 @@ export class Sessions implements AsyncDisposable {
   private constructor(
     store: SessionStore,
     scheduler: Pick<Scheduler, 'plan'>,
-    surroundings: SessionSurroundings,
+    environment: SessionEnvironment,
     stored: readonly Session[],
   ) {
     this.#store = store;
     this.#scheduler = scheduler;
-    this.#surroundings = surroundings;
+    this.#environment = environment;
     this.#byHash = new Map(stored.map((session) => [session.hash, session]));
   }
 
   static async load(
     store: SessionStore,
     scheduler: Pick<Scheduler, 'plan'>,
-    surroundings: SessionSurroundings,
+    environment: SessionEnvironment,
   ): Promise<Sessions> {
-    return new Sessions(store, scheduler, surroundings, await store.sessions());
+    return new Sessions(store, scheduler, environment, await store.sessions());
   }
 
   /**
@@ -64,7 +64,7 @@ export class Sessions implements AsyncDisposable {
    * @returns the refresh token
    */
   async begin(appliance: string, device: string): Promise<Secret> {
-    const { clock, random } = this.#surroundings;
+    const { clock, random } = this.#environment;
     const given = this.#givenFor(appliance, device);
     if (given !== undefined) {
       // It may be on its way to the disk for whoever asked first.
@@ -154,7 +154,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   #tryAgain(error: unknown): void {
-    const { clock, log } = this.#surroundings;
+    const { clock, log } = this.#environment;
     if (!this.#failing) log.error('store could not be written', { error: messageOf(error) });
     this.#failing = true;
     this.#scheduler.plan(KEY, clock.now().uptime + TRY_AGAIN, () => void this.#write());

@@ -3,8 +3,8 @@ import type { Grant } from '../../core/grant.ts';
 import type { PortalIdentity } from '../../core/portal.ts';
 import type { ProblemCode } from '../../core/problem.ts';
 import type { Health } from '../../core/refresh.ts';
-import { Troubles, type TroubleTold } from '../reports/troubles.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
+import { LogDeduplicator, type ProblemSummary } from '../reports/log-deduplicator.ts';
 import type { GrantHolder } from './held-grant.ts';
 
 /** A grant and how it stands. */
@@ -32,27 +32,27 @@ const STORE = 'store';
  * and each try of many that fail alike, are there for whoever debugs. Whoever keeps books is told of every one.
  */
 export class GrantNotices {
-  readonly #surroundings: Pick<Surroundings, 'clock' | 'log' | 'tell'>;
+  readonly #environment: Pick<Environment, 'clock' | 'log' | 'emit'>;
   readonly #holder: (appliance: string) => GrantHolder | undefined;
-  readonly #troubles: Troubles;
+  readonly #deduplicator: LogDeduplicator;
   /** The appliances of which it was told in this run that their refreshes succeed. */
   readonly #succeeding = new Set<string>();
   #refreshed = 0;
   #failed = 0;
 
   constructor(
-    surroundings: Pick<Surroundings, 'clock' | 'log' | 'tell'>,
+    environment: Pick<Environment, 'clock' | 'log' | 'emit'>,
     holder: (appliance: string) => GrantHolder | undefined,
   ) {
-    this.#surroundings = surroundings;
+    this.#environment = environment;
     this.#holder = holder;
-    this.#troubles = new Troubles(surroundings.clock);
+    this.#deduplicator = new LogDeduplicator(environment.clock);
   }
 
   /** The last run of the hub ended while the portal's answer was under way. */
   cutShort(standing: Standing): void {
     if (standing.health.kind === 'good') return;
-    this.#surroundings.log.warn('refresh was cut short', this.#fields(standing.grant, standing.health));
+    this.#environment.log.warn('refresh was cut short', this.#fields(standing.grant, standing.health));
   }
 
   /**
@@ -60,10 +60,10 @@ export class GrantNotices {
    * @param took from sending to now in ms, where that is known
    * @param at when it was, where that was long ago
    */
-  attemptFailed({ grant, health }: Standing, took: number | null, at = this.#surroundings.clock.now()): void {
+  attemptFailed({ grant, health }: Standing, took: number | null, at = this.#environment.clock.now()): void {
     if (health.kind === 'good') return;
     const { code } = health.problem;
-    this.#surroundings.tell({ kind: 'refresh_failed', appliance: grant.appliance, at, problem: code, took });
+    this.#environment.emit({ kind: 'refresh_failed', appliance: grant.appliance, at, problem: code, took });
   }
 
   /** A grant was taken up from the disk. */
@@ -78,11 +78,11 @@ export class GrantNotices {
     this.#failed += 1;
     if (this.#tellChange(before, standing)) return;
     const { code } = health.problem;
-    const told = this.#troubles.happened(this.#keyOf(grant.appliance, code), grant.appliance);
+    const told = this.#deduplicator.occurred(this.#keyOf(grant.appliance, code), grant.appliance);
     const fields = this.#fields(grant, health);
     const portal = OF_PORTAL.includes(code) ? this.#holder(grant.appliance)?.identity.name : undefined;
-    if (told === null) this.#surroundings.log.debug('refresh did not succeed', fields);
-    else this.#surroundings.log.warn('refresh did not succeed', { ...fields, portal, ...howLong(told) });
+    if (told === null) this.#environment.log.debug('refresh did not succeed', fields);
+    else this.#environment.log.warn('refresh did not succeed', { ...fields, portal, ...howLong(told) });
   }
 
   /**
@@ -92,17 +92,19 @@ export class GrantNotices {
    */
   refreshed({ appliance, generation }: Grant, lifetime: number, took: number): void {
     this.#refreshed += 1;
-    const { clock, log, tell } = this.#surroundings;
-    tell({ kind: 'refreshed', appliance, at: clock.now(), took });
+    const { clock, log, emit } = this.#environment;
+    emit({ kind: 'refreshed', appliance, at: clock.now(), took });
     const holder = this.#holder(appliance);
     for (const code of OF_PORTAL) {
-      const over = this.#troubles.over(this.#keyOf(appliance, code));
+      const over = this.#deduplicator.resolved(this.#keyOf(appliance, code));
       if (over !== null) {
         log.info('portal serves again', { portal: holder?.identity.name, problem: code, ...howLong(over, 'lasted') });
       }
     }
     this.written();
-    const own = OF_APPLIANCE.map((code) => this.#troubles.over(`${appliance} ${code}`)).some((over) => over !== null);
+    const own = OF_APPLIANCE.map((code) => this.#deduplicator.resolved(`${appliance} ${code}`)).some(
+      (over) => over !== null,
+    );
     const isNews = own || !this.#succeeding.has(appliance);
     this.#succeeding.add(appliance);
     log[isNews ? 'info' : 'debug']('refreshed', {
@@ -114,23 +116,23 @@ export class GrantNotices {
 
   /** The store was written. */
   written(): void {
-    const over = this.#troubles.over(STORE);
-    if (over !== null) this.#surroundings.log.info('store is written again', howLong(over, 'lasted'));
+    const over = this.#deduplicator.resolved(STORE);
+    if (over !== null) this.#environment.log.info('store is written again', howLong(over, 'lasted'));
   }
 
   /** The cloud refuses the token at hand, its appliance says. */
   distrusted({ grant }: Standing): void {
     const { appliance, generation } = grant;
-    this.#surroundings.tell({ kind: 'token_refused', appliance, at: this.#surroundings.clock.now() });
-    const told = this.#troubles.happened(`${appliance} distrusted`, appliance);
+    this.#environment.emit({ kind: 'token_refused', appliance, at: this.#environment.clock.now() });
+    const told = this.#deduplicator.occurred(`${appliance} distrusted`, appliance);
     const level = told === null ? 'debug' : 'warn';
-    this.#surroundings.log[level]('token refused by the cloud', { appliance: this.#nameOf(appliance), generation });
+    this.#environment.log[level]('token refused by the cloud', { appliance: this.#nameOf(appliance), generation });
   }
 
   /** Its appliance goes to another portal than the one that gave it. @param present the portal it goes to */
   rests({ grant }: Standing, present: PortalIdentity): void {
     const appliance = this.#nameOf(grant.appliance);
-    this.#surroundings.log.warn('grant is of another portal, it is kept and rests', {
+    this.#environment.log.warn('grant is of another portal, it is kept and rests', {
       appliance,
       given_by: grant.givenBy.origin,
       given_to: grant.givenBy.clientId,
@@ -141,17 +143,17 @@ export class GrantNotices {
   }
 
   unwritable({ grant }: Standing, error: unknown): void {
-    const told = this.#troubles.happened(STORE, grant.appliance);
+    const told = this.#deduplicator.occurred(STORE, grant.appliance);
     const fields = { appliance: this.#nameOf(grant.appliance), error: messageOf(error) };
-    if (told === null) this.#surroundings.log.debug('store could not be written', fields);
-    else this.#surroundings.log.error('store could not be written', { ...fields, ...howLong(told) });
+    if (told === null) this.#environment.log.debug('store could not be written', fields);
+    else this.#environment.log.error('store could not be written', { ...fields, ...howLong(told) });
   }
 
   /** What nobody has thought of. */
   unexpected(appliance: string, error: unknown): void {
-    const told = this.#troubles.happened(`${appliance} unexpected`, appliance);
+    const told = this.#deduplicator.occurred(`${appliance} unexpected`, appliance);
     const level = told === null ? 'debug' : 'error';
-    this.#surroundings.log[level]('refresh failed unexpectedly', {
+    this.#environment.log[level]('refresh failed unexpectedly', {
       appliance: this.#nameOf(appliance),
       error: messageOf(error),
     });
@@ -160,12 +162,12 @@ export class GrantNotices {
   /** The hub ends, and with it what it has in memory alone. */
   lost({ grant }: Standing, error: unknown): void {
     const appliance = this.#nameOf(grant.appliance);
-    this.#surroundings.log.error('store could not be written', { appliance, error: messageOf(error) });
+    this.#environment.log.error('store could not be written', { appliance, error: messageOf(error) });
   }
 
   /** A day is over. @param appliances how many have a grant */
   day(appliances: number): void {
-    this.#surroundings.log.info('day is over', {
+    this.#environment.log.info('day is over', {
       appliances,
       refreshed: this.#refreshed,
       not_refreshed: this.#failed,
@@ -180,17 +182,17 @@ export class GrantNotices {
    */
   #tellChange(before: Standing, { grant, health }: Standing): boolean {
     if (health.kind === 'good') return false;
-    const { log } = this.#surroundings;
+    const { log } = this.#environment;
     const fields = this.#fields(grant, health);
     if (health.kind === 'refused') {
       if (before.grant.refused !== null || before.health.kind === 'refused') return false;
       // Its tries from now on are told of as seldom as those of any other trouble.
-      this.#troubles.happened(`${grant.appliance} refused`, grant.appliance);
+      this.#deduplicator.occurred(`${grant.appliance} refused`, grant.appliance);
       log.error('pairing needed', fields);
       return true;
     }
     if (before.grant.doubt !== null || grant.doubt === null) return false;
-    const told = this.#troubles.happened(`${grant.appliance} answer_lost`, grant.appliance);
+    const told = this.#deduplicator.occurred(`${grant.appliance} answer_lost`, grant.appliance);
     log[told === null ? 'debug' : 'warn']('answer lost', fields);
     return true;
   }
@@ -203,7 +205,7 @@ export class GrantNotices {
 
   #fields({ appliance }: Grant, health: Exclude<Health, { kind: 'good' }>) {
     const { problem, retryAt } = health;
-    const now = this.#surroundings.clock.now().uptime;
+    const now = this.#environment.clock.now().uptime;
     const retryIn = retryAt === null ? null : Math.max(0, Math.round((retryAt - now) / 1000));
     const { code, message } = problem;
     return { appliance: this.#nameOf(appliance), problem: code, message, retry_in: retryIn };
@@ -215,7 +217,7 @@ export class GrantNotices {
 }
 
 /** What is told of a trouble beside what it is; nothing of one that has just begun. */
-function howLong({ times, lasting, subjects }: TroubleTold, since: 'lasting' | 'lasted' = 'lasting') {
+function howLong({ times, lasting, subjects }: ProblemSummary, since: 'lasting' | 'lasted' = 'lasting') {
   if (times === 1 && since === 'lasting') return {};
   return { tries: times, [since]: lasting, appliances: subjects };
 }

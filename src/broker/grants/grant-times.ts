@@ -1,7 +1,7 @@
 import type { Instant } from '../../core/clock.ts';
 import { ageOf, type Grant, remaining } from '../../core/grant.ts';
 import { dueAt, promptedAt, type Replay, restIn, type SetbackContext } from '../../core/refresh.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
 import type { HeldGrant } from './held-grant.ts';
 
@@ -10,7 +10,7 @@ import type { HeldGrant } from './held-grant.ts';
  * each takes longer than all the rest.
  */
 export class GrantTimes {
-  readonly #surroundings: Pick<Surroundings, 'clock' | 'random'>;
+  readonly #environment: Pick<Environment, 'clock' | 'random'>;
   readonly #portalClock: PortalClock;
   readonly #replayOf: (appliance: string) => Replay | undefined;
   readonly #spread: (appliance: string) => number;
@@ -19,16 +19,16 @@ export class GrantTimes {
 
   /** @param spread from 0 to 1, for an appliance always the same: see `dueAt` of the core */
   constructor(
-    surroundings: Pick<Surroundings, 'clock' | 'random'>,
+    environment: Pick<Environment, 'clock' | 'random'>,
     portalClock: PortalClock,
     replayOf: (appliance: string) => Replay | undefined,
     spread: (appliance: string) => number,
   ) {
-    this.#surroundings = surroundings;
+    this.#environment = environment;
     this.#portalClock = portalClock;
     this.#replayOf = replayOf;
     this.#spread = spread;
-    this.since = surroundings.clock.now().uptime;
+    this.since = environment.clock.now().uptime;
   }
 
   /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
@@ -55,24 +55,24 @@ export class GrantTimes {
   }
 
   /** Milliseconds that the token at hand lives; null where that can't be known yet. */
-  remaining({ grant }: HeldGrant, now = this.#surroundings.clock.now()): number | null {
+  remaining({ grant }: HeldGrant, now = this.#environment.clock.now()): number | null {
     return remaining(grant, now, this.#portalClock.confirmed);
   }
 
   /** Milliseconds since the token at hand was obtained; null where that can't be known yet. */
-  age({ grant }: HeldGrant, now = this.#surroundings.clock.now()): number | null {
+  age({ grant }: HeldGrant, now = this.#environment.clock.now()): number | null {
     return ageOf(grant, now, this.#portalClock.confirmed);
   }
 
   /** What a setback of an appliance's grant is judged by now. */
-  context(appliance: string, now = this.#surroundings.clock.now()): SetbackContext {
-    const { random } = this.#surroundings;
+  context(appliance: string, now = this.#environment.clock.now()): SetbackContext {
+    const { random } = this.#environment;
     const replay = this.#replayOf(appliance) ?? 'late';
     return { now, confirmed: this.#portalClock.confirmed, replay, fraction: random.fraction() };
   }
 
   #hasCome(at: number | null): boolean {
-    return at !== null && at <= this.#surroundings.clock.now().uptime;
+    return at !== null && at <= this.#environment.clock.now().uptime;
   }
 }
 

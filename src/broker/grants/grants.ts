@@ -12,20 +12,20 @@ import {
 } from '../../core/refresh.ts';
 import type { Store, StoredGrant } from '../../core/store.ts';
 import { sameSecret, sha256 } from '../../system/compare.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
+import { ConcurrencyLimiter, type ConcurrencyLimits } from './concurrency-limiter.ts';
 import { GrantNotices } from './grant-notices.ts';
 import { GrantTimes } from './grant-times.ts';
 import type { GrantHolder, Held, HeldGrant } from './held-grant.ts';
 import { RefreshAttempts } from './refresh-attempt.ts';
-import { type Places, Turns } from './turns.ts';
 
 /**
  * How many refreshes a portal is sent at once: docs/decisions/coming-back.md. Of those that an appliance waits for there
  * may be as many as a portal a tenth of a second away needs to serve a thousand within the time that one waits.
  */
-const PLACES: Places = { usual: 8, urgent: 32, most: 64, patience: 5000 };
+const CONCURRENCY: ConcurrencyLimits = { background: 8, foreground: 32, total: 64, timeout: 5000 };
 
 /** What there is of a grant's attempts before the first. */
 const UNTRIED = { refreshing: null, provoked: null, throttledUntil: Number.NEGATIVE_INFINITY };
@@ -39,14 +39,14 @@ const HURRIED_REST = 60_000;
  * until the configuration is as it was nothing is done with it (docs/decisions/portals-of-grants.md).
  */
 export class Grants implements AsyncDisposable {
-  readonly #surroundings: Surroundings;
+  readonly #environment: Environment;
   readonly #store: Store;
   readonly #scheduler: Scheduler;
   readonly #holder: (appliance: string) => GrantHolder | undefined;
   readonly #notices: GrantNotices;
   readonly #attempts: RefreshAttempts;
   readonly #held = new Map<string, Held>();
-  readonly #turns = new WeakMap<Portal, Turns>();
+  readonly #limiters = new WeakMap<Portal, ConcurrencyLimiter>();
   readonly times: GrantTimes;
   #stopping = false;
   /** When another address hurried the refreshes, on the boot clock in ms. */
@@ -57,20 +57,20 @@ export class Grants implements AsyncDisposable {
    * @param spread from 0 to 1, for an appliance always the same: see `dueAt`
    */
   constructor(
-    surroundings: Surroundings,
+    environment: Environment,
     store: Store,
     scheduler: Scheduler,
     portalClock: PortalClock,
     holder: (appliance: string) => GrantHolder | undefined,
     spread: (appliance: string) => number,
   ) {
-    this.#surroundings = surroundings;
+    this.#environment = environment;
     this.#store = store;
     this.#scheduler = scheduler;
     this.#holder = holder;
-    this.#notices = new GrantNotices(surroundings, holder);
-    this.times = new GrantTimes(surroundings, portalClock, (appliance) => holder(appliance)?.replay, spread);
-    this.#attempts = new RefreshAttempts(surroundings, store, portalClock, this.times, this.#notices, {
+    this.#notices = new GrantNotices(environment, holder);
+    this.times = new GrantTimes(environment, portalClock, (appliance) => holder(appliance)?.replay, spread);
+    this.#attempts = new RefreshAttempts(environment, store, portalClock, this.times, this.#notices, {
       keeps: (held) => this.#held.get(held.grant.appliance) === held,
       reload: (held) => this.#reload(held),
       apply: (held, outcome) => this.#apply(held, outcome),
@@ -157,7 +157,7 @@ export class Grants implements AsyncDisposable {
     const held = this.#atWork(appliance);
     if (held === undefined || held.grant.distrusted !== null) return;
     if (!sameSecret(token, held.grant.accessToken.reveal())) return;
-    const distrusted = this.#surroundings.clock.now();
+    const distrusted = this.#environment.clock.now();
     held.grant = { ...held.grant, distrusted };
     held.health = withoutRest(held.health);
     this.#notices.distrusted(held);
@@ -172,14 +172,14 @@ export class Grants implements AsyncDisposable {
 
   /** The hub's clock was set: what waited for that is tried again. */
   clockSet(): void {
-    const { clock, random } = this.#surroundings;
+    const { clock, random } = this.#environment;
     for (const held of this.#held.values()) held.health = clockSet(held.health, clock.now(), random.fraction());
     this.#scheduleAll();
   }
 
   /** The hub has another address on the home network: what did not leave it is tried again soon. */
   networkChanged(): void {
-    const { clock, random } = this.#surroundings;
+    const { clock, random } = this.#environment;
     const now = clock.now();
     if (now.uptime - this.#hurried < HURRIED_REST) return;
     this.#hurried = now.uptime;
@@ -256,7 +256,7 @@ export class Grants implements AsyncDisposable {
 
   /** A hub of which there is nothing to tell says once a day that it is there. */
   #planDay(): void {
-    this.#scheduler.plan('the end of the day', this.#surroundings.clock.now().uptime + DAY, () => {
+    this.#scheduler.plan('the end of the day', this.#environment.clock.now().uptime + DAY, () => {
       this.#notices.day(this.#held.size);
       this.#planDay();
     });
@@ -271,10 +271,10 @@ export class Grants implements AsyncDisposable {
     else this.#schedule(held);
   }
 
-  #turnsOf(portal: Portal): Turns {
-    const turns = this.#turns.get(portal) ?? new Turns(PLACES, this.#surroundings.timers);
-    this.#turns.set(portal, turns);
-    return turns;
+  #limiterOf(portal: Portal): ConcurrencyLimiter {
+    const limiter = this.#limiters.get(portal) ?? new ConcurrencyLimiter(CONCURRENCY, this.#environment.timers);
+    this.#limiters.set(portal, limiter);
+    return limiter;
   }
 
   #refresh(held: Held, prompted: boolean): Promise<void> {
@@ -286,10 +286,10 @@ export class Grants implements AsyncDisposable {
       this.#notices.attemptFailed(held, null);
       return Promise.resolve();
     }
-    const turns = this.#turnsOf(holder.portal);
-    if (prompted) turns.hurry(appliance);
-    held.refreshing ??= turns
-      .take(appliance, prompted, async (stillPrompted) => {
+    const limiter = this.#limiterOf(holder.portal);
+    if (prompted) limiter.promote(appliance);
+    held.refreshing ??= limiter
+      .run(appliance, prompted, async (stillPrompted) => {
         // Much may have happened before its turn came: an appliance removed, a token's age become known.
         if (this.#stopping || this.#held.get(appliance) !== held) return;
         if (stillPrompted || this.times.isDue(held)) await this.#attempts.run(held, holder);
@@ -325,7 +325,7 @@ export class Grants implements AsyncDisposable {
     const { appliance } = held.grant;
     const stored = await this.#store.grant(appliance);
     if (this.#held.get(appliance) !== held) return;
-    this.#surroundings.log.warn('grant was changed by another hub', { appliance: this.#holder(appliance)?.name });
+    this.#environment.log.warn('grant was changed by another hub', { appliance: this.#holder(appliance)?.name });
     if (stored === null) this.drop(appliance);
     else {
       const { provoked, throttledUntil } = held;

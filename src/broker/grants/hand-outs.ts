@@ -4,7 +4,7 @@ import type { HandOut, WhyUnavailable } from '../../core/hand-out.ts';
 import type { TokenWish } from '../../core/lan-service.ts';
 import { leavesTooLittle } from '../../core/schedule.ts';
 import { within } from '../../system/within.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 import type { Grants } from './grants.ts';
 import type { HeldGrant } from './held-grant.ts';
 
@@ -14,11 +14,11 @@ const LONGEST_WAIT = 9500;
 /** Hands tokens out: from memory, or after the one refresh that is under way. */
 export class HandOuts {
   readonly #grants: Grants;
-  readonly #surroundings: Pick<Surroundings, 'clock' | 'timers'>;
+  readonly #environment: Pick<Environment, 'clock' | 'timers'>;
 
-  constructor(grants: Grants, surroundings: Pick<Surroundings, 'clock' | 'timers'>) {
+  constructor(grants: Grants, environment: Pick<Environment, 'clock' | 'timers'>) {
     this.#grants = grants;
-    this.#surroundings = surroundings;
+    this.#environment = environment;
   }
 
   /**
@@ -32,10 +32,10 @@ export class HandOuts {
   ): Promise<HandOut> {
     const held = this.#grants.get(appliance);
     if (held === undefined || !this.#serves(held, scope)) return this.#whatIsThere(held, scope);
-    const now = this.#surroundings.clock.now();
+    const now = this.#environment.clock.now();
     if (!this.#isWorthWaiting(held, atLeast, now)) return this.#whatIsThere(held, scope, now);
     const longest = Math.min(patience, LONGEST_WAIT);
-    await within(this.#grants.refresh(appliance), longest, this.#surroundings.timers);
+    await within(this.#grants.refresh(appliance), longest, this.#environment.timers);
     return this.#whatIsThere(this.#grants.get(appliance), scope);
   }
 
@@ -50,7 +50,7 @@ export class HandOuts {
     );
   }
 
-  #whatIsThere(held: HeldGrant | undefined, wanted: string | null, now = this.#surroundings.clock.now()): HandOut {
+  #whatIsThere(held: HeldGrant | undefined, wanted: string | null, now = this.#environment.clock.now()): HandOut {
     if (held === undefined) return { kind: 'not_paired' };
     if (!this.#serves(held, wanted)) return { kind: 'other_scope', scope: held.grant.scope };
     const { accessToken, scope } = held.grant;

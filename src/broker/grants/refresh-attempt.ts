@@ -7,7 +7,7 @@ import { type Setback, type Standing, setBack } from '../../core/refresh.ts';
 import { throttledUntil } from '../../core/schedule.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/compare.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
 import type { GrantNotices } from './grant-notices.ts';
 import type { GrantTimes } from './grant-times.ts';
@@ -26,7 +26,7 @@ export interface GrantKeeper {
 
 /** One attempt to refresh: written ahead, sent once, and its outcome committed before anybody sees it. */
 export class RefreshAttempts {
-  readonly #surroundings: Pick<Surroundings, 'clock' | 'log'>;
+  readonly #environment: Pick<Environment, 'clock' | 'log'>;
   readonly #store: Store;
   readonly #portalClock: PortalClock;
   readonly #times: GrantTimes;
@@ -34,14 +34,14 @@ export class RefreshAttempts {
   readonly #keeper: GrantKeeper;
 
   constructor(
-    surroundings: Pick<Surroundings, 'clock' | 'log'>,
+    environment: Pick<Environment, 'clock' | 'log'>,
     store: Store,
     portalClock: PortalClock,
     times: GrantTimes,
     notices: GrantNotices,
     keeper: GrantKeeper,
   ) {
-    this.#surroundings = surroundings;
+    this.#environment = environment;
     this.#store = store;
     this.#portalClock = portalClock;
     this.#times = times;
@@ -50,7 +50,7 @@ export class RefreshAttempts {
   }
 
   async run(held: Held, { name, portal, identity }: GrantHolder): Promise<void> {
-    const { clock, log } = this.#surroundings;
+    const { clock, log } = this.#environment;
     const { generation, refreshToken } = held.grant;
     if (!(await this.#writtenAhead(held))) return;
     // A token's age counts from before the portal can have issued it: an answer may be long under way.
@@ -72,7 +72,7 @@ export class RefreshAttempts {
 
   /** Commits the attempt. A rotation is not started when its result could not be kept. */
   async #writtenAhead(held: Held): Promise<boolean> {
-    const { clock } = this.#surroundings;
+    const { clock } = this.#environment;
     try {
       if (held.unsaved !== null && !(await held.unsaved())) {
         await this.#keeper.reload(held);
@@ -138,7 +138,7 @@ export class RefreshAttempts {
 
   /** Milliseconds on the boot clock. */
   #since({ uptime }: Instant): number {
-    return this.#surroundings.clock.now().uptime - uptime;
+    return this.#environment.clock.now().uptime - uptime;
   }
 }
 

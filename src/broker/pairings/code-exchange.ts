@@ -24,13 +24,13 @@ export interface CodeExchange {
  * @returns null where it is no longer wanted, the code not being sent
  */
 export async function exchangeCode(
-  { surroundings, portalClock }: Pick<PairingContext, 'surroundings' | 'portalClock'>,
+  { environment, portalClock }: Pick<PairingContext, 'environment' | 'portalClock'>,
   portal: Portal,
   { link, code, scope }: { readonly link: Link; readonly code: Secret; readonly scope: string | null },
   goesOn: () => boolean,
   signal: AbortSignal,
 ): Promise<CodeExchange | null> {
-  const { clock, timers, random } = surroundings;
+  const { clock, timers, random } = environment;
   const since = clock.now().uptime;
   for (let attempt = 1; goesOn(); attempt++) {
     const sent = clock.now();

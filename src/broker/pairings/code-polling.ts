@@ -18,11 +18,11 @@ export async function pollForCode(
   takeCode: (code: Secret, link: Link | null) => Promise<void>,
 ): Promise<void> {
   const { signal } = progress;
-  const { surroundings, portalOf, times } = context;
+  const { environment, portalOf, times } = context;
   if (portalOf(progress.pairing.portal) === undefined) {
     return progress.move({ kind: 'failed', reason: 'misconfigured' });
   }
-  const { random } = surroundings;
+  const { random } = environment;
 
   let asked = progress.askedDelay;
   for (let failures = 0; !signal.aborted && !progress.stopping; ) {

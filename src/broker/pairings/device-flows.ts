@@ -5,8 +5,8 @@ import { Secret } from '../../core/secret.ts';
 import { newUserCode, readUserCode } from '../../core/user-code.ts';
 import { sha256 } from '../../system/compare.ts';
 import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
-import { Troubles } from '../reports/troubles.ts';
-import type { Surroundings } from '../surroundings.ts';
+import { LogDeduplicator } from '../reports/log-deduplicator.ts';
+import type { Environment } from '../environment.ts';
 import type { PairingRun } from './pairing-run.ts';
 import type { Pairings } from './pairings.ts';
 
@@ -33,20 +33,20 @@ interface Polls {
 /** Pairings that appliances start themselves (RFC 8628). */
 export class DeviceFlows {
   readonly #pairings: Pairings;
-  readonly #surroundings: Surroundings;
+  readonly #environment: Environment;
   readonly #beginnings = BEGINNINGS.map((allowance) => ({ allowance, buckets: new Buckets() }));
   readonly #polls = new WeakMap<DeviceFlow, Polls>();
   /** When it was last told that a flow is paired, on the boot clock in ms. */
   readonly #told = new WeakMap<DeviceFlow, number>();
   /** Appliances that begin again and again, because nobody opens their pairings. */
-  readonly #unopened: Troubles;
+  readonly #unopened: LogDeduplicator;
   /** User codes of pairings that are just being written down. */
   readonly #fresh = new Set<string>();
 
-  constructor(pairings: Pairings, surroundings: Surroundings) {
+  constructor(pairings: Pairings, environment: Environment) {
     this.#pairings = pairings;
-    this.#surroundings = surroundings;
-    this.#unopened = new Troubles(surroundings.clock);
+    this.#environment = environment;
+    this.#unopened = new LogDeduplicator(environment.clock);
   }
 
   /**
@@ -55,7 +55,7 @@ export class DeviceFlows {
    * @throws Failure as the store
    */
   async begin(appliance: Appliance, scope: string | null): Promise<DeviceOutcome> {
-    const { random, log } = this.#surroundings;
+    const { random, log } = this.#environment;
     if (scope !== null && !sameScope(scope, appliance.scope)) return { kind: 'other_scope', scope: appliance.scope };
     const wait = this.#mayBeginIn(appliance.id);
     if (wait > 0) return { kind: 'unavailable', retryAfter: Math.max(1, Math.ceil(Math.round(wait) / 1000)) };
@@ -65,7 +65,7 @@ export class DeviceFlows {
     try {
       const codes = { codeHash: sha256(deviceCode.reveal()), userCode };
       const run = await this.#pairings.beginByAppliance(appliance, codes);
-      const told = this.#unopened.happened(appliance.id, appliance.id);
+      const told = this.#unopened.occurred(appliance.id, appliance.id);
       const level = told === null ? 'debug' : 'info';
       log[level]('pairing begun by its appliance', { appliance: appliance.name, times: told?.times });
       const expiresIn = Math.floor(run.timeLeft / 1000);
@@ -87,11 +87,11 @@ export class DeviceFlows {
     if (!this.#known(run)) return { kind: 'failed', reason: 'expired' };
     const { step } = run.pairing;
     if (step.kind === 'ended' && step.result.kind === 'failed') {
-      if (step.result.reason !== 'expired') this.#unopened.over(appliance);
+      if (step.result.reason !== 'expired') this.#unopened.resolved(appliance);
       return step.result;
     }
     if (step.kind === 'ended') {
-      this.#unopened.over(appliance);
+      this.#unopened.resolved(appliance);
       return this.#toldJustNow(device) ? { kind: 'slow_down' } : { kind: 'paired' };
     }
     return this.#tooSoon(device) ? { kind: 'slow_down' } : { kind: 'pending' };
@@ -118,12 +118,12 @@ export class DeviceFlows {
 
   /** An open one is known in any case: its code may be on the way to the portal when its time ends. */
   #known(run: PairingRun): boolean {
-    return run.open || codesLive(run.pairing, this.#surroundings.clock.now());
+    return run.open || codesLive(run.pairing, this.#environment.clock.now());
   }
 
   /** Takes one beginning from the appliance's allowances. @returns milliseconds until the next one, where there is none left */
   #mayBeginIn(appliance: string): number {
-    const now = this.#surroundings.clock.now().uptime;
+    const now = this.#environment.clock.now().uptime;
     const left = this.#beginnings.map(({ allowance, buckets }) => ({
       bucket: buckets.filled(appliance, allowance, now),
       every: allowance.every,
@@ -136,14 +136,14 @@ export class DeviceFlows {
 
   #newUserCode(): string {
     for (;;) {
-      const userCode = newUserCode(this.#surroundings.random);
+      const userCode = newUserCode(this.#environment.random);
       if (!this.#fresh.has(userCode) && this.byUserCode(userCode) === null) return userCode;
     }
   }
 
   /** Each such answer is a hand-out. However hasty the polls are, one comes every interval: who has it polls no more. */
   #toldJustNow(device: DeviceFlow): boolean {
-    const now = this.#surroundings.clock.now().uptime;
+    const now = this.#environment.clock.now().uptime;
     if (now - (this.#told.get(device) ?? Number.NEGATIVE_INFINITY) < INTERVAL * 1000 - TOLERANCE) return true;
     this.#told.set(device, now);
     return false;
@@ -151,7 +151,7 @@ export class DeviceFlows {
 
   /** Notes a poll. @returns whether the one before was too short a time ago, and then the interval grows (RFC 8628, 3.5) */
   #tooSoon(device: DeviceFlow): boolean {
-    const now = this.#surroundings.clock.now().uptime;
+    const now = this.#environment.clock.now().uptime;
     const { interval, last } = this.#polls.get(device) ?? { interval: INTERVAL, last: Number.NEGATIVE_INFINITY };
     const early = now - last < interval * 1000 - TOLERANCE;
     this.#polls.set(device, { interval: early ? interval + INTERVAL : interval, last: now });

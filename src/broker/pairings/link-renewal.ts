@@ -1,5 +1,5 @@
 import { backoffDelay } from '../../core/backoff.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 import type { LinkRequests } from './link-requests.ts';
 import type { PairingProgress } from './pairing-progress.ts';
 
@@ -9,7 +9,7 @@ const REST = 10_000;
 
 /** Gives the installer of one pairing a fresh link where the hub's address has changed. */
 export class LinkRenewal {
-  readonly #surroundings: Pick<Surroundings, 'clock' | 'random'>;
+  readonly #environment: Pick<Environment, 'clock' | 'random'>;
   readonly #progress: PairingProgress;
   readonly #links: LinkRequests;
   /** When the portal was asked last, on the boot clock in ms. */
@@ -17,8 +17,8 @@ export class LinkRenewal {
   /** Ends the wait under way. */
   #moved = new AbortController();
 
-  constructor(surroundings: Pick<Surroundings, 'clock' | 'random'>, progress: PairingProgress, links: LinkRequests) {
-    this.#surroundings = surroundings;
+  constructor(environment: Pick<Environment, 'clock' | 'random'>, progress: PairingProgress, links: LinkRequests) {
+    this.#environment = environment;
     this.#progress = progress;
     this.#links = links;
   }
@@ -34,7 +34,7 @@ export class LinkRenewal {
    * comes back that a link at hand leads to.
    */
   async keep(): Promise<void> {
-    const { clock, random } = this.#surroundings;
+    const { clock, random } = this.#environment;
     const { signal } = this.#progress;
     for (let failures = 0; this.#goesOn(signal); ) {
       const ended = AbortSignal.any([signal, this.#moved.signal]);

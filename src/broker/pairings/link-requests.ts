@@ -40,7 +40,7 @@ export class LinkRequests {
   /** Asks once. @param failures how often that has failed in a row. @returns whether the portal answered */
   async ask(failures: number): Promise<boolean> {
     const { signal, askedDelay } = this.#progress;
-    const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, this.#context.surroundings.random.fraction());
+    const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, this.#context.environment.random.fraction());
     if (!(await this.#progress.pause(Math.max(backoff, askedDelay), signal))) return true;
     return (await this.#share(signal)).kind !== 'unreachable';
   }
@@ -56,7 +56,7 @@ export class LinkRequests {
     const opened = this.#open().then((its) => {
       result = its;
     });
-    await within(opened, LONGEST_WAIT, this.#context.surroundings.timers);
+    await within(opened, LONGEST_WAIT, this.#context.environment.timers);
     return result;
   }
 
@@ -111,7 +111,7 @@ export class LinkRequests {
 
   get #serving(): LinkResult | null {
     const last = this.#last;
-    if (last === null || this.#context.surroundings.clock.now().uptime >= last.until) return null;
+    if (last === null || this.#context.environment.clock.now().uptime >= last.until) return null;
     return last.link !== null && leadsAstray(last.link, this.#progress.redirect) ? null : last.result;
   }
 
@@ -195,13 +195,13 @@ export class LinkRequests {
 
   /** Takes one of the fresh links. @returns milliseconds until the next */
   #untilNextLink(): number {
-    const bucket = this.#fresh.filled('', FRESH_LINKS, this.#context.surroundings.clock.now().uptime);
+    const bucket = this.#fresh.filled('', FRESH_LINKS, this.#context.environment.clock.now().uptime);
     bucket.left = Math.max(0, bucket.left - 1);
     return Math.max(SAME_LINK, (1 - bucket.left) * FRESH_LINKS.every);
   }
 
   #remember(result: LinkResult, ms: number, link: Link | null = null): LinkResult {
-    this.#last = { result, until: this.#context.surroundings.clock.now().uptime + ms, link };
+    this.#last = { result, until: this.#context.environment.clock.now().uptime + ms, link };
     return result;
   }
 }

@@ -15,8 +15,8 @@ export function pairingAdministration(
     appliances,
     pairings,
     rounds,
-    surroundings: { log },
-  }: Pick<Broker, 'appliances' | 'pairings' | 'rounds' | 'surroundings'>,
+    environment: { log },
+  }: Pick<Broker, 'appliances' | 'pairings' | 'rounds' | 'environment'>,
   approved: (appliance: Appliance) => Appliance,
 ): Omit<PairingDesk, 'label'> {
   const nameOf = (id: string) => appliances.byId(id)?.name ?? '?';

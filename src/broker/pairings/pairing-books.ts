@@ -3,19 +3,16 @@ import type { Pairing } from '../../core/pairing.ts';
 import type { PairingContext } from './pairing-context.ts';
 
 /** Tells whoever keeps books that a pairing has ended without a grant; any other step is told to nobody. */
-export function tellFailure(
-  { surroundings }: Pick<PairingContext, 'surroundings'>,
-  { appliance, step }: Pairing,
-): void {
+export function tellFailure({ environment }: Pick<PairingContext, 'environment'>, { appliance, step }: Pairing): void {
   if (step.kind !== 'ended' || step.result.kind !== 'failed') return;
-  const { clock, tell } = surroundings;
-  tell({ kind: 'pairing_failed', appliance, at: clock.now(), reason: step.result.reason });
+  const { clock, emit } = environment;
+  emit({ kind: 'pairing_failed', appliance, at: clock.now(), reason: step.result.reason });
 }
 
 /** Tells whoever keeps books that a pairing has brought this grant. */
 export function tellPaired(
-  { surroundings: { clock, tell } }: Pick<PairingContext, 'surroundings'>,
+  { environment: { clock, emit } }: Pick<PairingContext, 'environment'>,
   { appliance, scope }: Grant,
 ): void {
-  tell({ kind: 'paired', appliance, at: clock.now(), scope });
+  emit({ kind: 'paired', appliance, at: clock.now(), scope });
 }

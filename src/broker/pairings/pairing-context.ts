@@ -1,7 +1,7 @@
 import type { Portal, PresentPortal } from '../../core/portal.ts';
 import type { Store } from '../../core/store.ts';
+import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
-import type { Surroundings } from '../surroundings.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
 
 /** What a pairing needs to know of the appliance's portal. */
@@ -23,7 +23,7 @@ export interface PairingTimes {
 
 /** What pairings share. */
 export interface PairingContext {
-  readonly surroundings: Surroundings;
+  readonly environment: Environment;
   readonly store: Store;
   readonly grants: Grants;
   readonly portalClock: PortalClock;

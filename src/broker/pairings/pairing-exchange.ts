@@ -44,7 +44,7 @@ export class PairingExchange {
   async take(code: Secret, link: Link | null): Promise<void> {
     const { pairing } = this.#progress;
     const [newest] = linksOf(pairing.step);
-    const at = this.#context.surroundings.clock.now();
+    const at = this.#context.environment.clock.now();
     const next = advance(pairing, { kind: 'code', hash: sha256(code.reveal()), at });
     if (newest !== undefined && next !== pairing) {
       this.#progress.take(next);

@@ -3,7 +3,7 @@ import { LONGEST_TIMER } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { advance, occupiesPortal, type Pairing, type PairingEvent, timeLeft } from '../../core/pairing.ts';
 import type { Unreachable } from '../../core/portal.ts';
-import { Troubles } from '../reports/troubles.ts';
+import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import { tellFailure } from './pairing-books.ts';
 import type { PairingContext } from './pairing-context.ts';
 
@@ -17,7 +17,7 @@ export class PairingProgress {
   #pairing: Pairing;
   /** The portal's last failure to answer, while it can't be reached. */
   #trouble: Unreachable | null = null;
-  readonly #unreachable: Troubles;
+  readonly #unreachable: LogDeduplicator;
   /** Ends the wait or the request under way whenever the pairing comes to another step. */
   #step = new AbortController();
   /** Ends the wait under way, and nothing else. */
@@ -32,7 +32,7 @@ export class PairingProgress {
   constructor(context: PairingContext, pairing: Pairing) {
     this.#context = context;
     this.#pairing = pairing;
-    this.#unreachable = new Troubles(context.surroundings.clock);
+    this.#unreachable = new LogDeduplicator(context.environment.clock);
   }
 
   get pairing(): Pairing {
@@ -51,7 +51,7 @@ export class PairingProgress {
 
   /** Milliseconds until the pairing expires. */
   get timeLeft(): number {
-    return timeLeft(this.#pairing, this.#context.surroundings.clock.now());
+    return timeLeft(this.#pairing, this.#context.environment.clock.now());
   }
 
   /** Why there is no link or code just now, in words; null while the portal answers. */
@@ -168,7 +168,7 @@ export class PairingProgress {
    * @returns whether the pairing is still where it was, and goes on
    */
   async pause(delay: number, signal: AbortSignal): Promise<boolean> {
-    const { clock, timers } = this.#context.surroundings;
+    const { clock, timers } = this.#context.environment;
     await this.boundTurns(signal);
     const until = clock.now().uptime + Math.min(delay, this.timeLeft);
     const ended = AbortSignal.any([signal, this.#wait.signal]);
@@ -184,7 +184,7 @@ export class PairingProgress {
    * fault of ours: each further one takes a second, because a loop of microtasks alone would stop the whole hub.
    */
   async boundTurns(signal: AbortSignal): Promise<void> {
-    const { clock, timers } = this.#context.surroundings;
+    const { clock, timers } = this.#context.environment;
     const { uptime } = clock.now();
     this.#turnsAtOnce = uptime === this.#lastTurn ? this.#turnsAtOnce + 1 : 0;
     this.#lastTurn = uptime;
@@ -196,11 +196,11 @@ export class PairingProgress {
     const before = this.#trouble;
     this.#trouble = trouble;
     if (before === null && trouble !== null) {
-      const told = this.#unreachable.happened('portal', this.#pairing.appliance);
+      const told = this.#unreachable.occurred('portal', this.#pairing.appliance);
       const level = told === null ? 'debug' : 'warn';
       this.log(level, 'portal out of reach while pairing', { detail: this.#inWords(trouble) });
       // It may answer now and then.
-      this.#unreachable.over('portal');
+      this.#unreachable.resolved('portal');
     }
     if (before?.detail !== trouble?.detail) this.tell();
   }
@@ -210,7 +210,7 @@ export class PairingProgress {
     event: string,
     fields: Record<string, string | null | undefined> = {},
   ): void {
-    this.#context.surroundings.log[level](event, { appliance: this.#name, ...fields });
+    this.#context.environment.log[level](event, { appliance: this.#name, ...fields });
   }
 
   #enter(next: Pairing): void {
@@ -227,8 +227,8 @@ export class PairingProgress {
   }
 
   #inWords({ detail, certificate }: Unreachable): string {
-    const { surroundings, portalClock } = this.#context;
-    const fault = certificate && clockAtFault(certificate, surroundings.clock.now(), portalClock.confirmed);
+    const { environment, portalClock } = this.#context;
+    const fault = certificate && clockAtFault(certificate, environment.clock.now(), portalClock.confirmed);
     return fault ?? detail;
   }
 }

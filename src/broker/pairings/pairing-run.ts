@@ -52,7 +52,7 @@ export class PairingRun implements AsyncDisposable {
     this.#context = context;
     this.#progress = new PairingProgress(context, pairing);
     this.#links = new LinkRequests(context, this.#progress);
-    this.#renewal = new LinkRenewal(context.surroundings, this.#progress, this.#links);
+    this.#renewal = new LinkRenewal(context.environment, this.#progress, this.#links);
     this.#exchange = new PairingExchange(context, this.#progress);
     this.#redirected = new RedirectedCodes(
       context,
@@ -144,8 +144,8 @@ export class PairingRun implements AsyncDisposable {
    */
   async takeCodes(codes: DeviceCodes): Promise<boolean> {
     await this.#exchange.concluded();
-    const { surroundings, times } = this.#context;
-    const at = surroundings.clock.now();
+    const { environment, times } = this.#context;
+    const at = environment.clock.now();
     return this.#progress.moveOnceWritten({ kind: 'device', codes, at, lifetime: times.lifetime });
   }
 
@@ -156,8 +156,8 @@ export class PairingRun implements AsyncDisposable {
    */
   async takeOver(): Promise<boolean> {
     await this.#exchange.concluded();
-    const { surroundings, times } = this.#context;
-    const at = surroundings.clock.now();
+    const { environment, times } = this.#context;
+    const at = environment.clock.now();
     const { linkServes } = this.#links;
     const taken = await this.#progress.moveOnceWritten({
       kind: 'installer',
@@ -186,7 +186,7 @@ export class PairingRun implements AsyncDisposable {
    */
   async giveWay(): Promise<void> {
     const gone = this.#exchange.settled().then(() => this.fail('replaced'));
-    await within(gone, LONGEST_WAIT, this.#context.surroundings.timers);
+    await within(gone, LONGEST_WAIT, this.#context.environment.timers);
   }
 
   /** A login was refused at the portal. What a code that is being exchanged brings counts for more. */

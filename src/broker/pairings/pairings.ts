@@ -51,7 +51,7 @@ export class Pairings implements AsyncDisposable {
 
   constructor(context: PairingContext) {
     this.#context = context;
-    this.#markSecret = context.surroundings.random.token(MARK_SECRET_BYTES);
+    this.#markSecret = context.environment.random.token(MARK_SECRET_BYTES);
   }
 
   /** Takes up the pairings that the last run left; the newest of each appliance goes on where it is open. */
@@ -129,7 +129,7 @@ export class Pairings implements AsyncDisposable {
 
   /** Begins another pairing in the place of the one that may be open. */
   async #replace({ id, portal, scope }: Appliance, device: DeviceCodes | null, round?: string): Promise<PairingRun> {
-    const { random, clock } = this.#context.surroundings;
+    const { random, clock } = this.#context.environment;
     const pairing: Pairing = {
       id: random.uuid(),
       appliance: id,
@@ -223,23 +223,23 @@ export class Pairings implements AsyncDisposable {
     if (callback.kind === 'code') {
       const isSent = mark !== null && sameSecret(mark, this.sentMark(run.pairing.id).reveal());
       const received = run.receiveCode(callback.code, { address, isSent });
-      await within(received, LONGEST_WAIT, this.#context.surroundings.timers);
+      await within(received, LONGEST_WAIT, this.#context.environment.timers);
     }
     if (callback.kind === 'error') {
       const refused = run.refused(callback.error === 'access_denied' ? 'refused_by_user' : 'portal_rejected');
-      await within(refused, LONGEST_WAIT, this.#context.surroundings.timers);
+      await within(refused, LONGEST_WAIT, this.#context.environment.timers);
     }
     return run.pairing;
   }
 
   /** The last run of the hub ended before it had written that a pairing gave way to another; it is told once. */
   async #endedBefore(pairing: Pairing, ended: Pairing): Promise<void> {
-    const { store, surroundings } = this.#context;
+    const { store, environment } = this.#context;
     try {
       await store.savePairing(ended);
       if (occupiesPortal(pairing)) tellFailure(this.#context, ended);
     } catch (error) {
-      surroundings.log.error('store could not be written', { error: messageOf(error) });
+      environment.log.error('store could not be written', { error: messageOf(error) });
     }
   }
 
@@ -270,6 +270,6 @@ export class Pairings implements AsyncDisposable {
   #isAwaited(run: PairingRun): boolean {
     const { pairing } = run;
     if (pairing.device === null || this.#byAppliance.get(pairing.appliance) !== run) return false;
-    return codesLive(pairing, this.#context.surroundings.clock.now());
+    return codesLive(pairing, this.#context.environment.clock.now());
   }
 }

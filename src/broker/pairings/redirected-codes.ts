@@ -123,7 +123,7 @@ export class RedirectedCodes {
   #ask(): Promise<void> {
     this.#nextCheck ??= this.#check.then(() => {
       this.#nextCheck = null;
-      this.#check = within(this.#pollNow(), CHECK_TIMEOUT, this.#context.surroundings.timers);
+      this.#check = within(this.#pollNow(), CHECK_TIMEOUT, this.#context.environment.timers);
       return this.#check;
     });
     return this.#nextCheck;
@@ -132,7 +132,7 @@ export class RedirectedCodes {
   async #pollNow(): Promise<void> {
     const { signal } = this.#progress;
     for (const delay of POLL_DELAYS) {
-      if (delay > 0) await this.#context.surroundings.timers.sleep(delay, signal);
+      if (delay > 0) await this.#context.environment.timers.sleep(delay, signal);
       const { stopping, pairing } = this.#progress;
       const { step } = pairing;
       if (signal.aborted || stopping || step.kind === 'exchanging' || linksOf(step).length === 0) return;
@@ -142,7 +142,7 @@ export class RedirectedCodes {
 
   /** Takes one of the polls; there is none while the portal asks for patience. */
   #mayPoll(): boolean {
-    const bucket = this.#polls.filled('', POLLS, this.#context.surroundings.clock.now().uptime);
+    const bucket = this.#polls.filled('', POLLS, this.#context.environment.clock.now().uptime);
     if (bucket.left < 1 || this.#progress.askedDelay > 0) return false;
     bucket.left -= 1;
     return true;
@@ -156,7 +156,7 @@ export class RedirectedCodes {
       this.#held.delete(dead[0]);
     }
     before?.disarm();
-    const disarm = this.#context.surroundings.timers.after(CODE_LIFETIME, () => {
+    const disarm = this.#context.environment.timers.after(CODE_LIFETIME, () => {
       held.code = null;
       this.#progress.tell();
     });

@@ -6,7 +6,7 @@ import { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/compare.ts';
 import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
 import type { Appliances } from '../appliances/appliances.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 import type { PairingRun } from './pairing-run.ts';
 import type { Pairings } from './pairings.ts';
 
@@ -25,7 +25,7 @@ const MAX_PASSES = 10;
 
 /** What rounds work with. */
 export interface RoundsContext {
-  readonly surroundings: Surroundings;
+  readonly environment: Environment;
   readonly appliances: Appliances;
   readonly pairings: Pairings;
   /** Whether only a person's login can give the appliance a grant that it can go on with. */
@@ -67,7 +67,7 @@ export class Rounds {
   begin(): Promise<Round> {
     return this.#oneByOne(async () => {
       const open = this.#context.pairings.find((run) => run.open && run.pairing.round !== undefined);
-      const id = open?.pairing.round ?? this.#context.surroundings.random.uuid();
+      const id = open?.pairing.round ?? this.#context.environment.random.uuid();
       if (open === undefined) await this.#beginNext(id);
       return this.view(id);
     });
@@ -175,7 +175,7 @@ export class Rounds {
 
   /** A pass is always a new one: what a browser brings may have been put there by somebody who then knows it. */
   #newPass(round: string): Secret {
-    const pass = this.#context.surroundings.random.token(PASS_BYTES);
+    const pass = this.#context.environment.random.token(PASS_BYTES);
     const hashes = [...(this.#passes.get(round) ?? []), sha256(pass)];
     this.#passes.set(round, hashes.slice(-MAX_PASSES));
     const [oldest] = this.#passes.keys();
@@ -184,7 +184,7 @@ export class Rounds {
   }
 
   #mayBegin(): boolean {
-    const bucket = this.#begunByBrowser.filled('', BEGUN_BY_BROWSER, this.#context.surroundings.clock.now().uptime);
+    const bucket = this.#begunByBrowser.filled('', BEGUN_BY_BROWSER, this.#context.environment.clock.now().uptime);
     if (bucket.left < 1) return false;
     bucket.left -= 1;
     return true;
@@ -205,7 +205,7 @@ export class Rounds {
     const appliance = this.#nextOf(id);
     if (appliance === undefined) return;
     const run = await this.#context.pairings.begin(appliance, { joins: true, round: id });
-    this.#context.surroundings.log.info('pairing begun', { appliance: appliance.name });
+    this.#context.environment.log.info('pairing begun', { appliance: appliance.name });
     this.#goOnAfter(run);
   }
 
@@ -249,7 +249,7 @@ export class Rounds {
 
   #isOld({ pairing }: PairingRun): boolean {
     const late = { ...pairing, lifetime: pairing.lifetime + NONCE_OUTLIVES };
-    return timeLeft(late, this.#context.surroundings.clock.now()) <= 0;
+    return timeLeft(late, this.#context.environment.clock.now()) <= 0;
   }
 
   #goOnAfter(run: PairingRun): void {
@@ -259,7 +259,7 @@ export class Rounds {
       unwatch();
       if (step.result.kind !== 'paired' || round === undefined) return;
       this.next(round).catch((error: unknown) => {
-        this.#context.surroundings.log.warn('next pairing of the round could not be begun', {
+        this.#context.environment.log.warn('next pairing of the round could not be begun', {
           error: messageOf(error),
         });
       });

@@ -20,10 +20,10 @@ const MAX_APPROVAL_NOTICES = 5;
 export function noticeFacts(
   appliances: readonly (readonly [Pick<Appliance, 'id'>, ApplianceStatus])[],
   problems: readonly HubFact[],
-  { access, grants, surroundings }: Pick<Broker, 'access' | 'grants' | 'surroundings'>,
+  { access, grants, environment }: Pick<Broker, 'access' | 'grants' | 'environment'>,
   page: string,
 ): HouseFacts {
-  const now = surroundings.clock.now();
+  const now = environment.clock.now();
   const wrongCodes = access.wrongCodes();
   const waiting = appliances.flatMap(([, { name, waitingForApproval: waits }]) => (waits ? [{ name, ...waits }] : []));
   const first = waiting.sort((a, b) => Date.parse(a.since) - Date.parse(b.since)).slice(0, MAX_APPROVAL_NOTICES);

@@ -16,7 +16,7 @@ import {
 } from '../../core/notices.ts';
 import { rfc3339 } from '../../core/rfc3339.ts';
 import type { Store } from '../../core/store.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
 import { type Moment, type NoticeRecord, readRecords, sinceTelling, telling, writeRecords } from './notice-record.ts';
 
@@ -30,7 +30,7 @@ export interface HouseFacts {
 
 /** What {@link Notices} works with. */
 export interface NoticesContext {
-  readonly surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>;
+  readonly environment: Pick<Environment, 'clock' | 'timers' | 'log'>;
   readonly store: Pick<Store, 'setting' | 'saveSetting'>;
   readonly portalClock: Pick<PortalClock, 'confirmed'>;
 }
@@ -74,7 +74,7 @@ export class Notices implements AsyncDisposable {
   private constructor(context: NoticesContext, records: Map<string, NoticeRecord>) {
     this.#context = context;
     this.#records = records;
-    this.#started = context.surroundings.clock.now();
+    this.#started = context.environment.clock.now();
   }
 
   static async load(context: NoticesContext): Promise<Notices> {
@@ -115,7 +115,7 @@ export class Notices implements AsyncDisposable {
   #arm(delay: number): void {
     if (this.#ended) return;
     this.#disarm();
-    this.#disarm = this.#context.surroundings.timers.after(delay, () => {
+    this.#disarm = this.#context.environment.timers.after(delay, () => {
       this.#soon = false;
       this.#arm(LONGEST_TIMER);
       this.#round = this.#round.then(() => this.#tellAll()).catch((error: unknown) => this.#failed(error));
@@ -123,12 +123,12 @@ export class Notices implements AsyncDisposable {
   }
 
   #failed(error: unknown): void {
-    this.#context.surroundings.log.error('notices could not be told', { error: messageOf(error) });
+    this.#context.environment.log.error('notices could not be told', { error: messageOf(error) });
   }
 
   #moment(): Moment {
-    const { surroundings, portalClock } = this.#context;
-    return { now: surroundings.clock.now(), started: this.#started, confirmed: portalClock.confirmed };
+    const { environment, portalClock } = this.#context;
+    return { now: environment.clock.now(), started: this.#started, confirmed: portalClock.confirmed };
   }
 
   /** By whom they are of: one of each appliance, and one of each problem of the hub. */
@@ -214,22 +214,22 @@ export class Notices implements AsyncDisposable {
   }
 
   async #write(): Promise<void> {
-    const { store, surroundings } = this.#context;
+    const { store, environment } = this.#context;
     const kept = new Map([...this.#records].filter(([, { told, raised }]) => told !== null || raised.length > 0));
     try {
       await store.saveSetting(NOTICES_TOLD, writeRecords(kept));
       this.#unwritten = false;
     } catch (error) {
-      if (!this.#unwritten) surroundings.log.warn('notices could not be written', { error: messageOf(error) });
+      if (!this.#unwritten) environment.log.warn('notices could not be written', { error: messageOf(error) });
       this.#unwritten = true;
     }
   }
 
   #tell(report: NoticeReport): void {
-    const { surroundings } = this.#context;
+    const { environment } = this.#context;
     const { notice, appliance, severity, message, what_to_do, status } = report;
     const level = status === 'resolved' ? 'info' : severity === 'error' ? 'error' : 'warn';
-    surroundings.log[level]('notice', { notice, appliance, severity, message, what_to_do, status });
+    environment.log[level]('notice', { notice, appliance, severity, message, what_to_do, status });
     this.#carry(report);
   }
 }

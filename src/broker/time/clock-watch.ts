@@ -1,9 +1,9 @@
 import type { Instant } from '../../core/clock.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 
 /** What a watch on the clock looks at, and whom it tells. */
 export interface ClockWatchOptions {
-  readonly surroundings: Pick<Surroundings, 'clock' | 'timers' | 'log'>;
+  readonly environment: Pick<Environment, 'clock' | 'timers' | 'log'>;
   /** Whether NTP vouches for the wall clock; asked until it does. It does not reject. */
   readonly synchronized: (now: Instant, wasSet: boolean) => Promise<boolean>;
   /** The wall clock was set. */
@@ -18,8 +18,8 @@ const EVERY = 5000;
 const DRIFT = 2000;
 
 /** Notices that the wall clock was set, and that NTP has begun to vouch for it. */
-export function watchClock({ surroundings, synchronized, onSet, onSynchronized }: ClockWatchOptions): Disposable {
-  const { clock, timers, log } = surroundings;
+export function watchClock({ environment, synchronized, onSet, onSynchronized }: ClockWatchOptions): Disposable {
+  const { clock, timers, log } = environment;
   let ended = false;
   let vouched = false;
   let offset = offsetOf(clock.now());

@@ -1,5 +1,5 @@
 import { type ConfirmedTime, trueTime } from '../../core/clock.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 
 /** Who told the true time. */
 type Source = 'portal' | 'ntp';
@@ -11,7 +11,7 @@ const AGREED = 10_000;
 
 /** Remembers the true time that a portal's `Date` or NTP told, so that tokens of an earlier boot can be aged by it. */
 export class PortalClock {
-  readonly #surroundings: Pick<Surroundings, 'clock' | 'log'>;
+  readonly #environment: Pick<Environment, 'clock' | 'log'>;
   #portal: ConfirmedTime | null = null;
   /** What a portal's answer before had told, where the last one does not agree. */
   #earlier: ConfirmedTime | null = null;
@@ -19,8 +19,8 @@ export class PortalClock {
   readonly #whenConfirmed: (() => void)[] = [];
 
   /** @param before what was told to a hub that this one takes the place of */
-  constructor(surroundings: Pick<Surroundings, 'clock' | 'log'>, before?: PortalClock) {
-    this.#surroundings = surroundings;
+  constructor(environment: Pick<Environment, 'clock' | 'log'>, before?: PortalClock) {
+    this.#environment = environment;
     if (before === undefined) return;
     this.#portal = before.#portal;
     this.#earlier = before.#earlier;
@@ -52,11 +52,11 @@ export class PortalClock {
 
   /** NTP has set the hub's clock. */
   learnFromNtp(): void {
-    this.#take('ntp', this.#surroundings.clock.now().wall);
+    this.#take('ntp', this.#environment.clock.now().wall);
   }
 
   #take(source: Source, wall: number): void {
-    const { clock, log } = this.#surroundings;
+    const { clock, log } = this.#environment;
     const first = this.confirmed === null;
     const at = clock.now();
     if (source === 'portal') {

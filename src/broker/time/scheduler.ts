@@ -1,6 +1,6 @@
 import TinyQueue from 'tinyqueue';
 import { LONGEST_TIMER } from '../../core/clock.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 
 interface Entry {
   readonly key: string;
@@ -14,14 +14,14 @@ interface Entry {
  * a machine is suspended timers stand still and the boot clock does not.
  */
 export class Scheduler implements Disposable {
-  readonly #surroundings: Pick<Surroundings, 'clock' | 'timers'>;
+  readonly #environment: Pick<Environment, 'clock' | 'timers'>;
   readonly #queue = new TinyQueue<Entry>([], (a, b) => a.at - b.at);
   readonly #current = new Map<string, Entry>();
   #disarm: () => void = () => undefined;
   #armedFor = Number.POSITIVE_INFINITY;
 
-  constructor(surroundings: Pick<Surroundings, 'clock' | 'timers'>) {
-    this.#surroundings = surroundings;
+  constructor(environment: Pick<Environment, 'clock' | 'timers'>) {
+    this.#environment = environment;
   }
 
   /** Runs `run` at `at` (boot clock, ms), in place of what was planned under the same key. */
@@ -40,7 +40,7 @@ export class Scheduler implements Disposable {
   get overdue(): number {
     this.#dropStale();
     const next = this.#queue.peek();
-    return next === undefined ? 0 : Math.max(0, this.#surroundings.clock.now().uptime - next.at);
+    return next === undefined ? 0 : Math.max(0, this.#environment.clock.now().uptime - next.at);
   }
 
   [Symbol.dispose](): void {
@@ -54,13 +54,13 @@ export class Scheduler implements Disposable {
     const next = this.#queue.peek();
     this.#armedFor = next?.at ?? Number.POSITIVE_INFINITY;
     if (next === undefined) return;
-    const delay = next.at - this.#surroundings.clock.now().uptime;
-    this.#disarm = this.#surroundings.timers.after(Math.min(LONGEST_TIMER, Math.max(0, delay)), () => this.#tick());
+    const delay = next.at - this.#environment.clock.now().uptime;
+    this.#disarm = this.#environment.timers.after(Math.min(LONGEST_TIMER, Math.max(0, delay)), () => this.#tick());
   }
 
   /** What is planned meanwhile waits for the next turn of the event loop, however due it is: nothing can stop the hub here. */
   #tick(): void {
-    const now = this.#surroundings.clock.now().uptime;
+    const now = this.#environment.clock.now().uptime;
     const due: Entry[] = [];
     for (let next = this.#queue.peek(); next !== undefined && next.at <= now; next = this.#queue.peek()) {
       this.#queue.pop();

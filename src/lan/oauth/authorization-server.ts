@@ -19,13 +19,13 @@ export function serveAuthorizationServer(
   app: FastifyInstance,
   service: LanService,
   isOwn: IsOwn,
-  surroundings: RateLimiterContext & { readonly usedAssertions?: AssertionReplayCache | undefined },
+  environment: RateLimiterContext & { readonly usedAssertions?: AssertionReplayCache | undefined },
 ): void {
   const gate: FormEndpointContext = {
-    authenticate: clientAuthentication(service, isOwn, surroundings.usedAssertions),
+    authenticate: clientAuthentication(service, isOwn, environment.usedAssertions),
     heard: (appliance) => service.heard(appliance),
-    failures: new ClientRateLimiter('too many failed authentications', FAILURES, surroundings),
-    clock: surroundings.clock,
+    failures: new ClientRateLimiter('too many failed authentications', FAILURES, environment),
+    clock: environment.clock,
   };
   app.removeAllContentTypeParsers();
   app.addContentTypeParser([FORM, 'application/json'], { parseAs: 'string' }, (_request, body, done) =>
@@ -34,6 +34,6 @@ export function serveAuthorizationServer(
   serveMetadata(app);
   serveToken(app, service, gate);
   serveDeviceAuthorization(app, service, gate);
-  serveRegistration(app, service, surroundings);
+  serveRegistration(app, service, environment);
   serveRevocation(app, service, gate);
 }

@@ -26,8 +26,8 @@ const TOKEN_REFUSED =
   'the initial access token is wrong, used up or too old: ask an installer for another (latchkey invite)';
 
 /** The client registration endpoint (RFC 7591, 3). */
-export function serveRegistration(app: FastifyInstance, service: LanService, surroundings: RateLimiterContext): void {
-  const limit = new ClientRateLimiter('too many registrations', STRANGERS, surroundings);
+export function serveRegistration(app: FastifyInstance, service: LanService, environment: RateLimiterContext): void {
+  const limit = new ClientRateLimiter('too many registrations', STRANGERS, environment);
   const links = new LinkAddresses();
   app.post('/oauth/register', {
     errorHandler(error: Error & { statusCode?: number }, _request, reply) {

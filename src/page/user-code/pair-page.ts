@@ -36,9 +36,9 @@ export function servePairPage(
   app: FastifyInstance,
   service: LanService,
   hubName: string,
-  surroundings: RateLimiterContext,
+  environment: RateLimiterContext,
 ): void {
-  const unknownCodes = new ClientRateLimiter('too many unknown user codes', UNKNOWN_CODES, surroundings);
+  const unknownCodes = new ClientRateLimiter('too many unknown user codes', UNKNOWN_CODES, environment);
 
   /** What the code stands for; null where that has been answered. */
   async function found(userCode: string, request: FastifyRequest, reply: FastifyReply): Promise<UserCodeResult | null> {

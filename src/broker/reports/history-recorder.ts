@@ -10,7 +10,7 @@ import {
   withLine,
 } from '../../core/history.ts';
 import type { HubEvent } from '../../core/hub-event.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 
@@ -27,8 +27,8 @@ const TASK = 'history';
  * Lines that wait have their times on the boot clock, and get those of the wall clock as late as may be: it may be set meanwhile.
  * Until somebody has told the true time they wait the longest, and while the clock makes no sense they are not written at all.
  */
-export class HistoryBook implements WaitingHistory, AsyncDisposable {
-  readonly #surroundings: Pick<Surroundings, 'clock' | 'log'>;
+export class HistoryRecorder implements WaitingHistory, AsyncDisposable {
+  readonly #environment: Pick<Environment, 'clock' | 'log'>;
   readonly #store: HistoryStore;
   readonly #scheduler: Scheduler;
   readonly #portalClock: PortalClock;
@@ -37,12 +37,12 @@ export class HistoryBook implements WaitingHistory, AsyncDisposable {
   #failing = false;
 
   constructor(
-    surroundings: Pick<Surroundings, 'clock' | 'log'>,
+    environment: Pick<Environment, 'clock' | 'log'>,
     store: HistoryStore,
     scheduler: Scheduler,
     portalClock: PortalClock,
   ) {
-    this.#surroundings = surroundings;
+    this.#environment = environment;
     this.#store = store;
     this.#scheduler = scheduler;
     this.#portalClock = portalClock;
@@ -50,7 +50,7 @@ export class HistoryBook implements WaitingHistory, AsyncDisposable {
 
   /** Takes an event, for the history of its appliance. */
   readonly take = (event: HubEvent): void => {
-    if (this.#lines.size === 0) this.#plan(this.#surroundings.clock.now().uptime + LONGEST_WAIT);
+    if (this.#lines.size === 0) this.#plan(this.#environment.clock.now().uptime + LONGEST_WAIT);
     const lines = this.#lines.get(event.appliance) ?? [];
     const line = lineOf(event, this.#uptimeOf(event.at));
     // What is of one day is a matter of the wall clock.
@@ -71,7 +71,7 @@ export class HistoryBook implements WaitingHistory, AsyncDisposable {
   /** An appliance's history, with what waits of it, the oldest first; what can't be read is left out. */
   async of(appliance: string): Promise<readonly HistoryLine[]> {
     const kept = await this.#store.history(appliance).catch((error: unknown) => {
-      this.#surroundings.log.warn('history could not be read', { error: messageOf(error) });
+      this.#environment.log.warn('history could not be read', { error: messageOf(error) });
       return [];
     });
     return this.#writable(appliance).reduce(withLine, kept);
@@ -89,7 +89,7 @@ export class HistoryBook implements WaitingHistory, AsyncDisposable {
   }
 
   async #writeOverdue(): Promise<void> {
-    const { uptime } = this.#surroundings.clock.now();
+    const { uptime } = this.#environment.clock.now();
     const due = () =>
       [...this.#lines.values()].flat().reduce((least, { first }) => Math.min(least, first), Number.POSITIVE_INFINITY) +
       LONGEST_WAIT;
@@ -112,7 +112,7 @@ export class HistoryBook implements WaitingHistory, AsyncDisposable {
       }
       const level = this.#failing ? 'debug' : 'warn';
       this.#failing = true;
-      this.#surroundings.log[level]('history could not be written', { error: messageOf(error) });
+      this.#environment.log[level]('history could not be written', { error: messageOf(error) });
       return;
     }
     this.#failing = false;
@@ -120,7 +120,7 @@ export class HistoryBook implements WaitingHistory, AsyncDisposable {
 
   /** What waits of an appliance, with its times by the wall clock; nothing while that can't be right. */
   #writable(appliance: string): readonly HistoryLine[] {
-    const isSensible = this.#offset() + this.#surroundings.clock.now().uptime >= SENSIBLE_SINCE;
+    const isSensible = this.#offset() + this.#environment.clock.now().uptime >= SENSIBLE_SINCE;
     return isSensible ? this.#dated(this.#lines.get(appliance) ?? []) : [];
   }
 
@@ -133,13 +133,13 @@ export class HistoryBook implements WaitingHistory, AsyncDisposable {
   /** From the boot clock to the wall clock, as well as it is known now, in ms. */
   #offset(): number {
     const { confirmed } = this.#portalClock;
-    const { wall, uptime } = this.#surroundings.clock.now();
+    const { wall, uptime } = this.#environment.clock.now();
     return confirmed === null ? wall - uptime : confirmed.wall - confirmed.at.uptime;
   }
 
   /** Of an instant of another boot the wall clock is all there is. */
   #uptimeOf({ boot, uptime, wall }: Instant): number {
-    const now = this.#surroundings.clock.now();
+    const now = this.#environment.clock.now();
     return boot === now.boot ? uptime : Math.min(now.uptime, wall - this.#offset());
   }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { PortalClock } from '../../src/broker/time/portal-clock.ts';
-import { TimeInquiry } from '../../src/broker/time/time-inquiry.ts';
+import { PortalTimeProbe } from '../../src/broker/time/portal-time-probe.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { Home } from './home.ts';
 
@@ -17,7 +17,7 @@ function start(...answers: Answer[]) {
       return answer();
     },
   }));
-  const inquiry = new TimeInquiry({ clock: time, timers: time }, portalClock, () => portals);
+  const inquiry = new PortalTimeProbe({ clock: time, timers: time }, portalClock, () => portals);
   return { time, portalClock, asked, inquiry };
 }
 

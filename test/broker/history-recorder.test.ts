@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { HistoryBook } from '../../src/broker/reports/history-book.ts';
+import { HistoryRecorder } from '../../src/broker/reports/history-recorder.ts';
 import { PortalClock } from '../../src/broker/time/portal-clock.ts';
 import type { HistoryLine } from '../../src/core/history.ts';
 import { Home } from './home.ts';
@@ -12,9 +12,9 @@ const DAY = 24 * HOUR;
 /** A book of what happens in this run of the home. @param isTimeKnown whether somebody has told the true time */
 function keepBook(home: Home, isTimeKnown = true) {
   const { store, scheduler } = home.run;
-  const clock = new PortalClock(home.surroundings);
+  const clock = new PortalClock(home.environment);
   if (isTimeKnown) clock.learn(home.time.wall);
-  const book = new HistoryBook(home.surroundings, store, scheduler, clock);
+  const book = new HistoryRecorder(home.environment, store, scheduler, clock);
   store.takeHistoryFrom(book);
   home.listener = book.take;
   return { book, clock };

@@ -1,7 +1,7 @@
 import { messageOf } from '../../core/failure.ts';
 import { timeLeft } from '../../core/pairing.ts';
-import { Troubles } from '../reports/troubles.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
+import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import type { Appliances } from './appliances.ts';
 import type { Waiting } from './approval-quota.ts';
@@ -14,22 +14,22 @@ const TRY_AGAIN = 60_000;
 const KEY = 'the end of a wait for approval';
 
 /** Appliances that wait for an installer's approval: they are removed when nobody has approved them in time. */
-export class ApprovalWaits {
+export class PendingApprovals {
   readonly #appliances: Appliances;
   readonly #scheduler: Scheduler;
-  readonly #surroundings: Surroundings;
-  readonly #troubles: Troubles;
+  readonly #environment: Environment;
+  readonly #deduplicator: LogDeduplicator;
 
-  constructor(appliances: Appliances, scheduler: Scheduler, surroundings: Surroundings) {
+  constructor(appliances: Appliances, scheduler: Scheduler, environment: Environment) {
     this.#appliances = appliances;
     this.#scheduler = scheduler;
-    this.#surroundings = surroundings;
-    this.#troubles = new Troubles(surroundings.clock);
+    this.#environment = environment;
+    this.#deduplicator = new LogDeduplicator(environment.clock);
   }
 
   /** Those that wait, and for how long they still may. */
   all(): Waiting[] {
-    const now = this.#surroundings.clock.now();
+    const now = this.#environment.clock.now();
     return this.#appliances.list().flatMap((appliance) => {
       const { waitingSince: begun } = appliance;
       if (begun === null) return [];
@@ -44,13 +44,13 @@ export class ApprovalWaits {
   plan(least = 0): void {
     const left = this.all().map((each) => each.left);
     const next = Math.max(least, Math.min(3_600_000, ...left));
-    const at = this.#surroundings.clock.now().uptime + next;
+    const at = this.#environment.clock.now().uptime + next;
     if (left.length === 0) this.#scheduler.cancel(KEY);
     else this.#scheduler.plan(KEY, at, () => void this.#removeExpired());
   }
 
   async #removeExpired(): Promise<void> {
-    const { log } = this.#surroundings;
+    const { log } = this.#environment;
     let least = 0;
     for (const { appliance, left } of this.all()) {
       // Approved while another one was removed.
@@ -60,7 +60,7 @@ export class ApprovalWaits {
         log.warn('appliance was not approved in time, and is removed', { appliance: appliance.name });
       } catch (error) {
         least = TRY_AGAIN;
-        const told = this.#troubles.happened(appliance.id, appliance.id);
+        const told = this.#deduplicator.occurred(appliance.id, appliance.id);
         const level = told === null ? 'debug' : 'error';
         log[level]('appliance could not be removed', { appliance: appliance.name, error: messageOf(error) });
       }

@@ -1,14 +1,14 @@
 import type { Clock, Timers } from '../core/clock.ts';
-import type { TellEvent } from '../core/hub-event.ts';
+import type { EmitEvent } from '../core/hub-event.ts';
 import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
 
 /** What the broker needs of what is around it, passed in so that tests can hold it. */
-export interface Surroundings {
+export interface Environment {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
   readonly log: Log;
-  /** Keeps books of what happens to appliances. */
-  readonly tell: TellEvent;
+  /** Reports what happens to an appliance: to its history, the metrics and the notices. */
+  readonly emit: EmitEvent;
 }

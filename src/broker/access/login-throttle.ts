@@ -95,7 +95,7 @@ export interface Counted {
  * address after the other is held back by the limit of its group alone, which is wide, because others who are honest are in it.
  * Times are ms on the boot clock.
  */
-export class WrongCodes {
+export class LoginThrottle {
   readonly #limit: Allowance;
   readonly #records = new Map<string, Record>();
   readonly #groups = new Buckets();
@@ -150,7 +150,7 @@ export class WrongCodes {
   }
 
   /** Somebody has typed the right one: what was typed there before was mistyped. */
-  forgive({ key }: Source): void {
+  reset({ key }: Source): void {
     this.#records.delete(key);
   }
 

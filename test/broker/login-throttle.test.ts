@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { GROUP_LIMIT, sourceOfAddress, sourceOfBrowser, WrongCodes } from '../../src/broker/access/wrong-codes.ts';
+import { GROUP_LIMIT, sourceOfAddress, sourceOfBrowser, LoginThrottle } from '../../src/broker/access/login-throttle.ts';
 import type { Interfaces } from '../../src/system/limits/rate-limit-keys.ts';
 
 const BURST = 1000;
@@ -21,7 +21,7 @@ function home(subnet: string): Interfaces {
 }
 
 /** Somebody who sends wrong codes from these addresses, one after the other. @returns how many were looked at */
-function flood(codes: WrongCodes, addresses: Iterable<string>, interfaces: Interfaces, now = () => 0): number {
+function flood(codes: LoginThrottle, addresses: Iterable<string>, interfaces: Interfaces, now = () => 0): number {
   let looked = 0;
   for (const address of addresses) {
     const source = sourceOfAddress(address, interfaces);
@@ -45,7 +45,7 @@ describe('wrong codes of very many addresses', () => {
   const limit = { ...GROUP_LIMIT, most: BURST };
 
   it('keep out neither the hub’s own IPv4 subnets, nor a browser that has signed in before', () => {
-    const codes = new WrongCodes(limit);
+    const codes = new LoginThrottle(limit);
     expect(flood(codes, strangers(2 * BURST), HOME)).toBe(BURST);
     for (const address of ['203.0.113.9', '2001:db8::9', 'fe80::9%eth0', '2001:db8:ffff::1']) {
       expect(codes.lockedFor(sourceOfAddress(address, HOME), 0)).toBeGreaterThan(0);
@@ -57,7 +57,7 @@ describe('wrong codes of very many addresses', () => {
   });
 
   it('are looked at fifty times a second from elsewhere, after a burst', () => {
-    const codes = new WrongCodes(limit);
+    const codes = new LoginThrottle(limit);
     flood(codes, strangers(BURST), HOME);
     let now = 0;
     function* oftenFor(seconds: number): Generator<string> {
@@ -72,7 +72,7 @@ describe('wrong codes of very many addresses', () => {
   });
 
   it('are bounded where they come from a subnet of the hub’s own, too, and keep out nobody from elsewhere', () => {
-    const codes = new WrongCodes(limit);
+    const codes = new LoginThrottle(limit);
     const wide = home('10.0.0.7/8');
     expect(flood(codes, neighbours(2 * BURST), wide)).toBe(BURST);
     expect(codes.lockedFor(sourceOfAddress('10.200.0.1', wide), 0)).toBeGreaterThan(0);
@@ -80,7 +80,7 @@ describe('wrong codes of very many addresses', () => {
   });
 
   it('are remembered of 10,000 devices, and of more the first is forgotten', () => {
-    const codes = new WrongCodes();
+    const codes = new LoginThrottle();
     const first = sourceOfAddress('192.168.1.20', HOME);
     for (let count = 0; count < 5; count++) codes.count(first, 0);
     flood(codes, neighbours(9999), HOME);
@@ -103,7 +103,7 @@ describe('a burst of wrong codes', () => {
   const HOUR = 3_600_000;
 
   it('begins with the code that makes a device wait, and is over two hours after the last one of any device', () => {
-    const codes = new WrongCodes();
+    const codes = new LoginThrottle();
     for (let count = 0; count < 4; count++) codes.count(neighbour, count);
     expect(codes.burst(4)).toBeNull();
     codes.count(neighbour, 4);
@@ -116,7 +116,7 @@ describe('a burst of wrong codes', () => {
   });
 
   it('outlasts a device that tries again whenever it may', () => {
-    const codes = new WrongCodes();
+    const codes = new LoginThrottle();
     let now = 0;
     for (let count = 0; count < 30; count++) {
       now += codes.count(neighbour, now).locked;

@@ -1,6 +1,6 @@
 import type { Portal } from '../../core/portal.ts';
 import { within } from '../../system/within.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Environment } from '../environment.ts';
 import type { PortalClock } from './portal-clock.ts';
 
 /** Portals are asked at most so often, in ms. */
@@ -12,8 +12,8 @@ const LONGEST_WAIT = 5000;
  * Asks the portals for the time where somebody needs it and nobody has told it: a hub on which no appliance is paired asks
  * them nothing else.
  */
-export class TimeInquiry {
-  readonly #surroundings: Pick<Surroundings, 'clock' | 'timers'>;
+export class PortalTimeProbe {
+  readonly #environment: Pick<Environment, 'clock' | 'timers'>;
   readonly #portalClock: PortalClock;
   readonly #portals: () => readonly Pick<Portal, 'askTime'>[];
   #underWay: Promise<unknown> | null = null;
@@ -21,18 +21,18 @@ export class TimeInquiry {
   #next = Number.NEGATIVE_INFINITY;
 
   constructor(
-    surroundings: Pick<Surroundings, 'clock' | 'timers'>,
+    environment: Pick<Environment, 'clock' | 'timers'>,
     portalClock: PortalClock,
     portals: () => readonly Pick<Portal, 'askTime'>[],
   ) {
-    this.#surroundings = surroundings;
+    this.#environment = environment;
     this.#portalClock = portalClock;
     this.#portals = portals;
   }
 
   /** Resolves when the time is known, or when it is no use to wait for it any longer. */
   async confirm(): Promise<void> {
-    const { clock, timers } = this.#surroundings;
+    const { clock, timers } = this.#environment;
     if (this.#portalClock.confirmed !== null) return;
     const now = clock.now().uptime;
     if (this.#underWay === null && now >= this.#next) {

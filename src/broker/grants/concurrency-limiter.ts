@@ -1,0 +1,107 @@
+import TinyQueue from 'tinyqueue';
+import type { Timers } from '../../core/clock.ts';
+
+interface Waiting {
+  readonly key: string;
+  /** Grows with each that comes. */
+  readonly number: number;
+  foreground: boolean;
+  readonly begin: (foreground: boolean) => void;
+}
+
+/** How many tasks may run at once. */
+export interface ConcurrencyLimits {
+  /** While nobody waits for the next one. Where so many hang, one more at a time finds out whether all would. */
+  readonly background: number;
+  /** While somebody waits for the next one; those that hang do not count. */
+  readonly foreground: number;
+  /** Of all tasks, with those that hang. */
+  readonly total: number;
+  /** A task that has been running for so many ms hangs. */
+  readonly timeout: number;
+}
+
+/**
+ * Lets only so many tasks run at once and queues the others. A foreground task, one that somebody waits for, goes first, has
+ * the higher limit, and is not held up by tasks that hang. Otherwise the one that has waited longest goes first.
+ */
+export class ConcurrencyLimiter {
+  readonly #limits: ConcurrencyLimits;
+  readonly #timers: Timers;
+  /** In the order in which they came; those that have been promoted since are skipped. */
+  readonly #background: Waiting[] = [];
+  readonly #foreground = new TinyQueue<Waiting>([], (a, b) => a.number - b.number);
+  readonly #byKey = new Map<string, Waiting>();
+  #count = 0;
+  #running = 0;
+  #hanging = 0;
+
+  constructor(limits: ConcurrencyLimits, timers: Timers) {
+    this.#limits = limits;
+    this.#timers = timers;
+  }
+
+  /**
+   * Runs `work` as soon as the limits allow it, and tells it whether somebody waits for it by then.
+   * @param key names the task, see {@link promote}
+   */
+  async run<Result>(key: string, foreground: boolean, work: (foreground: boolean) => Promise<Result>): Promise<Result> {
+    let isForeground = foreground;
+    if (this.#mayRun(foreground)) this.#running += 1;
+    else isForeground = await new Promise((begin) => this.#queue({ key, number: this.#count++, foreground, begin }));
+    let hangs = false;
+    const disarm = this.#timers.after(this.#limits.timeout, () => {
+      hangs = true;
+      this.#hanging += 1;
+      this.#startNext();
+    });
+    try {
+      return await work(isForeground);
+    } finally {
+      disarm();
+      this.#running -= 1;
+      if (hangs) this.#hanging -= 1;
+      this.#startNext();
+    }
+  }
+
+  /** Somebody waits for this task now. */
+  promote(key: string): void {
+    const task = this.#byKey.get(key);
+    if (task !== undefined && !task.foreground) {
+      task.foreground = true;
+      this.#foreground.push(task);
+    }
+    this.#startNext();
+  }
+
+  #queue(task: Waiting): void {
+    this.#byKey.set(task.key, task);
+    if (task.foreground) this.#foreground.push(task);
+    else this.#background.push(task);
+  }
+
+  #mayRun(isForeground: boolean): boolean {
+    const { background, foreground, total } = this.#limits;
+    const limit = isForeground ? foreground : Math.max(1, background - this.#hanging);
+    return this.#running - this.#hanging < limit && this.#running < total;
+  }
+
+  /** A task that is next counts as running at once, so that no other comes in between. */
+  #startNext(): void {
+    for (;;) {
+      const next = this.#next();
+      if (next === undefined || !this.#mayRun(next.foreground)) return;
+      if (next.foreground) this.#foreground.pop();
+      else this.#background.shift();
+      if (this.#byKey.get(next.key) === next) this.#byKey.delete(next.key);
+      this.#running += 1;
+      next.begin(next.foreground);
+    }
+  }
+
+  #next(): Waiting | undefined {
+    while (this.#background[0]?.foreground) this.#background.shift();
+    return this.#foreground.peek() ?? this.#background[0];
+  }
+}

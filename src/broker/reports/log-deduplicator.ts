@@ -1,0 +1,78 @@
+import type { Clock } from '../../core/clock.ts';
+import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
+
+/** A problem that lasts. */
+interface OpenProblem {
+  /** When it began, on the boot clock in ms. */
+  readonly since: number;
+  times: number;
+  readonly subjects: Set<string>;
+  /** When it was logged last, and for how long it is not logged again, in ms; null until it has been logged. */
+  logged: { readonly at: number; readonly silence: number } | null;
+}
+
+/** What a log line says of a problem. */
+export interface ProblemSummary {
+  /** How often it has occurred since it began. */
+  readonly times: number;
+  /** Seconds since it began. */
+  readonly lasting: number;
+  /** How many it has affected. */
+  readonly subjects: number;
+}
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+/** How often the beginning of a problem that comes and goes is logged; one that lasts is logged all the same. */
+const BEGINNINGS: Allowance = { most: 3, every: 2 * HOUR };
+
+/**
+ * Decides when a problem that occurs at every try is worth a log line: when it begins, after an hour, two, four and so on while it
+ * lasts, at least once a day, and when it is resolved. A problem that comes and goes too often is not logged when it begins, but as
+ * soon as the limit allows it; its end is logged only if its beginning was.
+ */
+export class LogDeduplicator {
+  readonly #clock: Clock;
+  readonly #problems = new Map<string, OpenProblem>();
+  readonly #beginnings = new Buckets();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * The problem has occurred.
+   * @param key what goes wrong, and where
+   * @param subject whom it has affected
+   * @returns null where that is not worth a line
+   */
+  occurred(key: string, subject: string): ProblemSummary | null {
+    const now = this.#clock.now().uptime;
+    const problem = this.#problems.get(key) ?? { since: now, times: 0, subjects: new Set<string>(), logged: null };
+    this.#problems.set(key, problem);
+    problem.times += 1;
+    problem.subjects.add(subject);
+    if (problem.logged === null) {
+      const bucket = this.#beginnings.filled(key, BEGINNINGS, now);
+      if (bucket.left < 1) return null;
+      bucket.left -= 1;
+      problem.logged = { at: now, silence: HOUR };
+    } else {
+      const { at, silence } = problem.logged;
+      if (now - at < silence) return null;
+      problem.logged = { at: now, silence: Math.min(DAY, 2 * silence) };
+    }
+    return summaryOf(problem, now);
+  }
+
+  /** The problem is resolved, if there was one. @returns null where that is not worth a line */
+  resolved(key: string): ProblemSummary | null {
+    const problem = this.#problems.get(key);
+    this.#problems.delete(key);
+    return problem === undefined || problem.logged === null ? null : summaryOf(problem, this.#clock.now().uptime);
+  }
+}
+
+function summaryOf({ times, since, subjects }: OpenProblem, now: number): ProblemSummary {
+  return { times, lasting: Math.round((now - since) / 1000), subjects: subjects.size };
+}
