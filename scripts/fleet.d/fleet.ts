@@ -1,6 +1,6 @@
 import TinyQueue from 'tinyqueue';
 import type { Random } from '../../src/core/random.ts';
-import { spreadOf } from '../../src/hub/spread.ts';
+import { jitterOffsetOf } from '../../src/hub/jitter-offset.ts';
 import { ASKS_EVERY, type FleetGrant, FleetHub } from './hub.ts';
 import { LATENCY, LIFETIME, type Portal, tokenOf } from './portal.ts';
 import type { Staleness } from './staleness.ts';
@@ -17,7 +17,7 @@ export interface FleetOptions {
   /** The part of the hubs where an appliance asks for one of the tokens every other minute. */
   readonly asked: number;
   /** Default: the daemon's own. */
-  readonly spread?: typeof spreadOf;
+  readonly jitterOffset?: typeof jitterOffsetOf;
 }
 
 interface Event {
@@ -41,13 +41,15 @@ export class Fleet {
   constructor(options: FleetOptions, portal: Portal, random: Pick<Random, 'fraction'>, staleness: Staleness) {
     this.#portal = portal;
     this.staleness = staleness;
-    const { hubs, grants, asked, spread = spreadOf } = options;
+    const { hubs, grants, asked, jitterOffset = jitterOffsetOf } = options;
     for (let index = 0; index < hubs; index += 1) {
       const hub = new FleetHub(this, random, -LONG);
       const isAsked = random.fraction() < asked;
       for (const appliance of APPLIANCES.slice(0, grants)) {
         const asksFrom = isAsked && hub.grants.length === 0 ? ASKS_EVERY * random.fraction() : null;
-        hub.grants.push(this.#grant(hub, appliance, spread(`hub-${index}`, appliance), asksFrom, random.fraction()));
+        hub.grants.push(
+          this.#grant(hub, appliance, jitterOffset(`hub-${index}`, appliance), asksFrom, random.fraction()),
+        );
       }
       this.hubs.push(hub);
       for (const held of hub.grants) this.#plan(held);
@@ -135,10 +137,10 @@ export class Fleet {
    * A grant in the middle of its life: those of a fleet that has been running for long lie evenly.
    * @param phase from 0 to 1, how much of the time until its refresh has passed
    */
-  #grant(hub: FleetHub, appliance: string, spread: number, asksFrom: number | null, phase: number): FleetGrant {
+  #grant(hub: FleetHub, appliance: string, jitterOffset: number, asksFrom: number | null, phase: number): FleetGrant {
     const number = this.#planned.push(null) - 1;
     const now = hub.now();
-    const age = (0.75 + 0.1 * spread) * LIFETIME * phase;
+    const age = (0.75 + 0.1 * jitterOffset) * LIFETIME * phase;
     this.staleness.begin(number, -age);
     const grant = {
       ...{ appliance, generation: 1, accessToken: tokenOf(0), refreshToken: tokenOf(0), scope: null },
@@ -146,7 +148,12 @@ export class Fleet {
       ...{ portalTime: now.wall - age, doubt: null, refused: null, distrusted: null },
       ...{ asked: null, givenBy: PORTAL },
     };
-    const none = { refreshing: null, provoked: null, throttledUntil: Number.NEGATIVE_INFINITY, cutShort: null };
-    return { grant, health: { kind: 'good' }, hub, number, spread, asksFrom, ...none };
+    const none = {
+      refreshing: null,
+      lastForcedRefresh: null,
+      throttledUntil: Number.NEGATIVE_INFINITY,
+      cutShort: null,
+    };
+    return { grant, health: { kind: 'good' }, hub, number, jitterOffset, asksFrom, ...none };
   }
 }

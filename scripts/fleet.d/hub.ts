@@ -2,11 +2,11 @@ import { GrantTimes } from '../../src/broker/grants/grant-times.ts';
 import type { HeldGrant } from '../../src/broker/grants/held-grant.ts';
 import { PortalClock } from '../../src/broker/time/portal-clock.ts';
 import type { Clock, Instant } from '../../src/core/clock.ts';
-import { type Grant, leastLeft, succeed } from '../../src/core/grant.ts';
+import { type Grant, grantFromTokenResponse, minRemaining } from '../../src/core/grant.ts';
 import type { Log } from '../../src/core/log.ts';
 import type { TokenOutcome } from '../../src/core/outcome.ts';
 import type { Random } from '../../src/core/random.ts';
-import { type Health, setBack, standingAtStart } from '../../src/core/refresh.ts';
+import { afterFailure, type Health, stateAtStart } from '../../src/core/refresh.ts';
 import { leavesTooLittle } from '../../src/core/schedule.ts';
 import { EPOCH } from './portal.ts';
 
@@ -20,8 +20,8 @@ export interface FleetGrant extends HeldGrant {
   readonly hub: FleetHub;
   /** Its place in the fleet. */
   readonly number: number;
-  /** See `Timetable` of the core. */
-  readonly spread: number;
+  /** See `ScheduleInput` of the core. */
+  readonly jitterOffset: number;
   /** When an appliance first asks for its token, in ms, and then every {@link ASKS_EVERY}; null where none does. */
   readonly asksFrom: number | null;
   /** What was sent when the power went. */
@@ -66,7 +66,7 @@ export class FleetHub implements Clock {
     [this.#portalClock, this.#times] = this.#parts();
     for (const held of this.grants) {
       const context = this.#times.context(held.grant.appliance);
-      const { doubt, refused, health } = standingAtStart(held.grant, held.cutShort, context);
+      const { doubt, refused, health } = stateAtStart(held.grant, held.cutShort, context);
       held.grant = { ...held.grant, doubt, refused };
       held.health = health;
       held.cutShort = null;
@@ -100,17 +100,17 @@ export class FleetHub implements Clock {
   nextAsk(held: FleetGrant): number {
     if (held.asksFrom === null) return Number.POSITIVE_INFINITY;
     const { now } = this.#time;
-    const short = now + Math.max(0, (this.#times.remaining(held) ?? 0) - leastLeft(held.grant));
-    const allowed = this.#booted + (this.#times.promptedAt(held) ?? Number.POSITIVE_INFINITY);
+    const short = now + Math.max(0, (this.#times.remaining(held) ?? 0) - minRemaining(held.grant));
+    const allowed = this.#booted + (this.#times.onDemandAt(held) ?? Number.POSITIVE_INFINITY);
     const asks = Math.ceil((Math.max(short, allowed) - held.asksFrom) / ASKS_EVERY);
     const at = held.asksFrom + asks * ASKS_EVERY;
     return at > now ? at : at + ASKS_EVERY;
   }
 
-  /** Whether an appliance that asks now has the grant refreshed: see `HandOuts`. */
+  /** Whether an appliance that asks now has the grant refreshed: see `TokenIssuer`. */
   isWorthWaiting(held: FleetGrant): boolean {
     const left = this.#times.remaining(held) ?? 0;
-    return leavesTooLittle(held.grant, left, 0) && this.#times.mayPrompt(held);
+    return leavesTooLittle(held.grant, left, 0) && this.#times.mayRefreshOnDemand(held);
   }
 
   /** What an answer makes of a grant: see `RefreshAttempts`. @param sent when the refresh was sent */
@@ -118,19 +118,26 @@ export class FleetHub implements Clock {
     if ('portalTime' in outcome) this.#portalClock.learn(outcome.portalTime);
     if (outcome.kind === 'granted') {
       const { tokens, portalTime } = outcome;
-      held.grant = succeed(held.grant, tokens.refreshToken ?? held.grant.refreshToken, tokens, sent, portalTime);
+      held.grant = grantFromTokenResponse(
+        held.grant,
+        tokens.refreshToken ?? held.grant.refreshToken,
+        tokens,
+        sent,
+        portalTime,
+      );
       held.health = GOOD;
       return;
     }
-    const standing = setBack(held.grant, held.health, outcome, this.#times.context(held.grant.appliance));
-    held.grant = { ...held.grant, doubt: standing.doubt, refused: standing.refused };
-    held.health = standing.health;
+    const state = afterFailure(held.grant, held.health, outcome, this.#times.context(held.grant.appliance));
+    held.grant = { ...held.grant, doubt: state.doubt, refused: state.refused };
+    held.health = state.health;
   }
 
   #parts(): [PortalClock, GrantTimes] {
     const portalClock = new PortalClock({ clock: this, log: SILENT });
     const random = this.#random as Random;
-    const spread = (appliance: string) => this.grants.find(({ grant }) => grant.appliance === appliance)?.spread ?? 0;
-    return [portalClock, new GrantTimes({ clock: this, random }, portalClock, () => 'soon', spread)];
+    const jitterOffset = (appliance: string) =>
+      this.grants.find(({ grant }) => grant.appliance === appliance)?.jitterOffset ?? 0;
+    return [portalClock, new GrantTimes({ clock: this, random }, portalClock, () => 'soon', jitterOffset)];
   }
 }

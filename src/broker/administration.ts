@@ -143,15 +143,15 @@ export function openAdministration(broker: Broker, address: HubAddress): BrokerA
       log.info('unpaired', { appliance: name });
     },
     async token(name) {
-      const handOut = await broker.handOuts.handOut(approved(appliances.named(name)).id, null);
-      if (handOut.kind === 'token') return handOut;
+      const result = await broker.tokenIssuer.issue(approved(appliances.named(name)).id, null);
+      if (result.kind === 'token') return result;
       const why = {
         unavailable: 'has no token for now: "latchkey status" says why',
         needs_pairing: `must be paired again: run "latchkey pair ${name}"`,
         not_paired: `is not paired: run "latchkey pair ${name}"`,
         other_scope: 'has another scope',
       };
-      throw new Failure('token_unavailable', `${name} ${why[handOut.kind]}`);
+      throw new Failure('token_unavailable', `${name} ${why[result.kind]}`);
     },
     async refresh(name) {
       const appliance = appliances.named(name);

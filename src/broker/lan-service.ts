@@ -1,7 +1,7 @@
 import { type Instant, trueTime } from '../core/clock.ts';
-import type { HandOut } from '../core/hand-out.ts';
 import type { LanService } from '../core/lan-service.ts';
 import { linkFor } from '../core/pairing.ts';
+import type { TokenResult } from '../core/token-result.ts';
 import { sha256 } from '../system/compare.ts';
 import type { Broker } from './open-broker.ts';
 
@@ -12,7 +12,7 @@ interface LanServiceContext {
   /** The pin of the certificate that appliances pin, as it is now. */
   caFingerprint(): string;
   /** Counts what appliances were answered. */
-  handedOut(appliance: string, kind: HandOut['kind']): void;
+  handedOut(appliance: string, kind: TokenResult['kind']): void;
 }
 
 /** How long an appliance is to wait while the hub can't write its store, in seconds. */
@@ -35,10 +35,10 @@ export function openLanService(broker: Broker, { started, caFingerprint, handedO
     knewBefore: ({ id }) => broker.knownBefore.has(id),
     heard: ({ id }) => registrations.heard(id),
 
-    async handOut({ id }, wish) {
-      const handOut = await broker.handOuts.handOut(id, wish.scope, wish);
-      handedOut(id, handOut.kind);
-      return handOut;
+    async issueToken({ id }, request) {
+      const result = await broker.tokenIssuer.issue(id, request.scope, request);
+      handedOut(id, result.kind);
+      return result;
     },
     async revoke({ id }, token) {
       const end = await sessions.end(id, token);
@@ -64,8 +64,8 @@ export function openLanService(broker: Broker, { started, caFingerprint, handedO
       return registrations.openFor > 0;
     },
     isInvite: (token) => registrations.isInvite(token),
-    async register(introduction, token, from) {
-      const registration = await registrations.register(introduction, token, from);
+    async register(metadata, token, from) {
+      const registration = await registrations.register(metadata, token, from);
       broker.notices.changed();
       return registration;
     },

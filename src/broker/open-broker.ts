@@ -8,8 +8,8 @@ import { followRenamedPortals } from './appliances/renamed-portals.ts';
 import { Sessions } from './appliances/sessions.ts';
 import type { Environment } from './environment.ts';
 import { Grants } from './grants/grants.ts';
-import { HandOuts } from './grants/hand-outs.ts';
 import { needsPairing } from './grants/held-grant.ts';
+import { TokenIssuer } from './grants/token-issuer.ts';
 import { DeviceFlows } from './pairings/device-flows.ts';
 import { Pairings } from './pairings/pairings.ts';
 import { Rounds } from './pairings/rounds.ts';
@@ -31,7 +31,7 @@ export interface Broker extends AsyncDisposable {
   readonly portalTimeProbe: PortalTimeProbe;
   readonly histories: HistoryRecorder;
   readonly grants: Grants;
-  readonly handOuts: HandOuts;
+  readonly tokenIssuer: TokenIssuer;
   readonly pairings: Pairings;
   readonly rounds: Rounds;
   readonly deviceFlows: DeviceFlows;
@@ -84,7 +84,7 @@ export async function openBroker(ports: BrokerPorts): Promise<Broker> {
     const portal = appliance && portals.get(appliance.portal);
     return appliance && portal && { name: appliance.name, ...portal };
   };
-  const grants = parts.use(new Grants(environment, store, scheduler, portalClock, holder, ports.spread));
+  const grants = parts.use(new Grants(environment, store, scheduler, portalClock, holder, ports.jitterOffset));
   const pairings = parts.use(
     new Pairings({
       ...{ environment, store, grants, portalClock, nameOf },
@@ -112,7 +112,7 @@ export async function openBroker(ports: BrokerPorts): Promise<Broker> {
     ...{ environment, store, knownBefore, ready: ready.promise },
     ...{ appliances, scheduler, portalClock, histories, grants, pairings, rounds, sessions, registrations, access },
     notices,
-    handOuts: new HandOuts(grants, environment),
+    tokenIssuer: new TokenIssuer(grants, environment),
     deviceFlows: new DeviceFlows(pairings, environment),
     portalTimeProbe: new PortalTimeProbe(environment, portalClock, () =>
       portals.names.flatMap((name) => portals.get(name)?.portal ?? []),

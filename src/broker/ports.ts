@@ -62,6 +62,6 @@ export interface BrokerPorts {
   /** The appliances that the configuration declares. */
   readonly declared: Declared;
   /** Where the refreshes of an appliance's grant lie among those of all hubs: from 0 to 1, always the same (see `dueAt`). */
-  readonly spread: (appliance: string) => number;
+  readonly jitterOffset: (appliance: string) => number;
   readonly before?: BrokerMemory | undefined;
 }

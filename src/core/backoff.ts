@@ -19,8 +19,8 @@ const LONGEST_FIRST = 600_000;
  * @param failures how many attempts have failed in a row, from 1
  * @param fraction a random number from 0 to 1
  */
-export function ownDelay(lifetime: number, failures: number, fraction: number): number {
-  return ((1 + fraction) / 2) * (failures <= 1 ? ownFirst(lifetime) : ownCap(lifetime));
+export function backgroundDelay(lifetime: number, failures: number, fraction: number): number {
+  return ((1 + fraction) / 2) * (failures <= 1 ? firstBackgroundDelay(lifetime) : maxBackgroundDelay(lifetime));
 }
 
 /**
@@ -31,7 +31,9 @@ export function ownDelay(lifetime: number, failures: number, fraction: number): 
  * @param fraction a random number from 0 to 1
  */
 export function deferredDelay(lifetime: number, lasting: number, fraction: number): number {
-  return ((1 + fraction) / 2) * Math.min(ownCap(lifetime), Math.max(ownFirst(lifetime), 2 * lasting));
+  return (
+    ((1 + fraction) / 2) * Math.min(maxBackgroundDelay(lifetime), Math.max(firstBackgroundDelay(lifetime), 2 * lasting))
+  );
 }
 
 /**
@@ -39,19 +41,19 @@ export function deferredDelay(lifetime: number, lasting: number, fraction: numbe
  * lost.
  */
 export function quickBackoff(lifetime: number): Backoff {
-  return { base: 2000, cap: ownCap(lifetime) };
+  return { base: 2000, cap: maxBackgroundDelay(lifetime) };
 }
 
-function ownFirst(lifetime: number): number {
+function firstBackgroundDelay(lifetime: number): number {
   return Math.max(2000, Math.min(LONGEST_FIRST, lifetime / 10));
 }
 
-function ownCap(lifetime: number): number {
+function maxBackgroundDelay(lifetime: number): number {
   return Math.max(5000, Math.min(DAY, 0.8 * lifetime));
 }
 
 /** The attempts that an appliance waits for: at most five minutes apart, and less for tokens that live shorter. */
-export function promptedBackoff(lifetime: number): Backoff {
+export function onDemandBackoff(lifetime: number): Backoff {
   return { base: 2000, cap: Math.max(5000, Math.min(300_000, lifetime / 4)) };
 }
 
@@ -70,6 +72,6 @@ export function backoffDelay({ base, cap }: Backoff, failures: number, fraction:
  * The delay when the portal named one: what it asked for, at most an hour, and up to a tenth more so that not
  * everybody returns in the same second.
  */
-export function askedDelay(retryAfter: number, fraction: number): number {
+export function retryAfterDelay(retryAfter: number, fraction: number): number {
   return Math.max(1000, Math.min(retryAfter, 3_600_000)) * (1 + fraction / 10);
 }

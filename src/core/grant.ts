@@ -50,7 +50,7 @@ const MOST_SKEW = 60_000;
 const DATE_RESOLUTION = 1000;
 
 /** The grant that a token response makes, `previous` being the one it replaces. */
-export function succeed(
+export function grantFromTokenResponse(
   previous: Pick<Grant, 'appliance' | 'generation' | 'scope' | 'asked' | 'account' | 'givenBy'> &
     Partial<Pick<Grant, 'accessToken' | 'distrusted'>>,
   refreshToken: Secret,
@@ -109,7 +109,7 @@ export function ageOf(grant: Grant, now: Instant, confirmed: ConfirmedTime | nul
 }
 
 /** The least that a handed-out token should have left, in ms: 60 s, at most a tenth of its lifetime. */
-export function leastLeft(grant: Grant): number {
+export function minRemaining(grant: Grant): number {
   return Math.min(60_000, grant.lifetime / 10);
 }
 

@@ -1,9 +1,9 @@
 import type { Appliance, RegistrantAddress } from './appliance.ts';
-import type { HandOut } from './hand-out.ts';
 import type { FailureReason, Pairing } from './pairing.ts';
-import type { Introduction, Registration } from './registration.ts';
+import type { ClientMetadata, Registration } from './registration.ts';
 import type { RoundForBrowser, RoundLink } from './round.ts';
 import type { Secret } from './secret.ts';
+import type { TokenResult } from './token-result.ts';
 
 /** What a browser brought to `/callback/{nonce}`: a code, a refusal (`error`), or neither. */
 export type Callback =
@@ -20,13 +20,13 @@ export interface CallbackBrowser {
 }
 
 /** What an appliance asks of a token. */
-export interface TokenWish {
+export interface TokenRequest {
   /** Null where it does not say. */
   readonly scope: string | null;
   /** How long it should last at least, in ms; 0 where it does not say. */
-  readonly atLeast: number;
+  readonly minTtl: number;
   /** How long it will wait for the answer, in ms; as long as anybody may where left out. */
-  readonly patience?: number;
+  readonly timeout?: number;
 }
 
 /** A device flow that has begun (RFC 8628, 3.2); times in whole seconds. */
@@ -114,7 +114,7 @@ export interface LanService {
   /** The appliance has proved who it is, whatever becomes of its request. */
   heard(appliance: Appliance): void;
 
-  handOut(appliance: Appliance, wish: TokenWish): Promise<HandOut>;
+  issueToken(appliance: Appliance, request: TokenRequest): Promise<TokenResult>;
   /**
    * The cloud refused this token of the appliance's: it is never handed out again, and a refresh starts. A refresh token of
    * the hub's own is ended instead. Any other token changes nothing.
@@ -140,7 +140,7 @@ export interface LanService {
    * @param token the initial access token; null where none came along
    * @throws Failure `not_allowed` where the hub takes no more appliances, or as the store
    */
-  register(introduction: Introduction, token: string | null, from: RegistrantAddress): Promise<Registration>;
+  register(metadata: ClientMetadata, token: string | null, from: RegistrantAddress): Promise<Registration>;
 
   /** The pairing that a user code stands for, however it was typed; null for a code nobody was given. */
   pairingByUserCode(userCode: string): Promise<UserCodeResult | null>;

@@ -1,5 +1,5 @@
 import type { Instant } from './clock.ts';
-import type { Link } from './portal.ts';
+import type { LoginLink } from './portal.ts';
 
 /** Why a pairing came to nothing (DESIGN.md, "The command line"). */
 export type FailureReason = (typeof FAILURE_REASONS)[number];
@@ -28,11 +28,16 @@ export type PairingStep =
    * The portal is being asked for a link; in a device flow of its appliance alone it is when a person opens it, and not
    * before. A person may log in through those of `earlier` meanwhile.
    */
-  | { readonly kind: 'asking'; readonly earlier?: readonly Link[] }
+  | { readonly kind: 'asking'; readonly earlier?: readonly LoginLink[] }
   /** A person may log in, through any of the links: `link` is the newest. */
-  | { readonly kind: 'waiting'; readonly link: Link; readonly earlier?: readonly Link[] }
+  | { readonly kind: 'waiting'; readonly link: LoginLink; readonly earlier?: readonly LoginLink[] }
   /** A code is on its way to the token endpoint: it was written down before, and is never sent again after a crash. */
-  | { readonly kind: 'exchanging'; readonly link: Link; readonly earlier?: readonly Link[]; readonly since: Instant }
+  | {
+      readonly kind: 'exchanging';
+      readonly link: LoginLink;
+      readonly earlier?: readonly LoginLink[];
+      readonly since: Instant;
+    }
   | { readonly kind: 'ended'; readonly result: PairingResult };
 
 /** One attempt to get an appliance authorized. */
@@ -79,7 +84,7 @@ export interface DeviceFlow extends DeviceCodes {
 
 /** What happens to a pairing. */
 export type PairingEvent =
-  | { readonly kind: 'link'; readonly link: Link }
+  | { readonly kind: 'link'; readonly link: LoginLink }
   | { readonly kind: 'code'; readonly hash: string; readonly at: Instant }
   /** The code never left the hub: it may come, and be taken, again. */
   | { readonly kind: 'not_sent' }
@@ -150,7 +155,8 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
     case 'device':
       return withCodes(pairing, event.codes, event.at, event.lifetime);
     case 'installer': {
-      const keeps = step.kind === 'exchanging' || (step.kind === 'waiting' && byInstaller(pairing) && event.linkServes);
+      const keeps =
+        step.kind === 'exchanging' || (step.kind === 'waiting' && isInstallerInitiated(pairing) && event.linkServes);
       return {
         ...pairing,
         begun: event.at,
@@ -163,7 +169,7 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
 }
 
 /** Whether an installer waits for it: then the hub asks the portal for a link by itself. */
-export function byInstaller({ device }: Pick<Pairing, 'device'>): boolean {
+export function isInstallerInitiated({ device }: Pick<Pairing, 'device'>): boolean {
   return device === null || device.shared === true;
 }
 
@@ -173,10 +179,10 @@ export function isPairedBy({ step, spentCodes }: Pairing, hash: string): boolean
 }
 
 /** Whether the portal is asked for something again and again because of it. */
-export function occupiesPortal(pairing: Pairing): boolean {
+export function usesPortal(pairing: Pairing): boolean {
   const { step } = pairing;
   if (step.kind === 'ended') return false;
-  return step.kind !== 'asking' || linksOf(step).length > 0 || byInstaller(pairing);
+  return step.kind !== 'asking' || linksOf(step).length > 0 || isInstallerInitiated(pairing);
 }
 
 /** A pairing as it goes on after the hub was started again: an exchange that was under way has lost its answer. */
@@ -185,16 +191,16 @@ export function resumed(pairing: Pairing): Pairing {
 }
 
 /** The links through which a person may log in, the newest first. */
-export function linksOf(step: PairingStep): readonly Link[] {
+export function linksOf(step: PairingStep): readonly LoginLink[] {
   if (step.kind === 'ended') return [];
   return [...(step.kind === 'asking' ? [] : [step.link]), ...(step.earlier ?? [])];
 }
 
 /**
  * The link to give to a person: the newest that brings the code to where the hub is now, else the newest of all.
- * @param redirect where the code is to be brought now, as {@link Link} has it
+ * @param redirect where the code is to be brought now, as {@link LoginLink} has it
  */
-export function linkFor(step: PairingStep, redirect: string | null): Link | undefined {
+export function linkFor(step: PairingStep, redirect: string | null): LoginLink | undefined {
   const links = linksOf(step);
   return links.find((link) => redirect !== null && link.redirect === redirect) ?? links[0];
 }
@@ -202,9 +208,9 @@ export function linkFor(step: PairingStep, redirect: string | null): Link | unde
 /**
  * Whether a person who logged in through a link would be sent to where the hub no longer is. Without an address there is no
  * better link; and one that was made without serves by polling.
- * @param redirect where the code is to be brought now, as {@link Link} has it
+ * @param redirect where the code is to be brought now, as {@link LoginLink} has it
  */
-export function leadsAstray(link: Link, redirect: string | null): boolean {
+export function isStale(link: LoginLink, redirect: string | null): boolean {
   return redirect !== null && link.redirect !== null && link.redirect !== redirect;
 }
 
@@ -249,9 +255,13 @@ function withCodes(pairing: Pairing, codes: DeviceCodes, at: Instant, lifetime: 
   const superseded = before && [before, ...(device.superseded ?? [])].slice(0, MOST_SUPERSEDED);
   const taken = {
     ...pairing,
-    device: { ...codes, ...(superseded && { superseded }), ...(byInstaller(pairing) && { shared: true as const }) },
+    device: {
+      ...codes,
+      ...(superseded && { superseded }),
+      ...(isInstallerInitiated(pairing) && { shared: true as const }),
+    },
   };
-  if (!occupiesPortal(pairing)) return { ...taken, begun: at, lifetime };
+  if (!usesPortal(pairing)) return { ...taken, begun: at, lifetime };
   const whole = Math.min(ageOf(pairing, at) + lifetime, LONGEST_PROLONGED * lifetime);
   const prolonged = { ...taken, lifetime: Math.max(pairing.lifetime, whole) };
   return step.kind === 'exchanging' || timeLeft(prolonged, at) >= LEAST_SHARE * lifetime ? prolonged : pairing;
@@ -264,11 +274,11 @@ function exchanging(pairing: Pairing, hash: string, since: Instant): Pairing {
   return { ...pairing, spentCodes: [...pairing.spentCodes, hash], step };
 }
 
-function askingBeside(earlier: readonly Link[]): PairingStep {
+function askingBeside(earlier: readonly LoginLink[]): PairingStep {
   return { kind: 'asking', ...(earlier.length === 0 ? {} : { earlier }) };
 }
 
-function waitingWith(link: Link, before: readonly Link[]): PairingStep {
+function waitingWith(link: LoginLink, before: readonly LoginLink[]): PairingStep {
   const earlier = before.slice(0, MOST_LINKS - 1);
   return { kind: 'waiting', link, ...(earlier.length === 0 ? {} : { earlier }) };
 }

@@ -16,7 +16,7 @@ export interface PortalIdentity {
 }
 
 /** A portal that is configured. */
-export interface PresentPortal extends PortalIdentity {
+export interface ConfiguredPortal extends PortalIdentity {
   /** The origins of the other portals that are configured. */
   readonly others: readonly string[];
 }
@@ -30,14 +30,14 @@ export function samePortal(a: PortalIdentity, b: PortalIdentity): boolean {
  * Whether a portal that is configured is the one that gave a grant. It is also the one where its table has another address
  * by now, and no other table has the former one: then the portal has moved, and with it the hub as its client.
  */
-export function hasGiven(giver: PortalIdentity, present: PresentPortal): boolean {
+export function hasGiven(giver: PortalIdentity, present: ConfiguredPortal): boolean {
   if (samePortal(giver, present)) return true;
   const moved = { ...giver, origin: present.origin };
   return giver.name === present.name && samePortal(moved, present) && !present.others.includes(giver.origin);
 }
 
 /** What a grant keeps of the portal that gave it. */
-export function giverOf({ origin, clientId, name }: PresentPortal): PortalIdentity {
+export function giverOf({ origin, clientId, name }: ConfiguredPortal): PortalIdentity {
   return { origin, clientId, name };
 }
 
@@ -52,7 +52,7 @@ export interface PortalLink {
 }
 
 /** A link of a pairing. */
-export interface Link extends PortalLink {
+export interface LoginLink extends PortalLink {
   /** Where the portal was asked to bring the code too, without the pairing's nonce; null where only polling brings it. */
   readonly redirect: string | null;
 }

@@ -1,18 +1,18 @@
 import {
-  askedDelay,
   type Backoff,
+  backgroundDelay,
   backoffDelay,
   deferredDelay,
-  ownDelay,
-  promptedBackoff,
+  onDemandBackoff,
   quickBackoff,
+  retryAfterDelay,
 } from './backoff.ts';
 import { clockAtFault } from './certificate-dates.ts';
 import { type ConfirmedTime, elapsed, type Instant } from './clock.ts';
-import { type Doubt, type Grant, leastLeft, remaining } from './grant.ts';
+import { type Doubt, type Grant, minRemaining, remaining } from './grant.ts';
 import type { TokenOutcome } from './outcome.ts';
 import type { Problem, ProblemCode } from './problem.ts';
-import { distrustedDue, promptedDue, regularDue, type Timetable } from './schedule.ts';
+import { forcedRefreshAt, nextRefreshAt, onDemandDue, type ScheduleInput } from './schedule.ts';
 
 /** How a grant's refreshes go. `retryAt` is on the boot clock, in ms. */
 export type Health =
@@ -24,15 +24,15 @@ export type Health =
       readonly failures: number;
       readonly retryAt: number;
       /** When an appliance that waits may have it tried again, where that is before `retryAt`. */
-      readonly promptedAt?: number;
+      readonly onDemandAt?: number;
       /** The portal's certificate does not fit the hub's clock: once that is set, it is tried again at once. */
       readonly waitsForClock?: true;
       /** Nothing left the hub: once it has another address, it is tried again soon. */
       readonly waitsForNetwork?: true;
       /** The hub has got another address since: until something leaves it, its own attempts come sooner. */
-      readonly hurried?: true;
+      readonly fastRetry?: true;
       /** What the two times would be if the old refresh token need not rest. */
-      readonly unrested?: { readonly retryAt: number; readonly promptedAt: number };
+      readonly withoutHoldOff?: { readonly retryAt: number; readonly onDemandAt: number };
       readonly rejections?: Rejections;
     }
   /** A person must log in again. `retryAt` is null where the portal said so itself. */
@@ -54,19 +54,19 @@ interface Rejections {
 export type Replay = 'soon' | 'late';
 
 /** An outcome that left the hub with the tokens it had. */
-export type Setback =
+export type RefreshFailure =
   | Exclude<TokenOutcome, { kind: 'granted' }>
   | { readonly kind: 'store_unwritable'; readonly detail: string };
 
 /** What a setback makes of a grant: `doubt` and `refused` are kept with it, `health` lives in memory. */
-export interface Standing {
+export interface RefreshState {
   readonly doubt: Doubt | null;
   readonly refused: Instant | null;
   readonly health: Health;
 }
 
 /** What a setback is judged by. */
-export interface SetbackContext {
+export interface RetryContext {
   readonly now: Instant;
   readonly confirmed: ConfirmedTime | null;
   readonly replay: Replay;
@@ -76,16 +76,16 @@ export interface SetbackContext {
 
 /** Milliseconds to the hub's own next attempt, and to one that an appliance waits for. */
 interface Delays {
-  readonly own: number;
-  readonly prompted: number;
+  readonly background: number;
+  readonly onDemand: number;
   /** The portal's certificate does not fit the hub's clock. */
   readonly forClock?: true;
   /** Nothing left the hub. */
   readonly forNetwork?: true;
   /** It has got another address since. */
-  readonly hurried?: true;
+  readonly fastRetry?: true;
   /** Where these are a rest: what they would be without it. */
-  readonly unrested?: Pick<Delays, 'own' | 'prompted'>;
+  readonly withoutHoldOff?: Pick<Delays, 'background' | 'onDemand'>;
 }
 
 const HOUR = 3_600_000;
@@ -101,24 +101,28 @@ const SOON = 5000;
 const MISCONFIGURED: Backoff = { base: 60_000, cap: HOUR };
 
 /** When a grant is to be refreshed, on the boot clock in ms; null for never, unless a person asks. */
-export function dueAt(grant: Grant, health: Health, timetable: Timetable): number | null {
+export function dueAt(grant: Grant, health: Health, schedule: ScheduleInput): number | null {
   if (health.kind !== 'good') return health.retryAt;
-  return grant.distrusted === null ? regularDue(grant, timetable) : distrustedDue(timetable);
+  return grant.distrusted === null ? nextRefreshAt(grant, schedule) : forcedRefreshAt(schedule);
 }
 
 /** The earliest time, on the boot clock in ms, at which an appliance that waits for a token may have it refreshed. */
-export function promptedAt(grant: Grant, health: Health, timing: Pick<Timetable, 'now' | 'provoked'>): number | null {
+export function onDemandAt(
+  grant: Grant,
+  health: Health,
+  timing: Pick<ScheduleInput, 'now' | 'lastForcedRefresh'>,
+): number | null {
   if (health.kind === 'good') {
-    return grant.distrusted === null ? promptedDue(grant, timing.now) : distrustedDue(timing);
+    return grant.distrusted === null ? onDemandDue(grant, timing.now) : forcedRefreshAt(timing);
   }
-  return health.kind === 'failing' ? (health.promptedAt ?? health.retryAt) : health.retryAt;
+  return health.kind === 'failing' ? (health.onDemandAt ?? health.retryAt) : health.retryAt;
 }
 
 /** The clock was set: what waited for that is tried within seconds. @param fraction a random number from 0 to 1 */
 export function clockSet(health: Health, now: Instant, fraction: number): Health {
   if (health.kind !== 'failing' || health.waitsForClock === undefined) return health;
   const retryAt = Math.min(health.retryAt, now.uptime + 3000 * fraction);
-  return { ...health, retryAt, promptedAt: retryAt };
+  return { ...health, retryAt, onDemandAt: retryAt };
 }
 
 /**
@@ -128,44 +132,60 @@ export function clockSet(health: Health, now: Instant, fraction: number): Health
 export function networkChanged(health: Health, now: Instant, fraction: number): Health {
   if (health.kind !== 'failing' || health.waitsForNetwork === undefined) return health;
   const soon = now.uptime + SOON * fraction;
-  const sooner = ({ retryAt, promptedAt = retryAt }: { readonly retryAt: number; readonly promptedAt?: number }) => ({
+  const sooner = ({ retryAt, onDemandAt = retryAt }: { readonly retryAt: number; readonly onDemandAt?: number }) => ({
     retryAt: Math.min(retryAt, soon),
-    promptedAt: Math.min(promptedAt, soon),
+    onDemandAt: Math.min(onDemandAt, soon),
   });
-  const { unrested } = health;
-  return { ...health, failures: 0, hurried: true, ...sooner(health), ...(unrested && { unrested: sooner(unrested) }) };
+  const { withoutHoldOff } = health;
+  return {
+    ...health,
+    failures: 0,
+    fastRetry: true,
+    ...sooner(health),
+    ...(withoutHoldOff && { withoutHoldOff: sooner(withoutHoldOff) }),
+  };
 }
 
 /**
  * The token at hand is worth nothing any more: so nothing is lost by another use of the old refresh token, and it need
  * not rest any longer.
  */
-export function withoutRest(health: Health): Health {
-  if (health.kind !== 'failing' || health.unrested === undefined) return health;
-  const { unrested, ...others } = health;
-  return { ...others, ...unrested };
+export function endReplayHoldOff(health: Health): Health {
+  if (health.kind !== 'failing' || health.withoutHoldOff === undefined) return health;
+  const { withoutHoldOff, ...others } = health;
+  return { ...others, ...withoutHoldOff };
 }
 
 /**
  * What follows from an attempt that brought no new tokens (the table of outcomes in DESIGN.md).
  */
-export function setBack(grant: Grant, health: Health, outcome: Setback, context: SetbackContext): Standing {
+export function afterFailure(
+  grant: Grant,
+  health: Health,
+  outcome: RefreshFailure,
+  context: RetryContext,
+): RefreshState {
   const { now, confirmed, fraction } = context;
   const failures = health.kind === 'good' ? 1 : health.failures + 1;
-  if (grant.refused !== null) return refusedStanding(grant, grant.refused, failures);
+  if (grant.refused !== null) return refusedState(grant, grant.refused, failures);
 
   const rejections = rejectionsWith(health, outcome, now);
-  const failing = (code: ProblemCode, message: string, delays: Delays, doubt: Doubt | null = grant.doubt): Standing => {
-    const rest = restIn({ ...grant, doubt }, context);
+  const failing = (
+    code: ProblemCode,
+    message: string,
+    delays: Delays,
+    doubt: Doubt | null = grant.doubt,
+  ): RefreshState => {
+    const rest = replayHoldOff({ ...grant, doubt }, context);
     const at = (delay: number) => now.uptime + Math.max(delay, rest);
     const next = {
       failures,
-      retryAt: at(delays.own),
-      promptedAt: at(delays.prompted),
+      retryAt: at(delays.background),
+      onDemandAt: at(delays.onDemand),
       ...(delays.forClock && { waitsForClock: true as const }),
       ...(delays.forNetwork && { waitsForNetwork: true as const }),
-      ...(delays.hurried && { hurried: true as const }),
-      ...(rest > 0 && { unrested: timesOf(delays.unrested ?? delays, now) }),
+      ...(delays.fastRetry && { fastRetry: true as const }),
+      ...(rest > 0 && { withoutHoldOff: timesOf(delays.withoutHoldOff ?? delays, now) }),
       ...(rejections === null ? {} : { rejections }),
     };
     if (health.kind === 'refused' && rejections !== null) {
@@ -174,28 +194,29 @@ export function setBack(grant: Grant, health: Health, outcome: Setback, context:
     const shown = doubt === null ? problem(health, code, message, now) : doubted(doubt, message);
     return { doubt, refused: null, health: { kind: 'failing', problem: shown, ...next } };
   };
-  const prompted = backoffDelay(promptedBackoff(grant.lifetime), failures, fraction);
-  const hurried = health.kind === 'failing' && health.hurried === true;
-  const own = hurried
+  const onDemand = backoffDelay(onDemandBackoff(grant.lifetime), failures, fraction);
+  const fastRetry = health.kind === 'failing' && health.fastRetry === true;
+  const background = fastRetry
     ? backoffDelay(quickBackoff(grant.lifetime), failures, fraction)
-    : ownRetry(grant, failures, context);
-  const backedOff = { own, prompted };
+    : backgroundRetry(grant, failures, context);
+  const backedOff = { background, onDemand };
 
   switch (outcome.kind) {
     case 'not_sent': {
       const fault = outcome.certificate === undefined ? null : clockAtFault(outcome.certificate, now, confirmed);
-      if (fault !== null) return failing('clock_unknown', fault, { own: prompted, prompted, forClock: true });
+      if (fault !== null) return failing('clock_unknown', fault, { background: onDemand, onDemand, forClock: true });
       return failing('portal_unreachable', `The portal is out of reach: ${outcome.detail}`, {
         ...backedOff,
         forNetwork: true,
-        ...(hurried && { hurried }),
+        ...(fastRetry && { fastRetry }),
       });
     }
     case 'deferred': {
       // A portal that names the same short time again and again is backed off from all the same.
-      const asked = askedDelay(outcome.retryAfter ?? 0, fraction);
-      const again = outcome.retryAfter === null ? own : deferredDelay(grant.lifetime, lastingOf(health, now), fraction);
-      const delays = { own: Math.max(asked, again), prompted: Math.max(asked, prompted) };
+      const asked = retryAfterDelay(outcome.retryAfter ?? 0, fraction);
+      const again =
+        outcome.retryAfter === null ? background : deferredDelay(grant.lifetime, lastingOf(health, now), fraction);
+      const delays = { background: Math.max(asked, again), onDemand: Math.max(asked, onDemand) };
       return failing('portal_deferred', `The portal asks to come back later: ${outcome.detail}`, delays);
     }
     case 'ambiguous': {
@@ -210,29 +231,29 @@ export function setBack(grant: Grant, health: Health, outcome: Setback, context:
       );
     case 'rejected': {
       const delays = health.kind === 'refused' ? both(DAY) : backedOff;
-      const standing = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}`, delays);
-      return givenUp(grant, standing, context);
+      const state = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}`, delays);
+      return givenUp(grant, state, context);
     }
     case 'store_unwritable':
-      return failing('store_unwritable', `The hub can't write its store: ${outcome.detail}`, both(prompted));
+      return failing('store_unwritable', `The hub can't write its store: ${outcome.detail}`, both(onDemand));
     case 'refused':
-      return refusedStanding(grant, now, failures);
+      return refusedState(grant, now, failures);
   }
 }
 
 /** How a grant stands right after the hub was started: what its last run left is all that is known. */
-export function standingAtStart(grant: Grant, attempt: Instant | null, context: SetbackContext): Standing {
-  if (grant.refused !== null) return refusedStanding(grant, grant.refused, 1);
+export function stateAtStart(grant: Grant, attempt: Instant | null, context: RetryContext): RefreshState {
+  if (grant.refused !== null) return refusedState(grant, grant.refused, 1);
   if (attempt !== null) {
     const cutShort = { kind: 'ambiguous', detail: 'the hub was stopped while it waited for an answer' } as const;
     const doubt = grant.doubt ?? { lostAt: attempt, sends: 0 };
-    return setBack({ ...grant, doubt }, { kind: 'good' }, cutShort, context);
+    return afterFailure({ ...grant, doubt }, { kind: 'good' }, cutShort, context);
   }
   if (grant.doubt === null) return { doubt: null, refused: null, health: { kind: 'good' } };
   const delays = replayDelays(grant, grant.doubt, 1, context);
   const times = {
     ...timesOf(delays, context.now),
-    ...(delays.unrested && { unrested: timesOf(delays.unrested, context.now) }),
+    ...(delays.withoutHoldOff && { withoutHoldOff: timesOf(delays.withoutHoldOff, context.now) }),
   };
   const known = doubted(grant.doubt, 'before the hub was started');
   return { doubt: grant.doubt, refused: null, health: { kind: 'failing', problem: known, failures: 1, ...times } };
@@ -243,18 +264,18 @@ export function standingAtStart(grant: Grant, attempt: Instant | null, context: 
  * might make the portal revoke a token that still serves. With `soon` one early replay is free, and the next comes
  * shortly before the token at hand ends; with `late` there is none before it has ended.
  */
-export function restIn(
+export function replayHoldOff(
   grant: Grant,
-  { now, confirmed, replay }: Pick<SetbackContext, 'now' | 'confirmed' | 'replay'>,
+  { now, confirmed, replay }: Pick<RetryContext, 'now' | 'confirmed' | 'replay'>,
 ): number {
   if (grant.doubt === null || awaitsEarlyReplay(grant, { replay })) return 0;
   const left = remaining(grant, now, confirmed) ?? 0;
-  if (replay === 'soon') return Math.max(0, left - leastLeft(grant));
+  if (replay === 'soon') return Math.max(0, left - minRemaining(grant));
   return left > 0 ? left + OVER : 0;
 }
 
 /** A lost answer is followed by one early replay, for portals with a grace time, and it has not reached the portal yet. */
-function awaitsEarlyReplay({ doubt }: Grant, { replay }: Pick<SetbackContext, 'replay'>): boolean {
+function awaitsEarlyReplay({ doubt }: Grant, { replay }: Pick<RetryContext, 'replay'>): boolean {
   return doubt !== null && replay === 'soon' && doubt.sends <= 1;
 }
 
@@ -265,50 +286,50 @@ function lastingOf(health: Health, now: Instant): number {
 }
 
 /** Milliseconds to the next use of the old refresh token, right after an answer was lost. */
-function replayDelays(grant: Grant, doubt: Doubt, failures: number, context: SetbackContext): Delays {
+function replayDelays(grant: Grant, doubt: Doubt, failures: number, context: RetryContext): Delays {
   const { replay, fraction } = context;
   if (replay === 'soon' && doubt.sends === 1) return both(1000 + 2000 * fraction);
-  const rest = restIn({ ...grant, doubt }, context);
-  const prompted = backoffDelay(promptedBackoff(grant.lifetime), failures, fraction);
+  const rest = replayHoldOff({ ...grant, doubt }, context);
+  const onDemand = backoffDelay(onDemandBackoff(grant.lifetime), failures, fraction);
   const quick = backoffDelay(quickBackoff(grant.lifetime), failures, fraction);
-  if (rest > 0) return { ...both(rest), unrested: { own: quick, prompted } };
-  return { own: ownRetry(grant, failures, context), prompted };
+  if (rest > 0) return { ...both(rest), withoutHoldOff: { background: quick, onDemand } };
+  return { background: backgroundRetry(grant, failures, context), onDemand };
 }
 
 /**
  * Milliseconds to the hub's own next attempt: soon where no other hub has cause for the same, which is where an answer was lost,
  * or an appliance has said that the token at hand is no good.
  */
-function ownRetry(grant: Grant, failures: number, { replay, fraction }: SetbackContext): number {
+function backgroundRetry(grant: Grant, failures: number, { replay, fraction }: RetryContext): number {
   return grant.distrusted !== null || awaitsEarlyReplay(grant, { replay })
     ? backoffDelay(quickBackoff(grant.lifetime), failures, fraction)
-    : ownDelay(grant.lifetime, failures, fraction);
+    : backgroundDelay(grant.lifetime, failures, fraction);
 }
 
-function timesOf({ own, prompted }: Pick<Delays, 'own' | 'prompted'>, now: Instant) {
-  return { retryAt: now.uptime + own, promptedAt: now.uptime + prompted };
+function timesOf({ background, onDemand }: Pick<Delays, 'background' | 'onDemand'>, now: Instant) {
+  return { retryAt: now.uptime + background, onDemandAt: now.uptime + onDemand };
 }
 
 function both(delay: number): Delays {
-  return { own: delay, prompted: delay };
+  return { background: delay, onDemand: delay };
 }
 
 /** Rejected three times, over an hour or more, and the token at hand is dead: a person is needed, and one try a day. */
-function givenUp(grant: Grant, standing: Standing, { now, confirmed }: SetbackContext): Standing {
-  const { health } = standing;
-  if (health.kind !== 'failing' || health.rejections === undefined) return standing;
+function givenUp(grant: Grant, state: RefreshState, { now, confirmed }: RetryContext): RefreshState {
+  const { health } = state;
+  if (health.kind !== 'failing' || health.rejections === undefined) return state;
   const { count, since } = health.rejections;
-  if (count < 3 || now.uptime - since.uptime < HOUR || (remaining(grant, now, confirmed) ?? 0) > 0) return standing;
+  if (count < 3 || now.uptime - since.uptime < HOUR || (remaining(grant, now, confirmed) ?? 0) > 0) return state;
   const refused = {
     ...health.problem,
     code: 'refused',
     message: `${health.problem.message}, again and again`,
   } as const;
-  return { ...standing, health: { ...health, kind: 'refused', problem: refused, retryAt: now.uptime + DAY } };
+  return { ...state, health: { ...health, kind: 'refused', problem: refused, retryAt: now.uptime + DAY } };
 }
 
 /** The rejections in a row when this outcome has come, null where there is no row. */
-function rejectionsWith(health: Health, outcome: Setback, now: Instant): Rejections | null {
+function rejectionsWith(health: Health, outcome: RefreshFailure, now: Instant): Rejections | null {
   const before = health.kind === 'good' ? undefined : health.rejections;
   switch (outcome.kind) {
     case 'rejected':
@@ -321,7 +342,7 @@ function rejectionsWith(health: Health, outcome: Setback, now: Instant): Rejecti
   }
 }
 
-function refusedStanding(grant: Grant, since: Instant, failures: number): Standing {
+function refusedState(grant: Grant, since: Instant, failures: number): RefreshState {
   const refused = { code: 'refused', message: refusal(grant.doubt), since } as const;
   return { doubt: grant.doubt, refused: since, health: { kind: 'refused', problem: refused, failures, retryAt: null } };
 }

@@ -17,7 +17,7 @@ export interface Invite {
 }
 
 /** What an appliance says of itself (RFC 7591, 2), as far as the hub takes it. */
-export interface Introduction {
+export interface ClientMetadata {
   readonly clientName: string | null;
   readonly scope: string | null;
   readonly softwareId: string | null;

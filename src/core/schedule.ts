@@ -1,5 +1,5 @@
 import type { ConfirmedTime, Instant } from './clock.ts';
-import { ageOf, type Grant, leastLeft } from './grant.ts';
+import { ageOf, type Grant, minRemaining } from './grant.ts';
 
 /** A token that lives shorter than this is dead before it is used, in ms. */
 const SHORTEST_USE = 3000;
@@ -19,15 +19,15 @@ const DISTRUSTED_REST = 60_000;
 const NEW_ENOUGH = 60_000;
 
 /** What the time of the next refresh is judged by. */
-export interface Timetable {
+export interface ScheduleInput {
   readonly now: Instant;
   readonly confirmed: ConfirmedTime | null;
   /** When the last refresh was begun because the cloud had refused the token at hand, on the boot clock in ms. */
-  readonly provoked: number | null;
+  readonly lastForcedRefresh: number | null;
   /** When this run of the hub began, on the boot clock in ms. */
   readonly since: number;
   /** From 0 to 1, the same for this grant always: it keeps a fleet of hubs from refreshing in step. */
-  readonly spread: number;
+  readonly jitterOffset: number;
 }
 
 /**
@@ -36,19 +36,19 @@ export interface Timetable {
  * its start: after a city's power cut, all hubs start at once. Where enough is left of the token they are spread over that,
  * so that none runs out because its hub was started again. An appliance that asks does not wait for that.
  */
-export function regularDue(grant: Grant, { now, confirmed, since, spread }: Timetable): number {
+export function nextRefreshAt(grant: Grant, { now, confirmed, since, jitterOffset }: ScheduleInput): number {
   const { lifetime } = grant;
   const age = ageOf(grant, now, confirmed);
-  if (age === null) return since + (spread * lifetime) / 2;
+  if (age === null) return since + (jitterOffset * lifetime) / 2;
   const obtained = now.uptime - age;
-  const due = obtained + interval(lifetime, spread);
+  const due = obtained + interval(lifetime, jitterOffset);
   if (due >= since) return due;
   const left = obtained + lifetime - since;
-  return since + spread * (left > lifetime / 10 ? left - leastLeft(grant) : lifetime / 2);
+  return since + jitterOffset * (left > lifetime / 10 ? left - minRemaining(grant) : lifetime / 2);
 }
 
 /** The earliest time, on the boot clock in ms, at which an appliance that waits may have a good grant refreshed. */
-export function promptedDue({ obtained }: Grant, now: Instant): number {
+export function onDemandDue({ obtained }: Grant, now: Instant): number {
   return obtained.boot === now.boot ? obtained.uptime + SHORTEST_REST : now.uptime;
 }
 
@@ -56,8 +56,8 @@ export function promptedDue({ obtained }: Grant, now: Instant): number {
  * When a distrusted token is to be replaced, on the boot clock in ms: at once, but an appliance that finds fault with
  * every token does not storm the portal.
  */
-export function distrustedDue({ now, provoked }: Pick<Timetable, 'now' | 'provoked'>): number {
-  return provoked === null ? now.uptime : provoked + DISTRUSTED_REST;
+export function forcedRefreshAt({ now, lastForcedRefresh }: Pick<ScheduleInput, 'now' | 'lastForcedRefresh'>): number {
+  return lastForcedRefresh === null ? now.uptime : lastForcedRefresh + DISTRUSTED_REST;
 }
 
 /**
@@ -74,23 +74,23 @@ export function throttledUntil(before: number, now: number): number {
  * Whether a refresh gives an appliance a token that lasts as long as it wishes. One that has just been refreshed is as
  * good as they come: an appliance that asks for more, again and again, does not storm the portal.
  * @param left what is left of the token at hand, in ms
- * @param atLeast how long the token should last at least, in ms
+ * @param minTtl how long the token should last at least, in ms
  */
-export function canLastLonger({ lifetime }: Grant, left: number, atLeast: number): boolean {
+export function canLastLonger({ lifetime }: Grant, left: number, minTtl: number): boolean {
   const age = lifetime - left;
-  return left < atLeast && atLeast <= lifetime && age > Math.min(NEW_ENOUGH, lifetime / 10);
+  return left < minTtl && minTtl <= lifetime && age > Math.min(NEW_ENOUGH, lifetime / 10);
 }
 
 /**
  * Whether an appliance that asks is to wait for a refresh: too little is left of the token at hand, or another one would last
  * longer. What is left is told in whole seconds, so that less than one is nothing.
  * @param left what is left of the token at hand, in ms
- * @param atLeast how long the token should last at least, in ms
+ * @param minTtl how long the token should last at least, in ms
  */
-export function leavesTooLittle(grant: Grant, left: number, atLeast: number): boolean {
-  return left < Math.max(leastLeft(grant), 1000) || canLastLonger(grant, left, atLeast);
+export function leavesTooLittle(grant: Grant, left: number, minTtl: number): boolean {
+  return left < Math.max(minRemaining(grant), 1000) || canLastLonger(grant, left, minTtl);
 }
 
-function interval(lifetime: number, spread: number): number {
-  return lifetime < SHORTEST_USE ? BACKGROUND_INTERVAL : lifetime * (0.75 + 0.1 * spread);
+function interval(lifetime: number, jitterOffset: number): number {
+  return lifetime < SHORTEST_USE ? BACKGROUND_INTERVAL : lifetime * (0.75 + 0.1 * jitterOffset);
 }

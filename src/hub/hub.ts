@@ -30,12 +30,12 @@ import { drain, isAnnouncedAlike } from './hand-over.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { HubEvents } from './hub-events.ts';
 import { hubNames } from './identity.ts';
+import { jitterOffsetOf } from './jitter-offset.ts';
 import { openMetrics } from './metrics.ts';
 import { hubAddresses, openState } from './open-state.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { HubPlace, type HubPorts } from './place.ts';
 import { connectPortals } from './portals.ts';
-import { spreadOf } from './spread.ts';
 
 /** A running hub. Disposing of it says goodbye, lets what was sent to the portal end, and closes the store. */
 export interface Hub extends AsyncDisposable {
@@ -119,7 +119,7 @@ export async function startHub(
       portals,
       pairingTimes: configuration.pairing,
       declared: { appliances: configuration.appliances, file: configuration.file },
-      spread: (appliance) => spreadOf(identity.id, appliance),
+      jitterOffset: (appliance) => jitterOffsetOf(identity.id, appliance),
       before: before?.broker,
     }),
   );

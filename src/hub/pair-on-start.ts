@@ -5,7 +5,7 @@ import { sameScope } from '../core/appliance.ts';
 import { messageOf } from '../core/failure.ts';
 import { wantsAnotherScope } from '../core/grant.ts';
 import type { Log } from '../core/log.ts';
-import { byInstaller, leadsAstray, linkFor, linksOf } from '../core/pairing.ts';
+import { isInstallerInitiated, isStale, linkFor, linksOf } from '../core/pairing.ts';
 
 /**
  * Starts a pairing for every appliance that has no open one, and no grant, or a grant for another scope than it is declared
@@ -19,7 +19,7 @@ export async function pairOnStart(appliances: Appliances, grants: Grants, pairin
     const isPaired = grant !== undefined && !wantsAnotherScope(appliance, grant);
     if (isPaired || appliance.waitingSince !== null || grants.resting(appliance.id) !== undefined) continue;
     const last = pairings.ofAppliance(appliance.id);
-    const goesOn = last?.open && sameScope(last.pairing.scope, appliance.scope) && byInstaller(last.pairing);
+    const goesOn = last?.open && sameScope(last.pairing.scope, appliance.scope) && isInstallerInitiated(last.pairing);
     const run = goesOn ? last : await pairings.begin(appliance).catch((error: unknown) => messageOf(error));
     if (typeof run === 'string') {
       log.warn('pairing could not be begun', { appliance: appliance.name, error: run });
@@ -31,7 +31,7 @@ export async function pairOnStart(appliances: Appliances, grants: Grants, pairin
       if (step.kind !== 'waiting') return;
       // Further links are made for whoever opens the page of a device flow.
       const last = linksOf(step).find(({ authorizeUrl }) => authorizeUrl === told);
-      if (last !== undefined && !leadsAstray(last, run.redirect)) return;
+      if (last !== undefined && !isStale(last, run.redirect)) return;
       const { authorizeUrl } = linkFor(step, run.redirect) ?? step.link;
       if (authorizeUrl === told) return;
       told = authorizeUrl;

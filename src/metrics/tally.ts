@@ -1,7 +1,7 @@
-import type { HandOut } from '../core/hand-out.ts';
 import type { HubEvent } from '../core/hub-event.ts';
 import type { FailureReason } from '../core/pairing.ts';
 import type { ProblemCode } from '../core/problem.ts';
+import type { TokenResult } from '../core/token-result.ts';
 import { Durations } from './durations.ts';
 
 /** How often there was what; a map for each of thousands of appliances would hold three times as much. */
@@ -10,7 +10,7 @@ type Counts<Outcome extends string> = { [Name in Outcome]?: number };
 /** What was counted of one appliance. */
 export interface ApplianceTally {
   readonly refreshes: Counts<'refreshed' | ProblemCode>;
-  readonly handOuts: Counts<HandOut['kind']>;
+  readonly handOuts: Counts<TokenResult['kind']>;
   readonly pairings: Counts<'paired' | FailureReason>;
   refusedTokens: number;
 }
@@ -51,7 +51,7 @@ export class Tally {
   };
 
   /** An appliance was answered when it asked for its token. @param appliance its id */
-  handedOut(appliance: string, kind: HandOut['kind']): void {
+  handedOut(appliance: string, kind: TokenResult['kind']): void {
     increase(this.of(appliance).handOuts, kind);
   }
 

@@ -49,7 +49,7 @@ test.each([true, false])(
     const rates = new Rates(end);
     const portal = new Portal({ capacity: 100, retryAfter: MINUTE, down: [outage], grants: 1 }, rates);
     const half = { fraction: () => 0.5 };
-    const alone = { hubs: 1, grants: 1, asked: asks ? 1 : 0, spread: () => 0.5 };
+    const alone = { hubs: 1, grants: 1, asked: asks ? 1 : 0, jitterOffset: () => 0.5 };
     new Fleet(alone, portal, half, new Staleness(1)).runUntil(end);
     const simulated = rates.windows('all', 0, end, SECOND).flatMap(([at, rate]) => Array<number>(rate).fill(at));
 
@@ -63,7 +63,7 @@ test.each([true, false])(
       if (passed === outage.from) await home.portal.unplug();
       if (passed === outage.to) await home.portal.plug();
       const before = home.tries;
-      if (asks && passed % (2 * MINUTE) === MINUTE) void home.run.handOuts.handOut(id, null);
+      if (asks && passed % (2 * MINUTE) === MINUTE) void home.run.tokenIssuer.issue(id, null);
       await home.time.pass(SECOND);
       if (home.tries > before) tried.push(passed);
     }

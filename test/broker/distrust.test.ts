@@ -15,13 +15,13 @@ describe('a token that the cloud refused', () => {
   test('is replaced at once, and who asks meanwhile waits for that, however often it is said and asked', async () => {
     await using home = await Home.start();
     const { id, token } = await paired(home);
-    const { grants, handOuts } = home.run;
+    const { grants, tokenIssuer } = home.run;
     const answer = Promise.withResolvers<void>();
     home.portal.fail('token', { kind: 'wait', until: answer.promise });
     const said = Array.from({ length: 50 }, () => grants.distrust(id, token));
-    const asked = Array.from({ length: 50 }, () => handOuts.handOut(id, null));
+    const asked = Array.from({ length: 50 }, () => tokenIssuer.issue(id, null));
     await Promise.all(said);
-    asked.push(...Array.from({ length: 50 }, () => handOuts.handOut(id, null)));
+    asked.push(...Array.from({ length: 50 }, () => tokenIssuer.issue(id, null)));
     answer.resolve();
     const given = await Promise.all(asked);
     const tokens = new Set(given.map((one) => (one.kind === 'token' ? one.accessToken.reveal() : one.kind)));
@@ -57,7 +57,7 @@ describe('a token that the cloud refused', () => {
     await home.portal.unplug();
     await home.run.grants.distrust(id, token);
     const unreachable = { kind: 'unavailable', why: 'portal_unreachable', atHand: 'distrusted' };
-    expect(await home.run.handOuts.handOut(id, null)).toMatchObject(unreachable);
+    expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject(unreachable);
     await home.crash();
     await home.start();
     expect(await home.token(id)).toBe('unavailable');
@@ -86,7 +86,7 @@ describe('a token that the cloud refused', () => {
         else home.portal.fail('token', ...Array(9).fill(fault));
         if (!again) await home.run.grants.distrust(id, token);
         await home.time.pass(MINUTE);
-        expect(await home.run.handOuts.handOut(id, null)).toMatchObject({
+        expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({
           kind: 'unavailable',
           why,
           atHand: 'distrusted',
@@ -100,14 +100,14 @@ describe('a token that the cloud refused', () => {
   test('is replaced once a minute, whatever the appliance says of each', async () => {
     await using home = await Home.start();
     const { id, token } = await paired(home);
-    const { grants, handOuts } = home.run;
+    const { grants, tokenIssuer } = home.run;
     await grants.distrust(id, token);
     let last = await home.token(id);
     expect(home.refreshes).toBe(1);
     for (let minute = 1; minute < 5; minute += 1) {
       await home.time.pass(SECOND);
       await grants.distrust(id, last);
-      const none = await handOuts.handOut(id, null);
+      const none = await tokenIssuer.issue(id, null);
       expect(none).toMatchObject({ kind: 'unavailable', why: 'no_answer_yet', atHand: 'distrusted' });
       expect(none.kind === 'unavailable' && none.retryAfter).toBe(59);
       for (let s = 0; s < 59; s += 1) {

@@ -52,7 +52,7 @@ test.concurrent.each(Object.entries(bodies))(
       };
       if (JSON.stringify(found) !== JSON.stringify(expected)) wrong.push(`${status}: ${JSON.stringify(found)}`);
       // Whatever it was, the token at hand is served as long as it lives.
-      const handOut = await home.run.handOuts.handOut(id, null);
+      const handOut = await home.run.tokenIssuer.issue(id, null);
       if (handOut.kind !== 'token') wrong.push(`${status}: ${handOut.kind}`);
     }
     expect(wrong).toEqual([]);

@@ -60,7 +60,7 @@ describe('a grant that is at work', () => {
     home.time.suspend(10 * MINUTE);
     await home.start();
     expect(await home.token(id)).toBe(token);
-    expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ expiresIn: expect.closeTo(30 * 60, -2) });
+    expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ expiresIn: expect.closeTo(30 * 60, -2) });
     await home.time.pass(19 * MINUTE);
     expect(home.refreshes).toBe(1);
   });
@@ -74,7 +74,7 @@ describe('a grant that is at work', () => {
       home.time.reboot(home.time.wall + off);
       await home.start();
       expect(home.run.grants.get(id)).toMatchObject({ health: { kind: 'good' } });
-      expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'token', expiresIn: 3600 });
+      expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token', expiresIn: 3600 });
       expect(home.refreshes).toBe(1);
     },
   );
@@ -153,7 +153,7 @@ describe('a grant that is at work', () => {
     home.time.skip(20 * SECOND);
     answer.resolve();
     await refreshing;
-    expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ expiresIn: 3580 });
+    expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ expiresIn: 3580 });
   });
 
   test('keeps its refresh token where the answer brings none', async () => {
@@ -216,11 +216,11 @@ describe('when the answer to a refresh is lost', () => {
     await home.time.pass(5 * MINUTE);
     await home.stop();
     await home.start();
-    for (let left = await home.run.handOuts.handOut(id, null); left.kind === 'token'; ) {
+    for (let left = await home.run.tokenIssuer.issue(id, null); left.kind === 'token'; ) {
       expect(home.refreshes).toBe(1);
       expect(await home.token(id)).toBe(token);
       await home.time.pass(SECOND);
-      left = await home.run.handOuts.handOut(id, null);
+      left = await home.run.tokenIssuer.issue(id, null);
     }
     await home.time.pass(SECOND);
     expect(home.refreshes).toBe(1);

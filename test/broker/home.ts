@@ -11,7 +11,7 @@ import type { EmitEvent, HubEvent } from '../../src/core/hub-event.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PairingStep } from '../../src/core/pairing.ts';
-import type { Portal, PortalIdentity, PresentPortal } from '../../src/core/portal.ts';
+import type { ConfiguredPortal, Portal, PortalIdentity } from '../../src/core/portal.ts';
 import type { Replay } from '../../src/core/refresh.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
@@ -65,7 +65,7 @@ export class Home implements AsyncDisposable {
   /** The appliances that the configuration declares, from the next start on. */
   declared: readonly DeclaredAppliance[] = [];
   /** Which portal the configuration says; by default the one that is there. */
-  identity: (Omit<PortalIdentity, 'name'> & Partial<PresentPortal>) | null = null;
+  identity: (Omit<PortalIdentity, 'name'> & Partial<ConfiguredPortal>) | null = null;
   /** The portal's client breaks in a way that none of its outcomes names. */
   unheardOf = false;
   /** How many refreshes were tried, those that never left the hub too. */
@@ -174,7 +174,7 @@ export class Home implements AsyncDisposable {
         pollInterval: this.#options.pollInterval ?? 5000,
       },
       declared: { appliances: this.declared, file: '/etc/l.toml' },
-      spread: () => 0.5,
+      jitterOffset: () => 0.5,
     });
     await broker.resumePairings();
     this.#run = { ...broker, store };
@@ -237,7 +237,7 @@ export class Home implements AsyncDisposable {
 
   /** The token that is handed out, or what is instead of it. */
   async token(appliance: string): Promise<string> {
-    const handOut = await this.run.handOuts.handOut(appliance, null);
+    const handOut = await this.run.tokenIssuer.issue(appliance, null);
     return handOut.kind === 'token' ? handOut.accessToken.reveal() : handOut.kind;
   }
 

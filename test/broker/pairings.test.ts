@@ -772,7 +772,7 @@ test('an appliance without a scope is paired without one', async () => {
   await using home = await Home.start();
   const id = await home.paired('wallbox', null);
   expect(home.portal.requests('token')[0]?.form.has('scope')).toBe(false);
-  expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'token', scope: null });
+  expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token', scope: null });
 });
 
 function there(): never {

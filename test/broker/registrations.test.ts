@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import type { InviteRequest } from '../../src/core/administration.ts';
 import type { Appliance } from '../../src/core/appliance.ts';
-import type { Introduction, Registration } from '../../src/core/registration.ts';
+import type { ClientMetadata, Registration } from '../../src/core/registration.ts';
 import { sha256 } from '../../src/system/compare.ts';
 import { comparisonCode } from '../../src/system/comparison-code.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -11,7 +11,7 @@ import { Home } from './home.ts';
 
 const HOUR = 3_600_000;
 
-function introduction(changes: Partial<Introduction> = {}): Introduction {
+function introduction(changes: Partial<ClientMetadata> = {}): ClientMetadata {
   return { clientName: 'Wallbox', scope: null, softwareId: null, keys: null, ...changes };
 }
 
@@ -34,7 +34,7 @@ let devices = 0;
 async function register(
   home: Home,
   token: string | null,
-  changes: Partial<Introduction> = {},
+  changes: Partial<ClientMetadata> = {},
   from: string | readonly string[] = `device-${devices++}`,
 ): Promise<Registration> {
   const shares = [from].flat();

@@ -149,7 +149,7 @@ export class Street implements AsyncDisposable {
 
   #ask(grant: StreetGrant): void {
     const again = () => {
-      void grant.hub.broker?.handOuts.handOut(grant.id, null);
+      void grant.hub.broker?.tokenIssuer.issue(grant.id, null);
       this.time.after(ASKS_EVERY, again);
     };
     this.time.after(ASKS_EVERY * this.random.fraction(), again);
@@ -201,10 +201,10 @@ export class StreetHub implements Disposable {
       },
       pairingTimes: { lifetime: 900_000, pollInterval: 5000 },
       declared: { appliances: [], file: '' },
-      spread: (id) => {
-        const spread = this.#spreads.get(id) ?? chance.fraction();
-        this.#spreads.set(id, spread);
-        return spread;
+      jitterOffset: (id) => {
+        const jitterOffset = this.#spreads.get(id) ?? chance.fraction();
+        this.#spreads.set(id, jitterOffset);
+        return jitterOffset;
       },
     });
     this.broker = broker;

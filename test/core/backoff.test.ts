@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { askedDelay, backoffDelay, deferredDelay, ownDelay } from '../../src/core/backoff.ts';
+import { backgroundDelay, backoffDelay, deferredDelay, retryAfterDelay } from '../../src/core/backoff.ts';
 import { DAY, HOUR, MINUTE, SECOND } from './samples.ts';
 
 const fraction = fc.double({ min: 0, max: 1, noNaN: true });
@@ -26,20 +26,21 @@ test('the jitter is full: it reaches from a second to the bound', () => {
 });
 
 test('a portal gets the time it asks for and up to a tenth more, at least a second and at most about an hour', () => {
-  expect(askedDelay(120 * SECOND, 0)).toBe(120 * SECOND);
-  expect(askedDelay(120 * SECOND, 1)).toBeCloseTo(132 * SECOND);
-  expect(askedDelay(0, 0)).toBe(SECOND);
-  expect(askedDelay(1e15, 0)).toBe(HOUR);
-  expect(askedDelay(1e15, 1)).toBeCloseTo(1.1 * HOUR);
+  expect(retryAfterDelay(120 * SECOND, 0)).toBe(120 * SECOND);
+  expect(retryAfterDelay(120 * SECOND, 1)).toBeCloseTo(132 * SECOND);
+  expect(retryAfterDelay(0, 0)).toBe(SECOND);
+  expect(retryAfterDelay(1e15, 0)).toBe(HOUR);
+  expect(retryAfterDelay(1e15, 1)).toBeCloseTo(1.1 * HOUR);
 });
 
 test('the hub tries again while the token at hand lives, then once in a lifetime; half of each delay is jitter', () => {
-  const delays = (lifetime: number, failures: number) => [0, 1].map((jitter) => ownDelay(lifetime, failures, jitter));
+  const delays = (lifetime: number, failures: number) =>
+    [0, 1].map((jitter) => backgroundDelay(lifetime, failures, jitter));
   expect(delays(HOUR, 1)).toEqual([3 * MINUTE, 6 * MINUTE]);
   for (const failures of [2, 3, 1_000_000]) expect(delays(HOUR, failures)).toEqual([24 * MINUTE, 48 * MINUTE]);
   expect(delays(10 * SECOND, 1)).toEqual([SECOND, 2 * SECOND]);
   expect(delays(SECOND, 2)).toEqual([2.5 * SECOND, 5 * SECOND]);
-  expect([1, 2].map((failures) => ownDelay(365 * DAY, failures, 1))).toEqual([10 * MINUTE, DAY]);
+  expect([1, 2].map((failures) => backgroundDelay(365 * DAY, failures, 1))).toEqual([10 * MINUTE, DAY]);
 });
 
 test('a portal that names a time is asked again while the token at hand lives, and the later the longer that goes on', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { clockAtFault } from '../../src/core/certificate-dates.ts';
-import { setBack } from '../../src/core/refresh.ts';
+import { afterFailure } from '../../src/core/refresh.ts';
 import { at, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
 
 const in1970 = { ...at(30 * SECOND), wall: 30 * SECOND };
@@ -27,14 +27,14 @@ test('with a clock that is right to five minutes it is the certificate that is a
 test('a refresh that fails so waits for the clock, and keeps grant, token and refresh token', () => {
   const context = { now: in1970, confirmed: null, replay: 'soon', fraction: 1 } as const;
   const outcome = { kind: 'not_sent', detail: 'certificate is not yet valid', certificate: 'not_yet_valid' } as const;
-  const standing = setBack(grantOf(), { kind: 'good' }, outcome, context);
-  expect(standing).toMatchObject({
+  const state = afterFailure(grantOf(), { kind: 'good' }, outcome, context);
+  expect(state).toMatchObject({
     doubt: null,
     refused: null,
     health: { kind: 'failing', waitsForClock: true, problem: { code: 'clock_unknown' } },
   });
   const right = { ...context, confirmed: { wall: in1970.wall, at: in1970 } };
-  expect(setBack(grantOf(), { kind: 'good' }, outcome, right).health).toMatchObject({
+  expect(afterFailure(grantOf(), { kind: 'good' }, outcome, right).health).toMatchObject({
     problem: { code: 'portal_unreachable' },
   });
 });

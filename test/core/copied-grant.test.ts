@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { type SetbackContext, setBack, standingAtStart } from '../../src/core/refresh.ts';
+import { afterFailure, type RetryContext, stateAtStart } from '../../src/core/refresh.ts';
 import { at, grantOf, HOUR, MINUTE } from './samples.ts';
 
 const made = Date.UTC(2031, 4, 5, 3, 23);
 const doubt = { kind: 'copy', lostAt: { boot: '', uptime: 0, wall: made }, sends: 0 } as const;
 const grant = grantOf({ doubt });
-const when = (uptime: number, replay: 'soon' | 'late'): SetbackContext => ({
+const when = (uptime: number, replay: 'soon' | 'late'): RetryContext => ({
   now: at(uptime),
   confirmed: null,
   replay,
@@ -13,7 +13,7 @@ const when = (uptime: number, replay: 'soon' | 'late'): SetbackContext => ({
 });
 
 test('a grant of a copy says which copy that is, and keeps saying so while the portal is out of reach', () => {
-  const { health, doubt: kept } = standingAtStart(grant, null, when(10 * MINUTE, 'soon'));
+  const { health, doubt: kept } = stateAtStart(grant, null, when(10 * MINUTE, 'soon'));
   expect(kept).toEqual(doubt);
   expect(health).toMatchObject({
     kind: 'failing',
@@ -22,20 +22,20 @@ test('a grant of a copy says which copy that is, and keeps saying so while the p
       message: expect.stringMatching(/^The grant was restored from a copy of 2031-05-05T03:23:00.000Z, so the refresh/),
     },
   });
-  const next = setBack(grant, health, { kind: 'not_sent', detail: 'no route' }, when(11 * MINUTE, 'soon'));
+  const next = afterFailure(grant, health, { kind: 'not_sent', detail: 'no route' }, when(11 * MINUTE, 'soon'));
   expect(next).toMatchObject({ doubt, health: { problem: { message: expect.stringContaining('copy of 2031') } } });
 });
 
 test('with replay late its refresh token rests until the token at hand has ended', () => {
-  const { health } = standingAtStart(grant, null, when(10 * MINUTE, 'late'));
+  const { health } = stateAtStart(grant, null, when(10 * MINUTE, 'late'));
   expect(health.kind === 'failing' && health.retryAt).toBeGreaterThanOrEqual(at(HOUR).uptime);
 });
 
 test('refused, it says what may have happened; an answer lost on the way does not hide that', () => {
-  const lost = setBack(grant, { kind: 'good' }, { kind: 'ambiguous', detail: 'reset' }, when(HOUR, 'soon'));
+  const lost = afterFailure(grant, { kind: 'good' }, { kind: 'ambiguous', detail: 'reset' }, when(HOUR, 'soon'));
   expect(lost.doubt).toEqual({ ...doubt, sends: 1 });
   const refusal = { kind: 'refused', detail: 'invalid_grant', portalTime: null } as const;
-  const { health } = setBack({ ...grant, doubt: lost.doubt }, lost.health, refusal, when(HOUR, 'soon'));
+  const { health } = afterFailure({ ...grant, doubt: lost.doubt }, lost.health, refusal, when(HOUR, 'soon'));
   expect(health).toMatchObject({
     kind: 'refused',
     problem: {

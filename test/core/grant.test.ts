@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { leastLeft, remaining, succeed } from '../../src/core/grant.ts';
+import { grantFromTokenResponse, minRemaining, remaining } from '../../src/core/grant.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { at, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
 
 test('a token that is handed out has 60 s left, of short-lived ones a tenth of their life', () => {
-  expect(leastLeft(grantOf({ lifetime: HOUR }))).toBe(MINUTE);
-  expect(leastLeft(grantOf({ lifetime: 10 * MINUTE }))).toBe(MINUTE);
-  expect(leastLeft(grantOf({ lifetime: 60 * SECOND }))).toBe(6 * SECOND);
+  expect(minRemaining(grantOf({ lifetime: HOUR }))).toBe(MINUTE);
+  expect(minRemaining(grantOf({ lifetime: 10 * MINUTE }))).toBe(MINUTE);
+  expect(minRemaining(grantOf({ lifetime: 60 * SECOND }))).toBe(6 * SECOND);
 });
 
 test('within a boot the age of a token is measured on the boot clock, whatever the wall clock does', () => {
@@ -49,13 +49,13 @@ test('a clock that has gone back a little since a token was given makes it no ol
 test('a successor takes the next generation, and no doubt or refusal goes over to it', () => {
   const before = grantOf({ generation: 7, doubt: { lostAt: at(1), sends: 2 }, refused: at(2) });
   const tokens = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: MINUTE };
-  const after = succeed(before, before.refreshToken, tokens, at(HOUR), null);
+  const after = grantFromTokenResponse(before, before.refreshToken, tokens, at(HOUR), null);
   expect(after).toMatchObject({ generation: 8, doubt: null, refused: null, lifetime: MINUTE, portalTime: null });
   expect(after.obtained).toEqual(at(HOUR));
   expect(after.scope).toBe(before.scope);
-  expect(succeed(before, before.refreshToken, { ...tokens, scope: 'Monitoring' }, at(0), null).scope).toBe(
-    'Monitoring',
-  );
+  expect(
+    grantFromTokenResponse(before, before.refreshToken, { ...tokens, scope: 'Monitoring' }, at(0), null).scope,
+  ).toBe('Monitoring');
 });
 
 test('of a token that the cloud refused nothing is left, and the very same one is no better for being new', () => {
@@ -64,8 +64,8 @@ test('of a token that the cloud refused nothing is left, and the very same one i
   expect(remaining(grant, at(MINUTE), null)).toBe(0);
   expect(remaining(grant, at(MINUTE, 'boot-2'), null)).toBe(0);
   const tokens = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: HOUR };
-  expect(succeed(grant, grant.refreshToken, tokens, at(HOUR), null).distrusted).toBeNull();
+  expect(grantFromTokenResponse(grant, grant.refreshToken, tokens, at(HOUR), null).distrusted).toBeNull();
   const same = { ...tokens, accessToken: new Secret(grant.accessToken.reveal()) };
-  expect(succeed(grant, grant.refreshToken, same, at(HOUR), null).distrusted).toEqual(distrusted);
-  expect(succeed(grantOf(), grant.refreshToken, same, at(HOUR), null).distrusted).toBeNull();
+  expect(grantFromTokenResponse(grant, grant.refreshToken, same, at(HOUR), null).distrusted).toEqual(distrusted);
+  expect(grantFromTokenResponse(grantOf(), grant.refreshToken, same, at(HOUR), null).distrusted).toBeNull();
 });

@@ -2,16 +2,16 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   advance,
-  byInstaller,
   codesLive,
+  isInstallerInitiated,
   linksOf,
-  occupiesPortal,
   type Pairing,
   type PairingEvent,
   type PairingStep,
   pollDelay,
   resumed,
   timeLeft,
+  usesPortal,
 } from '../../src/core/pairing.ts';
 import { at, LINK, MINUTE, pairingOf, SECOND } from './samples.ts';
 
@@ -149,11 +149,11 @@ describe('the codes of a device flow', () => {
   test('alone ask the portal for nothing; an installer does, and so does who has opened a link', () => {
     const flow = pairingOf(steps.asking, { device: codes(0) });
     const taken = advance(flow, { ...events.installer, at: at(9 * MINUTE), lifetime: 15 * MINUTE });
-    expect([byInstaller(flow), occupiesPortal(flow)]).toEqual([false, false]);
-    expect([byInstaller(taken), occupiesPortal(taken), left(taken, 9)]).toEqual([true, true, 15]);
-    expect(occupiesPortal(advance(flow, events.link))).toBe(true);
-    expect(occupiesPortal({ ...flow, step: steps['asking, with a link that somebody has opened'] })).toBe(true);
-    expect([byInstaller(pairingOf(paired)), occupiesPortal(pairingOf(paired))]).toEqual([true, false]);
+    expect([isInstallerInitiated(flow), usesPortal(flow)]).toEqual([false, false]);
+    expect([isInstallerInitiated(taken), usesPortal(taken), left(taken, 9)]).toEqual([true, true, 15]);
+    expect(usesPortal(advance(flow, events.link))).toBe(true);
+    expect(usesPortal({ ...flow, step: steps['asking, with a link that somebody has opened'] })).toBe(true);
+    expect([isInstallerInitiated(pairingOf(paired)), usesPortal(pairingOf(paired))]).toEqual([true, false]);
   });
 });
 

@@ -3,15 +3,15 @@ import { describe, expect, test } from 'vitest';
 import type { Instant } from '../../src/core/clock.ts';
 import { type Grant, remaining } from '../../src/core/grant.ts';
 import {
+  afterFailure,
   dueAt,
+  endReplayHoldOff,
   type Health,
-  promptedAt,
+  onDemandAt,
+  type RefreshFailure,
   type Replay,
-  restIn,
-  type Setback,
-  setBack,
-  standingAtStart,
-  withoutRest,
+  replayHoldOff,
+  stateAtStart,
 } from '../../src/core/refresh.ts';
 import { at, DAY, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
 
@@ -32,19 +32,19 @@ const outcomes = {
   misconfigured: { kind: 'misconfigured', detail: 'HTTP 401 invalid_client', portalTime: null },
   rejected: { kind: 'rejected', detail: 'HTTP 403', portalTime: null },
   store_unwritable: { kind: 'store_unwritable', detail: 'the disk is full' },
-} as const satisfies Record<string, Setback>;
+} as const satisfies Record<string, RefreshFailure>;
 
 /** A timetable of a hub that was running all the time. */
-const timetable = (now: Instant, spread: number, since = 0) => ({
+const timetable = (now: Instant, jitterOffset: number, since = 0) => ({
   now,
   confirmed: null,
   since,
-  spread,
-  provoked: null,
+  jitterOffset,
+  lastForcedRefresh: null,
 });
 
-/** What `setBack` leaves, as the next `setBack` finds it. */
-function after(grant: Grant, standing: ReturnType<typeof setBack>): Grant {
+/** What `afterFailure` leaves, as the next `afterFailure` finds it. */
+function after(grant: Grant, standing: ReturnType<typeof afterFailure>): Grant {
   return { ...grant, doubt: standing.doubt, refused: standing.refused };
 }
 
@@ -54,8 +54,8 @@ describe('a healthy grant', () => {
       fc.property(
         fc.double({ min: 0, max: 1, noNaN: true }),
         fc.integer({ min: 3000, max: 1e9 }),
-        (spread, lifetime) => {
-          const due = dueAt(grantOf({ lifetime }), good, timetable(at(1), spread)) ?? Number.NaN;
+        (jitterOffset, lifetime) => {
+          const due = dueAt(grantOf({ lifetime }), good, timetable(at(1), jitterOffset)) ?? Number.NaN;
           expect(due).toBeGreaterThanOrEqual(0.75 * lifetime);
           expect(due).toBeLessThanOrEqual(0.85 * lifetime + 1e-3);
         },
@@ -92,7 +92,7 @@ describe('what follows from an attempt without new tokens', () => {
 
   describe.each(['soon', 'late'] as const)('with replay %s', (replay) => {
     test.each(every)('no doubt before, %s', (kind) => {
-      const standing = setBack(grantOf(), good, outcomes[kind], context(now, { replay }));
+      const standing = afterFailure(grantOf(), good, outcomes[kind], context(now, { replay }));
       expect(standing.doubt).toEqual(kind === 'ambiguous' ? { lostAt: now, sends: 1 } : null);
       expect(standing.refused).toEqual(kind === 'refused' ? now : null);
       expect(standing.health).toMatchObject({
@@ -103,7 +103,7 @@ describe('what follows from an attempt without new tokens', () => {
     });
 
     test.each(every)('in doubt before, %s', (kind) => {
-      const standing = setBack(grantOf({ doubt }), good, outcomes[kind], context(now, { replay }));
+      const standing = afterFailure(grantOf({ doubt }), good, outcomes[kind], context(now, { replay }));
       expect(standing.doubt).toEqual(kind === 'ambiguous' ? { ...doubt, sends: 2 } : doubt);
       expect(standing.refused).toEqual(kind === 'refused' ? now : null);
       expect(standing.health).toMatchObject({
@@ -114,29 +114,29 @@ describe('what follows from an attempt without new tokens', () => {
 
     test.each(every)('refused before, %s: refused it stays, and nothing is tried by itself', (kind) => {
       const since = at(MINUTE);
-      const standing = setBack(grantOf({ refused: since }), good, outcomes[kind], context(now, { replay }));
+      const standing = afterFailure(grantOf({ refused: since }), good, outcomes[kind], context(now, { replay }));
       expect(standing).toMatchObject({ doubt: null, refused: since, health: { kind: 'refused', retryAt: null } });
       expect(standing.health).toMatchObject({ problem: { code: 'refused', since } });
     });
   });
 
   test('out of reach, the first delay ends before the token at hand does, and every other one within 80 % of a lifetime; for an appliance that waits up to five minutes, and less for tokens that live shorter', () => {
-    const delays = (grant: Grant, of: 'retryAt' | 'promptedAt') => {
+    const delays = (grant: Grant, of: 'retryAt' | 'onDemandAt') => {
       let health: Health = good;
       return Array.from({ length: 12 }, () => {
-        health = setBack(grant, health, outcomes.not_sent, context(now, { fraction: 1 })).health;
+        health = afterFailure(grant, health, outcomes.not_sent, context(now, { fraction: 1 })).health;
         return (((health.kind === 'failing' ? health[of] : null) ?? 0) - now.uptime) / SECOND;
       });
     };
     expect(delays(grantOf(), 'retryAt')).toEqual([360, ...new Array<number>(11).fill(2880)]);
-    expect(delays(grantOf(), 'promptedAt')).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300]);
-    expect(delays(grantOf({ lifetime: 2 * MINUTE }), 'promptedAt').at(-1)).toBe(30);
+    expect(delays(grantOf(), 'onDemandAt')).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300]);
+    expect(delays(grantOf({ lifetime: 2 * MINUTE }), 'onDemandAt').at(-1)).toBe(30);
     expect(delays(grantOf({ lifetime: SECOND }), 'retryAt').at(-1)).toBe(5);
   });
 
   test('deferred, the portal gets the time it asked for', () => {
     const outcome = { ...outcomes.deferred, retryAfter: 10 * MINUTE };
-    const { health } = setBack(grantOf(), good, outcome, context(now, { fraction: 0 }));
+    const { health } = afterFailure(grantOf(), good, outcome, context(now, { fraction: 0 }));
     expect(health).toMatchObject({ retryAt: now.uptime + 10 * MINUTE });
   });
 
@@ -145,7 +145,7 @@ describe('what follows from an attempt without new tokens', () => {
     const health: Health = { kind: 'failing', problem, failures: 6, retryAt: 0 };
     const retryAt = (retryAfter: number | null) => {
       const outcome = { ...outcomes.deferred, retryAfter };
-      return setBack(grantOf(), health, outcome, context(now, { fraction: 1 })).health;
+      return afterFailure(grantOf(), health, outcome, context(now, { fraction: 1 })).health;
     };
     expect(retryAt(MINUTE)).toMatchObject({ retryAt: now.uptime + 6 * MINUTE });
     expect(retryAt(null)).toMatchObject({ retryAt: now.uptime + 48 * MINUTE });
@@ -159,8 +159,8 @@ describe('what follows from an attempt without new tokens', () => {
       retryAt: 0,
     };
     const outcome = { ...outcomes.deferred, retryAfter: SECOND };
-    const next = setBack(grantOf(), health, outcome, context(now, { fraction: 1 }));
-    expect(next.health).toMatchObject({ retryAt: now.uptime + 48 * MINUTE, promptedAt: now.uptime + 128 * SECOND });
+    const next = afterFailure(grantOf(), health, outcome, context(now, { fraction: 1 }));
+    expect(next.health).toMatchObject({ retryAt: now.uptime + 48 * MINUTE, onDemandAt: now.uptime + 128 * SECOND });
   });
 
   test('deferred until now, which a portal may say for ever, is backed off from', () => {
@@ -170,8 +170,13 @@ describe('what follows from an attempt without new tokens', () => {
       failures: 7,
       retryAt: 0,
     };
-    const next = setBack(grantOf(), health, { ...outcomes.deferred, retryAfter: 0 }, context(now, { fraction: 1 }));
-    expect(next.health).toMatchObject({ retryAt: now.uptime + 48 * MINUTE, promptedAt: now.uptime + 256 * SECOND });
+    const next = afterFailure(
+      grantOf(),
+      health,
+      { ...outcomes.deferred, retryAfter: 0 },
+      context(now, { fraction: 1 }),
+    );
+    expect(next.health).toMatchObject({ retryAt: now.uptime + 48 * MINUTE, onDemandAt: now.uptime + 256 * SECOND });
   });
 
   test('misconfigured, it is tried seldom: in the end once an hour', () => {
@@ -181,22 +186,22 @@ describe('what follows from an attempt without new tokens', () => {
       failures: 20,
       retryAt: 0,
     };
-    const next = setBack(grantOf(), health, outcomes.misconfigured, context(now, { fraction: 1 }));
+    const next = afterFailure(grantOf(), health, outcomes.misconfigured, context(now, { fraction: 1 }));
     expect(next.health).toMatchObject({ retryAt: now.uptime + HOUR });
   });
 
   test('a problem keeps the time when it began until another takes its place', () => {
-    const first = setBack(grantOf(), good, outcomes.not_sent, context(now)).health;
+    const first = afterFailure(grantOf(), good, outcomes.not_sent, context(now)).health;
     const later = at(now.uptime + MINUTE);
-    const second = setBack(grantOf(), first, outcomes.not_sent, context(later)).health;
+    const second = afterFailure(grantOf(), first, outcomes.not_sent, context(later)).health;
     expect(second).toMatchObject({ failures: 2, problem: { since: now } });
-    const third = setBack(grantOf(), second, outcomes.rejected, context(later)).health;
+    const third = afterFailure(grantOf(), second, outcomes.rejected, context(later)).health;
     expect(third).toMatchObject({ failures: 3, problem: { since: later } });
   });
 
   test('a refusal says which it was: the grant, or what came of a lost answer, and when that was', () => {
     const message = (grant: Grant) => {
-      const { health } = setBack(grant, good, outcomes.refused, context(now));
+      const { health } = afterFailure(grant, good, outcomes.refused, context(now));
       return health.kind === 'good' ? '' : health.problem.message;
     };
     expect(message(grantOf())).toBe('The portal refused the grant: a person must log in again');
@@ -210,20 +215,20 @@ describe('in doubt', () => {
   const now = at(48 * MINUTE);
 
   test.each([0, 0.5, 1])('replay soon tries once more after 1 to 3 s (jitter %d)', (fraction) => {
-    const { health } = setBack(grantOf(), good, outcomes.ambiguous, context(now, { fraction }));
+    const { health } = afterFailure(grantOf(), good, outcomes.ambiguous, context(now, { fraction }));
     expect(health).toMatchObject({ retryAt: now.uptime + SECOND + 2 * SECOND * fraction });
   });
 
   test('replay soon then waits until shortly before the token at hand ends', () => {
-    const first = setBack(grantOf(), good, outcomes.ambiguous, context(now));
+    const first = afterFailure(grantOf(), good, outcomes.ambiguous, context(now));
     const later = at(now.uptime + 2 * SECOND);
-    const second = setBack(after(grantOf(), first), first.health, outcomes.ambiguous, context(later));
+    const second = afterFailure(after(grantOf(), first), first.health, outcomes.ambiguous, context(later));
     expect(second.health).toMatchObject({ retryAt: HOUR - MINUTE });
     expect(second.doubt).toEqual({ lostAt: now, sends: 2 });
   });
 
   test('replay late waits until the token at hand has ended from the first loss on', () => {
-    const { health } = setBack(grantOf(), good, outcomes.ambiguous, context(now, { replay: 'late' }));
+    const { health } = afterFailure(grantOf(), good, outcomes.ambiguous, context(now, { replay: 'late' }));
     expect(health).toMatchObject({ retryAt: HOUR + SECOND });
   });
 
@@ -234,7 +239,7 @@ describe('in doubt', () => {
     const once = grantOf({ doubt: { lostAt: now, sends: 1 } });
     const twice = grantOf({ doubt: { lostAt: now, sends: 2 } });
     const retryAt = (grant: Grant, replay: Replay) => {
-      const { health } = setBack(grant, good, outcomes[kind], context(now, { replay, fraction: 0 }));
+      const { health } = afterFailure(grant, good, outcomes[kind], context(now, { replay, fraction: 0 }));
       return health.kind === 'good' ? null : health.retryAt;
     };
     expect(retryAt(once, 'late')).toBe(HOUR + SECOND);
@@ -245,14 +250,14 @@ describe('in doubt', () => {
 
   test('the old token rests until its time whatever is asked for, and no longer than that', () => {
     const rest = (uptime: number, replay: Replay, sends: number) =>
-      restIn(grantOf({ doubt: { lostAt: now, sends } }), { now: at(uptime), confirmed: null, replay });
+      replayHoldOff(grantOf({ doubt: { lostAt: now, sends } }), { now: at(uptime), confirmed: null, replay });
     expect(rest(48 * MINUTE, 'soon', 1)).toBe(0);
     expect(rest(48 * MINUTE, 'soon', 2)).toBe(11 * MINUTE);
     expect(rest(HOUR - MINUTE, 'soon', 2)).toBe(0);
     expect(rest(48 * MINUTE, 'late', 1)).toBe(12 * MINUTE + SECOND);
     expect(rest(HOUR - 1, 'late', 1)).toBe(SECOND + 1);
     expect(rest(HOUR, 'late', 1)).toBe(0);
-    expect(restIn(grantOf(), { now, confirmed: null, replay: 'late' })).toBe(0);
+    expect(replayHoldOff(grantOf(), { now, confirmed: null, replay: 'late' })).toBe(0);
   });
 
   test.each(['soon', 'late'] as const)('with the token at hand dead, replay %s backs off', (replay) => {
@@ -264,21 +269,21 @@ describe('in doubt', () => {
       retryAt: 0,
     };
     const dead = at(2 * HOUR);
-    const standing = setBack(grant, health, outcomes.ambiguous, context(dead, { replay, fraction: 1 }));
+    const standing = afterFailure(grant, health, outcomes.ambiguous, context(dead, { replay, fraction: 1 }));
     expect(remaining(grant, dead, null)).toBe(0);
     expect(standing.health).toMatchObject({
       retryAt: dead.uptime + 48 * MINUTE,
-      promptedAt: dead.uptime + 128 * SECOND,
+      onDemandAt: dead.uptime + 128 * SECOND,
     });
   });
 });
 
 describe('a portal that rejects', () => {
   /** Rejections (or other outcomes) at these times, one after the other. */
-  function series(grant: Grant, events: readonly [number, Setback][], health: Health = good): Health {
+  function series(grant: Grant, events: readonly [number, RefreshFailure][], health: Health = good): Health {
     let standing = { doubt: grant.doubt, refused: grant.refused, health };
     for (const [uptime, outcome] of events) {
-      standing = setBack(after(grant, standing), standing.health, outcome, context(at(uptime)));
+      standing = afterFailure(after(grant, standing), standing.health, outcome, context(at(uptime)));
     }
     return standing.health;
   }
@@ -334,7 +339,7 @@ describe('a portal that rejects', () => {
   });
 
   test('is judged by its rejections alone: failures of another kind before them do not count', () => {
-    const before = Array.from({ length: 20 }, (_, index): [number, Setback] => [index * MINUTE, not_sent]);
+    const before = Array.from({ length: 20 }, (_, index): [number, RefreshFailure] => [index * MINUTE, not_sent]);
     expect(series(grantOf(), [...before, [HOUR, rejected], [2 * HOUR, rejected]])).toMatchObject({ kind: 'failing' });
   });
 
@@ -362,13 +367,13 @@ describe('at start', () => {
   const now = at(30 * SECOND, 'boot-2');
 
   test('a grant without a past is good', () => {
-    const standing = standingAtStart(grantOf(), null, context(now));
+    const standing = stateAtStart(grantOf(), null, context(now));
     expect(standing).toEqual({ doubt: null, refused: null, health: good });
   });
 
   test('an attempt without an end is a lost answer, lost when it was begun', () => {
     const attempt = at(46 * MINUTE);
-    const standing = standingAtStart(grantOf(), attempt, context(now));
+    const standing = stateAtStart(grantOf(), attempt, context(now));
     expect(standing.doubt).toEqual({ lostAt: attempt, sends: 1 });
     expect(standing.health).toMatchObject({
       kind: 'failing',
@@ -379,21 +384,21 @@ describe('at start', () => {
 
   test('an attempt without an end in a grant that was in doubt is one more send', () => {
     const doubt = { lostAt: at(MINUTE), sends: 1 };
-    const standing = standingAtStart(grantOf({ doubt }), at(46 * MINUTE), context(at(47 * MINUTE)));
+    const standing = stateAtStart(grantOf({ doubt }), at(46 * MINUTE), context(at(47 * MINUTE)));
     expect(standing.doubt).toEqual({ ...doubt, sends: 2 });
     expect(standing.health).toMatchObject({ retryAt: HOUR - MINUTE });
   });
 
   test('a doubt goes on: replay late waits for the end of the token at hand, which the same boot knows', () => {
     const doubt = { lostAt: at(46 * MINUTE), sends: 1 };
-    const standing = standingAtStart(grantOf({ doubt }), null, context(at(47 * MINUTE), { replay: 'late' }));
+    const standing = stateAtStart(grantOf({ doubt }), null, context(at(47 * MINUTE), { replay: 'late' }));
     expect(standing).toMatchObject({ doubt, refused: null, health: { kind: 'failing', retryAt: HOUR + SECOND } });
   });
 
   test('a refused grant stays refused, attempt or not', () => {
     for (const attempt of [null, at(50 * MINUTE)]) {
       const refused = at(MINUTE);
-      const standing = standingAtStart(grantOf({ refused }), attempt, context(now));
+      const standing = stateAtStart(grantOf({ refused }), attempt, context(now));
       expect(standing).toMatchObject({ refused, health: { kind: 'refused', retryAt: null } });
     }
   });
@@ -405,31 +410,31 @@ describe('a token that the cloud refused', () => {
 
   test('is due at once, and for an appliance that waits as well; a minute after the last one that was refused', () => {
     expect(dueAt(grant, good, timetable(now, 0.5))).toBe(now.uptime);
-    expect(promptedAt(grant, good, { now, provoked: null })).toBe(now.uptime);
-    expect(dueAt(grant, good, { ...timetable(now, 0.5), provoked: now.uptime - SECOND })).toBe(
+    expect(onDemandAt(grant, good, { now, lastForcedRefresh: null })).toBe(now.uptime);
+    expect(dueAt(grant, good, { ...timetable(now, 0.5), lastForcedRefresh: now.uptime - SECOND })).toBe(
       now.uptime + 59 * SECOND,
     );
-    expect(promptedAt(grant, good, { now, provoked: now.uptime - SECOND })).toBe(now.uptime + 59 * SECOND);
+    expect(onDemandAt(grant, good, { now, lastForcedRefresh: now.uptime - SECOND })).toBe(now.uptime + 59 * SECOND);
   });
 
   test.each(['soon', 'late'] as const)('lets the old refresh token rest no more (replay %s)', (replay) => {
     const doubt = { lostAt: at(29 * MINUTE), sends: 1 };
-    const before = setBack(grantOf({ doubt }), good, outcomes.ambiguous, context(now, { replay }));
+    const before = afterFailure(grantOf({ doubt }), good, outcomes.ambiguous, context(now, { replay }));
     expect(before.health).toMatchObject({ retryAt: replay === 'soon' ? HOUR - MINUTE : HOUR + SECOND });
-    const times = { retryAt: now.uptime + SECOND, promptedAt: now.uptime + SECOND };
-    expect(withoutRest(before.health)).toMatchObject(times);
-    expect(withoutRest(before.health)).not.toHaveProperty('unrested');
-    const after = setBack(grantOf({ ...grant, doubt }), good, outcomes.ambiguous, context(now, { replay }));
+    const times = { retryAt: now.uptime + SECOND, onDemandAt: now.uptime + SECOND };
+    expect(endReplayHoldOff(before.health)).toMatchObject(times);
+    expect(endReplayHoldOff(before.health)).not.toHaveProperty('withoutHoldOff');
+    const after = afterFailure(grantOf({ ...grant, doubt }), good, outcomes.ambiguous, context(now, { replay }));
     expect(after.health).toMatchObject(times);
-    const started = standingAtStart(grantOf({ doubt: { ...doubt, sends: 2 } }), null, context(now, { replay }));
-    expect(withoutRest(started.health)).toMatchObject(times);
+    const started = stateAtStart(grantOf({ doubt: { ...doubt, sends: 2 } }), null, context(now, { replay }));
+    expect(endReplayHoldOff(started.health)).toMatchObject(times);
   });
 
   test('is left alone as long as the portal asked for, in doubt or not', () => {
     const doubt = { lostAt: at(29 * MINUTE), sends: 2 };
     const outcome = { ...outcomes.deferred, retryAfter: 5 * MINUTE };
-    const { health } = setBack(grantOf({ doubt }), good, outcome, context(now, { fraction: 0 }));
-    expect(withoutRest(health)).toMatchObject({ retryAt: now.uptime + 5 * MINUTE });
-    expect(withoutRest(good)).toEqual(good);
+    const { health } = afterFailure(grantOf({ doubt }), good, outcome, context(now, { fraction: 0 }));
+    expect(endReplayHoldOff(health)).toMatchObject({ retryAt: now.uptime + 5 * MINUTE });
+    expect(endReplayHoldOff(good)).toEqual(good);
   });
 });

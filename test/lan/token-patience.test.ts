@@ -1,7 +1,7 @@
 import fastify from 'fastify';
 import { expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliance.ts';
-import type { LanService, TokenWish } from '../../src/core/lan-service.ts';
+import type { LanService, TokenRequest } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { DEVICE_CODE_GRANT } from '../../src/lan/oauth/schemas.ts';
 import { serveToken } from '../../src/lan/oauth/token.ts';
@@ -11,9 +11,9 @@ import { FakeTime } from '../support/fake-time.ts';
 
 test('the ten seconds in which an appliance is answered count from when its request came', async () => {
   const appliance = { name: 'oven', waitingSince: null } as Appliance;
-  const wishes: TokenWish[] = [];
+  const wishes: TokenRequest[] = [];
   const service = {
-    async handOut(_appliance, wish) {
+    async issueToken(_appliance, wish) {
       wishes.push(wish);
       return { kind: 'unavailable', retryAfter: 3, why: 'no_answer_yet', atHand: 'run_out' };
     },
@@ -38,19 +38,19 @@ test('the ten seconds in which an appliance is answered count from when its requ
     payload: 'grant_type=client_credentials&min_ttl=60',
   });
   expect(answer).toMatchObject({ statusCode: 503, headers: { 'retry-after': '3' } });
-  expect(wishes).toEqual([{ scope: null, atLeast: 60_000, patience: 5500 }]);
+  expect(wishes).toEqual([{ scope: null, minTtl: 60_000, timeout: 5500 }]);
   await app.close();
 });
 
 test('a device code that is redeemed is waited for once, and not again for what is left of the token', async () => {
   const appliance = { name: 'oven', waitingSince: null } as Appliance;
-  const wishes: TokenWish[] = [];
+  const wishes: TokenRequest[] = [];
   const time = new FakeTime();
   const service = {
     async pollDeviceFlow() {
       return { kind: 'paired' };
     },
-    async handOut(_appliance, wish) {
+    async issueToken(_appliance, wish) {
       wishes.push(wish);
       return { kind: 'token', accessToken: new Secret('a-token'), expiresIn: 30, scope: null };
     },
@@ -75,8 +75,8 @@ test('a device code that is redeemed is waited for once, and not again for what 
   });
   expect(answer.json()).toMatchObject({ expires_in: 30, refresh_token: 'a-session' });
   expect(wishes).toEqual([
-    { scope: null, atLeast: 60_000, patience: 9500 },
-    { scope: null, atLeast: 0, patience: 0 },
+    { scope: null, minTtl: 60_000, timeout: 9500 },
+    { scope: null, minTtl: 0, timeout: 0 },
   ]);
   await app.close();
 });

@@ -56,7 +56,7 @@ async function household(options: HomeOptions = {}) {
     });
   };
   for (const [index, id] of ids.entries()) {
-    every(2 * MINUTE, index * 20 * SECOND, () => void home.run.handOuts.handOut(id, null));
+    every(2 * MINUTE, index * 20 * SECOND, () => void home.run.tokenIssuer.issue(id, null));
   }
   // Of the night's work only its hour is left to the machine's own clock.
   every(DAY, 5 * HOUR, () => housekeeping.copySoon());

@@ -54,7 +54,7 @@ export async function storeFleet(
     const none = { appliance: appliance.id, generation: 0, scope: null, asked: null, givenBy };
     const { tokens } = outcome;
     const refreshToken = tokens.refreshToken ?? new Secret('');
-    await store.replaceGrant(grants.succeed(none, refreshToken, tokens, obtained, obtained.wall));
+    await store.replaceGrant(grants.grantFromTokenResponse(none, refreshToken, tokens, obtained, obtained.wall));
     return { name, client_id: appliance.clientId, client_secret: secret.reveal() };
   }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { HandOut } from '../../src/core/hand-out.ts';
+import type { TokenResult } from '../../src/core/token-result.ts';
 import { Home } from '../broker/home.ts';
 import type { Fault } from '../support/faulty-portal.ts';
 
@@ -29,11 +29,11 @@ test.each<[string, (home: Home) => Promise<void> | void]>([
     const id = await home.paired();
     await begin(home);
     await home.time.pass(61 * MINUTE);
-    const answers: HandOut[] = [];
+    const answers: TokenResult[] = [];
     const tries: number[] = [];
     for (let passed = 0; passed < LASTS; passed += EVERY) {
       const before = home.tries;
-      void Promise.resolve(home.run.handOuts.handOut(id, null)).then((answer) => answers.push(answer));
+      void Promise.resolve(home.run.tokenIssuer.issue(id, null)).then((answer) => answers.push(answer));
       await home.time.pass(EVERY);
       for (let number = before; number < home.tries; number++) tries.push(passed);
     }

@@ -166,6 +166,6 @@ class StubHome {
     confirmTime: async () => this.whenAsked(),
     knewBefore: ({ clientId }) => !this.newcomers.has(clientId),
     heard: () => undefined,
-    handOut: async () => ({ kind: 'token', accessToken: new Secret('a-token'), expiresIn: 600, scope: null }),
+    issueToken: async () => ({ kind: 'token', accessToken: new Secret('a-token'), expiresIn: 600, scope: null }),
   } satisfies Partial<LanService> as Partial<LanService> as LanService;
 }

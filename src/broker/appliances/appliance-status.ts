@@ -2,7 +2,7 @@ import type { ApplianceState, ApplianceStatus } from '../../core/administration.
 import type { Appliance } from '../../core/appliance.ts';
 import type { Instant } from '../../core/clock.ts';
 import { type Grant, wantsAnotherScope } from '../../core/grant.ts';
-import { byInstaller, linkFor } from '../../core/pairing.ts';
+import { isInstallerInitiated, linkFor } from '../../core/pairing.ts';
 import type { Problem } from '../../core/problem.ts';
 import { rfc3339 } from '../../core/rfc3339.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
@@ -79,7 +79,7 @@ function loginOf(
   pairPage: (userCode: string) => string,
 ): Pick<ApplianceStatus, 'authorizeUrl'> {
   const { step, device } = pairing;
-  if (step.kind === 'waiting' && byInstaller(pairing)) {
+  if (step.kind === 'waiting' && isInstallerInitiated(pairing)) {
     return { authorizeUrl: (linkFor(step, redirect) ?? step.link).authorizeUrl };
   }
   const isOpen = step.kind === 'waiting' || step.kind === 'asking';

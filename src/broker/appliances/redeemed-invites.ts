@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Appliance, ClientCredentials, RegistrantAddress } from '../../core/appliance.ts';
-import type { Introduction, Invite } from '../../core/registration.ts';
+import type { ClientMetadata, Invite } from '../../core/registration.ts';
 
 /** Who registers: what it says of itself, and where it is. */
 export interface Registrant {
-  readonly introduction: Introduction;
+  readonly metadata: ClientMetadata;
   readonly from: RegistrantAddress;
 }
 
@@ -53,8 +53,8 @@ export class RedeemedInvites {
   find(hash: string, by: Registrant, seen: number, now: number): Redeemed | undefined {
     const found = this.#byHash.get(hash);
     if (found === undefined || found.number > seen || !this.has(found, now)) return undefined;
-    const isSame = ({ introduction, from }: Registrant) =>
-      isDeepStrictEqual([introduction, from.shares], [found.by.introduction, found.by.from.shares]);
+    const isSame = ({ metadata, from }: Registrant) =>
+      isDeepStrictEqual([metadata, from.shares], [found.by.metadata, found.by.from.shares]);
     return isSame(by) ? found : undefined;
   }
 

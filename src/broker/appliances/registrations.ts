@@ -9,7 +9,7 @@ import {
 import type { Instant } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import { timeLeft } from '../../core/pairing.ts';
-import { type Introduction, type Invite, nameFor, type Registration } from '../../core/registration.ts';
+import { type ClientMetadata, type Invite, nameFor, type Registration } from '../../core/registration.ts';
 import { Secret } from '../../core/secret.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/compare.ts';
@@ -122,9 +122,9 @@ export class Registrations {
    * @param token the initial access token; null where none came along
    * @throws Failure as {@link Appliances.admit}
    */
-  register(introduction: Introduction, token: string | null, from: RegistrantAddress): Promise<Registration> {
+  register(metadata: ClientMetadata, token: string | null, from: RegistrantAddress): Promise<Registration> {
     const seen = this.#redeemed.count;
-    const registered = this.#turn.then(() => this.#register({ introduction, from }, token, seen));
+    const registered = this.#turn.then(() => this.#register({ metadata, from }, token, seen));
     this.#turn = registered.catch(() => undefined);
     return registered;
   }
@@ -164,7 +164,7 @@ export class Registrations {
     return registration;
   }
 
-  async #registerStranger({ introduction, from }: Registrant): Promise<Registration> {
+  async #registerStranger({ metadata, from }: Registrant): Promise<Registration> {
     const { appliances, environment } = this.#context;
     const admission = admitRegistrant(from, this.#waits.all());
     if (admission.kind === 'full') {
@@ -179,8 +179,8 @@ export class Registrations {
       });
     }
     const portal = appliances.portal(null);
-    const name = nameFor(introduction.clientName, this.#taken());
-    const registration = await this.#admit(introduction, { name, scope: introduction.scope, portal, waitsFrom: from });
+    const name = nameFor(metadata.clientName, this.#taken());
+    const registration = await this.#admit(metadata, { name, scope: metadata.scope, portal, waitsFrom: from });
     if (registration.kind === 'registered') this.#asked += 1;
     this.#waits.plan();
     return registration;
@@ -190,7 +190,7 @@ export class Registrations {
   async #registerAgain(redeemed: Redeemed): Promise<Registration> {
     const { invite, appliance: id, by, at } = redeemed;
     const { environment } = this.#context;
-    const { credentials, secret } = this.#newCredentials(by.introduction);
+    const { credentials, secret } = this.#newCredentials(by.metadata);
     const again = await this.#exchange(id, redeemed.credentials, credentials, () => this.#isOpen(redeemed));
     if (again === null) return { kind: 'token_refused' };
     if (!this.#isOpen(redeemed)) {
@@ -230,7 +230,7 @@ export class Registrations {
   }
 
   async #registerInvited(by: Registrant, invite: Invite): Promise<Registration> {
-    const { introduction } = by;
+    const { metadata } = by;
     const { appliances, store } = this.#context;
     if (invite.name !== null) await appliances.freeName(invite.name);
     if (invite.name !== null && appliances.find(invite.name) !== undefined) return taken(invite.name);
@@ -238,10 +238,10 @@ export class Registrations {
       const description = `this invite is for the portal ${invite.portal}, which the hub does not have any more: ask an installer for another (latchkey invite)`;
       return { kind: 'invalid', description };
     }
-    const name = invite.name ?? nameFor(introduction.clientName, this.#taken());
-    const scope = invite.scope ?? introduction.scope;
+    const name = invite.name ?? nameFor(metadata.clientName, this.#taken());
+    const scope = invite.scope ?? metadata.scope;
     const more = { name, scope, portal: invite.portal, waitsFrom: null, invite: invite.hash };
-    const registration = await this.#admit(introduction, more);
+    const registration = await this.#admit(metadata, more);
     if (registration.kind === 'registered') {
       const appliance = appliances.byId(registration.clientId);
       if (appliance !== undefined) this.#redeemed.add(invite, appliance, by, this.#now().uptime);
@@ -253,14 +253,17 @@ export class Registrations {
   }
 
   /** Its own keys, or a secret. */
-  #newCredentials({ keys }: Introduction): { readonly credentials: ClientCredentials; readonly secret: Secret | null } {
+  #newCredentials({ keys }: ClientMetadata): {
+    readonly credentials: ClientCredentials;
+    readonly secret: Secret | null;
+  } {
     if (keys !== null) return { credentials: { kind: 'keys', keys }, secret: null };
     const secret = this.#context.appliances.newSecret();
     return { credentials: { kind: 'secret', hash: sha256(secret.reveal()) }, secret };
   }
 
   async #admit(
-    introduction: Introduction,
+    metadata: ClientMetadata,
     more: Pick<Appliance, 'name' | 'scope' | 'portal'> & {
       /** Null where it needs no approval. */
       readonly waitsFrom: RegistrantAddress | null;
@@ -270,8 +273,8 @@ export class Registrations {
     const { appliances, environment } = this.#context;
     const { name, scope, portal, waitsFrom, invite } = more;
     const waiting = waitsFrom !== null;
-    const { credentials, secret } = this.#newCredentials(introduction);
-    const { softwareId } = introduction;
+    const { credentials, secret } = this.#newCredentials(metadata);
+    const { softwareId } = metadata;
     const id = environment.random.uuid();
     const appliance: Appliance = {
       id,

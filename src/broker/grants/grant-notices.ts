@@ -72,7 +72,7 @@ export class GrantNotices {
   }
 
   /** An attempt brought no new tokens, or a grant could not be written. */
-  setBack(before: Standing, standing: Standing): void {
+  afterFailure(before: Standing, standing: Standing): void {
     const { grant, health } = standing;
     if (health.kind === 'good') return;
     this.#failed += 1;

@@ -1,6 +1,6 @@
 import type { Instant } from '../../core/clock.ts';
 import { ageOf, type Grant, remaining } from '../../core/grant.ts';
-import { dueAt, promptedAt, type Replay, restIn, type SetbackContext } from '../../core/refresh.ts';
+import { dueAt, onDemandAt, type Replay, type RetryContext, replayHoldOff } from '../../core/refresh.ts';
 import type { Environment } from '../environment.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
 import type { HeldGrant } from './held-grant.ts';
@@ -13,28 +13,33 @@ export class GrantTimes {
   readonly #environment: Pick<Environment, 'clock' | 'random'>;
   readonly #portalClock: PortalClock;
   readonly #replayOf: (appliance: string) => Replay | undefined;
-  readonly #spread: (appliance: string) => number;
+  readonly #jitterOffset: (appliance: string) => number;
   /** When this run of the hub began, on the boot clock in ms. */
   readonly since: number;
 
-  /** @param spread from 0 to 1, for an appliance always the same: see `dueAt` of the core */
+  /** @param jitterOffset from 0 to 1, for an appliance always the same: see `dueAt` of the core */
   constructor(
     environment: Pick<Environment, 'clock' | 'random'>,
     portalClock: PortalClock,
     replayOf: (appliance: string) => Replay | undefined,
-    spread: (appliance: string) => number,
+    jitterOffset: (appliance: string) => number,
   ) {
     this.#environment = environment;
     this.#portalClock = portalClock;
     this.#replayOf = replayOf;
-    this.#spread = spread;
+    this.#jitterOffset = jitterOffset;
     this.since = environment.clock.now().uptime;
   }
 
   /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
-  dueAt({ grant, health, provoked, throttledUntil }: HeldGrant, now?: Instant): number | null {
+  dueAt({ grant, health, lastForcedRefresh, throttledUntil }: HeldGrant, now?: Instant): number | null {
     const context = this.context(grant.appliance, now);
-    const timetable = { ...context, since: this.since, spread: this.#spread(grant.appliance), provoked };
+    const timetable = {
+      ...context,
+      since: this.since,
+      jitterOffset: this.#jitterOffset(grant.appliance),
+      lastForcedRefresh,
+    };
     const due = rested(dueAt(grant, health, timetable), grant, context);
     return due === null ? null : Math.max(due, throttledUntil);
   }
@@ -44,14 +49,14 @@ export class GrantTimes {
   }
 
   /** When an appliance that waits for a token may have it refreshed, on the boot clock in ms; null for never. */
-  promptedAt({ grant, health, provoked }: HeldGrant): number | null {
+  onDemandAt({ grant, health, lastForcedRefresh }: HeldGrant): number | null {
     const context = this.context(grant.appliance);
-    return rested(promptedAt(grant, health, { now: context.now, provoked }), grant, context);
+    return rested(onDemandAt(grant, health, { now: context.now, lastForcedRefresh }), grant, context);
   }
 
   /** Whether an appliance that waits may have it refreshed now: against a backoff that runs, that would storm the portal. */
-  mayPrompt(held: HeldGrant): boolean {
-    return this.#hasCome(this.promptedAt(held));
+  mayRefreshOnDemand(held: HeldGrant): boolean {
+    return this.#hasCome(this.onDemandAt(held));
   }
 
   /** Milliseconds that the token at hand lives; null where that can't be known yet. */
@@ -65,7 +70,7 @@ export class GrantTimes {
   }
 
   /** What a setback of an appliance's grant is judged by now. */
-  context(appliance: string, now = this.#environment.clock.now()): SetbackContext {
+  context(appliance: string, now = this.#environment.clock.now()): RetryContext {
     const { random } = this.#environment;
     const replay = this.#replayOf(appliance) ?? 'late';
     return { now, confirmed: this.#portalClock.confirmed, replay, fraction: random.fraction() };
@@ -77,7 +82,7 @@ export class GrantTimes {
 }
 
 /** How long the token at hand lives, and with it the rest, may become known only after a time to try again was set. */
-function rested(at: number | null, grant: Grant, context: SetbackContext): number | null {
-  const rest = restIn(grant, context);
+function rested(at: number | null, grant: Grant, context: RetryContext): number | null {
+  const rest = replayHoldOff(grant, context);
   return at === null || rest === 0 ? at : Math.max(at, context.now.uptime + rest);
 }

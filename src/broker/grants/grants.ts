@@ -2,13 +2,13 @@ import { messageOf } from '../../core/failure.ts';
 import type { Grant } from '../../core/grant.ts';
 import { hasGiven, type Portal } from '../../core/portal.ts';
 import {
+  afterFailure,
   clockSet,
+  endReplayHoldOff,
   networkChanged,
-  type Setback,
-  type Standing,
-  setBack,
-  standingAtStart,
-  withoutRest,
+  type RefreshFailure,
+  type RefreshState,
+  stateAtStart,
 } from '../../core/refresh.ts';
 import type { Store, StoredGrant } from '../../core/store.ts';
 import { sameSecret, sha256 } from '../../system/compare.ts';
@@ -28,7 +28,7 @@ import { RefreshAttempts } from './refresh-attempt.ts';
 const CONCURRENCY: ConcurrencyLimits = { background: 8, foreground: 32, total: 64, timeout: 5000 };
 
 /** What there is of a grant's attempts before the first. */
-const UNTRIED = { refreshing: null, provoked: null, throttledUntil: Number.NEGATIVE_INFINITY };
+const UNTRIED = { refreshing: null, lastForcedRefresh: null, throttledUntil: Number.NEGATIVE_INFINITY };
 
 const DAY = 86_400_000;
 /** A network that comes and goes hurries the refreshes no sooner after the last time, in ms. */
@@ -54,7 +54,7 @@ export class Grants implements AsyncDisposable {
 
   /**
    * @param holder what is known of an appliance; undefined where it was removed or its portal is not configured
-   * @param spread from 0 to 1, for an appliance always the same: see `dueAt`
+   * @param jitterOffset from 0 to 1, for an appliance always the same: see `dueAt`
    */
   constructor(
     environment: Environment,
@@ -62,19 +62,19 @@ export class Grants implements AsyncDisposable {
     scheduler: Scheduler,
     portalClock: PortalClock,
     holder: (appliance: string) => GrantHolder | undefined,
-    spread: (appliance: string) => number,
+    jitterOffset: (appliance: string) => number,
   ) {
     this.#environment = environment;
     this.#store = store;
     this.#scheduler = scheduler;
     this.#holder = holder;
     this.#notices = new GrantNotices(environment, holder);
-    this.times = new GrantTimes(environment, portalClock, (appliance) => holder(appliance)?.replay, spread);
+    this.times = new GrantTimes(environment, portalClock, (appliance) => holder(appliance)?.replay, jitterOffset);
     this.#attempts = new RefreshAttempts(environment, store, portalClock, this.times, this.#notices, {
       keeps: (held) => this.#held.get(held.grant.appliance) === held,
       reload: (held) => this.#reload(held),
       apply: (held, outcome) => this.#apply(held, outcome),
-      settle: (held, standing) => this.#settle(held, standing),
+      settle: (held, state) => this.#settle(held, state),
     });
     // The age of tokens from before this boot is known now.
     portalClock.whenConfirmed(() => this.#scheduleAll());
@@ -159,14 +159,14 @@ export class Grants implements AsyncDisposable {
     if (!sameSecret(token, held.grant.accessToken.reveal())) return;
     const distrusted = this.#environment.clock.now();
     held.grant = { ...held.grant, distrusted };
-    held.health = withoutRest(held.health);
+    held.health = endReplayHoldOff(held.health);
     this.#notices.distrusted(held);
     // False means that the grant itself is not written yet: the mark goes with it.
     await this.#store
       .distrust(appliance, held.grant.generation, distrusted)
       .catch((error: unknown) => this.#notices.unwritable(held, error));
     if (this.#held.get(appliance) !== held || held.grant.distrusted === null) return;
-    if (held.refreshing !== null || this.times.mayPrompt(held)) void this.#refresh(held, true);
+    if (held.refreshing !== null || this.times.mayRefreshOnDemand(held)) void this.#refresh(held, true);
     else this.#schedule(held);
   }
 
@@ -229,7 +229,7 @@ export class Grants implements AsyncDisposable {
   #takeUp({ grant, attempt }: StoredGrant): Held {
     const context = this.times.context(grant.appliance);
     const cutShort = attempt?.token === sha256(grant.refreshToken.reveal()) ? attempt.at : null;
-    const { doubt, refused, health } = standingAtStart(grant, cutShort, context);
+    const { doubt, refused, health } = stateAtStart(grant, cutShort, context);
     const held: Held = { ...UNTRIED, grant: { ...grant, doubt, refused }, health, unsaved: null };
     this.#held.set(grant.appliance, held);
     this.#notices.takenUp(grant, held);
@@ -306,17 +306,17 @@ export class Grants implements AsyncDisposable {
     return held.refreshing;
   }
 
-  #apply(held: Held, outcome: Setback): void {
+  #apply(held: Held, outcome: RefreshFailure): void {
     const { doubt, refused } = held.grant;
-    const { health } = setBack(held.grant, held.health, outcome, this.times.context(held.grant.appliance));
+    const { health } = afterFailure(held.grant, held.health, outcome, this.times.context(held.grant.appliance));
     this.#settle(held, { doubt, refused, health });
   }
 
-  #settle(held: Held, { doubt, refused, health }: Standing): void {
+  #settle(held: Held, { doubt, refused, health }: RefreshState): void {
     const before = { grant: held.grant, health: held.health };
     held.grant = { ...held.grant, doubt, refused };
-    held.health = held.grant.distrusted === null ? health : withoutRest(health);
-    this.#notices.setBack(before, held);
+    held.health = held.grant.distrusted === null ? health : endReplayHoldOff(health);
+    this.#notices.afterFailure(before, held);
     this.#schedule(held);
   }
 
@@ -328,8 +328,8 @@ export class Grants implements AsyncDisposable {
     this.#environment.log.warn('grant was changed by another hub', { appliance: this.#holder(appliance)?.name });
     if (stored === null) this.drop(appliance);
     else {
-      const { provoked, throttledUntil } = held;
-      this.#schedule(Object.assign(this.#takeUp(stored), { provoked, throttledUntil }));
+      const { lastForcedRefresh, throttledUntil } = held;
+      this.#schedule(Object.assign(this.#takeUp(stored), { lastForcedRefresh, throttledUntil }));
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { Appliance } from '../../core/appliance.ts';
 import { type Grant, wantsAnotherScope } from '../../core/grant.ts';
-import type { Portal, PresentPortal } from '../../core/portal.ts';
+import type { ConfiguredPortal, Portal } from '../../core/portal.ts';
 import type { Health, Replay } from '../../core/refresh.ts';
 
 /** A grant at work. */
@@ -10,7 +10,7 @@ export interface HeldGrant {
   /** The refresh under way: there is never more than one. It does not reject. */
   readonly refreshing: Promise<void> | null;
   /** When the last refresh was begun because the cloud had refused the token at hand, on the boot clock in ms. */
-  readonly provoked: number | null;
+  readonly lastForcedRefresh: number | null;
   /** Before this the hub does not refresh it on its own, on the boot clock in ms: see `throttledUntil` of the core. */
   readonly throttledUntil: number;
 }
@@ -20,7 +20,7 @@ export interface Held {
   grant: Grant;
   health: Health;
   refreshing: Promise<void> | null;
-  provoked: number | null;
+  lastForcedRefresh: number | null;
   throttledUntil: number;
   /** Writes what could not be written yet; until then the grant is served from memory and not refreshed. */
   unsaved: (() => Promise<boolean>) | null;
@@ -30,7 +30,7 @@ export interface Held {
 export interface GrantHolder {
   readonly name: string;
   readonly portal: Portal;
-  readonly identity: PresentPortal;
+  readonly identity: ConfiguredPortal;
   readonly replay: Replay;
 }
 

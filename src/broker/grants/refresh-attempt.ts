@@ -1,9 +1,9 @@
 import type { Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import { distrustOf, type Grant, succeed } from '../../core/grant.ts';
+import { distrustOf, type Grant, grantFromTokenResponse } from '../../core/grant.ts';
 import type { TokenOutcome } from '../../core/outcome.ts';
 import { giverOf } from '../../core/portal.ts';
-import { type Setback, type Standing, setBack } from '../../core/refresh.ts';
+import { afterFailure, type RefreshFailure, type RefreshState } from '../../core/refresh.ts';
 import { throttledUntil } from '../../core/schedule.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/compare.ts';
@@ -20,8 +20,8 @@ export interface GrantKeeper {
   /** Takes what is stored in its place: another hub has written it. */
   reload(held: Held): Promise<void>;
   /** A setback that leaves nothing to write. */
-  apply(held: Held, outcome: Setback): void;
-  settle(held: Held, standing: Standing): void;
+  apply(held: Held, outcome: RefreshFailure): void;
+  settle(held: Held, state: RefreshState): void;
 }
 
 /** One attempt to refresh: written ahead, sent once, and its outcome committed before anybody sees it. */
@@ -56,7 +56,7 @@ export class RefreshAttempts {
     // A token's age counts from before the portal can have issued it: an answer may be long under way.
     const sent = clock.now();
     held.throttledUntil = throttledUntil(held.throttledUntil, sent.uptime);
-    if (held.grant.distrusted !== null) held.provoked = sent.uptime;
+    if (held.grant.distrusted !== null) held.lastForcedRefresh = sent.uptime;
     const outcome = await portal.refresh(refreshToken).catch((error: unknown): TokenOutcome => {
       this.#notices.unexpected(held.grant.appliance, error);
       return { kind: 'ambiguous', detail: messageOf(error) };
@@ -104,7 +104,13 @@ export class RefreshAttempts {
     sent: Instant,
   ): Promise<void> {
     const previous = { ...held.grant, givenBy: giverOf(identity) };
-    const successor = succeed(previous, tokens.refreshToken ?? held.grant.refreshToken, tokens, sent, portalTime);
+    const successor = grantFromTokenResponse(
+      previous,
+      tokens.refreshToken ?? held.grant.refreshToken,
+      tokens,
+      sent,
+      portalTime,
+    );
     try {
       if (!(await this.#store.replaceGrant(successor))) {
         await this.#keeper.reload(held);
@@ -122,17 +128,17 @@ export class RefreshAttempts {
     this.#notices.refreshed(successor, tokens.lifetime, this.#since(sent));
   }
 
-  async #fail(held: Held, outcome: Setback, sent: Instant): Promise<void> {
+  async #fail(held: Held, outcome: RefreshFailure, sent: Instant): Promise<void> {
     const { appliance, generation } = held.grant;
-    const standing = setBack(held.grant, held.health, outcome, this.#times.context(appliance));
-    const { doubt, refused } = standing;
+    const state = afterFailure(held.grant, held.health, outcome, this.#times.context(appliance));
+    const { doubt, refused } = state;
     // `invalid_grant` counts only if the token refused is still the one stored.
     const current = await this.#store.endAttempt({ appliance, generation, doubt, refused }).catch((error: unknown) => {
       this.#notices.unwritable(held, error);
       return true;
     });
     if (!current) return this.#keeper.reload(held);
-    this.#keeper.settle(held, standing);
+    this.#keeper.settle(held, state);
     this.#notices.attemptFailed(held, outcome.kind === 'not_sent' ? null : this.#since(sent));
   }
 

@@ -2,7 +2,7 @@ import { backoffDelay } from '../../core/backoff.ts';
 import type { Instant } from '../../core/clock.ts';
 import type { TokenOutcome } from '../../core/outcome.ts';
 import type { PairingEvent } from '../../core/pairing.ts';
-import type { Link, Portal } from '../../core/portal.ts';
+import type { LoginLink, Portal } from '../../core/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import type { PairingContext } from './pairing-context.ts';
 
@@ -26,7 +26,7 @@ export interface CodeExchange {
 export async function exchangeCode(
   { environment, portalClock }: Pick<PairingContext, 'environment' | 'portalClock'>,
   portal: Portal,
-  { link, code, scope }: { readonly link: Link; readonly code: Secret; readonly scope: string | null },
+  { link, code, scope }: { readonly link: LoginLink; readonly code: Secret; readonly scope: string | null },
   goesOn: () => boolean,
   signal: AbortSignal,
 ): Promise<CodeExchange | null> {

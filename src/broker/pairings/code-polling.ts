@@ -1,6 +1,6 @@
 import { backoffDelay } from '../../core/backoff.ts';
 import { linksOf, pollDelay } from '../../core/pairing.ts';
-import type { Link, Unreachable } from '../../core/portal.ts';
+import type { LoginLink, Unreachable } from '../../core/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingProgress } from './pairing-progress.ts';
@@ -15,7 +15,7 @@ const BACKOFF = { base: 5000, cap: 20_000 };
 export async function pollForCode(
   context: PairingContext,
   progress: PairingProgress,
-  takeCode: (code: Secret, link: Link | null) => Promise<void>,
+  takeCode: (code: Secret, link: LoginLink | null) => Promise<void>,
 ): Promise<void> {
   const { signal } = progress;
   const { environment, portalOf, times } = context;
@@ -50,11 +50,11 @@ export function pollLinks(
   { portalOf, portalClock }: Pick<PairingContext, 'portalOf' | 'portalClock'>,
   progress: PairingProgress,
   signal: AbortSignal,
-  takeCode: (code: Secret, link: Link | null) => Promise<void>,
+  takeCode: (code: Secret, link: LoginLink | null) => Promise<void>,
 ): Promise<readonly (Unreachable | null)[]> {
   const portal = portalOf(progress.pairing.portal)?.portal;
 
-  async function poll(link: Link): Promise<Unreachable | null> {
+  async function poll(link: LoginLink): Promise<Unreachable | null> {
     if (portal === undefined) return null;
     const outcome = await portal.pollCode(link.codeUrl, signal);
     portalClock.learn(outcome.portalTime);

@@ -1,7 +1,7 @@
 import { backoffDelay } from '../../core/backoff.ts';
 import type { LinkResult } from '../../core/lan-service.ts';
-import { advance, byInstaller, leadsAstray, linkFor } from '../../core/pairing.ts';
-import type { Link, LinkOutcome } from '../../core/portal.ts';
+import { advance, isInstallerInitiated, isStale, linkFor } from '../../core/pairing.ts';
+import type { LinkOutcome, LoginLink } from '../../core/portal.ts';
 import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
 import { within } from '../../system/within.ts';
 import type { PairingContext, PairingPortal } from './pairing-context.ts';
@@ -28,7 +28,7 @@ export class LinkRequests {
   readonly #fresh = new Buckets();
   #underWay: { readonly signal: AbortSignal; readonly result: Promise<LinkResult> } | null = null;
   /** The result that serves until then, on the boot clock in ms. */
-  #last: { readonly result: LinkResult; readonly until: number; readonly link: Link | null } | null = null;
+  #last: { readonly result: LinkResult; readonly until: number; readonly link: LoginLink | null } | null = null;
   /** Where the portal would bring no code when it was asked for a link beside those at hand. */
   #refusedFor: string | null = null;
 
@@ -63,9 +63,10 @@ export class LinkRequests {
   /** Whether the hub has moved since, so that an installer's link leads a person to where it no longer is. */
   get renewalWanted(): boolean {
     const { pairing, redirect } = this.#progress;
-    if (pairing.step.kind !== 'waiting' || !byInstaller(pairing) || redirect === this.#refusedFor) return false;
+    if (pairing.step.kind !== 'waiting' || !isInstallerInitiated(pairing) || redirect === this.#refusedFor)
+      return false;
     const link = linkFor(pairing.step, redirect);
-    return link !== undefined && leadsAstray(link, redirect);
+    return link !== undefined && isStale(link, redirect);
   }
 
   /**
@@ -112,7 +113,7 @@ export class LinkRequests {
   get #serving(): LinkResult | null {
     const last = this.#last;
     if (last === null || this.#context.environment.clock.now().uptime >= last.until) return null;
-    return last.link !== null && leadsAstray(last.link, this.#progress.redirect) ? null : last.result;
+    return last.link !== null && isStale(last.link, this.#progress.redirect) ? null : last.result;
   }
 
   get #mayOpen(): boolean {
@@ -159,10 +160,10 @@ export class LinkRequests {
   }
 
   /** Where the portal will not have the redirect address, polling alone brings the code. */
-  async #outcome({ portal, redirectUrl }: PairingPortal, signal: AbortSignal): Promise<LinkOutcome<Link>> {
+  async #outcome({ portal, redirectUrl }: PairingPortal, signal: AbortSignal): Promise<LinkOutcome<LoginLink>> {
     const address = redirectUrl(this.#progress.pairing.nonce);
     const redirect = redirectUrl('');
-    const ask = async (to: string | null): Promise<LinkOutcome<Link>> => {
+    const ask = async (to: string | null): Promise<LinkOutcome<LoginLink>> => {
       const outcome = await portal.requestLink(to, signal);
       this.#context.portalClock.learn(outcome.portalTime);
       if (outcome.kind !== 'link') return outcome;
@@ -178,7 +179,7 @@ export class LinkRequests {
    * Writes a link down before anybody sees it: after a power cut it is the one that a person logs in through.
    * @returns false where the pairing has moved on
    */
-  async #take(link: Link): Promise<boolean> {
+  async #take(link: LoginLink): Promise<boolean> {
     for (;;) {
       const before = this.#progress.pairing;
       const next = advance(before, { kind: 'link', link });
@@ -200,7 +201,7 @@ export class LinkRequests {
     return Math.max(SAME_LINK, (1 - bucket.left) * FRESH_LINKS.every);
   }
 
-  #remember(result: LinkResult, ms: number, link: Link | null = null): LinkResult {
+  #remember(result: LinkResult, ms: number, link: LoginLink | null = null): LinkResult {
     this.#last = { result, until: this.#context.environment.clock.now().uptime + ms, link };
     return result;
   }

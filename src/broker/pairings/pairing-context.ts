@@ -1,4 +1,4 @@
-import type { Portal, PresentPortal } from '../../core/portal.ts';
+import type { ConfiguredPortal, Portal } from '../../core/portal.ts';
 import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
@@ -7,10 +7,10 @@ import type { PortalClock } from '../time/portal-clock.ts';
 /** What a pairing needs to know of the appliance's portal. */
 export interface PairingPortal {
   readonly portal: Portal;
-  readonly identity: PresentPortal;
+  readonly identity: ConfiguredPortal;
   /**
    * Where the portal shall bring the code, for a nonce; null while there is no address to be reached at, or where the
-   * configuration wants none. Without the nonce (`''`) it says where a link leads, see `Link`.
+   * configuration wants none. Without the nonce (`''`) it says where a link leads, see `LoginLink`.
    */
   redirectUrl(nonce: string): string | null;
 }

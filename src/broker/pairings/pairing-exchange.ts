@@ -1,9 +1,9 @@
 import type { Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import { type Grant, succeed } from '../../core/grant.ts';
+import { type Grant, grantFromTokenResponse } from '../../core/grant.ts';
 import type { TokenOutcome } from '../../core/outcome.ts';
 import { advance, linksOf } from '../../core/pairing.ts';
-import { giverOf, type Link, type PresentPortal } from '../../core/portal.ts';
+import { type ConfiguredPortal, giverOf, type LoginLink } from '../../core/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/compare.ts';
 import { afterExchange, exchangeCode } from './code-exchange.ts';
@@ -41,7 +41,7 @@ export class PairingExchange {
    * Takes a code. Resolves when its exchange has ended, or that of another which is under way.
    * @param link the one that it came through; null where nobody can know, and then the newest counts
    */
-  async take(code: Secret, link: Link | null): Promise<void> {
+  async take(code: Secret, link: LoginLink | null): Promise<void> {
     const { pairing } = this.#progress;
     const [newest] = linksOf(pairing.step);
     const at = this.#context.environment.clock.now();
@@ -53,7 +53,7 @@ export class PairingExchange {
     await this.#underWay;
   }
 
-  async #exchange(link: Link, code: Secret): Promise<void> {
+  async #exchange(link: LoginLink, code: Secret): Promise<void> {
     const progress = this.#progress;
     const { portal, scope, appliance } = progress.pairing;
     const found = this.#context.portalOf(portal);
@@ -78,7 +78,7 @@ export class PairingExchange {
 
   async #conclude(
     appliance: string,
-    portal: PresentPortal,
+    portal: ConfiguredPortal,
     { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
     sent: Instant,
   ): Promise<void> {
@@ -92,7 +92,7 @@ export class PairingExchange {
       return;
     }
     this.#concluding = this.#putInPlace(appliance, (generation) =>
-      succeed(
+      grantFromTokenResponse(
         { appliance, generation, scope, asked: scope, givenBy: giverOf(portal) },
         refreshToken,
         tokens,

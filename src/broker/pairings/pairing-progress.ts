@@ -1,7 +1,7 @@
 import { clockAtFault } from '../../core/certificate-dates.ts';
 import { LONGEST_TIMER } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import { advance, occupiesPortal, type Pairing, type PairingEvent, timeLeft } from '../../core/pairing.ts';
+import { advance, type Pairing, type PairingEvent, timeLeft, usesPortal } from '../../core/pairing.ts';
 import type { Unreachable } from '../../core/portal.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import { tellFailure } from './pairing-books.ts';
@@ -64,7 +64,7 @@ export class PairingProgress {
     return this.#trouble?.retryAfter ?? 0;
   }
 
-  /** Where the portal shall bring the code now, as a {@link Link} has it. */
+  /** Where the portal shall bring the code now, as a {@link LoginLink} has it. */
   get redirect(): string | null {
     return this.#context.portalOf(this.#pairing.portal)?.redirectUrl('') ?? null;
   }
@@ -120,10 +120,10 @@ export class PairingProgress {
     const { step } = next;
     if (step.kind === 'ended' && step.result.kind === 'failed') {
       // An appliance whose device flow nobody opens begins another, all day long.
-      this.log(occupiesPortal(before) ? 'info' : 'debug', 'pairing ended', { reason: step.result.reason });
+      this.log(usesPortal(before) ? 'info' : 'debug', 'pairing ended', { reason: step.result.reason });
     }
     await this.saveIfPossible(next);
-    if (occupiesPortal(before)) tellFailure(this.#context, next);
+    if (usesPortal(before)) tellFailure(this.#context, next);
     this.tell();
   }
 

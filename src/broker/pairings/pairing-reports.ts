@@ -1,4 +1,4 @@
-import { leadsAstray, linkFor, linksOf, type PairingStep } from '../../core/pairing.ts';
+import { isStale, linkFor, linksOf, type PairingStep } from '../../core/pairing.ts';
 import type { PairingReport } from '../../core/pairing-report.ts';
 import type { PairingRun } from './pairing-run.ts';
 
@@ -79,7 +79,7 @@ function withShort(report: PairingReport, run: PairingRun, shown: Shown, now: st
   if (report.event !== 'waiting') return report;
   const { authorizeUrl, expiresIn, reason, unconfirmed } = report;
   const link = linksOf(run.pairing.step).find((one) => one.authorizeUrl === authorizeUrl);
-  const isFreshOnItsWay = link !== undefined && leadsAstray(link, run.redirect);
+  const isFreshOnItsWay = link !== undefined && isStale(link, run.redirect);
   const shortUrl = isFreshOnItsWay ? (shown.short ?? now) : (now ?? shown.short);
   if (shortUrl === null) return report;
   const isMoved = authorizeUrl === shown.link && shortUrl !== shown.short;
@@ -94,7 +94,7 @@ function linkOf(
   redirect: string | null,
 ): Pick<Waiting, 'authorizeUrl' | 'reason'> {
   const told = linksOf(step).find(({ authorizeUrl }) => authorizeUrl === shown);
-  if (told !== undefined && !leadsAstray(told, redirect)) return { authorizeUrl: told.authorizeUrl };
+  if (told !== undefined && !isStale(told, redirect)) return { authorizeUrl: told.authorizeUrl };
   const { authorizeUrl } = linkFor(step, redirect) ?? step.link;
   if (shown === null || authorizeUrl === shown) return { authorizeUrl };
   return { authorizeUrl, reason: told === undefined ? 'link_ended' : 'address_changed' };

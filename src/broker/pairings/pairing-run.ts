@@ -1,15 +1,15 @@
 import { messageOf } from '../../core/failure.ts';
 import type { LinkResult } from '../../core/lan-service.ts';
 import {
-  byInstaller,
   type DeviceCodes,
   type FailureReason,
+  isInstallerInitiated,
   linksOf,
   type Pairing,
   resumed,
 } from '../../core/pairing.ts';
 import type { UnconfirmedLogin } from '../../core/pairing-report.ts';
-import type { Link } from '../../core/portal.ts';
+import type { LoginLink } from '../../core/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/compare.ts';
 import { within } from '../../system/within.ts';
@@ -91,7 +91,7 @@ export class PairingRun implements AsyncDisposable {
     return this.#progress.timeLeft;
   }
 
-  /** Where the portal shall bring the code now, as a {@link Link} has it. */
+  /** Where the portal shall bring the code now, as a {@link LoginLink} has it. */
   get redirect(): string | null {
     return this.#progress.redirect;
   }
@@ -243,7 +243,7 @@ export class PairingRun implements AsyncDisposable {
   async #askForLink(): Promise<void> {
     const { signal } = this.#progress;
     for (let failures = 0; !signal.aborted && !this.#progress.stopping; ) {
-      if (byInstaller(this.pairing)) failures = (await this.#links.ask(failures)) ? 0 : failures + 1;
+      if (isInstallerInitiated(this.pairing)) failures = (await this.#links.ask(failures)) ? 0 : failures + 1;
       else await this.#progress.pause(Number.POSITIVE_INFINITY, signal);
     }
   }
@@ -252,7 +252,7 @@ export class PairingRun implements AsyncDisposable {
    * Exchanges a code. Resolves when that has ended, or the exchange of another that is under way.
    * @param link the one that it came through, where that is known
    */
-  async #takeCode(code: Secret, link: Link | null): Promise<void> {
+  async #takeCode(code: Secret, link: LoginLink | null): Promise<void> {
     this.#links.spend();
     await this.#exchange.take(code, link);
   }

@@ -3,12 +3,12 @@ import { Failure, messageOf } from '../../core/failure.ts';
 import type { Callback, CallbackBrowser, LinkResult } from '../../core/lan-service.ts';
 import {
   advance,
-  byInstaller,
   codesLive,
   type DeviceCodes,
   type FailureReason,
-  occupiesPortal,
+  isInstallerInitiated,
   type Pairing,
+  usesPortal,
 } from '../../core/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import { sameSecret, sha256 } from '../../system/compare.ts';
@@ -75,7 +75,7 @@ export class Pairings implements AsyncDisposable {
   begin(appliance: Appliance, { joins = false, round }: Beginning = {}): Promise<PairingRun> {
     return this.#oneByOne(appliance.id, async () => {
       const going = joins ? this.#openLike(appliance) : undefined;
-      if (going !== undefined && byInstaller(going.pairing)) {
+      if (going !== undefined && isInstallerInitiated(going.pairing)) {
         if (round === undefined || (await going.join(round))) return going;
       }
       if (this.#isFull(appliance.id)) {
@@ -102,7 +102,7 @@ export class Pairings implements AsyncDisposable {
   /** A fresh link for a person who opens the page of a device flow. */
   async openLink(run: PairingRun): Promise<LinkResult> {
     const { pairing } = run;
-    if (!occupiesPortal(pairing) && this.#isFull(pairing.appliance)) return { kind: 'too_many' };
+    if (!usesPortal(pairing) && this.#isFull(pairing.appliance)) return { kind: 'too_many' };
     return run.openLink();
   }
 
@@ -113,7 +113,7 @@ export class Pairings implements AsyncDisposable {
   }
 
   #isFull(except: string): boolean {
-    const others = [...this.#byAppliance].filter(([other, run]) => other !== except && occupiesPortal(run.pairing));
+    const others = [...this.#byAppliance].filter(([other, run]) => other !== except && usesPortal(run.pairing));
     return others.length >= MOST_OPEN;
   }
 
@@ -237,7 +237,7 @@ export class Pairings implements AsyncDisposable {
     const { store, environment } = this.#context;
     try {
       await store.savePairing(ended);
-      if (occupiesPortal(pairing)) tellFailure(this.#context, ended);
+      if (usesPortal(pairing)) tellFailure(this.#context, ended);
     } catch (error) {
       environment.log.error('store could not be written', { error: messageOf(error) });
     }

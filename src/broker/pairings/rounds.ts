@@ -1,6 +1,6 @@
 import type { Appliance } from '../../core/appliance.ts';
 import { messageOf } from '../../core/failure.ts';
-import { byInstaller, isPairedBy, type Pairing, timeLeft } from '../../core/pairing.ts';
+import { isInstallerInitiated, isPairedBy, type Pairing, timeLeft } from '../../core/pairing.ts';
 import type { LeftOut, Round, RoundAccount, RoundForBrowser, RoundLink } from '../../core/round.ts';
 import { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/compare.ts';
@@ -165,7 +165,7 @@ export class Rounds {
     if (!this.#context.needsPairing(appliance))
       return pairing.round === undefined ? undefined : this.#openOf(pairing.round);
     const newest = this.#context.pairings.ofAppliance(appliance.id);
-    if (newest?.open === true && byInstaller(newest.pairing)) return newest;
+    if (newest?.open === true && isInstallerInitiated(newest.pairing)) return newest;
     return this.#mayBegin() ? this.again(appliance, pairing) : undefined;
   }
 

@@ -7,7 +7,7 @@ import type { Grants } from '../grants/grants.ts';
 import type { Broker } from '../open-broker.ts';
 import type { HouseFacts } from './notices.ts';
 
-/** A grant should have been refreshed when this part of its token's lifetime has passed: `regularDue`. */
+/** A grant should have been refreshed when this part of its token's lifetime has passed: `nextRefreshAt`. */
 const REFRESHED_BY = 0.85;
 /** So many that wait for approval are told of at one time, the first ones: one device may register by many addresses. */
 const MAX_APPROVAL_NOTICES = 5;

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { checkScope } from '../../core/appliance.ts';
 import { Failure } from '../../core/failure.ts';
-import type { Introduction } from '../../core/registration.ts';
+import type { ClientMetadata } from '../../core/registration.ts';
 import { readPublicKeys } from '../../system/public-keys.ts';
 import { AUTHENTICATION, GRANT_TYPES } from './metadata.ts';
 
@@ -16,7 +16,7 @@ const SOFTWARE_ID = /^[^\p{C}\p{Zl}\p{Zp}]{1,200}$/u;
 const text = (description: string) => v.nullish(v.pipe(v.string(), v.description(description)));
 
 /** `POST /oauth/register` (RFC 7591, 2); members that are not named here are read over. */
-export const ClientMetadata = v.object({
+export const RegistrationRequest = v.object({
   client_name: text('What people call the appliance; it becomes its NAME on the hub'),
   scope: text('Space-separated names; the scope that its grant is to be asked for'),
   software_id: text('What it says of its own software: 1 to 200 printable characters, for the installer to see'),
@@ -26,11 +26,11 @@ export const ClientMetadata = v.object({
   jwks_uri: v.nullish(v.unknown()),
 });
 
-type Metadata = v.InferOutput<typeof ClientMetadata>;
+type Metadata = v.InferOutput<typeof RegistrationRequest>;
 
 /** What an appliance says of itself, or what is wrong with that, in one sentence. */
 export type MetadataRead =
-  | { readonly kind: 'read'; readonly introduction: Introduction; readonly method: AuthMethod }
+  | { readonly kind: 'read'; readonly metadata: ClientMetadata; readonly method: AuthMethod }
   | { readonly kind: 'invalid'; readonly description: string };
 
 /** Reads client metadata. What is wrong is told by the member's name and never by its value. */
@@ -38,7 +38,7 @@ export function readMetadata(body: unknown): MetadataRead {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     return invalid('client metadata is a JSON object (RFC 7591, 2)');
   }
-  const parsed = v.safeParse(ClientMetadata, body);
+  const parsed = v.safeParse(RegistrationRequest, body);
   if (!parsed.success) return invalid(wrongType(parsed.issues[0]));
   const metadata = parsed.output;
   const grantTypes = metadata.grant_types ?? [];
@@ -57,7 +57,7 @@ export function readMetadata(body: unknown): MetadataRead {
     return {
       kind: 'read',
       method,
-      introduction: { clientName: metadata.client_name ?? null, scope, softwareId, keys },
+      metadata: { clientName: metadata.client_name ?? null, scope, softwareId, keys },
     };
   } catch (error) {
     if (error instanceof Failure) return invalid(error.message);
@@ -70,7 +70,9 @@ function authenticationOf({
   token_endpoint_auth_method: asked,
   jwks,
   jwks_uri,
-}: Metadata): { readonly kind: 'method'; readonly method: AuthMethod; readonly keys: Introduction['keys'] } | Invalid {
+}: Metadata):
+  | { readonly kind: 'method'; readonly method: AuthMethod; readonly keys: ClientMetadata['keys'] }
+  | Invalid {
   if (jwks_uri !== undefined && jwks_uri !== null) {
     return invalid('jwks_uri: the hub fetches no keys from elsewhere; send them in jwks');
   }

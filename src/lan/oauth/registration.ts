@@ -50,7 +50,7 @@ async function register(
   { service, limit, links }: { service: LanService; limit: ClientRateLimiter; links: LinkAddresses },
   { headers: { authorization }, socket }: FastifyRequest,
   reply: FastifyReply,
-  { introduction, method }: Extract<ReturnType<typeof readMetadata>, { kind: 'read' }>,
+  { metadata, method }: Extract<ReturnType<typeof readMetadata>, { kind: 'read' }>,
 ): Promise<FastifyReply> {
   const token = authorization === undefined ? null : (BEARER.exec(authorization.trim())?.[1] ?? '');
   const isInvited = token !== null && service.isInvite(token);
@@ -66,7 +66,7 @@ async function register(
     return comeBack(reply, 429, allowed.retryAfter, 'too many registrations from this address: wait, and try again');
   }
   const from = { address, shares: link === null ? keys.map(({ key }) => key) : [link, address] };
-  const registration = await service.register(introduction, token, from).catch((error: unknown) => {
+  const registration = await service.register(metadata, token, from).catch((error: unknown) => {
     if (error instanceof Failure && (error.code === 'store_unwritable' || error.code === 'not_allowed')) return error;
     throw error;
   });
@@ -96,14 +96,14 @@ async function register(
           client_id: clientId,
           ...(issued === undefined ? {} : { client_id_issued_at: Math.floor(issued.now / 1000) }),
           ...(secret === null
-            ? { jwks: { keys: introduction.keys } }
+            ? { jwks: { keys: metadata.keys } }
             : { client_secret: secret.reveal(), client_secret_expires_at: 0 }),
           client_name: name,
           token_endpoint_auth_method: method,
           grant_types: GRANT_TYPES,
           response_types: [],
           ...(scope === null ? {} : { scope }),
-          ...(introduction.softwareId === null ? {} : { software_id: introduction.softwareId }),
+          ...(metadata.softwareId === null ? {} : { software_id: metadata.softwareId }),
           ca_fingerprint: service.caFingerprint,
           ...(waiting ? { comparison_code: comparisonCode(clientId) } : {}),
         });

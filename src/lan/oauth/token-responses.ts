@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
-import type { HandOut, WhyNotAtHand, WhyUnavailable } from '../../core/hand-out.ts';
 import type { FailureReason } from '../../core/pairing.ts';
 import type { Secret } from '../../core/secret.ts';
+import type { TokenResult, WhyNotAtHand, WhyUnavailable } from '../../core/token-result.ts';
 import { noStore, type OAuthErrorCode, sendError } from './errors.ts';
 import type { ClientRequest } from './form-endpoint.ts';
 
@@ -28,13 +28,13 @@ const NOT_AT_HAND: Readonly<Record<WhyNotAtHand, string>> = {
  */
 export function sendTokenResponse(
   { appliance: { name }, request, reply }: ClientRequest,
-  handOut: HandOut,
+  result: TokenResult,
   refreshToken?: Secret,
 ): FastifyReply {
   const page = () => ({ error_uri: `https://${request.host}/` });
-  switch (handOut.kind) {
+  switch (result.kind) {
     case 'token': {
-      const { accessToken, expiresIn, scope } = handOut;
+      const { accessToken, expiresIn, scope } = result;
       return noStore(reply).send({
         access_token: accessToken.reveal(),
         token_type: 'Bearer',
@@ -48,15 +48,15 @@ export function sendTokenResponse(
     case 'needs_pairing':
       return sendError(reply, 'invalid_grant', `${name} must be paired again`, page());
     case 'other_scope': {
-      const has = handOut.scope === null ? 'no scope: leave scope out' : `scope ${handOut.scope}`;
+      const has = result.scope === null ? 'no scope: leave scope out' : `scope ${result.scope}`;
       return sendError(reply, 'invalid_scope', `the grant of ${name} has ${has}`);
     }
     case 'unavailable':
-      reply.header('retry-after', handOut.retryAfter);
+      reply.header('retry-after', result.retryAfter);
       return sendError(
         reply,
         'temporarily_unavailable',
-        `${NOT_AT_HAND[handOut.atHand]}, and ${UNAVAILABLE[handOut.why]}`,
+        `${NOT_AT_HAND[result.atHand]}, and ${UNAVAILABLE[result.why]}`,
       );
   }
 }

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { LanService, TokenWish } from '../../core/lan-service.ts';
+import type { LanService, TokenRequest } from '../../core/lan-service.ts';
 import { Secret } from '../../core/secret.ts';
 import { sendError } from './errors.ts';
 import { type ClientRequest, type FormEndpointContext, serveForm } from './form-endpoint.ts';
@@ -27,21 +27,21 @@ async function token(service: LanService, request: ClientRequest): Promise<Fasti
   if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
   const asked = read.form;
   // Who the appliance is may have taken its time to find out.
-  const patience = Math.max(0, LONGEST_ANSWER - elapsed());
-  const wish = { scope: asked.scope ?? null, atLeast: (asked.min_ttl ?? 0) * 1000, patience };
+  const timeout = Math.max(0, LONGEST_ANSWER - elapsed());
+  const wanted = { scope: asked.scope ?? null, minTtl: (asked.min_ttl ?? 0) * 1000, timeout };
   switch (asked.grant_type) {
     case 'client_credentials':
-      return sendTokenResponse(request, await service.handOut(appliance, wish));
+      return sendTokenResponse(request, await service.issueToken(appliance, wanted));
     case 'refresh_token': {
       const refreshToken = asked.refresh_token;
       if (!service.hasSession(appliance, refreshToken)) {
         return sendError(reply, 'invalid_grant', `${appliance.name} has no such refresh_token, or no longer`);
       }
       // Said again though it stays the same: some clients take an answer without one for the end of it.
-      return sendTokenResponse(request, await service.handOut(appliance, wish), new Secret(refreshToken));
+      return sendTokenResponse(request, await service.issueToken(appliance, wanted), new Secret(refreshToken));
     }
     case DEVICE_CODE_GRANT:
-      return redeem(service, request, asked.device_code, wish);
+      return redeem(service, request, asked.device_code, wanted);
   }
 }
 
@@ -50,7 +50,7 @@ async function redeem(
   service: LanService,
   request: ClientRequest,
   deviceCode: string,
-  wish: TokenWish,
+  wanted: TokenRequest,
 ): Promise<FastifyReply> {
   const { appliance, reply } = request;
   const poll = await service.pollDeviceFlow(appliance, deviceCode);
@@ -64,12 +64,12 @@ async function redeem(
     case 'failed':
       return sendDeviceFailure(request, poll.reason);
     case 'paired': {
-      const handOut = await service.handOut(appliance, wish);
-      if (handOut.kind !== 'token') return sendTokenResponse(request, handOut);
+      const result = await service.issueToken(appliance, wanted);
+      if (result.kind !== 'token') return sendTokenResponse(request, result);
       const refreshToken = await service.openSession(appliance, deviceCode);
       // What is left of the token is told as it is now: to write the session down may have taken its time.
-      const atHand = { ...wish, atLeast: 0, patience: 0 };
-      return sendTokenResponse(request, await service.handOut(appliance, atHand), refreshToken);
+      const atHand = { ...wanted, minTtl: 0, timeout: 0 };
+      return sendTokenResponse(request, await service.issueToken(appliance, atHand), refreshToken);
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { Answer } from '../../system/http/openapi.ts';
-import { ClientMetadata } from '../oauth/client-metadata.ts';
+import { RegistrationRequest } from '../oauth/client-metadata.ts';
 import type { OAuthErrorCode } from '../oauth/errors.ts';
 import { DeviceAuthorizationForm, RevocationForm, TokenForm } from '../oauth/schemas.ts';
 import type { Operation } from './operation.ts';
@@ -127,7 +127,7 @@ export const oauthOperations: readonly Operation[] = [
     description:
       'With an initial access token, or while an installer holds registration open; then it can do nothing until an installer approves it.',
     security: 'invite',
-    json: ClientMetadata,
+    json: RegistrationRequest,
     answers: {
       201: { description: 'The appliance is registered', body: RegistrationResponse, headers: noStore },
       400: wrong('invalid_request', 'invalid_client_metadata'),

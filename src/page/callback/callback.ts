@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { Failure } from '../../core/failure.ts';
 import type { Callback, LanService } from '../../core/lan-service.ts';
-import { byInstaller } from '../../core/pairing.ts';
+import { isInstallerInitiated } from '../../core/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import { withoutMapping } from '../../system/addresses.ts';
 import { FORM } from '../../system/http/form.ts';
@@ -62,7 +62,7 @@ export function serveCallback(
       return sendNotice(reply, 200, frame, loginNotice(found.login, appliance, frame.texts));
     }
     // Who has begun it on the hub's page may have logged in in the same window.
-    const isOver = pairing.step.kind === 'ended' && byInstaller(pairing);
+    const isOver = pairing.step.kind === 'ended' && isInstallerInitiated(pairing);
     const link = { href: onHub, text: frame.texts.round.toHub };
     return sendNotice(reply, 200, frame, {
       ...pairingNotice(pairing, appliance, frame.texts),

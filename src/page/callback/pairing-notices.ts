@@ -1,4 +1,4 @@
-import { byInstaller, type FailureReason, type Pairing } from '../../core/pairing.ts';
+import { type FailureReason, isInstallerInitiated, type Pairing } from '../../core/pairing.ts';
 import type { Notice } from '../document.ts';
 import type { Texts } from '../texts/en.ts';
 
@@ -8,14 +8,14 @@ export function pairingNotice(pairing: Pairing, appliance: string, { result: tex
   if (step.kind === 'ended') {
     return step.result.kind === 'paired'
       ? { mood: 'good', heading: texts.connected(appliance), text: texts.connectedText }
-      : failed(step.result.reason, appliance, !byInstaller(pairing), texts);
+      : failed(step.result.reason, appliance, !isInstallerInitiated(pairing), texts);
   }
   const notYet = { mood: 'bad', heading: texts.notConnectedYet(appliance) } as const;
   if (setback !== null && step.kind === 'waiting') {
     return { ...notYet, text: `${texts.setbacks.code_refused} ${texts.sameLinkAgain}` };
   }
   if (setback === 'answer_lost' && step.kind === 'asking') {
-    const next = byInstaller(pairing) ? texts.freshLink : texts.sameLinkAgain;
+    const next = isInstallerInitiated(pairing) ? texts.freshLink : texts.sameLinkAgain;
     return { ...notYet, text: `${texts.setbacks.answer_lost} ${next}` };
   }
   return { mood: 'waiting', heading: texts.connecting(appliance), text: texts.connectingText, reloadAfter: 5 };

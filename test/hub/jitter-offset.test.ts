@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { spreadOf } from '../../src/hub/spread.ts';
+import { jitterOffsetOf } from '../../src/hub/jitter-offset.ts';
 
 test('the grants of many hubs lie evenly from 0 to 1, each always at the same place', () => {
   const tenths = new Array<number>(10).fill(0);
   for (let hub = 0; hub < 1000; hub += 1) {
-    const spread = spreadOf(`latchkey-${hub}`, 'wallbox');
-    expect(spreadOf(`latchkey-${hub}`, 'wallbox')).toBe(spread);
-    const tenth = Math.floor(10 * spread);
+    const offset = jitterOffsetOf(`latchkey-${hub}`, 'wallbox');
+    expect(jitterOffsetOf(`latchkey-${hub}`, 'wallbox')).toBe(offset);
+    const tenth = Math.floor(10 * offset);
     tenths[tenth] = (tenths[tenth] ?? 0) + 1;
   }
   expect(Math.min(...tenths), String(tenths)).toBeGreaterThan(60);

@@ -10,8 +10,8 @@ test('a hundred that ask at once get one token and cost one refresh', async () =
   const id = await home.paired();
   await home.stop();
   home.time.reboot(home.time.wall);
-  const { handOuts, grants } = await home.start();
-  const asked = await Promise.all(Array.from({ length: 100 }, () => handOuts.handOut(id, 'Monitoring')));
+  const { tokenIssuer, grants } = await home.start();
+  const asked = await Promise.all(Array.from({ length: 100 }, () => tokenIssuer.issue(id, 'Monitoring')));
   await Promise.all(Array.from({ length: 100 }, () => grants.refresh(id)));
   expect(new Set(asked.map((one) => (one.kind === 'token' ? one.accessToken.reveal() : one.kind))).size).toBe(1);
   expect(asked[0]).toMatchObject({ kind: 'token', scope: 'Monitoring' });
@@ -27,7 +27,7 @@ test('a token whose age nobody knows after a boot is not said to have run out', 
   home.time.reboot(home.time.wall);
   await home.portal.unplug();
   await home.start();
-  const none = await home.run.handOuts.handOut(id, null);
+  const none = await home.run.tokenIssuer.issue(id, null);
   expect(none).toMatchObject({ kind: 'unavailable', why: 'portal_unreachable', atHand: 'age_unknown' });
 });
 
@@ -63,7 +63,7 @@ test('a hand-out from memory writes nothing', async () => {
       return `${name} ${size} ${mtimeNs}`;
     });
   const before = files();
-  for (let i = 0; i < 200; i += 1) expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'token' });
+  for (let i = 0; i < 200; i += 1) expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token' });
   await home.time.pass(10 * MINUTE);
   expect(files()).toEqual(before);
   expect(home.refreshes).toBe(0);
@@ -73,28 +73,28 @@ test('a hand-out says what is left of the token, in whole seconds', async () => 
   await using home = await Home.start();
   const id = await home.paired();
   await home.run.grants.refresh(id);
-  expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ expiresIn: 3600 });
+  expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ expiresIn: 3600 });
   home.time.suspend(1);
-  expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ expiresIn: 3599 });
+  expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ expiresIn: 3599 });
   await home.time.pass(10 * MINUTE);
-  expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ expiresIn: 2999 });
+  expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ expiresIn: 2999 });
 });
 
 test('an appliance that is not paired is told so', async () => {
   await using home = await Home.start();
   const { appliance } = await home.add('wallbox');
-  expect(await home.run.handOuts.handOut(appliance.id, null)).toEqual({ kind: 'not_paired' });
-  expect(await home.run.handOuts.handOut('nobody', null)).toEqual({ kind: 'not_paired' });
+  expect(await home.run.tokenIssuer.issue(appliance.id, null)).toEqual({ kind: 'not_paired' });
+  expect(await home.run.tokenIssuer.issue('nobody', null)).toEqual({ kind: 'not_paired' });
 });
 
 test('another scope than the grant has is refused and named; the order of its names does not matter', async () => {
   await using home = await Home.start();
   const id = await home.paired('wallbox', 'Monitoring RemoteControl');
-  const { handOuts } = home.run;
+  const { tokenIssuer } = home.run;
   const has = 'Monitoring RemoteControl';
-  expect(await handOuts.handOut(id, 'Monitoring')).toEqual({ kind: 'other_scope', scope: has });
-  expect(await handOuts.handOut(id, `${has} More`)).toEqual({ kind: 'other_scope', scope: has });
-  expect(await handOuts.handOut(id, 'RemoteControl Monitoring')).toMatchObject({ kind: 'token', scope: has });
+  expect(await tokenIssuer.issue(id, 'Monitoring')).toEqual({ kind: 'other_scope', scope: has });
+  expect(await tokenIssuer.issue(id, `${has} More`)).toEqual({ kind: 'other_scope', scope: has });
+  expect(await tokenIssuer.issue(id, 'RemoteControl Monitoring')).toMatchObject({ kind: 'token', scope: has });
 });
 
 test('a scope that a refresh has changed is looked at again before the token is handed out', async () => {
@@ -102,7 +102,7 @@ test('a scope that a refresh has changed is looked at again before the token is 
   const id = await home.paired('wallbox', 'Monitoring');
   home.time.suspend(59.5 * MINUTE);
   home.portal.fail('token', { kind: 'alter', with: (body) => body.replace('"Monitoring"', '"RegisterDevice"') });
-  expect(await home.run.handOuts.handOut(id, 'Monitoring')).toEqual({ kind: 'other_scope', scope: 'RegisterDevice' });
+  expect(await home.run.tokenIssuer.issue(id, 'Monitoring')).toEqual({ kind: 'other_scope', scope: 'RegisterDevice' });
 });
 
 test('with the portal out of reach the token at hand is served to its end, and then there is a time to come again', async () => {
@@ -114,7 +114,7 @@ test('with the portal out of reach the token at hand is served to its end, and t
   expect(await home.token(id)).toBe(token);
   expect(await home.whoami(token)).toBe(200);
   await home.time.pass(2 * MINUTE);
-  const none = await home.run.handOuts.handOut(id, null);
+  const none = await home.run.tokenIssuer.issue(id, null);
   expect(none).toMatchObject({ kind: 'unavailable' });
   const { retryAfter } = none.kind === 'unavailable' ? none : { retryAfter: 0 };
   expect(retryAfter).toBeGreaterThanOrEqual(1);
@@ -159,7 +159,7 @@ test('nobody waits longer than ten seconds for a portal that says nothing', asyn
   const answer = Promise.withResolvers<void>();
   home.portal.fail('token', { kind: 'wait', until: answer.promise });
   home.time.suspend(61 * MINUTE);
-  const asked = home.run.handOuts.handOut(id, null);
+  const asked = home.run.tokenIssuer.issue(id, null);
   await expect.poll(() => home.refreshes).toBe(1);
   home.time.skip(9999);
   const early = await Promise.race([asked, 'nothing yet']);
@@ -168,7 +168,7 @@ test('nobody waits longer than ten seconds for a portal that says nothing', asyn
   expect(await asked).toMatchObject({ kind: 'unavailable' });
   answer.resolve();
   await home.time.settle();
-  expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'token' });
+  expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token' });
 });
 
 test('of tokens that live a few seconds one is handed out whenever the portal answers', async () => {
@@ -176,13 +176,13 @@ test('of tokens that live a few seconds one is handed out whenever the portal an
   const id = await home.paired();
   for (let i = 0; i < 60; i += 1) {
     home.time.suspend(97);
-    expect(await home.run.handOuts.handOut(id, null)).toMatchObject({ kind: 'token' });
+    expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token' });
   }
 });
 
 describe('an appliance that wants a token to last', () => {
-  const left = async (home: Home, id: string, atLeast: number) => {
-    const handOut = await home.run.handOuts.handOut(id, null, { atLeast });
+  const left = async (home: Home, id: string, minTtl: number) => {
+    const handOut = await home.run.tokenIssuer.issue(id, null, { minTtl });
     return handOut.kind === 'token' ? handOut.expiresIn : handOut.kind;
   };
 
@@ -228,7 +228,7 @@ test('who will wait less is answered sooner', async () => {
   const answer = Promise.withResolvers<void>();
   home.portal.fail('token', { kind: 'wait', until: answer.promise });
   home.time.suspend(61 * MINUTE);
-  const asked = home.run.handOuts.handOut(id, null, { patience: 2000 });
+  const asked = home.run.tokenIssuer.issue(id, null, { timeout: 2000 });
   await expect.poll(() => home.refreshes).toBe(1);
   home.time.skip(2000);
   expect(await asked).toMatchObject({ kind: 'unavailable', why: 'no_answer_yet', atHand: 'run_out', retryAfter: 1 });
@@ -242,7 +242,7 @@ test('of more that wait than the portal is sent at once, each is answered within
   const answer = Promise.withResolvers<void>();
   home.portal.fail('token', ...Array(40).fill({ kind: 'wait', until: answer.promise } as const));
   home.time.suspend(61 * MINUTE);
-  const asked = Promise.all(ids.map((id) => home.run.handOuts.handOut(id, null)));
+  const asked = Promise.all(ids.map((id) => home.run.tokenIssuer.issue(id, null)));
   await expect.poll(() => home.refreshes).toBe(32);
   home.time.skip(10_000);
   for (const one of await asked) expect(one).toMatchObject({ kind: 'unavailable', retryAfter: 1 });

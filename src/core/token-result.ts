@@ -8,7 +8,7 @@ export type WhyUnavailable = Exclude<ProblemCode, 'refused'> | 'no_answer_yet';
 export type WhyNotAtHand = 'run_out' | 'distrusted' | 'age_unknown';
 
 /** What an appliance is answered when it asks for its token. */
-export type HandOut =
+export type TokenResult =
   /** `expiresIn` is what is left, in whole seconds, rounded down. */
   | { readonly kind: 'token'; readonly accessToken: Secret; readonly expiresIn: number; readonly scope: string | null }
   | { readonly kind: 'not_paired' }

@@ -1,8 +1,8 @@
 import { sameScope } from '../../core/appliance.ts';
 import type { Instant } from '../../core/clock.ts';
-import type { HandOut, WhyUnavailable } from '../../core/hand-out.ts';
-import type { TokenWish } from '../../core/lan-service.ts';
+import type { TokenRequest } from '../../core/lan-service.ts';
 import { leavesTooLittle } from '../../core/schedule.ts';
+import type { TokenResult, WhyUnavailable } from '../../core/token-result.ts';
 import { within } from '../../system/within.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from './grants.ts';
@@ -12,7 +12,7 @@ import type { HeldGrant } from './held-grant.ts';
 const LONGEST_WAIT = 9500;
 
 /** Hands tokens out: from memory, or after the one refresh that is under way. */
-export class HandOuts {
+export class TokenIssuer {
   readonly #grants: Grants;
   readonly #environment: Pick<Environment, 'clock' | 'timers'>;
 
@@ -25,16 +25,16 @@ export class HandOuts {
    * @param appliance its id
    * @param scope what the appliance asks for; null where it does not say
    */
-  async handOut(
+  async issue(
     appliance: string,
     scope: string | null,
-    { atLeast = 0, patience = LONGEST_WAIT }: Partial<Omit<TokenWish, 'scope'>> = {},
-  ): Promise<HandOut> {
+    { minTtl = 0, timeout = LONGEST_WAIT }: Partial<Omit<TokenRequest, 'scope'>> = {},
+  ): Promise<TokenResult> {
     const held = this.#grants.get(appliance);
     if (held === undefined || !this.#serves(held, scope)) return this.#whatIsThere(held, scope);
     const now = this.#environment.clock.now();
-    if (!this.#isWorthWaiting(held, atLeast, now)) return this.#whatIsThere(held, scope, now);
-    const longest = Math.min(patience, LONGEST_WAIT);
+    if (!this.#isWorthWaiting(held, minTtl, now)) return this.#whatIsThere(held, scope, now);
+    const longest = Math.min(timeout, LONGEST_WAIT);
     await within(this.#grants.refresh(appliance), longest, this.#environment.timers);
     return this.#whatIsThere(this.#grants.get(appliance), scope);
   }
@@ -43,14 +43,15 @@ export class HandOuts {
     return scope === null || sameScope(scope, grant.scope);
   }
 
-  #isWorthWaiting(held: HeldGrant, atLeast: number, now: Instant): boolean {
+  #isWorthWaiting(held: HeldGrant, minTtl: number, now: Instant): boolean {
     const left = this.#grants.times.remaining(held, now) ?? 0;
     return (
-      leavesTooLittle(held.grant, left, atLeast) && (held.refreshing !== null || this.#grants.times.mayPrompt(held))
+      leavesTooLittle(held.grant, left, minTtl) &&
+      (held.refreshing !== null || this.#grants.times.mayRefreshOnDemand(held))
     );
   }
 
-  #whatIsThere(held: HeldGrant | undefined, wanted: string | null, now = this.#environment.clock.now()): HandOut {
+  #whatIsThere(held: HeldGrant | undefined, wanted: string | null, now = this.#environment.clock.now()): TokenResult {
     if (held === undefined) return { kind: 'not_paired' };
     if (!this.#serves(held, wanted)) return { kind: 'other_scope', scope: held.grant.scope };
     const { accessToken, scope } = held.grant;
@@ -60,7 +61,7 @@ export class HandOuts {
     if (held.health.kind === 'refused') return { kind: 'needs_pairing' };
     const known = remaining === null ? 'age_unknown' : 'run_out';
     const atHand = held.grant.distrusted === null ? known : 'distrusted';
-    const at = this.#grants.times.promptedAt(held) ?? 0;
+    const at = this.#grants.times.onDemandAt(held) ?? 0;
     const wait = Math.ceil((at - now.uptime) / 1000);
     return { kind: 'unavailable', retryAfter: Math.max(1, wait), why: whyUnavailable(held), atHand };
   }
