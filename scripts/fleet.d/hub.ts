@@ -2,12 +2,12 @@ import { GrantTimes } from '../../src/broker/grants/grant-times.ts';
 import type { HeldGrant } from '../../src/broker/grants/held-grant.ts';
 import { PortalClock } from '../../src/broker/time/portal-clock.ts';
 import type { Clock, Instant } from '../../src/core/clock.ts';
-import { type Grant, grantFromTokenResponse, minRemaining } from '../../src/core/grant.ts';
+import { type Grant, grantFromTokenResponse, minRemaining } from '../../src/core/grants/grant.ts';
+import { afterFailure, type Health, stateAtStart } from '../../src/core/grants/refresh.ts';
+import { leavesTooLittle } from '../../src/core/grants/schedule.ts';
+import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
 import type { Log } from '../../src/core/log.ts';
-import type { TokenOutcome } from '../../src/core/outcome.ts';
 import type { Random } from '../../src/core/random.ts';
-import { afterFailure, type Health, stateAtStart } from '../../src/core/refresh.ts';
-import { leavesTooLittle } from '../../src/core/schedule.ts';
 import { EPOCH } from './portal.ts';
 
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

@@ -1,8 +1,8 @@
 import type { Administration, ApplianceStatus, IssuedCredentials, RegistrationPlace } from '../core/administration.ts';
-import type { Appliance } from '../core/appliance.ts';
+import type { Appliance } from '../core/appliances/appliance.ts';
+import { rfc3339 } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
-import { type HistoryEntry, type HistoryLine, newestFirst } from '../core/history.ts';
-import { rfc3339 } from '../core/rfc3339.ts';
+import { type HistoryEntry, type HistoryLine, newestFirst } from '../core/reports/history.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
 import { applianceStatus } from './appliances/appliance-status.ts';

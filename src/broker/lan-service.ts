@@ -1,7 +1,7 @@
 import { type Instant, trueTime } from '../core/clock.ts';
+import type { TokenResult } from '../core/grants/token-result.ts';
 import type { LanService } from '../core/lan-service.ts';
-import { linkFor } from '../core/pairing.ts';
-import type { TokenResult } from '../core/token-result.ts';
+import { linkFor } from '../core/pairings/pairing.ts';
 import { sha256 } from '../system/compare.ts';
 import type { Broker } from './open-broker.ts';
 

@@ -1,5 +1,5 @@
-import type { HubEvent } from '../core/hub-event.ts';
 import type { Log } from '../core/log.ts';
+import type { HubEvent } from '../core/reports/hub-event.ts';
 import { StoredSetupAccess } from './access/setup-access.ts';
 import { Appliances } from './appliances/appliances.ts';
 import { declareAppliances, warnOfScopes } from './appliances/declared-appliances.ts';

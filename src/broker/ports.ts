@@ -1,6 +1,6 @@
-import type { HistoryStore, WaitingHistory } from '../core/history.ts';
+import type { Replay } from '../core/grants/refresh.ts';
 import type { PortalIdentity } from '../core/portal.ts';
-import type { Replay } from '../core/refresh.ts';
+import type { HistoryStore, WaitingHistory } from '../core/reports/history.ts';
 import type { Store } from '../core/store.ts';
 import type { SignInMemory } from './access/setup-access.ts';
 import type { Declared } from './appliances/declared-appliances.ts';

@@ -6,7 +6,7 @@ import {
   checkName,
   checkScope,
   type DeclaredAppliance,
-} from '../core/appliance.ts';
+} from '../core/appliances/appliance.ts';
 import { messageOf } from '../core/failure.ts';
 import { readBounded } from '../system/bounded-file.ts';
 import { sha256 } from '../system/compare.ts';

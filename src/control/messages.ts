@@ -1,10 +1,10 @@
 import * as v from 'valibot';
 import { APPLIANCE_STATES } from '../core/administration.ts';
-import { HISTORY_KINDS } from '../core/history.ts';
-import { HUB_PROBLEM_CODES, NOTICE_CODES } from '../core/notice.ts';
-import { FAILURE_REASONS } from '../core/pairing.ts';
-import { PROBLEM_CODES } from '../core/problem.ts';
-import { LEFT_OUT_REASONS } from '../core/round.ts';
+import { FAILURE_REASONS } from '../core/pairings/pairing.ts';
+import { LEFT_OUT_REASONS } from '../core/pairings/round.ts';
+import { HISTORY_KINDS } from '../core/reports/history.ts';
+import { HUB_PROBLEM_CODES, NOTICE_CODES } from '../core/reports/notice.ts';
+import { PROBLEM_CODES } from '../core/reports/problem.ts';
 
 /**
  * The answers on the control socket, which are what `--json` prints. Times in seconds, instants in RFC 3339 UTC. What each member

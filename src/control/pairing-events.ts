@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Administration } from '../core/administration.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import type { PairingReport } from '../core/pairing-report.ts';
+import type { PairingReport } from '../core/pairings/pairing-report.ts';
 import { followRoute } from './routes.ts';
 import { toWire } from './wire.ts';
 

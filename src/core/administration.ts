@@ -1,9 +1,9 @@
 import type { Restoration } from './backup-state.ts';
-import type { Histories } from './history.ts';
-import type { HookTrial, HUB_PROBLEM_CODES, Notice } from './notice.ts';
-import type { PairingDesk } from './pairing-desk.ts';
-import type { PairingReport } from './pairing-report.ts';
-import type { ProblemCode } from './problem.ts';
+import type { PairingDesk } from './pairings/pairing-desk.ts';
+import type { PairingReport } from './pairings/pairing-report.ts';
+import type { Histories } from './reports/history.ts';
+import type { HookTrial, HUB_PROBLEM_CODES, Notice } from './reports/notice.ts';
+import type { ProblemCode } from './reports/problem.ts';
 import type { Secret } from './secret.ts';
 import type { SetupCodes } from './setup-access.ts';
 

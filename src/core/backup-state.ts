@@ -1,6 +1,6 @@
-import type { Appliance } from './appliance.ts';
-import type { Grant } from './grant.ts';
-import type { Session } from './session.ts';
+import type { Appliance } from './appliances/appliance.ts';
+import type { Session } from './appliances/session.ts';
+import type { Grant } from './grants/grant.ts';
 
 /**
  * The setting that holds who is signed in to the installer's page: this machine's alone, and in no copy. Somebody who has

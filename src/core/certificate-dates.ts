@@ -1,5 +1,4 @@
-import { type ConfirmedTime, type Instant, trueTime } from './clock.ts';
-import { rfc3339 } from './rfc3339.ts';
+import { type ConfirmedTime, type Instant, rfc3339, trueTime } from './clock.ts';
 
 /** What a portal's certificate was refused for, where its dates were the reason. */
 export type CertificateDates = 'not_yet_valid' | 'expired';

@@ -1,9 +1,9 @@
-import type { Appliance, RegistrantAddress } from './appliance.ts';
-import type { FailureReason, Pairing } from './pairing.ts';
-import type { ClientMetadata, Registration } from './registration.ts';
-import type { RoundForBrowser, RoundLink } from './round.ts';
+import type { Appliance, RegistrantAddress } from './appliances/appliance.ts';
+import type { ClientMetadata, Registration } from './appliances/registration.ts';
+import type { TokenResult } from './grants/token-result.ts';
+import type { FailureReason, Pairing } from './pairings/pairing.ts';
+import type { RoundForBrowser, RoundLink } from './pairings/round.ts';
 import type { Secret } from './secret.ts';
-import type { TokenResult } from './token-result.ts';
 
 /** What a browser brought to `/callback/{nonce}`: a code, a refusal (`error`), or neither. */
 export type Callback =

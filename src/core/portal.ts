@@ -1,5 +1,5 @@
 import type { CertificateDates } from './certificate-dates.ts';
-import type { TokenOutcome } from './outcome.ts';
+import type { TokenOutcome } from './grants/token-outcome.ts';
 import type { Secret } from './secret.ts';
 
 /**

@@ -1,9 +1,9 @@
-import type { Appliance } from './appliance.ts';
+import type { Appliance } from './appliances/appliance.ts';
+import type { Invite } from './appliances/registration.ts';
+import type { Session } from './appliances/session.ts';
 import type { Instant } from './clock.ts';
-import type { Grant } from './grant.ts';
-import type { Pairing } from './pairing.ts';
-import type { Invite } from './registration.ts';
-import type { Session } from './session.ts';
+import type { Grant } from './grants/grant.ts';
+import type { Pairing } from './pairings/pairing.ts';
 
 /** A refresh that was about to be sent: written ahead, so that a crash in the middle of it is known afterwards. */
 export interface Attempt {

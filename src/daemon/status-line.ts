@@ -1,5 +1,5 @@
 import type { ApplianceState, ApplianceStatus, HubProblem, HubStatus } from '../core/administration.ts';
-import type { ProblemCode } from '../core/problem.ts';
+import type { ProblemCode } from '../core/reports/problem.ts';
 
 /** How an appliance is counted; what `status` calls unpaired may wait for an installer first. */
 type Standing = ApplianceState | 'waiting_for_approval';

@@ -1,5 +1,5 @@
 import type { ApplianceAnswer } from '../control/messages.ts';
-import { whatToDo } from '../core/problem-advice.ts';
+import { whatToDo } from '../core/reports/problem.ts';
 import { fail, ok, type Said, warn } from './finding.ts';
 import type { Subject } from './subject.ts';
 

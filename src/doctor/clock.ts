@@ -1,4 +1,4 @@
-import { rfc3339 } from '../core/rfc3339.ts';
+import { rfc3339 } from '../core/clock.ts';
 import { systemClock } from '../system/clock.ts';
 import { ntpWatch } from '../system/ntp.ts';
 import { fail, ok, type Said, warn } from './finding.ts';

@@ -1,6 +1,6 @@
 import { messageOf } from '../core/failure.ts';
-import type { EmitEvent, HubEvent } from '../core/hub-event.ts';
 import type { Log } from '../core/log.ts';
+import type { EmitEvent, HubEvent } from '../core/reports/hub-event.ts';
 
 /** Carries what happens to appliances to all who listen; who tells of it never hears of their trouble. */
 export class HubEvents {

@@ -8,7 +8,7 @@ import { permittedNames } from '../certificates/permitted-names.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
-import type { NoticeReport } from '../core/notice.ts';
+import type { NoticeReport } from '../core/reports/notice.ts';
 import { ListeningSockets } from '../lan/listening-sockets.ts';
 import { AssertionReplayCache } from '../lan/oauth/assertion-replay-cache.ts';
 import { serveLan } from '../lan/server.ts';

@@ -1,11 +1,11 @@
 import type { Appliances } from '../broker/appliances/appliances.ts';
 import type { Grants } from '../broker/grants/grants.ts';
 import type { Pairings } from '../broker/pairings/pairings.ts';
-import { sameScope } from '../core/appliance.ts';
+import { sameScope } from '../core/appliances/appliance.ts';
 import { messageOf } from '../core/failure.ts';
-import { wantsAnotherScope } from '../core/grant.ts';
+import { wantsAnotherScope } from '../core/grants/grant.ts';
 import type { Log } from '../core/log.ts';
-import { isInstallerInitiated, isStale, linkFor, linksOf } from '../core/pairing.ts';
+import { isInstallerInitiated, isStale, linkFor, linksOf } from '../core/pairings/pairing.ts';
 
 /**
  * Starts a pairing for every appliance that has no open one, and no grant, or a grant for another scope than it is declared

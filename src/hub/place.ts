@@ -1,8 +1,8 @@
 import type { HubAddress } from '../broker/administration.ts';
 import type { HubLeaf } from '../certificates/leaf.ts';
 import type { HubStatus } from '../core/administration.ts';
-import type { TellingHub } from '../core/notice.ts';
-import type { LabelText } from '../core/pairing-desk.ts';
+import type { LabelText } from '../core/pairings/pairing-desk.ts';
+import type { TellingHub } from '../core/reports/notice.ts';
 import type { LanWatch } from '../mdns/lan-watch.ts';
 import { urlHost } from '../system/addresses.ts';
 import { version } from '../system/version.ts';

@@ -1,5 +1,5 @@
 import type { ApplianceState, ApplianceStatus, HubProblem, HubStatus } from '../core/administration.ts';
-import type { Notice } from '../core/notice.ts';
+import type { Notice } from '../core/reports/notice.ts';
 import { type Families, openFamilies } from './families.ts';
 import { readiness } from './readiness.ts';
 import type { Tally } from './tally.ts';

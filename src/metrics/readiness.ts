@@ -1,5 +1,5 @@
 import type { ApplianceState, ApplianceStatus } from '../core/administration.ts';
-import type { ProblemCode } from '../core/problem.ts';
+import type { ProblemCode } from '../core/reports/problem.ts';
 
 /** An appliance that would get no token now; of its problem no more is told than anybody may read. */
 interface Unserved {

@@ -1,7 +1,7 @@
-import type { HubEvent } from '../core/hub-event.ts';
-import type { FailureReason } from '../core/pairing.ts';
-import type { ProblemCode } from '../core/problem.ts';
-import type { TokenResult } from '../core/token-result.ts';
+import type { TokenResult } from '../core/grants/token-result.ts';
+import type { FailureReason } from '../core/pairings/pairing.ts';
+import type { HubEvent } from '../core/reports/hub-event.ts';
+import type { ProblemCode } from '../core/reports/problem.ts';
 import { Durations } from './durations.ts';
 
 /** How often there was what; a map for each of thousands of appliances would hold three times as much. */

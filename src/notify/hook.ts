@@ -1,4 +1,4 @@
-import type { HookTrial } from '../core/notice.ts';
+import type { HookTrial } from '../core/reports/notice.ts';
 
 /** What came of carrying a message once; `detail` in words, without any secret. */
 export interface Carried {

@@ -1,4 +1,4 @@
-import type { HookTrial, NoticeMessage } from '../core/notice.ts';
+import type { HookTrial, NoticeMessage } from '../core/reports/notice.ts';
 import type { Secret } from '../core/secret.ts';
 import { commandHook } from './command.ts';
 import { Outbox, type OutboxSurroundings, textOf } from './outbox.ts';

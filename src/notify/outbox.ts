@@ -1,6 +1,6 @@
 import type { Timers } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { NoticeMessage } from '../core/notice.ts';
+import type { NoticeMessage } from '../core/reports/notice.ts';
 import type { Hook } from './hook.ts';
 
 /** What an outbox needs of the machine. */

@@ -1,4 +1,4 @@
-import type { TokenOutcome } from '../core/outcome.ts';
+import type { TokenOutcome } from '../core/grants/token-outcome.ts';
 import type { LinkOutcome, PollOutcome, Portal, PortalLink, Unreachable } from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
 import { type Exchange, LIMITS, type Limits, type PortalAnswer, postForm, RepeatableRequests } from './http.ts';

@@ -1,4 +1,4 @@
-import type { TokenOutcome } from '../core/outcome.ts';
+import type { TokenOutcome } from '../core/grants/token-outcome.ts';
 import type { PortalAnswer } from './http.ts';
 import { parseError, parseTokens } from './wire.ts';
 

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { TokenResponse } from '../core/outcome.ts';
+import type { TokenResponse } from '../core/grants/token-outcome.ts';
 import type { PortalLink } from '../core/portal.ts';
 import { Secret } from '../core/secret.ts';
 import { accountIn } from './account.ts';

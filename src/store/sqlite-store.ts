@@ -1,11 +1,11 @@
-import type { Appliance } from '../core/appliance.ts';
+import type { Appliance } from '../core/appliances/appliance.ts';
+import type { Invite } from '../core/appliances/registration.ts';
+import type { Session } from '../core/appliances/session.ts';
 import type { Instant, Timers } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
-import type { Grant } from '../core/grant.ts';
-import type { HistoryLine, HistoryStore, WaitingHistory } from '../core/history.ts';
-import type { Pairing } from '../core/pairing.ts';
-import type { Invite } from '../core/registration.ts';
-import type { Session } from '../core/session.ts';
+import type { Grant } from '../core/grants/grant.ts';
+import type { Pairing } from '../core/pairings/pairing.ts';
+import type { HistoryLine, HistoryStore, WaitingHistory } from '../core/reports/history.ts';
 import type { Attempt, Store, StoredGrant } from '../core/store.ts';
 import { systemTimers } from '../system/clock.ts';
 import type { OpenedDatabase } from './database/database.ts';

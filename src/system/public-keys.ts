@@ -1,5 +1,5 @@
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
-import type { PublicKey } from '../core/appliance.ts';
+import type { PublicKey } from '../core/appliances/appliance.ts';
 
 /** What a JWK Set holds, or what is wrong with it and what to do, in one sentence. */
 export type KeysRead =

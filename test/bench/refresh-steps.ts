@@ -2,7 +2,7 @@ import { Grants } from '../../src/broker/grants/grants.ts';
 import { PortalClock } from '../../src/broker/time/portal-clock.ts';
 import { Scheduler } from '../../src/broker/time/scheduler.ts';
 import type { Instant } from '../../src/core/clock.ts';
-import type { Grant } from '../../src/core/grant.ts';
+import type { Grant } from '../../src/core/grants/grant.ts';
 import type { Portal } from '../../src/core/portal.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Appliances } from '../../src/broker/appliances/appliances.ts';
-import type { Appliance } from '../../src/core/appliance.ts';
+import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import { sha256 } from '../../src/system/compare.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { Home } from './home.ts';

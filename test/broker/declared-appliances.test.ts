@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { declareAppliances } from '../../src/broker/appliances/declared-appliances.ts';
-import type { Appliance, DeclaredAppliance } from '../../src/core/appliance.ts';
+import type { Appliance, DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { device } from '../support/registrants.ts';
 import { Home } from './home.ts';

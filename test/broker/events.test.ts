@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ProblemCode } from '../../src/core/problem.ts';
+import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { HubEvents } from '../../src/hub/hub-events.ts';
 import type { Fault } from '../support/faulty-portal.ts';
 import { rememberSecrets } from '../support/logs.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { HistoryRecorder } from '../../src/broker/reports/history-recorder.ts';
 import { PortalClock } from '../../src/broker/time/portal-clock.ts';
-import type { HistoryLine } from '../../src/core/history.ts';
+import type { HistoryLine } from '../../src/core/reports/history.ts';
 import { Home } from './home.ts';
 
 const SECOND = 1000;

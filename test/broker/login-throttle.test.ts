@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { GROUP_LIMIT, sourceOfAddress, sourceOfBrowser, LoginThrottle } from '../../src/broker/access/login-throttle.ts';
+import {
+  GROUP_LIMIT,
+  LoginThrottle,
+  sourceOfAddress,
+  sourceOfBrowser,
+} from '../../src/broker/access/login-throttle.ts';
 import type { Interfaces } from '../../src/system/limits/rate-limit-keys.ts';
 
 const BURST = 1000;

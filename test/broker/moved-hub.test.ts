@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { followPairing } from '../../src/broker/pairings/pairing-reports.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
-import { linksOf } from '../../src/core/pairing.ts';
-import type { PairingReport } from '../../src/core/pairing-report.ts';
+import { linksOf } from '../../src/core/pairings/pairing.ts';
+import type { PairingReport } from '../../src/core/pairings/pairing-report.ts';
 import { Home, resultOf } from './home.ts';
 
 const SECOND = 1000;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { followPairing } from '../../src/broker/pairings/pairing-reports.ts';
-import type { PairingReport } from '../../src/core/pairing-report.ts';
+import type { PairingReport } from '../../src/core/pairings/pairing-report.ts';
 import { Home } from './home.ts';
 
 const MINUTE = 60_000;

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { Sessions } from '../../src/broker/appliances/sessions.ts';
+import { MOST_SESSIONS } from '../../src/core/appliances/session.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { Log } from '../../src/core/log.ts';
-import { MOST_SESSIONS } from '../../src/core/session.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { Home } from './home.ts';

@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { StoredSetupAccess, type SignInMemory } from '../../src/broker/access/setup-access.ts';
+import { type SignInMemory, StoredSetupAccess } from '../../src/broker/access/setup-access.ts';
 import { PAGE_SESSIONS } from '../../src/core/backup-state.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { LogFields } from '../../src/core/log.ts';

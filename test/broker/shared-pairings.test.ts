@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
-import type { Pairing } from '../../src/core/pairing.ts';
+import type { Pairing } from '../../src/core/pairings/pairing.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { Home, type HomeOptions, resultOf, STRANGER } from './home.ts';

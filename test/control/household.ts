@@ -10,12 +10,12 @@ import type {
   ReloadOutcome,
   StoreKeyRotation,
 } from '../../src/core/administration.ts';
-import { checkName, checkScope } from '../../src/core/appliance.ts';
+import { checkName, checkScope } from '../../src/core/appliances/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
-import type { HistoryEntry } from '../../src/core/history.ts';
-import type { HookTrial, Notice } from '../../src/core/notice.ts';
-import type { LabelText } from '../../src/core/pairing-desk.ts';
-import type { PairingReport } from '../../src/core/pairing-report.ts';
+import type { LabelText } from '../../src/core/pairings/pairing-desk.ts';
+import type { PairingReport } from '../../src/core/pairings/pairing-report.ts';
+import type { HistoryEntry } from '../../src/core/reports/history.ts';
+import type { HookTrial, Notice } from '../../src/core/reports/notice.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { SetupCode } from '../../src/core/setup-access.ts';
 import { rememberSecrets } from '../support/logs.ts';

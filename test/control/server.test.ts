@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connectControl } from '../../src/control/client.ts';
 import { type ControlServer, serveControl } from '../../src/control/server.ts';
 import { toWire } from '../../src/control/wire.ts';
-import type { HistoryEntry } from '../../src/core/history.ts';
+import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import { createLog } from '../../src/system/log.ts';
 import { waitingForApproval } from '../support/registrants.ts';
 import { waitFor } from '../support/wait-for.ts';

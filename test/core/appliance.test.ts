@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkClientId, checkName, checkScope, sameScope } from '../../src/core/appliance.ts';
+import { checkClientId, checkName, checkScope, sameScope } from '../../src/core/appliances/appliance.ts';
 
 test.each(['a', '7', 'wallbox', 'heat-pump-2', 'a-', '0-0', 'x'.repeat(63)])('%s can be an appliance name', (name) => {
   expect(checkName(name)).toBe(name);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { backgroundDelay, backoffDelay, deferredDelay, retryAfterDelay } from '../../src/core/backoff.ts';
+import { backgroundDelay, backoffDelay, deferredDelay, retryAfterDelay } from '../../src/core/grants/backoff.ts';
 import { DAY, HOUR, MINUTE, SECOND } from './samples.ts';
 
 const fraction = fc.double({ min: 0, max: 1, noNaN: true });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { clockAtFault } from '../../src/core/certificate-dates.ts';
-import { afterFailure } from '../../src/core/refresh.ts';
+import { afterFailure } from '../../src/core/grants/refresh.ts';
 import { at, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
 
 const in1970 = { ...at(30 * SECOND), wall: 30 * SECOND };

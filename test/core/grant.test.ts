@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { grantFromTokenResponse, minRemaining, remaining } from '../../src/core/grant.ts';
+import { grantFromTokenResponse, minRemaining, remaining } from '../../src/core/grants/grant.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { at, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
 

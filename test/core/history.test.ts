@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type HistoryLine, lineOf, newestFirst, withLine } from '../../src/core/history.ts';
+import { type HistoryLine, lineOf, newestFirst, withLine } from '../../src/core/reports/history.ts';
 
 const MIDNIGHT = Date.UTC(2031, 4, 5);
 const HOUR = 3_600_000;

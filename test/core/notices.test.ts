@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Notice, NoticeCode } from '../../src/core/notice.ts';
+import type { Notice, NoticeCode } from '../../src/core/reports/notice.ts';
 import {
   type ApplianceFacts,
   endOf,
@@ -10,8 +10,8 @@ import {
   noticeOfHub,
   standing,
   staysAtStart,
-} from '../../src/core/notices.ts';
-import type { ProblemCode } from '../../src/core/problem.ts';
+} from '../../src/core/reports/notices.ts';
+import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { waitingForApproval } from '../support/registrants.ts';
 
 const MINUTE = 60_000;

@@ -12,7 +12,7 @@ import {
   resumed,
   timeLeft,
   usesPortal,
-} from '../../src/core/pairing.ts';
+} from '../../src/core/pairings/pairing.ts';
 import { at, LINK, MINUTE, pairingOf, SECOND } from './samples.ts';
 
 const numbered = (number: number) => ({ ...LINK, authorizeUrl: `${LINK.authorizeUrl}-${number}` });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Instant } from '../../src/core/clock.ts';
-import { type Grant, remaining } from '../../src/core/grant.ts';
+import { type Grant, remaining } from '../../src/core/grants/grant.ts';
 import {
   afterFailure,
   dueAt,
@@ -12,7 +12,7 @@ import {
   type Replay,
   replayHoldOff,
   stateAtStart,
-} from '../../src/core/refresh.ts';
+} from '../../src/core/grants/refresh.ts';
 import { at, DAY, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
 
 const good: Health = { kind: 'good' };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkName } from '../../src/core/appliance.ts';
-import { nameFor } from '../../src/core/registration.ts';
+import { checkName } from '../../src/core/appliances/appliance.ts';
+import { nameFor } from '../../src/core/appliances/registration.ts';
 
 const free = () => false;
 

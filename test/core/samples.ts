@@ -1,6 +1,6 @@
 import type { Instant } from '../../src/core/clock.ts';
-import type { Grant } from '../../src/core/grant.ts';
-import type { Pairing, PairingStep } from '../../src/core/pairing.ts';
+import type { Grant } from '../../src/core/grants/grant.ts';
+import type { Pairing, PairingStep } from '../../src/core/pairings/pairing.ts';
 import { Secret } from '../../src/core/secret.ts';
 
 export const SECOND = 1000;

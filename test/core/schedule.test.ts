@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { canLastLonger, forcedRefreshAt, nextRefreshAt, onDemandDue } from '../../src/core/schedule.ts';
+import { canLastLonger, forcedRefreshAt, nextRefreshAt, onDemandDue } from '../../src/core/grants/schedule.ts';
 import { at, DAY, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
 
 const running = { confirmed: null, since: 0, lastForcedRefresh: null };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { expect, test } from 'vitest';
-import type { NoticeMessage } from '../../src/core/notice.ts';
+import type { NoticeMessage } from '../../src/core/reports/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';

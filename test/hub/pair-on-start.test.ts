@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { wantsAnotherScope } from '../../src/core/grant.ts';
+import { wantsAnotherScope } from '../../src/core/grants/grant.ts';
 import { pairOnStart } from '../../src/hub/pair-on-start.ts';
 import { Home } from '../broker/home.ts';
 import { device } from '../support/registrants.ts';

@@ -2,7 +2,7 @@ import { createHmac, createPublicKey, type JsonWebKey } from 'node:crypto';
 import { base64url, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { PublicKey } from '../../src/core/appliance.ts';
+import type { PublicKey } from '../../src/core/appliances/appliance.ts';
 import { AssertionReplayCache } from '../../src/lan/oauth/assertion-replay-cache.ts';
 import { sha256 } from '../../src/system/compare.ts';
 import { HUB_NAME, LanSide } from '../support/lan-side.ts';

@@ -1,6 +1,6 @@
 import fastify from 'fastify';
 import { expect, test } from 'vitest';
-import type { Appliance } from '../../src/core/appliance.ts';
+import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { LanService, TokenRequest } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { DEVICE_CODE_GRANT } from '../../src/lan/oauth/schemas.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { HubEvent } from '../../src/core/hub-event.ts';
+import type { HubEvent } from '../../src/core/reports/hub-event.ts';
 import { BUCKETS, Durations } from '../../src/metrics/durations.ts';
 import { Tally } from '../../src/metrics/tally.ts';
 

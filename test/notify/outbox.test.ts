@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LogFields } from '../../src/core/log.ts';
-import type { NoticeMessage } from '../../src/core/notice.ts';
+import type { NoticeMessage } from '../../src/core/reports/notice.ts';
 import type { Carried, Hook } from '../../src/notify/hook.ts';
 import { Outbox, textOf } from '../../src/notify/outbox.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';

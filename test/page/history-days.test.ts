@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { HistoryEntry } from '../../src/core/history.ts';
+import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import { lastDays } from '../../src/page/appliance/history-days.ts';
 import { historyParts } from '../../src/page/appliance/history-view.ts';
 import { en } from '../../src/page/texts/en.ts';

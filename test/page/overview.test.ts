@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
-import type { Notice } from '../../src/core/notice.ts';
-import type { ProblemCode } from '../../src/core/problem.ts';
+import type { Notice } from '../../src/core/reports/notice.ts';
+import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { appliancePage } from '../../src/page/appliance/appliance-page.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';

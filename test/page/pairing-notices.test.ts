@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { FailureReason } from '../../src/core/pairing.ts';
+import type { FailureReason } from '../../src/core/pairings/pairing.ts';
 import { pairingNotice } from '../../src/page/callback/pairing-notices.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { confirmPage } from '../../src/page/user-code/pair-documents.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { TokenOutcome } from '../../src/core/outcome.ts';
+import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { HttpPortal } from '../../src/portal/http-portal.ts';
 import { classify } from '../../src/portal/outcome.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
-import { MOST_SESSIONS } from '../../src/core/session.ts';
+import { MOST_SESSIONS } from '../../src/core/appliances/session.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { DEVICE_CODE_GRANT } from '../../src/lan/oauth/schemas.ts';
 import { expectError } from '../lan/oauth-error.ts';

@@ -72,7 +72,7 @@ async function partsIn(sources: string) {
   const [{ Appliances }, grants, { Secret }, { HttpPortal }, stores, sealings, keys, states, clocks, randoms] =
     await Promise.all([
       part<typeof import('../../src/broker/appliances/appliances.ts')>('broker/appliances/appliances.ts'),
-      part<typeof import('../../src/core/grant.ts')>('core/grant.ts'),
+      part<typeof import('../../src/core/grants/grant.ts')>('core/grants/grant.ts'),
       part<typeof import('../../src/core/secret.ts')>('core/secret.ts'),
       part<typeof import('../../src/portal/http-portal.ts')>('portal/http-portal.ts'),
       part<typeof import('../../src/store/open-store.ts')>('store/open-store.ts'),

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import type { Appliance } from '../../src/core/appliance.ts';
+import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';

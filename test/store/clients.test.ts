@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import type { Appliance } from '../../src/core/appliance.ts';
-import type { Invite } from '../../src/core/registration.ts';
-import { MOST_SESSIONS } from '../../src/core/session.ts';
+import type { Appliance } from '../../src/core/appliances/appliance.ts';
+import type { Invite } from '../../src/core/appliances/registration.ts';
+import { MOST_SESSIONS } from '../../src/core/appliances/session.ts';
 import { at, grantOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';

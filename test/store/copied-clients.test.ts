@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { MOST_SESSIONS } from '../../src/core/appliances/session.ts';
 import type { BackupState } from '../../src/core/backup-state.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { MOST_SESSIONS } from '../../src/core/session.ts';
 import { backUp, restore, restoreState } from '../../src/store/backup/backup.ts';
 import { parseBackup, serializeBackup } from '../../src/store/backup/backup-file.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';

@@ -3,7 +3,7 @@ import { mkdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import type { HistoryLine } from '../../src/core/history.ts';
+import type { HistoryLine } from '../../src/core/reports/history.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { at, grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';

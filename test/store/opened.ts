@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Appliance } from '../../src/core/appliance.ts';
-import type { Session } from '../../src/core/session.ts';
+import type { Appliance } from '../../src/core/appliances/appliance.ts';
+import type { Session } from '../../src/core/appliances/session.ts';
 import { openDatabase } from '../../src/store/database/database.ts';
 import { storeFiles } from '../../src/store/database/store-files.ts';
 import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';

@@ -12,7 +12,7 @@ import { Agent, request } from 'undici';
 import { type ControlClient, connectControl } from '../../src/control/client.ts';
 import type { ApplianceAnswer, CredentialsAnswer, HubAnswer, SetupCodeAnswer } from '../../src/control/messages.ts';
 import type { AuthorityReport } from '../../src/core/administration.ts';
-import type { Notice } from '../../src/core/notice.ts';
+import type { Notice } from '../../src/core/reports/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import type { DaemonHere } from './daemon-here.ts';
 import { logFile, rememberSecrets } from './logs.ts';

@@ -1,5 +1,5 @@
 import type { Administration } from '../../src/core/administration.ts';
-import type { Appliance, ClientCredentials } from '../../src/core/appliance.ts';
+import type { Appliance, ClientCredentials } from '../../src/core/appliances/appliance.ts';
 import type { Clock } from '../../src/core/clock.ts';
 import type { LanService } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';

@@ -1,5 +1,5 @@
 import type { WaitingForApproval } from '../../src/core/administration.ts';
-import type { RegistrantAddress } from '../../src/core/appliance.ts';
+import type { RegistrantAddress } from '../../src/core/appliances/appliance.ts';
 
 /** A device that counts to nothing wider. @param address any text that no other device has */
 export function device(address: string): RegistrantAddress {

@@ -1,7 +1,7 @@
 import { messageOf } from '../../core/failure.ts';
+import { SETUP_CODE } from '../../core/letter-code.ts';
 import { Secret } from '../../core/secret.ts';
 import type { PageSession, SetupAccess, SignedInBrowser, SignIn, Visitor } from '../../core/setup-access.ts';
-import { newSetupCode, readSetupCode } from '../../core/setup-code.ts';
 import type { Store } from '../../core/store.ts';
 import { sameSecret } from '../../system/compare.ts';
 import type { Environment } from '../environment.ts';
@@ -59,8 +59,8 @@ export class StoredSetupAccess implements SetupAccess {
     memory = new SignInMemory(),
   ): Promise<StoredSetupAccess> {
     const { random } = environment;
-    const kept = readSetupCode((await store.setting(SETTING)) ?? '');
-    const code = kept ?? newSetupCode(random);
+    const kept = SETUP_CODE.read((await store.setting(SETTING)) ?? '');
+    const code = kept ?? SETUP_CODE.make(random);
     if (kept === null) await keep(SETTING, code, store, environment);
     const keptKey = await store.setting(BROWSERS_KEY);
     const key = keptKey ?? KnownBrowsers.newKey(random);
@@ -90,7 +90,7 @@ export class StoredSetupAccess implements SetupAccess {
     const source = useOwn ? sourceOfBrowser(browser, from.address) : byAddress;
     const locked = loginThrottle.lockedFor(source, now);
     if (locked > 0) return { kind: 'locked', retryAfter: Math.ceil(locked / 1000) };
-    if (!sameSecret(readSetupCode(typed) ?? '', this.#code)) {
+    if (!sameSecret(SETUP_CODE.read(typed) ?? '', this.#code)) {
       const { locked: lockedNow, tell } = loginThrottle.count(source, now);
       if (tell !== null) log.warn('too many wrong setup codes', { address: tell.address, count: tell.count });
       return lockedNow > 0 ? { kind: 'locked', retryAfter: Math.ceil(lockedNow / 1000) } : { kind: 'wrong' };
@@ -153,7 +153,7 @@ export class StoredSetupAccess implements SetupAccess {
    */
   async rotate(): Promise<void> {
     const { random, log } = this.#environment;
-    const code = newSetupCode(random);
+    const code = SETUP_CODE.make(random);
     await this.#store.saveSetting(SETTING, code);
     this.#code = code;
     this.memory.tokens.clear();

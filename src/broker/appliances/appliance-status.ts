@@ -1,10 +1,9 @@
 import type { ApplianceState, ApplianceStatus } from '../../core/administration.ts';
-import type { Appliance } from '../../core/appliance.ts';
-import type { Instant } from '../../core/clock.ts';
-import { type Grant, wantsAnotherScope } from '../../core/grant.ts';
-import { isInstallerInitiated, linkFor } from '../../core/pairing.ts';
-import type { Problem } from '../../core/problem.ts';
-import { rfc3339 } from '../../core/rfc3339.ts';
+import type { Appliance } from '../../core/appliances/appliance.ts';
+import { type Instant, rfc3339 } from '../../core/clock.ts';
+import { type Grant, wantsAnotherScope } from '../../core/grants/grant.ts';
+import { isInstallerInitiated, linkFor } from '../../core/pairings/pairing.ts';
+import type { Problem } from '../../core/reports/problem.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
 import type { HeldGrant } from '../grants/held-grant.ts';
 import type { Broker } from '../open-broker.ts';

@@ -1,7 +1,7 @@
-import { type Appliance, checkName, checkScope } from '../../core/appliance.ts';
+import { type Appliance, checkName, checkScope } from '../../core/appliances/appliance.ts';
+import { nameFor } from '../../core/appliances/registration.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
-import { nameFor } from '../../core/registration.ts';
 import { Secret } from '../../core/secret.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/compare.ts';

@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net';
-import type { Appliance, RegistrantAddress } from '../../core/appliance.ts';
+import type { Appliance, RegistrantAddress } from '../../core/appliances/appliance.ts';
 import { type Admission, admit } from '../../system/limits/fair-share.ts';
 
 /** One that waits for an installer's approval. */

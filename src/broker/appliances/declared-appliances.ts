@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Appliance, DeclaredAppliance } from '../../core/appliance.ts';
+import type { Appliance, DeclaredAppliance } from '../../core/appliances/appliance.ts';
 import { Failure } from '../../core/failure.ts';
-import { wantsAnotherScope } from '../../core/grant.ts';
+import { wantsAnotherScope } from '../../core/grants/grant.ts';
 import type { Log } from '../../core/log.ts';
 import { type PortalIdentity, samePortal } from '../../core/portal.ts';
 import type { Random } from '../../core/random.ts';

@@ -1,5 +1,5 @@
 import { messageOf } from '../../core/failure.ts';
-import { timeLeft } from '../../core/pairing.ts';
+import { timeLeft } from '../../core/pairings/pairing.ts';
 import type { Environment } from '../environment.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import type { Scheduler } from '../time/scheduler.ts';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Appliance, ClientCredentials, RegistrantAddress } from '../../core/appliance.ts';
-import type { ClientMetadata, Invite } from '../../core/registration.ts';
+import type { Appliance, ClientCredentials, RegistrantAddress } from '../../core/appliances/appliance.ts';
+import type { ClientMetadata, Invite } from '../../core/appliances/registration.ts';
 
 /** Who registers: what it says of itself, and where it is. */
 export interface Registrant {

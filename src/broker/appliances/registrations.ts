@@ -5,11 +5,11 @@ import {
   checkName,
   checkScope,
   type RegistrantAddress,
-} from '../../core/appliance.ts';
+} from '../../core/appliances/appliance.ts';
+import { type ClientMetadata, type Invite, nameFor, type Registration } from '../../core/appliances/registration.ts';
 import type { Instant } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
-import { timeLeft } from '../../core/pairing.ts';
-import { type ClientMetadata, type Invite, nameFor, type Registration } from '../../core/registration.ts';
+import { timeLeft } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/compare.ts';

@@ -1,6 +1,6 @@
 import { Failure } from '../../core/failure.ts';
 import type { Log } from '../../core/log.ts';
-import type { Pairing } from '../../core/pairing.ts';
+import type { Pairing } from '../../core/pairings/pairing.ts';
 import type { Store } from '../../core/store.ts';
 import type { ConnectedPortals } from '../ports.ts';
 import type { Appliances } from './appliances.ts';

@@ -1,6 +1,6 @@
+import type { Session, SessionEnd } from '../../core/appliances/session.ts';
 import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
-import type { Session, SessionEnd } from '../../core/session.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/compare.ts';
 import type { Environment } from '../environment.ts';

@@ -1,8 +1,8 @@
 import { messageOf } from '../../core/failure.ts';
-import type { Grant } from '../../core/grant.ts';
+import type { Grant } from '../../core/grants/grant.ts';
+import type { Health } from '../../core/grants/refresh.ts';
 import type { PortalIdentity } from '../../core/portal.ts';
-import type { ProblemCode } from '../../core/problem.ts';
-import type { Health } from '../../core/refresh.ts';
+import type { ProblemCode } from '../../core/reports/problem.ts';
 import type { Environment } from '../environment.ts';
 import { LogDeduplicator, type ProblemSummary } from '../reports/log-deduplicator.ts';
 import type { GrantHolder } from './held-grant.ts';

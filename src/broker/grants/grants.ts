@@ -1,6 +1,5 @@
 import { messageOf } from '../../core/failure.ts';
-import type { Grant } from '../../core/grant.ts';
-import { hasGiven, type Portal } from '../../core/portal.ts';
+import type { Grant } from '../../core/grants/grant.ts';
 import {
   afterFailure,
   clockSet,
@@ -9,7 +8,8 @@ import {
   type RefreshFailure,
   type RefreshState,
   stateAtStart,
-} from '../../core/refresh.ts';
+} from '../../core/grants/refresh.ts';
+import { hasGiven, type Portal } from '../../core/portal.ts';
 import type { Store, StoredGrant } from '../../core/store.ts';
 import { sameSecret, sha256 } from '../../system/compare.ts';
 import type { Environment } from '../environment.ts';

@@ -1,7 +1,7 @@
-import type { Appliance } from '../../core/appliance.ts';
-import { type Grant, wantsAnotherScope } from '../../core/grant.ts';
+import type { Appliance } from '../../core/appliances/appliance.ts';
+import { type Grant, wantsAnotherScope } from '../../core/grants/grant.ts';
+import type { Health, Replay } from '../../core/grants/refresh.ts';
 import type { ConfiguredPortal, Portal } from '../../core/portal.ts';
-import type { Health, Replay } from '../../core/refresh.ts';
 
 /** A grant at work. */
 export interface HeldGrant {

@@ -1,10 +1,10 @@
 import type { Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import { distrustOf, type Grant, grantFromTokenResponse } from '../../core/grant.ts';
-import type { TokenOutcome } from '../../core/outcome.ts';
+import { distrustOf, type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
+import { afterFailure, type RefreshFailure, type RefreshState } from '../../core/grants/refresh.ts';
+import { throttledUntil } from '../../core/grants/schedule.ts';
+import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
 import { giverOf } from '../../core/portal.ts';
-import { afterFailure, type RefreshFailure, type RefreshState } from '../../core/refresh.ts';
-import { throttledUntil } from '../../core/schedule.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/compare.ts';
 import type { Environment } from '../environment.ts';

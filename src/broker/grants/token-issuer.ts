@@ -1,8 +1,8 @@
-import { sameScope } from '../../core/appliance.ts';
+import { sameScope } from '../../core/appliances/appliance.ts';
 import type { Instant } from '../../core/clock.ts';
+import { leavesTooLittle } from '../../core/grants/schedule.ts';
+import type { TokenResult, WhyUnavailable } from '../../core/grants/token-result.ts';
 import type { TokenRequest } from '../../core/lan-service.ts';
-import { leavesTooLittle } from '../../core/schedule.ts';
-import type { TokenResult, WhyUnavailable } from '../../core/token-result.ts';
 import { within } from '../../system/within.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from './grants.ts';

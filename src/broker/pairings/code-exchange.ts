@@ -1,7 +1,7 @@
-import { backoffDelay } from '../../core/backoff.ts';
 import type { Instant } from '../../core/clock.ts';
-import type { TokenOutcome } from '../../core/outcome.ts';
-import type { PairingEvent } from '../../core/pairing.ts';
+import { backoffDelay } from '../../core/grants/backoff.ts';
+import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
+import type { PairingEvent } from '../../core/pairings/pairing.ts';
 import type { LoginLink, Portal } from '../../core/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import type { PairingContext } from './pairing-context.ts';

@@ -1,5 +1,5 @@
-import { backoffDelay } from '../../core/backoff.ts';
-import { linksOf, pollDelay } from '../../core/pairing.ts';
+import { backoffDelay } from '../../core/grants/backoff.ts';
+import { linksOf, pollDelay } from '../../core/pairings/pairing.ts';
 import type { LoginLink, Unreachable } from '../../core/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import type { PairingContext } from './pairing-context.ts';

@@ -1,12 +1,12 @@
-import { type Appliance, sameScope } from '../../core/appliance.ts';
+import { type Appliance, sameScope } from '../../core/appliances/appliance.ts';
 import type { DeviceOutcome, DevicePoll, LinkResult } from '../../core/lan-service.ts';
-import { codesLive, type DeviceCodes, type DeviceFlow, type Pairing } from '../../core/pairing.ts';
+import { USER_CODE } from '../../core/letter-code.ts';
+import { codesLive, type DeviceCodes, type DeviceFlow, type Pairing } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
-import { newUserCode, readUserCode } from '../../core/user-code.ts';
 import { sha256 } from '../../system/compare.ts';
 import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
-import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import type { Environment } from '../environment.ts';
+import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import type { PairingRun } from './pairing-run.ts';
 import type { Pairings } from './pairings.ts';
 
@@ -105,12 +105,12 @@ export class DeviceFlows {
   /** A fresh link for the pairing of a user code. */
   async openLink(userCode: string): Promise<LinkResult> {
     const run = this.#runOf(userCode);
-    if (run === undefined || run.pairing.device?.userCode !== readUserCode(userCode)) return { kind: 'over' };
+    if (run === undefined || run.pairing.device?.userCode !== USER_CODE.read(userCode)) return { kind: 'over' };
     return this.#pairings.openLink(run);
   }
 
   #runOf(typed: string): PairingRun | undefined {
-    const userCode = readUserCode(typed);
+    const userCode = USER_CODE.read(typed);
     if (userCode === null) return undefined;
     const has = ({ pairing }: PairingRun) => everyCodes(pairing).some((codes) => codes.userCode === userCode);
     return this.#pairings.find((run) => has(run) && this.#known(run));
@@ -136,7 +136,7 @@ export class DeviceFlows {
 
   #newUserCode(): string {
     for (;;) {
-      const userCode = newUserCode(this.#environment.random);
+      const userCode = USER_CODE.make(this.#environment.random);
       if (!this.#fresh.has(userCode) && this.byUserCode(userCode) === null) return userCode;
     }
   }

@@ -1,4 +1,4 @@
-import { backoffDelay } from '../../core/backoff.ts';
+import { backoffDelay } from '../../core/grants/backoff.ts';
 import type { Environment } from '../environment.ts';
 import type { LinkRequests } from './link-requests.ts';
 import type { PairingProgress } from './pairing-progress.ts';

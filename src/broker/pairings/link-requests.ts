@@ -1,6 +1,6 @@
-import { backoffDelay } from '../../core/backoff.ts';
+import { backoffDelay } from '../../core/grants/backoff.ts';
 import type { LinkResult } from '../../core/lan-service.ts';
-import { advance, isInstallerInitiated, isStale, linkFor } from '../../core/pairing.ts';
+import { advance, isInstallerInitiated, isStale, linkFor } from '../../core/pairings/pairing.ts';
 import type { LinkOutcome, LoginLink } from '../../core/portal.ts';
 import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
 import { within } from '../../system/within.ts';

@@ -1,6 +1,6 @@
-import type { Appliance } from '../../core/appliance.ts';
-import { linksOf } from '../../core/pairing.ts';
-import type { PairingDesk, PairingView } from '../../core/pairing-desk.ts';
+import type { Appliance } from '../../core/appliances/appliance.ts';
+import { linksOf } from '../../core/pairings/pairing.ts';
+import type { PairingDesk, PairingView } from '../../core/pairings/pairing-desk.ts';
 import { sha256 } from '../../system/compare.ts';
 import type { Broker } from '../open-broker.ts';
 import { reportOf } from './pairing-reports.ts';

@@ -1,5 +1,5 @@
-import type { Grant } from '../../core/grant.ts';
-import type { Pairing } from '../../core/pairing.ts';
+import type { Grant } from '../../core/grants/grant.ts';
+import type { Pairing } from '../../core/pairings/pairing.ts';
 import type { PairingContext } from './pairing-context.ts';
 
 /** Tells whoever keeps books that a pairing has ended without a grant; any other step is told to nobody. */

@@ -1,8 +1,8 @@
 import type { Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import { type Grant, grantFromTokenResponse } from '../../core/grant.ts';
-import type { TokenOutcome } from '../../core/outcome.ts';
-import { advance, linksOf } from '../../core/pairing.ts';
+import { type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
+import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
+import { advance, linksOf } from '../../core/pairings/pairing.ts';
 import { type ConfiguredPortal, giverOf, type LoginLink } from '../../core/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/compare.ts';

@@ -1,7 +1,7 @@
 import { clockAtFault } from '../../core/certificate-dates.ts';
 import { LONGEST_TIMER } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import { advance, type Pairing, type PairingEvent, timeLeft, usesPortal } from '../../core/pairing.ts';
+import { advance, type Pairing, type PairingEvent, timeLeft, usesPortal } from '../../core/pairings/pairing.ts';
 import type { Unreachable } from '../../core/portal.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import { tellFailure } from './pairing-books.ts';

@@ -1,5 +1,5 @@
-import { isStale, linkFor, linksOf, type PairingStep } from '../../core/pairing.ts';
-import type { PairingReport } from '../../core/pairing-report.ts';
+import { isStale, linkFor, linksOf, type PairingStep } from '../../core/pairings/pairing.ts';
+import type { PairingReport } from '../../core/pairings/pairing-report.ts';
 import type { PairingRun } from './pairing-run.ts';
 
 /**

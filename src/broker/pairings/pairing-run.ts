@@ -7,8 +7,8 @@ import {
   linksOf,
   type Pairing,
   resumed,
-} from '../../core/pairing.ts';
-import type { UnconfirmedLogin } from '../../core/pairing-report.ts';
+} from '../../core/pairings/pairing.ts';
+import type { UnconfirmedLogin } from '../../core/pairings/pairing-report.ts';
 import type { LoginLink } from '../../core/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/compare.ts';

@@ -1,4 +1,4 @@
-import { type Appliance, sameScope } from '../../core/appliance.ts';
+import { type Appliance, sameScope } from '../../core/appliances/appliance.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
 import type { Callback, CallbackBrowser, LinkResult } from '../../core/lan-service.ts';
 import {
@@ -9,7 +9,7 @@ import {
   isInstallerInitiated,
   type Pairing,
   usesPortal,
-} from '../../core/pairing.ts';
+} from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import { sameSecret, sha256 } from '../../system/compare.ts';
 import { within } from '../../system/within.ts';

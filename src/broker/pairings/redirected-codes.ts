@@ -1,5 +1,5 @@
-import { linksOf } from '../../core/pairing.ts';
-import type { UnconfirmedLogin } from '../../core/pairing-report.ts';
+import { linksOf } from '../../core/pairings/pairing.ts';
+import type { UnconfirmedLogin } from '../../core/pairings/pairing-report.ts';
 import type { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/compare.ts';
 import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';

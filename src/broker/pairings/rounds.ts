@@ -1,7 +1,7 @@
-import type { Appliance } from '../../core/appliance.ts';
+import type { Appliance } from '../../core/appliances/appliance.ts';
 import { messageOf } from '../../core/failure.ts';
-import { isInstallerInitiated, isPairedBy, type Pairing, timeLeft } from '../../core/pairing.ts';
-import type { LeftOut, Round, RoundAccount, RoundForBrowser, RoundLink } from '../../core/round.ts';
+import { isInstallerInitiated, isPairedBy, type Pairing, timeLeft } from '../../core/pairings/pairing.ts';
+import type { LeftOut, Round, RoundAccount, RoundForBrowser, RoundLink } from '../../core/pairings/round.ts';
 import { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/compare.ts';
 import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';

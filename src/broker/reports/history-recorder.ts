@@ -8,8 +8,8 @@ import {
   SENSIBLE_SINCE,
   type WaitingHistory,
   withLine,
-} from '../../core/history.ts';
-import type { HubEvent } from '../../core/hub-event.ts';
+} from '../../core/reports/history.ts';
+import type { HubEvent } from '../../core/reports/hub-event.ts';
 import type { Environment } from '../environment.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';

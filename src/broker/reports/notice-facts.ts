@@ -1,8 +1,7 @@
 import type { ApplianceStatus } from '../../core/administration.ts';
-import type { Appliance } from '../../core/appliance.ts';
-import type { Instant } from '../../core/clock.ts';
-import type { GrantFacts, HubFact } from '../../core/notices.ts';
-import { rfc3339 } from '../../core/rfc3339.ts';
+import type { Appliance } from '../../core/appliances/appliance.ts';
+import { type Instant, rfc3339 } from '../../core/clock.ts';
+import type { GrantFacts, HubFact } from '../../core/reports/notices.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { Broker } from '../open-broker.ts';
 import type { HouseFacts } from './notices.ts';

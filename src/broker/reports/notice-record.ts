@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { type ConfirmedTime, elapsed, type Instant, trueTime } from '../../core/clock.ts';
-import type { Notice, NoticeCode } from '../../core/notice.ts';
+import type { Notice, NoticeCode } from '../../core/reports/notice.ts';
 
 /** When something was told: `time` is the true time then, in ms since 1970, null where nobody knew it. */
 export interface Telling {

@@ -1,7 +1,7 @@
 import { NOTICES_TOLD } from '../../core/backup-state.ts';
-import { elapsed, type Instant, LONGEST_TIMER } from '../../core/clock.ts';
+import { elapsed, type Instant, LONGEST_TIMER, rfc3339 } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import type { Notice, NoticeReport } from '../../core/notice.ts';
+import type { Notice, NoticeReport } from '../../core/reports/notice.ts';
 import {
   type ApplianceFacts,
   endOf,
@@ -13,8 +13,7 @@ import {
   noticeOfHub,
   standing,
   staysAtStart,
-} from '../../core/notices.ts';
-import { rfc3339 } from '../../core/rfc3339.ts';
+} from '../../core/reports/notices.ts';
 import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
 import type { PortalClock } from '../time/portal-clock.ts';

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { HistoryEntry } from '../../core/history.ts';
+import type { HistoryEntry } from '../../core/reports/history.ts';
 import { connectHub } from '../hub-connection.ts';
 import { SHORT_REASONS } from '../pair/failure-texts.ts';
 import { print, printJson } from '../terminal/output.ts';

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { whatToDo } from '../../core/problem-advice.ts';
+import { whatToDo } from '../../core/reports/problem.ts';
 import { connectHub } from '../hub-connection.ts';
 import { inTime } from '../terminal/duration.ts';
 import { fail, print, printJson } from '../terminal/output.ts';

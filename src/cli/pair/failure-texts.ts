@@ -1,6 +1,6 @@
-import type { FailureReason } from '../../core/pairing.ts';
-import type { ProblemCode } from '../../core/problem.ts';
-import type { LeftOutReason } from '../../core/round.ts';
+import type { FailureReason } from '../../core/pairings/pairing.ts';
+import type { LeftOutReason } from '../../core/pairings/round.ts';
+import type { ProblemCode } from '../../core/reports/problem.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 

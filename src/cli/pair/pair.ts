@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import type { ControlClient } from '../../control/client.ts';
-import type { Round } from '../../core/round.ts';
+import type { Round } from '../../core/pairings/round.ts';
 import { systemClock } from '../../system/clock.ts';
 import { connectHub } from '../hub-connection.ts';
 import { formatDuration, parseDuration } from '../terminal/duration.ts';

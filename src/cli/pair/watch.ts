@@ -1,8 +1,8 @@
 import type { ControlClient } from '../../control/client.ts';
 import type { PairingEvent } from '../../control/messages.ts';
 import { Failure } from '../../core/failure.ts';
-import type { FailureReason } from '../../core/pairing.ts';
-import type { FreshLinkReason } from '../../core/pairing-report.ts';
+import type { FailureReason } from '../../core/pairings/pairing.ts';
+import type { FreshLinkReason } from '../../core/pairings/pairing-report.ts';
 import { systemTimers } from '../../system/clock.ts';
 
 /** A link to log in at. */

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import type { ApplianceAnswer, HubAnswer } from '../../control/messages.ts';
 import type { ApplianceState } from '../../core/administration.ts';
-import { whatToDo } from '../../core/problem-advice.ts';
+import { whatToDo } from '../../core/reports/problem.ts';
 import { systemClock } from '../../system/clock.ts';
 import { ago, inTime } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';

@@ -1,5 +1,5 @@
 import type { ApplianceAnswer, StatusAnswer } from '../../control/messages.ts';
-import type { Notice } from '../../core/notice.ts';
+import type { Notice } from '../../core/reports/notice.ts';
 import { systemClock } from '../../system/clock.ts';
 import { notice, print, printable, printJson } from '../terminal/output.ts';
 import { noticeLine } from './text.ts';

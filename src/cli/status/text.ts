@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import type { HubAnswer, StatusAnswer } from '../../control/messages.ts';
-import type { Notice } from '../../core/notice.ts';
+import type { Notice } from '../../core/reports/notice.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 import { alignColumns } from '../terminal/table.ts';

@@ -1,4 +1,4 @@
-import type { Appliance } from '../../core/appliance.ts';
+import type { Appliance } from '../../core/appliances/appliance.ts';
 
 /** What a request says of who sends it. */
 export type ClientAuthentication =

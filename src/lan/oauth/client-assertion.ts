@@ -7,7 +7,7 @@ import {
   type JWTPayload,
   jwtVerify,
 } from 'jose';
-import type { Appliance, PublicKey } from '../../core/appliance.ts';
+import type { Appliance, PublicKey } from '../../core/appliances/appliance.ts';
 import type { LanService, TrueTime } from '../../core/lan-service.ts';
 import { ASSERTION_ALGORITHMS, type AssertionAlgorithm, DummyKeys, isOffered } from './assertion-algorithms.ts';
 import { AssertionReplayCache } from './assertion-replay-cache.ts';

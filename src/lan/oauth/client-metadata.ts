@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import { checkScope } from '../../core/appliance.ts';
+import { checkScope } from '../../core/appliances/appliance.ts';
+import type { ClientMetadata } from '../../core/appliances/registration.ts';
 import { Failure } from '../../core/failure.ts';
-import type { ClientMetadata } from '../../core/registration.ts';
 import { readPublicKeys } from '../../system/public-keys.ts';
 import { AUTHENTICATION, GRANT_TYPES } from './metadata.ts';
 

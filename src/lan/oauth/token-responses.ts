@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
-import type { FailureReason } from '../../core/pairing.ts';
+import type { TokenResult, WhyNotAtHand, WhyUnavailable } from '../../core/grants/token-result.ts';
+import type { FailureReason } from '../../core/pairings/pairing.ts';
 import type { Secret } from '../../core/secret.ts';
-import type { TokenResult, WhyNotAtHand, WhyUnavailable } from '../../core/token-result.ts';
 import { noStore, type OAuthErrorCode, sendError } from './errors.ts';
 import type { ClientRequest } from './form-endpoint.ts';
 

@@ -1,5 +1,5 @@
 import type { Administration } from '../../core/administration.ts';
-import { checkName, checkScope } from '../../core/appliance.ts';
+import { checkName, checkScope } from '../../core/appliances/appliance.ts';
 import { Failure, type FailureCode } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
 import { sendFailure } from '../failures.ts';

@@ -1,6 +1,6 @@
 import { html } from 'ghtml';
 import type { ApplianceStatus } from '../../core/administration.ts';
-import type { HistoryEntry } from '../../core/history.ts';
+import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import type { Frame } from '../frame.ts';
 import { backTo, type InstallerPage, ownForm } from '../installer-page.ts';

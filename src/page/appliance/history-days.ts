@@ -1,4 +1,4 @@
-import type { HistoryEntry } from '../../core/history.ts';
+import type { HistoryEntry } from '../../core/reports/history.ts';
 
 /** How an appliance was on a day, the worst of it; `unknown` also where it was not connected at all. */
 export type DayState = 'connected' | 'failing' | 'needs_pairing' | 'unknown';

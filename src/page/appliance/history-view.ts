@@ -1,5 +1,5 @@
 import { html } from 'ghtml';
-import type { HistoryEntry } from '../../core/history.ts';
+import type { HistoryEntry } from '../../core/reports/history.ts';
 import { type Mood, sign } from '../signs.ts';
 import type { Texts } from '../texts/en.ts';
 import { exactTimeElement } from '../times.ts';

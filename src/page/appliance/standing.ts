@@ -1,5 +1,5 @@
 import type { ApplianceStatus } from '../../core/administration.ts';
-import type { Notice, NoticeCode } from '../../core/notice.ts';
+import type { Notice, NoticeCode } from '../../core/reports/notice.ts';
 import type { Mood } from '../signs.ts';
 import type { Texts } from '../texts/en.ts';
 

@@ -1,6 +1,6 @@
 import { html } from 'ghtml';
-import type { Pairing } from '../../core/pairing.ts';
-import type { Round } from '../../core/round.ts';
+import type { Pairing } from '../../core/pairings/pairing.ts';
+import type { Round } from '../../core/pairings/round.ts';
 import type { Page } from '../document.ts';
 import type { Texts } from '../texts/en.ts';
 

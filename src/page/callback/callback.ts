@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { Failure } from '../../core/failure.ts';
 import type { Callback, LanService } from '../../core/lan-service.ts';
-import { isInstallerInitiated } from '../../core/pairing.ts';
+import { isInstallerInitiated } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import { withoutMapping } from '../../system/addresses.ts';
 import { FORM } from '../../system/http/form.ts';

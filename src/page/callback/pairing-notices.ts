@@ -1,4 +1,4 @@
-import { type FailureReason, isInstallerInitiated, type Pairing } from '../../core/pairing.ts';
+import { type FailureReason, isInstallerInitiated, type Pairing } from '../../core/pairings/pairing.ts';
 import type { Notice } from '../document.ts';
 import type { Texts } from '../texts/en.ts';
 

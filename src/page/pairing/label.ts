@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
-import type { PairingDesk } from '../../core/pairing-desk.ts';
+import type { PairingDesk } from '../../core/pairings/pairing-desk.ts';
 import { appliancePath } from '../appliance/appliance-path.ts';
 import { backTo, ownForm, sendInstallerPage } from '../installer-page.ts';
 import type { Guard, SignedIn } from '../sign-in/guard.ts';

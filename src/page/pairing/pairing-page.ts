@@ -1,5 +1,5 @@
 import { html } from 'ghtml';
-import type { PairingView } from '../../core/pairing-desk.ts';
+import type { PairingView } from '../../core/pairings/pairing-desk.ts';
 import { appliancePath } from '../appliance/appliance-path.ts';
 import { backTo, type InstallerPage } from '../installer-page.ts';
 import type { SignedIn } from '../sign-in/guard.ts';

@@ -1,6 +1,6 @@
 import { html } from 'ghtml';
-import type { FailureReason } from '../../core/pairing.ts';
-import type { PairingView } from '../../core/pairing-desk.ts';
+import type { FailureReason } from '../../core/pairings/pairing.ts';
+import type { PairingView } from '../../core/pairings/pairing-desk.ts';
 import { ownForm } from '../installer-page.ts';
 import { qrSvg } from '../qr-svg.ts';
 import type { SignedIn } from '../sign-in/guard.ts';

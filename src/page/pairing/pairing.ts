@@ -3,7 +3,7 @@ import type { Administration } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
-import type { PairingDesk, PairingView } from '../../core/pairing-desk.ts';
+import type { PairingDesk, PairingView } from '../../core/pairings/pairing-desk.ts';
 import { appliancePath } from '../appliance/appliance-path.ts';
 import { keepForCallback, SENT_COOKIE } from '../cookies.ts';
 import { sendNotice } from '../document.ts';

@@ -1,6 +1,6 @@
 import { html } from 'ghtml';
-import type { PairingView } from '../../core/pairing-desk.ts';
-import type { LeftOut, Round } from '../../core/round.ts';
+import type { PairingView } from '../../core/pairings/pairing-desk.ts';
+import type { LeftOut, Round } from '../../core/pairings/round.ts';
 import { appliancePath } from '../appliance/appliance-path.ts';
 import { backTo, type InstallerPage, ownForm } from '../installer-page.ts';
 import type { SignedIn } from '../sign-in/guard.ts';

@@ -1,5 +1,5 @@
 import { html } from 'ghtml';
-import type { Pairing } from '../../core/pairing.ts';
+import type { Pairing } from '../../core/pairings/pairing.ts';
 import { setbackText } from '../callback/pairing-notices.ts';
 import type { Notice, Page } from '../document.ts';
 import type { Texts } from '../texts/en.ts';

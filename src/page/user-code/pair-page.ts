@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { LanService, UserCodeResult } from '../../core/lan-service.ts';
-import { readUserCode } from '../../core/user-code.ts';
+import { USER_CODE } from '../../core/letter-code.ts';
 import { FORM, FormError, parseForm } from '../../system/http/form.ts';
 import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
 import { pairingNotice } from '../callback/pairing-notices.ts';
@@ -75,7 +75,7 @@ export function servePairPage(
     if (kind !== 'asking' && kind !== 'waiting') {
       return sendNotice(reply, 200, frame, pairingNotice(pairing, appliance, frame.texts));
     }
-    return pairing.device?.userCode === readUserCode(userCode)
+    return pairing.device?.userCode === USER_CODE.read(userCode)
       ? sendPage(reply, 200, frame, confirmPage(pairing, appliance, frame.texts))
       : sendNotice(reply, 200, frame, newerCode(appliance, frame.texts));
   });

@@ -1,6 +1,6 @@
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose';
 import * as v from 'valibot';
-import type { Appliance, ClientCredentials } from '../../core/appliance.ts';
+import type { Appliance, ClientCredentials } from '../../core/appliances/appliance.ts';
 import type { BackupState } from '../../core/backup-state.ts';
 import { Failure } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';

@@ -1,9 +1,9 @@
 import type { Backup, RestoreReport } from '../../core/administration.ts';
-import type { Appliance } from '../../core/appliance.ts';
+import type { Appliance } from '../../core/appliances/appliance.ts';
 import { type BackupState, isExcludedFromBackup, type Restoration } from '../../core/backup-state.ts';
+import { rfc3339 } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
-import type { Grant } from '../../core/grant.ts';
-import { rfc3339 } from '../../core/rfc3339.ts';
+import type { Grant } from '../../core/grants/grant.ts';
 import type { Secret } from '../../core/secret.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import type { Salvage } from '../recovery/salvage.ts';

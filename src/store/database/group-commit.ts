@@ -1,5 +1,5 @@
 import type { Timers } from '../../core/clock.ts';
-import type { HistoryLine, WaitingHistory } from '../../core/history.ts';
+import type { HistoryLine, WaitingHistory } from '../../core/reports/history.ts';
 import type { HistoryTable } from '../rows/history-table.ts';
 import type { Sql } from './sql.ts';
 

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { Appliance, ClientCredentials } from '../../core/appliance.ts';
+import type { Appliance, ClientCredentials } from '../../core/appliances/appliance.ts';
 import { Failure } from '../../core/failure.ts';
 import { instant } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Instant } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
-import type { Grant } from '../../core/grant.ts';
+import type { Grant } from '../../core/grants/grant.ts';
 import { Secret } from '../../core/secret.ts';
 import type { Attempt, Store, StoredGrant } from '../../core/store.ts';
 import { instant } from '../../system/instant-schema.ts';

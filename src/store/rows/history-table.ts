@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import { type HistoryLine, MOST_LINES, placed } from '../../core/history.ts';
-import { FAILURE_REASONS } from '../../core/pairing.ts';
-import { PROBLEM_CODES } from '../../core/problem.ts';
+import { FAILURE_REASONS } from '../../core/pairings/pairing.ts';
+import { type HistoryLine, MOST_LINES, placed } from '../../core/reports/history.ts';
+import { PROBLEM_CODES } from '../../core/reports/problem.ts';
 import type { Sql } from '../database/sql.ts';
 
 /** No appliance's lines come so far: a number from here on is damage, and none could be put behind it. */

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { Invite } from '../../core/registration.ts';
+import type { Invite } from '../../core/appliances/registration.ts';
 import { instant } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import { parseJson, scope } from './schemas.ts';

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { Failure } from '../../core/failure.ts';
-import { FAILURE_REASONS, type Pairing } from '../../core/pairing.ts';
+import { FAILURE_REASONS, type Pairing } from '../../core/pairings/pairing.ts';
 import { instant } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';

@@ -1,9 +1,9 @@
 import * as v from 'valibot';
-import { checkClientId, checkName } from '../../core/appliance.ts';
+import { checkClientId, checkName } from '../../core/appliances/appliance.ts';
 import { Failure } from '../../core/failure.ts';
 import { instant } from '../../system/instant-schema.ts';
 
-/** A `RegistrantAddress` (src/core/appliance.ts). */
+/** A `RegistrantAddress` (src/core/appliances/appliance.ts). */
 export const registrantAddress = v.object({ address: v.string(), shares: v.array(v.string()) });
 
 export const scope = v.nullable(v.string());

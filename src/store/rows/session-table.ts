@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { MOST_SESSIONS, type Session } from '../../core/session.ts';
+import { MOST_SESSIONS, type Session } from '../../core/appliances/session.ts';
 import { instant } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import { parseJson } from './schemas.ts';

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { beforeEach, expect, test } from 'vitest';
-import type { HistoryEntry } from '../../../src/core/history.ts';
+import type { HistoryEntry } from '../../../src/core/reports/history.ts';
 import { latchkey, sharedHousehold } from '../command.ts';
 
 const hub = sharedHousehold();

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import type { FailureReason } from '../../../src/core/pairing.ts';
+import type { FailureReason } from '../../../src/core/pairings/pairing.ts';
 import type { ScriptedPairing } from '../../control/household.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { runHousehold, sharedHousehold, shell } from '../command.ts';

@@ -1,5 +1,5 @@
-import type { FailureReason } from '../../../core/pairing.ts';
-import type { ProblemCode } from '../../../core/problem.ts';
+import type { FailureReason } from '../../../core/pairings/pairing.ts';
+import type { ProblemCode } from '../../../core/reports/problem.ts';
 
 /** What has happened to an appliance. */
 export const history = {

@@ -1,4 +1,4 @@
-import type { FailureReason } from '../../../core/pairing.ts';
+import type { FailureReason } from '../../../core/pairings/pairing.ts';
 
 const LOST = 'The portal’s answer was lost on the way.';
 

@@ -1,4 +1,4 @@
-import type { LeftOutReason } from '../../../core/round.ts';
+import type { LeftOutReason } from '../../../core/pairings/round.ts';
 import { result } from './result.ts';
 
 /** All appliances connected one after the other. */

@@ -1,6 +1,6 @@
 import type { HubProblem } from '../../../core/administration.ts';
-import type { NoticeCode } from '../../../core/notice.ts';
-import type { ProblemCode } from '../../../core/problem.ts';
+import type { NoticeCode } from '../../../core/reports/notice.ts';
+import type { ProblemCode } from '../../../core/reports/problem.ts';
 
 /** How appliances and the hub stand, and what to do. */
 export const states = {

@@ -1,3 +1,6 @@
+import { clockAtFault } from '../certificate-dates.ts';
+import { type ConfirmedTime, elapsed, type Instant } from '../clock.ts';
+import type { Problem, ProblemCode } from '../reports/problem.ts';
 import {
   type Backoff,
   backgroundDelay,
@@ -7,12 +10,9 @@ import {
   quickBackoff,
   retryAfterDelay,
 } from './backoff.ts';
-import { clockAtFault } from './certificate-dates.ts';
-import { type ConfirmedTime, elapsed, type Instant } from './clock.ts';
 import { type Doubt, type Grant, minRemaining, remaining } from './grant.ts';
-import type { TokenOutcome } from './outcome.ts';
-import type { Problem, ProblemCode } from './problem.ts';
 import { forcedRefreshAt, nextRefreshAt, onDemandDue, type ScheduleInput } from './schedule.ts';
+import type { TokenOutcome } from './token-outcome.ts';
 
 /** How a grant's refreshes go. `retryAt` is on the boot clock, in ms. */
 export type Health =

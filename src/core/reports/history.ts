@@ -1,5 +1,5 @@
+import type { FailureReason } from '../pairings/pairing.ts';
 import type { HubEvent } from './hub-event.ts';
-import type { FailureReason } from './pairing.ts';
 import type { ProblemCode } from './problem.ts';
 
 /** What happens to an appliance. */

@@ -1,5 +1,5 @@
-import type { Instant } from './clock.ts';
-import type { FailureReason } from './pairing.ts';
+import type { Instant } from '../clock.ts';
+import type { FailureReason } from '../pairings/pairing.ts';
 import type { ProblemCode } from './problem.ts';
 
 /** What happens to an appliance, told to whoever keeps books of it: its history, the metrics. */

@@ -1,7 +1,6 @@
-import type { ApplianceStatus, HubProblem } from './administration.ts';
+import type { ApplianceStatus, HubProblem } from '../administration.ts';
 import type { Notice, NoticeCode, NoticeReport } from './notice.ts';
-import type { ProblemCode } from './problem.ts';
-import { whatToDo } from './problem-advice.ts';
+import { type ProblemCode, whatToDo } from './problem.ts';
 
 /** What notices go by: an appliance as `status` has it, and what is known of the grant that is at work for it. */
 export interface ApplianceFacts {

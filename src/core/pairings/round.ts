@@ -1,5 +1,5 @@
+import type { Secret } from '../secret.ts';
 import { FAILURE_REASONS } from './pairing.ts';
-import type { Secret } from './secret.ts';
 
 /** Why an appliance is not connected at the end of a round; `not_begun`: its turn has not come. */
 export type LeftOutReason = (typeof LEFT_OUT_REASONS)[number];

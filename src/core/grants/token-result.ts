@@ -1,5 +1,5 @@
-import type { ProblemCode } from './problem.ts';
-import type { Secret } from './secret.ts';
+import type { ProblemCode } from '../reports/problem.ts';
+import type { Secret } from '../secret.ts';
 
 /** Why there is no new token: what is wrong with the grant, or that the portal has not answered yet. */
 export type WhyUnavailable = Exclude<ProblemCode, 'refused'> | 'no_answer_yet';

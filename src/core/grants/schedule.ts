@@ -1,4 +1,4 @@
-import type { ConfirmedTime, Instant } from './clock.ts';
+import type { ConfirmedTime, Instant } from '../clock.ts';
 import { ageOf, type Grant, minRemaining } from './grant.ts';
 
 /** A token that lives shorter than this is dead before it is used, in ms. */

@@ -1,6 +1,6 @@
+import type { Instant } from '../clock.ts';
+import type { Secret } from '../secret.ts';
 import type { PublicKey } from './appliance.ts';
-import type { Instant } from './clock.ts';
-import type { Secret } from './secret.ts';
 
 /** What stands behind an initial access token (RFC 7591, 3): one appliance may register with it, once. */
 export interface Invite {

@@ -1,4 +1,4 @@
-import type { Instant } from './clock.ts';
+import type { Instant } from '../clock.ts';
 
 /**
  * What stands behind a refresh token of the hub's own (RFC 6749, 6), which only the device flow gives. It serves libraries

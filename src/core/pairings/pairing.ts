@@ -1,5 +1,5 @@
-import type { Instant } from './clock.ts';
-import type { LoginLink } from './portal.ts';
+import type { Instant } from '../clock.ts';
+import type { LoginLink } from '../portal.ts';
 
 /** Why a pairing came to nothing (DESIGN.md, "The command line"). */
 export type FailureReason = (typeof FAILURE_REASONS)[number];

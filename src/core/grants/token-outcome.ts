@@ -1,5 +1,5 @@
-import type { CertificateDates } from './certificate-dates.ts';
-import type { Secret } from './secret.ts';
+import type { CertificateDates } from '../certificate-dates.ts';
+import type { Secret } from '../secret.ts';
 
 /** What a token response gives (specification, part "Token response"). */
 export interface TokenResponse {

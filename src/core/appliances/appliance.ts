@@ -1,5 +1,5 @@
-import type { Instant } from './clock.ts';
-import { Failure } from './failure.ts';
+import type { Instant } from '../clock.ts';
+import { Failure } from '../failure.ts';
 
 /** A device on the home network that needs bearer tokens; towards the hub it is an OAuth client. */
 export interface Appliance {

@@ -1,8 +1,8 @@
-import { type Appliance, sameScope } from './appliance.ts';
-import { type ConfirmedTime, elapsed, type Instant, trueTime } from './clock.ts';
-import type { TokenResponse } from './outcome.ts';
-import type { PortalIdentity } from './portal.ts';
-import type { Secret } from './secret.ts';
+import { type Appliance, sameScope } from '../appliances/appliance.ts';
+import { type ConfirmedTime, elapsed, type Instant, trueTime } from '../clock.ts';
+import type { PortalIdentity } from '../portal.ts';
+import type { Secret } from '../secret.ts';
+import type { TokenResponse } from './token-outcome.ts';
 
 /** What a pairing leaves: one appliance's tokens, and what is known of the refresh token's fate. */
 export interface Grant {

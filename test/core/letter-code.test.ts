@@ -1,0 +1,74 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { SETUP_CODE, USER_CODE } from '../../src/core/letter-code.ts';
+import { systemRandom } from '../../src/system/random.ts';
+
+const LETTERS = [...'BCDFGHJKLMNPQRSTVWXZ'];
+const KINDS = [
+  { name: 'a user code', kind: USER_CODE, groups: 2 },
+  { name: 'a setup code', kind: SETUP_CODE, groups: 3 },
+];
+
+describe.each(KINDS)('$name', ({ kind, groups }) => {
+  const length = 4 * groups;
+  const codes = fc
+    .array(fc.constantFrom(...LETTERS), { minLength: length, maxLength: length })
+    .map((letters) => letters.join(''));
+  const between = fc.string({ unit: fc.constantFrom(' ', '-', '–', '\u00a0', '\u2011', '\t'), maxLength: 2 });
+  const gapsOf = fc.array(between, { minLength: length + 1, maxLength: length + 1 });
+
+  test(`is ${groups} groups of four letters that make no word and are not taken for one another`, () => {
+    const seen = new Set<string>();
+    const shape = new RegExp(`^[BCDFGHJKLMNPQRSTVWXZ]{4}(?:-[BCDFGHJKLMNPQRSTVWXZ]{4}){${groups - 1}}$`);
+    for (let count = 0; count < 1000; count++) {
+      const code = kind.make(systemRandom);
+      expect(code).toMatch(shape);
+      seen.add(code);
+    }
+    // Two of a thousand with 34 bits are the same in one of 50,000 runs.
+    expect(seen.size).toBeGreaterThanOrEqual(kind === SETUP_CODE ? 1000 : 999);
+  });
+
+  test('is read however it was typed', () => {
+    fc.assert(
+      fc.property(codes, gapsOf, fc.boolean(), (code, gaps, small) => {
+        const typed = [...(small ? code.toLowerCase() : code)].map((letter, index) => gaps[index] + letter).join('');
+        const shown = code.replace(/.{4}(?!$)/g, '$&-');
+        expect(kind.read(typed + (gaps[length] ?? ''))).toBe(shown);
+        expect(kind.read(shown)).toBe(shown);
+      }),
+    );
+  });
+});
+
+test('every letter is as likely as any other', () => {
+  const counts = new Map(LETTERS.map((letter) => [letter, 0]));
+  for (let count = 0; count < 5000; count++) {
+    for (const letter of USER_CODE.make(systemRandom).replace('-', ''))
+      counts.set(letter, (counts.get(letter) ?? 0) + 1);
+  }
+  // 40,000 letters, 2000 of each: eight standard deviations are about 350.
+  expect(counts.size).toBe(20);
+  for (const count of counts.values()) expect(Math.abs(count - 2000)).toBeLessThan(350);
+});
+
+test.each(['', 'BCDF', 'BCDFGHJKL', 'BCDFGHJA', 'BCDFGHJ1', 'BCDF_GHJK', 'ẞẞẞẞßßßß', `BCDFGHJK${' '.repeat(100)}`])(
+  '%j is no user code',
+  (typed) => {
+    expect(USER_CODE.read(typed)).toBeNull();
+  },
+);
+
+test.each([
+  '',
+  'BCDF-GHJK',
+  'BCDF-GHJK-LMNPQ',
+  'BCDF-GHJK-LMNA',
+  'BCDF-GHJK-LMN1',
+  'BCDF_GHJK_LMNP',
+  'BCDF-GHJK-LMN\0',
+  '<b>F-GHJK-LMNP',
+  `BCDFGHJKLMNP${' '.repeat(100)}`,
+])('%j is no setup code', (typed) => {
+  expect(SETUP_CODE.read(typed)).toBeNull();
+});
