@@ -1,4 +1,4 @@
-import type { Replay } from '../core/grants/refresh.ts';
+import type { Replay } from '../core/grants/retry-delays.ts';
 import type { PortalIdentity } from '../core/portal.ts';
 import type { HistoryStore, WaitingHistory } from '../core/reports/history.ts';
 import type { Store } from '../core/store.ts';

@@ -8,7 +8,7 @@ import { CertificateFault, type CertificateFiles, readOwnCertificate } from '../
 import type { ShownLeaf } from '../certificates/shown-leaf.ts';
 import type { DeclaredAppliance } from '../core/appliances/appliance.ts';
 import { Failure } from '../core/failure.ts';
-import type { Replay } from '../core/grants/refresh.ts';
+import type { Replay } from '../core/grants/retry-delays.ts';
 import { Secret } from '../core/secret.ts';
 import type { HooksConfiguration } from '../notify/hooks.ts';
 import { readBounded } from '../system/bounded-file.ts';

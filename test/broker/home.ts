@@ -7,7 +7,7 @@ import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
 import type { DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
-import type { Replay } from '../../src/core/grants/refresh.ts';
+import type { Replay } from '../../src/core/grants/retry-delays.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PairingStep } from '../../src/core/pairings/pairing.ts';

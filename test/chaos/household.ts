@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
-import type { Replay } from '../../src/core/grants/refresh.ts';
+import type { Replay } from '../../src/core/grants/retry-delays.ts';
 import { addAppliance, stateOf, until, visit } from '../reliability/fleet.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApplianceAnswer } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
-import type { Replay } from '../../src/core/grants/refresh.ts';
+import type { Replay } from '../../src/core/grants/retry-delays.ts';
 import { until } from '../reliability/fleet.ts';
 import { Load, livesUntil } from '../reliability/load.ts';
 import { eventually } from '../support/hub-process.ts';

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { afterFailure, type RetryContext, stateAtStart } from '../../src/core/grants/refresh.ts';
+import { afterFailure, stateAtStart } from '../../src/core/grants/refresh.ts';
+import type { RetryContext } from '../../src/core/grants/retry-delays.ts';
 import { at, grantOf, HOUR, MINUTE } from './samples.ts';
 
 const made = Date.UTC(2031, 4, 5, 3, 23);

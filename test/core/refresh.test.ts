@@ -2,17 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Instant } from '../../src/core/clock.ts';
 import { type Grant, remaining } from '../../src/core/grants/grant.ts';
-import {
-  afterFailure,
-  dueAt,
-  endReplayHoldOff,
-  type Health,
-  onDemandAt,
-  type RefreshFailure,
-  type Replay,
-  replayHoldOff,
-  stateAtStart,
-} from '../../src/core/grants/refresh.ts';
+import { dueAt, endReplayHoldOff, type Health, onDemandAt } from '../../src/core/grants/health.ts';
+import { afterFailure, type RefreshFailure, stateAtStart } from '../../src/core/grants/refresh.ts';
+import { type Replay, replayHoldOff } from '../../src/core/grants/retry-delays.ts';
 import { at, DAY, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
 
 const good: Health = { kind: 'good' };

@@ -1,6 +1,6 @@
 import { messageOf } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
-import type { Health } from '../../core/grants/refresh.ts';
+import type { Health } from '../../core/grants/health.ts';
 import type { PortalIdentity } from '../../core/portal.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
 import type { Environment } from '../environment.ts';

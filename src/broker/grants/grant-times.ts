@@ -1,6 +1,7 @@
 import type { Instant } from '../../core/clock.ts';
 import { ageOf, type Grant, remaining } from '../../core/grants/grant.ts';
-import { dueAt, onDemandAt, type Replay, type RetryContext, replayHoldOff } from '../../core/grants/refresh.ts';
+import { dueAt, onDemandAt } from '../../core/grants/health.ts';
+import { type Replay, type RetryContext, replayHoldOff } from '../../core/grants/retry-delays.ts';
 import type { Environment } from '../environment.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
 import type { HeldGrant } from './held-grant.ts';

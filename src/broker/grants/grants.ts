@@ -1,14 +1,7 @@
 import { messageOf } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
-import {
-  afterFailure,
-  clockSet,
-  endReplayHoldOff,
-  networkChanged,
-  type RefreshFailure,
-  type RefreshState,
-  stateAtStart,
-} from '../../core/grants/refresh.ts';
+import { clockSet, endReplayHoldOff, networkChanged } from '../../core/grants/health.ts';
+import { afterFailure, type RefreshFailure, type RefreshState, stateAtStart } from '../../core/grants/refresh.ts';
 import { hasGiven, type Portal } from '../../core/portal.ts';
 import type { Store, StoredGrant } from '../../core/store.ts';
 import { sameSecret, sha256 } from '../../system/compare.ts';

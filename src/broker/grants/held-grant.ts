@@ -1,6 +1,7 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import { type Grant, wantsAnotherScope } from '../../core/grants/grant.ts';
-import type { Health, Replay } from '../../core/grants/refresh.ts';
+import type { Health } from '../../core/grants/health.ts';
+import type { Replay } from '../../core/grants/retry-delays.ts';
 import type { ConfiguredPortal, Portal } from '../../core/portal.ts';
 
 /** A grant at work. */

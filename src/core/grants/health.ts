@@ -1,0 +1,98 @@
+import type { Instant } from '../clock.ts';
+import type { Problem } from '../reports/problem.ts';
+import type { Grant } from './grant.ts';
+import { forcedRefreshAt, nextRefreshAt, onDemandDue, type ScheduleInput } from './schedule.ts';
+
+/** How a grant's refreshes go. `retryAt` is on the boot clock, in ms. */
+export type Health =
+  | { readonly kind: 'good' }
+  /** It may pass: the hub goes on trying. */
+  | {
+      readonly kind: 'failing';
+      readonly problem: Problem;
+      readonly failures: number;
+      readonly retryAt: number;
+      /** When an appliance that waits may have it tried again, where that is before `retryAt`. */
+      readonly onDemandAt?: number;
+      /** The portal's certificate does not fit the hub's clock: once that is set, it is tried again at once. */
+      readonly waitsForClock?: true;
+      /** Nothing left the hub: once it has another address, it is tried again soon. */
+      readonly waitsForNetwork?: true;
+      /** The hub has got another address since: until something leaves it, its own attempts come sooner. */
+      readonly fastRetry?: true;
+      /** What the two times would be without the hold-off of the old refresh token, see `replayHoldOff`. */
+      readonly withoutHoldOff?: { readonly retryAt: number; readonly onDemandAt: number };
+      readonly rejections?: Rejections;
+    }
+  /** A person must log in again. `retryAt` is null where the portal said so itself. */
+  | {
+      readonly kind: 'refused';
+      readonly problem: Problem;
+      readonly failures: number;
+      readonly retryAt: number | null;
+      readonly rejections?: Rejections;
+    };
+
+/** Rejections in a row. Only another answer of the portal ends the row: while it is out of reach it says nothing new. */
+export interface Rejections {
+  readonly count: number;
+  readonly since: Instant;
+}
+
+/** Attempts that the network kept from the portal are repeated within this, in ms. */
+const RETRY_WITHIN = 5000;
+
+/** When a grant is to be refreshed, on the boot clock in ms; null for never, unless a person asks. */
+export function dueAt(grant: Grant, health: Health, schedule: ScheduleInput): number | null {
+  if (health.kind !== 'good') return health.retryAt;
+  return grant.distrusted === null ? nextRefreshAt(grant, schedule) : forcedRefreshAt(schedule);
+}
+
+/** The earliest time, on the boot clock in ms, at which an appliance that waits for a token may have it refreshed. */
+export function onDemandAt(
+  grant: Grant,
+  health: Health,
+  timing: Pick<ScheduleInput, 'now' | 'lastForcedRefresh'>,
+): number | null {
+  if (health.kind === 'good') {
+    return grant.distrusted === null ? onDemandDue(grant, timing.now) : forcedRefreshAt(timing);
+  }
+  return health.kind === 'failing' ? (health.onDemandAt ?? health.retryAt) : health.retryAt;
+}
+
+/** The clock was set: what waited for that is tried within seconds. @param fraction a random number from 0 to 1 */
+export function clockSet(health: Health, now: Instant, fraction: number): Health {
+  if (health.kind !== 'failing' || health.waitsForClock === undefined) return health;
+  const retryAt = Math.min(health.retryAt, now.uptime + 3000 * fraction);
+  return { ...health, retryAt, onDemandAt: retryAt };
+}
+
+/**
+ * The hub has another address: what did not leave it is tried again within seconds, and from there on backs off anew, because
+ * names may be known a little later. @param fraction a random number from 0 to 1
+ */
+export function networkChanged(health: Health, now: Instant, fraction: number): Health {
+  if (health.kind !== 'failing' || health.waitsForNetwork === undefined) return health;
+  const soon = now.uptime + RETRY_WITHIN * fraction;
+  const sooner = ({ retryAt, onDemandAt = retryAt }: { readonly retryAt: number; readonly onDemandAt?: number }) => ({
+    retryAt: Math.min(retryAt, soon),
+    onDemandAt: Math.min(onDemandAt, soon),
+  });
+  const { withoutHoldOff } = health;
+  return {
+    ...health,
+    failures: 0,
+    fastRetry: true,
+    ...sooner(health),
+    ...(withoutHoldOff && { withoutHoldOff: sooner(withoutHoldOff) }),
+  };
+}
+
+/**
+ * The access token serves no longer, so nothing is lost by another use of the old refresh token: its hold-off ends.
+ */
+export function endReplayHoldOff(health: Health): Health {
+  if (health.kind !== 'failing' || health.withoutHoldOff === undefined) return health;
+  const { withoutHoldOff, ...others } = health;
+  return { ...others, ...withoutHoldOff };
+}

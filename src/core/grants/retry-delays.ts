@@ -1,0 +1,80 @@
+import type { ConfirmedTime, Instant } from '../clock.ts';
+import { backgroundDelay, backoffDelay, onDemandBackoff, quickBackoff } from './backoff.ts';
+import { type Doubt, type Grant, minRemaining, remaining } from './grant.ts';
+
+/** When the old refresh token is sent again after a lost answer: docs/decisions/lost-answers.md. */
+export type Replay = 'soon' | 'late';
+
+/** What the next attempt after a failed one is worked out from. */
+export interface RetryContext {
+  readonly now: Instant;
+  readonly confirmed: ConfirmedTime | null;
+  readonly replay: Replay;
+  /** A random number from 0 to 1, for jitter. */
+  readonly fraction: number;
+}
+
+/** Milliseconds to the hub's own next attempt, and to one that an appliance waits for. */
+export interface RetryDelays {
+  readonly background: number;
+  readonly onDemand: number;
+  /** Where these are a hold-off: what they would be without it. */
+  readonly withoutHoldOff?: Pick<RetryDelays, 'background' | 'onDemand'>;
+}
+
+/**
+ * What the end of the token at hand is overrun by, in ms, where nothing may be risked before it: a portal counts from
+ * when it issued the token, which is a little after the hub asked for it.
+ */
+const OVERRUN = 1000;
+
+/**
+ * Milliseconds for which the old refresh token must not be sent because of a doubt, whatever else may happen: each further use
+ * might make the portal revoke a token that still serves. With `soon` one early replay is free, and the next comes
+ * shortly before the token at hand ends; with `late` there is none before it has ended.
+ */
+export function replayHoldOff(
+  grant: Grant,
+  { now, confirmed, replay }: Pick<RetryContext, 'now' | 'confirmed' | 'replay'>,
+): number {
+  if (grant.doubt === null || awaitsEarlyReplay(grant, { replay })) return 0;
+  const left = remaining(grant, now, confirmed) ?? 0;
+  if (replay === 'soon') return Math.max(0, left - minRemaining(grant));
+  return left > 0 ? left + OVERRUN : 0;
+}
+
+/** A lost answer is followed by one early replay, for portals with a grace time, and it has not reached the portal yet. */
+function awaitsEarlyReplay({ doubt }: Grant, { replay }: Pick<RetryContext, 'replay'>): boolean {
+  return doubt !== null && replay === 'soon' && doubt.sends <= 1;
+}
+
+/** Milliseconds to the next use of the old refresh token, right after an answer was lost. */
+export function replayDelays(grant: Grant, doubt: Doubt, failures: number, context: RetryContext): RetryDelays {
+  const { replay, fraction } = context;
+  if (replay === 'soon' && doubt.sends === 1) return both(1000 + 2000 * fraction);
+  const holdOff = replayHoldOff({ ...grant, doubt }, context);
+  const onDemand = backoffDelay(onDemandBackoff(grant.lifetime), failures, fraction);
+  const quick = backoffDelay(quickBackoff(grant.lifetime), failures, fraction);
+  if (holdOff > 0) return { ...both(holdOff), withoutHoldOff: { background: quick, onDemand } };
+  return { background: backgroundRetry(grant, failures, context), onDemand };
+}
+
+/**
+ * Milliseconds to the hub's own next attempt: soon where no other hub has cause for the same, which is where an answer was lost,
+ * or an appliance has said that the token at hand is no good.
+ */
+export function backgroundRetry(grant: Grant, failures: number, { replay, fraction }: RetryContext): number {
+  return grant.distrusted !== null || awaitsEarlyReplay(grant, { replay })
+    ? backoffDelay(quickBackoff(grant.lifetime), failures, fraction)
+    : backgroundDelay(grant.lifetime, failures, fraction);
+}
+
+/** The delays as times on the boot clock, in ms. */
+export function timesOf({ background, onDemand }: Pick<RetryDelays, 'background' | 'onDemand'>, now: Instant) {
+  return { retryAt: now.uptime + background, onDemandAt: now.uptime + onDemand };
+}
+
+/** The same delay for both. */
+export function both(delay: number): RetryDelays {
+  return { background: delay, onDemand: delay };
+}
