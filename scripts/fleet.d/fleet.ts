@@ -148,12 +148,7 @@ export class Fleet {
       ...{ portalTime: now.wall - age, doubt: null, refused: null, distrusted: null },
       ...{ asked: null, givenBy: PORTAL },
     };
-    const none = {
-      refreshing: null,
-      lastForcedRefresh: null,
-      throttledUntil: Number.NEGATIVE_INFINITY,
-      cutShort: null,
-    };
+    const none = { lastForcedRefresh: null, throttledUntil: Number.NEGATIVE_INFINITY, cutShort: null };
     return { grant, health: { kind: 'good' }, hub, number, jitterOffset, asksFrom, ...none };
   }
 }

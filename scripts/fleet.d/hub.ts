@@ -1,5 +1,4 @@
-import { GrantTimes } from '../../src/broker/grants/grant-times.ts';
-import type { HeldGrant } from '../../src/broker/grants/held-grant.ts';
+import { RefreshSchedule, type ScheduledGrant } from '../../src/broker/grants/refresh-schedule.ts';
 import { PortalClock } from '../../src/broker/time/portal-clock.ts';
 import type { Clock, Instant } from '../../src/core/clock.ts';
 import { type Grant, grantFromTokenResponse, minRemaining } from '../../src/core/grants/grant.ts';
@@ -15,7 +14,7 @@ const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: ()
 const GOOD: Health = { kind: 'good' };
 
 /** A grant of the fleet. */
-export interface FleetGrant extends HeldGrant {
+export interface FleetGrant extends ScheduledGrant {
   grant: Grant;
   health: Health;
   readonly hub: FleetHub;
@@ -34,7 +33,7 @@ export const ASKS_EVERY = 120_000;
 
 /**
  * One hub: its clock, and what the broker does about a refresh with the store and the connections left out. When it is made, what
- * its outcome means and what follows are the daemon's own code (`broker/grants/grant-times.ts`, `broker/time/portal-clock.ts`, `core/`).
+ * its outcome means and what follows are the daemon's own code (`broker/grants/refresh-schedule.ts`, `broker/time/portal-clock.ts`, `core/`).
  */
 export class FleetHub implements Clock {
   readonly grants: FleetGrant[] = [];
@@ -45,7 +44,7 @@ export class FleetHub implements Clock {
   /** When this boot began, in ms. */
   #booted: number;
   #portalClock: PortalClock;
-  #times: GrantTimes;
+  #schedule: RefreshSchedule;
   /** When its power goes, in ms. */
   offAt = Number.POSITIVE_INFINITY;
 
@@ -54,7 +53,7 @@ export class FleetHub implements Clock {
     this.#time = time;
     this.#random = random;
     this.#booted = booted;
-    [this.#portalClock, this.#times] = this.#parts();
+    [this.#portalClock, this.#schedule] = this.#parts();
   }
 
   now(): Instant {
@@ -64,9 +63,9 @@ export class FleetHub implements Clock {
 
   /** The daemon is started again. */
   restart(): void {
-    [this.#portalClock, this.#times] = this.#parts();
+    [this.#portalClock, this.#schedule] = this.#parts();
     for (const held of this.grants) {
-      const context = this.#times.context(held.grant.appliance);
+      const context = this.#schedule.context(held.grant.appliance);
       const { doubt, refused, health } = stateAtStart(held.grant, held.cutShort, context);
       held.grant = { ...held.grant, doubt, refused };
       held.health = health;
@@ -90,19 +89,19 @@ export class FleetHub implements Clock {
 
   /** When the hub refreshes a grant by itself, in ms. */
   dueAt(held: FleetGrant): number {
-    return this.#booted + (this.#times.dueAt(held) ?? Number.POSITIVE_INFINITY);
+    return this.#booted + (this.#schedule.dueAt(held) ?? Number.POSITIVE_INFINITY);
   }
 
   isDue(held: FleetGrant): boolean {
-    return this.#times.isDue(held);
+    return this.#schedule.isDue(held);
   }
 
   /** When an appliance next asks at a time when that may have the grant refreshed, in ms. */
   nextAsk(held: FleetGrant): number {
     if (held.asksFrom === null) return Number.POSITIVE_INFINITY;
     const { now } = this.#time;
-    const short = now + Math.max(0, (this.#times.remaining(held) ?? 0) - minRemaining(held.grant));
-    const allowed = this.#booted + (this.#times.onDemandAt(held) ?? Number.POSITIVE_INFINITY);
+    const short = now + Math.max(0, (this.#schedule.remaining(held) ?? 0) - minRemaining(held.grant));
+    const allowed = this.#booted + (this.#schedule.onDemandAt(held) ?? Number.POSITIVE_INFINITY);
     const asks = Math.ceil((Math.max(short, allowed) - held.asksFrom) / ASKS_EVERY);
     const at = held.asksFrom + asks * ASKS_EVERY;
     return at > now ? at : at + ASKS_EVERY;
@@ -110,11 +109,11 @@ export class FleetHub implements Clock {
 
   /** Whether an appliance that asks now has the grant refreshed: see `TokenIssuer`. */
   isWorthWaiting(held: FleetGrant): boolean {
-    const left = this.#times.remaining(held) ?? 0;
-    return leavesTooLittle(held.grant, left, 0) && this.#times.mayRefreshOnDemand(held);
+    const left = this.#schedule.remaining(held) ?? 0;
+    return leavesTooLittle(held.grant, left, 0) && this.#schedule.mayRefreshOnDemand(held);
   }
 
-  /** What an answer makes of a grant: see `RefreshAttempts`. @param sent when the refresh was sent */
+  /** What an answer makes of a grant: see `ManagedGrant`. @param sent when the refresh was sent */
   take(held: FleetGrant, outcome: TokenOutcome, sent: Instant): void {
     if ('portalTime' in outcome) this.#portalClock.learn(outcome.portalTime);
     if (outcome.kind === 'granted') {
@@ -129,16 +128,16 @@ export class FleetHub implements Clock {
       held.health = GOOD;
       return;
     }
-    const state = afterFailure(held.grant, held.health, outcome, this.#times.context(held.grant.appliance));
+    const state = afterFailure(held.grant, held.health, outcome, this.#schedule.context(held.grant.appliance));
     held.grant = { ...held.grant, doubt: state.doubt, refused: state.refused };
     held.health = state.health;
   }
 
-  #parts(): [PortalClock, GrantTimes] {
+  #parts(): [PortalClock, RefreshSchedule] {
     const portalClock = new PortalClock({ clock: this, log: SILENT });
     const random = this.#random as Random;
     const jitterOffset = (appliance: string) =>
       this.grants.find(({ grant }) => grant.appliance === appliance)?.jitterOffset ?? 0;
-    return [portalClock, new GrantTimes({ clock: this, random }, portalClock, () => 'soon', jitterOffset)];
+    return [portalClock, new RefreshSchedule({ clock: this, random }, portalClock, () => 'soon', jitterOffset)];
   }
 }

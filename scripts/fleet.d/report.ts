@@ -45,7 +45,7 @@ export function report(outcomes: readonly Outcome[], hubs: number): Report {
     ],
     text: `
 Each hub has three grants with tokens of an hour, so that the usual rate is ${usualRate(hubs).toFixed(1)} requests a second. When
-they refresh and what follows from each answer is the daemon's own code (\`src/core\`, \`broker/grants/grant-times.ts\`,
+they refresh and what follows from each answer is the daemon's own code (\`src/core\`, \`broker/grants/refresh-schedule.ts\`,
 \`broker/time/portal-clock.ts\`) in virtual time; the portal is a model that rotates at each refresh, answers after 0.1 s, and has room
 for four times the usual rate unless it says otherwise: the others get a 429 with \`Retry-After: 60\`. Where the portal or the power goes, the answers
 that are under way are lost. At ${100 * ASKED} % of the hubs an appliance asks for one of the tokens every other minute; what that has refreshed

@@ -1,24 +1,50 @@
 import type { Log } from '../core/log.ts';
 import type { HubEvent } from '../core/reports/hub-event.ts';
-import { StoredSetupAccess } from './access/setup-access.ts';
+import { type SignInMemory, StoredSetupAccess } from './access/setup-access.ts';
 import { Appliances } from './appliances/appliances.ts';
-import { declareAppliances, warnOfScopes } from './appliances/declared-appliances.ts';
+import { type Declared, declareAppliances, warnOfScopes } from './appliances/declared-appliances.ts';
 import { Registrations } from './appliances/registrations.ts';
 import { followRenamedPortals } from './appliances/renamed-portals.ts';
 import { Sessions } from './appliances/sessions.ts';
 import type { Environment } from './environment.ts';
 import { Grants } from './grants/grants.ts';
-import { needsPairing } from './grants/held-grant.ts';
 import { TokenIssuer } from './grants/token-issuer.ts';
 import { DeviceFlows } from './pairings/device-flows.ts';
 import { Pairings } from './pairings/pairings.ts';
 import { Rounds } from './pairings/rounds.ts';
-import type { BrokerMemory, BrokerPorts, BrokerStore } from './ports.ts';
+import type { BrokerStore, ConnectedPortals, PairingTimes } from './ports.ts';
 import { HistoryRecorder } from './reports/history-recorder.ts';
 import { Notices } from './reports/notices.ts';
 import { PortalClock } from './time/portal-clock.ts';
 import { PortalTimeProbe } from './time/portal-time-probe.ts';
 import { Scheduler } from './time/scheduler.ts';
+
+/** Everything that the broker needs of the world, so that tests can hold it. */
+export interface BrokerPorts {
+  readonly environment: Environment;
+  readonly store: BrokerStore;
+  readonly portals: ConnectedPortals;
+  readonly pairingTimes: PairingTimes;
+  /** The appliances that the configuration declares. */
+  readonly declared: Declared;
+  /** Where the refreshes of an appliance's grant lie among those of all hubs: from 0 to 1, always the same (see `ScheduleInput`). */
+  readonly jitterOffset: (appliance: string) => number;
+  readonly before?: BrokerMemory | undefined;
+}
+
+/** What a broker hands to the one that takes its place in the same process; all else is in the store. */
+export interface BrokerMemory {
+  /** The ids of the appliances that the run before had left: see `LanService.knewBefore`. */
+  readonly knownBefore: ReadonlySet<string>;
+  /** Who has told the true time. */
+  readonly portalClock: PortalClock;
+  /** Milliseconds for which any appliance may still introduce itself; 0 if registration is closed. */
+  readonly registrationOpenFor: number;
+  /** How many have registered since it was opened. */
+  readonly registrationAsked: number;
+  /** One-time sign-in addresses, and who waits because of wrong setup codes. */
+  readonly signIns: SignInMemory;
+}
 
 /** The appliances, their grants, and what looks after them. Disposing of it lets what was sent end, and writes it. */
 export interface Broker extends AsyncDisposable {
@@ -79,12 +105,12 @@ export async function openBroker(ports: BrokerPorts): Promise<Broker> {
       emit(event);
     },
   };
-  const holder = (id: string) => {
+  const connectionOf = (id: string) => {
     const appliance = appliances.byId(id);
     const portal = appliance && portals.get(appliance.portal);
     return appliance && portal && { name: appliance.name, ...portal };
   };
-  const grants = parts.use(new Grants(environment, store, scheduler, portalClock, holder, ports.jitterOffset));
+  const grants = parts.use(new Grants(environment, store, scheduler, portalClock, connectionOf, ports.jitterOffset));
   const pairings = parts.use(
     new Pairings({
       ...{ environment, store, grants, portalClock, nameOf },
@@ -94,7 +120,7 @@ export async function openBroker(ports: BrokerPorts): Promise<Broker> {
   );
   const rounds = new Rounds({
     ...{ environment, appliances, pairings },
-    needsPairing: (appliance) => needsPairing(appliance, grants.get(appliance.id)),
+    needsPairing: (appliance) => grants.needsPairing(appliance),
     accountOf: ({ id }) => grants.get(id)?.grant.account ?? null,
   });
   await grants.load();

@@ -1,12 +1,7 @@
 import type { Replay } from '../core/grants/retry-delays.ts';
-import type { PortalIdentity } from '../core/portal.ts';
+import type { ConfiguredPortal, Portal, PortalIdentity } from '../core/portal.ts';
 import type { HistoryStore, WaitingHistory } from '../core/reports/history.ts';
 import type { Store } from '../core/store.ts';
-import type { SignInMemory } from './access/setup-access.ts';
-import type { Declared } from './appliances/declared-appliances.ts';
-import type { Environment } from './environment.ts';
-import type { PairingPortal, PairingTimes } from './pairings/pairing-context.ts';
-import type { PortalClock } from './time/portal-clock.ts';
 
 /** A store that also says what it has found damaged or changed. */
 export interface BrokerStore extends Store, HistoryStore {
@@ -25,8 +20,20 @@ export interface BrokerStore extends Store, HistoryStore {
 }
 
 /** A portal that the hub is connected to. */
-export interface ConnectedPortal extends PairingPortal {
+export interface ConnectedPortal {
+  readonly portal: Portal;
+  readonly identity: ConfiguredPortal;
   readonly replay: Replay;
+  /**
+   * Where the portal shall bring the code, for a nonce; null while there is no address to be reached at, or where the
+   * configuration wants none. Without the nonce (`''`) it says where a link leads, see `LoginLink`.
+   */
+  redirectUrl(nonce: string): string | null;
+}
+
+/** An appliance by its name, and its portal. */
+export interface ConnectedAppliance extends ConnectedPortal {
+  readonly name: string;
 }
 
 /** The portals that there are. */
@@ -39,29 +46,8 @@ export interface ConnectedPortals {
   nameOf(identity: PortalIdentity): string | undefined;
 }
 
-/** What a broker hands to the one that takes its place in the same process; all else is in the store. */
-export interface BrokerMemory {
-  /** The ids of the appliances that the run before had left: see `LanService.knewBefore`. */
-  readonly knownBefore: ReadonlySet<string>;
-  /** Who has told the true time. */
-  readonly portalClock: PortalClock;
-  /** Milliseconds for which any appliance may still introduce itself; 0 if registration is closed. */
-  readonly registrationOpenFor: number;
-  /** How many have registered since it was opened. */
-  readonly registrationAsked: number;
-  /** One-time sign-in addresses, and who waits because of wrong setup codes. */
-  readonly signIns: SignInMemory;
-}
-
-/** Everything that the broker needs of the world, so that tests can hold it. */
-export interface BrokerPorts {
-  readonly environment: Environment;
-  readonly store: BrokerStore;
-  readonly portals: ConnectedPortals;
-  readonly pairingTimes: PairingTimes;
-  /** The appliances that the configuration declares. */
-  readonly declared: Declared;
-  /** Where the refreshes of an appliance's grant lie among those of all hubs: from 0 to 1, always the same (see `dueAt`). */
-  readonly jitterOffset: (appliance: string) => number;
-  readonly before?: BrokerMemory | undefined;
+/** Times of pairings, in ms. */
+export interface PairingTimes {
+  readonly lifetime: number;
+  readonly pollInterval: number;
 }

@@ -1,4 +1,4 @@
-import type { BrokerMemory } from '../broker/ports.ts';
+import type { BrokerMemory } from '../broker/open-broker.ts';
 import type { Instant } from '../core/clock.ts';
 import type { AssertionReplayCache } from '../lan/oauth/assertion-replay-cache.ts';
 import type { Tally } from '../metrics/tally.ts';

@@ -100,7 +100,9 @@ export class Street implements AsyncDisposable {
   get stale(): StreetGrant[] {
     return this.grants.filter(({ id, hub }) => {
       const held = hub.broker?.grants.get(id);
-      return held === undefined || held.health.kind !== 'good' || (hub.broker?.grants.times.remaining(held) ?? 0) <= 0;
+      return (
+        held === undefined || held.health.kind !== 'good' || (hub.broker?.grants.schedule.remaining(held) ?? 0) <= 0
+      );
     });
   }
 

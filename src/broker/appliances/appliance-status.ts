@@ -5,7 +5,7 @@ import { type Grant, wantsAnotherScope } from '../../core/grants/grant.ts';
 import { isInstallerInitiated, linkFor } from '../../core/pairings/pairing.ts';
 import type { Problem } from '../../core/reports/problem.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
-import type { HeldGrant } from '../grants/held-grant.ts';
+import type { ManagedGrant } from '../grants/managed-grant.ts';
 import type { Broker } from '../open-broker.ts';
 import type { PairingRun } from '../pairings/pairing-run.ts';
 import type { BrokerStore } from '../ports.ts';
@@ -23,9 +23,9 @@ export function applianceStatus(
   const held = grants.get(appliance.id);
   const run = pairings.ofAppliance(appliance.id);
   const resting = grants.resting(appliance.id);
-  const remaining = held === undefined ? null : grants.times.remaining(held, now);
-  const due = held === undefined ? null : grants.times.dueAt(held, now);
-  const started = ago(now, now.uptime - grants.times.since);
+  const remaining = held === undefined ? null : grants.schedule.remaining(held, now);
+  const due = held === undefined ? null : grants.schedule.dueAt(held, now);
+  const started = ago(now, now.uptime - grants.schedule.since);
   const restingProblem = resting === undefined ? null : restingGrant(appliance, resting, started);
   const problem = held === undefined ? restingProblem : problemOf(held, remaining, due, started, now);
   const status: ApplianceStatus = {
@@ -115,13 +115,13 @@ function restingGrant({ name, portal }: Appliance, { givenBy }: Grant, since: In
   return { code: 'refused', message, since };
 }
 
-function stateOf({ health }: HeldGrant, problem: Problem | null): ApplianceState {
+function stateOf({ health }: ManagedGrant, problem: Problem | null): ApplianceState {
   if (health.kind === 'refused') return 'needs_pairing';
   return problem === null ? 'active' : 'retrying';
 }
 
 function problemOf(
-  { grant, health }: HeldGrant,
+  { grant, health }: ManagedGrant,
   remaining: number | null,
   due: number | null,
   started: Instant,
@@ -142,14 +142,14 @@ function refusedToken(since: Instant, due: number | null, now: Instant): Problem
   return { code: 'portal_rejected', message, since };
 }
 
-function unknownAge({ obtained }: HeldGrant['grant'], due: number | null, since: Instant, now: Instant): Problem {
+function unknownAge({ obtained }: Grant, due: number | null, since: Instant, now: Instant): Problem {
   const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
   const message = `The hub was started anew and does not know how old this token is (it is from ${rfc3339(obtained.wall)}): it is refreshed within ${within} s, or when an appliance asks, unless its age becomes known before`;
   return { code: 'clock_unknown', message, since };
 }
 
 /** When the token at hand ended, on the clock as it is now. */
-function endOf({ obtained, lifetime }: HeldGrant['grant'], now: Instant): Instant {
+function endOf({ obtained, lifetime }: Grant, now: Instant): Instant {
   return ago(now, obtained.boot === now.boot ? now.uptime - obtained.uptime - lifetime : 0);
 }
 

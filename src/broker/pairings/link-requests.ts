@@ -4,7 +4,8 @@ import { advance, isInstallerInitiated, isStale, linkFor } from '../../core/pair
 import type { LinkOutcome, LoginLink } from '../../core/portal.ts';
 import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
 import { within } from '../../system/within.ts';
-import type { PairingContext, PairingPortal } from './pairing-context.ts';
+import type { ConnectedPortal } from '../ports.ts';
+import type { PairingContext } from './pairing-context.ts';
 import type { PairingProgress } from './pairing-progress.ts';
 
 const BACKOFF = { base: 2000, cap: 30_000 };
@@ -160,7 +161,7 @@ export class LinkRequests {
   }
 
   /** Where the portal will not have the redirect address, polling alone brings the code. */
-  async #outcome({ portal, redirectUrl }: PairingPortal, signal: AbortSignal): Promise<LinkOutcome<LoginLink>> {
+  async #outcome({ portal, redirectUrl }: ConnectedPortal, signal: AbortSignal): Promise<LinkOutcome<LoginLink>> {
     const address = redirectUrl(this.#progress.pairing.nonce);
     const redirect = redirectUrl('');
     const ask = async (to: string | null): Promise<LinkOutcome<LoginLink>> => {

@@ -1,25 +1,10 @@
-import type { ConfiguredPortal, Portal } from '../../core/portal.ts';
+import type { Grant } from '../../core/grants/grant.ts';
+import type { Pairing } from '../../core/pairings/pairing.ts';
 import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
+import type { ConnectedPortal, PairingTimes } from '../ports.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
-
-/** What a pairing needs to know of the appliance's portal. */
-export interface PairingPortal {
-  readonly portal: Portal;
-  readonly identity: ConfiguredPortal;
-  /**
-   * Where the portal shall bring the code, for a nonce; null while there is no address to be reached at, or where the
-   * configuration wants none. Without the nonce (`''`) it says where a link leads, see `LoginLink`.
-   */
-  redirectUrl(nonce: string): string | null;
-}
-
-/** Times of pairings, in ms. */
-export interface PairingTimes {
-  readonly lifetime: number;
-  readonly pollInterval: number;
-}
 
 /** What pairings share. */
 export interface PairingContext {
@@ -29,5 +14,16 @@ export interface PairingContext {
   readonly portalClock: PortalClock;
   readonly times: PairingTimes;
   readonly nameOf: (appliance: string) => string;
-  readonly portalOf: (portal: string) => PairingPortal | undefined;
+  readonly portalOf: (portal: string) => ConnectedPortal | undefined;
+}
+
+/** Emits that a pairing has ended without a grant; at any other step it emits nothing. */
+export function emitFailure({ clock, emit }: Environment, { appliance, step }: Pairing): void {
+  if (step.kind !== 'ended' || step.result.kind !== 'failed') return;
+  emit({ kind: 'pairing_failed', appliance, at: clock.now(), reason: step.result.reason });
+}
+
+/** Emits that a pairing has brought this grant. */
+export function emitPaired({ clock, emit }: Environment, { appliance, scope }: Grant): void {
+  emit({ kind: 'paired', appliance, at: clock.now(), scope });
 }

@@ -7,8 +7,7 @@ import { type ConfiguredPortal, giverOf, type LoginLink } from '../../core/porta
 import type { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/compare.ts';
 import { afterExchange, exchangeCode } from './code-exchange.ts';
-import { tellPaired } from './pairing-books.ts';
-import type { PairingContext } from './pairing-context.ts';
+import { emitPaired, type PairingContext } from './pairing-context.ts';
 import type { PairingProgress } from './pairing-progress.ts';
 
 /** How often a grant that changes while it is replaced is looked at again. */
@@ -125,7 +124,7 @@ export class PairingExchange {
       if (saved === false) continue;
       grants.adopt(grant, saved === null ? save : null);
       progress.log('info', 'paired', { scope: grant.scope });
-      tellPaired(this.#context, grant);
+      emitPaired(this.#context.environment, grant);
       progress.take(paired);
       return;
     }

@@ -4,8 +4,7 @@ import { messageOf } from '../../core/failure.ts';
 import { advance, type Pairing, type PairingEvent, timeLeft, usesPortal } from '../../core/pairings/pairing.ts';
 import type { Unreachable } from '../../core/portal.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';
-import { tellFailure } from './pairing-books.ts';
-import type { PairingContext } from './pairing-context.ts';
+import { emitFailure, type PairingContext } from './pairing-context.ts';
 
 /** So many turns of a pairing's loops at the very same time are normal: see {@link PairingProgress.boundTurns}. */
 const MAX_TURNS_AT_ONCE = 100;
@@ -123,7 +122,7 @@ export class PairingProgress {
       this.log(usesPortal(before) ? 'info' : 'debug', 'pairing ended', { reason: step.result.reason });
     }
     await this.saveIfPossible(next);
-    if (usesPortal(before)) tellFailure(this.#context, next);
+    if (usesPortal(before)) emitFailure(this.#context.environment, next);
     this.tell();
   }
 

@@ -13,8 +13,7 @@ import {
 import { Secret } from '../../core/secret.ts';
 import { sameSecret, sha256 } from '../../system/compare.ts';
 import { within } from '../../system/within.ts';
-import { tellFailure } from './pairing-books.ts';
-import type { PairingContext } from './pairing-context.ts';
+import { emitFailure, type PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
 
 /** A person who was sent back by the portal waits no longer than this for a result, in ms: under 10 s in all. */
@@ -237,7 +236,7 @@ export class Pairings implements AsyncDisposable {
     const { store, environment } = this.#context;
     try {
       await store.savePairing(ended);
-      if (usesPortal(pairing)) tellFailure(this.#context, ended);
+      if (usesPortal(pairing)) emitFailure(this.#context.environment, ended);
     } catch (error) {
       environment.log.error('store could not be written', { error: messageOf(error) });
     }

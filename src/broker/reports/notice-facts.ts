@@ -52,12 +52,12 @@ function grantFacts(appliance: string, grants: Grants, now: Instant): GrantFacts
   const held = grants.get(appliance);
   if (held === undefined) return null;
   const { generation, lifetime } = held.grant;
-  const age = grants.times.age(held, now);
+  const age = grants.schedule.age(held, now);
   return {
     generation,
     lifetime,
     failing: held.health.kind === 'failing',
-    left: grants.times.remaining(held, now),
+    left: grants.schedule.remaining(held, now),
     overdue: age === null ? null : Math.max(0, age - REFRESHED_BY * lifetime),
   };
 }

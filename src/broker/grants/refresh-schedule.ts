@@ -1,16 +1,25 @@
 import type { Instant } from '../../core/clock.ts';
 import { ageOf, type Grant, remaining } from '../../core/grants/grant.ts';
-import { dueAt, onDemandAt } from '../../core/grants/health.ts';
+import { dueAt, type Health, onDemandAt } from '../../core/grants/health.ts';
 import { type Replay, type RetryContext, replayHoldOff } from '../../core/grants/retry-delays.ts';
 import type { Environment } from '../environment.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
-import type { HeldGrant } from './held-grant.ts';
+
+/** A grant, as far as its next refresh depends on it. */
+export interface ScheduledGrant {
+  readonly grant: Grant;
+  readonly health: Health;
+  /** When the last refresh was begun because the cloud had refused the token at hand, on the boot clock in ms. */
+  readonly lastForcedRefresh: number | null;
+  /** Before this the hub does not refresh it on its own, on the boot clock in ms: see `throttledUntil` of the core. */
+  readonly throttledUntil: number;
+}
 
 /**
  * When grants are refreshed, and how long their tokens live. Who looks at thousands of them gives `now`: to ask the boot clock for
  * each takes longer than all the rest.
  */
-export class GrantTimes {
+export class RefreshSchedule {
   readonly #environment: Pick<Environment, 'clock' | 'random'>;
   readonly #portalClock: PortalClock;
   readonly #replayOf: (appliance: string) => Replay | undefined;
@@ -18,7 +27,7 @@ export class GrantTimes {
   /** When this run of the hub began, on the boot clock in ms. */
   readonly since: number;
 
-  /** @param jitterOffset from 0 to 1, for an appliance always the same: see `dueAt` of the core */
+  /** @param jitterOffset from 0 to 1, for an appliance always the same: see `ScheduleInput` */
   constructor(
     environment: Pick<Environment, 'clock' | 'random'>,
     portalClock: PortalClock,
@@ -33,44 +42,40 @@ export class GrantTimes {
   }
 
   /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
-  dueAt({ grant, health, lastForcedRefresh, throttledUntil }: HeldGrant, now?: Instant): number | null {
+  dueAt({ grant, health, lastForcedRefresh, throttledUntil }: ScheduledGrant, now?: Instant): number | null {
     const context = this.context(grant.appliance, now);
-    const timetable = {
-      ...context,
-      since: this.since,
-      jitterOffset: this.#jitterOffset(grant.appliance),
-      lastForcedRefresh,
-    };
-    const due = rested(dueAt(grant, health, timetable), grant, context);
+    const jitterOffset = this.#jitterOffset(grant.appliance);
+    const input = { ...context, since: this.since, jitterOffset, lastForcedRefresh };
+    const due = heldOff(dueAt(grant, health, input), grant, context);
     return due === null ? null : Math.max(due, throttledUntil);
   }
 
-  isDue(held: HeldGrant): boolean {
-    return this.#hasCome(this.dueAt(held));
+  isDue(managed: ScheduledGrant): boolean {
+    return this.#hasCome(this.dueAt(managed));
   }
 
   /** When an appliance that waits for a token may have it refreshed, on the boot clock in ms; null for never. */
-  onDemandAt({ grant, health, lastForcedRefresh }: HeldGrant): number | null {
+  onDemandAt({ grant, health, lastForcedRefresh }: ScheduledGrant): number | null {
     const context = this.context(grant.appliance);
-    return rested(onDemandAt(grant, health, { now: context.now, lastForcedRefresh }), grant, context);
+    return heldOff(onDemandAt(grant, health, { now: context.now, lastForcedRefresh }), grant, context);
   }
 
   /** Whether an appliance that waits may have it refreshed now: against a backoff that runs, that would storm the portal. */
-  mayRefreshOnDemand(held: HeldGrant): boolean {
-    return this.#hasCome(this.onDemandAt(held));
+  mayRefreshOnDemand(managed: ScheduledGrant): boolean {
+    return this.#hasCome(this.onDemandAt(managed));
   }
 
   /** Milliseconds that the token at hand lives; null where that can't be known yet. */
-  remaining({ grant }: HeldGrant, now = this.#environment.clock.now()): number | null {
+  remaining({ grant }: ScheduledGrant, now = this.#environment.clock.now()): number | null {
     return remaining(grant, now, this.#portalClock.confirmed);
   }
 
   /** Milliseconds since the token at hand was obtained; null where that can't be known yet. */
-  age({ grant }: HeldGrant, now = this.#environment.clock.now()): number | null {
+  age({ grant }: ScheduledGrant, now = this.#environment.clock.now()): number | null {
     return ageOf(grant, now, this.#portalClock.confirmed);
   }
 
-  /** What a setback of an appliance's grant is judged by now. */
+  /** What the next attempt of an appliance's grant is worked out from now. */
   context(appliance: string, now = this.#environment.clock.now()): RetryContext {
     const { random } = this.#environment;
     const replay = this.#replayOf(appliance) ?? 'late';
@@ -82,8 +87,8 @@ export class GrantTimes {
   }
 }
 
-/** How long the token at hand lives, and with it the rest, may become known only after a time to try again was set. */
-function rested(at: number | null, grant: Grant, context: RetryContext): number | null {
-  const rest = replayHoldOff(grant, context);
-  return at === null || rest === 0 ? at : Math.max(at, context.now.uptime + rest);
+/** How long the token at hand lives, and with it the hold-off, may become known only after a time to try again was set. */
+function heldOff(at: number | null, grant: Grant, context: RetryContext): number | null {
+  const holdOff = replayHoldOff(grant, context);
+  return at === null || holdOff === 0 ? at : Math.max(at, context.now.uptime + holdOff);
 }

@@ -1,14 +1,15 @@
+import type { Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
 import type { Health } from '../../core/grants/health.ts';
 import type { PortalIdentity } from '../../core/portal.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
 import type { Environment } from '../environment.ts';
+import type { ConnectedAppliance } from '../ports.ts';
 import { LogDeduplicator, type ProblemSummary } from '../reports/log-deduplicator.ts';
-import type { GrantHolder } from './held-grant.ts';
 
 /** A grant and how it stands. */
-interface Standing {
+interface GrantState {
   readonly grant: Grant;
   readonly health: Health;
 }
@@ -31,9 +32,9 @@ const STORE = 'store';
  * Tells the log how the grants fare: what begins, what lasts and what is over. A refresh that goes well like the one before it,
  * and each try of many that fail alike, are there for whoever debugs. Whoever keeps books is told of every one.
  */
-export class GrantNotices {
+export class RefreshLogger {
   readonly #environment: Pick<Environment, 'clock' | 'log' | 'emit'>;
-  readonly #holder: (appliance: string) => GrantHolder | undefined;
+  readonly #connectionOf: (appliance: string) => ConnectedAppliance | undefined;
   readonly #deduplicator: LogDeduplicator;
   /** The appliances of which it was told in this run that their refreshes succeed. */
   readonly #succeeding = new Set<string>();
@@ -42,45 +43,46 @@ export class GrantNotices {
 
   constructor(
     environment: Pick<Environment, 'clock' | 'log' | 'emit'>,
-    holder: (appliance: string) => GrantHolder | undefined,
+    connectionOf: (appliance: string) => ConnectedAppliance | undefined,
   ) {
     this.#environment = environment;
-    this.#holder = holder;
+    this.#connectionOf = connectionOf;
     this.#deduplicator = new LogDeduplicator(environment.clock);
   }
 
   /** The last run of the hub ended while the portal's answer was under way. */
-  cutShort(standing: Standing): void {
-    if (standing.health.kind === 'good') return;
-    this.#environment.log.warn('refresh was cut short', this.#fields(standing.grant, standing.health));
+  cutShort(state: GrantState): void {
+    if (state.health.kind === 'good') return;
+    this.#environment.log.warn('refresh was cut short', this.#fields(state.grant, state.health));
   }
 
   /**
    * It was an attempt that brought no new tokens, see {@link HubEvent}: called once for each, when it is known what follows.
-   * @param took from sending to now in ms, where that is known
+   * @param sent when the request was sent; null where it was not, or that is not known
    * @param at when it was, where that was long ago
    */
-  attemptFailed({ grant, health }: Standing, took: number | null, at = this.#environment.clock.now()): void {
+  attemptFailed({ grant, health }: GrantState, sent: Instant | null, at = this.#environment.clock.now()): void {
     if (health.kind === 'good') return;
     const { code } = health.problem;
+    const took = sent === null ? null : this.#since(sent);
     this.#environment.emit({ kind: 'refresh_failed', appliance: grant.appliance, at, problem: code, took });
   }
 
   /** A grant was taken up from the disk. */
-  takenUp(before: Grant, standing: Standing): void {
-    this.#tellChange({ grant: before, health: { kind: 'good' } }, standing);
+  takenUp(before: Grant, state: GrantState): void {
+    this.#tellChange({ grant: before, health: { kind: 'good' } }, state);
   }
 
   /** An attempt brought no new tokens, or a grant could not be written. */
-  afterFailure(before: Standing, standing: Standing): void {
-    const { grant, health } = standing;
+  failed(before: GrantState, state: GrantState): void {
+    const { grant, health } = state;
     if (health.kind === 'good') return;
     this.#failed += 1;
-    if (this.#tellChange(before, standing)) return;
+    if (this.#tellChange(before, state)) return;
     const { code } = health.problem;
     const told = this.#deduplicator.occurred(this.#keyOf(grant.appliance, code), grant.appliance);
     const fields = this.#fields(grant, health);
-    const portal = OF_PORTAL.includes(code) ? this.#holder(grant.appliance)?.identity.name : undefined;
+    const portal = OF_PORTAL.includes(code) ? this.#connectionOf(grant.appliance)?.identity.name : undefined;
     if (told === null) this.#environment.log.debug('refresh did not succeed', fields);
     else this.#environment.log.warn('refresh did not succeed', { ...fields, portal, ...howLong(told) });
   }
@@ -88,17 +90,21 @@ export class GrantNotices {
   /**
    * An attempt brought new tokens, and they are written down.
    * @param lifetime of the tokens, in ms
-   * @param took from sending to now, in ms
+   * @param sent when the request was sent
    */
-  refreshed({ appliance, generation }: Grant, lifetime: number, took: number): void {
+  refreshed({ appliance, generation }: Grant, lifetime: number, sent: Instant): void {
     this.#refreshed += 1;
     const { clock, log, emit } = this.#environment;
-    emit({ kind: 'refreshed', appliance, at: clock.now(), took });
-    const holder = this.#holder(appliance);
+    emit({ kind: 'refreshed', appliance, at: clock.now(), took: this.#since(sent) });
+    const connection = this.#connectionOf(appliance);
     for (const code of OF_PORTAL) {
       const over = this.#deduplicator.resolved(this.#keyOf(appliance, code));
       if (over !== null) {
-        log.info('portal serves again', { portal: holder?.identity.name, problem: code, ...howLong(over, 'lasted') });
+        log.info('portal serves again', {
+          portal: connection?.identity.name,
+          problem: code,
+          ...howLong(over, 'lasted'),
+        });
       }
     }
     this.written();
@@ -108,7 +114,7 @@ export class GrantNotices {
     const isNews = own || !this.#succeeding.has(appliance);
     this.#succeeding.add(appliance);
     log[isNews ? 'info' : 'debug']('refreshed', {
-      appliance: holder?.name,
+      appliance: connection?.name,
       expires_in: lifetime / 1000,
       generation,
     });
@@ -121,17 +127,17 @@ export class GrantNotices {
   }
 
   /** The cloud refuses the token at hand, its appliance says. */
-  distrusted({ grant }: Standing): void {
+  distrusted({ grant }: GrantState): void {
     const { appliance, generation } = grant;
     this.#environment.emit({ kind: 'token_refused', appliance, at: this.#environment.clock.now() });
     const told = this.#deduplicator.occurred(`${appliance} distrusted`, appliance);
     const level = told === null ? 'debug' : 'warn';
-    this.#environment.log[level]('token refused by the cloud', { appliance: this.#nameOf(appliance), generation });
+    this.#environment.log[level]('token refused by the cloud', { appliance: this.nameOf(appliance), generation });
   }
 
   /** Its appliance goes to another portal than the one that gave it. @param present the portal it goes to */
-  rests({ grant }: Standing, present: PortalIdentity): void {
-    const appliance = this.#nameOf(grant.appliance);
+  rests({ grant }: GrantState, present: PortalIdentity): void {
+    const appliance = this.nameOf(grant.appliance);
     this.#environment.log.warn('grant is of another portal, it is kept and rests', {
       appliance,
       given_by: grant.givenBy.origin,
@@ -142,9 +148,9 @@ export class GrantNotices {
     });
   }
 
-  unwritable({ grant }: Standing, error: unknown): void {
+  unwritable({ grant }: GrantState, error: unknown): void {
     const told = this.#deduplicator.occurred(STORE, grant.appliance);
-    const fields = { appliance: this.#nameOf(grant.appliance), error: messageOf(error) };
+    const fields = { appliance: this.nameOf(grant.appliance), error: messageOf(error) };
     if (told === null) this.#environment.log.debug('store could not be written', fields);
     else this.#environment.log.error('store could not be written', { ...fields, ...howLong(told) });
   }
@@ -154,14 +160,14 @@ export class GrantNotices {
     const told = this.#deduplicator.occurred(`${appliance} unexpected`, appliance);
     const level = told === null ? 'debug' : 'error';
     this.#environment.log[level]('refresh failed unexpectedly', {
-      appliance: this.#nameOf(appliance),
+      appliance: this.nameOf(appliance),
       error: messageOf(error),
     });
   }
 
   /** The hub ends, and with it what it has in memory alone. */
-  lost({ grant }: Standing, error: unknown): void {
-    const appliance = this.#nameOf(grant.appliance);
+  lost({ grant }: GrantState, error: unknown): void {
+    const appliance = this.nameOf(grant.appliance);
     this.#environment.log.error('store could not be written', { appliance, error: messageOf(error) });
   }
 
@@ -180,7 +186,7 @@ export class GrantNotices {
    * Tells of what a person should know, however often it is tried again and the hub is started.
    * @returns whether there was any of it
    */
-  #tellChange(before: Standing, { grant, health }: Standing): boolean {
+  #tellChange(before: GrantState, { grant, health }: GrantState): boolean {
     if (health.kind === 'good') return false;
     const { log } = this.#environment;
     const fields = this.#fields(grant, health);
@@ -199,7 +205,7 @@ export class GrantNotices {
 
   #keyOf(appliance: string, code: ProblemCode): string {
     if (code === 'store_unwritable') return STORE;
-    const portal = this.#holder(appliance)?.identity.name;
+    const portal = this.#connectionOf(appliance)?.identity.name;
     return OF_PORTAL.includes(code) && portal !== undefined ? `portal ${portal} ${code}` : `${appliance} ${code}`;
   }
 
@@ -208,11 +214,17 @@ export class GrantNotices {
     const now = this.#environment.clock.now().uptime;
     const retryIn = retryAt === null ? null : Math.max(0, Math.round((retryAt - now) / 1000));
     const { code, message } = problem;
-    return { appliance: this.#nameOf(appliance), problem: code, message, retry_in: retryIn };
+    return { appliance: this.nameOf(appliance), problem: code, message, retry_in: retryIn };
   }
 
-  #nameOf(appliance: string): string | undefined {
-    return this.#holder(appliance)?.name;
+  /** What people call an appliance; undefined where it is gone. */
+  nameOf(appliance: string): string | undefined {
+    return this.#connectionOf(appliance)?.name;
+  }
+
+  /** Milliseconds from then to now, on the boot clock. */
+  #since({ uptime }: Instant): number {
+    return this.#environment.clock.now().uptime - uptime;
   }
 }
 
