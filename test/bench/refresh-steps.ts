@@ -1,14 +1,15 @@
-import { Grants } from '../../src/broker/grants/grants.ts';
-import { PortalClock } from '../../src/broker/time/portal-clock.ts';
-import { Scheduler } from '../../src/broker/time/scheduler.ts';
+import { openBroker } from '../../src/broker/open-broker.ts';
+import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
+import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Instant } from '../../src/core/clock.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
 import type { Portal } from '../../src/core/portal.ts';
 import { Secret } from '../../src/core/secret.ts';
-import type { Store } from '../../src/core/store.ts';
 
 /** From one grant's refresh to the next one's, in ms: however many there are, each time one is due. */
 const APART = 500;
+const PORTAL = { name: 'home', origin: 'https://portal.test', clientId: 'hub' };
+const TOKENS = { accessToken: new Secret('access'), refreshToken: new Secret('refresh'), scope: null };
 
 /** What one refresh takes, by all that decides on it: neither the portal nor the disk is there. */
 interface Step {
@@ -22,49 +23,41 @@ interface Step {
 /** Has a broker look after so many grants for so many refreshes, on a clock that is moved by hand. */
 export async function refreshSteps(grants: number, steps: number): Promise<Step> {
   const time = new HandMovedTime();
-  const lifetime = (grants * APART) / 0.8;
-  const [accessToken, refreshToken] = [new Secret('access'), new Secret('refresh')];
-  const tokens = { accessToken, refreshToken, scope: null, lifetime };
-  const giver = { name: 'home', origin: 'https://portal.test', clientId: 'hub' };
-  const stored = Array.from({ length: grants }, (_, index) => {
-    const fate = { portalTime: null, doubt: null, refused: null, distrusted: null, asked: null, givenBy: giver };
-    const obtained = { ...time.now(), uptime: -index * APART };
-    const grant: Grant = { appliance: `appliance-${index}`, generation: 1, obtained, ...tokens, ...fate };
-    return { grant, attempt: null };
-  });
+  const tokens = { ...TOKENS, lifetime: (grants * APART) / 0.8 };
   let refreshed = 0;
-  const store: Pick<Store, 'grants' | 'beginAttempt' | 'replaceGrant'> = {
-    grants: async () => stored,
-    beginAttempt: async () => true,
-    async replaceGrant() {
-      refreshed += 1;
-      return true;
-    },
-  };
   const portal: Pick<Portal, 'refresh'> = {
     refresh: async () => ({ kind: 'granted', tokens, portalTime: time.now().wall }),
   };
-  const silent = () => undefined;
-  const environment = {
-    clock: time,
-    timers: time,
-    random: { token: () => '', uuid: () => '', below: () => 0, fraction: () => 0.5 },
-    log: { debug: silent, info: silent, warn: silent, error: silent },
-    emit: silent,
+  const connected: ConnectedPortal = {
+    portal: portal as Portal,
+    identity: { ...PORTAL, others: [] },
+    replay: 'late',
+    redirectUrl: () => null,
   };
-  const identity = { ...giver, others: [] };
-  const holder = { name: 'appliance', portal: portal as Portal, identity, replay: 'late' as const };
-  const scheduler = new Scheduler(environment);
-  const portalClock = new PortalClock(environment);
-  const broker = new Grants(
-    environment,
-    store as Store,
-    scheduler,
-    portalClock,
-    () => holder,
-    () => 0.5,
-  );
-  await broker.load();
+  const silent = () => undefined;
+  await openBroker({
+    environment: {
+      clock: time,
+      timers: time,
+      random: { token: () => '', uuid: () => '', below: () => 0, fraction: () => 0.5 },
+      log: { debug: silent, info: silent, warn: silent, error: silent },
+      emit: silent,
+    },
+    store: storeOf(
+      Array.from({ length: grants }, (_, index) => {
+        const fate = { portalTime: null, doubt: null, refused: null, distrusted: null, asked: null, givenBy: PORTAL };
+        const obtained = { ...time.now(), uptime: -index * APART };
+        return { appliance: `appliance-${index}`, generation: 1, obtained, ...tokens, ...fate };
+      }),
+      () => {
+        refreshed += 1;
+      },
+    ),
+    portals: { names: [PORTAL.name], get: () => connected, nameOf: () => PORTAL.name },
+    pairingTimes: { lifetime: 900_000, pollInterval: 5000 },
+    declared: { appliances: [], file: '' },
+    jitterOffset: () => 0.5,
+  });
 
   const until = async (count: number) => {
     while (refreshed < count) {
@@ -81,6 +74,34 @@ export async function refreshSteps(grants: number, steps: number): Promise<Step>
     readings: each(time.readings - before.readings),
     timers: time.most,
   };
+}
+
+/** A store that holds these grants and their appliances, and nothing else. @param onRefreshed called when a grant is replaced */
+function storeOf(grants: readonly Grant[], onRefreshed: () => void): BrokerStore {
+  const credentials = { kind: 'secret', hash: '' } as const;
+  const appliances = grants.map(({ appliance: id }): Appliance => {
+    const none = { scope: null, waitingSince: null, softwareId: null };
+    return { id, clientId: id, name: id, portal: PORTAL.name, credentials, origin: 'added', ...none };
+  });
+  const store: Partial<BrokerStore> = {
+    setting: async () => null,
+    saveSetting: async () => undefined,
+    appliances: async () => appliances,
+    grants: async () => grants.map((grant) => ({ grant, attempt: null })),
+    sessions: async () => [],
+    invites: async () => [],
+    beginAttempt: async () => true,
+    async replaceGrant() {
+      onRefreshed();
+      return true;
+    },
+    takeHistoryFrom: () => undefined,
+    damagedGrants: new Set(),
+    damagedAppliances: new Set(),
+    refusedSessions: new Set(),
+    refusedInvites: false,
+  };
+  return store as BrokerStore;
 }
 
 /** A clock that stands still until the next timer fires. */
