@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../core/failure.ts';
 import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../emulator/index.ts';
-import { SWITCHES, type Switch } from '../emulator/settings/switches.ts';
+import { SETTINGS, type Setting } from '../emulator/settings/settings.ts';
 import { readOptionsFile } from './options-file.ts';
 import { parseDuration, parseWhole } from './terminal/duration.ts';
 import { notice, print, printJson } from './terminal/output.ts';
@@ -36,7 +36,7 @@ export function emulatorCommand(): Command {
     .option('--user <name:password>', 'somebody who can log in; may be given again (default: demo:demo)', addUser)
     .option(
       '--state <file>',
-      'keep what was issued, findings and the clock in this file (not changed switches, faults and the log)',
+      'keep what was issued, findings and the clock in this file (not changed settings, faults and the log)',
     )
     .option('--tls', 'serve both URLs over HTTPS, with a private CA')
     .option('--ca-file <file>', 'where to write the CA with --tls (default: a temporary file, which it names)')
@@ -45,7 +45,7 @@ export function emulatorCommand(): Command {
     .option('--seed <n>', 'what the chance of faults is drawn from (default: 0)', parseWhole)
     .option('--options <file>', "a TOML file with options: the flags' names with underscores; flags win")
     .option('--json', 'print what it runs with as one line of JSON');
-  return addSwitches(command).action(async ({ options: file }: Options) => {
+  return addSettings(command).action(async ({ options: file }: Options) => {
     // From the start: who reads the first line may send a signal at once.
     const ended = untilSignal();
     if (file !== undefined) await readOptionsFile(command, file);
@@ -58,9 +58,9 @@ export function emulatorCommand(): Command {
   });
 }
 
-/** The flags for what the specification leaves open at the portal; what they give are the library's `SwitchOptions`. */
-function addSwitches(command: Command): Command {
-  for (const [name, declared] of Object.entries(SWITCHES)) {
+/** The flags for what the specification leaves open at the portal; what they give are the library's `SettingOptions`. */
+function addSettings(command: Command): Command {
+  for (const [name, declared] of Object.entries(SETTINGS)) {
     command.addOption(
       option(
         name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
@@ -71,7 +71,7 @@ function addSwitches(command: Command): Command {
   return command;
 }
 
-function option(name: string, { values, initial, nothing, description }: Switch<unknown>): Option {
+function option(name: string, { values, initial, nothing, description }: Setting<unknown>): Option {
   const value = values.kind === 'seconds' && initial ? `${initial}s` : initial;
   const usual = initial === null ? nothing : [value, ...(nothing === undefined ? [] : [nothing])].join(', ');
   const help = `${description} (default: ${usual})`;

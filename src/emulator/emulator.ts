@@ -26,10 +26,10 @@ import { type LoginRequest, type LoginResult, login } from './oauth/login.ts';
 import { stateId } from './oauth/state.ts';
 import { serveOpenApi } from './openapi/serve.ts';
 import { resetPortal } from './portal.ts';
-import { OptionError, switchesIn } from './settings/check.ts';
+import { OptionError, settingsIn } from './settings/check.ts';
+import type { EffectiveSettings } from './settings/effective-settings.ts';
 import type { EmulatorOptions } from './settings/options.ts';
-import type { Settings } from './settings/settings.ts';
-import type { Switches, SwitchOptions } from './settings/switches.ts';
+import type { SettingOptions, Settings } from './settings/settings.ts';
 import { createTls, writeCaFile } from './tls.ts';
 import type { ClockView } from './virtual-clock.ts';
 
@@ -87,13 +87,13 @@ export interface Emulator extends AsyncDisposable {
    */
   advance(seconds: number): void;
   /** How the portal behaves right now; a copy. */
-  readonly settings: Switches;
+  readonly settings: Settings;
   /**
    * Changes how the portal behaves from now on; requests under way go on as they began. Either all of it is changed or
    * nothing.
    * @throws OptionError where a value is no good
    */
-  change(change: SwitchOptions): void;
+  change(change: SettingOptions): void;
   /**
    * Adds a fault that clients meet from now on.
    * @throws FaultError where it can't be; the message names the member, what was found and what is allowed
@@ -203,9 +203,9 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     },
     advance: (seconds) => portal.clock.advance(seconds),
     get settings() {
-      return switchesIn(portal.settings);
+      return settingsIn(portal.settings);
     },
-    change: (change) => portal.switches.change(change),
+    change: (change) => portal.settingsInForce.change(change),
     addFault: (fault) => faults.add(checkedFault(fault)),
     get faults() {
       return faults.all();
@@ -222,6 +222,6 @@ function view({ id, clientId, user, scope, createdAt, refreshedAt, generation, r
   return { id, clientId, user, scope, createdAt, refreshedAt, generation, revoked };
 }
 
-function origin({ publicHost: host, tls }: Settings, port: number): string {
+function origin({ publicHost: host, tls }: EffectiveSettings, port: number): string {
   return `${tls ? 'https' : 'http'}://${urlHost(host)}:${port}`;
 }

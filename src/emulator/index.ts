@@ -23,5 +23,5 @@ export type {
   Interceptor,
   UserOptions,
 } from './settings/options.ts';
-export type { Switches, SwitchOptions } from './settings/switches.ts';
+export type { SettingOptions, Settings } from './settings/settings.ts';
 export { ClockError, type ClockView } from './virtual-clock.ts';

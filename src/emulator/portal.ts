@@ -8,7 +8,7 @@ import { Grants } from './oauth/grants.ts';
 import { HelperRuns } from './oauth/helper-runs.ts';
 import { IssuedSecrets } from './oauth/issued-secrets.ts';
 import { States } from './oauth/state.ts';
-import { type Client, type Settings, SettingsInForce } from './settings/settings.ts';
+import { type Client, type EffectiveSettings, SettingsInForce } from './settings/effective-settings.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** Where the portal is reached, without a trailing slash. Known once both origins listen. */
@@ -22,8 +22,8 @@ export interface Origins {
 /** The portal's whole state, which the endpoints of both origins work on. */
 export interface Portal {
   /** The settings in force; a request goes by those that it began with. */
-  readonly settings: Settings;
-  readonly switches: SettingsInForce;
+  readonly settings: EffectiveSettings;
+  readonly settingsInForce: SettingsInForce;
   readonly clock: VirtualClock;
   /** The emulator's time, in milliseconds since 1970. */
   readonly now: () => number;
@@ -41,19 +41,19 @@ export interface Portal {
 }
 
 /** A portal that has seen nothing yet, or what its memory holds. */
-export function createPortal(settings: Settings, origins: () => Origins, memory: Memory): Portal {
+export function createPortal(settings: EffectiveSettings, origins: () => Origins, memory: Memory): Portal {
   const changes = new Changes();
   const clock = new VirtualClock(settings.clock, memory, () => changes.changed('clock'));
   const now = () => clock.now().wall;
   const tokens = new BearerTokens(memory.key('tokens'));
   const issued = new IssuedSecrets(tokens);
   const audit = new ClientAudit(memory);
-  const switches = new SettingsInForce(settings, () => changes.changed('settings'));
+  const settingsInForce = new SettingsInForce(settings, () => changes.changed('settings'));
   return {
     get settings() {
-      return switches.settings;
+      return settingsInForce.settings;
     },
-    switches,
+    settingsInForce,
     clock,
     now,
     origins,
@@ -88,6 +88,6 @@ export function resetPortal(portal: Portal): void {
     portal.clock.reset();
   });
   portal.browserLogins.clear();
-  portal.switches.reset();
+  portal.settingsInForce.reset();
   for (const what of ['logins', 'grants', 'clock'] as const) portal.changes.changed(what);
 }

@@ -59,9 +59,9 @@ it('an idle hub wakes up less than 1.5 times a second, also when somebody was th
   expect(absent.filter((name) => packages.has(name))).toEqual([]);
   const ours = files.flatMap((url) => /\/(?:src|dist)\/(.+)\.[jt]s$/.exec(url)?.[1] ?? []);
   expect(ours).toContain('hub/hub');
-  // The flags of `latchkey emulator` are made from one list of switches, which is all that there is of it.
+  // The flags of `latchkey emulator` are made from one list of settings, which is all that there is of it.
   expect(
-    ours.filter((file) => /^emulator\/(?!settings\/switches$)|^doctor\/|^lan\/openapi\/document/.test(file)),
+    ours.filter((file) => /^emulator\/(?!settings\/settings$)|^doctor\/|^lan\/openapi\/document/.test(file)),
   ).toEqual([]);
   // Node's own fetch.
   expect(own).not.toContain('NativeModule internal/deps/undici/undici');

@@ -63,18 +63,18 @@ const SURFACE = `import {
   type EmulatorOptions, type Endpoint, type Exchange, type FailedAuthentications, FaultError, type FaultOptions,
   type FaultView, type Findings, type GrantFinding, type GrantView, type Interceptor, type LoggedRequest, LoginError,
   type LoginRequest, type LoginResult, type Observations, OptionError, parseFault, type Poll, type PollFindings,
-  type SecretKind, startEmulator, StateFileError, type Switches, type SwitchOptions, type UserOptions, type WaitingLogin,
+  type SecretKind, startEmulator, StateFileError, type Settings, type SettingOptions, type UserOptions, type WaitingLogin,
 } from 'latchkey/emulator';
 
 export type All = [
   ClockView, ClientOptions, EarlyRefreshes, Emulator, EmulatorClock, EmulatorOptions, Endpoint, Exchange,
   FailedAuthentications, FaultOptions, FaultView, Findings, GrantFinding, GrantView, Interceptor, LoggedRequest,
-  LoginRequest, LoginResult, Observations, Poll, PollFindings, SecretKind, Switches, SwitchOptions, UserOptions,
+  LoginRequest, LoginResult, Observations, Poll, PollFindings, SecretKind, Settings, SettingOptions, UserOptions,
   WaitingLogin,
 ];
 const portal: Emulator = await startEmulator({ clients: [{ id: crypto.randomUUID(), secret: 's' }], onReuse: 'refuse' });
 const fault: FaultView = portal.addFault(parseFault('{"kind":"hang","endpoint":"token"}'));
-const settings: Switches = portal.settings;
+const settings: Settings = portal.settings;
 console.log(typeof fault.id, settings.tokenLifetime + portal.clock.offset);
 for (const error of [ClockError, FaultError, LoginError, OptionError, StateFileError]) console.log(error.name);
 await portal.close();

@@ -137,7 +137,7 @@ test('a rotation is on disk before its answer goes out: kills at any time lose n
   }
 });
 
-test('the clock, and what clients did wrong, outlive a kill; switches, faults and the log are those of the new start', async () => {
+test('the clock, and what clients did wrong, outlive a kill; settings, faults and the log are those of the new start', async () => {
   using folder = stateFolder();
   const args = ['--state', join(folder.path, 'emulator.db'), '--auto-login', '--on-reuse', 'revoke-family'];
   using before = await launch(...args);

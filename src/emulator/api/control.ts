@@ -7,7 +7,7 @@ import { pathParameter } from '../http/request-form.ts';
 import { badRequest, notFound, serve } from '../http/routes.ts';
 import { LoginError, login } from '../oauth/login.ts';
 import type { Portal } from '../portal.ts';
-import { switchesIn, switchSchemas } from '../settings/check.ts';
+import { settingSchemas, settingsIn } from '../settings/check.ts';
 import { ClockError } from '../virtual-clock.ts';
 
 /**
@@ -61,25 +61,25 @@ export function serveClock(app: FastifyInstance, { clock }: Portal): void {
 export const ClockBody = v.strictObject({ advance: v.number('is a number of seconds, 0 or more') });
 
 /**
- * The switches at run time:
- * - `GET /_emulator/settings`: 200 with all of them, see `Switches`, under snake_case names.
+ * The settings at run time:
+ * - `GET /_emulator/settings`: 200 with all of them, see `Settings`, under snake_case names.
  * - `PATCH /_emulator/settings` with some of them: 200 with all of them, or 400, and then nothing is changed.
  */
 export function serveSettings(app: FastifyInstance, portal: Portal): void {
-  const view = () => snakeCased(switchesIn(portal.settings));
+  const view = () => snakeCased(settingsIn(portal.settings));
   serve(app, '/_emulator/settings', null, {
     GET: async (_request, reply) => reply.send(view()),
     async PATCH(request, reply) {
       const body = readJson(request, SettingsChange);
       if ('problem' in body) return badRequest(reply, body.problem);
-      portal.switches.change(renamed(body.value, camelCase));
+      portal.settingsInForce.change(renamed(body.value, camelCase));
       return reply.send(view());
     },
   });
 }
 
 /** The answers' body. */
-export const SettingsView = v.strictObject(renamed(switchSchemas, snakeCase));
+export const SettingsView = v.strictObject(renamed(settingSchemas, snakeCase));
 
 /** What `PATCH /_emulator/settings` takes. */
 export const SettingsChange = v.partial(SettingsView);

@@ -4,10 +4,10 @@ import type { FaultField } from '../faults/members.ts';
 import { snakeCase } from '../http/json-body.ts';
 import { ENDPOINTS } from '../http/logged-request.ts';
 import type { Portal } from '../portal.ts';
-import { SWITCHES, type Switch } from '../settings/switches.ts';
+import { SETTINGS, type Setting } from '../settings/settings.ts';
 
-/** A switch as the page asks for it. */
-export interface SwitchControl extends Switch<unknown> {
+/** A setting as the page asks for it. */
+export interface SettingControl extends Setting<unknown> {
   /** Its member in the API. */
   readonly name: string;
 }
@@ -27,7 +27,7 @@ export interface ConsoleStart {
   /** Names of the users who can log in. */
   readonly users: readonly string[];
   readonly clients: readonly { readonly id: string; readonly name: string }[];
-  readonly switches: readonly SwitchControl[];
+  readonly settings: readonly SettingControl[];
   readonly faultKinds: readonly FaultControl[];
   readonly endpoints: readonly string[];
 }
@@ -38,9 +38,9 @@ export interface ConsoleStart {
  */
 export function consolePage(portal: Portal, script: string): string {
   const clients = [...portal.settings.clients.values()].map(({ id, name }) => ({ id, name }));
-  const switches = Object.entries(SWITCHES).map(([name, declared]) => ({ ...declared, name: snakeCase(name) }));
+  const settings = Object.entries(SETTINGS).map(([name, declared]) => ({ ...declared, name: snakeCase(name) }));
   const users = [...portal.settings.users.keys()];
-  const start: ConsoleStart = { users, clients, switches, faultKinds: FAULT_CONTROLS, endpoints: ENDPOINTS };
+  const start: ConsoleStart = { users, clients, settings, faultKinds: FAULT_CONTROLS, endpoints: ENDPOINTS };
   return html`<!doctype html>
 <html lang="en">
 <head>

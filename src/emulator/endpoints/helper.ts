@@ -4,7 +4,7 @@ import { notFound, serve } from '../http/routes.ts';
 import type { HelperRun } from '../oauth/helper-runs.ts';
 import { type Arrival, arrive } from '../oauth/login.ts';
 import type { Portal } from '../portal.ts';
-import type { Client } from '../settings/settings.ts';
+import type { Client } from '../settings/effective-settings.ts';
 import { codePage, messagePage, sendPage } from './pages.ts';
 
 /** Characters of a redirect_url: it travels inside the state, and that in a URL. */

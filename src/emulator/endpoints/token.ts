@@ -8,7 +8,7 @@ import { isScope } from '../oauth/authorization-request.ts';
 import type { TokenClaims } from '../oauth/bearer-tokens.ts';
 import type { TokenResponse } from '../oauth/grants.ts';
 import type { Portal } from '../portal.ts';
-import type { Client } from '../settings/settings.ts';
+import type { Client } from '../settings/effective-settings.ts';
 
 /**
  * The token endpoint (specification, endpoints 4 and 5; RFC 6749, 4.1.3 and 6). The client is authenticated before any

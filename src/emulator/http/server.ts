@@ -7,7 +7,7 @@ import { NO_SCHEMAS } from '../../system/http/no-schemas.ts';
 import type { RequestLog } from '../log/request-log.ts';
 import type { Portal } from '../portal.ts';
 import type { Exchange, Interceptor } from '../settings/options.ts';
-import type { Switches } from '../settings/switches.ts';
+import type { Settings } from '../settings/settings.ts';
 import type { Tls } from '../tls.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { received, receiveRequests, wasReceived } from './received.ts';
@@ -145,7 +145,7 @@ function replaceErrorBodies(app: FastifyInstance): void {
 const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** The body to send for an error instead of this JSON; sets its content type. */
-function errorBody(reply: FastifyReply, kind: Switches['errorBody'], json: unknown): unknown {
+function errorBody(reply: FastifyReply, kind: Settings['errorBody'], json: unknown): unknown {
   if (kind === 'json') return json;
   reply.removeHeader('content-length');
   if (kind === 'empty') {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { sameSecret } from '../../system/compare.ts';
 import type { TokenClaims } from '../oauth/bearer-tokens.ts';
-import type { Client, Settings } from '../settings/settings.ts';
+import type { Client, EffectiveSettings } from '../settings/effective-settings.ts';
 import { received } from './received.ts';
 import { basicCredentials } from './request-form.ts';
 
@@ -52,7 +52,7 @@ type ClientAuthentication = { readonly client: Client } | { readonly problem: OA
  * @param authorization the Authorization header, if any
  */
 function authenticateClient(
-  settings: Settings,
+  settings: EffectiveSettings,
   authorization: string | undefined,
   form: ReadonlyMap<string, string>,
 ): ClientAuthentication {
@@ -70,7 +70,7 @@ function authenticateClient(
   return compare(settings, basic.id, basic.secret, true);
 }
 
-function compare(settings: Settings, id = '', secret = '', challenge: boolean): ClientAuthentication {
+function compare(settings: EffectiveSettings, id = '', secret = '', challenge: boolean): ClientAuthentication {
   const client = settings.clients.get(id);
   const good = sameSecret(secret, client?.secret ?? settings.firstClient.secret);
   if (client !== undefined && good) return { client };

@@ -1,6 +1,6 @@
 import { sha256 } from '../../system/compare.ts';
 import { systemRandom } from '../../system/random.ts';
-import type { Client } from '../settings/settings.ts';
+import type { Client } from '../settings/effective-settings.ts';
 
 type AnswerValue = string | number | boolean | null;
 

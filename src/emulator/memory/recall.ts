@@ -1,12 +1,12 @@
 import * as v from 'valibot';
 import { createPortal, type Origins, type Portal } from '../portal.ts';
+import { type EffectiveSettings, settingsFrom } from '../settings/effective-settings.ts';
 import type { EmulatorOptions } from '../settings/options.ts';
-import { type Settings, settingsFrom } from '../settings/settings.ts';
 import { type Memory, PASSING, StateFileError } from './memory.ts';
 
 /** The start of an emulator: as new, or as its state file has it. */
 export interface Recalled {
-  readonly settings: Settings;
+  readonly settings: EffectiveSettings;
   readonly portal: Portal;
   readonly memory: Memory;
 }
@@ -31,7 +31,7 @@ export async function recall(options: EmulatorOptions, origins: () => Origins): 
   }
 }
 
-function withKeptClient(options: EmulatorOptions, given: Settings, memory: Memory): Settings {
+function withKeptClient(options: EmulatorOptions, given: EffectiveSettings, memory: Memory): EffectiveSettings {
   const kept = memory.setting('client');
   if (kept !== null) return settingsFrom({ ...options, clients: [v.parse(KeptClient, JSON.parse(kept))] });
   const { id, secret } = given.firstClient;

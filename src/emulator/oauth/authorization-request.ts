@@ -1,5 +1,5 @@
 import { codeSetUrl, type Portal } from '../portal.ts';
-import type { Client } from '../settings/settings.ts';
+import type { Client } from '../settings/effective-settings.ts';
 import type { State } from './state.ts';
 
 /**

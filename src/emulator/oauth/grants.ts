@@ -1,7 +1,7 @@
 import { systemRandom } from '../../system/random.ts';
 import type { ClientAudit } from '../audit/client-audit.ts';
 import { BoundedMap, type PersistentMap } from '../memory/bounded.ts';
-import type { Switches } from '../settings/switches.ts';
+import type { Settings } from '../settings/settings.ts';
 import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
@@ -36,7 +36,7 @@ export interface TokenResponse {
   readonly token_type: 'bearer';
   readonly scope: string | null;
   readonly refresh_token: string;
-  /** With the switch `idToken` alone. */
+  /** With the setting `idToken` alone. */
   readonly id_token?: string;
 }
 
@@ -98,10 +98,10 @@ export class Grants {
   /**
    * The first tokens of a grant.
    */
-  issueTokens(grant: Grant, switches: Switches): TokenResponse {
-    const claims = this.#nextGeneration(grant, switches.tokenLifetime);
+  issueTokens(grant: Grant, settings: Settings): TokenResponse {
+    const claims = this.#nextGeneration(grant, settings.tokenLifetime);
     this.#keep(grant);
-    return this.#response(grant, claims, switches);
+    return this.#response(grant, claims, settings);
   }
 
   /**
@@ -112,30 +112,30 @@ export class Grants {
    * stay valid to their end. Another client's token changes nothing.
    * @param claims of the refresh token, from {@link open}
    */
-  refresh(clientId: string, claims: TokenClaims | null, switches: Switches): TokenResponse | Refused {
+  refresh(clientId: string, claims: TokenClaims | null, settings: Settings): TokenResponse | Refused {
     const grant = this.ofRefreshToken(clientId, claims);
     if (claims === null || grant === null) return { refused: 'unknown token' };
     if (wasPresented(grant, claims.generation)) this.#audit.count('reused', grant);
     remember(grant, claims.generation);
     if (grant.revoked) return { refused: 'the grant was revoked' };
     const now = this.#now();
-    if (over(grant.createdAt, switches.grantLifetime, now)) return { refused: 'the grant has expired' };
+    if (over(grant.createdAt, settings.grantLifetime, now)) return { refused: 'the grant has expired' };
     const successor = grant.successors.get(claims.generation);
-    if (successor !== undefined && now < successor.issuedAt + 1000 * switches.refreshGraceTime) {
-      return this.#response(grant, successor, switches, now);
+    if (successor !== undefined && now < successor.issuedAt + 1000 * settings.refreshGraceTime) {
+      return this.#response(grant, successor, settings, now);
     }
-    if (over(claims.issuedAt, switches.refreshLifetime, now)) return { refused: 'the token has expired' };
-    if (grant.generation - claims.generation > switches.refreshGrace) {
-      if (switches.onReuse === 'revoke-family') this.revoke(grant, 'grant');
+    if (over(claims.issuedAt, settings.refreshLifetime, now)) return { refused: 'the token has expired' };
+    if (grant.generation - claims.generation > settings.refreshGrace) {
+      if (settings.onReuse === 'revoke-family') this.revoke(grant, 'grant');
       return { refused: 'the token was used before' };
     }
     if (claims.generation === grant.generation && claims.generation >= grant.accessFrom) {
       this.#audit.refreshed(grant, (now - claims.issuedAt) / 1000, claims.lifetime);
     }
-    const next = this.#nextGeneration(grant, switches.tokenLifetime);
+    const next = this.#nextGeneration(grant, settings.tokenLifetime);
     if (successor === undefined) keepNewest(grant.successors.set(claims.generation, next));
     this.#keep(grant);
-    return this.#response(grant, next, switches);
+    return this.#response(grant, next, settings);
   }
 
   /** What a refresh token says, expired and revoked ones too; null where it is none of ours. */
@@ -192,7 +192,7 @@ export class Grants {
   }
 
   /** The tokens with these claims, issued now or before: `expires_in` is what is left of the access token. */
-  #response(grant: Grant, claims: TokenClaims, { idToken }: Switches, now = claims.issuedAt): TokenResponse {
+  #response(grant: Grant, claims: TokenClaims, { idToken }: Settings, now = claims.issuedAt): TokenResponse {
     const age = Math.max(0, now - claims.issuedAt) / 1000;
     return {
       access_token: this.#tokens.seal('access_token', claims),

@@ -1,5 +1,5 @@
 import { codeSetUrl, type Portal } from '../portal.ts';
-import type { Client } from '../settings/settings.ts';
+import type { Client } from '../settings/effective-settings.ts';
 import { allow, helperRequest, parameter, refuse, withParameters } from './authorization-request.ts';
 
 /** What the helper makes of a browser that comes to code/set. */

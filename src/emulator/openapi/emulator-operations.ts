@@ -31,15 +31,15 @@ export const emulatorOperations: readonly Operation[] = [
     path: '/_emulator/settings',
     id: 'readSettings',
     summary: 'How the portal behaves where the specification is silent; lifetimes in seconds',
-    answers: { 200: { description: 'All switches', body: SettingsView } },
+    answers: { 200: { description: 'All settings', body: SettingsView } },
   },
   {
     method: 'patch',
     path: '/_emulator/settings',
     id: 'changeSettings',
-    summary: 'Changes some switches; requests under way keep what they began with',
+    summary: 'Changes some settings; requests under way keep what they began with',
     json: SettingsChange,
-    answers: { 200: { description: 'All switches', body: SettingsView }, 400: refused },
+    answers: { 200: { description: 'All settings', body: SettingsView }, 400: refused },
   },
   {
     method: 'get',

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { SWITCHES, type Switch, type Switches, type SwitchOptions } from './switches.ts';
+import { SETTINGS, type Setting, type SettingOptions, type Settings } from './settings.ts';
 
 /** An option that can't be used; the message names it, what was found and what is allowed. */
 export class OptionError extends Error {
@@ -9,41 +9,41 @@ export class OptionError extends Error {
 /** A JavaScript timestamp has to hold now and all lifetimes together; in seconds. */
 const LONGEST = 1e9;
 
-/** Each switch's values, by its name; the message of an issue says what is allowed ("is …"). */
-export const switchSchemas: Readonly<Record<string, v.GenericSchema>> = Object.fromEntries(
-  Object.entries(SWITCHES).map(([name, declared]) => [name, schemaOf(declared)]),
+/** Each setting's values, by its name; the message of an issue says what is allowed ("is …"). */
+export const settingSchemas: Readonly<Record<string, v.GenericSchema>> = Object.fromEntries(
+  Object.entries(SETTINGS).map(([name, declared]) => [name, schemaOf(declared)]),
 );
 
-const Schema = v.strictObject(switchSchemas);
+const Schema = v.strictObject(settingSchemas);
 
-const INITIAL = Object.fromEntries(Object.entries(SWITCHES).map(([name, { initial }]) => [name, initial])) as Switches;
+const INITIAL = Object.fromEntries(Object.entries(SETTINGS).map(([name, { initial }]) => [name, initial])) as Settings;
 
 /**
- * The switches after a change.
+ * The settings after a change.
  * @param change names as in the library; unknown ones are refused
  * @param before default: the initial values
  * @throws OptionError
  */
-export function switched(change: object, before: Switches = INITIAL): Switches {
+export function changedSettings(change: object, before: Settings = INITIAL): Settings {
   const given = Object.entries(change).filter(([, value]) => value !== undefined);
   const parsed = v.safeParse(Schema, { ...before, ...Object.fromEntries(given) });
-  if (parsed.success) return parsed.output as Switches;
+  if (parsed.success) return parsed.output as Settings;
   const [issue] = parsed.issues;
   const name = v.getDotPath(issue) ?? '';
-  if (!Object.hasOwn(SWITCHES, name)) {
-    const names = Object.keys(SWITCHES).join(', ');
+  if (!Object.hasOwn(SETTINGS, name)) {
+    const names = Object.keys(SETTINGS).join(', ');
     throw new OptionError(`${name.slice(0, 100)}: found an unknown name; allowed are ${names}`);
   }
   throw new OptionError(`${name}: found ${found(issue.input)}; allowed ${issue.message}`);
 }
 
-/** The switches alone, of an object that holds more. */
-export function switchesIn<Holder extends SwitchOptions>(holder: Holder): Pick<Holder, keyof Holder & keyof Switches> {
-  const own = Object.entries(holder).filter(([name]) => Object.hasOwn(SWITCHES, name));
-  return Object.fromEntries(own) as Pick<Holder, keyof Holder & keyof Switches>;
+/** The changeable settings alone, of an object that holds more. */
+export function settingsIn<Holder extends SettingOptions>(holder: Holder): Pick<Holder, keyof Holder & keyof Settings> {
+  const own = Object.entries(holder).filter(([name]) => Object.hasOwn(SETTINGS, name));
+  return Object.fromEntries(own) as Pick<Holder, keyof Holder & keyof Settings>;
 }
 
-function schemaOf({ values, initial }: Switch<unknown>): v.GenericSchema {
+function schemaOf({ values, initial }: Setting<unknown>): v.GenericSchema {
   switch (values.kind) {
     case 'boolean':
       return v.boolean('is true or false');

@@ -1,6 +1,6 @@
 import type { FaultOptions } from '../faults/kinds.ts';
 import type { Endpoint } from '../http/logged-request.ts';
-import type { SwitchOptions } from './switches.ts';
+import type { SettingOptions } from './settings.ts';
 
 /** Tells the emulator the time: `wall` is milliseconds since 1970. Any clock of the hub's fits. */
 export interface EmulatorClock {
@@ -43,8 +43,8 @@ export interface Interceptor {
   answering?(exchange: Exchange, status: number): void | Promise<void>;
 }
 
-/** What {@link startEmulator} takes; everything has a default, that of the switches is with {@link Switches}. */
-export interface EmulatorOptions extends SwitchOptions {
+/** What {@link startEmulator} takes; everything has a default; those of the settings are with {@link Settings}. */
+export interface EmulatorOptions extends SettingOptions {
   /** The address that both origins listen on; `localhost` is 127.0.0.1 and ::1. Default: `127.0.0.1`. */
   readonly host?: string | undefined;
   /** Port of the base origin; 0, the default, is any free one. */
@@ -64,7 +64,7 @@ export interface EmulatorOptions extends SwitchOptions {
   readonly users?: readonly UserOptions[] | undefined;
   /**
    * The file in which everything issued, what was noted of clients and the clock's offset outlive the process, made where
-   * there is none. Switches, faults and the request log are not kept: every start has those of its own options. Default:
+   * there is none. Settings that were changed, faults and the request log are not kept: every start has those of its own options. Default:
    * nothing is kept.
    */
   readonly state?: string | undefined;

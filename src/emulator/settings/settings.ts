@@ -1,161 +1,165 @@
-import { wallClock } from '../../system/clock.ts';
-import { systemRandom } from '../../system/random.ts';
-import type { FaultOptions } from '../faults/kinds.ts';
-import { OptionError, switched, switchesIn } from './check.ts';
-import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from './options.ts';
-import type { Switches, SwitchOptions } from './switches.ts';
-
-/** A registered client, all defaults filled in. */
-export interface Client {
-  readonly id: string;
-  readonly secret: string;
-  readonly name: string;
-  readonly redirectUrl: 'accept' | 'refuse';
-  readonly redirectUris: readonly string[];
+/**
+ * A setting of the emulated portal, declared once: the library's option, the flag, the TOML key, the API's member, the
+ * console's control and the table of docs/emulator.md all follow from it.
+ */
+export interface Setting<Value> {
+  readonly values: Values;
+  readonly initial: Value;
+  /** What null, or 0, stands for where that is a value. */
+  readonly nothing?: string;
+  /** How the console asks for it. */
+  readonly label: string;
+  /** What the flag's help and the documentation say. */
+  readonly description: string;
 }
 
-/** The options with all defaults filled in and checked. */
-export interface Settings extends Switches {
-  readonly host: string;
-  readonly port: number;
-  readonly frontendPort: number;
-  readonly publicHost: string;
-  /** The names that requests may be for, in lower case. */
-  readonly names: readonly string[];
-  readonly clients: ReadonlyMap<string, Client>;
-  readonly firstClient: Client;
-  readonly users: ReadonlyMap<string, UserOptions>;
-  readonly firstUser: UserOptions;
-  /** Nobody named users, so a person can only know from the page how to log in. */
-  readonly demoUser: boolean;
-  readonly state: string | null;
-  readonly tls: boolean;
-  readonly caFile: string | null;
-  readonly showSecrets: boolean;
-  readonly faults: readonly FaultOptions[];
-  readonly seed: number;
-  readonly clock: EmulatorClock;
-  readonly intercept: Interceptor;
-}
+/** Which values a setting takes; {@link Setting.initial} is null where null is one, too. */
+type Values =
+  | { readonly kind: 'boolean' }
+  /** The values, each with the words that the console has for it. */
+  | { readonly kind: 'choice'; readonly choices: Readonly<Record<string, string>> }
+  /** `above 0`, or from 0, or whole ones from 1. */
+  | { readonly kind: 'seconds'; readonly range: 'above 0' | 'from 0' | 'whole' }
+  /** A whole number from 0; `unit` is what the console counts. */
+  | { readonly kind: 'count'; readonly unit: string }
+  | { readonly kind: 'regular expression' };
 
-/** Holds the settings that are in force, and changes them while the emulator runs. */
-export class SettingsInForce {
-  readonly #start: Settings;
-  readonly #changed: () => void;
-  #settings: Settings;
-
-  /** @param changed is called after every change */
-  constructor(start: Settings, changed: () => void) {
-    this.#start = start;
-    this.#changed = changed;
-    this.#settings = start;
-  }
-
-  /** The settings in force. The object never changes: whoever holds on to it keeps what it began with. */
-  get settings(): Settings {
-    return this.#settings;
-  }
-
+/** All settings, by their names in the library. */
+export const SETTINGS = {
+  /** Opening the authorize URL logs the first user in at once. Default: false. */
+  autoLogin: yesOrNo(false, {
+    label: 'Opening the link logs in at once',
+    description: 'opening the authorize URL logs the first user in',
+  }),
+  /** Every link asks for name and password; else a browser that has logged in is only asked whether to go on. Default: false. */
+  forgetLogins: yesOrNo(false, {
+    label: 'Browsers are asked for the password each time',
+    description:
+      'every link asks for name and password; else a browser that has logged in is only asked whether to go on',
+  }),
+  /** How long the links of a config response work, told to them when they are made. Seconds; default: 1800. */
+  stateLifetime: seconds('above 0', 1800, {
+    label: 'Links live',
+    description: 'how long the links of a config response work',
+  }),
+  /** Of authorization codes. Seconds; default: 45 (the specification says 30 to 60). */
+  codeLifetime: seconds('above 0', 45, { label: 'Codes live', description: 'how long authorization codes are good' }),
+  /** Of access tokens, told to each when it is issued. A whole number of seconds; default: 3600. */
+  tokenLifetime: seconds('whole', 3600, {
+    label: 'Access tokens live',
+    description: 'how long access tokens are good',
+  }),
+  /** Of an unused refresh token, counted from its own issue. Seconds; default: null, for ever. */
+  refreshLifetime: secondsOrForEver({
+    label: 'Unused refresh tokens live',
+    description: 'how long an unused refresh token is good',
+  }),
+  /** How long after the login a grant can be refreshed, however often it was. Seconds; default: null, for ever. */
+  grantLifetime: secondsOrForEver({
+    label: 'Grants live',
+    description: 'how long a login can be refreshed, however often it was',
+  }),
+  /** For how many further generations a used refresh token stays good, each time for new tokens. Default: 0, for none. */
+  refreshGrace: count({
+    unit: 'more generations',
+    label: 'Used refresh tokens stay good for',
+    description: 'generations for which a used refresh token stays good',
+  }),
+  /** How long after its first use a refresh token is answered with the very same tokens again. Seconds; default: 0, not at all. */
+  refreshGraceTime: seconds('from 0', 0, {
+    label: 'They get the same answer again for',
+    description: 'how long a used refresh token is answered with the same tokens again',
+  }),
+  /** What a used refresh token past its grace does: only fail (default), or take its whole grant with it. */
+  onReuse: choice('refuse', {
+    choices: { refuse: 'is refused', 'revoke-family': 'revokes its whole grant' },
+    label: 'A used refresh token',
+    description: 'a used refresh token only fails, or (revoke-family) takes its grant with it',
+  }),
+  /** HTTP Basic at the token endpoint (RFC 6749, 2.3.1). Default: `accept`. */
+  basic: choice('accept', {
+    choices: { accept: 'is accepted', refuse: 'is refused' },
+    label: 'HTTP Basic at the token endpoint',
+    description: 'whether HTTP Basic is good at the token endpoint: accept or refuse',
+  }),
+  /** Whether a refused login comes to the client's redirect_url as `error=access_denied`. Default: true. */
+  relayRefusal: yesOrNo(true, {
+    label: 'A refused login is told to the redirect_url',
+    description: 'a refused login comes to the redirect_url as error=access_denied',
+  }),
+  /** Whether code_url goes on serving a code that was exchanged, until it expires. Default: `gone` (404). */
+  codeUrlAfterExchange: choice('gone', {
+    choices: { gone: 'answers 404', served: 'goes on serving the code' },
+    label: 'code_url, after the exchange',
+    description: 'code_url answers 404 after the exchange, or (served) goes on serving the code',
+  }),
   /**
-   * Changes some switches, all of them or, where one is no good, none.
-   * @throws OptionError
+   * A JavaScript regular expression: config answers 400 to a redirect_url that it matches somewhere. At most 200
+   * characters. Default: null, none.
    */
-  change(change: SwitchOptions): void {
-    this.#settings = { ...this.#settings, ...switched(change, switchesIn(this.#settings)) };
-    this.#changed();
-  }
-
-  /** Back to what the emulator was started with. */
-  reset(): void {
-    this.#settings = this.#start;
-    this.#changed();
-  }
-}
+  refuseRedirectUrls: regularExpression({
+    label: 'Refuse a redirect_url like',
+    description: 'config answers 400 to a redirect_url that matches this regular expression',
+  }),
+  /** What error answers to a program hold: RFC 6749's JSON (default), a web page, or nothing. Pages for people stay. */
+  errorBody: choice('json', {
+    choices: { json: 'JSON', html: 'a web page', empty: 'nothing' },
+    label: 'Error answers hold',
+    description: "what errors hold: RFC 6749's JSON, html, or nothing (empty)",
+  }),
+  /** Token responses have an `id_token`, a JWT that tells who has logged in. Default: false. */
+  idToken: yesOrNo(false, {
+    label: 'Token responses tell who has logged in (id_token)',
+    description: 'token responses have an id_token, a JWT that tells who has logged in (sub, preferred_username)',
+  }),
+  /**
+   * How many requests of each kind (config, code/get, token, whoami) a client may send in `rateLimitWindow`; further ones
+   * are answered 429 with Retry-After, and nothing is done for them. Default: 0, any number.
+   */
+  rateLimit: count({
+    nothing: 'any number',
+    unit: '0 for any number',
+    label: 'Requests of each kind a client may send',
+    description: 'requests of one kind a client may send in a window; then 429 with Retry-After',
+  }),
+  /** The window of `rateLimit`. Seconds; default: 60. */
+  rateLimitWindow: seconds('above 0', 60, { label: 'In a time of', description: 'the window of the rate limit' }),
+};
 
 /**
- * Fills in the defaults and checks every value.
- * @throws OptionError
+ * How the emulated portal behaves wherever the specification is silent; all of it may be changed while it runs.
+ * Times are in seconds.
  */
-export function settingsFrom(options: EmulatorOptions): Settings {
-  const host = options.host ?? '127.0.0.1';
-  const wildcard = host === '0.0.0.0' || host === '::';
-  const port = whole('port', options.port ?? 0, 0, 65_535);
-  const frontendPort = whole('frontendPort', options.frontendPort ?? 0, 0, 65_535);
-  if (port !== 0 && port === frontendPort) {
-    throw new OptionError(`frontendPort: found ${frontendPort}, the base origin's own port; allowed is any other`);
-  }
-  if (options.caFile !== undefined && options.tls !== true) {
-    throw new OptionError(`caFile: found ${options.caFile} without tls; allowed is a file, together with tls`);
-  }
-  const clients = (options.clients ?? [{ id: systemRandom.uuid(), secret: systemRandom.token(24) }]).map(client);
-  const users = options.users ?? [{ name: 'demo', password: 'demo' }];
-  const publicHost = options.publicHost ?? (wildcard ? '127.0.0.1' : host);
-  const clientsById = byName('clients', clients, (one) => one.id);
-  const usersByName = byName('users', users, (one) => one.name);
-  return {
-    host,
-    port,
-    frontendPort,
-    publicHost,
-    names: [...['localhost', host, publicHost].map(lowerCase), ...(options.allowedHosts ?? []).map(hostName)],
-    clients: clientsById.all,
-    firstClient: clientsById.first,
-    users: usersByName.all,
-    firstUser: usersByName.first,
-    demoUser: options.users === undefined,
-    ...switched(switchesIn(options)),
-    state: options.state ?? null,
-    tls: options.tls ?? false,
-    caFile: options.caFile ?? null,
-    showSecrets: options.showSecrets ?? false,
-    faults: options.faults ?? [],
-    seed: whole('seed', options.seed ?? 0, 0, Number.MAX_SAFE_INTEGER),
-    clock: options.clock ?? wallClock,
-    intercept: options.intercept ?? {},
-  };
+export type Settings = { readonly [Name in keyof typeof SETTINGS]: (typeof SETTINGS)[Name]['initial'] };
+
+/** Some of the settings; those that are left out keep their value. */
+export type SettingOptions = { readonly [Name in keyof Settings]?: Settings[Name] | undefined };
+
+type Texts = Pick<Setting<unknown>, 'label' | 'description'>;
+
+function yesOrNo(initial: boolean, texts: Texts): Setting<boolean> {
+  return { values: { kind: 'boolean' }, initial, ...texts };
 }
 
-/** RFC 1123, 2.1; with `_`, as the names of containers have it. */
-const HOST_NAME = /^(?=.{1,253}$)[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i;
-
-function hostName(name: string): string {
-  if (HOST_NAME.test(name)) return lowerCase(name);
-  throw new OptionError(
-    `allowedHosts: found ${JSON.stringify(name.slice(0, 100))}; allowed is a host name, without scheme and port`,
-  );
+function choice<Value extends string>(
+  initial: NoInfer<Value>,
+  { choices, ...texts }: Texts & { readonly choices: Readonly<Record<Value, string>> },
+): Setting<Value> {
+  return { values: { kind: 'choice', choices }, initial, ...texts };
 }
 
-function lowerCase(name: string): string {
-  return name.toLowerCase();
+function seconds(range: 'above 0' | 'from 0' | 'whole', initial: number, texts: Texts): Setting<number> {
+  return { values: { kind: 'seconds', range }, initial, ...texts };
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-function client(options: ClientOptions): Client {
-  if (!UUID.test(options.id)) {
-    // Not shown: whoever mixed up the two has put the secret here.
-    throw new OptionError('clients: found an id that is no UUID; allowed is xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx');
-  }
-  return {
-    id: options.id,
-    secret: options.secret,
-    name: options.name ?? options.id,
-    redirectUrl: options.redirectUrl ?? 'accept',
-    redirectUris: options.redirectUris ?? [],
-  };
+function secondsOrForEver(texts: Texts): Setting<number | null> {
+  return { values: { kind: 'seconds', range: 'above 0' }, initial: null, nothing: 'for ever', ...texts };
 }
 
-function byName<T>(option: string, all: readonly T[], nameOf: (one: T) => string) {
-  const [first] = all;
-  if (first === undefined) throw new OptionError(`${option}: found none; allowed is one or more`);
-  const map = new Map(all.map((one) => [nameOf(one), one]));
-  if (map.size < all.length || map.has('')) {
-    throw new OptionError(`${option}: found an empty name or one that comes twice; allowed are names that differ`);
-  }
-  return { all: map, first };
+function count({ unit, ...texts }: Texts & { readonly unit: string; readonly nothing?: string }): Setting<number> {
+  return { values: { kind: 'count', unit }, initial: 0, ...texts };
 }
 
-function whole(option: string, value: number, lowest: number, highest: number): number {
-  if (Number.isInteger(value) && value >= lowest && value <= highest) return value;
-  throw new OptionError(`${option}: found ${value}; allowed is a whole number from ${lowest} to ${highest}`);
+function regularExpression(texts: Texts): Setting<string | null> {
+  return { values: { kind: 'regular expression' }, initial: null, nothing: 'none', ...texts };
 }

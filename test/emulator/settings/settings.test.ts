@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { SWITCHES, type Switch } from '../../../src/emulator/settings/switches.ts';
+import { SETTINGS, type Setting } from '../../../src/emulator/settings/settings.ts';
 import { root } from '../../project/checkout.ts';
 import { FakeClock, get, obtainTokens, postConfig, refresh, start, tokens, whoami } from '../portal-client.ts';
 
@@ -135,11 +135,11 @@ test('whoever listens to the emulator is told that its settings have changed', a
   expect((await reader?.read())?.value).toContain('"settings"');
 });
 
-test('the guide lists all switches as they are declared', () => {
+test('the guide lists all settings as they are declared', () => {
   const spelled = (name: string, joint: string) =>
     name.replaceAll(/[A-Z]/g, (letter) => `${joint}${letter.toLowerCase()}`);
-  const declared = Object.entries(SWITCHES).map(
-    ([name, { initial, nothing, description }]: [string, Switch<unknown>]) => [
+  const declared = Object.entries(SETTINGS).map(
+    ([name, { initial, nothing, description }]: [string, Setting<unknown>]) => [
       `--${initial === true ? 'no-' : ''}${spelled(name, '-')}`,
       spelled(name, '_'),
       nothing === undefined ? String(initial) : `${initial}: ${nothing}`,

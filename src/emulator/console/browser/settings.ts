@@ -1,4 +1,4 @@
-import type { SwitchControl } from '../page.ts';
+import type { SettingControl } from '../page.ts';
 import { change } from './api.ts';
 import { find, make, showList } from './dom.ts';
 import { type Part, part, start } from './part.ts';
@@ -9,13 +9,13 @@ type Choices = readonly (readonly [Value, string])[];
 const form = find('#settings form', HTMLFormElement);
 form.addEventListener('submit', (event) => event.preventDefault());
 
-/** The switches, each changed as soon as another value is chosen. */
+/** The settings, each changed as soon as another value is chosen. */
 export const settings: Part = part<Readonly<Record<string, Value>>>('settings', (answer) => {
-  const switches = start.switches.map((declared) => ({ ...declared, value: answer[declared.name] ?? null }));
-  showList(form, switches, ({ name }) => name, row);
+  const settings = start.settings.map((declared) => ({ ...declared, value: answer[declared.name] ?? null }));
+  showList(form, settings, ({ name }) => name, row);
 });
 
-function row({ name, label, values, nothing, value }: SwitchControl & { readonly value: Value }) {
+function row({ name, label, values, nothing, value }: SettingControl & { readonly value: Value }) {
   const choices = choicesOf(values);
   const control = choices === null ? input(values, nothing, value) : select(choices, value);
   control.name = name;
@@ -28,8 +28,8 @@ function row({ name, label, values, nothing, value }: SwitchControl & { readonly
   return make('label', { class: 'setting' }, make('span', {}, label, unit(values)), control);
 }
 
-/** The values of a switch that has only a few, each with the words for it. */
-function choicesOf(values: SwitchControl['values']): Choices | null {
+/** The values of a setting that has only a few, each with the words for it. */
+function choicesOf(values: SettingControl['values']): Choices | null {
   if (values.kind === 'choice') return Object.entries(values.choices);
   return values.kind === 'boolean'
     ? [
@@ -39,7 +39,7 @@ function choicesOf(values: SwitchControl['values']): Choices | null {
     : null;
 }
 
-function unit(values: SwitchControl['values']): HTMLElement | null {
+function unit(values: SettingControl['values']): HTMLElement | null {
   if (values.kind === 'boolean' || values.kind === 'choice') return null;
   const text = values.kind === 'count' ? values.unit : values.kind === 'seconds' ? 'seconds' : 'a regular expression';
   return make('small', {}, text);
@@ -52,7 +52,7 @@ function select(choices: Choices, value: Value): HTMLSelectElement {
   return make('select', {}, ...options);
 }
 
-function input({ kind }: SwitchControl['values'], nothing: string | undefined, value: Value): HTMLInputElement {
+function input({ kind }: SettingControl['values'], nothing: string | undefined, value: Value): HTMLInputElement {
   const text = kind === 'regular expression';
   return make('input', {
     ...(text ? { type: 'text' } : { type: 'number', inputmode: 'numeric', min: '0', step: 'any' }),
@@ -64,7 +64,7 @@ function input({ kind }: SwitchControl['values'], nothing: string | undefined, v
 }
 
 /** What was typed, as the API wants it. */
-function entered({ kind }: SwitchControl['values'], text: string): Value {
+function entered({ kind }: SettingControl['values'], text: string): Value {
   if (text === '') return null;
   return kind === 'regular expression' ? text : Number(text);
 }
