@@ -6,8 +6,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import * as v from 'valibot';
 import { bundle } from './deb.d/bundle.ts';
-import { copyrightFile } from './deb.d/copyright.ts';
-import { npmPart, npmParts, sqlitePart } from './deb.d/parts.ts';
+import { copyrightFile, npmPart, npmParts, sqlitePart } from './deb.d/parts.ts';
 import { type NodeRuntime, sbom } from './deb.d/sbom.ts';
 
 const root = join(import.meta.dirname, '..');

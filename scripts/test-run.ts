@@ -7,8 +7,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { clearLeftovers, endSession, rememberSession } from './test-leftovers.ts';
 import { listOfLongForms, runChosen } from './test-long.ts';
-import { conclusion, type Summary, total } from './test-summary.ts';
-import { type Times, timesOfTests, timesTable } from './test-times.ts';
+import { conclusion, type Summary, type Times, timesOfTests, timesTable, total } from './test-summary.ts';
 
 const HELP = `Usage: scripts/test [--quick] [FILTER…]
        scripts/test --list

@@ -1,17 +1,13 @@
-import { join } from 'node:path';
 import type { Emulator } from '../../../src/emulator/index.ts';
 import { storeFleet } from '../../../test/reliability/stored-fleet.ts';
 import type { HubProcess } from '../../../test/support/hub-process.ts';
-import { prepareHub, SERVICE_FLAGS } from '../hub.ts';
+import { prepareHub } from '../hub.ts';
 import { type Chain, tokenRequest } from '../load.ts';
-import { processorTime, startProgram } from '../program.ts';
+import { PEER_CLIENT, startPeer } from '../peers.ts';
+import { type Program, processorTime } from '../program.ts';
 import type { Subject } from '../suite.ts';
 
-const PEERS = join(import.meta.dirname, '../peers');
 const APPLIANCES = ['wallbox', 'heat-pump', 'inverter', 'meter', 'boiler'];
-/** The client that peers know. */
-const PROVIDER_CLIENT = { client_id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', client_secret: 'bench-secret' };
-
 /** Gives tokens over HTTPS. */
 export interface TokenServer extends AsyncDisposable {
   readonly name: string;
@@ -59,31 +55,30 @@ export async function startHub(subject: Subject, emulator: Emulator, chains: num
   };
 }
 
-/** What a fastify server costs that answers the same constant to everybody; the flags are the service's. */
+/** What a fastify server costs that answers the same constant to everybody; flags and variables are the service's. */
 export async function startBareFastify(
   tls: string,
   answer: Readonly<Record<string, unknown>>,
   chains: number,
 ): Promise<TokenServer> {
-  const command = [...SERVICE_FLAGS, join(PEERS, 'bare-fastify-https.js'), tls, JSON.stringify(answer)];
-  return peer('bare fastify', command, chains, `"access_token":"${answer['access_token']}"`);
+  const program = await startPeer('bare-fastify-https.js', [tls, JSON.stringify(answer)]);
+  return peer('bare fastify', program, chains, `"access_token":"${answer['access_token']}"`);
 }
 
 /** oidc-provider with Node's own flags: it is given what it may need. */
 export async function startOidcProvider(tls: string, chains: number): Promise<TokenServer> {
-  const client = [PROVIDER_CLIENT.client_id, PROVIDER_CLIENT.client_secret];
-  const command = [join(PEERS, 'oidc-provider-https.js'), tls, ...client];
-  return peer('oidc-provider', command, chains, '"access_token":"');
+  const client = [PEER_CLIENT.client_id, PEER_CLIENT.client_secret];
+  const program = await startPeer('oidc-provider-https.js', [tls, ...client], { flags: [], env: {} });
+  return peer('oidc-provider', program, chains, '"access_token":"');
 }
 
-async function peer(name: string, command: readonly string[], chains: number, expected: string): Promise<TokenServer> {
-  const program = await startProgram([process.execPath, ...command], { ready: (line) => line.startsWith('{') });
+function peer(name: string, program: Program, chains: number, expected: string): TokenServer {
   const { port, path } = JSON.parse(program.said) as { port: number; path: string };
   return {
     name,
     pid: program.pid,
     port,
-    chains: Array.from({ length: chains }, () => ({ request: tokenRequest(port, PROVIDER_CLIENT, path), expected })),
+    chains: Array.from({ length: chains }, () => ({ request: tokenRequest(port, PEER_CLIENT, path), expected })),
     cpu: () => processorTime(program.pid),
     [Symbol.asyncDispose]: () => program[Symbol.asyncDispose](),
   };

@@ -1,6 +1,7 @@
 import { startEmulator } from '../../../src/emulator/index.ts';
 import { type Job, runLoad } from '../load.ts';
 import { table } from '../page.ts';
+import { writeTlsOptions } from '../peers.ts';
 import { median, quotient } from '../statistics.ts';
 import {
   type Bench,
@@ -13,7 +14,6 @@ import {
   type Target,
   target,
 } from '../suite.ts';
-import { writeTlsOptions } from '../tls-peer.ts';
 import { startBareFastify, startHub, startOidcProvider, type TokenServer } from './servers.ts';
 
 const CHAINS = 16;

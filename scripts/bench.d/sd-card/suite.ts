@@ -13,8 +13,7 @@ import {
   type Suite,
   type Target,
 } from '../suite.ts';
-import { type CardHome, startCardHome } from './home.ts';
-import { sumOf, type Written } from './written.ts';
+import { type CardHome, startCardHome, sumOf, type Written } from './home.ts';
 
 const APPLIANCES = 10;
 /** Characters of a token: the emulator's, and a signed token that says much. */

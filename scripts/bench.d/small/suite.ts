@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SERVICE_ENV, SERVICE_FLAGS } from '../hub.ts';
 import { type Chain, runLoad, tokenRequest } from '../load.ts';
 import { table } from '../page.ts';
-import { LOAD_CORE, type Program, processorTime, residentMemory, startProgram } from '../program.ts';
+import { PEER_CLIENT, startPeer, writeTlsOptions } from '../peers.ts';
+import { LOAD_CORE, processorTime, residentMemory, watchIdling } from '../program.ts';
 import { median, quotient } from '../statistics.ts';
 import {
   type Bench,
@@ -19,16 +19,11 @@ import {
   type Suite,
   target,
 } from '../suite.ts';
-import { writeTlsOptions } from '../tls-peer.ts';
 import { type Home, openHome } from './home.ts';
-import { watchIdling } from './idling.ts';
 
-const PEERS = join(import.meta.dirname, '../peers');
 const APPLIANCES = 10;
 /** Connections of the load. */
 const CHAINS = 16;
-/** Asks a server that does not look. */
-const NOBODY = { client_id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', client_secret: 'bench-secret' };
 
 const NODE = 'bare node';
 const FASTIFY = 'bare fastify';
@@ -148,7 +143,7 @@ function addMemory(measured: Figures, [all, own]: readonly [string, string], { n
 async function startHome({ subject, hub, fleet, within, launch }: Home): Promise<Running> {
   const startUp = await launch();
   const chains = Array.from({ length: CHAINS }, (_, index) => {
-    const member = fleet[index % fleet.length] ?? NOBODY;
+    const member = fleet[index % fleet.length] ?? PEER_CLIENT;
     return { request: tokenRequest(hub.httpsPort, member), expected: '"access_token"' };
   });
   return {
@@ -162,26 +157,20 @@ async function startHome({ subject, hub, fleet, within, launch }: Home): Promise
 }
 
 async function startNode(): Promise<Running> {
-  return { ...(await startPeer('bare-node.cjs')), name: NODE, asked: null };
+  return { ...(await startPeer('bare-node.cjs', [])), name: NODE, asked: null };
 }
 
 async function startFastify(tls: string): Promise<Running> {
-  const program = await startPeer('bare-fastify-https.js', tls);
+  const program = await startPeer('bare-fastify-https.js', [tls]);
   const { port } = JSON.parse(program.said) as { port: number };
-  const chain = { request: tokenRequest(port, NOBODY), expected: '"access_token"' };
+  const chain = { request: tokenRequest(port, PEER_CLIENT), expected: '"access_token"' };
   return { ...program, name: FASTIFY, asked: { port, chains: Array(CHAINS).fill(chain), within: [] } };
-}
-
-function startPeer(...program: readonly [string, ...string[]]): Promise<Program> {
-  const [file, ...args] = program;
-  const command = [process.execPath, ...SERVICE_FLAGS, join(PEERS, file), ...args];
-  return startProgram(command, { env: { ...process.env, ...SERVICE_ENV }, ready: (line) => line.startsWith('{') });
 }
 
 /** From the start of the process to the first token that an appliance gets, in ms. */
 async function firstToken(home: Home): Promise<number> {
   const { hub, fleet, within } = home;
-  const job = { port: hub.httpsPort, request: tokenRequest(hub.httpsPort, fleet[0] ?? NOBODY) };
+  const job = { port: hub.httpsPort, request: tokenRequest(hub.httpsPort, fleet[0] ?? PEER_CLIENT) };
   const command = [...within, process.execPath, join(import.meta.dirname, 'first-token.js'), JSON.stringify(job)];
   const asking = spawn('taskset', ['-c', String(LOAD_CORE), ...command], { stdio: ['ignore', 'pipe', 'inherit'] });
   const lines = createInterface({ input: asking.stdout });

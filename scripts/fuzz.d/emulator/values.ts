@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import type { Known } from '../known.ts';
-import { mutated, repeated, sometimes, soup, special } from '../texts.ts';
+import { encoded, mutated, NO_ALGORITHM, repeated, sometimes, soup, special } from '../texts.ts';
 
 /** What is learned from answers to requests of the attacker's own client, used and unused. */
 type Learned = 'states' | 'codes' | 'accessTokens' | 'refreshTokens' | 'grants' | 'faults';
@@ -96,8 +96,6 @@ function oddState({ known, victimPayload, clientSecret }: Facts): fc.Arbitrary<s
   );
 }
 
-const NO_ALGORITHM = ['{"alg":"none"}', '{"alg":"None","typ":"JWT"}', '{"alg":"nOnE"}', '{}', 'null'];
-
 const OTHER_ALGORITHMS = [
   '{"alg":"RS256"}',
   '{"alg":"HS512"}',
@@ -108,7 +106,3 @@ const OTHER_ALGORITHMS = [
 ];
 
 const CLAIMS = ['{"jti":null}', '[]', '1', '{"jti":"__proto__","aud":["a"],"exp":1e400}', '{"exp":"x"}', ''];
-
-function encoded(texts: readonly string[]): fc.Arbitrary<string> {
-  return fc.constantFrom(...texts).map((one) => Buffer.from(one).toString('base64url'));
-}

@@ -1,7 +1,7 @@
 // JWTs for client authentication (RFC 7523): good ones, and forged ones in the ways that libraries have fallen for.
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
-import { mutated, repeated, soup } from '../texts.ts';
+import { base64url, encoded, mutated, NO_ALGORITHM, repeated, soup } from '../texts.ts';
 import type { HubFacts } from './facts.ts';
 
 export const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
@@ -107,7 +107,6 @@ function claimsOf({ keyed: { id }, now }: HubFacts): fc.Arbitrary<Record<string,
 
 const HEADER = { alg: 'EdDSA', typ: 'JWT' };
 const HMAC_HEADERS = ['{"alg":"HS256"}', '{"alg":"HS256","kid":"../../dev/null"}', '{"alg":"HS512"}'];
-const NO_ALGORITHM = ['{"alg":"none"}', '{"alg":"None","typ":"JWT"}', '{"alg":"nOnE"}', '{}', 'null', '[]'];
 const ODD_HEADERS: readonly object[] = [
   { alg: 'RS256' },
   { alg: 'EdDSA', crit: ['x'] },
@@ -120,11 +119,3 @@ const ODD_HEADERS: readonly object[] = [
   { alg: 'EdDSA', zip: 'DEF' },
 ];
 const NO_CLAIMS = ['', '1', '[]', 'null', '{', '{"exp":1e400}', '"x"', '{"__proto__":{"iss":"x"}}'];
-
-function encoded(texts: readonly string[]): fc.Arbitrary<string> {
-  return fc.constantFrom(...texts).map(base64url);
-}
-
-function base64url(text: string): string {
-  return Buffer.from(text).toString('base64url');
-}
