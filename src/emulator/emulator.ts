@@ -1,11 +1,10 @@
 import { urlHost } from '../system/addresses.ts';
 import { systemTimers } from '../system/clock.ts';
-import { serveClock, serveFaults, serveLogin, serveSettings } from './api/control.ts';
-import { serveEvents } from './api/events.ts';
-import { serveInspection } from './api/inspection.ts';
+import type { Json } from '../system/http/openapi.ts';
+import { version } from '../system/version.ts';
+import { serveApi } from './api/api.ts';
 import type { Observations } from './audit/client-audit.ts';
 import { type Findings, findings } from './audit/findings.ts';
-import { serveConsole } from './console/console.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
 import { serveCodeGet, serveCodeSet, serveConfig } from './endpoints/helper.ts';
 import { serveToken, serveWhoami } from './endpoints/token.ts';
@@ -24,8 +23,7 @@ import { type Poll, type WaitingLogin, waitingLogins } from './oauth/helper-runs
 import type { SecretKind } from './oauth/issued-secrets.ts';
 import { type LoginRequest, type LoginResult, login } from './oauth/login.ts';
 import { stateId } from './oauth/state.ts';
-import { serveOpenApi } from './openapi/serve.ts';
-import { resetPortal } from './portal.ts';
+import { type Portal, resetPortal } from './portal.ts';
 import { OptionError, settingsIn } from './settings/check.ts';
 import type { EffectiveSettings } from './settings/effective-settings.ts';
 import type { EmulatorOptions } from './settings/options.ts';
@@ -128,12 +126,6 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   serveCodeGet(base);
   serveCodeSet(base);
   serveWhoami(base);
-  serveConsole(base, portal);
-  serveLogin(base, portal);
-  serveSettings(base, portal);
-  serveClock(base, portal);
-  serveOpenApi(base, portal);
-  serveEvents(base, portal, systemTimers);
 
   const frontend = createServer(portal, log, rates, tls);
   serveAuthorize(frontend);
@@ -146,7 +138,6 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const faults = new Faults(settings.seed, settings.clients, listeners, () => portal.changes.changed('faults'));
   attachFaults(base, faults, listeners.base, log);
   attachFaults(frontend, faults, listeners.frontend, log);
-  serveFaults(base, faults);
   const reset = async () => {
     await faults.reset();
     resetPortal(portal);
@@ -154,7 +145,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     log.clear();
     portal.changes.changed('requests');
   };
-  serveInspection(base, portal, log, reset);
+  serveApi(base, { portal, faults, log, timers: systemTimers, reset, describe: () => describe(portal) });
 
   const close = async () => {
     await Promise.all([listeners.base.close(), listeners.frontend.close()]);
@@ -220,6 +211,12 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
 
 function view({ id, clientId, user, scope, createdAt, refreshedAt, generation, revoked }: Grant): GrantView {
   return { id, clientId, user, scope, createdAt, refreshedAt, generation, revoked };
+}
+
+/** Made when it is first asked for: most runs never do. */
+async function describe(portal: Portal): Promise<Json> {
+  const { openApiDocument } = await import('./openapi/document.ts');
+  return openApiDocument(portal.origins(), version());
 }
 
 function origin({ publicHost: host, tls }: EffectiveSettings, port: number): string {

@@ -1,6 +1,6 @@
 import { fastify } from 'fastify';
 import { expect, test } from 'vitest';
-import { serveEvents } from '../../src/emulator/api/events.ts';
+import { sendEvents } from '../../src/emulator/api/events.ts';
 import { Changes } from '../../src/emulator/changes.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { config, get, obtainTokens, start } from './portal-client.ts';
@@ -66,7 +66,8 @@ test('a quiet connection shows signs of life, until its listener leaves', async 
     },
   };
   const app = fastify({ forceCloseConnections: true });
-  serveEvents(app, { changes: new Changes(), now: () => 0 }, timers);
+  const portal = { changes: new Changes(), now: () => 0 };
+  app.get('/_emulator/events', async (request, reply) => sendEvents(portal, timers, request, reply));
   const leave = new AbortController();
   const response = await fetch(`${await app.listen({ host: '127.0.0.1', port: 0 })}/_emulator/events`, {
     signal: leave.signal,

@@ -1,125 +1,140 @@
-import type { FastifyInstance } from 'fastify';
 import * as v from 'valibot';
-import { FaultError, faultAnswer, readFault } from '../faults/body.ts';
-import type { Faults } from '../faults/faults.ts';
-import { camelCase, readJson, renamed, snakeCase, snakeCased } from '../http/json-body.ts';
+import { FaultAnswer, FaultBody, faultAnswer, faultFrom } from '../faults/body.ts';
+import { camelCase, renamed, snakeCase, snakeCased } from '../http/json-body.ts';
 import { pathParameter } from '../http/request-form.ts';
-import { badRequest, notFound, serve } from '../http/routes.ts';
-import { LoginError, login } from '../oauth/login.ts';
-import type { Portal } from '../portal.ts';
+import { refusal } from '../http/routes.ts';
+import { type LoginResult, login } from '../oauth/login.ts';
 import { settingSchemas, settingsIn } from '../settings/check.ts';
-import { ClockError } from '../virtual-clock.ts';
+import type { ClockView } from '../virtual-clock.ts';
+import { type ApiOperation, instant, NotFound, refused, takingJson } from './operation.ts';
 
-/**
- * `POST /_emulator/login` `{"state", "user", "deny"?}`: 200 `{"location"}`, or 400 with a message that names the member.
- */
-export function serveLogin(app: FastifyInstance, portal: Portal): void {
-  serve(app, '/_emulator/login', null, {
-    async POST(request, reply) {
-      const body = readJson(request, LoginBody);
-      if ('problem' in body) return badRequest(reply, body.problem);
-      try {
-        return reply.send(await login(portal, body.value));
-      } catch (error) {
-        if (!(error instanceof LoginError)) throw error;
-        return badRequest(reply, error.message);
-      }
-    },
-  });
-}
-
-/** What `POST /_emulator/login` takes. */
-export const LoginBody = v.strictObject({
+const LoginBody = v.strictObject({
   state: v.string(),
   user: v.optional(v.string()),
   deny: v.optional(v.boolean()),
 });
 
-/**
- * The emulator's time:
- * - `GET /_emulator/clock`: 200 `{"now", "offset"}`, see `ClockView`.
- * - `POST /_emulator/clock` `{"advance": seconds}`: 200 with the same, or 400.
- */
-export function serveClock(app: FastifyInstance, { clock }: Portal): void {
-  serve(app, '/_emulator/clock', null, {
-    GET: async (_request, reply) => reply.send(clock.view()),
-    async POST(request, reply) {
-      const body = readJson(request, ClockBody);
-      if ('problem' in body) return badRequest(reply, body.problem);
-      try {
-        clock.advance(body.value.advance);
-      } catch (error) {
-        if (!(error instanceof ClockError)) throw error;
-        return badRequest(reply, error.message);
-      }
-      return reply.send(clock.view());
+const Login: v.GenericSchema<LoginResult> = v.strictObject({
+  location: v.pipe(v.string(), v.url(), v.description('Where a browser would go next')),
+});
+
+const SettingsView = v.strictObject(renamed(settingSchemas, snakeCase));
+
+const Clock: v.GenericSchema<ClockView> = v.strictObject({
+  now: instant(),
+  offset: v.pipe(v.number(), v.description('Seconds ahead of the clock that the emulator was given')),
+});
+
+/** What tests and people do to the emulator: log in, change settings, put its clock ahead, add faults. */
+export const controlOperations: readonly ApiOperation[] = [
+  takingJson({
+    method: 'post',
+    path: '/_emulator/login',
+    id: 'login',
+    summary: 'A user logs in, or refuses, without a browser',
+    json: LoginBody,
+    answers: { 200: { description: 'The helper has the code', body: Login }, 400: refused },
+    handle: ({ portal }, body) => login(portal, body),
+  }),
+  {
+    method: 'get',
+    path: '/_emulator/settings',
+    id: 'readSettings',
+    summary: 'How the portal behaves where the specification is silent; lifetimes in seconds',
+    answers: { 200: { description: 'All settings', body: SettingsView } },
+    handle: ({ portal }) => snakeCased(settingsIn(portal.settings)),
+  },
+  takingJson({
+    method: 'patch',
+    path: '/_emulator/settings',
+    id: 'changeSettings',
+    summary: 'Changes some settings; requests under way keep what they began with',
+    json: v.partial(SettingsView),
+    answers: { 200: { description: 'All settings', body: SettingsView }, 400: refused },
+    handle({ portal }, body) {
+      portal.settingsInForce.change(renamed(body, camelCase));
+      return snakeCased(settingsIn(portal.settings));
     },
-  });
-}
-
-/** The body of `POST /_emulator/clock`. */
-export const ClockBody = v.strictObject({ advance: v.number('is a number of seconds, 0 or more') });
-
-/**
- * The settings at run time:
- * - `GET /_emulator/settings`: 200 with all of them, see `Settings`, under snake_case names.
- * - `PATCH /_emulator/settings` with some of them: 200 with all of them, or 400, and then nothing is changed.
- */
-export function serveSettings(app: FastifyInstance, portal: Portal): void {
-  const view = () => snakeCased(settingsIn(portal.settings));
-  serve(app, '/_emulator/settings', null, {
-    GET: async (_request, reply) => reply.send(view()),
-    async PATCH(request, reply) {
-      const body = readJson(request, SettingsChange);
-      if ('problem' in body) return badRequest(reply, body.problem);
-      portal.settingsInForce.change(renamed(body.value, camelCase));
-      return reply.send(view());
+  }),
+  {
+    method: 'get',
+    path: '/_emulator/clock',
+    id: 'getClock',
+    summary: 'The emulator’s time',
+    answers: { 200: { description: 'The time', body: Clock } },
+    handle: ({ portal }) => portal.clock.view(),
+  },
+  takingJson({
+    method: 'post',
+    path: '/_emulator/clock',
+    id: 'advanceClock',
+    summary: 'Puts the emulator’s time ahead: codes, states and tokens expire at once',
+    json: v.strictObject({ advance: v.number('is a number of seconds, 0 or more') }),
+    answers: { 200: { description: 'The time it is now', body: Clock }, 400: refused },
+    handle({ portal }, { advance }) {
+      portal.clock.advance(advance);
+      return portal.clock.view();
     },
-  });
-}
-
-/** The answers' body. */
-export const SettingsView = v.strictObject(renamed(settingSchemas, snakeCase));
-
-/** What `PATCH /_emulator/settings` takes. */
-export const SettingsChange = v.partial(SettingsView);
-
-/**
- * The faults that clients meet:
- * - `GET /_emulator/faults`: 200 `{"faults": […]}`, each with `id`, `hits` and `left`.
- * - `POST /_emulator/faults`, see `FaultBody`: 201 with the fault, or 400. The base origin goes down only for a time: this
- *   API goes with it, so nobody could ask for it back.
- * - `DELETE /_emulator/faults/{id}`, or all of them without an id: 204, or 404 for an unknown id.
- */
-export function serveFaults(app: FastifyInstance, faults: Faults): void {
-  serve(app, '/_emulator/faults', null, {
-    GET: async (_request, reply) => reply.send({ faults: faults.all().map(faultAnswer) }),
-    async POST(request, reply) {
-      const body = readFault(request);
-      if ('problem' in body) return badRequest(reply, body.problem);
-      const fault = body.value;
+  }),
+  {
+    method: 'get',
+    path: '/_emulator/faults',
+    id: 'listFaults',
+    summary: 'The faults that were added, spent ones too, the oldest first',
+    answers: {
+      200: { description: 'With what became of each', body: v.strictObject({ faults: v.array(FaultAnswer) }) },
+    },
+    handle: ({ faults }) => ({ faults: faults.all().map(faultAnswer) }),
+  },
+  takingJson({
+    method: 'post',
+    path: '/_emulator/faults',
+    id: 'addFault',
+    summary: 'Adds a fault that clients meet from now on',
+    description:
+      'Of several faults for one request the one that was added first strikes. `commit`: what the request asks for is ' +
+      'done first. tls_failure needs an emulator with TLS. origin_down of the base origin, which takes this API with ' +
+      'it, needs `seconds`.',
+    json: FaultBody,
+    answers: { 201: { description: 'The fault, with its id', body: FaultAnswer }, 400: refused },
+    handle({ faults }, body, request, reply) {
+      const fault = faultFrom(body);
       if (fault.kind === 'origin_down' && fault.origin === 'base') {
-        if (fault.seconds === null) return badRequest(reply, ENDLESS);
+        if (fault.seconds === null) return refusal(reply, ENDLESS);
         reply.header('connection', 'close');
       }
-      try {
-        return reply.code(201).send(faultAnswer(faults.add(fault, request.raw.socket)));
-      } catch (error) {
-        if (!(error instanceof FaultError)) throw error;
-        return badRequest(reply, error.message);
-      }
+      const added = faults.add(fault, request.raw.socket);
+      reply.code(201);
+      return faultAnswer(added);
     },
-    async DELETE(_request, reply) {
+  }),
+  {
+    method: 'delete',
+    path: '/_emulator/faults',
+    id: 'clearFaults',
+    summary: 'Takes all faults away',
+    answers: { 204: { description: 'There is none' } },
+    async handle({ faults }, _request, reply) {
       await faults.clear();
-      return reply.code(204).send();
+      reply.code(204);
     },
-  });
-  serve(app, '/_emulator/faults/:id', null, {
-    async DELETE(request, reply) {
+  },
+  {
+    method: 'delete',
+    path: '/_emulator/faults/{id}',
+    id: 'removeFault',
+    summary: 'Takes a fault away',
+    params: v.strictObject({ id: v.string() }),
+    answers: {
+      204: { description: 'It is gone' },
+      404: { description: 'There is none with this id', body: NotFound },
+    },
+    async handle({ faults }, request, reply) {
       const isRemoved = await faults.remove(pathParameter(request, 'id') ?? '');
-      return isRemoved ? reply.code(204).send() : notFound(reply);
+      reply.code(204);
+      return isRemoved ? undefined : null;
     },
-  });
-}
+  },
+];
 
 const ENDLESS = 'seconds: found none; allowed is a number above 0, because this API goes down with the base origin';

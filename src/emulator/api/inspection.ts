@@ -1,76 +1,177 @@
-import type { FastifyInstance } from 'fastify';
 import * as v from 'valibot';
 import { findings } from '../audit/findings.ts';
-import { readJson, snakeCased } from '../http/json-body.ts';
+import { snakeCased } from '../http/json-body.ts';
+import { ENDPOINTS, type LoggedRequest } from '../http/logged-request.ts';
 import { received } from '../http/received.ts';
 import { pathParameter } from '../http/request-form.ts';
-import { badRequest, notFound, serve } from '../http/routes.ts';
-import type { RequestLog } from '../log/request-log.ts';
+import { refusal } from '../http/routes.ts';
 import type { Grant } from '../oauth/grants.ts';
-import { waitingLogins } from '../oauth/helper-runs.ts';
-import type { Portal } from '../portal.ts';
+import { type WaitingLogin, waitingLogins } from '../oauth/helper-runs.ts';
+import { type ApiOperation, instant, NotFound, refused, takingJson } from './operation.ts';
 
-/**
- * What the emulator has seen and given, and the end of it:
- * - `GET /_emulator/requests?since=<number>`: `{"requests": […]}`, see `LoggedRequest`.
- * - `GET /_emulator/logins`: `{"logins": […]}`, see `WaitingLogin`.
- * - `GET /_emulator/grants`: `{"grants": […]}`, no tokens.
- * - `POST /_emulator/grants/{id}/revoke` `{"what": "grant" | "access_tokens"}`: 200 with the grant, or 404.
- * - `GET /_emulator/findings`: see `Findings`, under snake_case names.
- * - `POST /_emulator/reset` `{}`: 200 `{}`.
- */
-export function serveInspection(
-  app: FastifyInstance,
-  portal: Portal,
-  log: RequestLog,
-  reset: () => Promise<void>,
-): void {
-  serve(app, '/_emulator/requests', null, {
-    async GET(request, reply) {
-      const since = received(request).query?.get('since') ?? '0';
-      if (!/^\d{1,15}$/.test(since)) {
-        const message = `since: found ${JSON.stringify(since.slice(0, 100))}; allowed is a whole number`;
-        return badRequest(reply, message);
-      }
-      return reply.send({ requests: log.values(Number(since)) });
-    },
-  });
-  serve(app, '/_emulator/logins', null, {
-    GET: async (_request, reply) => reply.send({ logins: waitingLogins(portal.runs, portal.now()) }),
-  });
-  serve(app, '/_emulator/grants', null, {
-    GET: async (_request, reply) => reply.send({ grants: portal.grants.all().map(grantAnswer) }),
-  });
-  serve(app, '/_emulator/grants/:grant_id/revoke', null, {
-    async POST(request, reply) {
-      const body = readJson(request, Revocation);
-      if ('problem' in body) return badRequest(reply, body.problem);
-      const grant = portal.grants.find(pathParameter(request, 'grant_id') ?? '');
-      if (grant === undefined) return notFound(reply);
-      portal.grants.revoke(grant, body.value.what);
-      return reply.send(grantAnswer(grant));
-    },
-  });
-  serve(app, '/_emulator/findings', null, {
-    GET: async (_request, reply) => reply.send(snakeCased(findings(portal))),
-  });
-  serve(app, '/_emulator/reset', null, {
-    async POST(request, reply) {
-      const body = readJson(request, Reset);
-      if ('problem' in body) return badRequest(reply, body.problem);
-      await reset();
-      return reply.send({});
-    },
-  });
-}
+/** The number of a request. */
+const NUMBER = /^\d{1,15}$/;
 
-/** The body of `POST /_emulator/grants/{id}/revoke`. */
-export const Revocation = v.strictObject({
-  what: v.optional(v.picklist(['grant', 'access_tokens'], 'is "grant" or "access_tokens"'), 'grant'),
+const Logged: v.GenericSchema<LoggedRequest> = v.strictObject({
+  number: v.pipe(v.number(), v.description('Grows by one with every request')),
+  time: instant(),
+  endpoint: v.picklist([...ENDPOINTS, 'unknown']),
+  client: v.nullable(v.string()),
+  method: v.string(),
+  url: v.pipe(v.string(), v.description('The path')),
+  query: v.record(v.string(), v.string()),
+  form: v.record(v.string(), v.string()),
+  authorization: v.nullable(v.pipe(v.string(), v.description('The scheme'))),
+  status: v.pipe(v.nullable(v.number()), v.description('Null where no whole answer arrived, or not yet')),
+  answer: v.pipe(
+    v.record(v.string(), v.nullable(v.union([v.string(), v.number(), v.boolean()]))),
+    v.description('The members of the JSON, or the location of a redirect'),
+  ),
+  fault: v.optional(v.pipe(v.string(), v.description('The id of the fault that struck the request'))),
 });
 
-/** The body of `POST /_emulator/reset`: nothing so far. */
-export const Reset = v.strictObject({});
+const Login: v.GenericSchema<WaitingLogin> = v.strictObject({
+  state: v.pipe(v.string(), v.description('The id of the state; `login` takes it like the state itself')),
+  client: v.string(),
+  opened: instant(),
+  expires: instant(),
+});
+
+const GrantBody: v.GenericSchema<GrantAnswer> = v.strictObject({
+  id: v.string(),
+  client: v.string(),
+  user: v.string(),
+  scope: v.nullable(v.string()),
+  generation: v.pipe(v.number(), v.description('The newest pair of tokens, from 1')),
+  issued: instant(),
+  refreshed: instant(),
+  revoked: v.boolean(),
+});
+
+const finding = { client: v.string(), grant: v.string(), count: v.number(), message: v.string() };
+const interval = () => v.pipe(v.nullable(v.number()), v.description('Seconds'));
+
+const Findings = v.strictObject({
+  reused_refresh_tokens: v.array(v.strictObject(finding)),
+  repeated_codes: v.array(v.strictObject(finding)),
+  overlapping_refreshes: v.array(v.strictObject(finding)),
+  early_refreshes: v.array(
+    v.strictObject({
+      ...finding,
+      earliest: v.pipe(v.number(), v.description('Seconds after the issue of the tokens')),
+    }),
+  ),
+  failed_authentications: v.array(
+    v.strictObject({
+      client: v.nullable(v.string()),
+      way: v.picklist(['form', 'authorization header', 'none']),
+      count: v.number(),
+      message: v.string(),
+    }),
+  ),
+  polls: v.array(
+    v.strictObject({
+      client: v.string(),
+      state: v.pipe(v.string(), v.description('The id of the state')),
+      count: v.number(),
+      shortest_interval: interval(),
+      median_interval: interval(),
+      longest_interval: interval(),
+      after_code: v.pipe(v.number(), v.description('Polls after the one that brought the code')),
+      message: v.string(),
+    }),
+  ),
+});
+
+/** What the emulator has seen and given, the end of it, and how all of this is called. */
+export const inspectionOperations: readonly ApiOperation[] = [
+  {
+    method: 'get',
+    path: '/_emulator/requests',
+    id: 'listRequests',
+    summary: 'What clients sent and were answered, the oldest first',
+    query: v.strictObject({
+      since: v.optional(v.pipe(v.string(), v.regex(NUMBER), v.description('Only requests with a higher number'))),
+    }),
+    answers: {
+      200: {
+        description: 'Secrets are masked, unless the emulator was told to show them',
+        body: v.strictObject({ requests: v.array(Logged) }),
+      },
+      400: refused,
+    },
+    handle({ log }, request, reply) {
+      const since = received(request).query?.get('since') ?? '0';
+      if (NUMBER.test(since)) return { requests: log.values(Number(since)) };
+      return refusal(reply, `since: found ${JSON.stringify(since.slice(0, 100))}; allowed is a whole number`);
+    },
+  },
+  {
+    method: 'get',
+    path: '/_emulator/logins',
+    id: 'listLogins',
+    summary: 'Login pages that are open and wait for somebody',
+    answers: { 200: { description: 'The oldest first', body: v.strictObject({ logins: v.array(Login) }) } },
+    handle: ({ portal }) => ({ logins: waitingLogins(portal.runs, portal.now()) }),
+  },
+  {
+    method: 'get',
+    path: '/_emulator/grants',
+    id: 'listGrants',
+    summary: 'Grants, without their tokens; the one that was refreshed longest ago first',
+    answers: { 200: { description: 'All grants', body: v.strictObject({ grants: v.array(GrantBody) }) } },
+    handle: ({ portal }) => ({ grants: portal.grants.all().map(grantAnswer) }),
+  },
+  takingJson({
+    method: 'post',
+    path: '/_emulator/grants/{grant_id}/revoke',
+    id: 'revokeGrant',
+    summary: 'Revokes a grant with all its tokens, or only the access tokens issued so far',
+    params: v.strictObject({ grant_id: v.string() }),
+    json: v.strictObject({
+      what: v.optional(v.picklist(['grant', 'access_tokens'], 'is "grant" or "access_tokens"'), 'grant'),
+    }),
+    answers: {
+      200: { description: 'The grant', body: GrantBody },
+      400: refused,
+      404: { description: 'There is no such grant', body: NotFound },
+    },
+    handle({ portal }, { what }, request) {
+      const grant = portal.grants.find(pathParameter(request, 'grant_id') ?? '');
+      if (grant === undefined) return null;
+      portal.grants.revoke(grant, what);
+      return grantAnswer(grant);
+    },
+  }),
+  {
+    method: 'get',
+    path: '/_emulator/findings',
+    id: 'readFindings',
+    summary: 'What the author of a client wants to know; all lists but `polls` are empty for a good client',
+    answers: { 200: { description: 'Since the start or the last reset', body: Findings } },
+    handle: ({ portal }) => snakeCased(findings(portal)),
+  },
+  takingJson({
+    method: 'post',
+    path: '/_emulator/reset',
+    id: 'reset',
+    summary: 'Forgets everything issued, the log, faults and the clock’s offset; settings are the start’s again',
+    json: v.strictObject({}),
+    answers: { 200: { description: 'Done', body: v.strictObject({}) }, 400: refused },
+    async handle({ reset }) {
+      await reset();
+      return {};
+    },
+  }),
+  {
+    method: 'get',
+    path: '/_emulator/openapi.json',
+    id: 'openapi',
+    summary: 'This description',
+    answers: { 200: { description: 'OpenAPI 3.1', body: v.looseObject({ openapi: v.literal('3.1.0') }) } },
+    handle: ({ describe }) => describe(),
+  },
+];
 
 /** A grant as the API tells it: no tokens. */
 export interface GrantAnswer extends Pick<Grant, 'id' | 'user' | 'scope' | 'generation' | 'revoked'> {

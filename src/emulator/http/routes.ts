@@ -32,7 +32,11 @@ export function notFound(reply: FastifyReply): FastifyReply {
   return reply.code(404).send({ error: 'not_found' });
 }
 
-/** The 400 of the emulator's own API. @param message names the member, what was found and what is allowed */
-export function badRequest(reply: FastifyReply, message: string): FastifyReply {
-  return reply.code(400).send({ error: 'invalid_request', message });
+/**
+ * Makes an answer of the emulator's own API a 400.
+ * @param message names the member, what was found and what is allowed @returns its body
+ */
+export function refusal(reply: FastifyReply, message: string): object {
+  reply.code(400);
+  return { error: 'invalid_request', message };
 }

@@ -1,11 +1,11 @@
 import { describeOperation, type Json } from '../../system/http/openapi.ts';
+import { apiOperations } from '../api/api.ts';
+import type { Operation } from '../api/operation.ts';
 import type { Origins } from '../portal.ts';
-import { emulatorOperations } from './emulator-operations.ts';
-import type { Operation } from './operation.ts';
 import { portalOperations } from './portal-operations.ts';
 
 /** Every operation of a running emulator, the portal's first. */
-export const operations: readonly Operation[] = [...portalOperations, ...emulatorOperations];
+export const operations: readonly Operation[] = [...portalOperations, ...apiOperations];
 
 /**
  * The OpenAPI 3.1 description of the portal's endpoints and of the emulator's own API, made from the schemas that

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
+import { NotFound, type Operation } from '../api/operation.ts';
 import type { OAuthError } from '../http/token-request.ts';
 import type { TokenResponse } from '../oauth/grants.ts';
-import { NotFound, type Operation } from './operation.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
 const url = (description: string) => v.pipe(v.string(), v.url(), v.description(description));

@@ -1,0 +1,74 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import * as v from 'valibot';
+import type { systemTimers } from '../../system/clock.ts';
+import type { Answer, DescribedOperation, Json } from '../../system/http/openapi.ts';
+import type { Faults } from '../faults/faults.ts';
+import { readJson } from '../http/json-body.ts';
+import { refusal } from '../http/routes.ts';
+import type { RequestLog } from '../log/request-log.ts';
+import type { Portal } from '../portal.ts';
+
+/**
+ * One method of one path, as `GET /_emulator/openapi.json` tells it. What every path may answer (404 for none, 405, 413,
+ * whatever a fault says) is left out of its answers.
+ */
+export interface Operation extends DescribedOperation {
+  /** Which of the two origins serves it; default: the base origin. */
+  readonly origin?: 'frontend';
+  /** The ways to authenticate; default: none. */
+  readonly security?: 'client' | 'bearer';
+}
+
+/** What the emulator's own API shows and changes. */
+export interface Api {
+  readonly portal: Portal;
+  readonly faults: Faults;
+  readonly log: RequestLog;
+  readonly timers: EventTimers;
+  /** All as at the start. */
+  reset(): Promise<void>;
+  /** The OpenAPI description of everything. */
+  describe(): Promise<Json>;
+}
+
+/** Runs something later; the emulator needs no more of the timers. */
+export type EventTimers = Pick<typeof systemTimers, 'after'>;
+
+/** An operation of the emulator's own, under `/_emulator/`: described and served by the same declaration. */
+export interface ApiOperation extends Operation {
+  /**
+   * Gives the answer's body, whose status is 200 unless it sets another one; null is a 404. A LoginError, ClockError or
+   * FaultError is a 400.
+   */
+  handle(api: Api, request: FastifyRequest, reply: FastifyReply): unknown;
+}
+
+/** An operation that takes JSON; what does not fit the schema is answered 400. */
+export function takingJson<Body>(
+  operation: Omit<ApiOperation, 'json' | 'handle'> & {
+    readonly json: v.GenericSchema<unknown, Body>;
+    handle(api: Api, body: Body, request: FastifyRequest, reply: FastifyReply): unknown;
+  },
+): ApiOperation {
+  return {
+    ...operation,
+    handle(api, request, reply) {
+      const body = readJson(request, operation.json);
+      return 'problem' in body ? refusal(reply, body.problem) : operation.handle(api, body.value, request, reply);
+    },
+  };
+}
+
+/** An instant, RFC 3339. */
+export const instant = () => v.pipe(v.string(), v.isoTimestamp());
+
+const Problem = v.strictObject({
+  error: v.literal('invalid_request'),
+  message: v.pipe(v.string(), v.description('Names the member, what was found and what is allowed')),
+});
+
+/** What the emulator's own API answers to a request that is no good. */
+export const refused: Answer = { description: 'A member is no good', body: Problem };
+
+/** The body of every 404. */
+export const NotFound = v.strictObject({ error: v.literal('not_found') });
