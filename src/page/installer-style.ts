@@ -55,6 +55,11 @@ code, .value { font: .9375rem/1.4 ui-monospace, monospace; user-select: all; -we
 .copied button { width: auto; min-width: 6.5rem; }
 @media (max-width: 22rem) { .copied { grid-template-columns: minmax(0, 1fr); } .card { padding: .8rem; } .top, main { padding-inline: .75rem; } }
 .qr { display: block; width: min(100%, 20rem); height: auto; margin: 0 auto; background: #fff; border-radius: .5rem; }
+.door-label svg { display: block; width: min(100%, 30rem); height: auto; border: 1px solid var(--line); border-radius: .5rem; }
+@page door-label { size: 60mm 40mm; margin: 0; }
+@media print { .door-label { page: door-label; } body:has(.door-label), main:has(.door-label) { display: block; max-width: none; padding: 0; }
+  body:has(.door-label) > :not(main), main > :not(.door-label):has(~ .door-label), .door-label ~ * { display: none; }
+  .door-label svg { width: 60mm; height: 40mm; border: 0; border-radius: 0; } }
 .two { display: grid; gap: 1.5rem; grid-template-columns: minmax(0, 1fr); }
 .days { display: block; width: 100%; height: auto; } .days .good { fill: var(--good); } .days .warn { fill: var(--warn); } .days .bad { fill: var(--bad); } .days .none { fill: var(--line); }
 .legend { display: flex; flex-wrap: wrap; gap: .25rem 1rem; font-size: .9375rem; color: var(--quiet); } .legend span { display: flex; align-items: center; gap: .4rem; }

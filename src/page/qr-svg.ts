@@ -1,5 +1,5 @@
 import { html } from 'ghtml';
-import { encodeQr } from '../system/qr-code.ts';
+import { encodeQr, qrPath } from '../system/qr-code.ts';
 
 /**
  * A QR code as a picture, black on white in every colour scheme, with the quiet zone of ISO/IEC 18004.
@@ -9,7 +9,6 @@ import { encodeQr } from '../system/qr-code.ts';
 export function qrSvg(text: string, label: string): string | null {
   const code = encodeQr(text, { ecc: 'L', border: 4 });
   if (code === null) return null;
-  const { data, size } = code;
-  const path = data.flatMap((row, y) => row.flatMap((dark, x) => (dark ? [`M${x} ${y}h1v1h-1z`] : []))).join('');
-  return html`<svg class="qr" viewBox="0 0 ${size} ${size}" role="img" aria-label="${label}" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h${size}v${size}H0z"/><path d="!${path}"/></svg>`;
+  const { size } = code;
+  return html`<svg class="qr" viewBox="0 0 ${size} ${size}" role="img" aria-label="${label}" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h${size}v${size}H0z"/><path d="${qrPath(code)}"/></svg>`;
 }

@@ -2,6 +2,7 @@ import type { BrowserContextOptions } from 'playwright-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
 import { eventually } from '../support/hub-process.ts';
+import { scan, whyNoScanner } from '../support/qr-scanner.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
 import { clearHome, type Home, logIn, startHome, trusting } from './home.ts';
@@ -183,6 +184,31 @@ it('a printed label’s link asks for the setup code first, and then begins a pa
   expect((await home.hub.appliance('heat-pump')).state).toBe('unpaired');
   await page.getByRole('button', { name: 'Go on' }).click();
   await page.getByText('Waiting for the login').waitFor();
+});
+
+it('prints the label of an appliance, and nothing else', async (ctx) => {
+  const unread = whyNoScanner();
+  if (unread !== null) ctx.skip(unread);
+  await using visit = await home.signedIn(PHONE);
+  const { page } = visit;
+  await page.goto(`${home.origin}/appliances/wallbox`);
+  await page.getByRole('link', { name: 'Label for the door' }).click();
+  await page.getByRole('button', { name: 'Print' }).waitFor();
+  await expectUsable(visit, 'label');
+  const label = page.locator('.door-label svg');
+  const link = scan(await label.screenshot());
+  expect(link).toMatch(/^https:\/\/[\w-]+\.local:\d+\/p\/wallbox$/);
+
+  const paper = (await page.pdf({ preferCSSPageSize: true })).toString('latin1');
+  const sizes = [...paper.matchAll(/\/MediaBox ?\[0 0 ([\d.]+) ([\d.]+)\]/g)].map(([, ...size]) => size.map(Number));
+  const points = (mm: number) => expect.closeTo((mm / 25.4) * 72, 0);
+  expect(sizes).toEqual([[points(60), points(40)]]);
+  await page.emulateMedia({ media: 'print' });
+  for (const other of ['.top', 'h1', '.hint', '.actions', '.bottom']) {
+    expect(await page.locator(other).isVisible(), other).toBe(false);
+  }
+  expect(scan(await page.screenshot())).toBe(link);
+  expect(visit.complaints).toEqual([]);
 });
 
 it('in German', async () => {

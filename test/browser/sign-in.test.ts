@@ -142,17 +142,18 @@ describe('another site', () => {
 
   it('loads nothing into itself, though it is another port of the hub’s machine, and gets the cookie', async () => {
     await hub.addAppliance('meter');
-    const label = `${origin}/appliances/meter/label.png`;
+    const address = `${origin}/appliances/meter`;
     const leaf = await issueLeaf(await createAuthority(), { names: [], addresses: ['127.0.0.1'], now: Date.now() });
-    await using site = await otherSite(() => `<img src="${label}">`, { cert: leaf.certificate, key: leaf.key });
+    await using site = await otherSite(() => `<img src="${address}">`, { cert: leaf.certificate, key: leaf.key });
     await using visit = await trusting(browser, DESKTOP);
     await visit.page.goto((await hub.setupCode()).sign_in);
     await expectSignedIn(visit);
-    const widths = () => visit.page.evaluate(() => [...document.images].map(({ naturalWidth }) => naturalWidth));
-    await visit.page.goto(label);
-    expect(await widths()).toEqual([709]);
-    await visit.page.goto(site.url, { waitUntil: 'load' });
-    expect(await widths()).toEqual([0]);
+    expect((await visit.page.goto(address))?.status()).toBe(200);
+    const loaded = await answerToPicture(visit);
+    await visit.page.goto(site.url);
+    const { cookie, status } = await loaded.answer;
+    expect(cookie).toContain('__Host-latchkey=');
+    expect(status).toBe(403);
     await visit.page.goto(`${origin}/`);
     await expectSignedIn(visit);
   });
@@ -226,3 +227,19 @@ it('a page with a secret that comes back from the browser’s memory asks the hu
   await page.getByLabel('Setup code').waitFor();
   expect(await page.textContent('body')).not.toContain(secret);
 });
+
+/** What the browser is answered when it next loads a picture, also where it keeps that from the page that asked for it. */
+async function answerToPicture({ page }: Visit) {
+  const { promise, resolve } = Promise.withResolvers<{ readonly cookie: string; readonly status: number }>();
+  const network = await page.context().newCDPSession(page);
+  await network.send('Network.enable');
+  const cookies = new Map<string, string>();
+  network.on('Network.requestWillBeSentExtraInfo', ({ requestId, headers }) => {
+    if (headers['Sec-Fetch-Dest'] === 'image') cookies.set(requestId, headers['Cookie'] ?? '');
+  });
+  network.on('Network.responseReceivedExtraInfo', ({ requestId, statusCode: status }) => {
+    const cookie = cookies.get(requestId);
+    if (cookie !== undefined) resolve({ cookie, status });
+  });
+  return { answer: promise };
+}

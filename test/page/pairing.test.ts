@@ -56,7 +56,7 @@ it('needs a session and its own form: nothing is begun otherwise', async () => {
     expect((await visitor.post(path, { csrf }, { origin: 'https://evil.example' })).status, path).toBe(403);
     expect([404, 405], path).toContain((await visitor.get(path)).status);
   }
-  for (const path of [`/p/${name}`, `/appliances/${name}/label.png`, '/pairings/x', '/rounds/x']) {
+  for (const path of [`/p/${name}`, `/appliances/${name}/label`, '/pairings/x', '/rounds/x']) {
     const { text } = await stranger.get(path);
     expect(text, path).toContain('Setup code');
   }
@@ -89,7 +89,7 @@ it('shows a link that no QR code has room for without one, and the short link le
   expect(shown.link).toBe(link);
   expect(shown.text).not.toContain('class="qr"');
   expect(shown.text).not.toContain('scan this');
-  expect((await visitor.get(`/appliances/${name}/label.png`)).status).toBe(200);
+  expect((await visitor.get(`/appliances/${name}/label`)).status).toBe(200);
   const short = await hub.ask(async (control) => {
     for await (const report of control.followPairing(path.slice('/pairings/'.length), new AbortController().signal)) {
       if (report.event === 'waiting' && report.short_url !== undefined) return report.short_url;
@@ -129,7 +129,7 @@ it('is cancelled, and what has ended stays as it is', async () => {
 });
 
 it('says of what does not exist that it does not, in words', async () => {
-  for (const path of ['/pairings/nobody-knows', '/p/nobody', '/p/%3Cb%3E', '/appliances/nobody/label.png']) {
+  for (const path of ['/pairings/nobody-knows', '/p/nobody', '/p/%3Cb%3E', '/appliances/nobody/label']) {
     const { status, text } = await visitor.get(path);
     expect({ path, status }).toEqual({ path, status: 404 });
     expect(text).toContain('To the overview');
@@ -182,18 +182,13 @@ it('approves the appliance that was shown, and no other that has come by its nam
   await hub.ask((control) => control.removeAppliance('stove'));
 });
 
-it('gives the label as a picture', async () => {
-  const { status, headers } = await visitor.send('GET', `/appliances/${name}/label.png`, {});
-  expect({ status, headers }).toMatchObject({
-    status: 200,
-    headers: {
-      'content-type': 'image/png',
-      'content-disposition': `inline; filename="latchkey-${name}.png"`,
-      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-      'cross-origin-resource-policy': 'same-origin',
-      'x-frame-options': 'DENY',
-    },
-  });
+it('shows the label, with the link that lasts', async () => {
+  const { status, text } = await visitor.get(`/appliances/${name}/label`);
+  const { id } = (await hub.ask((control) => control.status())).hub;
+  expect(status).toBe(200);
+  const label = text.slice(text.indexOf('door-label">'));
+  const written = [...label.matchAll(/<text [^>]*>([^<]*)/g)].map(([, line]) => line).join('');
+  expect(written).toContain(`https://${id}.local:${hub.httpsPort}/p/${name}`);
 });
 
 it('the result page goes on to the next of a round for the browser that brought the accepted code alone, and ends it', async () => {

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import type { ControlClient } from '../../control/client.ts';
 import { messageOf } from '../../core/failure.ts';
+import { labelSvg } from '../../system/label.ts';
 import { fail, notice, print, printable, printJson } from '../terminal/output.ts';
 import { printedQrCode, qrCode } from '../terminal/qr-code.ts';
 
@@ -14,7 +15,7 @@ export interface LabelOptions {
   readonly json?: boolean;
 }
 
-/** `latchkey pair NAME --print`: the label as text, and as a picture in a file. */
+/** `latchkey pair NAME --print`: the label as text, and as an SVG file. */
 export async function printLabel(hub: ControlClient, name: string, options: LabelOptions): Promise<void> {
   const label = await hub.label(name);
   const { hub_name: hubName, by_address: byAddress } = label;
@@ -23,9 +24,8 @@ export async function printLabel(hub: ControlClient, name: string, options: Labe
   }
   const isByAddress = options.byAddress === true && byAddress !== null;
   const [link, otherLink] = isByAddress ? [byAddress, label.link] : [label.link, byAddress];
-  const file = options.output ?? `latchkey-${name}.png`;
-  const { labelPicture } = await import('../../system/label-picture.ts');
-  const picture = labelPicture({ name, hubName, caption: 'Scan to connect', link, otherLink });
+  const file = options.output ?? `latchkey-${name}.svg`;
+  const picture = labelSvg({ name, hubName, caption: 'Scan to connect', link, otherLink });
   try {
     await writeFile(file, picture, { flag: options.yes === true ? 'w' : 'wx' });
   } catch (error) {
@@ -42,5 +42,5 @@ export async function printLabel(hub: ControlClient, name: string, options: Labe
   print(`${name}\n${printable(hubName)}\n`);
   if (code !== null) print(`${code}\n`);
   print(`Scan to connect, or open\n  ${link}${otherLink === null ? '' : `\nor\n  ${otherLink}`}`);
-  notice(`the label to be printed is in ${file}: 60 by 40 mm at 300 dpi`);
+  notice(`the label to be printed is in ${file}: 60 by 40 mm`);
 }

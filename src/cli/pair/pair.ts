@@ -29,7 +29,7 @@ export function pairCommand(): Command {
       parseDuration,
     )
     .option('--print', "print a label for the appliance's cabinet; its link starts a fresh pairing each time")
-    .option('--output <file>', 'with --print: where the picture goes (default: latchkey-NAME.png)')
+    .option('--output <file>', 'with --print: where the picture goes (default: latchkey-NAME.svg)')
     .option('--by-address', "with --print: the QR code holds the hub's address of today, not its name")
     .option('--yes', 'with --print: write over a file that is there')
     .option('--json', 'print JSON, one object a line')

@@ -62,7 +62,7 @@ function manage({ appliance: texts, overview }: Texts, session: PageSession, app
   const link = (below: string, text: string, style = '') =>
     html`<a class="button ${style}" id="${below}" href="${appliancePath(name, below)}">${text}</a>`;
   if (!declared && !isWaiting && !credentialsDamaged) buttons.push(link('rotate-secret', texts.newSecret));
-  if (!isWaiting) buttons.push(link('label.png', texts.doorLabel));
+  if (!isWaiting) buttons.push(link('label', texts.doorLabel));
   if (hasGrant || state === 'pairing') buttons.push(link('unpair', texts.disconnect, 'danger'));
   if (!declared && !isWaiting) buttons.push(link('remove', texts.remove, 'danger'));
   const id = html`<dl class="facts"><div><dt>${texts.clientId}</dt><dd><code>${clientId}</code></dd></div></dl>`;

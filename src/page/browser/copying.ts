@@ -3,11 +3,15 @@
 /** How long a button says that it has copied, in ms. */
 const TOLD = 2500;
 
-/** Shows the buttons that copy what they name; without scripts, and so without them, the text is selected by a tap. */
+/**
+ * Shows the buttons that copy what they name, or print the page. Without scripts, and so without them, a tap selects the text, and
+ * the browser's own menu prints.
+ */
 export function offerCopying(): void {
-  for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-copy]')) button.hidden = false;
+  for (const button of document.querySelectorAll<HTMLButtonElement>('button[hidden]')) button.hidden = false;
   document.addEventListener('click', ({ target }) => {
-    const button = target instanceof Element ? target.closest<HTMLButtonElement>('button[data-copy]') : null;
+    const button = target instanceof Element ? target.closest<HTMLButtonElement>('button') : null;
+    if (button?.dataset['print'] !== undefined) print();
     const source = document.getElementById(button?.dataset['copy'] ?? '');
     if (button !== null && source !== null) void copy(button, source);
   });

@@ -1,34 +1,22 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import type { PairingDesk } from '../../core/pairings/pairing-desk.ts';
+import { labelSvg } from '../../system/label.ts';
 import { appliancePath } from '../appliance/appliance-path.ts';
-import { backTo, ownForm, sendInstallerPage } from '../installer-page.ts';
+import { backTo, type InstallerPage, ownForm, sendInstallerPage } from '../installer-page.ts';
 import type { Guard, SignedIn } from '../sign-in/guard.ts';
 import { pairingPath } from './pairing-parts.ts';
 
 /** Answers, or says in words why not. */
 type Answered = (asked: SignedIn, answer: () => Promise<FastifyReply>) => Promise<FastifyReply>;
 
-/** The label of an appliance as a picture, and where its link leads. */
+/** The label of an appliance, to be printed, and where its link leads. */
 export function serveLabels(guard: Guard, administration: PairingDesk, answered: Answered): void {
-  guard.page('/appliances/:name/label.png', (asked) =>
+  guard.page('/appliances/:name/label', (asked) =>
     answered(asked, async () => {
-      const { name, hubName, link, byAddress } = administration.label(nameOf(asked));
+      const { byAddress: otherLink, ...label } = administration.label(nameOf(asked));
       const { caption } = asked.frame.texts.pairing.label;
-      // What makes a picture, and the tables of character sets that it brings along, most hubs never need.
-      const { labelPicture } = await import('../../system/label-picture.ts');
-      return asked.reply
-        .headers({
-          'cache-control': 'no-store',
-          'content-disposition': `inline; filename="latchkey-${name}.png"`,
-          // The style is the browser's own, around a picture that is looked at by itself.
-          'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-          'cross-origin-resource-policy': 'same-origin',
-          'x-content-type-options': 'nosniff',
-          'x-frame-options': 'DENY',
-        })
-        .type('image/png')
-        .send(Buffer.from(labelPicture({ name, hubName, caption, link, otherLink: byAddress })));
+      return sendInstallerPage(asked, 200, labelPage(asked, label.name, labelSvg({ ...label, caption, otherLink })));
     }),
   );
   guard.page('/p/:name', (asked) =>
@@ -39,6 +27,21 @@ export function serveLabels(guard: Guard, administration: PairingDesk, answered:
       return asked.reply.header('cache-control', 'no-store').redirect(pairingPath(id), 303);
     }),
   );
+}
+
+/** The label as it is printed: of this page the printer gets nothing else. */
+function labelPage({ frame }: SignedIn, name: string, svg: string): InstallerPage {
+  const { label: texts } = frame.texts.pairing;
+  return {
+    title: texts.title(name),
+    narrow: true,
+    body: html`!${backTo(appliancePath(name), name)}
+<h1>${texts.title(name)}</h1>
+<p>${texts.what}</p>
+<div class="door-label">!${svg}</div>
+<p class="hint">${texts.paper}</p>
+<div class="actions"><button type="button" class="primary" data-print hidden>${texts.print}</button></div>`,
+  };
 }
 
 function ask(asked: SignedIn, name: string): FastifyReply {

@@ -48,5 +48,10 @@ export const pairing: typeof english = {
     text: 'Sie kommen nicht vom Code auf dem Etikett selbst. Fahren Sie nur fort, wenn Sie dieses Gerät jetzt verbinden möchten.',
     button: 'Weiter',
     caption: 'Zum Verbinden scannen',
+    title: (appliance) => `Etikett für ${appliance}`,
+    what: 'Kleben Sie es innen an die Tür des Schranks. Wer es scannt und den Einrichtungscode kennt, verbindet dieses Gerät neu. Es steht kein Geheimnis darauf.',
+    paper:
+      'Gedruckt wird nur das Etikett, 60 mal 40 mm. Bei größerem Papier in Originalgröße (100 %) drucken und ausschneiden.',
+    print: 'Drucken',
   },
 };

@@ -47,7 +47,11 @@ export const pairing = {
     heading: (appliance: string) => `Connect ${appliance} again?`,
     text: 'Something else than the label’s own code has led you here. Go on only if you want to connect this appliance now.',
     button: 'Go on',
-    /** On the printed label; ASCII alone. */
+    /** On the printed label. */
     caption: 'Scan to connect',
+    title: (appliance: string) => `Label of ${appliance}`,
+    what: 'Stick it inside the cabinet’s door. Whoever scans it, and knows the setup code, connects this appliance again. There is no secret on it.',
+    paper: 'Only the label is printed, 60 by 40 mm. On larger paper, print at 100 % and cut it out.',
+    print: 'Print',
   },
 };
