@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CopyCheck } from '../../src/mdns/copy-check.ts';
+import { CopyCheck } from '../../src/mdns/conflicts/copy-check.ts';
 import type { Authority, Leaf } from '../../src/system/x509/certificates.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { FakeTime } from '../support/fake-time.ts';

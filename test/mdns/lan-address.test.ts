@@ -1,11 +1,11 @@
 import type { NetworkInterfaceInfo } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { chooseLanAddress, type Interfaces, lanAddresses } from '../../src/mdns/lan-address.ts';
+import { chooseLanAddress, lanAddresses, type NetworkInterfaces } from '../../src/mdns/networks/lan-address.ts';
 
-const LOOPBACK: Interfaces = { lo: [on('127.0.0.1/8', { internal: true }), on('::1/128', { internal: true })] };
+const LOOPBACK: NetworkInterfaces = { lo: [on('127.0.0.1/8', { internal: true }), on('::1/128', { internal: true })] };
 
 describe('the address the hub is reached at', () => {
-  it.each<[what: string, interfaces: Interfaces, defaultRoutes: string[], expected: string | null]>([
+  it.each<[what: string, interfaces: NetworkInterfaces, defaultRoutes: string[], expected: string | null]>([
     ['no network', LOOPBACK, [], null],
     ['one wired network', { eth0: [on('192.168.1.20/24')] }, ['eth0'], '192.168.1.20 on eth0'],
     ['an interface without an address', { eth0: [], wlan0: [on('10.0.0.7/8')] }, [], '10.0.0.7 on wlan0'],

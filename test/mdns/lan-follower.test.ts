@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { LogFields } from '../../src/core/log.ts';
-import { LanFollower } from '../../src/mdns/lan-follower.ts';
+import { LanFollower } from '../../src/mdns/networks/lan-follower.ts';
 
 const rest = async () => {
   for (let turns = 0; turns < 5; turns++) await turn();

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Timers } from '../../src/core/clock.ts';
-import { type Lan, watchLan } from '../../src/mdns/lan-watch.ts';
+import { type Lan, watchLan } from '../../src/mdns/networks/lan-watch.ts';
 
-const AWAY: Lan = { address: null, addresses: [], neighbourhoods: [], attached: [] };
+const AWAY: Lan = { address: null, addresses: [], segments: [], attached: [] };
 const HOME = lan('192.168.1.20');
 const MOVED = lan('192.168.1.77');
 
@@ -59,7 +59,7 @@ function watched(readings: readonly (Lan | 'failed')[]) {
     timers,
     every: 5000,
   });
-  watch.begin({ onChange: (now, before) => heard.push([now, before]), onUnrest: (now) => unrest.push(now) });
+  watch.begin({ onChange: (now, before) => heard.push([now, before]), onTopologyChange: (now) => unrest.push(now) });
   const ticks = (count: number) => {
     for (let tick = 0; tick < count; tick++) {
       for (const run of [...due]) {
@@ -71,12 +71,12 @@ function watched(readings: readonly (Lan | 'failed')[]) {
   return { heard, unrest, ticks, watch };
 }
 
-function lan(address: string, mark = '2/1'): Lan {
+function lan(address: string, epoch = '2/1'): Lan {
   return {
     address: { address, family: 'IPv4', interface: 'eth0', loopback: false },
     addresses: [address],
-    neighbourhoods: [
-      { interfaces: [{ name: 'eth0', ipv4: address, ipv6: false, mark }], addresses: [{ family: 'IPv4', address }] },
+    segments: [
+      { interfaces: [{ name: 'eth0', ipv4: address, ipv6: false, epoch }], addresses: [{ family: 'IPv4', address }] },
     ],
     attached: [{ interface: 'eth0', cidr: `${address}/24` }],
   };

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Timers } from '../../src/core/clock.ts';
-import type { How } from '../../src/mdns/claims.ts';
-import type { Link } from '../../src/mdns/link.ts';
-import { probe } from '../../src/mdns/probe.ts';
-import type { ReceivedRecord } from '../../src/mdns/record-data.ts';
-import { ownRecords } from '../../src/mdns/records.ts';
+import { probe } from '../../src/mdns/conflicts/probe.ts';
+import type { ClaimSource, ReceivedRecord } from '../../src/mdns/records/record-data.ts';
+import { ownRecords } from '../../src/mdns/records/records.ts';
+import type { Link } from '../../src/mdns/sockets/link.ts';
 
 const OWN = ownRecords({
   instanceName: 'Cellar hub',
@@ -18,7 +17,7 @@ const INSTANCE = 'cellar hub._latchkey._tcp.local';
 const HOST = 'aa11.local';
 
 describe('who claims what during a probe:', () => {
-  it.each<[what: string, how: How, record: ReceivedRecord, taken: string | null]>([
+  it.each<[what: string, how: ClaimSource, record: ReceivedRecord, taken: string | null]>([
     ['nothing of ours', 'response', srv('aa22.local', 8443, 'Attic hub._latchkey._tcp.local'), null],
     ['our name', 'response', srv('aa22.local', 8443), INSTANCE],
     ['our name, in other letters', 'response', srv('aa22.local', 8443, INSTANCE.toUpperCase()), INSTANCE],
@@ -102,7 +101,7 @@ function linkOn({
   fails = false,
 }: {
   hears?: ReceivedRecord[];
-  how?: How;
+  how?: ClaimSource;
   at?: number | 'each';
   fails?: boolean;
 } = {}) {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { Link } from '../../src/mdns/link.ts';
-import { Publication } from '../../src/mdns/publication.ts';
-import { ownRecords, type ServiceDescription } from '../../src/mdns/records.ts';
+import { Publication } from '../../src/mdns/announcing/publication.ts';
+import { ownRecords, type ServiceDescription } from '../../src/mdns/records/records.ts';
+import type { Link } from '../../src/mdns/sockets/link.ts';
 import { FakeTime } from '../support/fake-time.ts';
 
 const LINK: Link = {
@@ -25,16 +25,16 @@ it('knows again what the hub said before it took another name, for a while: own 
   const time = new FakeTime();
   const publication = new Publication(time, () => undefined);
   const [before, after] = [named('aa11.local'), named('aa11-2.local')];
-  const hasSaid = (service: ServiceDescription) =>
-    ownRecords(service).some((record) => record.type === 'SRV' && publication.hasSaid(record));
+  const hasAnnounced = (service: ServiceDescription) =>
+    ownRecords(service).some((record) => record.type === 'SRV' && publication.hasAnnounced(record));
   await publication.announce(LINK, before);
-  expect([hasSaid(before), hasSaid(after)]).toEqual([true, false]);
+  expect([hasAnnounced(before), hasAnnounced(after)]).toEqual([true, false]);
   await publication.announce(LINK, after);
   await publication.defend(LINK);
   await time.pass(9000);
-  expect([hasSaid(before), hasSaid(after)]).toEqual([true, true]);
+  expect([hasAnnounced(before), hasAnnounced(after)]).toEqual([true, true]);
   await time.pass(2000);
-  expect([hasSaid(before), hasSaid(after)]).toEqual([false, true]);
+  expect([hasAnnounced(before), hasAnnounced(after)]).toEqual([false, true]);
 });
 
 it('forgets what it said before when it falls silent', async () => {
@@ -44,5 +44,5 @@ it('forgets what it said before when it falls silent', async () => {
   await publication.announce(LINK, after);
   publication.stop(LINK);
   const said = ownRecords(before).filter((record) => record.type === 'SRV');
-  expect(said.map((record) => publication.hasSaid(record))).toEqual([false]);
+  expect(said.map((record) => publication.hasAnnounced(record))).toEqual([false]);
 });

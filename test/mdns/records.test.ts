@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { instancePointer, ownRecords, toInstanceName } from '../../src/mdns/records.ts';
+import { instancePointer, ownRecords, toInstanceName } from '../../src/mdns/records/records.ts';
 
 describe('an instance name', () => {
   it.each([

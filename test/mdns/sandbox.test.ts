@@ -9,23 +9,21 @@ it('in the sandbox of its unit, the hub knows the default route and its IPv6 add
   await using lan = await createLan(['hub']);
   const { hub } = lan.hosts;
   await hub.run('ip', ['route', 'add', 'default', 'via', '10.77.0.9']);
-  const src = join(import.meta.dirname, '../../src/mdns');
+  const kernel = join(import.meta.dirname, '../../src/mdns/networks/kernel.ts');
   const program = `
-    import { readDefaultRoutes } from '${src}/default-route.ts';
-    import { readIpv6Flags } from '${src}/ipv6-flags.ts';
-    import { readMark } from '${src}/interface-mark.ts';
-    console.log(JSON.stringify([readDefaultRoutes(), readMark('eth0'), readMark('eth9'), readIpv6Flags().size]));`;
+    import { interfaceEpoch, readDefaultRoutes, readIpv6Flags } from '${kernel}';
+    console.log(JSON.stringify([readDefaultRoutes(), interfaceEpoch('eth0'), interfaceEpoch('eth9'), readIpv6Flags().size]));`;
   // As ProcSubset=pid and ProtectKernelTunables=yes have it.
   const sandbox = 'mount -t proc -o subset=pid proc /proc; mount -o remount,ro,bind /sys; exec "$@"';
-  const look = async (): Promise<[routes: string[], mark: string, none: string, flags: number]> => {
+  const look = async (): Promise<[routes: string[], epoch: string, none: string, flags: number]> => {
     const run = [process.execPath, '--input-type=module', '-e', program];
     return JSON.parse(await hub.run('/usr/bin/unshare', ['--mount', 'sh', '-ec', sandbox, 'sh', ...run]));
   };
-  const [routes, mark, none, flags] = await look();
+  const [routes, epoch, none, flags] = await look();
   expect(routes).toEqual(['eth0']);
   expect(flags).toBeGreaterThan(0);
   await hub.plug('down');
   await hub.plug('up');
-  expect((await look())[1]).not.toBe(mark);
+  expect((await look())[1]).not.toBe(epoch);
   expect(none).toBe('/');
 });

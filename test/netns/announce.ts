@@ -1,14 +1,14 @@
 /**
- * Announces a hub, as a program on a host of a test's LAN, in the first of its neighbourhoods. The first argument is JSON:
+ * Announces a hub, as a program on a host of a test's LAN, in the first of its segments. The first argument is JSON:
  * `instanceName`, `id`, `httpsPort`, `txt`, `setting` (as `lan.address`), `repeats` (false: it announces itself once,
- * and then only answers), and `copies` (whether any other hub is a copy of it). Each line of stdin is JSON with what is to be announced from then on, in the neighbourhood that
+ * and then only answers), and `copies` (whether any other hub is a copy of it). Each line of stdin is JSON with what is to be announced from then on, in the segment that
  * the host then has. SIGTERM says goodbye.
  */
 import { createInterface } from 'node:readline';
 import { messageOf } from '../../src/core/failure.ts';
-import { Announcer } from '../../src/mdns/announcer.ts';
-import { readLan } from '../../src/mdns/lan-watch.ts';
-import { OwnNetworks } from '../../src/mdns/neighbourhoods.ts';
+import { Announcer } from '../../src/mdns/announcing/announcer.ts';
+import { readLan } from '../../src/mdns/networks/lan-watch.ts';
+import { OwnNetworks } from '../../src/mdns/networks/segments.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
 
@@ -41,9 +41,9 @@ say({ event: 'started' });
 await announce({});
 
 async function announce(changes: object) {
-  const [neighbourhood] = readLan(setting).neighbourhoods;
-  if (neighbourhood === undefined) throw new Error('no neighbourhood');
-  await announcer.announce({ httpsPort, txt, neighbourhood, ...changes });
+  const [segment] = readLan(setting).segments;
+  if (segment === undefined) throw new Error('no segment');
+  await announcer.announce({ httpsPort, txt, segment, ...changes });
   say({ event: 'ready', ...names(), missing: announcer.missing && messageOf(announcer.missing) });
 }
 

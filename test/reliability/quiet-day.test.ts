@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest';
 import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
 import { watchClock } from '../../src/broker/time/clock-watch.ts';
 import { Housekeeping } from '../../src/hub/housekeeping.ts';
-import { LanFollower } from '../../src/mdns/lan-follower.ts';
+import { LanFollower } from '../../src/mdns/networks/lan-follower.ts';
 import { Home, type HomeOptions } from '../broker/home.ts';
 import type { Fault } from '../support/faulty-portal.ts';
 

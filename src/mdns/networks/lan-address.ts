@@ -1,9 +1,8 @@
 import { BlockList, isIP } from 'node:net';
 import type { NetworkInterfaceInfo } from 'node:os';
-import { FOREIGN_INTERFACES } from './foreign-interfaces.ts';
 
 /** What `os.networkInterfaces()` gives. */
-export type Interfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>;
+export type NetworkInterfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>;
 
 /** The address at which the home network reaches the hub. */
 export interface LanAddress {
@@ -35,7 +34,7 @@ const LOOPBACK_IPV4 = addresses(['127.0.0.0', 8]);
  * `wlan0`); IPv6 only where there is no IPv4. A configured IP address is taken as it is; a configured interface is
  * taken whatever it leads to.
  */
-export function chooseLanAddress(interfaces: Interfaces, options: LanAddressOptions): LanAddress | null {
+export function chooseLanAddress(interfaces: NetworkInterfaces, options: LanAddressOptions): LanAddress | null {
   const { setting } = options;
   if (isIP(setting) === 0) return candidates(interfaces, options)[0] ?? null;
   const owner = Object.entries(interfaces).find(([, entries]) => entries?.some(({ address }) => address === setting));
@@ -51,15 +50,15 @@ export function chooseLanAddress(interfaces: Interfaces, options: LanAddressOpti
  * Every address at which the home network may reach the hub, without zones and without loopback, the chosen one
  * first: IPv4, and IPv6 of global and unique local scope. For the SAN of the hub's certificate.
  */
-export function lanAddresses(interfaces: Interfaces, options: LanAddressOptions): readonly string[] {
+export function lanAddresses(interfaces: NetworkInterfaces, options: LanAddressOptions): readonly string[] {
   const chosen = chooseLanAddress(interfaces, options);
   const usable = candidates(interfaces, { ...options, setting: 'auto' });
   const all = chosen === null || chosen.loopback ? usable : [chosen, ...usable];
   return [...new Set(all.map(({ address }) => address))];
 }
 
-function candidates(interfaces: Interfaces, options: LanAddressOptions): LanAddress[] {
-  return usableEntries(interfaces, options).map(({ name, entry: { address, family, internal } }) => ({
+function candidates(interfaces: NetworkInterfaces, options: LanAddressOptions): LanAddress[] {
+  return usableAddresses(interfaces, options).map(({ name, entry: { address, family, internal } }) => ({
     address,
     family,
     interface: name,
@@ -68,17 +67,17 @@ function candidates(interfaces: Interfaces, options: LanAddressOptions): LanAddr
 }
 
 /** An address of an interface. */
-export interface Entry {
+export interface InterfaceAddress {
   /** The interface's. */
   readonly name: string;
   readonly entry: NetworkInterfaceInfo;
 }
 
 /** All usable addresses, best first. A setting that is an IP address has no part in it. */
-export function usableEntries(
-  interfaces: Interfaces,
+export function usableAddresses(
+  interfaces: NetworkInterfaces,
   { setting, defaultRoutes = [] }: LanAddressOptions,
-): readonly Entry[] {
+): readonly InterfaceAddress[] {
   return Object.entries(interfaces)
     .filter(([name]) => (setting === 'auto' ? leadsHome(name, defaultRoutes) : name === setting))
     .flatMap(([name, entries = []]) =>
@@ -152,3 +151,23 @@ function addresses(...networks: (readonly [network: string, prefix: number])[]):
   for (const [network, prefix] of networks) list.addSubnet(network, prefix);
   return list;
 }
+
+const FOREIGN = [
+  'lo$ dummy ifb nlmon teql',
+  // Containers and their networks, also those that home automation brings.
+  'docker br- veth podman cni cali cilium flannel kube nodelocaldns nerdctl weave lxc lxd incus waydroid',
+  'hassio balena resin supervisor\\d ipvl macvtap ovs- ovn',
+  // Virtual machines.
+  'virbr vnet vmnet vboxnet mpqemubr fwbr fwln fwpr',
+  // Tunnels and private networks.
+  'wg wt\\d tun tap utun ppp ipsec xfrm vti ip_vti ip6 ipip sit gre erspan l2tp vxlan geneve',
+  'tailscale zt nordlynx nordtun proton pvpn ipv6leak mullvad CloudflareWARP ham\\d nebula cscotun gpd\\d',
+  // Mobile networks, and Wi-Fi from one device to another.
+  'wwan rmnet ccmni p2p',
+];
+
+/**
+ * The names of interfaces that lead to containers, virtual machines, tunnels and providers, but not into the home network.
+ * A home's own bridge (`br0`, `vmbr0`), bond or VLAN is none of them.
+ */
+const FOREIGN_INTERFACES = new RegExp(`^(${FOREIGN.join(' ').replaceAll(' ', '|')})`);

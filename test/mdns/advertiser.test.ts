@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Log, LogFields } from '../../src/core/log.ts';
-import { Announcing } from '../../src/mdns/announcing.ts';
-import type { Lan } from '../../src/mdns/lan-watch.ts';
+import { MdnsAdvertiser } from '../../src/mdns/announcing/advertiser.ts';
+import type { Lan } from '../../src/mdns/networks/lan-watch.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { FakeTime } from '../support/fake-time.ts';
 
@@ -9,15 +9,15 @@ import { FakeTime } from '../support/fake-time.ts';
 const DEAF: Lan = {
   address: { address: '198.51.100.9', family: 'IPv4', interface: 'eth9', loopback: false },
   addresses: ['198.51.100.9'],
-  neighbourhoods: [
+  segments: [
     {
-      interfaces: [{ name: 'eth9', ipv4: '198.51.100.9', ipv6: false, mark: '' }],
+      interfaces: [{ name: 'eth9', ipv4: '198.51.100.9', ipv6: false, epoch: '' }],
       addresses: [{ family: 'IPv4', address: '198.51.100.9' }],
     },
   ],
   attached: [],
 };
-const AWAY: Lan = { address: null, addresses: [], neighbourhoods: [], attached: [] };
+const AWAY: Lan = { address: null, addresses: [], segments: [], attached: [] };
 
 it('says once what keeps the hub from being announced, and tries again quietly, until the network is another', async () => {
   const { announcing, lines, time } = begun();
@@ -55,10 +55,10 @@ it('writes no more than ten lines an hour, however often the network is another'
   const { announcing, lines, time } = begun();
   for (let number = 1; number <= 20; number++) {
     const ipv4 = `198.51.100.${number}`;
-    const interfaces = [{ name: `eth${number}`, ipv4, ipv6: false, mark: '' }];
+    const interfaces = [{ name: `eth${number}`, ipv4, ipv6: false, epoch: '' }];
     await announcing.follow({
       ...DEAF,
-      neighbourhoods: [{ interfaces, addresses: [{ family: 'IPv4', address: ipv4 }] }],
+      segments: [{ interfaces, addresses: [{ family: 'IPv4', address: ipv4 }] }],
     });
   }
   expect(lines).toHaveLength(10);
@@ -74,7 +74,7 @@ function begun() {
   const write = (event: string, fields?: LogFields) => void lines.push({ event, fields });
   const log: Log = { debug: write, info: write, warn: write, error: write };
   const time = new FakeTime();
-  const announcing = new Announcing({
+  const announcing = new MdnsAdvertiser({
     instanceName: 'Cellar hub',
     id: 'latchkey-1',
     httpsPort: 8443,

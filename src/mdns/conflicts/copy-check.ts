@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { connect } from 'node:tls';
-import type { Clock, Timers } from '../core/clock.ts';
+import type { Clock, Timers } from '../../core/clock.ts';
 
 export interface CopyCheckOptions {
   /** The hub's CA certificate at this moment, PEM. One that it had before is worth nothing: its key may have been stolen. */

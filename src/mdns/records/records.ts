@@ -1,4 +1,4 @@
-import type { HostAddress } from './neighbourhoods.ts';
+import type { HostAddress } from '../networks/segments.ts';
 
 /** A resource record as dns-packet encodes it. */
 export interface ResourceRecord {
@@ -33,7 +33,7 @@ const HOST_TTL = 120;
 const OTHER_TTL = 4500;
 
 /** The longest label of a domain name, in octets (RFC 1035 section 2.3.4). */
-const LONGEST_LABEL = 63;
+const MAX_LABEL = 63;
 
 /**
  * Makes an instance name (RFC 6763 section 4.1.1) of what a person typed: composed characters (RFC 5198), no control
@@ -48,7 +48,7 @@ export function toInstanceName(name: string, suffix = ''): string {
     .replaceAll('.', '-')
     .trim();
   const characters = Array.from(clean === '' ? 'Latchkey' : clean);
-  while (Buffer.byteLength(characters.join('') + suffix) > LONGEST_LABEL) characters.pop();
+  while (Buffer.byteLength(characters.join('') + suffix) > MAX_LABEL) characters.pop();
   return characters.join('').trimEnd() + suffix;
 }
 

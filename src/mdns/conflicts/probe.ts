@@ -1,9 +1,9 @@
-import type { Timers } from '../core/clock.ts';
-import type { Random } from '../core/random.ts';
-import { type Claim, conflictIn, type How } from './claims.ts';
-import type { Link } from './link.ts';
-import type { ReceivedRecord } from './record-data.ts';
-import type { ResourceRecord } from './records.ts';
+import type { Timers } from '../../core/clock.ts';
+import type { Random } from '../../core/random.ts';
+import type { ClaimSource, ReceivedRecord } from '../records/record-data.ts';
+import type { ResourceRecord } from '../records/records.ts';
+import type { Link } from '../sockets/link.ts';
+import { type Claim, detectConflict } from './conflict-detection.ts';
 
 /** RFC 6762 section 8.1: three probes, 250 ms apart, after a random wait of up to as much. */
 const PROBES = 3;
@@ -18,7 +18,7 @@ export interface ProbeOptions {
   readonly random: Random;
   /** Ends the probing early. */
   readonly signal: AbortSignal;
-  /** Whether the hub itself has said this: see {@link conflictIn}. */
+  /** Whether the hub itself has said this: see {@link detectConflict}. */
   isOurs(record: ReceivedRecord): boolean;
 }
 
@@ -43,12 +43,12 @@ async function probeOnce(
   link: Link,
   own: readonly ResourceRecord[],
   { timers, random, signal: ending, isOurs }: ProbeOptions,
-): Promise<{ readonly claim: Claim; readonly how: How } | null> {
-  let heard: { readonly claim: Claim; readonly how: How } | null = null;
+): Promise<{ readonly claim: Claim; readonly how: ClaimSource } | null> {
+  let heard: { readonly claim: Claim; readonly how: ClaimSource } | null = null;
   const answered = new AbortController();
   const signal = AbortSignal.any([ending, answered.signal]);
   const unlisten = link.onClaim((records, how) => {
-    const conflict = conflictIn(own, records, how, isOurs);
+    const conflict = detectConflict(own, records, how, isOurs);
     if (heard !== null || conflict === null || (how === 'probe' && !conflict.lost)) return;
     heard = { claim: conflict, how };
     answered.abort();

@@ -8,6 +8,9 @@ export interface ReceivedRecord {
   readonly data?: unknown;
 }
 
+/** How records came: in a response, or in the authority section of a probe. */
+export type ClaimSource = 'response' | 'probe';
+
 type Claiming = Pick<ReceivedRecord, 'type' | 'data'>;
 
 /** The types that are compared, by their numbers: RFC 6762 section 8.2 sorts by them. */

@@ -1,9 +1,9 @@
 import type { RemoteInfo } from 'node:dgram';
-import type { Timers } from '../core/clock.ts';
-import type { Answer } from './answers.ts';
-import type { ResourceRecord } from './records.ts';
+import type { Timers } from '../../core/clock.ts';
+import type { ResourceRecord } from '../records/records.ts';
+import type { MdnsResponse } from './rate-limits.ts';
 
-/** A query, as far as an answer to a simple resolver repeats it. */
+/** A query, as far as a response to a simple resolver repeats it. */
 export interface Query {
   readonly id: number;
   readonly questions: readonly object[];
@@ -15,13 +15,13 @@ export interface LegacyResponse extends Query {
   readonly additionals: readonly ResourceRecord[];
 }
 
-/** What every speaker of mDNS sends from. */
+/** The port that every mDNS implementation sends from. */
 const PORT = 5353;
-/** Seconds: a simple resolver hears of no change. */
-const LONGEST_TTL = 10;
-/** So many answers in one while, in ms: whom one goes to is anybody's claim. */
-const MOST_ANSWERS = 10;
-const WHILE = 1000;
+/** Seconds: a simple resolver is not informed of changes. */
+const MAX_TTL = 10;
+/** Responses in an interval in ms: the address that one is sent to may be forged. */
+const MAX_RESPONSES = 10;
+const INTERVAL = 1000;
 
 /**
  * Answers simple resolvers, which ask from another port than mDNS's and take an answer as they know it from DNS (RFC 6762
@@ -30,35 +30,35 @@ const WHILE = 1000;
 export class LegacyUnicast implements Disposable {
   readonly #timers: Timers;
   #asked: { readonly query: Query; readonly by: RemoteInfo } | null = null;
-  #given = 0;
+  #sent = 0;
   #cancel: () => void = () => undefined;
 
   constructor(timers: Timers) {
     this.#timers = timers;
   }
 
-  /** A query has come; what is answered from now on answers it. */
+  /** A query has come; the responses from now on answer it. */
   heard(query: Query, by: RemoteInfo): void {
     this.#asked = by.port === PORT ? null : { query, by };
   }
 
   /**
-   * What is to be sent, and to whom: nobody where too many ask.
-   * @returns null where the answer is multicast as usual
+   * The response to send in place of one that would be multicast, and to whom: nobody if too many ask.
+   * @returns null if the response is to be multicast
    */
-  responseWith(answer: Answer): { readonly response: LegacyResponse; readonly to: RemoteInfo | null } | null {
+  responseWith(multicast: MdnsResponse): { readonly response: LegacyResponse; readonly to: RemoteInfo | null } | null {
     if (this.#asked === null) return null;
     const { query, by } = this.#asked;
-    if (this.#given === 0) {
-      this.#cancel = this.#timers.after(WHILE, () => {
-        this.#given = 0;
+    if (this.#sent === 0) {
+      this.#cancel = this.#timers.after(INTERVAL, () => {
+        this.#sent = 0;
       });
     }
-    this.#given += 1;
-    const { answers, additionals = [] } = answer;
+    this.#sent += 1;
+    const { answers, additionals = [] } = multicast;
     const { id, questions } = query;
     const response = { id, questions, answers: answers.map(plain), additionals: additionals.map(plain) };
-    return { response, to: this.#given > MOST_ANSWERS ? null : by };
+    return { response, to: this.#sent > MAX_RESPONSES ? null : by };
   }
 
   [Symbol.dispose](): void {
@@ -67,5 +67,5 @@ export class LegacyUnicast implements Disposable {
 }
 
 function plain(record: ResourceRecord): ResourceRecord {
-  return { ...record, ttl: Math.min(record.ttl, LONGEST_TTL), flush: false };
+  return { ...record, ttl: Math.min(record.ttl, MAX_TTL), flush: false };
 }

@@ -1,13 +1,12 @@
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import type { EventEmitter } from 'node:events';
 import Bonjour from 'bonjour-service';
-import type { Timers } from '../core/clock.ts';
-import { Failure } from '../core/failure.ts';
-import { type Answer, Answers } from './answers.ts';
-import type { How } from './claims.ts';
+import type { Timers } from '../../core/clock.ts';
+import { Failure } from '../../core/failure.ts';
+import type { ClaimSource, ReceivedRecord } from '../records/record-data.ts';
+import type { ResourceRecord } from '../records/records.ts';
 import { type LegacyResponse, LegacyUnicast, type Query } from './legacy-unicast.ts';
-import type { ReceivedRecord } from './record-data.ts';
-import type { ResourceRecord } from './records.ts';
+import { type MdnsResponse, ResponseRateLimiter } from './rate-limits.ts';
 
 /** The multicast DNS of one link, or of several that belong together. */
 export interface Link extends AsyncDisposable {
@@ -28,7 +27,7 @@ export interface Link extends AsyncDisposable {
    * Listens to who claims names on the link, the hub itself included: by a response, or by a probe (what its authority
    * section has). The function it returns ends that.
    */
-  onClaim(listener: (records: readonly ReceivedRecord[], how: How) => void): () => void;
+  onClaim(listener: (records: readonly ReceivedRecord[], how: ClaimSource) => void): () => void;
 }
 
 /** Where a link begins: one interface, and one of the two protocols. */
@@ -56,7 +55,7 @@ type Sent = (error?: Error | null) => void;
 
 /** What multicast-dns, inside bonjour-service, offers. */
 interface MulticastSocket extends EventEmitter {
-  respond: (packet: Answer, sent: Sent) => void;
+  respond: (packet: MdnsResponse, sent: Sent) => void;
   send(
     packet: LegacyResponse & { readonly type: 'response'; readonly flags: number },
     to: RemoteInfo,
@@ -125,12 +124,12 @@ export async function openLink(door: Door, { onError, admits, timers }: LinkOpti
 
   let served: readonly ResourceRecord[] = [];
   const respond = socket.respond;
-  const answers = new Answers(timers, (packet) => respond(packet, (error) => error && report(error)));
+  const limiter = new ResponseRateLimiter(timers, (packet) => respond(packet, (error) => error && report(error)));
   const legacy = new LegacyUnicast(timers);
   socket.prependListener('query', (query: Query, from: RemoteInfo) => legacy.heard(query, from));
   socket.respond = (packet) => {
     const unicast = legacy.responseWith(packet);
-    if (unicast === null) answers.give(packet);
+    if (unicast === null) limiter.send(packet);
     else if (unicast.to !== null) {
       const response = { ...unicast.response, type: 'response', flags: AUTHORITATIVE_ANSWER } as const;
       // Who has gone meanwhile is no error of the link.
@@ -142,7 +141,7 @@ export async function openLink(door: Door, { onError, admits, timers }: LinkOpti
       server.unregister([...served]);
       server.register([...records]);
       served = records;
-      answers.forget();
+      limiter.clear();
     },
     respond: (said) => sending((sent) => respond({ answers: said }, sent)),
     probe(authorities) {
@@ -158,7 +157,7 @@ export async function openLink(door: Door, { onError, admits, timers }: LinkOpti
       return () => socket.off('response', onResponse).off('query', onQuery);
     },
     [Symbol.asyncDispose]: () => {
-      answers.forget();
+      limiter.clear();
       legacy[Symbol.dispose]();
       return closing(socket);
     },

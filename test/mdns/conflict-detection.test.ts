@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { conflictIn, servicePort } from '../../src/mdns/claims.ts';
-import { compareSets, type ReceivedRecord, sameData } from '../../src/mdns/record-data.ts';
-import { ownRecords } from '../../src/mdns/records.ts';
+import { detectConflict, servicePort } from '../../src/mdns/conflicts/conflict-detection.ts';
+import { compareSets, type ReceivedRecord, sameData } from '../../src/mdns/records/record-data.ts';
+import { ownRecords } from '../../src/mdns/records/records.ts';
 
 const OWN = ownRecords({
   instanceName: 'Cellar hub',
@@ -37,13 +37,13 @@ describe('a response that is heard while the hub is announced', () => {
     ['has its host at an address that can not be read', [{ ...host('10.0.0.7'), data: 7 }], null],
     ['has only another text', [{ name: INSTANCE, type: 'TXT', ttl: 120, data: [Buffer.from('id=zz')] }], null],
   ])('%s', (_, records, expected) => {
-    const conflict = conflictIn(OWN, records, 'response', () => false);
+    const conflict = detectConflict(OWN, records, 'response', () => false);
     expect(conflict && (conflict.lost ? 'lost' : 'won')).toBe(expected);
   });
 
   it('tells where the other one says that the host is, and nothing of what is this machine’s', () => {
     const records = [host('10.0.0.5'), host('10.0.0.7'), host('10.0.0.8'), host('fd00::9'), srv(8443, 'aa11.local')];
-    const conflict = conflictIn(OWN, records, 'response', ({ data }) => data === '10.0.0.8');
+    const conflict = detectConflict(OWN, records, 'response', ({ data }) => data === '10.0.0.8');
     expect(conflict).toMatchObject({ name: 'aa11.local', addresses: ['10.0.0.7', 'fd00::9'] });
   });
 });

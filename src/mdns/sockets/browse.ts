@@ -1,10 +1,10 @@
 import { createSocket } from 'node:dgram';
 import Bonjour, { type Service } from 'bonjour-service';
-import type { Timers } from '../core/clock.ts';
+import type { Timers } from '../../core/clock.ts';
 import { guard } from './link.ts';
 
 /** A hub that was seen on the network. */
-export interface SeenHub {
+export interface DiscoveredHub {
   readonly instance: string;
   /** From its TXT record; null where there is none. */
   readonly id: string | null;
@@ -23,7 +23,7 @@ const AGAIN_AFTER = 1200;
  * @param address this machine's on the interface that is asked on
  * @throws Error as the socket gives it: port 5353 can't be had, the network is away
  */
-export async function browse(address: string, timers: Timers): Promise<SeenHub[]> {
+export async function browse(address: string, timers: Timers): Promise<DiscoveredHub[]> {
   const { promise: broken, reject } = Promise.withResolvers<never>();
   const socket = createSocket({ type: 'udp4', reuseAddr: true });
   const bonjour = new Bonjour({ socket, type: 'udp4', ip: GROUP, bind: GROUP, interface: address } as object, reject);
@@ -46,7 +46,7 @@ export async function browse(address: string, timers: Timers): Promise<SeenHub[]
   }
 }
 
-function hubOf({ name, txt, addresses = [], port }: Service): SeenHub {
+function hubOf({ name, txt, addresses = [], port }: Service): DiscoveredHub {
   const id: unknown = txt?.id;
   return { instance: name, id: typeof id === 'string' ? id : null, addresses, port };
 }

@@ -1,14 +1,14 @@
 import type { NetworkInterfaceInfo } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import type { Interfaces } from '../../src/mdns/lan-address.ts';
-import { attachedAddresses, neighbourhoods, OwnNetworks } from '../../src/mdns/neighbourhoods.ts';
+import type { NetworkInterfaces } from '../../src/mdns/networks/lan-address.ts';
+import { attachedAddresses, findSegments, OwnNetworks } from '../../src/mdns/networks/segments.ts';
 
 const EVERYWHERE = ['0.0.0.0', '::'];
 const ETHERNET = { eth0: [on('192.168.1.20/24')] };
 const DOCKER = { docker0: [on('172.17.0.1/16')] };
 
-describe('the neighbourhoods of a hub', () => {
-  it.each<[what: string, interfaces: Interfaces, expected: string[]]>([
+describe('the segments of a hub', () => {
+  it.each<[what: string, interfaces: NetworkInterfaces, expected: string[]]>([
     ['no network', {}, []],
     ['one network', ETHERNET, ['eth0: 192.168.1.20']],
     ['link-local addresses only', { eth0: [on('169.254.7.9/16'), on('fe80::1/64')] }, []],
@@ -83,11 +83,11 @@ describe('a packet', () => {
 });
 
 function told(
-  interfaces: Interfaces,
+  interfaces: NetworkInterfaces,
   changes: { setting?: string; listen?: readonly string[] } = {},
 ): readonly string[] {
-  const options = { setting: 'auto', listen: EVERYWHERE, mark: () => '', ...changes };
-  return neighbourhoods(interfaces, options).map((one) => {
+  const options = { setting: 'auto', listen: EVERYWHERE, epoch: () => '', ...changes };
+  return findSegments(interfaces, options).map((one) => {
     const names = one.interfaces.map(({ name }) => name).join(' ');
     return `${names}: ${one.addresses.map(({ address }) => address).join(' ')}`;
   });

@@ -1,8 +1,5 @@
-import { compareSets, isReadable, type ReceivedRecord, sameData } from './record-data.ts';
-import { foldCase, type ResourceRecord } from './records.ts';
-
-/** How a claim came: in a response, or in the authority section of a probe. */
-export type How = 'response' | 'probe';
+import { type ClaimSource, compareSets, isReadable, type ReceivedRecord, sameData } from '../records/record-data.ts';
+import { foldCase, type ResourceRecord } from '../records/records.ts';
 
 /** A name of the hub's own that somebody else claims too. */
 export interface Claim {
@@ -24,10 +21,10 @@ export interface Conflict extends Claim {
  * @param isOurs whether the hub itself has said this, or might: its own packets come back to it, late on a busy machine, and a
  *   router may repeat to one network what the hub said in another
  */
-export function conflictIn(
+export function detectConflict(
   own: readonly ResourceRecord[],
   received: readonly ReceivedRecord[],
-  how: How,
+  how: ClaimSource,
   isOurs: (record: ReceivedRecord) => boolean,
 ): Conflict | null {
   for (const name of new Set(own.map((record) => foldCase(record.name)))) {

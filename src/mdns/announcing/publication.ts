@@ -1,7 +1,6 @@
-import type { Timers } from '../core/clock.ts';
-import { isShortened } from './claims.ts';
-import type { Link } from './link.ts';
-import { type ReceivedRecord, sameData } from './record-data.ts';
+import type { Timers } from '../../core/clock.ts';
+import { isShortened } from '../conflicts/conflict-detection.ts';
+import { type ReceivedRecord, sameData } from '../records/record-data.ts';
 import {
   addressRecords,
   foldCase,
@@ -10,19 +9,20 @@ import {
   type ResourceRecord,
   type ServiceDescription,
   TYPE_POINTER,
-} from './records.ts';
+} from '../records/records.ts';
+import type { Link } from '../sockets/link.ts';
 
 /** RFC 6762 section 8.3 wants two announcements, a second apart; wireless networks lose multicast, so it is four. */
 const REPEATS = [1000, 2000, 4000];
-/** What the hub said before it took other names may come back to it for so long, in ms. */
-const ECHO = 10_000;
+/** For how long the hub's own packets with its former names may come back to it, in ms. */
+const ECHO_TIME = 10_000;
 
-/** What is announced, and answered to who asks for it. */
+/** The records that the hub has announced, and answers queries with. */
 export class Publication {
   readonly #timers: Timers;
   readonly #onError: (error: unknown) => void;
   #service: ServiceDescription | null = null;
-  /** What was announced before that under another name. */
+  /** What was announced before under another host name. */
   #before: ServiceDescription | null = null;
   #cancelRepeat: () => void = () => undefined;
   #cancelForget: () => void = () => undefined;
@@ -39,22 +39,22 @@ export class Publication {
   }
 
   /**
-   * Announces the hub, and answers who asks for it. Its names have to be free: see `probe`. Who knows of it takes it for a
-   * change: the addresses that are no more among the hub's are taken back, but not its name.
-   * @throws Error as the socket gives it, where not even the first announcement could be sent
+   * Announces the hub, and answers queries for it. Its names have to be free: see `probe`. Neighbours that know it take it for
+   * a change: addresses that the hub no longer has are taken back, but not its name.
+   * @throws Error as the socket gives it, if not even the first announcement could be sent
    */
   async announce(link: Link, service: ServiceDescription): Promise<void> {
     const gone = this.#addressesWithout(service);
     if (this.#service !== null && this.#service.host !== service.host) this.#rememberBefore(this.#service);
     this.#service = service;
-    const records = [...removable(service), TYPE_POINTER];
+    const records = [...goodbyeRecords(service), TYPE_POINTER];
     link.serve(records);
     this.#cancelRepeat();
-    await this.#say(link, [...records, ...gone]);
+    await this.#send(link, [...records, ...gone]);
   }
 
   /** Whether the hub has announced this service just so, now or a moment ago. */
-  hasSaid(record: ReceivedRecord): boolean {
+  hasAnnounced(record: ReceivedRecord): boolean {
     return [this.#service, this.#before].some(
       (service) =>
         service !== null &&
@@ -64,17 +64,17 @@ export class Publication {
     );
   }
 
-  /** Whether somebody lets neighbours forget what is announced. */
+  /** Whether these records let neighbours forget what is announced. */
   isShortened(records: readonly ReceivedRecord[]): boolean {
-    return this.#service !== null && isShortened(removable(this.#service), records);
+    return this.#service !== null && isShortened(goodbyeRecords(this.#service), records);
   }
 
-  /** Says again what is announced. */
+  /** Announces the same again. */
   async defend(link: Link): Promise<void> {
     if (this.#service !== null) await this.announce(link, this.#service);
   }
 
-  /** Announces and answers no more, and leaves it to its neighbours to forget the hub. */
+  /** Stops announcing and answering, without a goodbye. */
   stop(link: Link): void {
     this.#cancelRepeat();
     this.#cancelForget();
@@ -82,27 +82,27 @@ export class Publication {
     link.serve([]);
   }
 
-  /** Its names are another one's now. */
+  /** The hub has lost its names: it does not say goodbye for them. */
   lose(): void {
     this.#service = null;
   }
 
   /**
-   * Says goodbye; resolves when that is on the wire. Where the network is gone, nobody is left to hear it.
-   * @param disputed another one has claimed the hub's name, and a goodbye may hit that: only the addresses are taken back
+   * Says goodbye; resolves when that is on the wire, or the network is gone.
+   * @param disputed another device has claimed the instance name, and a goodbye would hit it too: only the addresses are taken back
    */
   async goodbye(link: Link, disputed: boolean): Promise<void> {
     this.stop(link);
     if (this.#service === null) return;
     const { host, addresses } = this.#service;
-    const records = disputed ? addressRecords(host, addresses) : removable(this.#service);
+    const records = disputed ? addressRecords(host, addresses) : goodbyeRecords(this.#service);
     await link.respond(records.map((record) => ({ ...record, ttl: 0 }))).catch(() => undefined);
   }
 
   #rememberBefore(service: ServiceDescription): void {
     this.#before = service;
     this.#cancelForget();
-    this.#cancelForget = this.#timers.after(ECHO, () => {
+    this.#cancelForget = this.#timers.after(ECHO_TIME, () => {
       this.#before = null;
     });
   }
@@ -113,16 +113,16 @@ export class Publication {
     return addressRecords(before, gone).map((record) => ({ ...record, ttl: 0, flush: false }));
   }
 
-  async #say(link: Link, records: readonly ResourceRecord[], [delay, ...later] = REPEATS): Promise<void> {
+  async #send(link: Link, records: readonly ResourceRecord[], [delay, ...later] = REPEATS): Promise<void> {
     if (delay !== undefined) {
       this.#cancelRepeat = this.#timers.after(delay, () => {
-        this.#say(link, records, later).catch(this.#onError);
+        this.#send(link, records, later).catch(this.#onError);
       });
     }
     await link.respond(records);
   }
 }
 
-function removable(service: ServiceDescription): readonly ResourceRecord[] {
+function goodbyeRecords(service: ServiceDescription): readonly ResourceRecord[] {
   return [instancePointer(service.instanceName), ...ownRecords(service)];
 }

@@ -1,10 +1,8 @@
 import { networkInterfaces } from 'node:os';
-import type { Timers } from '../core/clock.ts';
-import { readDefaultRoutes } from './default-route.ts';
-import { readMark } from './interface-mark.ts';
-import { readIpv6Flags, steadyInterfaces } from './ipv6-flags.ts';
+import type { Timers } from '../../core/clock.ts';
+import { interfaceEpoch, readDefaultRoutes, readIpv6Flags, stableInterfaces } from './kernel.ts';
 import { chooseLanAddress, type LanAddress, lanAddresses } from './lan-address.ts';
-import { type Attached, attachedAddresses, type Neighbourhood, neighbourhoods } from './neighbourhoods.ts';
+import { type AttachedAddress, attachedAddresses, findSegments, type Segment } from './segments.ts';
 
 /** The hub's place in the home network, at one moment. */
 export interface Lan {
@@ -12,10 +10,10 @@ export interface Lan {
   readonly address: LanAddress | null;
   /** Every address that its certificate has to name, loopback left out. */
   readonly addresses: readonly string[];
-  /** Where neighbours shall find it: see `neighbourhoods`. */
-  readonly neighbourhoods: readonly Neighbourhood[];
+  /** Where neighbours shall find it: see `findSegments`. */
+  readonly segments: readonly Segment[];
   /** This machine's addresses, of any interface. */
-  readonly attached: readonly Attached[];
+  readonly attached: readonly AttachedAddress[];
 }
 
 /** The network as it was read last. */
@@ -30,7 +28,7 @@ interface LanListeners {
   /** Called after a change of the hub's own addresses, never for the first reading. */
   onChange(now: Lan, before: Lan): void;
   /** Called after any other change: an interface lost its network for a moment, or leads into another one. */
-  onUnrest?(now: Lan): void;
+  onTopologyChange?(now: Lan): void;
 }
 
 export interface LanWatchOptions {
@@ -51,13 +49,13 @@ export function readLan(setting: string, listen: readonly string[] = ['0.0.0.0',
   const all = networkInterfaces();
   const [flags, defaultRoutes] = [readIpv6Flags(), readDefaultRoutes()];
   const seen = JSON.stringify([setting, listen, all, [...flags], defaultRoutes]);
-  if (seen === last?.seen && isUnmarked(last.lan)) return last.lan;
-  const interfaces = steadyInterfaces(all, flags, setting);
+  if (seen === last?.seen && isSameEpoch(last.lan)) return last.lan;
+  const interfaces = stableInterfaces(all, flags, setting);
   const options = { setting, defaultRoutes };
   const lan = {
     address: chooseLanAddress(interfaces, options),
     addresses: lanAddresses(interfaces, options),
-    neighbourhoods: neighbourhoods(interfaces, { ...options, listen, mark: readMark }),
+    segments: findSegments(interfaces, { ...options, listen, epoch: interfaceEpoch }),
     attached: attachedAddresses(all),
   };
   last = { seen, lan };
@@ -67,8 +65,8 @@ export function readLan(setting: string, listen: readonly string[] = ['0.0.0.0',
 /** What was read last, and what the kernel said then: a network is looked at fifteen times a minute, and seldom another one. */
 let last: { readonly seen: string; readonly lan: Lan } | undefined;
 
-function isUnmarked({ neighbourhoods }: Lan): boolean {
-  return neighbourhoods.every(({ interfaces }) => interfaces.every(({ name, mark }) => readMark(name) === mark));
+function isSameEpoch({ segments }: Lan): boolean {
+  return segments.every(({ interfaces }) => interfaces.every(({ name, epoch }) => interfaceEpoch(name) === epoch));
 }
 
 /**
@@ -90,7 +88,7 @@ export function watchLan({ read, timers, every }: LanWatchOptions): LanWatch {
     }
     if (current === before) return;
     if (ownAddresses(current) !== ownAddresses(before)) listeners.onChange(current, before);
-    else if (JSON.stringify(current) !== JSON.stringify(before)) listeners.onUnrest?.(current);
+    else if (JSON.stringify(current) !== JSON.stringify(before)) listeners.onTopologyChange?.(current);
   }
 
   return {

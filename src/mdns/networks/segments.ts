@@ -2,14 +2,14 @@ import { BlockList, isIP } from 'node:net';
 import {
   compareNames,
   compareTexts,
-  type Entry,
-  type Interfaces,
+  type InterfaceAddress,
   type LanAddressOptions,
-  usableEntries,
+  type NetworkInterfaces,
+  usableAddresses,
 } from './lan-address.ts';
 
 /** A network that the hub is on, by one or more interfaces, and the addresses at which it is reached there. */
-export interface Neighbourhood {
+export interface Segment {
   readonly interfaces: readonly Attachment[];
   /** What neighbours are told, in a fixed order. */
   readonly addresses: readonly HostAddress[];
@@ -22,8 +22,8 @@ interface Attachment {
   readonly ipv4: string | null;
   /** Whether it has an IPv6 address that neighbours are told. */
   readonly ipv6: boolean;
-  /** Changes whenever the cable was out or the radio away: see `readMark`. */
-  readonly mark: string;
+  /** Changes whenever the cable was out or the radio away: see `interfaceEpoch`. */
+  readonly epoch: string;
 }
 
 export interface HostAddress {
@@ -31,22 +31,22 @@ export interface HostAddress {
   readonly address: string;
 }
 
-export interface NeighbourhoodOptions extends LanAddressOptions {
+export interface SegmentOptions extends LanAddressOptions {
   /** `lan.listen`: an address that nobody listens on is not told. */
   readonly listen: readonly string[];
-  /** An interface's {@link Attachment.mark}. */
-  readonly mark: (name: string) => string;
+  /** An interface's {@link Attachment.epoch}. */
+  readonly epoch: (name: string) => string;
 }
 
 /**
  * The networks in which neighbours shall find the hub: of every interface that leads home, or, where the setting is an
  * address or an interface, of that alone. Interfaces that are on one network (Ethernet and Wi-Fi of one home) make one
- * neighbourhood: there, all their addresses are told on each of them, or neighbours would take the one for the other.
+ * segment: there, all their addresses are told on each of them, or neighbours would take the one for the other.
  */
-export function neighbourhoods(interfaces: Interfaces, options: NeighbourhoodOptions): readonly Neighbourhood[] {
-  const { setting, listen, mark } = options;
+export function findSegments(interfaces: NetworkInterfaces, options: SegmentOptions): readonly Segment[] {
+  const { setting, listen, epoch } = options;
   const one = isIP(setting) !== 0;
-  const usable = one ? entriesWith(interfaces, setting) : usableEntries(interfaces, options);
+  const usable = one ? addressesEqualTo(interfaces, setting) : usableAddresses(interfaces, options);
   const told = usable.filter(({ entry }) => !entry.internal && isListenedOn(entry.address, listen));
   return joinedNetworks(told).map((entries) => ({
     interfaces: [...Map.groupBy(entries, ({ name }) => deviceOf(name))]
@@ -54,7 +54,7 @@ export function neighbourhoods(interfaces: Interfaces, options: NeighbourhoodOpt
         name,
         ipv4: own.find(({ entry }) => entry.family === 'IPv4')?.entry.address ?? null,
         ipv6: own.some(({ entry }) => entry.family === 'IPv6'),
-        mark: mark(name),
+        epoch: epoch(name),
       }))
       .sort((a, b) => compareNames(a.name, b.name)),
     addresses: entries
@@ -63,7 +63,7 @@ export function neighbourhoods(interfaces: Interfaces, options: NeighbourhoodOpt
   }));
 }
 
-function entriesWith(interfaces: Interfaces, address: string): readonly Entry[] {
+function addressesEqualTo(interfaces: NetworkInterfaces, address: string): readonly InterfaceAddress[] {
   return Object.entries(interfaces).flatMap(([name, entries = []]) =>
     entries.filter((entry) => entry.address === address).map((entry) => ({ name, entry })),
   );
@@ -80,10 +80,10 @@ function isListenedOn(address: string, listen: readonly string[]): boolean {
 }
 
 /** Groups what shares an interface or a network. */
-function joinedNetworks(entries: readonly Entry[]): readonly (readonly Entry[])[] {
-  let groups: (readonly Entry[])[] = [];
+function joinedNetworks(entries: readonly InterfaceAddress[]): readonly (readonly InterfaceAddress[])[] {
+  let groups: (readonly InterfaceAddress[])[] = [];
   for (const entry of entries) {
-    const [joined, apart] = [[] as Entry[], [] as (readonly Entry[])[]];
+    const [joined, apart] = [[] as InterfaceAddress[], [] as (readonly InterfaceAddress[])[]];
     for (const group of groups) {
       if (group.some((other) => areTogether(entry, other))) joined.push(...group);
       else apart.push(group);
@@ -93,7 +93,7 @@ function joinedNetworks(entries: readonly Entry[]): readonly (readonly Entry[])[
   return groups;
 }
 
-function areTogether(a: Entry, b: Entry): boolean {
+function areTogether(a: InterfaceAddress, b: InterfaceAddress): boolean {
   if (deviceOf(a.name) === deviceOf(b.name)) return true;
   if (a.entry.family !== b.entry.family) return false;
   return holds(a.entry.cidr, b.entry.address) || holds(b.entry.cidr, a.entry.address);
@@ -111,14 +111,14 @@ function networkOf(cidr: string): BlockList {
   return list;
 }
 
-/** An IPv4 address of this machine with its network, of any interface. */
-export interface Attached {
+/** An address of this machine with its network, of any interface. */
+export interface AttachedAddress {
   readonly interface: string;
   readonly cidr: string;
 }
 
 /** Every address of this machine but loopback, also of interfaces that lead elsewhere. */
-export function attachedAddresses(interfaces: Interfaces): readonly Attached[] {
+export function attachedAddresses(interfaces: NetworkInterfaces): readonly AttachedAddress[] {
   return Object.entries(interfaces).flatMap(([name, entries = []]) =>
     entries.flatMap(({ cidr, internal }) => (internal || cidr === null ? [] : { interface: deviceOf(name), cidr })),
   );
@@ -129,7 +129,7 @@ export class OwnNetworks {
   readonly #networks: readonly { readonly interface: string; readonly network: BlockList }[];
   readonly #addresses: ReadonlySet<string>;
 
-  constructor(attached: readonly Attached[]) {
+  constructor(attached: readonly AttachedAddress[]) {
     this.#networks = attached.map((one) => ({ interface: one.interface, network: networkOf(one.cidr) }));
     this.#addresses = new Set(attached.map(({ cidr }) => cidr.replace(/\/.*/, '')));
   }

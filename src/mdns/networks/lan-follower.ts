@@ -1,5 +1,5 @@
-import { messageOf } from '../core/failure.ts';
-import type { Log } from '../core/log.ts';
+import { messageOf } from '../../core/failure.ts';
+import type { Log } from '../../core/log.ts';
 
 /** Who follows the hub's address on the home network. */
 export interface LanFollowerOptions {

@@ -1,0 +1,127 @@
+import type { Timers } from '../../core/clock.ts';
+import { type FailureCode, messageOf } from '../../core/failure.ts';
+import type { Log } from '../../core/log.ts';
+import type { Random } from '../../core/random.ts';
+import type { LanAddress } from '../networks/lan-address.ts';
+import type { Lan } from '../networks/lan-watch.ts';
+import { OwnNetworks } from '../networks/segments.ts';
+import { SegmentAdvertiser } from './segment-advertiser.ts';
+
+/** What does not change while the hub is announced. */
+export interface MdnsAdvertiserOptions {
+  readonly instanceName: string;
+  readonly id: string;
+  readonly httpsPort: number;
+  /** The TXT record's keys beside `txtvers` and `id`, as they are now. */
+  txt(): Readonly<Record<string, string>>;
+  /** Whether another server proves to be a copy of this hub. */
+  isCopy(address: string, port: number, signal: AbortSignal): Promise<boolean>;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly log: Log;
+}
+
+/** Log lines in an interval in ms: a neighbour that makes the hub change its name again and again must not fill the log. */
+const MAX_LINES = 10;
+const LINES_INTERVAL = 3_600_000;
+
+/**
+ * Keeps the hub announced on every segment, each by itself; on loopback there is none.
+ * What goes wrong is logged once and tried again: a hub that can't be discovered still does its work.
+ */
+export class MdnsAdvertiser implements AsyncDisposable {
+  readonly #options: MdnsAdvertiserOptions;
+  #advertisers: readonly SegmentAdvertiser[] = [];
+  #ownNetworks = new OwnNetworks([]);
+  #address: LanAddress | null = null;
+  #skipsGoodbye = false;
+  readonly #errors = new Set<string>();
+  #lines = 0;
+  #cancelLines: () => void = () => undefined;
+
+  constructor(options: MdnsAdvertiserOptions) {
+    this.#options = options;
+  }
+
+  /** In words, that another hub on the network has this one's id and key; null where none has. */
+  get taken(): string | null {
+    return this.#messageOf('hub_id_taken');
+  }
+
+  /** In words, that another device claims the hub's own host name; null where none does. */
+  get claimed(): string | null {
+    return this.#messageOf('hub_name_claimed');
+  }
+
+  /** In words, what keeps the hub from being announced, on one segment or on all; null if nothing does. */
+  get waitingFor(): string | null {
+    const problems = this.#advertisers.flatMap(({ problem }) => problem ?? []);
+    const problem = problems.find(({ code }) => code !== 'hub_name_claimed');
+    if (problem) return messageOf(problem);
+    if (this.#address === null) return 'no address on the home network yet';
+    const isNowhere = this.#advertisers.length === 0 && !this.#address.loopback;
+    return isNowhere ? `no interface that mDNS can be spoken on has ${this.#address.address}` : null;
+  }
+
+  /** Announces the hub, with its present TXT record, on these segments from now on, and nowhere else. */
+  async follow(lan: Pick<Lan, 'address' | 'segments' | 'attached'>): Promise<void> {
+    this.#ownNetworks = new OwnNetworks(lan.attached);
+    this.#address = lan.address;
+    const before = new Set(this.#advertisers);
+    this.#advertisers = lan.segments.map((segment) => {
+      const known = [...before].find((advertiser) => advertiser.shares(segment));
+      if (known !== undefined) before.delete(known);
+      return known ?? this.#advertise();
+    });
+    const names = new Set(lan.segments.flatMap(({ interfaces }) => interfaces.map(({ name }) => name)));
+    await Promise.all([
+      ...[...before].map((advertiser) => advertiser.leave(advertiser.isAmong(names))),
+      ...lan.segments.map((segment, index) => this.#advertisers[index]?.moveTo(segment)),
+    ]);
+  }
+
+  /** Another hub of the same name follows this one in a moment: it leaves without a goodbye where it has that name. */
+  skipGoodbye(): void {
+    this.#skipsGoodbye = true;
+  }
+
+  /** Says goodbye. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const advertisers = this.#advertisers;
+    this.#advertisers = [];
+    await Promise.all(advertisers.map((advertiser) => advertiser.leave(this.#skipsGoodbye && advertiser.hasOwnName)));
+    this.#cancelLines();
+  }
+
+  #messageOf(code: FailureCode): string | null {
+    return this.#advertisers.find(({ problem }) => problem?.code === code)?.problem?.message ?? null;
+  }
+
+  #advertise(): SegmentAdvertiser {
+    const { log, ...options } = this.#options;
+    return new SegmentAdvertiser({
+      ...options,
+      ownNetworks: () => this.#ownNetworks,
+      onError: (error) => this.#warnOnce(messageOf(error)),
+      onAnnounced: (fields) => this.#logLimited(() => log.info('announced', fields)),
+      onClaimed: (fields) => this.#logLimited(() => log.warn('another device claims the name of the hub', fields)),
+      onProblem: (fields) => this.#logLimited(() => log.warn('hub could not be announced', fields)),
+    });
+  }
+
+  /** Each error once: sending may fail every few seconds while a network is away. */
+  #warnOnce(message: string): void {
+    if (this.#errors.has(message)) return;
+    this.#errors.add(message);
+    this.#logLimited(() => this.#options.log.warn('announcing had an error', { error: message }));
+  }
+
+  #logLimited(write: () => void): void {
+    if (this.#lines === 0) {
+      this.#cancelLines = this.#options.timers.after(LINES_INTERVAL, () => {
+        this.#lines = 0;
+      });
+    }
+    if (this.#lines++ < MAX_LINES) write();
+  }
+}

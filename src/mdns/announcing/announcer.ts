@@ -1,0 +1,297 @@
+import type { Timers } from '../../core/clock.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Random } from '../../core/random.ts';
+import { ConflictBackoff } from '../conflicts/conflict-backoff.ts';
+import { type Claim, detectConflict, servicePort } from '../conflicts/conflict-detection.ts';
+import { type ProbeOptions, probe } from '../conflicts/probe.ts';
+import type { OwnNetworks, Segment } from '../networks/segments.ts';
+import type { ClaimSource, ReceivedRecord } from '../records/record-data.ts';
+import { ownRecords, type ServiceDescription } from '../records/records.ts';
+import { InterfaceSockets } from '../sockets/interface-sockets.ts';
+import type { Link } from '../sockets/link.ts';
+import { Throttle } from '../sockets/rate-limits.ts';
+import { copied, HubNames } from './hub-names.ts';
+import { Publication } from './publication.ts';
+
+/** What may change while the hub is announced. */
+export interface Announced {
+  readonly httpsPort: number;
+  /** The TXT record's keys beside `txtvers` and `id`: `v`, `http`, `capk`. */
+  readonly txt: Readonly<Record<string, string>>;
+  readonly segment: Segment;
+}
+
+export interface AnnouncerOptions {
+  /** The hub's name, as configured. */
+  readonly instanceName: string;
+  /** The hub's stable id, a DNS label: see `hostNames`. */
+  readonly id: string;
+  readonly timers: Timers;
+  readonly random: Random;
+  /** This machine's addresses, as they are now. */
+  ownNetworks(): OwnNetworks;
+  /**
+   * Whether the HTTPS server at this address proves that it is a copy of this hub: that it has the hub's CA key. Anybody can claim
+   * a name, so that nothing else is believed. Does not throw; may say false at once where it was asked a short time ago.
+   */
+  isCopy(address: string, port: number, signal: AbortSignal): Promise<boolean>;
+  /** Hears of what goes wrong while the hub is announced: the system calls' errors. */
+  onError(error: unknown): void;
+  /** Hears that the hub has other names since a neighbour was found to claim its own, or that nobody claims them any more. */
+  onRenamed(): void;
+  /** Hears that the hub is no longer announced: none of its names is free. */
+  onLost(failure: Failure): void;
+}
+
+/** RFC 6762 section 6: no record is multicast more often, in ms. */
+const RESCUE_INTERVAL = 1000;
+
+/**
+ * Announces the hub as a `_latchkey._tcp` service on one segment, until it is disposed of.
+ *
+ * Its names may differ from start to start (see {@link HubNames}); appliances know the hub by its id and its pin. Only a device
+ * that has the hub's key is a copy of it, beside which it falls silent.
+ *
+ * Two neighbours may come to have one name also later, when their networks are joined. Then the one with the lesser data
+ * probes again, and takes another name (RFC 6762 section 9). It never says goodbye for the name that it lost: that would
+ * take the other one's record away.
+ */
+export class Announcer implements AsyncDisposable {
+  readonly #options: AnnouncerOptions;
+  readonly #sockets: InterfaceSockets;
+  readonly #publication: Publication;
+  readonly #names: HubNames;
+  readonly #backoff: ConflictBackoff;
+  readonly #rescues: Throttle;
+  /** Ends the probing for names that nobody knows the hub by yet. */
+  readonly #ending = new AbortController();
+  readonly #stopping = new AbortController();
+  #ended = false;
+  #announced: Announced | null = null;
+  /** The port of another service that is said to be on the hub's own host; null if nobody has said so. */
+  #otherPort: number | null = null;
+  /** The instance name for which there was a conflict last. */
+  #disputed: string | null = null;
+  #unlisten: () => void = () => undefined;
+  #queue: Promise<void> = Promise.resolve();
+
+  constructor(options: AnnouncerOptions) {
+    this.#options = options;
+    const { instanceName, id, timers, onError, ownNetworks } = options;
+    const admits = (source: string) => ownNetworks().admits(source, this.#interfaces);
+    this.#sockets = new InterfaceSockets({ onError, timers, admits });
+    this.#publication = new Publication(timers, onError);
+    this.#names = new HubNames(instanceName, id);
+    this.#backoff = new ConflictBackoff(timers);
+    this.#rescues = new Throttle(timers, RESCUE_INTERVAL);
+  }
+
+  /** The name that appliances see. */
+  get instanceName(): string {
+    return this.#names.current.instance;
+  }
+
+  /** The host name that appliances see, with `.local`. */
+  get host(): string {
+    return this.#names.current.host;
+  }
+
+  /** That another device claims the hub's names; null if none does. The hub is announced all the same. */
+  get claimed(): Failure | null {
+    return this.#names.claimed;
+  }
+
+  /** Why one of the segment's sockets is left out, while the hub is announced on the others; null if none is. */
+  get missing(): Failure | null {
+    return this.#sockets.problem;
+  }
+
+  /**
+   * Announces the hub with this, or changes to this what is announced; what stays the same is not taken back in
+   * between. It probes only where it is new, and where its host name was claimed. May be called again after a failure.
+   * @throws Failure `port_unavailable` if mDNS can't be spoken on the segment; `hub_id_taken` if another hub
+   *   has this one's id and key, as where a card was copied into two machines
+   */
+  announce(announced: Announced): Promise<void> {
+    return this.#enqueue(async () => {
+      try {
+        await this.#follow(announced);
+      } catch (cause) {
+        if (cause instanceof Failure) throw cause;
+        const names = announced.segment.interfaces.map(({ name }) => name).join(', ');
+        throw new Failure('port_unavailable', `can't announce the hub over mDNS on ${names}`, { cause });
+      }
+    });
+  }
+
+  /** Ends without a goodbye: the hub is announced on the same segment by another one of these. */
+  async abandon(): Promise<void> {
+    this.#end();
+    await this.#enqueue(() => this.#close());
+  }
+
+  /** Says goodbye; resolves when that is on the wire and the sockets are closed. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end();
+    await this.#enqueue(async () => {
+      await this.#sayGoodbye();
+      await this.#close();
+    });
+  }
+
+  /** Neighbours that know the hub get the goodbye only after a probe that is under way: another device may have its name there. */
+  #end(): void {
+    this.#ended = true;
+    this.#stopping.abort();
+    if (this.#publication.service === null) this.#ending.abort();
+    this.#backoff.end();
+    this.#rescues.reset();
+  }
+
+  async #sayGoodbye(): Promise<void> {
+    const isDisputed = this.#backoff.hadConflict && this.#disputed === this.instanceName;
+    await this.#publication.goodbye(this.#sockets.link, isDisputed);
+  }
+
+  async #close(): Promise<void> {
+    this.#unlisten();
+    this.#publication.stop(this.#sockets.link);
+    await this.#sockets[Symbol.asyncDispose]();
+  }
+
+  /** One change after another: two sockets must not claim one name. */
+  #enqueue(change: () => Promise<void>): Promise<void> {
+    const done = this.#queue.then(change);
+    this.#queue = done.catch(() => {});
+    return done;
+  }
+
+  #enqueueLater(change: () => Promise<void>): void {
+    this.#enqueue(change).catch(this.#options.onError);
+  }
+
+  async #follow(announced: Announced): Promise<void> {
+    if (this.#ended) return;
+    const same = JSON.stringify(announced) === JSON.stringify(this.#announced);
+    this.#announced = announced;
+    this.#unlisten();
+    const moved = await this.#sockets.follow(announced.segment);
+    const { link, probed, unprobed } = this.#sockets;
+    this.#unlisten = link.onClaim((records, how) => this.#hear(records, how));
+    const { service } = this.#publication;
+    if (same && !moved && unprobed === null && service !== null) {
+      if (this.#names.current.claim !== null) await this.#regain(link);
+      return;
+    }
+    // First where it is known already: its own answers there must not speak against what it probes for.
+    if (service !== null && probed !== null) await this.#publication.announce(probed, this.#service());
+    if (unprobed === null && service !== null) return;
+    try {
+      await this.#probeAndAnnounce(unprobed ?? link);
+    } catch (error) {
+      // Nor may it say goodbye for a name that another device has where it is now.
+      if (probed === null) this.#publication.lose();
+      throw error;
+    }
+  }
+
+  /** Finds free names, asking on these links, and is announced by them on all. */
+  async #probeAndAnnounce(asked: Link): Promise<void> {
+    const names = await this.#names.findFree(asked, {
+      ...this.#probing(this.#ending.signal),
+      recordsOf: (instanceName, host) => ownRecords({ ...this.#service(), instanceName, host }),
+      isCopy: (claim) => this.#isCopy(claim),
+    });
+    if (this.#ending.signal.aborted) return;
+    this.#sockets.markProbed();
+    this.#names.use(names);
+    if (names.claim === null) this.#otherPort = null;
+    await this.#publication.announce(this.#sockets.link, this.#service());
+  }
+
+  /** Looks whether what was claimed is free by now. The hub stays announced meanwhile. */
+  async #regain(link: Link): Promise<void> {
+    const contested = this.#names.contestedRecords(this.#service());
+    const claim = await probe(link, contested, this.#probing(this.#stopping.signal));
+    if (this.#ended) return;
+    if (claim !== null && (await this.#isCopy(claim))) {
+      await this.#sayGoodbye();
+      this.#publication.lose();
+      throw copied(claim);
+    }
+    const before = this.host;
+    this.#names.reprobed(claim);
+    if (claim === null) this.#otherPort = null;
+    if (this.host !== before) await this.#publication.announce(link, this.#service());
+  }
+
+  #probing(signal: AbortSignal): ProbeOptions {
+    const { timers, random } = this.#options;
+    return { timers, random, signal, isOurs: (record) => this.#isOurs(record) };
+  }
+
+  #isOurs(record: ReceivedRecord): boolean {
+    if (record.type === 'SRV') return this.#publication.hasAnnounced(record);
+    return this.#options.ownNetworks().hasAddress(String(record.data));
+  }
+
+  /** It connects to nothing beyond the segment's own networks, whatever address is claimed. */
+  async #isCopy({ addresses }: Claim): Promise<boolean> {
+    const { isCopy, ownNetworks } = this.#options;
+    const address = addresses.find((one) => ownNetworks().isOnLink(one, this.#interfaces));
+    if (address === undefined) return false;
+    return isCopy(address, this.#otherPort ?? this.#announced?.httpsPort ?? 0, this.#stopping.signal);
+  }
+
+  get #interfaces(): readonly string[] {
+    return this.#announced?.segment.interfaces.map(({ name }) => name) ?? [];
+  }
+
+  #service(): ServiceDescription {
+    const { httpsPort = 0, txt = {}, segment } = this.#announced ?? {};
+    const { instanceName, host } = this;
+    return { instanceName, id: this.#options.id, host, httpsPort, txt, addresses: segment?.addresses ?? [] };
+  }
+
+  /** A probe needs no more than the response that every query gets. Whoever takes back the hub's records is contradicted. */
+  #hear(records: readonly ReceivedRecord[], how: ClaimSource): void {
+    const port = servicePort(records, this.#names.ownHost);
+    if (port !== this.#announced?.httpsPort) this.#otherPort = port ?? this.#otherPort;
+    const { service } = this.#publication;
+    if (service === null || how === 'probe' || this.#ended) return;
+    if (this.#publication.isShortened(records)) this.#rescues.run(() => this.#enqueueLater(() => this.#defend()));
+    const conflict = detectConflict(ownRecords(service), records, how, (record) => this.#isOurs(record));
+    if (conflict === null) return;
+    this.#disputed = service.instanceName;
+    this.#backoff.run(() => {
+      // The conflict may be over with the names that the hub had then.
+      const { instanceName, host } = this.#publication.service ?? {};
+      if (instanceName !== service.instanceName || host !== service.host) return;
+      const isKept = this.#names.current.kept.includes(conflict.name);
+      this.#enqueueLater(() => (conflict.lost && !isKept ? this.#reprobe() : this.#defend()));
+    });
+  }
+
+  async #defend(): Promise<void> {
+    if (!this.#ended) await this.#publication.defend(this.#sockets.link);
+  }
+
+  /** Goes back to probing; silent meanwhile, since its answers would drive the other device away too. */
+  async #reprobe(): Promise<void> {
+    if (this.#ended) return;
+    const before = this.#names.current;
+    const { link } = this.#sockets;
+    this.#publication.stop(link);
+    try {
+      await this.#probeAndAnnounce(link);
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      this.#publication.lose();
+      this.#options.onLost(error);
+      return;
+    }
+    const { instance, host, claim } = this.#names.current;
+    const isSame = instance === before.instance && host === before.host && (claim === null) === (before.claim === null);
+    if (!isSame) this.#options.onRenamed();
+  }
+}

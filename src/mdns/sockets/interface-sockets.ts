@@ -1,0 +1,125 @@
+import type { Failure } from '../../core/failure.ts';
+import type { Segment } from '../networks/segments.ts';
+import { type Door, type Link, type LinkOptions, openLink } from './link.ts';
+
+interface OpenSocket {
+  readonly key: string;
+  /** The interface as it is since it last lost its network. */
+  readonly attachment: string;
+  readonly link: Link;
+}
+
+/** The sockets of a segment: one for IPv4 and one for IPv6 on each of its interfaces. */
+export class InterfaceSockets implements AsyncDisposable {
+  readonly #options: LinkOptions;
+  #open: readonly OpenSocket[] = [];
+  #problem: Failure | null = null;
+  #probed: ReadonlySet<string> = new Set();
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+  }
+
+  /** All of them as one. */
+  get link(): Link {
+    return combined(this.#open.map(({ link }) => link));
+  }
+
+  /** Those on which the hub's names were found to be free; null if there is none. */
+  get probed(): Link | null {
+    return this.#linkOf(({ attachment }) => this.#probed.has(attachment));
+  }
+
+  /** Those on which the names were not probed for yet; null if there is none. */
+  get unprobed(): Link | null {
+    return this.#linkOf(({ attachment }) => !this.#probed.has(attachment));
+  }
+
+  /** Why one of them could not be opened; null if all are open. */
+  get problem(): Failure | null {
+    return this.#problem;
+  }
+
+  /** The names were found to be free on all of them. */
+  markProbed(): void {
+    this.#probed = new Set(this.#open.map(({ attachment }) => attachment));
+  }
+
+  /**
+   * Opens sockets on interfaces that are new in the segment, or whose network was away, and closes those that are not wanted
+   * any more; the others stay as they are. One that can't be opened is left out as long as there is another one.
+   * @returns whether anything changed
+   * @throws Failure as `openLink`, if none can be opened
+   */
+  async follow(segment: Segment): Promise<boolean> {
+    const wanted = socketsOf(segment);
+    const before = this.#open;
+    const keys = new Set(wanted.map(({ key }) => key));
+    const kept = before.filter(({ key }) => keys.has(key));
+    await combined(before.filter((one) => !kept.includes(one)).map(({ link }) => link))[Symbol.asyncDispose]();
+    this.#open = kept;
+
+    const missing = wanted.filter(({ key }) => !kept.some((one) => one.key === key));
+    const outcomes = await Promise.allSettled(
+      missing.map(async ({ door, ...rest }) => ({ ...rest, link: await openLink(door, this.#options) })),
+    );
+    const opened = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? outcome.value : []));
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+    this.#open = [...kept, ...opened];
+    this.#problem = failed?.reason ?? null;
+    if (failed !== undefined && this.#open.length === 0) throw failed.reason;
+    return opened.length > 0 || kept.length < before.length;
+  }
+
+  #linkOf(isMeant: (socket: OpenSocket) => boolean): Link | null {
+    const links = this.#open.filter(isMeant).map(({ link }) => link);
+    return links.length === 0 ? null : combined(links);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { link } = this;
+    this.#open = [];
+    await link[Symbol.asyncDispose]();
+  }
+}
+
+function socketsOf(segment: Segment): readonly (Omit<OpenSocket, 'link'> & { readonly door: Door })[] {
+  return segment.interfaces.flatMap(({ name, ipv4, ipv6, epoch }) => {
+    const attachment = `${name} ${epoch}`;
+    const own = [...(ipv4 === null ? [] : [ipv4]), ...(ipv6 ? [null] : [])];
+    return own.map((address) => ({
+      key: `${attachment} ${address}`,
+      attachment,
+      door: { interface: name, ipv4: address },
+    }));
+  });
+}
+
+/**
+ * Several links as one. What is sent goes out on each; if one of them fails (its network may be just coming), it is enough
+ * that another one succeeds.
+ */
+function combined(links: readonly Link[]): Link {
+  return {
+    serve(records) {
+      for (const link of links) link.serve(records);
+    },
+    respond: (answers) => onAny(links, (link) => link.respond(answers)),
+    probe: (records) => onAny(links, (link) => link.probe(records)),
+    onClaim(listener) {
+      const ends = links.map((link) => link.onClaim(listener));
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(links.map((link) => link[Symbol.asyncDispose]()));
+    },
+  };
+}
+
+async function onAny(links: readonly Link[], send: (link: Link) => Promise<void>): Promise<void> {
+  const outcomes = await Promise.allSettled(links.map(send));
+  const failed = outcomes.filter((outcome) => outcome.status === 'rejected');
+  if (failed.length === outcomes.length) throw failed[0]?.reason;
+}

@@ -1,0 +1,72 @@
+import type { Timers } from '../../core/clock.ts';
+import type { ResourceRecord } from '../records/records.ts';
+
+/** Runs tasks at most once in an interval: what comes meanwhile waits, and of several that do only the last is run. */
+export class Throttle {
+  readonly #timers: Timers;
+  readonly #interval: number;
+  #waiting: (() => void) | null = null;
+  /** Null when the next task would run at once. */
+  #cancel: (() => void) | null = null;
+
+  /** @param interval milliseconds */
+  constructor(timers: Timers, interval: number) {
+    this.#timers = timers;
+    this.#interval = interval;
+  }
+
+  run(task: () => void): void {
+    if (this.#cancel !== null) {
+      this.#waiting = task;
+      return;
+    }
+    this.#cancel = this.#timers.after(this.#interval, () => {
+      const next = this.#waiting;
+      this.reset();
+      if (next !== null) this.run(next);
+    });
+    task();
+  }
+
+  /** Drops the task that waits; the next one runs at once. */
+  reset(): void {
+    this.#cancel?.();
+    this.#cancel = null;
+    this.#waiting = null;
+  }
+}
+
+/** A response, as multicast-dns takes it. */
+export interface MdnsResponse {
+  readonly answers: readonly ResourceRecord[];
+  readonly additionals?: readonly ResourceRecord[];
+}
+
+/** How often the same response is multicast at most, in ms, as with avahi; a host that probes waits for 750. */
+const RESPONSE_INTERVAL = 500;
+
+/** Limits how often each response is sent: however often one host asks, all neighbours hear the answer. */
+export class ResponseRateLimiter {
+  readonly #timers: Timers;
+  readonly #send: (response: MdnsResponse) => void;
+  /** By what is answered: never more than the hub's own records. */
+  readonly #throttles = new Map<string, Throttle>();
+
+  constructor(timers: Timers, send: (response: MdnsResponse) => void) {
+    this.#timers = timers;
+    this.#send = send;
+  }
+
+  send(response: MdnsResponse): void {
+    const key = response.answers.map(({ name, type }) => `${type} ${name}`).join();
+    const throttle = this.#throttles.get(key) ?? new Throttle(this.#timers, RESPONSE_INTERVAL);
+    this.#throttles.set(key, throttle);
+    throttle.run(() => this.#send(response));
+  }
+
+  /** Drops the responses that wait: they are out of date. */
+  clear(): void {
+    for (const throttle of this.#throttles.values()) throttle.reset();
+    this.#throttles.clear();
+  }
+}

@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest';
+import { Throttle } from '../../src/mdns/sockets/rate-limits.ts';
+import { FakeTime } from '../support/fake-time.ts';
+
+it('runs the first task at once, and of those that come within the interval the last one, at its end', async () => {
+  const time = new FakeTime();
+  const throttle = new Throttle(time, 500);
+  const done: number[] = [];
+  for (let number = 1; number <= 3; number++) throttle.run(() => done.push(number));
+  expect(done).toEqual([1]);
+  await time.pass(500);
+  expect(done).toEqual([1, 3]);
+  throttle.run(() => done.push(4));
+  await time.pass(499);
+  expect(done).toEqual([1, 3]);
+  await time.pass(1);
+  expect(done).toEqual([1, 3, 4]);
+  await time.pass(500);
+  throttle.run(() => done.push(5));
+  expect(done).toEqual([1, 3, 4, 5]);
+});
+
+it('drops what waits when it is reset, and runs the next at once', async () => {
+  const time = new FakeTime();
+  const throttle = new Throttle(time, 500);
+  const done: number[] = [];
+  for (let number = 1; number <= 2; number++) throttle.run(() => done.push(number));
+  throttle.reset();
+  await time.pass(1000);
+  expect(done).toEqual([1]);
+  throttle.run(() => done.push(3));
+  expect(done).toEqual([1, 3]);
+});
