@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { messageOf } from '../core/failure.ts';
-import type { Finding } from '../doctor/finding.ts';
-import { wallClock } from '../system/clock.ts';
+import type { Finding } from '../doctor/check-result.ts';
+import { configOf } from './hub-connection.ts';
 import { refuseExisting, writeWhole } from './terminal/new-file.ts';
 import { fail, print, printable, printJson } from './terminal/output.ts';
 import { alignColumns, tableWidth, wrapText } from './terminal/table.ts';
@@ -23,8 +23,7 @@ export function doctorCommand(): Command {
     .option('--yes', 'replace the archive where the file is there')
     .option('--json', 'print JSON')
     .action(async (options: Options, command: Command) => {
-      const { config } = command.optsWithGlobals<{ config?: string }>();
-      const status = await run(options, config).catch((error: unknown) => {
+      const status = await run(options, configOf(command)).catch((error: unknown) => {
         fail(messageOf(error));
         return 1;
       });
@@ -36,17 +35,13 @@ export function doctorCommand(): Command {
 async function run({ json, bundle, yes }: Options, file: string | undefined): Promise<number> {
   const target = bundle === undefined ? null : { path: bundle, replace: yes === true, flag: '--yes' };
   if (target !== null) await refuseExisting(target);
-  const [{ gather }, { examine }] = await Promise.all([import('../doctor/subject.ts'), import('../doctor/examine.ts')]);
+  const [{ gather }, { examine }] = await Promise.all([import('../doctor/context.ts'), import('../doctor/examine.ts')]);
   const examination = { file, env: process.env };
-  const subject = await gather(examination);
-  const checks = await examine(subject);
+  const context = await gather(examination);
+  const checks = await examine(context);
   if (target !== null) {
-    const [{ contents }, { archive }] = await Promise.all([
-      import('../doctor/bundle/contents.ts'),
-      import('../doctor/bundle/archive.ts'),
-    ]);
-    const parts = await contents(subject, checks, examination);
-    await writeWhole(target, await archive(parts, 'latchkey-diagnostics', wallClock.now().wall));
+    const { diagnosticsArchive } = await import('../doctor/bundle/bundle.ts');
+    await writeWhole(target, await diagnosticsArchive(context, checks, examination));
   }
   if (json === true) printJson({ checks, ...(bundle === undefined ? {} : { bundle }) });
   else {

@@ -49,3 +49,8 @@ export function trueTime(confirmed: ConfirmedTime | null, now: Instant): number 
 export function rfc3339(wall: number): string {
   return new Date(wall).toISOString().replace(/\.\d+Z$/, 'Z');
 }
+
+/** The day of an instant in UTC, as RFC 3339 has it, such as `2026-11-22`. @param wall ms since 1970 */
+export function rfc3339Day(wall: number): string {
+  return new Date(wall).toISOString().slice(0, 10);
+}

@@ -1,23 +1,16 @@
 import { messageOf } from '../core/failure.ts';
 import { systemTimers } from '../system/clock.ts';
-import { checkAppliances } from './appliances.ts';
-import { checkClock } from './clock.ts';
-import { checkConfiguration } from './configuration.ts';
-import { checkDisk } from './disk.ts';
-import { type Finding, type Said, warn } from './finding.ts';
-import { checkHooks } from './hooks.ts';
-import { checkHub } from './hub.ts';
-import { checkMdns } from './mdns.ts';
-import { checkMetrics } from './metrics.ts';
-import { checkNetwork } from './network.ts';
-import { checkPortals } from './portals.ts';
-import { checkPorts } from './ports.ts';
-import { checkService } from './service.ts';
-import { checkState } from './state.ts';
-import { checkStore } from './store.ts';
-import type { Subject } from './subject.ts';
+import { type CheckResult, type Finding, warn } from './check-result.ts';
+import { checkAppliances, checkHub } from './checks/hub.ts';
+import { checkClock, checkDisk, checkService } from './checks/machine.ts';
+import { checkMdns, checkNetwork } from './checks/network.ts';
+import { checkPortals } from './checks/portals.ts';
+import { checkPorts } from './checks/ports.ts';
+import { checkHooks, checkMetrics } from './checks/reporting.ts';
+import { checkConfiguration, checkState, checkStore } from './checks/state.ts';
+import type { DoctorContext } from './context.ts';
 
-const CHECKS: readonly (readonly [name: string, look: (subject: Subject) => Promise<Said[]>])[] = [
+const CHECKS: readonly (readonly [name: string, look: (context: DoctorContext) => Promise<CheckResult[]>])[] = [
   ['configuration', checkConfiguration],
   ['state', checkState],
   ['store', checkStore],
@@ -35,13 +28,13 @@ const CHECKS: readonly (readonly [name: string, look: (subject: Subject) => Prom
 ];
 
 /** How long a check may take, in ms. */
-const PATIENCE = 5000;
+const TIMEOUT = 5000;
 
 /** Runs all checks side by side, each for five seconds at most; what they found is in a fixed order. */
-export async function examine(subject: Subject): Promise<Finding[]> {
+export async function examine(context: DoctorContext): Promise<Finding[]> {
   const all = await Promise.all(
     CHECKS.map(async ([name, look]) => {
-      const said = await Promise.race([attempt(look, subject), late()]);
+      const said = await Promise.race([attempt(look, context), late()]);
       return said.map(({ name: of = '', result, detail }) => ({
         name: `${name}${of}`,
         result,
@@ -53,13 +46,16 @@ export async function examine(subject: Subject): Promise<Finding[]> {
 }
 
 /** A check that fails by itself says nothing of what it looks at. */
-async function attempt(look: (subject: Subject) => Promise<Said[]>, subject: Subject): Promise<Said[]> {
-  return look(subject).catch((error: unknown) => [warn(`this check could not be made: ${messageOf(error)}`)]);
+async function attempt(
+  look: (context: DoctorContext) => Promise<CheckResult[]>,
+  context: DoctorContext,
+): Promise<CheckResult[]> {
+  return look(context).catch((error: unknown) => [warn(`this check could not be made: ${messageOf(error)}`)]);
 }
 
-async function late(): Promise<Said[]> {
-  await systemTimers.sleep(PATIENCE);
-  return [warn(`this check came to no end within ${PATIENCE / 1000} s, and was left`)];
+async function late(): Promise<CheckResult[]> {
+  await systemTimers.sleep(TIMEOUT);
+  return [warn(`this check timed out after ${TIMEOUT / 1000} s`)];
 }
 
 function inOneLine(text: string): string {

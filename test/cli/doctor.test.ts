@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { gunzipSync } from 'node:zlib';
 import { extract } from 'tar-stream';
 import { expect, it } from 'vitest';
-import type { Finding } from '../../src/doctor/finding.ts';
+import type { Finding } from '../../src/doctor/check-result.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { secretSearch } from '../after/secret-search.ts';
 import { HubProcess } from '../support/hub-process.ts';

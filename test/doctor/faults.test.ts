@@ -3,11 +3,11 @@ import { appendFileSync, chmodSync, chownSync, mkdirSync, rmSync, truncateSync, 
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Finding } from '../../src/doctor/check-result.ts';
+import { checkService } from '../../src/doctor/checks/machine.ts';
+import { gather } from '../../src/doctor/context.ts';
 import { examine } from '../../src/doctor/examine.ts';
-import type { Finding } from '../../src/doctor/finding.ts';
-import { checkService } from '../../src/doctor/service.ts';
-import { gather } from '../../src/doctor/subject.ts';
-import { readUnit } from '../../src/doctor/unit.ts';
+import { readUnit } from '../../src/doctor/programs.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { answerOf, startRawServer } from '../support/raw-server.ts';

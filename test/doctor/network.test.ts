@@ -1,7 +1,7 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import type { Finding } from '../../src/doctor/finding.ts';
+import type { Finding } from '../../src/doctor/check-result.ts';
 import { announceOn, says } from '../netns/announced.ts';
 import { logged, serveHub, statusOf, writeHub } from '../netns/served-hub.ts';
 import { createLan, type Host, whyNoLan } from '../support/netns.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Finding } from '../../src/doctor/finding.ts';
+import type { Finding } from '../../src/doctor/check-result.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { InstalledHub, oneLine, onMachine } from './installed-hub.ts';

@@ -1,27 +1,28 @@
+import { readdir, readFile, readlink } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import { request } from 'undici';
-import type { HubAnswer } from '../control/messages.ts';
-import { messageOf } from '../core/failure.ts';
-import { pin } from '../system/x509/certificates.ts';
-import { fail, needsRoot, ok, type Said, warn } from './finding.ts';
-import { listenerOn } from './listeners.ts';
-import type { Subject } from './subject.ts';
+import type { HubAnswer } from '../../control/messages.ts';
+import { rfc3339Day } from '../../core/clock.ts';
+import { messageOf } from '../../core/failure.ts';
+import { pin } from '../../system/x509/certificates.ts';
+import { type CheckResult, fail, needsRoot, ok, warn, withoutConfiguration } from '../check-result.ts';
+import type { DoctorContext } from '../context.ts';
 
 /** How long a listener may take, in ms. */
-const PATIENCE = 3000;
+const TIMEOUT = 3000;
 
 /** Whether the hub answers on its ports as itself; where it does not run, whether they are free for it. */
-export async function checkPorts({ configuration, hub, wall }: Subject): Promise<Said[]> {
+export async function checkPorts({ configuration, hub, wall }: DoctorContext): Promise<CheckResult[]> {
   if (hub.kind === 'running') return running(hub.hub, wall());
   // It may well be the hub that has them.
   if (hub.kind === 'forbidden') return [needsRoot("the hub's ports")];
-  if (configuration === null) return [warn('the ports could not be looked at: see to the configuration first')];
+  if (configuration === null) return [withoutConfiguration('the ports')];
   const { httpPort, httpsPort } = configuration.lan;
   return Promise.all([taken('lan.http_port', httpPort), taken('lan.https_port', httpsPort)]);
 }
 
-async function taken(key: string, port: number): Promise<Said> {
+async function taken(key: string, port: number): Promise<CheckResult> {
   const name = key.replace('lan.', '.');
   const listener = port === 0 ? null : await listenerOn(port);
   if (listener === null) return ok(`port ${port} (${key}) is free for the hub`, name);
@@ -34,7 +35,10 @@ async function taken(key: string, port: number): Promise<Said> {
   );
 }
 
-async function running({ address, http_port, https_port, ca_fingerprint }: HubAnswer, now: number): Promise<Said[]> {
+async function running(
+  { address, http_port, https_port, ca_fingerprint }: HubAnswer,
+  now: number,
+): Promise<CheckResult[]> {
   if (address === null)
     return [warn('the hub has no address on the home network yet, so that its ports were not tried')];
   const host = isIP(address) === 6 ? `[${address}]` : address;
@@ -50,9 +54,9 @@ async function running({ address, http_port, https_port, ca_fingerprint }: HubAn
 
 const LOOK = 'check lan.listen and the firewall of this machine';
 
-async function plain(origin: string, fingerprint: string): Promise<Said> {
-  const signal = AbortSignal.timeout(PATIENCE);
-  const { statusCode, body } = await request(`${origin}/ca.pem`, { signal, headersTimeout: PATIENCE });
+async function plain(origin: string, fingerprint: string): Promise<CheckResult> {
+  const signal = AbortSignal.timeout(TIMEOUT);
+  const { statusCode, body } = await request(`${origin}/ca.pem`, { signal, headersTimeout: TIMEOUT });
   const text = await body.text();
   if (statusCode === 200 && pinOf(text) === fingerprint)
     return ok(`${origin} answers, and shows this hub's CA`, '.http_port');
@@ -62,9 +66,9 @@ async function plain(origin: string, fingerprint: string): Promise<Said> {
   );
 }
 
-async function secure(address: string, port: number, fingerprint: string, now: number): Promise<Said> {
+async function secure(address: string, port: number, fingerprint: string, now: number): Promise<CheckResult> {
   const name = '.https_port';
-  const socket = connect({ host: address, port, rejectUnauthorized: false, timeout: PATIENCE });
+  const socket = connect({ host: address, port, rejectUnauthorized: false, timeout: TIMEOUT });
   try {
     const chain = await handshake(socket);
     const [leaf] = chain;
@@ -84,10 +88,10 @@ async function secure(address: string, port: number, fingerprint: string, now: n
     const end = Date.parse(leaf.validTo);
     if (now > end)
       return fail(
-        `the certificate at ${where} ended on ${day(end)}: correct the clock, or renew lan.certificate_file`,
+        `the certificate at ${where} ended on ${rfc3339Day(end)}: correct the clock, or renew lan.certificate_file`,
         name,
       );
-    return ok(`${where} answers, with this hub's certificate, good until ${day(end)}`, name);
+    return ok(`${where} answers, with this hub's certificate, good until ${rfc3339Day(end)}`, name);
   } finally {
     socket.on('error', () => undefined).destroy();
   }
@@ -97,7 +101,7 @@ type Chain = NonNullable<ReturnType<TLSSocket['getPeerX509Certificate']>>[];
 
 function handshake(socket: TLSSocket): Promise<Chain> {
   return new Promise((resolve, reject) => {
-    socket.once('error', reject).once('timeout', () => reject(new Error(`no answer within ${PATIENCE / 1000} s`)));
+    socket.once('error', reject).once('timeout', () => reject(new Error(`no answer within ${TIMEOUT / 1000} s`)));
     socket.once('secureConnect', () => {
       const chain: Chain = [];
       let next = socket.getPeerX509Certificate();
@@ -118,7 +122,36 @@ function pinOf(text: string): string | null {
   }
 }
 
-/** RFC 3339, the day alone. */
-function day(instant: number): string {
-  return new Date(instant).toISOString().slice(0, 10);
+/** A program that listens on a TCP port of this machine. */
+interface Listener {
+  /** Null where this user may not see whose it is. */
+  readonly program: string | null;
+}
+
+/** `TCP_LISTEN` of the kernel's tcp_states.h. */
+const LISTENING = '0A';
+const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
+
+/** Who listens on a TCP port, by the kernel's tables; null where nobody does. Nothing is connected or bound. */
+async function listenerOn(port: number): Promise<Listener | null> {
+  const tables = await Promise.all(TABLES.map((file) => readFile(file, 'utf8').catch(() => '')));
+  const hex = port.toString(16).toUpperCase().padStart(4, '0');
+  const rows = tables.flatMap((table) => table.split('\n').map((line) => line.trim().split(/\s+/)));
+  // Columns: sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode
+  const row = rows.find(([, local, , state]) => state === LISTENING && local?.endsWith(`:${hex}`));
+  return row === undefined ? null : { program: await ownerOf(row[9] ?? '') };
+}
+
+async function ownerOf(inode: string): Promise<string | null> {
+  const processes = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  for (const pid of processes) {
+    const files = await readdir(`/proc/${pid}/fd`).catch(() => []);
+    for (const file of files) {
+      const target = await readlink(`/proc/${pid}/fd/${file}`).catch(() => '');
+      if (target !== `socket:[${inode}]`) continue;
+      const name = await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '');
+      return `${name.trim()}, process ${pid}`;
+    }
+  }
+  return null;
 }

@@ -10,28 +10,33 @@ export interface Finding {
 }
 
 /** What a check says of itself; its name is added by who runs it, before one that begins with a dot. */
-export type Said = Omit<Finding, 'name'> & { readonly name?: string };
+export type CheckResult = Omit<Finding, 'name'> & { readonly name?: string };
 
 /** All is well. */
-export function ok(detail: string, name?: string): Said {
+export function ok(detail: string, name?: string): CheckResult {
   return said('ok', detail, name);
 }
 
 /** Something that may become a fault, or that could not be looked at. */
-export function warn(detail: string, name?: string): Said {
+export function warn(detail: string, name?: string): CheckResult {
   return said('warn', detail, name);
 }
 
 /** A fault. */
-export function fail(detail: string, name?: string): Said {
+export function fail(detail: string, name?: string): CheckResult {
   return said('fail', detail, name);
 }
 
-function said(result: Result, detail: string, name: string | undefined): Said {
+/** What a check finds if there is no configuration that says what to look at. */
+export function withoutConfiguration(what: string): CheckResult {
+  return warn(`${what} could not be looked at: see to the configuration first`);
+}
+
+function said(result: Result, detail: string, name: string | undefined): CheckResult {
   return { result, detail, ...(name === undefined ? {} : { name }) };
 }
 
 /** What is said where a user's rights were not enough to look, and why. */
-export function needsRoot(what: string): Said {
+export function needsRoot(what: string): CheckResult {
   return warn(`${what} could not be looked at, because this user may not: run it with sudo`);
 }

@@ -1,12 +1,13 @@
-import { type Configuration, controlSockets, loadConfiguration } from '../configuration/configuration.ts';
+import { type Configuration, loadConfiguration } from '../configuration/configuration.ts';
+import { controlSockets } from '../configuration/file.ts';
 import { type ControlClient, connectControl } from '../control/client.ts';
 import type { StatusAnswer } from '../control/messages.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
 import { readSecret } from '../system/secret-file.ts';
-import { type Reach, reachPortals } from './reach.ts';
-import { environmentOfService, readUnit, type Unit } from './unit.ts';
+import { type PortalProbe, probePortals } from './portal-probe.ts';
+import { environmentOfService, readUnit, type Unit } from './programs.ts';
 
 /** The running hub, by its own word. */
 type FoundHub =
@@ -14,7 +15,7 @@ type FoundHub =
   | { readonly kind: 'not_running' | 'forbidden' | 'silent'; readonly detail: string };
 
 /** What the checks look at: the hub's configuration, and the hub where it runs. */
-export interface Subject {
+export interface DoctorContext {
   /** Null where it can't be read; `fault` says why. */
   readonly configuration: Configuration | null;
   readonly fault: string | null;
@@ -29,7 +30,7 @@ export interface Subject {
   /** This machine's clock, in ms since 1970. */
   wall(): number;
   /** Every origin of every portal, asked once for all checks. */
-  readonly reaches: Promise<readonly Reach[]>;
+  readonly probes: Promise<readonly PortalProbe[]>;
 }
 
 /** What is asked for when a hub is looked at. */
@@ -40,14 +41,14 @@ export interface Examination {
 }
 
 /** How long the hub may take to answer, in ms. */
-const HUB_PATIENCE = 4000;
+const HUB_TIMEOUT = 4000;
 /** How long a portal may take, in ms. */
-const PORTAL_PATIENCE = 4000;
+const PORTAL_TIMEOUT = 4000;
 
 /** Gathers what the checks look at. Changes nothing. */
-export async function gather(examination: Examination): Promise<Subject> {
+export async function gather(examination: Examination): Promise<DoctorContext> {
   const { file, env: own } = examination;
-  const signal = AbortSignal.timeout(HUB_PATIENCE);
+  const signal = AbortSignal.timeout(HUB_TIMEOUT);
   const isDefault = file === undefined && !own['LATCHKEY_CONFIG'];
   const [found, hub] = await Promise.all([isDefault ? readUnit(signal, own) : null, askHub(examination)]);
   const env = found === null ? own : environmentOfService(found, own);
@@ -71,16 +72,16 @@ export async function gather(examination: Examination): Promise<Subject> {
   });
   const clock = systemClock('');
   const wall = () => clock.now().wall;
-  const reaches = reachPortals(configuration?.portals ?? [], wall, AbortSignal.timeout(PORTAL_PATIENCE), env);
-  return { configuration, fault, unread, hub, unit: found, env, isRoot, wall, reaches };
+  const probes = probePortals(configuration?.portals ?? [], wall, AbortSignal.timeout(PORTAL_TIMEOUT), env);
+  return { configuration, fault, unread, hub, unit: found, env, isRoot, wall, probes };
 }
 
 /** In place of a secret that could not be read; nothing sends it. */
 const STAND_IN = '0'.repeat(32);
 
 async function noAnswer(): Promise<never> {
-  await systemTimers.sleep(HUB_PATIENCE);
-  throw new Error(`no answer within ${HUB_PATIENCE / 1000} s`);
+  await systemTimers.sleep(HUB_TIMEOUT);
+  throw new Error(`no answer within ${HUB_TIMEOUT / 1000} s`);
 }
 
 /**

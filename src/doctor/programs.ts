@@ -1,5 +1,6 @@
+import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { outputOf } from './program.ts';
+import { promisify } from 'node:util';
 
 /** The systemd unit of the hub, as far as it is there. */
 export interface Unit {
@@ -67,4 +68,23 @@ function variablesOf(process: number): NodeJS.ProcessEnv {
   } catch {
     return {};
   }
+}
+
+const run = promisify(execFile);
+
+/** Bytes of a program's output. */
+const MAX_OUTPUT = 4 << 20;
+
+/** What a program of the machine wrote to its standard output; null where it is not there, failed, or took too long. */
+export async function outputOf(
+  program: string,
+  args: readonly string[],
+  signal: AbortSignal,
+  env: NodeJS.ProcessEnv,
+): Promise<string | null> {
+  const options = { signal, timeout: 4000, killSignal: 'SIGKILL', maxBuffer: MAX_OUTPUT, env } as const;
+  return run(program, args, options).then(
+    ({ stdout }) => stdout,
+    () => null,
+  );
 }

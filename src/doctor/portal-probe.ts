@@ -1,19 +1,19 @@
 import { type IncomingMessage, request } from 'node:http';
-import { connect, isIP, type Socket } from 'node:net';
+import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates, type TLSSocket } from 'node:tls';
 import type { PortalConfiguration } from '../configuration/configuration.ts';
 import { messageOf } from '../core/failure.ts';
-import { addressesOf, knowing } from './addresses.ts';
+import { outputOf } from './programs.ts';
 
 /** How far the way to one of a portal's origins leads. */
-export interface Reach {
+export interface PortalProbe {
   /** `portals.home.base_url`: its key in the configuration. */
   readonly key: string;
   readonly origin: string;
-  readonly outcome: ReachOutcome;
+  readonly outcome: ProbeOutcome;
 }
 
-type ReachOutcome =
+type ProbeOutcome =
   | {
       readonly kind: 'answered';
       readonly status: number;
@@ -33,12 +33,12 @@ type Stage = 'name' | 'connection' | 'handshake' | 'answer';
  * certificate was found good.
  * @param wall this machine's clock, in ms since 1970
  */
-export async function reachPortals(
+export async function probePortals(
   portals: readonly PortalConfiguration[],
   wall: () => number,
   signal: AbortSignal,
   env: NodeJS.ProcessEnv,
-): Promise<Reach[]> {
+): Promise<PortalProbe[]> {
   const origins = portals.flatMap(({ name, baseUrl, frontendUrl, ca }) => [
     { key: `portals.${name}.base_url`, origin: baseUrl, ca },
     { key: `portals.${name}.frontend_url`, origin: frontendUrl, ca },
@@ -47,18 +47,18 @@ export async function reachPortals(
     origins.map(async ({ key, origin, ca }) => ({
       key,
       origin,
-      outcome: await reach(new URL(origin), ca, wall, signal, env),
+      outcome: await probe(new URL(origin), ca, wall, signal, env),
     })),
   );
 }
 
-async function reach(
+async function probe(
   url: URL,
   ca: readonly string[],
   wall: () => number,
   signal: AbortSignal,
   env: NodeJS.ProcessEnv,
-): Promise<ReachOutcome> {
+): Promise<ProbeOutcome> {
   let stage: Stage = 'name';
   let socket: Socket | TLSSocket | null = null;
   const { promise: late, reject } = Promise.withResolvers<never>();
@@ -97,7 +97,7 @@ function happened(socket: Socket, event: 'connect' | 'secureConnect'): Promise<v
   });
 }
 
-function distrust(socket: TLSSocket): ReachOutcome | null {
+function distrust(socket: TLSSocket): ProbeOutcome | null {
   if (socket.authorized) return null;
   const certificate = socket.getPeerX509Certificate();
   const why = socket.authorizationError;
@@ -109,7 +109,7 @@ function distrust(socket: TLSSocket): ReachOutcome | null {
   };
 }
 
-function ask(url: URL, socket: Socket, wall: () => number): Promise<ReachOutcome> {
+function ask(url: URL, socket: Socket, wall: () => number): Promise<ProbeOutcome> {
   return new Promise((resolve, reject) => {
     const options = { method: 'HEAD', path: '/', headers: { host: url.host }, createConnection: () => socket };
     const asked = request(options, (answer) => resolve(answered(url, answer, wall())));
@@ -117,7 +117,7 @@ function ask(url: URL, socket: Socket, wall: () => number): Promise<ReachOutcome
   });
 }
 
-function answered(url: URL, { statusCode = 0, headers }: IncomingMessage, now: number): ReachOutcome {
+function answered(url: URL, { statusCode = 0, headers }: IncomingMessage, now: number): ProbeOutcome {
   const date = Date.parse(headers.date ?? '');
   const target = statusCode >= 300 && statusCode < 400 ? URL.parse(headers.location ?? '', url.href) : null;
   return {
@@ -126,5 +126,34 @@ function answered(url: URL, { statusCode = 0, headers }: IncomingMessage, now: n
     // From a cache it has the time when it was put there.
     clockAhead: Number.isNaN(date) || headers.age !== undefined ? null : now - date,
     elsewhere: target !== null && target.hostname !== url.hostname ? target.origin : null,
+  };
+}
+
+/** An address of a host. */
+interface Address {
+  readonly address: string;
+  readonly family: number;
+}
+
+/**
+ * Looks a name up as the system does. Another process does it, because a look-up in this one can't be given up: where
+ * no DNS server answers, it would hold the end of the process for half a minute.
+ * @throws Error in words
+ */
+async function addressesOf(host: string, signal: AbortSignal, env: NodeJS.ProcessEnv): Promise<Address[]> {
+  if (isIP(host) !== 0) return [{ address: host, family: isIP(host) }];
+  const text = await outputOf('getent', ['ahosts', host], signal, env);
+  const found = (text ?? '').split('\n').map((line) => line.split(/\s+/)[0] ?? '');
+  const addresses = [...new Set(found)].filter((address) => isIP(address) !== 0);
+  if (addresses.length === 0) throw new Error(signal.aborted ? 'no answer in time' : 'no such name, or no DNS server');
+  return addresses.map((address) => ({ address, family: isIP(address) }));
+}
+
+/** What `connect` is given, so that it looks up nothing itself. */
+function knowing(addresses: readonly Address[]): LookupFunction {
+  return (_host, { all }, found) => {
+    const [first] = addresses;
+    if (all === true) found(null, [...addresses]);
+    else found(null, first?.address ?? '', first?.family);
   };
 }

@@ -1,19 +1,20 @@
-import { fail, ok, type Said, warn } from './finding.ts';
-import type { Reach } from './reach.ts';
-import type { Subject } from './subject.ts';
+import { rfc3339Day } from '../../core/clock.ts';
+import { type CheckResult, fail, ok, warn, withoutConfiguration } from '../check-result.ts';
+import type { DoctorContext } from '../context.ts';
+import type { PortalProbe } from '../portal-probe.ts';
 
 /** Whether each portal can be reached, and where the way to it ends. */
-export async function checkPortals({ reaches, configuration, env, wall }: Subject): Promise<Said[]> {
-  if (configuration === null) return [warn('no portal could be looked at: see to the configuration first')];
+export async function checkPortals({ probes, configuration, env, wall }: DoctorContext): Promise<CheckResult[]> {
+  if (configuration === null) return [withoutConfiguration('the portals')];
   if (configuration.portals.length === 0) {
     return [fail(`${configuration.file} names no portal: add a table such as [portals.home]`)];
   }
   const proxy = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((name) => env[name]);
   const note = proxy === undefined ? '' : ` (${proxy} is set, and the hub uses no proxy)`;
-  return (await reaches).map((reach) => describe(reach, note, wall()));
+  return (await probes).map((probe) => describe(probe, note, wall()));
 }
 
-function describe({ key, origin, outcome }: Reach, note: string, now: number): Said {
+function describe({ key, origin, outcome }: PortalProbe, note: string, now: number): CheckResult {
   const name = `.${key.replace(/^portals\./, '')}`;
   switch (outcome.kind) {
     case 'answered':
@@ -66,7 +67,6 @@ function stuck({ stage, why }: { stage: string; why: string }, key: string, host
   }
 }
 
-/** RFC 3339, the day alone. */
 function day(instant: number): string {
-  return Number.isNaN(instant) ? 'an unknown day' : new Date(instant).toISOString().slice(0, 10);
+  return Number.isNaN(instant) ? 'an unknown day' : rfc3339Day(instant);
 }

@@ -1,0 +1,169 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { pack } from 'tar-stream';
+import { request } from 'undici';
+import type { ApplianceAnswer } from '../../control/messages.ts';
+import { messageOf } from '../../core/failure.ts';
+import type { Finding } from '../check-result.ts';
+import { metricsOrigin } from '../checks/reporting.ts';
+import { type DoctorContext, type Examination, withHub } from '../context.ts';
+import { outputOf, UNIT } from '../programs.ts';
+import { environment, network, settings, versions } from './parts.ts';
+import { scrub } from './scrub.ts';
+
+/** How long each of the files may take, in ms. */
+const TIMEOUT = 4000;
+const JOURNAL_LINES = '2000';
+/** Characters of a file; of the journal the newest count. */
+const MAX_CHARACTERS = 1 << 20;
+/** Files of the state directory that are listed, and appliances whose history is told. */
+const MAX_ITEMS = 500;
+
+/** A file of the archive. */
+interface BundleFile {
+  readonly name: string;
+  readonly text: string;
+}
+
+/**
+ * A diagnostics archive (`tar.gz`) of one folder: everything that support needs to understand a hub, each text freed of all
+ * that looks like a secret.
+ */
+export async function diagnosticsArchive(
+  context: DoctorContext,
+  checks: readonly Finding[],
+  examination: Examination,
+): Promise<Buffer> {
+  const tar = pack();
+  const bytes = buffer(tar);
+  for (const { name, text } of await filesOf(context, checks, examination)) {
+    tar.entry({ name: `latchkey-diagnostics/${name}`, mode: 0o600, mtime: new Date(context.wall()) }, text);
+  }
+  tar.finalize();
+  return promisify(gzip)(await bytes);
+}
+
+async function filesOf(
+  context: DoctorContext,
+  checks: readonly Finding[],
+  examination: Examination,
+): Promise<BundleFile[]> {
+  const { configuration, fault, env } = context;
+  const files = await Promise.all([
+    file('README.txt', () => README),
+    file('doctor.json', () => json({ checks })),
+    file('status.json', () => json(statusOf(context))),
+    file('configuration.json', () => json(configuration === null ? { fault } : settings(configuration))),
+    file('environment.json', () => json(environment(env))),
+    file('versions.json', async () => json(await versions())),
+    file('network.txt', network),
+    file('files.txt', () => listing(configuration?.stateDirectory)),
+    file('history.json', async () => json(await histories(context, examination))),
+    file('metrics.txt', () => metrics(context)),
+    file('journal.txt', () => journal(env)),
+  ]);
+  const known = secretsOf(context);
+  const kept = harmlessOf(context);
+  return files.map(({ name, text }) => ({ name, text: scrub(text.slice(-MAX_CHARACTERS), known, kept) }));
+}
+
+async function file(name: string, write: () => string | Promise<string>): Promise<BundleFile> {
+  try {
+    return { name, text: await write() };
+  } catch (error) {
+    return { name, text: `It could not be had: ${messageOf(error)}\n` };
+  }
+}
+
+/** Links and codes of pairings are left out, as they lead into a login, and accounts, which are mail addresses and names. */
+function statusOf({ hub }: DoctorContext): object {
+  if (hub.kind !== 'running') return hub;
+  const appliances = hub.appliances.map(({ authorize_url: link, account, ...rest }: ApplianceAnswer) => ({
+    ...rest,
+    account: account && 'left out',
+    ...(link !== undefined && { authorize_url: 'left out' }),
+  }));
+  return { hub: hub.hub, appliances, notices: hub.notices };
+}
+
+async function histories({ hub }: DoctorContext, examination: Examination): Promise<object> {
+  if (hub.kind !== 'running') return { left_out: hub.detail };
+  return withHub(examination, async (client) => {
+    const told: Record<string, unknown> = {};
+    for (const { name } of hub.appliances.slice(0, MAX_ITEMS)) told[name] = await client.history(name);
+    return told;
+  });
+}
+
+async function metrics(context: DoctorContext): Promise<string> {
+  const origin = metricsOrigin(context);
+  if (origin === null) return 'No metrics are told here, or the hub does not run.\n';
+  const { body } = await request(`${origin}/metrics`, { signal: AbortSignal.timeout(TIMEOUT) });
+  return body.text();
+}
+
+async function journal(env: NodeJS.ProcessEnv): Promise<string> {
+  const args = ['-u', UNIT, '-n', JOURNAL_LINES, '--no-pager', '-o', 'short-iso'];
+  const text = await outputOf('journalctl', args, AbortSignal.timeout(TIMEOUT), env);
+  return text ?? 'There is no journal of systemd here, or this user may not read it (run it with sudo).\n';
+}
+
+async function listing(directory: string | undefined): Promise<string> {
+  if (directory === undefined) return 'The state directory is not known: the configuration can not be read.\n';
+  const names = (await readdir(directory, { recursive: true })).sort().slice(0, MAX_ITEMS);
+  const lines = await Promise.all(
+    ['.', ...names].map(async (name) => {
+      const { mode, uid, gid, size, mtime } = await stat(join(directory, name));
+      return `${mode.toString(8)}  ${uid}:${gid}  ${size}  ${mtime.toISOString()}  ${name}`;
+    }),
+  );
+  return `${directory}\n${lines.join('\n')}\n`;
+}
+
+/** Those secrets of which the values are known here. */
+function secretsOf({ configuration }: DoctorContext): string[] {
+  if (configuration === null) return [];
+  const { portals, notify } = configuration;
+  const webhook = notify.webhook === null ? [] : partsOf(notify.webhook.reveal());
+  // A path is none, and would be missed where it is told.
+  const args = (notify.command ?? []).slice(1).filter((arg) => !arg.startsWith('/'));
+  return [...portals.map(({ clientSecret }) => clientSecret.reveal()), ...webhook, ...args];
+}
+
+/** Of an address the origin is told. */
+function partsOf(address: string): string[] {
+  const { pathname, search } = new URL(address);
+  return [address, `${pathname}${search}`, pathname];
+}
+
+function harmlessOf({ configuration, hub }: DoctorContext): ReadonlySet<string> {
+  const portals = configuration?.portals.map(({ clientId }) => clientId) ?? [];
+  if (hub.kind !== 'running') return new Set(portals);
+  const appliances = hub.appliances.flatMap(({ name, client_id }) => [name, client_id]);
+  return new Set([...portals, hub.hub.id, hub.hub.ca_fingerprint, ...appliances]);
+}
+
+function json(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+const README = `A hub's diagnostics, made by "latchkey doctor --bundle", for somebody who shall say what is wrong.
+
+doctor.json         what each check found
+status.json         the hub and its appliances, as "latchkey status" has them; the links of open pairings are left out
+configuration.json  the configuration as it was read, without any secret; of a webhook the origin, of a command the program
+environment.json    the names of variables for Latchkey; values only where they can't be secret
+versions.json       Latchkey, Node.js, kernel, distribution, machine
+network.txt         interfaces and routes
+files.txt           the files of the state directory: mode, owner, size, time, name
+history.json        what happened to each appliance
+metrics.txt         what the hub told Prometheus
+journal.txt         the service's last 2,000 lines
+
+Not inside: tokens, codes, secrets, keys, the setup code, cookies, the store, and anybody's passwords. What looks like one of
+them was replaced by [removed]. Inside are names of appliances, addresses of this home's network and of the portal: give it to
+nobody who should not know these.
+`;

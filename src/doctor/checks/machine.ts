@@ -1,0 +1,104 @@
+import { constants } from 'node:fs';
+import { access, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname } from 'node:path';
+import { rfc3339 } from '../../core/clock.ts';
+import { systemClock } from '../../system/clock.ts';
+import { ntpWatch } from '../../system/ntp.ts';
+import { type CheckResult, fail, needsRoot, ok, warn } from '../check-result.ts';
+import type { DoctorContext } from '../context.ts';
+
+/** No hub of this version runs earlier. */
+const EARLIEST = Date.UTC(2026, 0, 1);
+/** How far the clock may be off the portal's, in ms, and from when on certificates and assertions fail. */
+const WARN_ABOVE = 10_000;
+const FAIL_ABOVE = 300_000;
+
+const SET_IT = 'let it be set ("timedatectl status"; "sudo timedatectl set-ntp true")';
+
+/** Whether the clock is plausible, set by NTP, and like the portal's. */
+export async function checkClock({ probes, wall }: DoctorContext): Promise<CheckResult[]> {
+  const now = wall();
+  if (now < EARLIEST) return [fail(`the clock says ${rfc3339(now)}, which can't be: ${SET_IT}`)];
+  const [isSet, answers] = await Promise.all([ntpWatch()(systemClock('').now()), probes]);
+  const ahead = answers.flatMap(({ outcome, origin }) =>
+    outcome.kind === 'answered' && outcome.clockAhead !== null ? [{ by: outcome.clockAhead, origin }] : [],
+  )[0];
+  const ntp = isSet ? 'NTP has set it' : 'that NTP has set it since the machine was started could not be seen';
+  if (ahead === undefined) {
+    const untold = 'no portal could be asked for the time';
+    if (isSet) return [ok(`the clock says ${rfc3339(now)}; ${ntp}; ${untold}`)];
+    return [warn(`the clock says ${rfc3339(now)}; ${ntp}, and ${untold}: ${SET_IT}`)];
+  }
+  const off = Math.abs(ahead.by);
+  const by = `${Math.round(off / 1000)} s ${ahead.by > 0 ? 'ahead of' : 'behind'} ${ahead.origin}`;
+  if (off > FAIL_ABOVE) return [fail(`the clock says ${rfc3339(now)}, ${by}: ${SET_IT}`)];
+  if (off > WARN_ABOVE) return [warn(`the clock is ${by}: ${SET_IT}`)];
+  return [ok(`the clock goes with ${ahead.origin}'s; ${ntp}`)];
+}
+
+const MIB = 1 << 20;
+/** Free MiB below which a refresh may not be written, and below which it is soon so. */
+const TOO_LITTLE = 8;
+const LITTLE = 50;
+const FEW_FILES = 100;
+
+/** Whether there is room where the hub writes. */
+export async function checkDisk({ configuration }: DoctorContext): Promise<CheckResult[]> {
+  const state =
+    configuration === null
+      ? []
+      : [{ ...(await place('hub.state_dir', configuration.stateDirectory, fail)), name: '.state' }];
+  return [...state, { ...(await place('temporary files', tmpdir(), warn)), name: '.tmp' }];
+}
+
+async function place(what: string, path: string, gone: typeof fail): Promise<CheckResult> {
+  const named = `${path} (${what})`;
+  const found = await statfs(path).catch((error: NodeJS.ErrnoException) => error.code ?? 'unknown');
+  if (found === 'ENOENT' && path !== '/') return place(what, dirname(path), gone);
+  if (typeof found === 'string')
+    return found === 'EACCES' ? needsRoot(named) : fail(`${named} can't be read (${found}): see to the disk`);
+  const readOnly = await access(path, constants.W_OK).then(
+    () => false,
+    (error: NodeJS.ErrnoException) => error.code === 'EROFS',
+  );
+  if (readOnly)
+    return gone(
+      `${named} is read-only: mount it for writing; where the system did that by itself, the disk may be dying`,
+    );
+  const free = Math.floor((found.bavail * found.bsize) / MIB);
+  if (free < TOO_LITTLE) return gone(`${named} has ${free} MiB left: make room`);
+  // Some file systems have no fixed number of files, and say 0 of 0.
+  if (found.files > 0 && found.ffree < FEW_FILES)
+    return gone(`${named} has room for ${found.ffree} files more: delete some`);
+  if (free < LITTLE) return warn(`${named} has ${free} MiB left: make room soon`);
+  return ok(`${named} has ${free} MiB left`);
+}
+
+const JOURNAL = '"sudo journalctl -u latchkey -n 20 --no-pager" says why';
+
+/** Whether systemd runs the hub, will do so at the next boot, and had to start it again. */
+export async function checkService({ unit }: Pick<DoctorContext, 'unit'>): Promise<CheckResult[]> {
+  if (unit === null) return [ok('no service of systemd: nothing to look at')];
+  const { state, enabled, result, exitStatus, restarts } = unit;
+  if (state === 'failed' || (state === 'activating' && result !== 'success')) {
+    return [
+      fail(
+        `latchkey.service does not run (${result}, exit status ${exitStatus}): ${JOURNAL}; then "sudo systemctl restart latchkey"`,
+      ),
+    ];
+  }
+  if (state !== 'active' && state !== 'reloading') {
+    return [fail(`latchkey.service is ${state}: "sudo systemctl start latchkey"`)];
+  }
+  if (enabled !== 'enabled') {
+    return [warn(`latchkey.service is ${enabled}, and won't start with the machine: "sudo systemctl enable latchkey"`)];
+  }
+  if (restarts > 0) {
+    const last = result === 'watchdog' ? ', because its watchdog ended it' : '';
+    return [
+      warn(`latchkey.service was started again ${restarts === 1 ? 'once' : `${restarts} times`}${last}: ${JOURNAL}`),
+    ];
+  }
+  return [ok('latchkey.service is active, and starts with the machine')];
+}

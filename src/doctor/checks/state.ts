@@ -1,0 +1,89 @@
+import type { Stats } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf } from '../../core/failure.ts';
+import { integrityOf } from '../../store/recovery/integrity.ts';
+import { type CheckResult, fail, needsRoot, ok, warn, withoutConfiguration } from '../check-result.ts';
+import type { DoctorContext } from '../context.ts';
+
+/** Files of the state directory that are looked at; there are never so many. */
+const MAX_FILES = 200;
+
+/** Whether what the hub keeps belongs to it, and is closed to everybody else. */
+export async function checkState({ configuration, isRoot }: DoctorContext): Promise<CheckResult[]> {
+  if (configuration === null) return [withoutConfiguration('the state directory')];
+  const { stateDirectory: path } = configuration;
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code ?? 'unknown');
+  if (typeof found === 'string') {
+    if (found === 'ENOENT')
+      return [warn(`${path} (hub.state_dir) is not there yet: the hub makes it when it is started first`)];
+    return [isRoot ? fail(`${path} (hub.state_dir) can't be looked at (${found})`) : needsRoot(path)];
+  }
+  if (!found.isDirectory()) return [fail(`${path} (hub.state_dir) is no directory: move it away`)];
+  if ((found.mode & 0o077) !== 0) {
+    return [fail(`${path} is open to other users (mode ${octal(found)}): sudo chmod 700 ${path}`)];
+  }
+  const names = await readdir(path).catch(() => null);
+  if (names === null) return [needsRoot(`what is in ${path}`)];
+  const faults: CheckResult[] = [];
+  for (const name of names.slice(0, MAX_FILES)) {
+    const file = join(path, name);
+    const there = await stat(file).catch(() => null);
+    if (there === null || there.isSocket()) continue;
+    if (there.uid !== found.uid) {
+      faults.push(fail(`${file} belongs to another user than its directory: sudo chown --reference=${path}/. ${file}`));
+    } else if ((there.mode & 0o077) !== 0) {
+      faults.push(fail(`${file} is open to other users (mode ${octal(there)}): sudo chmod go= ${file}`));
+    }
+  }
+  return faults.length > 0 ? faults : [ok(`${path} and what is in it is closed to other users`)];
+}
+
+function octal({ mode }: Stats): string {
+  return (mode & 0o777).toString(8).padStart(4, '0');
+}
+
+/** Whether the store is whole. A running hub keeps it locked, and says itself what is wrong with it. */
+export async function checkStore({ configuration, hub, isRoot }: DoctorContext): Promise<CheckResult[]> {
+  if (hub.kind === 'running') {
+    const found = (hub.hub.problems ?? []).filter(({ code }) => code.startsWith('store_'));
+    if (found.length === 0) return [ok('the running hub has the store open, and finds nothing wrong with it')];
+    return found.map(({ code, message }) => {
+      if (code === 'store_recovered') return warn(`${message}: pair what has lost its grant again, and make a backup`);
+      if (code === 'store_changed') return fail(`${message}: see docs/stolen-card.md if somebody had the hub in hand`);
+      return fail(`${message}: make room, or see to the disk`);
+    });
+  }
+  if (configuration === null) return [withoutConfiguration('the store')];
+  try {
+    const integrity = integrityOf(configuration.stateDirectory);
+    if (integrity.kind === 'absent') return [ok('there is no store yet: the hub makes it when it is started first')];
+    if (integrity.kind === 'whole') return [ok('the store is whole (a copy of it was looked at)')];
+    return [
+      fail(`the store is damaged (${integrity.why}): start the hub, which mends what it can, or "latchkey restore"`),
+    ];
+  } catch (error) {
+    return [isRoot ? fail(`the store can't be read: ${messageOf(error)}`) : needsRoot('the store')];
+  }
+}
+
+/** Whether a hub would start with the configuration as it is now. */
+export async function checkConfiguration({
+  configuration,
+  fault,
+  unread,
+  hub,
+  isRoot,
+}: DoctorContext): Promise<CheckResult[]> {
+  if (configuration === null) {
+    const what = fault ?? 'it can not be read';
+    if (!isRoot && what.includes('EACCES')) return [warn(`${what}: run it with sudo`)];
+    const meanwhile = hub.kind === 'running' ? '; the running hub goes on with what it read before' : '';
+    return [fail(`${what}${meanwhile}`)];
+  }
+  const { file, portals, appliances } = configuration;
+  if (portals.length === 0) return [fail(`${file} is missing or names no portal: add a table such as [portals.home]`)];
+  const what = `${file}: portals: ${portals.map(({ name }) => name).join(', ')}; declared appliances: ${appliances.length}`;
+  const secrets = unread.length === 0 ? [] : [needsRoot(`the secrets ${unread.join(', ')}`)];
+  return [ok(what), ...secrets.map((said) => ({ ...said, name: '.secrets' }))];
+}
