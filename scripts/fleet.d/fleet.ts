@@ -1,6 +1,6 @@
 import TinyQueue from 'tinyqueue';
 import type { Random } from '../../src/core/random.ts';
-import { jitterOffsetOf } from '../../src/hub/jitter-offset.ts';
+import { jitterOffsetOf } from '../../src/hub/identity.ts';
 import { ASKS_EVERY, type FleetGrant, FleetHub } from './hub.ts';
 import { LATENCY, LIFETIME, type Portal, tokenOf } from './portal.ts';
 import type { Staleness } from './staleness.ts';

@@ -6,7 +6,7 @@ import { LONGEST_TIMER, rfc3339, trueTime } from '../core/clock.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import type { PermittedNames } from '../system/x509/certificates.ts';
 import type { HubAuthority } from './authority.ts';
-import type { Anchor } from './shown-leaf.ts';
+import type { Anchor } from './own-certificate.ts';
 
 export interface CaRotationContext {
   readonly environment: Pick<Environment, 'clock' | 'log'>;

@@ -1,40 +1,28 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
-import type { Environment } from '../broker/environment.ts';
 import type { PortalClock } from '../broker/time/portal-clock.ts';
 import type { Scheduler } from '../broker/time/scheduler.ts';
-import { trueTime } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
-import type { Store } from '../core/store.ts';
 import { urlHost } from '../system/addresses.ts';
-import type { HubAuthority } from './authority.ts';
-import { warnOfCertificate, warnOfLeftOut } from './certificate-warnings.ts';
-import { keepLeaf, keptLeaf } from './kept-leaf.ts';
-import { watchLeafAge } from './leaf-age.ts';
-import { type CertificateFiles, readOwnCertificate } from './own-certificate.ts';
-import type { ShownLeaf } from './shown-leaf.ts';
+import { watchExpiry } from './expiry.ts';
+import { ISSUED_MIN_REMAINING, type IssuedLeafContext, issuedLeaf } from './issued-leaf.ts';
+import { type CertificateFiles, readOwnCertificate, type ServedCertificate } from './own-certificate.ts';
+import { warnOfCertificate } from './warnings.ts';
 
 /** What a {@link HubLeaf} is made from. */
-export interface LeafContext {
-  readonly environment: Pick<Environment, 'clock' | 'log'>;
+export interface LeafContext extends IssuedLeafContext {
   readonly scheduler: Pick<Scheduler, 'plan'>;
   readonly portalClock: PortalClock;
-  readonly identity: { readonly id: string; readonly ca: HubAuthority };
-  /** Where the leaf that the hub issued is kept. */
-  readonly store: Pick<Store, 'setting' | 'saveSetting'>;
-  /** The hub's own DNS names. */
-  readonly names: readonly string[];
-  /** The LAN addresses as they are now. */
-  addresses(): readonly string[];
+  readonly identity: IssuedLeafContext['identity'] & { readonly id: string };
   /** The user's own certificate in place of one that the hub issues; null for none. */
-  readonly own: { readonly files: CertificateFiles; readonly leaf: ShownLeaf } | null;
+  readonly own: { readonly files: CertificateFiles; readonly leaf: ServedCertificate } | null;
 }
 
 /** What shows the leaf. */
 export interface LeafServer {
   /** @throws Error where certificate and key are not fit for TLS */
-  renewLeaf(leaf: ShownLeaf['pem']): void;
+  renewLeaf(leaf: ServedCertificate['pem']): void;
   /** Ends all TLS sessions that could be taken up again. */
   rotateTicketKeys(): void;
 }
@@ -43,10 +31,8 @@ const NO_FAULT = { what: '', told: false };
 
 /** How often it is looked whether the user's own certificate was renewed, in ms. */
 const LOOK = 30_000;
-/** One that the hub issues is issued anew when it has less than this left, in ms. */
-const ISSUED_LEAST = 365 * 86_400_000;
-/** Of the user's own is told, once a day, when it has less than this left, in ms. */
-const OWN_LEAST = 14 * 86_400_000;
+/** The log says once a day that the user's own has less than this left, in ms. */
+const OWN_MIN_REMAINING = 14 * 86_400_000;
 const DAY = 86_400_000;
 /** How long the keys of TLS session tickets are in use, in ms. */
 const TICKET_KEYS_LIFE = DAY;
@@ -54,7 +40,7 @@ const TICKET_KEYS_LIFE = DAY;
 /** The certificate that the hub shows on the home network: one that its own CA issued, or the user's own. */
 export class HubLeaf {
   readonly #context: LeafContext;
-  #shown: ShownLeaf;
+  #shown: ServedCertificate;
   #names: readonly string[];
   #server: LeafServer | null = null;
   #onAnchor: () => void = () => undefined;
@@ -65,7 +51,7 @@ export class HubLeaf {
   /** When the log was told that the user's certificate ends, on the boot clock. */
   #warned = Number.NEGATIVE_INFINITY;
 
-  private constructor(context: LeafContext, shown: ShownLeaf) {
+  private constructor(context: LeafContext, shown: ServedCertificate) {
     this.#context = context;
     this.#shown = shown;
     this.#names = namesOf(context, shown);
@@ -74,10 +60,10 @@ export class HubLeaf {
   static async open(context: LeafContext): Promise<HubLeaf> {
     const { own, environment } = context;
     if (own !== null) warnOfCertificate(own.leaf, environment.clock, environment.log);
-    return new HubLeaf(context, own?.leaf ?? (await issue(context)));
+    return new HubLeaf(context, own?.leaf ?? (await issuedLeaf(context)));
   }
 
-  get shown(): ShownLeaf {
+  get shown(): ServedCertificate {
     return this.#shown;
   }
 
@@ -118,11 +104,11 @@ export class HubLeaf {
     };
     every(TICKET_KEYS_LIFE, 'the keys of TLS session tickets', () => server.rotateTicketKeys());
     if (own !== null) every(LOOK, 'the files of the certificate', () => void this.#look(own.files));
-    watchLeafAge({
+    watchExpiry({
       scheduler,
       clock,
       portalClock,
-      least: own === null ? ISSUED_LEAST : OWN_LEAST,
+      minRemaining: own === null ? ISSUED_MIN_REMAINING : OWN_MIN_REMAINING,
       notAfter: () => this.#shown.notAfter,
       onShort: (left) => (own === null ? void this.renew() : this.#warn(left)),
     });
@@ -141,7 +127,7 @@ export class HubLeaf {
     const { own, environment } = this.#context;
     if (own !== null) return;
     try {
-      this.#show(await issue(this.#context));
+      this.#show(await issuedLeaf(this.#context));
     } catch (error) {
       environment.log.error('certificate could not be issued', { error: messageOf(error) });
     }
@@ -191,47 +177,18 @@ export class HubLeaf {
     else log.error('certificate has expired', { ends });
   }
 
-  #show(shown: ShownLeaf): void {
+  #show(shown: ServedCertificate): void {
     this.#server?.renewLeaf(shown.pem);
     this.#shown = shown;
     this.#names = namesOf(this.#context, shown);
   }
 }
 
-function isFor({ pem }: ShownLeaf, host: string): boolean {
+function isFor({ pem }: ServedCertificate, host: string): boolean {
   const certificate = new X509Certificate(pem.certificate);
   return (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host)) !== undefined;
 }
 
-function namesOf({ names }: LeafContext, shown: ShownLeaf): readonly string[] {
+function namesOf({ names }: LeafContext, shown: ServedCertificate): readonly string[] {
   return [...new Set([...names, ...shown.names])];
-}
-
-/** The leaf that was issued before, where another one would say the same: to issue one, much has to be loaded. */
-async function issue(context: LeafContext): Promise<ShownLeaf> {
-  const { identity, names, addresses, portalClock, environment, store } = context;
-  const { authority, fingerprint, old } = identity.ca;
-  const wall = environment.clock.now();
-  const now = trueTime(portalClock.confirmed, wall) ?? wall.wall;
-  const wanted = {
-    issuer: fingerprint,
-    old: old?.fingerprint ?? null,
-    names,
-    addresses: [...new Set(['127.0.0.1', '::1', ...addresses()])],
-  };
-  let leaf = await keptLeaf(store, wanted);
-  if (leaf === null || leaf.notAfter - now < ISSUED_LEAST) {
-    const { issueLeaf } = await import('../system/x509/issuing.ts');
-    const issued = await issueLeaf(authority, { ...wanted, now, ...(old === null ? {} : { through: old.through }) });
-    warnOfLeftOut(issued.leftOut, old !== null, environment.log);
-    leaf = issued;
-    await keepLeaf(store, wanted, leaf).catch((error: unknown) => {
-      environment.log.debug('certificate could not be kept: the next start issues another', {
-        error: messageOf(error),
-      });
-    });
-  }
-  const { certificate, key, notAfter } = leaf;
-  const anchor = { certificate: authority.certificate, fingerprint };
-  return { pem: { certificate, key }, names, anchor, notAfter };
 }

@@ -5,10 +5,9 @@ import { messageOf } from '../core/failure.ts';
 import { readBounded } from '../system/bounded-file.ts';
 import { notThere, readCredential, readGuarded } from '../system/secret-file.ts';
 import { pin } from '../system/x509/certificates.ts';
-import type { ShownLeaf } from './shown-leaf.ts';
 
 /** Bytes of either file. */
-const LARGEST_FILE = 262_144;
+const MAX_FILE_BYTES = 262_144;
 const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** Where the user's own certificate is. */
@@ -38,16 +37,16 @@ export class CertificateFault extends Error {
  * the last certificate of the file: the one that stays when the leaf is renewed, where there is such a one.
  * @throws CertificateFault
  */
-export async function readOwnCertificate(files: CertificateFiles): Promise<ShownLeaf> {
+export async function readOwnCertificate(files: CertificateFiles): Promise<ServedCertificate> {
   const path = resolve(files.directory, files.certificate);
   const { directory, credentials } = files;
-  const fromSystemd = await readCredential(files.certificate, credentials, LARGEST_FILE);
+  const fromSystemd = await readCredential(files.certificate, credentials, MAX_FILE_BYTES);
   const fromFile = (error: Error) => {
     const isMissing = 'code' in error && error.code === 'ENOENT';
     const what = isMissing ? notThere(directory, credentials) : `${path} can't be read (${error.message})`;
     throw new CertificateFault('certificate_file', what);
   };
-  const text = fromSystemd ?? (await readBounded(path, LARGEST_FILE).catch(fromFile));
+  const text = fromSystemd ?? (await readBounded(path, MAX_FILE_BYTES).catch(fromFile));
   const [leaf, ...issuers] = chainOf(text, path);
   const key = await readGuarded(files.key, directory, credentials).catch((error: Error) => {
     throw new CertificateFault('key_file', error.message);
@@ -104,4 +103,23 @@ function checkKey(leaf: X509Certificate, pem: string, path: string): void {
 function namesOf({ subjectAltName }: X509Certificate): string[] {
   const names = (subjectAltName ?? '').split(', ').filter((name) => name.startsWith('DNS:'));
   return names.map((name) => name.slice('DNS:'.length).toLowerCase());
+}
+
+/** The certificate that appliances pin. */
+export interface Anchor {
+  /** PEM. */
+  readonly certificate: string;
+  /** Its pin: base64url SHA-256 of its public key. */
+  readonly fingerprint: string;
+}
+
+/** What the hub shows in a TLS handshake. */
+export interface ServedCertificate {
+  /** The leaf, then what leads to its anchor; and the leaf's key. */
+  readonly pem: { readonly certificate: string; readonly key: string };
+  /** The DNS names that it is for, in lower case; `*.` stands for one label (RFC 9525, 6.3). */
+  readonly names: readonly string[];
+  readonly anchor: Anchor;
+  /** When it ends, in ms since 1970. */
+  readonly notAfter: number;
 }

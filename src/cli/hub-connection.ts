@@ -8,12 +8,15 @@ import { Failure } from '../core/failure.ts';
  */
 export async function connectHub(command: Command): Promise<ControlClient> {
   const [{ controlSockets }, { connectControl }] = await Promise.all([
-    import('../configuration/configuration.ts'),
+    import('../configuration/file.ts'),
     import('../control/client.ts'),
   ]);
-  // The file is named before or after the command's name.
-  const { config } = command.optsWithGlobals<{ config?: string }>();
-  return connectControl(await controlSockets(config, process.env));
+  return connectControl(await controlSockets(configOf(command), process.env));
+}
+
+/** What `--config` names, before or after the command's name. */
+export function configOf(command: Command): string | undefined {
+  return command.optsWithGlobals<{ config?: string }>().config;
 }
 
 /** Whether a hub is not there, or went before it had answered: one that is started anew comes back. */

@@ -51,8 +51,7 @@ async function serve(options: ServeOptions, service: ServiceManager): Promise<vo
   const { createLog } = await import('../system/log.ts');
   const log = createLog(options.logLevel);
   endOnCrash(log);
-  const { runDaemon } = await import('../daemon/daemon.ts');
-  const { listeningSockets } = await import('../hub/listening-sockets.ts');
+  const { listeningSockets, runDaemon } = await import('../daemon/daemon.ts');
   const configuration = await configure(options, parts, log);
   const reloads = options.testMode === true ? undefined : await reloadsOf(configuration, options);
   reload = () => {
@@ -79,7 +78,7 @@ async function serve(options: ServeOptions, service: ServiceManager): Promise<vo
 async function hintOfOtherHub(error: unknown, { config }: ServeOptions): Promise<string> {
   if (!(error instanceof Failure && error.code === 'port_unavailable')) return '';
   const [{ controlSockets }, { probeSocket }] = await Promise.all([
-    import('../configuration/configuration.ts'),
+    import('../configuration/file.ts'),
     import('../control/find-hub.ts'),
   ]);
   for (const path of await controlSockets(config, process.env)) {

@@ -5,7 +5,7 @@ import type { Configuration, PortalConfiguration } from '../configuration/config
 import type { Log } from '../core/log.ts';
 import { Secret } from '../core/secret.ts';
 import { type Emulator, startEmulator, type UserOptions } from '../emulator/index.ts';
-import { lanAddress } from '../hub/lan-address.ts';
+import { lanAddress } from '../hub/place.ts';
 import { systemRandom } from '../system/random.ts';
 
 /** The default of `metrics.listen`. */

@@ -1,11 +1,14 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { homedir, hostname } from 'node:os';
+import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { parse, TomlError } from 'smol-toml';
 import * as v from 'valibot';
-import { CertificateFault, type CertificateFiles, readOwnCertificate } from '../certificates/own-certificate.ts';
-import type { ShownLeaf } from '../certificates/shown-leaf.ts';
+import {
+  CertificateFault,
+  type CertificateFiles,
+  readOwnCertificate,
+  type ServedCertificate,
+} from '../certificates/own-certificate.ts';
 import type { DeclaredAppliance } from '../core/appliances/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { Replay } from '../core/grants/retry-delays.ts';
@@ -14,9 +17,11 @@ import type { HooksConfiguration } from '../notify/hooks.ts';
 import { readBounded } from '../system/bounded-file.ts';
 import { readSecret } from '../system/secret-file.ts';
 import { readDeclarations } from './declarations.ts';
-import { overriding, type RawTable, withEnvironment } from './environment.ts';
-import { configurationSchema, keysIn } from './schema.ts';
-import type { SocketAddress } from './socket-address.ts';
+import { overriding, withEnvironment } from './environment.ts';
+import { defaultStateDirectory, locate, MAX_FILE_BYTES, readTable } from './file.ts';
+import { describe, invalidAt, isUnknownKey, listForTable } from './issues.ts';
+import { configurationSchema } from './schema.ts';
+import type { SocketAddress } from './values.ts';
 
 /** A portal, ready to be spoken to. */
 export interface PortalConfiguration {
@@ -46,7 +51,7 @@ export interface Configuration {
     readonly listen: readonly string[];
     readonly mdns: boolean;
     /** The user's own certificate, as it was when the configuration was read; null for the hub's own. */
-    readonly certificate: { readonly files: CertificateFiles; readonly leaf: ShownLeaf } | null;
+    readonly certificate: { readonly files: CertificateFiles; readonly leaf: ServedCertificate } | null;
   };
   /** The first is the default. */
   readonly portals: readonly PortalConfiguration[];
@@ -61,16 +66,9 @@ export interface Configuration {
   readonly credentials: string | undefined;
 }
 
-/** Where the configuration is when nobody names a file. */
-const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
-/** Characters of a key that are told: one that nobody knows may be of any length. */
-const LONGEST_KEY = 200;
-/** Bytes of the configuration, and of a file with CAs. */
-const LARGEST_FILE = 1 << 20;
-
 /**
  * Reads and checks the configuration. Relative paths in it are relative to the file.
- * @param file as named by the user; else `LATCHKEY_CONFIG`, else {@link DEFAULT_FILE}, which may be missing
+ * @param file as named by the user; else `LATCHKEY_CONFIG`, else `/etc/latchkey/latchkey.toml`, which may be missing
  * @param secretOf reads the files of secrets
  * @throws Failure `config_invalid`: one line that names the key, what was found and what is allowed
  */
@@ -150,33 +148,6 @@ export async function loadConfiguration(
 }
 
 /**
- * Where the daemon's control socket may be, likeliest first: the system service's before the user's own. A configuration
- * that says where leaves no choice, lest a command meant for one hub reach another.
- */
-export async function controlSockets(file: string | undefined, env: NodeJS.ProcessEnv): Promise<string[]> {
-  const { path, named } = locate(file, env);
-  const raw = withEnvironment(
-    await readTable(path, named).catch((error: unknown) => {
-      if (named) throw error;
-      return {};
-    }),
-    env,
-  );
-  const hub = v.safeParse(
-    v.looseObject({ control_socket: v.optional(v.string()), state_dir: v.optional(v.string()) }),
-    raw['hub'],
-  );
-  const { control_socket, state_dir } = hub.success ? hub.output : {};
-  const own = state_dir === undefined ? [] : [join(state_dir, 'control.sock')];
-  const absolute = (socket: string) => resolve(dirname(path), socket);
-  if (control_socket !== undefined) return [absolute(control_socket)];
-  if (own.length > 0 && path !== DEFAULT_FILE) return own.map(absolute);
-  // Under systemd the socket is in $RUNTIME_DIRECTORY, wherever the state is.
-  const usual = ['/run/latchkey/control.sock', ...own, join(defaultStateDirectory(env), 'control.sock')];
-  return usual.map(absolute);
-}
-
-/**
  * A hub without a portal has nothing to do.
  * @throws Failure `config_invalid`
  */
@@ -193,34 +164,6 @@ export function requirePortal(configuration: Configuration): Configuration {
     'portals',
     'there is none; add a table such as [portals.home], or try Latchkey out with "latchkey serve --test-mode"',
   );
-}
-
-function locate(file: string | undefined, env: NodeJS.ProcessEnv): { path: string; named: boolean } {
-  const named = file ?? (env['LATCHKEY_CONFIG'] || undefined);
-  return { path: resolve(named ?? DEFAULT_FILE), named: named !== undefined };
-}
-
-async function readTable(path: string, named: boolean): Promise<RawTable> {
-  try {
-    return parse(await readBounded(path, LARGEST_FILE));
-  } catch (cause) {
-    if (!named && cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return {};
-    if (cause instanceof TomlError) {
-      const [reason] = cause.message.split('\n');
-      throw new Failure('config_invalid', `${path}, line ${cause.line}: ${reason}; correct that line`);
-    }
-    if (cause instanceof RangeError) throw new Failure('config_invalid', `the configuration ${path}: ${cause.message}`);
-    throw new Failure(
-      'config_invalid',
-      `the configuration ${path} can't be read: name one that is there and that this user may read`,
-      { cause },
-    );
-  }
-}
-
-function defaultStateDirectory(env: NodeJS.ProcessEnv): string {
-  const given = env['STATE_DIRECTORY']?.split(':')[0];
-  return given ?? join(env['XDG_STATE_HOME'] || join(homedir(), '.local/state'), 'latchkey');
 }
 
 async function ownCertificate(
@@ -247,59 +190,9 @@ function commandOf(command: readonly string[] | undefined, directory: string): H
 async function readCa(file: string, directory: string): Promise<string[]> {
   if (file === '') return [];
   const path = resolve(directory, file);
-  const pem = await readBounded(path, LARGEST_FILE).catch(() => null);
+  const pem = await readBounded(path, MAX_FILE_BYTES).catch(() => null);
   if (pem?.includes('-----BEGIN CERTIFICATE-----')) return [pem];
   throw new Error(
     `${path} ${(await stat(path).catch(() => null)) === null ? 'is not there' : 'holds no PEM certificate'}`,
   );
-}
-
-/** The key, and what is wrong there. The value of an unknown key is not shown: it may be a secret in the wrong place. */
-function describe(issue: v.BaseIssue<unknown>): [key: string, what: string] {
-  const key = (issue.path ?? []).map((item) => String(item.key)).join('.') || 'the file';
-  if (isUnknownKey(issue)) return [key, `is no key that Latchkey knows; allowed are ${keysOf(issue)}`];
-  if (issue.received === 'undefined') return [key, 'is missing, and is needed'];
-  // Arguments and addresses may hold secrets.
-  if (key.startsWith('notify.')) return [key, `found something else; allowed is ${issue.message}`];
-  return [
-    key,
-    `found ${/\.(client_id|secret_file|client_secret_file)$/.test(key) ? abbreviated(issue.input) : shown(issue)}; allowed is ${issue.message}`,
-  ];
-}
-
-/** A key that nobody knows is told before one that is missing: it may be that one, misspelt. */
-function isUnknownKey({ type, expected }: v.BaseIssue<unknown>): boolean {
-  return type === 'strict_object' && expected === 'never';
-}
-
-/** The key of a list where a table belongs: valibot takes one for an object. */
-function listForTable(raw: RawTable): string | undefined {
-  const named = ['portals', 'appliances'].flatMap((section) =>
-    Object.entries(raw[section] ?? {}).map(([name, value]) => [`${section}.${name}`, value] as const),
-  );
-  const sections = Object.entries(raw).filter(([key]) => key in configurationSchema.entries);
-  return [...sections, ...named].find(([, value]) => Array.isArray(value))?.[0];
-}
-
-/** What stood where a table belongs is not shown, and neither is a password in an address. */
-function shown({ kind, expected, input }: v.BaseIssue<unknown>): string {
-  if (kind === 'schema' && expected === 'Object') return `a ${typeof input}`;
-  return `${JSON.stringify(input)}`.replace(/\/\/.*@/, '//…@').slice(0, 100);
-}
-
-/** Where the secret may stand by mistake no more is shown than is needed to find it. */
-function abbreviated(input: unknown): string {
-  if (typeof input === 'object') return Array.isArray(input) ? 'a list' : 'a table';
-  const text = JSON.stringify(input);
-  return text.length <= 12 ? text : `${text.slice(0, 5)}…" (${String(input).length} characters)`;
-}
-
-function keysOf({ path }: v.BaseIssue<unknown>): string {
-  const [section] = path ?? [];
-  return Object.keys(path?.length === 1 ? configurationSchema.entries : keysIn(String(section?.key))).join(', ');
-}
-
-/** @param source the file, or the environment variable that overrides it */
-function invalidAt(source: string, key: string, what: string): Failure {
-  return new Failure('config_invalid', `${source}: ${key.slice(0, LONGEST_KEY)}: ${what}`);
 }

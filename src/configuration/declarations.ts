@@ -32,11 +32,11 @@ interface DeclarationContext {
 type Table = v.InferOutput<typeof applianceSchema>;
 
 /** Characters of a secret that a maker chose: what is shorter is soon guessed. */
-const SHORTEST_SECRET = 16;
+const MIN_SECRET_LENGTH = 16;
 /** VSCHAR of RFC 6749, appendix A.2: other characters come to the hub as each library encodes them. */
 const SECRET = /^[\x20-\x7e]+$/;
 /** Bytes of a JWK Set. */
-const LARGEST_JWKS = 65_536;
+const MAX_JWKS_BYTES = 65_536;
 
 /**
  * Reads all of `[appliances.NAME]`, with the files that are named there.
@@ -104,9 +104,9 @@ async function readHash(
   { directory, credentials, secretOf }: DeclarationContext,
 ): Promise<ClientCredentials> {
   const secret = (await secretOf(file, directory, credentials)).reveal();
-  if (secret.length < SHORTEST_SECRET) {
+  if (secret.length < MIN_SECRET_LENGTH) {
     throw new Error(
-      `holds ${secret.length} characters; allowed are ${SHORTEST_SECRET} or more, best of all 256 random bits (openssl rand -hex 32)`,
+      `holds ${secret.length} characters; allowed are ${MIN_SECRET_LENGTH} or more, best of all 256 random bits (openssl rand -hex 32)`,
     );
   }
   if (!SECRET.test(secret)) throw new Error('holds a character that is not of ASCII; allowed are its printable ones');
@@ -115,7 +115,7 @@ async function readHash(
 
 async function readKeys(file: string, { directory }: DeclarationContext): Promise<ClientCredentials> {
   const path = resolve(directory, file);
-  const text = await readBounded(path, LARGEST_JWKS).catch((error: unknown) => {
+  const text = await readBounded(path, MAX_JWKS_BYTES).catch((error: unknown) => {
     const why = error instanceof RangeError ? error.message : 'is it there, and may this user read it?';
     throw new Error(`names a file that can't be read (${why}); relative paths begin at ${directory}`);
   });

@@ -1,7 +1,6 @@
 import { isIP } from 'node:net';
 import * as v from 'valibot';
-import { parseDuration } from './durations.ts';
-import { parseSocketAddress } from './socket-address.ts';
+import { parseDuration, parseSocketAddress } from './values.ts';
 
 /**
  * The configuration file as it may be written. The message of every check says what is allowed; where it was found

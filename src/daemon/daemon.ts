@@ -2,9 +2,10 @@ import type { Configuration } from '../configuration/configuration.ts';
 import type { Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import type { Continuity } from '../hub/continuity.ts';
+import type { HandoverState } from '../hub/handover.ts';
 import { type Hub, startHub } from '../hub/hub.ts';
-import type { ListeningSockets } from '../lan/listening-sockets.ts';
+import { activatedSockets } from '../lan/activated-sockets.ts';
+import { ListeningSockets } from '../lan/listening-sockets.ts';
 import { systemTimers, timerClock } from '../system/clock.ts';
 import type { ServiceManager } from '../system/service-manager.ts';
 import type { Reload, Reloads } from './reloads.ts';
@@ -39,7 +40,7 @@ interface Current {
 /** What the next hub is started with. */
 interface Plan {
   readonly configuration: Configuration;
-  readonly before?: Continuity;
+  readonly before?: HandoverState;
   /** The reload that it comes from, and what the hub before ran with. */
   readonly reload?: { readonly reload: Reload; readonly running: Configuration };
 }
@@ -159,4 +160,14 @@ async function lineOf({ administration }: Hub): Promise<string> {
   } catch (error) {
     return `how it stands can't be told: ${messageOf(error)}`;
   }
+}
+
+/**
+ * The sockets that this process listens on, for one hub after another. Closing them is the caller's, and before the last hub
+ * is disposed of: who comes then is refused, and not left waiting.
+ * @param env loses what tells of sockets that systemd has opened
+ * @throws Failure `config_invalid` where those are none that a hub can have
+ */
+export async function listeningSockets(env: NodeJS.ProcessEnv, pid: number): Promise<ListeningSockets> {
+  return new ListeningSockets(await activatedSockets(env, pid));
 }

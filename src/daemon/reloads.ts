@@ -10,7 +10,7 @@ export interface Reload {
 }
 
 /** How many outcomes are kept for those who ask. */
-const MOST_KEPT = 20;
+const MAX_KEPT = 20;
 
 /** The reloads of a daemon, one at a time: a changed configuration is read and checked, and then waits to be taken over. */
 export class Reloads {
@@ -41,8 +41,8 @@ export class Reloads {
     return this.#wanted.promise;
   }
 
-  /** @param obstacle says in words why the hub that runs must not go just now; null where it may */
-  heed(obstacle: () => string | null): void {
+  /** @param obstacle says in words why the hub that runs must not be replaced just now; null if it may */
+  setReloadGuard(obstacle: () => string | null): void {
     this.#obstacle = obstacle;
   }
 
@@ -99,7 +99,7 @@ export class Reloads {
 
   #note(id: string, outcome: ReloadOutcome): void {
     this.#outcomes.set(id, outcome);
-    for (const old of [...this.#outcomes.keys()].slice(0, -MOST_KEPT)) this.#outcomes.delete(old);
+    for (const old of [...this.#outcomes.keys()].slice(0, -MAX_KEPT)) this.#outcomes.delete(old);
   }
 }
 

@@ -22,7 +22,7 @@ const STANDINGS: readonly Words[] = [
 ];
 
 /** So many are named, and the others counted: it is one line. */
-const MOST_NAMED = 3;
+const MAX_NAMED = 3;
 
 /** What is wrong with the hub, as far as that lasts. */
 const HUB: Partial<Record<HubProblem['code'], string>> = {
@@ -72,6 +72,6 @@ function standingOf({ state, waitingForApproval }: Counted): Standing {
 }
 
 function listed(names: readonly string[]): string {
-  const others = names.length - MOST_NAMED;
-  return `${names.slice(0, MOST_NAMED).join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
+  const others = names.length - MAX_NAMED;
+  return `${names.slice(0, MAX_NAMED).join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
 }

@@ -10,12 +10,12 @@ const OVERDUE = 5000;
  * For so long something may be overdue, in ms on the clock of the timers. After a suspension much is, until the scheduler
  * looks at the boot clock again.
  */
-const LONGEST_OVERDUE = LONGEST_TIMER + 30_000;
+const MAX_OVERDUE = LONGEST_TIMER + 30_000;
 /**
  * For so long there may be no hub, in ms on the clock of the timers: the one before may wait two minutes for the portal before
  * it goes, and the next one for a slow disk.
  */
-const LONGEST_ABSENCE = 300_000;
+const MAX_ABSENCE = 300_000;
 
 /** What the health of a daemon is judged by. */
 export interface WatchdogOptions {
@@ -55,10 +55,10 @@ export function feedWatchdog({ service, overdue, isThere, log, timers, now }: Wa
   }
 
   function whyHungry(): string | null {
-    if (overdueSince !== null && now() - overdueSince > LONGEST_OVERDUE) {
+    if (overdueSince !== null && now() - overdueSince > MAX_OVERDUE) {
       return `the scheduler has not run what was due ${Math.round(overdue() / 1000)} s ago`;
     }
-    if (absentSince !== null && now() - absentSince > LONGEST_ABSENCE) {
+    if (absentSince !== null && now() - absentSince > MAX_ABSENCE) {
       return `there has been no hub for ${Math.round((now() - absentSince) / 1000)} s`;
     }
     return null;

@@ -12,13 +12,14 @@ import { testReport } from '../core/reports/notices.ts';
 import { backUp, restore } from '../store/backup/backup.ts';
 import type { KeyRotation } from '../store/keys/key-rotation.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
+import type { Advertising } from './advertising.ts';
 import { hubProblems } from './hub-problems.ts';
 import type { HubPlace } from './place.ts';
 
 /** The reloads of the daemon that the hub is a part of. */
 export interface HubReloads {
-  /** @param obstacle says in words why the hub must not go just now; null where it may */
-  heed(obstacle: () => string | null): void;
+  /** @param obstacle says in words why the hub must not be replaced just now; null if it may */
+  setReloadGuard(obstacle: () => string | null): void;
   /** @throws Failure `config_invalid`, `not_allowed` */
   prepare(): Promise<BegunReload>;
   outcome(id: string): ReloadOutcome;
@@ -37,12 +38,8 @@ export interface HubAdministrationContext {
   readonly keyRotation: KeyRotation;
   /** Makes the daily copy of the store anew. */
   copyStore(): Promise<void>;
-  /** In words, that another hub on the network has this one's id and key; null where none has. */
-  idTaken(): string | null;
-  /** In words, that another device claims the hub's host name; null where none does. */
-  nameClaimed(): string | null;
-  /** In words, what else keeps the hub from being announced; null where nothing does. */
-  unannounced(): string | null;
+  /** What is wrong with the hub's advertisement. */
+  readonly advertising: Pick<Advertising, 'idTaken' | 'nameClaimed' | 'unannounced'>;
   /** Has the hub disposed of and started again. */
   restart(): void;
   /** Where the hub was started by somebody who can start another with a changed configuration. */
@@ -57,13 +54,13 @@ export interface HubAdministration extends Administration {
 
 /** Serves people at the hub: what the control socket and the installer's page offer. */
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
-  const { broker, place, store, rotation } = context;
+  const { broker, place, store, rotation, advertising } = context;
   const { appliances, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 
   const began = rfc3339(context.started.wall);
-  const unannounced = timed(() => context.unannounced());
-  const nameClaimed = timed(() => context.nameClaimed());
+  const unannounced = timed(() => advertising.unannounced);
+  const nameClaimed = timed(() => advertising.nameClaimed);
   const administration = openAdministration(broker, place);
 
   /** What is wrong, and since when it was seen. */
@@ -80,7 +77,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
   function look() {
     const nameOf = (appliance: string) => appliances.byId(appliance)?.name ?? appliance;
     const listed = appliances.list().map((appliance) => [appliance, administration.statusOf(appliance)] as const);
-    const problems = hubProblems(store, nameOf, context.idTaken(), began, unannounced(), nameClaimed());
+    const problems = hubProblems(store, nameOf, advertising.idTaken, began, unannounced(), nameClaimed());
     return {
       statuses: listed.map(([, status]) => status),
       problems,
@@ -89,7 +86,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
   }
 
   // A grant that could not be written yet would be lost with the hub.
-  context.reloads?.heed(() => {
+  context.reloads?.setReloadGuard(() => {
     const isInMemory = look().statuses.some(({ problem }) => problem?.code === 'store_unwritable');
     if (!isInMemory && store.unwritable === null) return null;
     return 'the hub can\'t write its store, and what it has in memory alone would be lost: see to the disk ("latchkey status"), and then reload';

@@ -9,14 +9,11 @@ import type { Configuration } from '../configuration/configuration.ts';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
 import type { NoticeReport } from '../core/reports/notice.ts';
-import { ListeningSockets } from '../lan/listening-sockets.ts';
+import type { ListeningSockets } from '../lan/listening-sockets.ts';
 import { AssertionReplayCache } from '../lan/oauth/assertion-replay-cache.ts';
 import { serveLan } from '../lan/server.ts';
-import { Announcing } from '../mdns/announcing.ts';
-import { CopyCheck } from '../mdns/copy-check.ts';
-import { LanFollower } from '../mdns/lan-follower.ts';
-import { readLan, watchLan } from '../mdns/lan-watch.ts';
-import { Tally } from '../metrics/tally.ts';
+import { LanFollower } from '../mdns/networks/lan-follower.ts';
+import { Counters } from '../metrics/counters.ts';
 import { openHooks } from '../notify/hooks.ts';
 import { openPages } from '../page/pages.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
@@ -24,17 +21,17 @@ import { ntpWatch } from '../system/ntp.ts';
 import { systemRandom } from '../system/random.ts';
 import { version } from '../system/version.ts';
 import { type HubReloads, openHubAdministration } from './administration.ts';
-import type { Continuity } from './continuity.ts';
+import { openAdvertising } from './advertising.ts';
 import { openControlSocket } from './control-socket.ts';
-import { drain, isAnnouncedAlike } from './hand-over.ts';
+import { drain, type HandoverState, isAnnouncedAlike } from './handover.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { HubEvents } from './hub-events.ts';
-import { hubNames } from './identity.ts';
-import { jitterOffsetOf } from './jitter-offset.ts';
+import { hubNames, jitterOffsetOf } from './identity.ts';
 import { openMetrics } from './metrics.ts';
-import { hubAddresses, openState } from './open-state.ts';
+import { openNetwork } from './network.ts';
+import { openState } from './open-state.ts';
 import { pairOnStart } from './pair-on-start.ts';
-import { HubPlace, type HubPorts } from './place.ts';
+import { HubPlace, hubAddresses } from './place.ts';
 import { connectPortals } from './portals.ts';
 
 /** A running hub. Disposing of it says goodbye, lets what was sent to the portal end, and closes the store. */
@@ -53,18 +50,15 @@ export interface Hub extends AsyncDisposable {
    * @param next what the next one runs with
    * @returns what the next one is to know
    */
-  handOver(next: Configuration): Promise<Continuity>;
+  handOver(next: Configuration): Promise<HandoverState>;
 }
 
 /** What makes a hub part of a daemon that outlives it. */
-export interface PartOfDaemon {
+export interface HubOptions {
   /** What the hub before it in the same process has left. */
-  readonly before?: Continuity | undefined;
+  readonly before?: HandoverState | undefined;
   readonly reloads?: HubReloads;
 }
-
-/** How often the network's addresses are looked at, in ms. */
-const LAN_INTERVAL = 4000;
 
 /**
  * Starts a hub: here, and only here, the parts are joined.
@@ -75,12 +69,12 @@ export async function startHub(
   configuration: Configuration,
   log: Log,
   sockets?: ListeningSockets,
-  { before, reloads }: PartOfDaemon = {},
+  { before, reloads }: HubOptions = {},
 ): Promise<Hub> {
   const { lan: lanConfiguration, name } = configuration;
   const events = new HubEvents(log);
-  const tally = before?.tally ?? new Tally();
-  events.listen(tally.tell);
+  const counters = before?.counters ?? new Counters();
+  events.listen(counters.tell);
   const environment: Environment = {
     clock: systemClock(),
     timers: systemTimers,
@@ -93,21 +87,7 @@ export async function startHub(
   await using parts = new AsyncDisposableStack();
 
   const { store, identity, keyRotation } = await openState(configuration, environment, parts);
-
-  const lan = parts.use(
-    watchLan({
-      read: () => readLan(lanConfiguration.address, lanConfiguration.listen),
-      timers,
-      every: LAN_INTERVAL,
-    }),
-  );
-  const listening = sockets ?? parts.use(new ListeningSockets());
-  const opened = await listening.claim({
-    addresses: lanConfiguration.listen,
-    ports: { http: lanConfiguration.httpPort, https: lanConfiguration.httpsPort },
-  });
-  parts.defer(() => listening.release([...opened.http.sockets, ...opened.https.sockets]));
-  const ports: HubPorts = { http: opened.http.port, https: opened.https.port, metrics: null };
+  const { lan, opened, ports } = await openNetwork(lanConfiguration, timers, sockets, parts);
   const portals = parts.use(
     connectPortals(configuration.portals, () => lan.current.address?.address ?? null, ports.http),
   );
@@ -138,25 +118,7 @@ export async function startHub(
     own: lanConfiguration.certificate,
   });
   const place = new HubPlace({ name, id: identity.id }, lan, leaf, ports);
-  const copies = new CopyCheck({
-    authority: () => identity.ca.authority.certificate,
-    ownLeaf: () => leaf.shown.pem.certificate,
-    clock,
-    timers,
-  });
-  const announcing = new Announcing({
-    instanceName: name,
-    id: identity.id,
-    httpsPort: ports.https,
-    txt: () => ({ v: version(), http: String(ports.http), capk: place.fingerprint() }),
-    isCopy: (address, port, signal) => copies.isCopy(address, port, signal),
-    timers,
-    random,
-    log,
-  });
-  const announce = async () => {
-    if (lanConfiguration.mdns) await announcing.follow(lan.current);
-  };
+  const advertising = openAdvertising({ environment, configuration, identity, lan, leaf, place });
   const restarting = Promise.withResolvers<void>();
   const housekeeping = new Housekeeping(store, environment, () => restarting.resolve());
   const rotation = new CaRotation({
@@ -170,17 +132,17 @@ export async function startHub(
     renewLeaf: () => leaf.renew(),
     onRotated: () =>
       void broker.ready.then(() => {
-        void announce();
+        void advertising.announce();
         housekeeping.copySoon();
       }),
   });
-  leaf.whenAnchorChanges(() => void announce());
+  leaf.whenAnchorChanges(() => void advertising.announce());
 
   const usedAssertions = before?.usedAssertions ?? new AssertionReplayCache();
   const service = openLanService(broker, {
     started,
     caFingerprint: () => place.fingerprint(),
-    handedOut: (appliance, kind) => tally.handedOut(appliance, kind),
+    handedOut: (appliance, kind) => counters.handedOut(appliance, kind),
   });
 
   const hooks = parts.use(openHooks(configuration.notify, { timers, log }));
@@ -194,10 +156,7 @@ export async function startHub(
     store,
     keyRotation,
     copyStore: () => housekeeping.copyNow(),
-    idTaken: () => announcing.taken,
-    nameClaimed: () => announcing.claimed,
-    unannounced: () =>
-      lanConfiguration.mdns && lan.current.address !== null && announcing.taken === null ? announcing.waitingFor : null,
+    advertising,
     restart: () => restarting.resolve(),
     reloads,
   });
@@ -223,7 +182,7 @@ export async function startHub(
   parts.defer(() => pages.close());
   leaf.serve(lanServer);
   // Disposed of before the server: neighbours hear the goodbye first.
-  parts.use(announcing);
+  parts.use(advertising);
   const socket = { path: configuration.controlSocket, administration, log };
   parts.use(await openControlSocket(socket, timers));
   const metrics = await openMetrics({
@@ -232,7 +191,7 @@ export async function startHub(
     administration,
     appliances,
     portalClock,
-    tally,
+    counters,
     overdue: () => scheduler.overdue,
     names: () => leaf.names,
   });
@@ -245,7 +204,7 @@ export async function startHub(
         () => pairings.addressChanged(),
         (moved) => moved && lan.current.address !== null && grants.networkChanged(),
         () => leaf.renew(),
-        () => announce(),
+        () => advertising.announce(),
       ],
       log,
     }),
@@ -253,7 +212,7 @@ export async function startHub(
 
   await broker.resumePairings();
   parts.use(housekeeping).begin();
-  lan.begin({ onChange: () => follower.changed(), onUnrest: () => void announce() });
+  lan.begin({ onChange: () => follower.changed(), onTopologyChange: () => void advertising.announce() });
   parts.use(
     watchClock({
       environment,
@@ -266,7 +225,7 @@ export async function startHub(
       onSynchronized: () => portalClock.learnFromNtp(),
     }),
   );
-  void announce();
+  void advertising.announce();
   if (configuration.pairing.onStart && store.unwritable === null) await pairOnStart(appliances, grants, pairings, log);
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {
     log.warn('no interface has the address', { 'lan.address': lanConfiguration.address });
@@ -306,8 +265,8 @@ export async function startHub(
       // While tokens are handed out still: one that hangs would keep appliances waiting for the next hub.
       await hooks[Symbol.asyncDispose]();
       // Whoever is told to end meanwhile says goodbye.
-      if (!ended.signal.aborted && isAnnouncedAlike(configuration, next)) announcing.comeBack();
-      return { started, broker: broker.memory(), usedAssertions, tally };
+      if (!ended.signal.aborted && isAnnouncedAlike(configuration, next)) advertising.skipGoodbye();
+      return { started, broker: broker.memory(), usedAssertions, counters };
     },
     async [Symbol.asyncDispose]() {
       ended.abort();

@@ -3,7 +3,8 @@ import { hostname } from 'node:os';
 import { HubAuthority } from '../certificates/authority.ts';
 import { permittedNames } from '../certificates/permitted-names.ts';
 import type { Store } from '../core/store.ts';
-import { hostNames } from '../mdns/records.ts';
+import { hostNames } from '../mdns/records/records.ts';
+import { sha256 } from '../system/compare.ts';
 
 /** What makes a hub this hub. */
 export interface Identity {
@@ -34,4 +35,9 @@ async function keep(store: Store, name: string, make: () => Promise<string>): Pr
   const made = await make();
   await store.saveSetting(name, made);
   return made;
+}
+
+/** Where a grant's refreshes lie among all hubs' grants: from 0 to 1, evenly, and for a grant always the same. */
+export function jitterOffsetOf(hubId: string, appliance: string): number {
+  return Buffer.from(sha256(`${hubId}/${appliance}`), 'base64url').readUInt32BE() / 2 ** 32;
 }

@@ -1,11 +1,11 @@
 import type { Appliances } from '../broker/appliances/appliances.ts';
 import type { Environment } from '../broker/environment.ts';
 import type { PortalClock } from '../broker/time/portal-clock.ts';
-import type { SocketAddress } from '../configuration/socket-address.ts';
+import type { SocketAddress } from '../configuration/values.ts';
 import type { Administration } from '../core/administration.ts';
 import { trueTime } from '../core/clock.ts';
+import type { Counters } from '../metrics/counters.ts';
 import { MetricsListener } from '../metrics/listener.ts';
-import type { Tally } from '../metrics/tally.ts';
 
 /** What metrics and health are told from. */
 export interface MetricsContext {
@@ -15,14 +15,14 @@ export interface MetricsContext {
   readonly administration: Administration;
   readonly appliances: Appliances;
   readonly portalClock: PortalClock;
-  readonly tally: Tally;
+  readonly counters: Counters;
   overdue(): number;
   names(): readonly string[];
 }
 
 /** Opens the listener for metrics and health, if there is to be one. */
 export async function openMetrics(context: MetricsContext): Promise<MetricsListener | null> {
-  const { listen, environment, administration, appliances, portalClock, tally, overdue, names } = context;
+  const { listen, environment, administration, appliances, portalClock, counters, overdue, names } = context;
   const { clock, timers, log } = environment;
   if (listen === null) return null;
   return MetricsListener.open({
@@ -34,7 +34,7 @@ export async function openMetrics(context: MetricsContext): Promise<MetricsListe
       const time = trueTime(portalClock.confirmed, now);
       return time === null ? null : now.wall - time;
     },
-    tally,
+    counters,
     overdue,
     names,
     log,

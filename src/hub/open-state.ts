@@ -1,14 +1,13 @@
-import { isIP } from 'node:net';
 import type { Environment } from '../broker/environment.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { messageOf } from '../core/failure.ts';
-import { readLan } from '../mdns/lan-watch.ts';
 import { writeSnapshot } from '../store/backup/snapshot.ts';
 import { type KeyRotation, openWithKeys } from '../store/keys/key-rotation.ts';
 import { KEY_BYTES } from '../store/keys/sealing.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import { openStateDirectory } from '../store/state-directory.ts';
 import { type Identity, loadIdentity } from './identity.ts';
+import { hubAddresses } from './place.ts';
 
 /** The store, and what makes the hub this one. */
 interface State {
@@ -43,10 +42,4 @@ export async function openState(
     log.warn('store is sealed with store.key.next', { what_to_do: 'put that credential in the place of store.key' });
   }
   return { store, keyRotation, identity: await loadIdentity(store, () => hubAddresses(lan)) };
-}
-
-/** The addresses that the hub has now, and the one that it is configured to have. */
-export function hubAddresses({ address, listen }: Pick<Configuration['lan'], 'address' | 'listen'>): string[] {
-  const configured = isIP(address) === 0 ? [] : [address];
-  return [...readLan(address, listen).addresses, ...configured];
 }

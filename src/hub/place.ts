@@ -1,9 +1,11 @@
+import { isIP } from 'node:net';
 import type { HubAddress } from '../broker/administration.ts';
 import type { HubLeaf } from '../certificates/leaf.ts';
+import type { Configuration } from '../configuration/configuration.ts';
 import type { HubStatus } from '../core/administration.ts';
 import type { LabelText } from '../core/pairings/pairing-desk.ts';
 import type { TellingHub } from '../core/reports/notice.ts';
-import type { LanWatch } from '../mdns/lan-watch.ts';
+import { type LanWatch, readLan } from '../mdns/networks/lan-watch.ts';
 import { urlHost } from '../system/addresses.ts';
 import { version } from '../system/version.ts';
 
@@ -77,4 +79,18 @@ export class HubPlace implements HubAddress {
   tellingHub(): TellingHub {
     return { id: this.#id, name: this.#name, page: this.endpoint('/') };
   }
+}
+
+/**
+ * The hub's address on the home network as it is now; null while there is none.
+ * @param setting `lan.address`
+ */
+export function lanAddress(setting: string): string | null {
+  return readLan(setting).address?.address ?? null;
+}
+
+/** The addresses that the hub has now, and the one that it is configured to have. */
+export function hubAddresses({ address, listen }: Pick<Configuration['lan'], 'address' | 'listen'>): string[] {
+  const configured = isIP(address) === 0 ? [] : [address];
+  return [...readLan(address, listen).addresses, ...configured];
 }

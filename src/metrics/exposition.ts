@@ -1,9 +1,9 @@
+import { readFile } from 'node:fs/promises';
 import type { ApplianceState, ApplianceStatus, HubProblem, HubStatus } from '../core/administration.ts';
 import type { Notice } from '../core/reports/notice.ts';
+import type { Counters } from './counters.ts';
 import { type Families, openFamilies } from './families.ts';
 import { readiness } from './readiness.ts';
-import type { Tally } from './tally.ts';
-import { writtenBytes } from './written-bytes.ts';
 
 /** How the hub stands, as `status` has it. */
 interface Standing {
@@ -19,11 +19,11 @@ export interface ExpositionContext {
   ids(): ReadonlyMap<string, string>;
   /** How far the hub's clock is ahead of the true time, in ms; null while nobody has told that. */
   clockOffset(): number | null;
-  readonly tally: Tally;
+  readonly counters: Counters;
 }
 
 /** Appliances that are told of, at most. */
-const MOST = 10_000;
+const MAX_APPLIANCES = 10_000;
 
 const STATES: readonly ApplianceState[] = ['unpaired', 'pairing', 'active', 'retrying', 'needs_pairing'];
 const HUB_PROBLEMS: readonly HubProblem['code'][] = [
@@ -38,13 +38,13 @@ const HUB_PROBLEMS: readonly HubProblem['code'][] = [
 /** Tells all metrics in Prometheus' text format; the families are made when somebody asks first. */
 export class Exposition {
   readonly #context: ExpositionContext;
-  readonly #newAnswers: ReturnType<Tally['answers']['reader']>;
+  readonly #newAnswers: ReturnType<Counters['refreshDurations']['reader']>;
   #families: Promise<Families> | null = null;
   #rendering: Promise<string> | null = null;
 
   constructor(context: ExpositionContext) {
     this.#context = context;
-    this.#newAnswers = context.tally.answers.reader();
+    this.#newAnswers = context.counters.refreshDurations.reader();
   }
 
   /** Gives the metrics as they are now; who asks while another one is answered gets the same answer. */
@@ -59,7 +59,7 @@ export class Exposition {
     this.#families ??= openFamilies();
     const families = await this.#families;
     const { hub, appliances, notices } = await this.#context.status();
-    const told = appliances.slice(0, MOST);
+    const told = appliances.slice(0, MAX_APPLIANCES);
     tellHub(families, hub, notices, this.#context.clockOffset());
     tellStates(families, told);
     families.ready.set(readiness(appliances).ready ? 1 : 0);
@@ -99,15 +99,15 @@ function tellStates(families: Families, told: readonly ApplianceStatus[]): void 
 function tellCounts(
   { refreshes, handOuts, pairings, refusedTokens }: Families,
   told: readonly ApplianceStatus[],
-  { tally, ids }: ExpositionContext,
+  { counters, ids }: ExpositionContext,
 ): void {
   for (const family of [refreshes, handOuts, pairings, refusedTokens]) family.reset();
   const known = ids();
-  tally.keep(new Set(known.values()));
+  counters.keep(new Set(known.values()));
   for (const { name: appliance } of told) {
     const id = known.get(appliance);
     if (id === undefined) continue;
-    const counts = tally.of(id);
+    const counts = counters.of(id);
     refreshes.inc({ appliance, outcome: 'refreshed' }, 0);
     for (const [outcome, count] of Object.entries(counts.refreshes)) refreshes.inc({ appliance, outcome }, count);
     handOuts.inc({ appliance, outcome: 'token' }, 0);
@@ -126,4 +126,11 @@ async function tellProcess({ written, cpu, memory }: Families): Promise<void> {
   cpu.reset();
   cpu.inc((user + system) / 1e6);
   memory.set(process.memoryUsage.rss());
+}
+
+/** How many bytes this process has had written to disks (proc(5), `/proc/self/io`); null where that can't be known. */
+async function writtenBytes(): Promise<number | null> {
+  const text = await readFile('/proc/self/io', 'ascii').catch(() => '');
+  const [, bytes] = /^write_bytes: (\d+)$/m.exec(text) ?? [];
+  return bytes === undefined ? null : Number(bytes);
 }

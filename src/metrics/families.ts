@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client';
-import { BUCKETS } from './durations.ts';
+import { BUCKETS } from './counters.ts';
 
 /**
  * Makes all metrics, in a registry of their own; docs/metrics.md explains them to people. The library is loaded here, and so not

@@ -4,10 +4,10 @@ import type { Duplex } from 'node:stream';
 import type { Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
-import { type AnswersContext, answers } from './answers.ts';
+import { type EndpointsContext, endpointHandler } from './endpoints.ts';
 
 /** Where and from what is answered. */
-export interface MetricsOptions extends AnswersContext {
+export interface MetricsOptions extends EndpointsContext {
   /** An IP address. */
   readonly host: string;
   /** 0 for any free one. */
@@ -16,7 +16,7 @@ export interface MetricsOptions extends AnswersContext {
 }
 
 /** Bounds for clients that are slow, or worse: ms, bytes. The two timeouts are looked at once an interval. */
-const PATIENCE = {
+const TIMEOUTS = {
   headersTimeout: 10_000,
   requestTimeout: 15_000,
   connectionsCheckingInterval: 30_000,
@@ -24,10 +24,10 @@ const PATIENCE = {
   maxHeaderSize: 8 * 1024,
 };
 /** A connection on which nothing moves for so long while an answer is due is closed, in ms. */
-const LONGEST_SILENCE = 15_000;
+const MAX_SILENCE = 15_000;
 /** Connections at a time: one that scrapes, and some who look. */
-const MOST_CONNECTIONS = 32;
-const MAX_IN_FLIGHT = { perConnection: 8, total: MOST_CONNECTIONS };
+const MAX_CONNECTIONS = 32;
+const MAX_IN_FLIGHT = { perConnection: 8, total: MAX_CONNECTIONS };
 /** How long until a port that could not be had is tried again, in ms. */
 const RETRY = 30_000;
 /** What is given up on is told why, and gets so long to read it, in ms. */
@@ -43,9 +43,9 @@ export class MetricsListener implements AsyncDisposable {
 
   private constructor(options: MetricsOptions) {
     this.#options = options;
-    this.#server = createServer(PATIENCE, answers(options));
-    this.#server.timeout = LONGEST_SILENCE;
-    this.#server.maxConnections = MOST_CONNECTIONS;
+    this.#server = createServer(TIMEOUTS, endpointHandler(options));
+    this.#server.timeout = MAX_SILENCE;
+    this.#server.maxConnections = MAX_CONNECTIONS;
     limitInFlightRequests(this.#server, MAX_IN_FLIGHT);
     this.#server.on('clientError', (_error, socket: Duplex) => {
       if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');

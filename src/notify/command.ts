@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { basename } from 'node:path';
 import type { Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
-import type { Carried, Hook } from './hook.ts';
+import type { DeliveryResult, Hook } from './outbox.ts';
 
 /** How long a command may take, and then how long after SIGTERM until SIGKILL, in ms. */
 export interface CommandLimits {
@@ -12,10 +12,10 @@ export interface CommandLimits {
 
 const LIMITS: CommandLimits = { run: 10_000, term: 2000 };
 /** After its end, so long for what it said last to come through, in ms. */
-const LAST_WORDS = 100;
+const STDERR_GRACE = 100;
 /** Characters of standard error that are kept; and of its last line, those that are told. */
-const MOST_KEPT = 4096;
-const LONGEST_LINE = 200;
+const MAX_STDERR = 4096;
+const MAX_LINE = 200;
 /** What a command gets of the hub's environment. */
 const PASSED = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ'];
 
@@ -35,14 +35,14 @@ export function commandHook(
   return {
     kind: 'command',
     target: basename(program),
-    async carry(message, signal) {
+    async deliver(message, signal) {
       try {
         const stdio: ['pipe', 'ignore', 'pipe'] = ['pipe', 'ignore', 'pipe'];
         const child = spawn(program, args, { env: passed, cwd: '/', detached: true, stdio });
         return await outcome(child, message, timers, limits, signal);
       } catch (error) {
         // Of some faults of the machine, such as too little memory, Node makes no event.
-        return { ok: false, detail: `could not be run: ${reasonOf(error)}`, passes: true };
+        return { ok: false, detail: `could not be run: ${reasonOf(error)}`, retryable: true };
       }
     },
   };
@@ -54,12 +54,12 @@ async function outcome(
   timers: Timers,
   { run, term }: CommandLimits,
   signal: AbortSignal,
-): Promise<Carried> {
+): Promise<DeliveryResult> {
   const ended = Promise.withResolvers<string | null>();
   let tooLong = false;
   let said = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-MOST_KEPT);
+    said = (said + text).slice(-MAX_STDERR);
   });
   child.stderr?.on('error', () => undefined);
   // One that does not read it is no fault.
@@ -87,13 +87,13 @@ async function outcome(
   signal.removeEventListener('abort', stop);
   // Here and not later: while anything of the group lives, no other group has its number.
   endGroup(child, 'SIGKILL');
-  if (fault !== null) await timers.sleep(LAST_WORDS);
+  if (fault !== null) await timers.sleep(STDERR_GRACE);
   child.stdin?.destroy();
   child.stderr?.destroy();
-  if (fault === null && !tooLong) return { ok: true, detail: 'done', passes: false };
+  if (fault === null && !tooLong) return { ok: true, detail: 'done', retryable: false };
   const why = tooLong ? `did not end within ${run / 1000} s` : (fault ?? '');
   const lastWords = lastLine(said);
-  return { ok: false, detail: lastWords === '' ? why : `${why}: ${lastWords}`, passes: true };
+  return { ok: false, detail: lastWords === '' ? why : `${why}: ${lastWords}`, retryable: true };
 }
 
 function endGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
@@ -109,7 +109,7 @@ function endGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
 function lastLine(text: string): string {
   const lines = text.split(/[\r\n]+/).filter((line) => line.trim() !== '');
   const last = (lines.at(-1) ?? '').trim();
-  return last.replaceAll(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu, '\u{fffd}').slice(0, LONGEST_LINE);
+  return last.replaceAll(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu, '\u{fffd}').slice(0, MAX_LINE);
 }
 
 /** Without the arguments, which may be secret. */

@@ -1,25 +1,45 @@
 import type { Timers } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { NoticeMessage } from '../core/reports/notice.ts';
-import type { Hook } from './hook.ts';
+import type { HookTrial, NoticeMessage } from '../core/reports/notice.ts';
+
+/** The result of delivering a message once; `detail` in words, without any secret. */
+export interface DeliveryResult {
+  readonly ok: boolean;
+  readonly detail: string;
+  /** Whether another try may succeed. */
+  readonly retryable: boolean;
+}
+
+/** A way on which notices leave the hub. */
+export interface Hook {
+  readonly kind: HookTrial['hook'];
+  /** As it may be told to anybody: `HookTrial.target`. */
+  readonly target: string;
+  /**
+   * Delivers a message once, within bounds of its own; never rejects.
+   * @param message JSON, in ASCII alone
+   * @param signal ends it at once
+   */
+  deliver(message: string, signal: AbortSignal): Promise<DeliveryResult>;
+}
 
 /** What an outbox needs of the machine. */
-export interface OutboxSurroundings {
+export interface OutboxContext {
   readonly timers: Timers;
   readonly log: Log;
 }
 
 /** How long after each failed try the next one comes, in ms; after the last there is none. */
-const PAUSES = [10_000, 60_000, 300_000, 1_800_000];
+const RETRY_DELAYS = [10_000, 60_000, 300_000, 1_800_000];
 /** Messages that wait; where there are more, those that have waited longest are given up. */
-const MOST_WAITING = 1000;
+const MAX_WAITING = 1000;
 /** Where the hub ends, what is under way has so long, in ms. */
-const PARTING = 3000;
+const SHUTDOWN_GRACE = 3000;
 
-/** Carries messages through one hook: in their order, one at a time, trying again where that may help. */
+/** Delivers messages through one hook: in their order, one at a time, trying again where that may help. */
 export class Outbox implements AsyncDisposable {
   readonly #hook: Hook;
-  readonly #environment: OutboxSurroundings;
+  readonly #context: OutboxContext;
   readonly #waiting: NoticeMessage[] = [];
   /** No further try is begun. */
   readonly #parting = new AbortController();
@@ -29,16 +49,16 @@ export class Outbox implements AsyncDisposable {
   /** How many were given up because too many waited, since there was room last. */
   #lost = 0;
 
-  constructor(hook: Hook, environment: OutboxSurroundings) {
+  constructor(hook: Hook, context: OutboxContext) {
     this.#hook = hook;
-    this.#environment = environment;
+    this.#context = context;
   }
 
   /** Takes a message, and returns at once. */
   post(message: NoticeMessage): void {
     if (this.#parting.signal.aborted) return;
     this.#waiting.push(message);
-    if (this.#waiting.length > MOST_WAITING) {
+    if (this.#waiting.length > MAX_WAITING) {
       const lost = this.#waiting.shift();
       // Thousands may follow: the others are told as one number.
       if (lost !== undefined && this.#lost === 0) this.#warn('notice was given up', lost, 'too many wait');
@@ -50,7 +70,7 @@ export class Outbox implements AsyncDisposable {
   /** Lets what is under way end, for a moment. What waits is given up: what lasts is told again within a day. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#parting.abort();
-    const disarm = this.#environment.timers.after(PARTING, () => this.#ending.abort());
+    const disarm = this.#context.timers.after(SHUTDOWN_GRACE, () => this.#ending.abort());
     await this.#working;
     disarm();
   }
@@ -67,34 +87,34 @@ export class Outbox implements AsyncDisposable {
 
   /** Tells of those for which there was no room, when there is again. */
   #tellLost(): void {
-    if (this.#waiting.length >= MOST_WAITING / 2) return;
+    if (this.#waiting.length >= MAX_WAITING / 2) return;
     this.#givenUp(Math.max(0, this.#lost - 1), 'too many waited');
     this.#lost = 0;
   }
 
   #givenUp(count: number, problem: string): void {
     const { kind, target } = this.#hook;
-    if (count > 0) this.#environment.log.warn('notices were given up', { count, hook: kind, target, problem });
+    if (count > 0) this.#context.log.warn('notices were given up', { count, hook: kind, target, problem });
   }
 
   async #deliver(message: NoticeMessage): Promise<void> {
     const text = textOf(message);
-    for (const pause of [...PAUSES, null]) {
-      const { ok, detail, passes } = await this.#hook.carry(text, this.#ending.signal);
+    for (const pause of [...RETRY_DELAYS, null]) {
+      const { ok, detail, retryable } = await this.#hook.deliver(text, this.#ending.signal);
       if (ok) return;
-      if (pause === null || !passes || this.#parting.signal.aborted) {
+      if (pause === null || !retryable || this.#parting.signal.aborted) {
         this.#warn('notice was given up', message, detail);
         return;
       }
       this.#warn('notice could not be carried', message, detail, { retry_in: pause / 1000 });
-      await this.#environment.timers.sleep(pause, this.#parting.signal);
+      await this.#context.timers.sleep(pause, this.#parting.signal);
       if (this.#parting.signal.aborted) return;
     }
   }
 
   #warn(event: string, { notice, appliance, status }: NoticeMessage, problem: string, more = {}): void {
     const { kind, target } = this.#hook;
-    this.#environment.log.warn(event, { notice, appliance, status, hook: kind, target, problem, ...more });
+    this.#context.log.warn(event, { notice, appliance, status, hook: kind, target, problem, ...more });
   }
 }
 

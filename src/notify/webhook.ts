@@ -1,11 +1,11 @@
 import { Agent, request } from 'undici';
 import type { Secret } from '../core/secret.ts';
-import type { Carried, Hook } from './hook.ts';
+import type { DeliveryResult, Hook } from './outbox.ts';
 
 /** How long a connection, and all together, may take, in ms; how much is read of the answer, in bytes. */
 const CONNECT = 5000;
 const TOTAL = 10_000;
-const MOST_READ = 65_536;
+const MAX_RESPONSE_BYTES = 65_536;
 
 /**
  * Posts the message. Redirects are not followed, and nothing of the answer but its status counts.
@@ -17,8 +17,8 @@ export function webhookHook(url: Secret, total = TOTAL): Hook {
   return {
     kind: 'webhook',
     target: origin,
-    async carry(message, signal) {
-      const agent = new Agent({ connect: { timeout: CONNECT }, maxResponseSize: MOST_READ, allowH2: false });
+    async deliver(message, signal) {
+      const agent = new Agent({ connect: { timeout: CONNECT }, maxResponseSize: MAX_RESPONSE_BYTES, allowH2: false });
       const deadline = AbortSignal.timeout(total);
       try {
         const { statusCode, body } = await request(withoutUser(url), {
@@ -33,7 +33,7 @@ export function webhookHook(url: Secret, total = TOTAL): Hook {
       } catch (error) {
         const isLate = deadline.aborted;
         const detail = isLate ? `did not answer within ${total / 1000} s` : `was not reached: ${codeOf(error)}`;
-        return { ok: false, detail, passes: true };
+        return { ok: false, detail, retryable: true };
       } finally {
         agent.destroy().catch(() => undefined);
       }
@@ -41,11 +41,11 @@ export function webhookHook(url: Secret, total = TOTAL): Hook {
   };
 }
 
-function judged(status: number): Carried {
-  if (status >= 200 && status <= 299) return { ok: true, detail: `answered ${status}`, passes: false };
-  const passes = status >= 500 || status === 429 || status === 408;
+function judged(status: number): DeliveryResult {
+  if (status >= 200 && status <= 299) return { ok: true, detail: `answered ${status}`, retryable: false };
+  const retryable = status >= 500 || status === 429 || status === 408;
   const isRedirect = status >= 300 && status <= 399;
-  return { ok: false, detail: `answered ${status}${isRedirect ? ', and redirects are not followed' : ''}`, passes };
+  return { ok: false, detail: `answered ${status}${isRedirect ? ', and redirects are not followed' : ''}`, retryable };
 }
 
 function withoutUser(url: Secret): URL {

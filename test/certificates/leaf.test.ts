@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { PortalClock } from '../../src/broker/time/portal-clock.ts';
 import { Scheduler } from '../../src/broker/time/scheduler.ts';
 import { HubLeaf } from '../../src/certificates/leaf.ts';
-import type { ShownLeaf } from '../../src/certificates/shown-leaf.ts';
+import type { ServedCertificate } from '../../src/certificates/own-certificate.ts';
 import { createLog } from '../../src/system/log.ts';
 import { type Authority, pin } from '../../src/system/x509/certificates.ts';
 import { createAuthority } from '../../src/system/x509/issuing.ts';
@@ -25,7 +25,7 @@ async function open(changes: { wall?: number; settings?: Map<string, string>; is
   const scheduler = new Scheduler({ clock: time, timers: time });
   const portalClock = new PortalClock({ clock: time, log });
   const addresses = ['192.168.1.20', 'fd00::20', 'fe80::1%eth0'];
-  const shown: ShownLeaf['pem'][] = [];
+  const shown: ServedCertificate['pem'][] = [];
   let rotations = 0;
   const { settings = new Map<string, string>(), issuer = authority } = changes;
   const leaf = await HubLeaf.open({
@@ -42,7 +42,7 @@ async function open(changes: { wall?: number; settings?: Map<string, string>; is
   return { time, portalClock, addresses, shown, leaf, settings, rotations: () => rotations };
 }
 
-function certificateOf({ pem }: ShownLeaf): X509Certificate {
+function certificateOf({ pem }: ServedCertificate): X509Certificate {
   return new X509Certificate(pem.certificate);
 }
 

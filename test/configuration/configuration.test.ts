@@ -3,12 +3,8 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type Configuration,
-  controlSockets,
-  loadConfiguration,
-  requirePortal,
-} from '../../src/configuration/configuration.ts';
+import { type Configuration, loadConfiguration, requirePortal } from '../../src/configuration/configuration.ts';
+import { controlSockets } from '../../src/configuration/file.ts';
 import { sha256 } from '../../src/system/compare.ts';
 import { stateFolder } from '../support/state-folder.ts';
 

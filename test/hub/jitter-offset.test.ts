@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { jitterOffsetOf } from '../../src/hub/jitter-offset.ts';
+import { jitterOffsetOf } from '../../src/hub/identity.ts';
 
 test('the grants of many hubs lie evenly from 0 to 1, each always at the same place', () => {
   const tenths = new Array<number>(10).fill(0);

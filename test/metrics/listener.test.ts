@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApplianceStatus } from '../../src/core/administration.ts';
+import { Counters } from '../../src/metrics/counters.ts';
 import { MetricsListener, type MetricsOptions } from '../../src/metrics/listener.ts';
-import { Tally } from '../../src/metrics/tally.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { hold, sendRaw } from './raw.ts';
@@ -32,7 +32,7 @@ function options(change: Partial<MetricsOptions> = {}): MetricsOptions {
     status: async () => ({ hub: HUB, appliances: [], notices: [] }),
     ids: () => new Map(),
     clockOffset: () => null,
-    tally: new Tally(),
+    counters: new Counters(),
     overdue: () => 0,
     names: () => ['localhost', 'cellar.local'],
     log,

@@ -29,7 +29,7 @@ function shell(script: string, ...args: string[]) {
 }
 
 function hook(command: [string, ...string[]], signal = never) {
-  return commandHook(command, systemTimers, { run: 700, term: 300 }).carry(MESSAGE, signal);
+  return commandHook(command, systemTimers, { run: 700, term: 300 }).deliver(MESSAGE, signal);
 }
 
 function isAlive(pid: number): boolean {
@@ -64,7 +64,7 @@ describe('a command', () => {
       CREDENTIALS_DIRECTORY: '/x',
     };
     const limits = { run: 5000, term: 300 };
-    await commandHook(['sh', '-c', 'env > "$0"', path], systemTimers, limits, env).carry(MESSAGE, never);
+    await commandHook(['sh', '-c', 'env > "$0"', path], systemTimers, limits, env).deliver(MESSAGE, never);
     const names = readFileSync(path, 'utf8')
       .split('\n')
       .map((line) => line.split('=')[0]);
@@ -78,7 +78,7 @@ describe('a command', () => {
     expect(await shell('echo one >&2; printf "two \\033[31m\\n\\n" >&2; exit 3')).toEqual({
       ok: false,
       detail: 'ended with status 3: two \u{fffd}[31m',
-      passes: true,
+      retryable: true,
     });
   });
 
@@ -89,7 +89,7 @@ describe('a command', () => {
 
   test('that does not read its input is no failure, whatever there is of it', async () => {
     const long = commandHook(['true'], systemTimers, { run: 5000, term: 300 });
-    expect(await long.carry('x'.repeat(1_000_000), never)).toMatchObject({ ok: true });
+    expect(await long.deliver('x'.repeat(1_000_000), never)).toMatchObject({ ok: true });
   });
 
   test.each<[what: string, command: [string, ...string[]], detail: string]>([
@@ -97,7 +97,7 @@ describe('a command', () => {
     ['that may not be run', [folder, SECRET], 'could not be run: this user may not run it'],
     ['that was killed', ['sh', '-c', 'kill -9 $$', SECRET], 'was ended by SIGKILL'],
   ])('%s is told so, without its arguments', async (_what, command, detail) => {
-    expect(await hook(command)).toEqual({ ok: false, detail, passes: true });
+    expect(await hook(command)).toEqual({ ok: false, detail, retryable: true });
   });
 
   test('is called by its program alone', () => {
@@ -110,7 +110,7 @@ describe('a command that hangs', () => {
     expect(await shell('echo waiting >&2; sleep 60')).toEqual({
       ok: false,
       detail: 'did not end within 0.7 s: waiting',
-      passes: true,
+      retryable: true,
     });
   });
 
@@ -126,10 +126,10 @@ describe('a command that hangs', () => {
   test('is ended when the hub ends', async () => {
     const ending = new AbortController();
     const path = file();
-    const carried = hook(['sh', '-c', 'echo $$ > "$0"; exec sleep 60', path], ending.signal);
+    const delivered = hook(['sh', '-c', 'echo $$ > "$0"; exec sleep 60', path], ending.signal);
     await eventually(async () => existsSync(path) && readFileSync(path, 'utf8') !== '', 5);
     ending.abort();
-    expect(await carried).toMatchObject({ ok: false, detail: 'was ended by SIGTERM' });
+    expect(await delivered).toMatchObject({ ok: false, detail: 'was ended by SIGTERM' });
     await gone(path);
   });
 
@@ -154,14 +154,14 @@ describe('a command that hangs', () => {
       },
     };
     const slow = commandHook(['sh', '-c', 'trap "" TERM; sleep 0.4'], timers, { run: 100, term: 5000 });
-    expect(await slow.carry(MESSAGE, ending.signal)).toMatchObject({ ok: false });
+    expect(await slow.deliver(MESSAGE, ending.signal)).toMatchObject({ ok: false });
     expect(armed.size).toBe(0);
   });
 
   test('does not outlive its end by a child that holds its pipes', async () => {
     const path = file();
-    const carried = await shell('sleep 60 & echo $! > "$1"; exit 0', path);
-    expect(carried).toMatchObject({ ok: true });
+    const delivered = await shell('sleep 60 & echo $! > "$1"; exit 0', path);
+    expect(delivered).toMatchObject({ ok: true });
     await gone(path);
   });
 });
@@ -173,7 +173,7 @@ test('a command that floods its output is no burden', async () => {
     run: 30_000,
     term: 300,
   });
-  expect(await hooked.carry(MESSAGE, never)).toMatchObject({
+  expect(await hooked.deliver(MESSAGE, never)).toMatchObject({
     detail: 'ended with status 1: the end',
   });
   expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000);

@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest';
 import type { LogFields } from '../../src/core/log.ts';
 import type { NoticeMessage } from '../../src/core/reports/notice.ts';
-import type { Carried, Hook } from '../../src/notify/hook.ts';
-import { Outbox, textOf } from '../../src/notify/outbox.ts';
+import { type DeliveryResult, type Hook, Outbox, textOf } from '../../src/notify/outbox.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
 
 const MINUTE = 60_000;
-const OK: Carried = { ok: true, detail: 'done', passes: false };
-const FAILED: Carried = { ok: false, detail: 'answered 500', passes: true };
+const OK: DeliveryResult = { ok: true, detail: 'done', retryable: false };
+const FAILED: DeliveryResult = { ok: false, detail: 'answered 500', retryable: true };
 
 function message(appliance: string): NoticeMessage {
   const wrong = { notice: 'pairing_needed', severity: 'error', appliance, since: '2031-04-05T06:07:08Z' } as const;
@@ -16,31 +15,31 @@ function message(appliance: string): NoticeMessage {
 }
 
 /** An outbox in virtual time, whose hook answers as it is told. */
-function open(answers: Carried[], otherwise: Carried | Promise<Carried> = OK) {
+function open(answers: DeliveryResult[], otherwise: DeliveryResult | Promise<DeliveryResult> = OK) {
   const activity = new Activity();
   const time = new FakeTime(activity);
-  const carried: { readonly name: string | null; readonly at: number }[] = [];
+  const delivered: { readonly name: string | null; readonly at: number }[] = [];
   const logged: { readonly event: string; readonly fields: LogFields }[] = [];
   const hook: Hook = {
     kind: 'webhook',
     target: 'https://notify.example',
-    async carry(text) {
-      carried.push({ name: (JSON.parse(text) as NoticeMessage).appliance, at: time.uptime });
+    async deliver(text) {
+      delivered.push({ name: (JSON.parse(text) as NoticeMessage).appliance, at: time.uptime });
       return answers.shift() ?? otherwise;
     },
   };
   const line = (event: string, fields: LogFields = {}) => void logged.push({ event, fields });
   const log = { debug: line, info: line, warn: line, error: line };
-  return { outbox: new Outbox(hook, { timers: time, log }), time, carried, logged };
+  return { outbox: new Outbox(hook, { timers: time, log }), time, delivered, logged };
 }
 
 test('what fails is tried again, later each time, and those behind it wait', async () => {
-  const { outbox, time, carried, logged } = open([FAILED, FAILED, FAILED]);
+  const { outbox, time, delivered, logged } = open([FAILED, FAILED, FAILED]);
   const began = time.uptime;
   outbox.post(message('car'));
   outbox.post(message('wallbox'));
   await time.pass(10 * MINUTE);
-  expect(carried.map(({ name, at }) => [name, (at - began) / 1000])).toEqual([
+  expect(delivered.map(({ name, at }) => [name, (at - began) / 1000])).toEqual([
     ['car', 0],
     ['car', 10],
     ['car', 70],
@@ -56,51 +55,51 @@ test('what fails is tried again, later each time, and those behind it wait', asy
 });
 
 test('what fails again and again is given up, and told in the log', async () => {
-  const { outbox, time, carried, logged } = open([], FAILED);
+  const { outbox, time, delivered, logged } = open([], FAILED);
   outbox.post(message('car'));
   await time.pass(100 * MINUTE);
-  expect(carried).toHaveLength(5);
+  expect(delivered).toHaveLength(5);
   expect(logged.at(-1)).toMatchObject({ event: 'notice was given up', fields: { appliance: 'car' } });
   expect(time.armed).toBe(0);
 });
 
 test('what can not pass is not tried again', async () => {
-  const { outbox, time, carried, logged } = open([{ ...FAILED, passes: false }]);
+  const { outbox, time, delivered, logged } = open([{ ...FAILED, retryable: false }]);
   outbox.post(message('car'));
   outbox.post(message('wallbox'));
   await time.pass(MINUTE);
-  expect(carried.map(({ name }) => name)).toEqual(['car', 'wallbox']);
+  expect(delivered.map(({ name }) => name)).toEqual(['car', 'wallbox']);
   expect(logged.map(({ event }) => event)).toEqual(['notice was given up']);
 });
 
 test('one at a time, and no more wait than fit: the oldest are given up', async () => {
-  const first = Promise.withResolvers<Carried>();
-  const { outbox, time, carried, logged } = open([], first.promise);
+  const first = Promise.withResolvers<DeliveryResult>();
+  const { outbox, time, delivered, logged } = open([], first.promise);
   for (let number = 0; number < 1101; number++) outbox.post(message(`a${number}`));
   await time.pass(0);
-  expect(carried).toHaveLength(1);
+  expect(delivered).toHaveLength(1);
   expect(logged).toMatchObject([{ event: 'notice was given up', fields: { problem: 'too many wait' } }]);
   first.resolve(OK);
   await time.pass(0);
-  expect(carried.map(({ name }) => name).slice(0, 2)).toEqual(['a0', 'a101']);
-  expect(carried).toHaveLength(1001);
+  expect(delivered.map(({ name }) => name).slice(0, 2)).toEqual(['a0', 'a101']);
+  expect(delivered).toHaveLength(1001);
   expect(logged.slice(1)).toMatchObject([{ event: 'notices were given up', fields: { count: 99 } }]);
 });
 
 test('the hub that ends waits for no further try', async () => {
-  const { outbox, time, carried } = open([], FAILED);
+  const { outbox, time, delivered } = open([], FAILED);
   outbox.post(message('car'));
   outbox.post(message('wallbox'));
   await time.pass(1000);
   await outbox[Symbol.asyncDispose]();
   outbox.post(message('late'));
   await time.pass(100 * MINUTE);
-  expect(carried.map(({ name }) => name)).toEqual(['car']);
+  expect(delivered.map(({ name }) => name)).toEqual(['car']);
   expect(time.armed).toBe(0);
 });
 
 test('what waits when the hub ends is told as one number', async () => {
-  const first = Promise.withResolvers<Carried>();
+  const first = Promise.withResolvers<DeliveryResult>();
   const { outbox, time, logged } = open([], first.promise);
   for (let number = 0; number < 500; number++) outbox.post(message(`a${number}`));
   await time.pass(0);

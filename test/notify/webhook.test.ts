@@ -44,21 +44,21 @@ function address(user = ''): string {
   return `http://${user}127.0.0.1:${(server.address() as AddressInfo).port}/hook/${SECRET}?a=b`;
 }
 
-function carry(url = address(), signal = never) {
-  return webhookHook(new Secret(url), 500).carry('{"status":"raised"}\n', signal);
+function deliver(url = address(), signal = never) {
+  return webhookHook(new Secret(url), 500).deliver('{"status":"raised"}\n', signal);
 }
 
 describe('a webhook', () => {
   test('gets the message as JSON', async () => {
     answer = (response) => response.writeHead(200).end('thank you');
-    expect(await carry()).toEqual({ ok: true, detail: 'answered 200', passes: false });
+    expect(await deliver()).toEqual({ ok: true, detail: 'answered 200', retryable: false });
     expect(taken).toMatchObject([{ method: 'POST', url: `/hook/${SECRET}?a=b`, body: '{"status":"raised"}\n' }]);
     expect(taken[0]?.headers['content-type']).toBe('application/json');
     expect(taken[0]?.headers.authorization).toBeUndefined();
   });
 
   test('a user and a password in its address are sent as Basic', async () => {
-    await carry(address('me:p%40ss@'));
+    await deliver(address('me:p%40ss@'));
     expect(taken[0]?.headers.authorization).toBe(`Basic ${Buffer.from('me:p@ss').toString('base64')}`);
   });
 
@@ -70,15 +70,15 @@ describe('a webhook', () => {
     [429, true, 'answered 429'],
     [500, true, 'answered 500'],
     [503, true, 'answered 503'],
-  ])('that answers %i may pass: %s', async (status, passes, detail) => {
+  ])('that answers %i may pass: %s', async (status, retryable, detail) => {
     answer = (response) => response.writeHead(status, { location: address() }).end();
-    expect(await carry()).toEqual({ ok: false, detail, passes });
+    expect(await deliver()).toEqual({ ok: false, detail, retryable });
     expect(taken).toHaveLength(1);
   });
 
   test('that does not answer is given up in time', async () => {
     answer = () => undefined;
-    expect(await carry()).toEqual({ ok: false, detail: 'did not answer within 0.5 s', passes: true });
+    expect(await deliver()).toEqual({ ok: false, detail: 'did not answer within 0.5 s', retryable: true });
   });
 
   test('that never comes to an end with its answer has taken the message', async () => {
@@ -87,20 +87,20 @@ describe('a webhook', () => {
       response.once('close', () => clearInterval(flood));
       response.writeHead(200).write('x');
     };
-    expect(await carry()).toMatchObject({ ok: true });
+    expect(await deliver()).toMatchObject({ ok: true });
   });
 
   test('that goes away in the middle may pass', async () => {
     answer = (response) => response.destroy();
-    expect(await carry()).toEqual({ ok: false, detail: 'was not reached: UND_ERR_SOCKET', passes: true });
+    expect(await deliver()).toEqual({ ok: false, detail: 'was not reached: UND_ERR_SOCKET', retryable: true });
   });
 
   test('the hub that ends does not wait for it', async () => {
     answer = () => undefined;
     const ending = new AbortController();
-    const carried = webhookHook(new Secret(address()), 60_000).carry('{}', ending.signal);
+    const delivered = webhookHook(new Secret(address()), 60_000).deliver('{}', ending.signal);
     ending.abort();
-    expect(await carried).toMatchObject({ ok: false });
+    expect(await delivered).toMatchObject({ ok: false });
   });
 });
 
@@ -112,6 +112,10 @@ test.each([
 ])('nothing but its origin is told of %#', async (url) => {
   const hook = webhookHook(new Secret(url), 5000);
   expect(hook.target).toMatch(/^https?:\/\/(127\.0\.0\.1:1|nowhere\.invalid)$/);
-  const carried = await hook.carry('{}', never);
-  expect(carried).toMatchObject({ ok: false, passes: true, detail: expect.stringMatching(/^was not reached: E\w+$/) });
+  const delivered = await hook.deliver('{}', never);
+  expect(delivered).toMatchObject({
+    ok: false,
+    retryable: true,
+    detail: expect.stringMatching(/^was not reached: E\w+$/),
+  });
 });

@@ -1,7 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import type { Clock } from '../core/clock.ts';
+import { rfc3339Day } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { ShownLeaf } from './shown-leaf.ts';
+import type { ServedCertificate } from './own-certificate.ts';
 
 const FIRST_LINE = /-----BEGIN CERTIFICATE-----/g;
 
@@ -9,7 +10,7 @@ const FIRST_LINE = /-----BEGIN CERTIFICATE-----/g;
  * Says what appliances will stumble over with the user's own certificate, which the hub shows all the same. Its end is
  * judged by the machine's own clock: the true time may not be known for long.
  */
-export function warnOfCertificate(shown: ShownLeaf, clock: Clock, log: Log): void {
+export function warnOfCertificate(shown: ServedCertificate, clock: Clock, log: Log): void {
   const { anchor, notAfter, pem } = shown;
   if (pem.certificate.match(FIRST_LINE)?.length === 1) {
     log.warn('certificate stands alone in its file', {
@@ -23,7 +24,7 @@ export function warnOfCertificate(shown: ShownLeaf, clock: Clock, log: Log): voi
     });
   }
   if (notAfter < clock.now().wall) {
-    const ended = new Date(notAfter).toISOString().slice(0, 10);
+    const ended = rfc3339Day(notAfter);
     log.warn("certificate has ended by this machine's clock", { ended });
   }
 }

@@ -2,13 +2,12 @@ import type { TokenResult } from '../core/grants/token-result.ts';
 import type { FailureReason } from '../core/pairings/pairing.ts';
 import type { HubEvent } from '../core/reports/hub-event.ts';
 import type { ProblemCode } from '../core/reports/problem.ts';
-import { Durations } from './durations.ts';
 
 /** How often there was what; a map for each of thousands of appliances would hold three times as much. */
 type Counts<Outcome extends string> = { [Name in Outcome]?: number };
 
 /** What was counted of one appliance. */
-export interface ApplianceTally {
+export interface ApplianceCounters {
   readonly refreshes: Counts<'refreshed' | ProblemCode>;
   readonly handOuts: Counts<TokenResult['kind']>;
   readonly pairings: Counts<'paired' | FailureReason>;
@@ -16,13 +15,13 @@ export interface ApplianceTally {
 }
 
 /** Appliances that are counted at most; those that were heard of first give way. */
-const MOST = 10_000;
+const MAX_APPLIANCES = 10_000;
 
 /** Counts what happens, in memory alone, for as long as the daemon runs. */
-export class Tally {
-  readonly #appliances = new Map<string, ApplianceTally>();
+export class Counters {
+  readonly #appliances = new Map<string, ApplianceCounters>();
   /** How long the portal took to answer a refresh, or the hub to give an answer up. */
-  readonly answers = new Durations();
+  readonly refreshDurations = new Durations();
 
   /** Takes what happened to an appliance. */
   readonly tell = (event: HubEvent): void => {
@@ -30,11 +29,11 @@ export class Tally {
     switch (event.kind) {
       case 'refreshed':
         increase(refreshes, 'refreshed');
-        this.answers.took(event.took);
+        this.refreshDurations.took(event.took);
         break;
       case 'refresh_failed':
         increase(refreshes, event.problem);
-        if (event.took !== null) this.answers.took(event.took);
+        if (event.took !== null) this.refreshDurations.took(event.took);
         break;
       case 'paired':
         increase(pairings, 'paired');
@@ -56,13 +55,13 @@ export class Tally {
   }
 
   /** @param appliance its id */
-  of(appliance: string): ApplianceTally {
+  of(appliance: string): ApplianceCounters {
     const known = this.#appliances.get(appliance);
     if (known !== undefined) return known;
-    const added: ApplianceTally = { refreshes: {}, handOuts: {}, pairings: {}, refusedTokens: 0 };
+    const added: ApplianceCounters = { refreshes: {}, handOuts: {}, pairings: {}, refusedTokens: 0 };
     this.#appliances.set(appliance, added);
     for (const first of this.#appliances.keys()) {
-      if (this.#appliances.size <= MOST) break;
+      if (this.#appliances.size <= MAX_APPLIANCES) break;
       this.#appliances.delete(first);
     }
     return added;
@@ -76,4 +75,44 @@ export class Tally {
 
 function increase<Outcome extends string>(counts: Counts<Outcome>, outcome: Outcome): void {
   counts[outcome] = (counts[outcome] ?? 0) + 1;
+}
+
+/** The upper bounds of the histogram's buckets, in seconds: a portal nearby, far away, and at its end. */
+export const BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+/** How many durations were in a bucket, and how much they were together, in ms. */
+interface Bucket {
+  count: number;
+  sum: number;
+}
+
+/** Durations by bucket: all of them would be too many to keep until somebody asks. */
+export class Durations {
+  readonly #buckets: readonly Bucket[] = [...BUCKETS, Number.POSITIVE_INFINITY].map(() => ({ count: 0, sum: 0 }));
+
+  /** @param ms that something took */
+  took(ms: number): void {
+    const place = BUCKETS.findIndex((bound) => ms <= bound * 1000);
+    const bucket = this.#buckets.at(place);
+    if (bucket === undefined) return;
+    bucket.count += 1;
+    bucket.sum += ms;
+  }
+
+  /**
+   * Gives a function that tells those that have come since it was called last, in seconds: each as the mean of its bucket, so
+   * that the number in every bucket and the sum are right.
+   */
+  reader(): (observe: (seconds: number) => void) => void {
+    const seen: readonly Bucket[] = this.#buckets.map(() => ({ count: 0, sum: 0 }));
+    return (observe) => {
+      for (const [place, { count, sum }] of this.#buckets.entries()) {
+        const last = seen[place];
+        if (last === undefined || count === last.count) continue;
+        const mean = (sum - last.sum) / (count - last.count) / 1000;
+        for (; last.count < count; last.count += 1) observe(mean);
+        last.sum = sum;
+      }
+    };
+  }
 }

@@ -4,7 +4,7 @@ import { connect } from 'node:tls';
 import { expect, test } from 'vitest';
 import { PortalClock } from '../../src/broker/time/portal-clock.ts';
 import { Scheduler } from '../../src/broker/time/scheduler.ts';
-import { watchLeafAge } from '../../src/certificates/leaf-age.ts';
+import { watchExpiry } from '../../src/certificates/expiry.ts';
 import { createLog } from '../../src/system/log.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
@@ -18,11 +18,11 @@ test('a leaf is short of time in its last year, by the true time and not by the 
   const portalClock = new PortalClock({ clock: time, log: createLog('silent') });
   let notAfter = time.wall + 2 * YEAR;
   const heard: number[] = [];
-  watchLeafAge({
+  watchExpiry({
     scheduler: new Scheduler({ clock: time, timers: time }),
     clock: time,
     portalClock,
-    least: YEAR,
+    minRemaining: YEAR,
     notAfter: () => notAfter,
     onShort(left) {
       heard.push(left);
@@ -46,11 +46,11 @@ test('a leaf that has expired is seen as soon as the clock is confirmed', () => 
   const time = new FakeTime();
   const portalClock = new PortalClock({ clock: time, log: createLog('silent') });
   const heard: number[] = [];
-  watchLeafAge({
+  watchExpiry({
     scheduler: new Scheduler({ clock: time, timers: time }),
     clock: time,
     portalClock,
-    least: YEAR,
+    minRemaining: YEAR,
     notAfter: () => time.wall + YEAR,
     onShort: (left) => void heard.push(left),
   });

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import type { HubEvent } from '../../src/core/reports/hub-event.ts';
-import { BUCKETS, Durations } from '../../src/metrics/durations.ts';
-import { Tally } from '../../src/metrics/tally.ts';
+import { BUCKETS, Counters, Durations } from '../../src/metrics/counters.ts';
 
 const at = { boot: 'boot-1', uptime: 1000, wall: 0 };
 
@@ -40,27 +39,27 @@ it('gives durations in the buckets that they belong to, with their sum, to each 
 });
 
 it('counts what ended without a request, and not how long that took', () => {
-  const tally = new Tally();
-  tally.tell({ kind: 'refresh_failed', appliance: 'a', at, problem: 'store_unwritable', took: null });
-  tally.tell({ kind: 'refresh_failed', appliance: 'a', at, problem: 'portal_unreachable', took: 30_000 });
-  tally.tell({ kind: 'pairing_failed', appliance: 'a', at, reason: 'expired' });
-  tally.tell({ kind: 'token_refused', appliance: 'a', at });
-  tally.tell({ kind: 'unpaired', appliance: 'a', at });
-  const { refreshes, pairings, refusedTokens } = tally.of('a');
+  const counters = new Counters();
+  counters.tell({ kind: 'refresh_failed', appliance: 'a', at, problem: 'store_unwritable', took: null });
+  counters.tell({ kind: 'refresh_failed', appliance: 'a', at, problem: 'portal_unreachable', took: 30_000 });
+  counters.tell({ kind: 'pairing_failed', appliance: 'a', at, reason: 'expired' });
+  counters.tell({ kind: 'token_refused', appliance: 'a', at });
+  counters.tell({ kind: 'unpaired', appliance: 'a', at });
+  const { refreshes, pairings, refusedTokens } = counters.of('a');
   expect(refreshes).toEqual({ store_unwritable: 1, portal_unreachable: 1 });
   expect(pairings).toEqual({ expired: 1 });
   expect(refusedTokens).toBe(1);
   const seconds: number[] = [];
-  tally.answers.reader()((value) => seconds.push(value));
+  counters.refreshDurations.reader()((value) => seconds.push(value));
   expect(seconds).toEqual([30]);
 });
 
 it('keeps counts of ten thousand appliances and no more, and of those that are there alone when somebody asks', () => {
-  const tally = new Tally();
-  for (let index = 0; index < 10_001; index++) tally.tell(refreshed(`a${index}`, 1));
-  expect(tally.of('a0').refreshes).toEqual({});
-  expect(tally.of('a10000').refreshes).toEqual({ refreshed: 1 });
-  tally.keep(new Set(['a10000']));
-  expect(tally.of('a10000').refreshes).toEqual({ refreshed: 1 });
-  expect(tally.of('a5000').refreshes).toEqual({});
+  const counters = new Counters();
+  for (let index = 0; index < 10_001; index++) counters.tell(refreshed(`a${index}`, 1));
+  expect(counters.of('a0').refreshes).toEqual({});
+  expect(counters.of('a10000').refreshes).toEqual({ refreshed: 1 });
+  counters.keep(new Set(['a10000']));
+  expect(counters.of('a10000').refreshes).toEqual({ refreshed: 1 });
+  expect(counters.of('a5000').refreshes).toEqual({});
 });

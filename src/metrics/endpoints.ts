@@ -7,7 +7,7 @@ import { Exposition, type ExpositionContext } from './exposition.ts';
 import { readiness } from './readiness.ts';
 
 /** What is answered from. */
-export interface AnswersContext extends ExpositionContext {
+export interface EndpointsContext extends ExpositionContext {
   /** For how long the next thing that was planned has been due, in ms on the boot clock. */
   overdue(): number;
   /** The DNS names that the hub answers to, in lower case, those of loopback among them. */
@@ -15,7 +15,7 @@ export interface AnswersContext extends ExpositionContext {
   readonly log: Log;
 }
 
-interface Answer {
+interface MetricsResponse {
   readonly status: number;
   readonly type?: string;
   readonly body: string;
@@ -23,23 +23,25 @@ interface Answer {
 }
 
 /** What is due for longer was not run: as for systemd's watchdog. In ms on the boot clock. */
-const LONGEST_OVERDUE = LONGEST_TIMER + 30_000;
+const MAX_OVERDUE = LONGEST_TIMER + 30_000;
 
 const TEXT = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json';
 const PLACES = 'There is /metrics, /healthz and /readyz.\n';
 
 /** Answers Prometheus, and whoever looks after the daemon. */
-export function answers(context: AnswersContext): (request: IncomingMessage, response: ServerResponse) => void {
+export function endpointHandler(
+  context: EndpointsContext,
+): (request: IncomingMessage, response: ServerResponse) => void {
   const exposition = new Exposition(context);
 
-  const places: Readonly<Record<string, () => Promise<Answer>>> = {
+  const places: Readonly<Record<string, () => Promise<MetricsResponse>>> = {
     async '/metrics'() {
       return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: await exposition.render() };
     },
     async '/healthz'() {
       const overdue = context.overdue();
-      if (overdue <= LONGEST_OVERDUE) return json(200, { healthy: true });
+      if (overdue <= MAX_OVERDUE) return json(200, { healthy: true });
       const reason = `the scheduler has not run what was due ${Math.round(overdue / 1000)} s ago`;
       return json(503, { healthy: false, reason });
     },
@@ -50,7 +52,7 @@ export function answers(context: AnswersContext): (request: IncomingMessage, res
     },
   };
 
-  async function answer({ method, url = '', headers, rawHeaders }: IncomingMessage): Promise<Answer> {
+  async function answer({ method, url = '', headers, rawHeaders }: IncomingMessage): Promise<MetricsResponse> {
     // RFC 9112, 3.2: one Host, and no other address that would win over it.
     const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');
     if (hosts.length > 1 || !url.startsWith('/')) return refusal(400, 'The request can not be read.\n');
@@ -68,7 +70,7 @@ export function answers(context: AnswersContext): (request: IncomingMessage, res
     // One of many that came at once, on a connection that was cut off for it.
     if (request.socket.destroyed) return;
     answer(request)
-      .catch((error: unknown): Answer => {
+      .catch((error: unknown): MetricsResponse => {
         context.log.error('metrics could not be told', { error: messageOf(error) });
         return { status: 500, body: 'The hub came upon an error; its log tells more.\n' };
       })
@@ -86,11 +88,11 @@ export function answers(context: AnswersContext): (request: IncomingMessage, res
   };
 }
 
-function json(status: number, body: object): Answer {
+function json(status: number, body: object): MetricsResponse {
   return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
 }
 
 /** Whoever is refused has no business with the connection either. */
-function refusal(status: number, body: string): Answer {
+function refusal(status: number, body: string): MetricsResponse {
   return { status, body, headers: { connection: 'close' } };
 }

@@ -6,13 +6,13 @@ import { type Clock, trueTime } from '../core/clock.ts';
 const EVERY = 60_000;
 
 /** What is needed to keep the leaf from ending. */
-export interface LeafAge {
+export interface ExpiryWatch {
   readonly scheduler: Pick<Scheduler, 'plan'>;
   readonly clock: Clock;
   /** Knows the true time, where something has told it: a leaf's age says nothing by a clock that may be wrong. */
   readonly portalClock: Pick<PortalClock, 'confirmed' | 'whenConfirmed'>;
   /** What shall be left of it at least, in ms. */
-  readonly least: number;
+  readonly minRemaining: number;
   /** When the leaf in use ends, in ms since 1970. */
   readonly notAfter: () => number;
   /** Hears at every look that less is left, and how much, in ms: below 0 it has ended. */
@@ -20,11 +20,11 @@ export interface LeafAge {
 }
 
 /** Looks at the age of the leaf, from when the clock is confirmed: a hub may run for long, or be born with a wrong clock. */
-export function watchLeafAge({ scheduler, clock, portalClock, least, notAfter, onShort }: LeafAge): void {
+export function watchExpiry({ scheduler, clock, portalClock, minRemaining, notAfter, onShort }: ExpiryWatch): void {
   const look = () => {
     const time = trueTime(portalClock.confirmed, clock.now());
-    const left = time === null ? least : notAfter() - time;
-    if (left < least) onShort(left);
+    const left = time === null ? minRemaining : notAfter() - time;
+    if (left < minRemaining) onShort(left);
   };
   const plan = () =>
     scheduler.plan('the age of the leaf', clock.now().uptime + EVERY, () => {

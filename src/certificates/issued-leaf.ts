@@ -1,0 +1,87 @@
+import { isDeepStrictEqual } from 'node:util';
+import * as v from 'valibot';
+import type { Environment } from '../broker/environment.ts';
+import type { PortalClock } from '../broker/time/portal-clock.ts';
+import { trueTime } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import type { Store } from '../core/store.ts';
+import type { Leaf } from '../system/x509/certificates.ts';
+import type { HubAuthority } from './authority.ts';
+import type { ServedCertificate } from './own-certificate.ts';
+import { warnOfLeftOut } from './warnings.ts';
+
+/** What a leaf is issued from. */
+export interface IssuedLeafContext {
+  readonly environment: Pick<Environment, 'clock' | 'log'>;
+  /** Knows the true time, where something has told it. */
+  readonly portalClock: Pick<PortalClock, 'confirmed'>;
+  readonly identity: { readonly ca: HubAuthority };
+  /** Where the leaf is cached. */
+  readonly store: Pick<Store, 'setting' | 'saveSetting'>;
+  /** The hub's own DNS names. */
+  readonly names: readonly string[];
+  /** The LAN addresses as they are now. */
+  addresses(): readonly string[];
+}
+
+/** What a leaf is issued for. */
+interface LeafPurpose {
+  /** The pin of the CA that issues it. */
+  readonly issuer: string;
+  /** The pin of the CA before it that it is to lead to as well; null for none. */
+  readonly old: string | null;
+  readonly names: readonly string[];
+  readonly addresses: readonly string[];
+}
+
+/** A leaf is issued anew when it has less than this left, in ms. */
+export const ISSUED_MIN_REMAINING = 365 * 86_400_000;
+
+const SETTING = 'leaf';
+
+const CachedLeaf = v.object({
+  for: v.object({
+    issuer: v.string(),
+    old: v.nullable(v.string()),
+    names: v.array(v.string()),
+    addresses: v.array(v.string()),
+  }),
+  leaf: v.object({ certificate: v.string(), key: v.string(), notAfter: v.number() }),
+});
+
+/** The certificate of the hub's own CA: the one that was issued before if another one would say the same, as issuing loads much. */
+export async function issuedLeaf(context: IssuedLeafContext): Promise<ServedCertificate> {
+  const { identity, names, addresses, portalClock, environment, store } = context;
+  const { authority, fingerprint, old } = identity.ca;
+  const wall = environment.clock.now();
+  const now = trueTime(portalClock.confirmed, wall) ?? wall.wall;
+  const wanted = {
+    issuer: fingerprint,
+    old: old?.fingerprint ?? null,
+    names,
+    addresses: [...new Set(['127.0.0.1', '::1', ...addresses()])],
+  };
+  let leaf = await cachedLeaf(store, wanted);
+  if (leaf === null || leaf.notAfter - now < ISSUED_MIN_REMAINING) {
+    const { issueLeaf } = await import('../system/x509/issuing.ts');
+    const issued = await issueLeaf(authority, { ...wanted, now, ...(old === null ? {} : { through: old.through }) });
+    warnOfLeftOut(issued.leftOut, old !== null, environment.log);
+    leaf = issued;
+    await store.saveSetting(SETTING, JSON.stringify({ for: wanted, leaf })).catch((error: unknown) => {
+      environment.log.debug('certificate could not be kept: the next start issues another', {
+        error: messageOf(error),
+      });
+    });
+  }
+  const { certificate, key, notAfter } = leaf;
+  const anchor = { certificate: authority.certificate, fingerprint };
+  return { pem: { certificate, key }, names, anchor, notAfter };
+}
+
+/** The leaf that was issued last, if it was for just this; its key is sealed in the store, as the CA's is. */
+async function cachedLeaf(store: Pick<Store, 'setting'>, wanted: LeafPurpose): Promise<Leaf | null> {
+  const text = await store.setting(SETTING);
+  if (text === null) return null;
+  const cached = v.safeParse(v.pipe(v.string(), v.parseJson(), CachedLeaf), text);
+  return cached.success && isDeepStrictEqual(cached.output.for, wanted) ? cached.output.leaf : null;
+}

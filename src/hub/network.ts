@@ -1,0 +1,28 @@
+import type { Configuration } from '../configuration/configuration.ts';
+import type { Timers } from '../core/clock.ts';
+import { ListeningSockets } from '../lan/listening-sockets.ts';
+import { readLan, watchLan } from '../mdns/networks/lan-watch.ts';
+import type { HubPorts } from './place.ts';
+
+/** How often the network's addresses are looked at, in ms. */
+const LAN_INTERVAL = 4000;
+
+/**
+ * Looks at the home network, and opens the sockets that the hub listens on there.
+ * @param sockets those that outlive the hub, if there are such
+ * @param parts what is opened is disposed of with these
+ * @throws Failure `port_unavailable`
+ */
+export async function openNetwork(
+  { address, listen, httpPort, httpsPort }: Configuration['lan'],
+  timers: Timers,
+  sockets: ListeningSockets | undefined,
+  parts: AsyncDisposableStack,
+) {
+  const lan = parts.use(watchLan({ read: () => readLan(address, listen), timers, every: LAN_INTERVAL }));
+  const listening = sockets ?? parts.use(new ListeningSockets());
+  const opened = await listening.claim({ addresses: listen, ports: { http: httpPort, https: httpsPort } });
+  parts.defer(() => listening.release([...opened.http.sockets, ...opened.https.sockets]));
+  const ports: HubPorts = { http: opened.http.port, https: opened.https.port, metrics: null };
+  return { lan, opened, ports };
+}
