@@ -5,7 +5,6 @@ import { Failure } from '../core/failure.ts';
 import type { SetupCode } from '../core/setup-access.ts';
 import type { CredentialsAnswer, SetupCodeAnswer } from './messages.ts';
 import { type Routes, routes } from './routes.ts';
-import { toWire } from './wire.ts';
 
 /** Bytes of a request: that of a restore has a whole copy, also of a hub with the most appliances that it takes. */
 const MAX_BODY = 65_536;
@@ -150,4 +149,27 @@ function parse<Schema extends v.GenericSchema>(schema: Schema, request: unknown)
 
 function isRoute(name: string): name is keyof Routes {
   return name in routes;
+}
+
+/** A domain value as it stands on the control socket: the names of its members in snake_case. */
+type Wire<Value> = Value extends readonly (infer Item)[]
+  ? readonly Wire<Item>[]
+  : Value extends object
+    ? { [Key in keyof Value as SnakeCase<Key & string>]: Wire<Value[Key]> }
+    : Value;
+
+type SnakeCase<Name extends string> = Name extends `${infer Letter}${infer Rest}`
+  ? `${Letter extends Lowercase<Letter> ? Letter : `_${Lowercase<Letter>}`}${SnakeCase<Rest>}`
+  : Name;
+
+/** Gives a domain value its names on the control socket; it holds what JSON can hold, and no secrets. */
+export function toWire<Value>(value: Value): Wire<Value>;
+export function toWire(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((item) => toWire(item));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [snakeCase(name), toWire(member)]));
+}
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

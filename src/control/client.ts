@@ -5,7 +5,7 @@ import type { InviteRequest } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
 import { failureOf } from './failures.ts';
 import { findHub } from './find-hub.ts';
-import type { PairingEvent } from './messages.ts';
+import type { PairingEventMessage } from './messages.ts';
 import { followRoute, type Route, routes } from './routes.ts';
 
 /**
@@ -71,7 +71,7 @@ export async function connectControl(paths: readonly string[]) {
     reload: async () => (await call(routes.reload, {})).reload,
     reloadOutcome: (id: string) => call(routes.reloadOutcome, { id }),
     /** A pairing's reports, until it has ended. Aborting the signal ends it without an error. */
-    async *followPairing(id: string, signal: AbortSignal): AsyncGenerator<PairingEvent, void> {
+    async *followPairing(id: string, signal: AbortSignal): AsyncGenerator<PairingEventMessage, void> {
       let ended = false;
       try {
         const response = await send(socketPath, followRoute, { id }, AbortSignal.any([signal, closing.signal]));

@@ -105,7 +105,7 @@ export const inviteAnswer = v.object({
 export type InviteAnswer = v.InferOutput<typeof inviteAnswer>;
 
 export const registrationAnswer = v.object({ open_for: number, ...registrationPlace });
-export type RegistrationAnswer = v.InferOutput<typeof registrationAnswer>;
+export type OpenRegistrationAnswer = v.InferOutput<typeof registrationAnswer>;
 
 /** `sign_in` is a one-time address that signs a browser in; good for `expires_in` seconds. */
 export const setupCodeAnswer = v.object({ code: text, page: text, sign_in: text, expires_in: number });
@@ -147,7 +147,7 @@ export const pairingEvent = v.variant('event', [
   v.object({ event: v.literal('paired'), scope: textOrNull }),
   v.object({ event: v.literal('failed'), reason: v.picklist(FAILURE_REASONS) }),
 ]);
-export type PairingEvent = v.InferOutput<typeof pairingEvent>;
+export type PairingEventMessage = v.InferOutput<typeof pairingEvent>;
 
 export const roundAnswer = v.object({
   id: text,

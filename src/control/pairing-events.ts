@@ -5,8 +5,8 @@ import type { Administration } from '../core/administration.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { PairingReport } from '../core/pairings/pairing-report.ts';
+import { toWire } from './administration.ts';
 import { followRoute } from './routes.ts';
-import { toWire } from './wire.ts';
 
 /** Serves {@link followRoute}: a pairing's reports, until it has ended, the client has gone or the server closes. */
 export function servePairingEvents(app: FastifyInstance, administration: Administration, log: Log): void {

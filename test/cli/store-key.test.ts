@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { toWire } from '../../src/control/wire.ts';
+import { toWire } from '../../src/control/administration.ts';
 import { sharedHousehold } from './command.ts';
 
 const hub = sharedHousehold();

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { PairingEvent } from '../../src/control/messages.ts';
+import type { PairingEventMessage } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { type Answer, HubClient } from '../lan/wire.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
@@ -24,7 +24,7 @@ setUpOnce(async (parts) => {
   client = parts.use(await HubClient.of(hub));
 });
 
-type Waiting = Extract<PairingEvent, { event: 'waiting' }>;
+type Waiting = Extract<PairingEventMessage, { event: 'waiting' }>;
 
 /** Begins a pairing, for an appliance of its own where it is not known yet. */
 async function begin(name: string, address = '127.0.0.1'): Promise<{ link: URL; path: string }> {

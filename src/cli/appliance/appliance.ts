@@ -3,7 +3,7 @@ import type { ControlClient } from '../../control/client.ts';
 import type { CredentialsAnswer } from '../../control/messages.ts';
 import { Failure } from '../../core/failure.ts';
 import { connectHub } from '../hub-connection.ts';
-import { appliancesText } from '../status/appliances-text.ts';
+import { appliancesText } from '../status/text.ts';
 import { fail, notice, print, printable, printJson } from '../terminal/output.ts';
 import { confirmed, mayAsk } from '../terminal/prompt.ts';
 

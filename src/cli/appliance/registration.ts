@@ -1,11 +1,12 @@
 import { Command, Option } from 'commander';
-import type { RegistrationAnswer } from '../../control/messages.ts';
+import type { InviteAnswer, OpenRegistrationAnswer } from '../../control/messages.ts';
 import { connectHub } from '../hub-connection.ts';
 import { durationWithin, formatDuration } from '../terminal/duration.ts';
-import { notice, print, printJson } from '../terminal/output.ts';
+import { notice, print, printable, printJson } from '../terminal/output.ts';
 
-/** Seconds. */
+/** How long registration is open, and an invite is good, if nobody says: seconds. */
 const DEFAULT_OPEN = 600;
+const DEFAULT_TTL = 3600;
 
 /** `latchkey registration …` */
 export function registrationCommand(): Command {
@@ -28,7 +29,7 @@ function openCommand(): Command {
       await using hub = await connectHub(command);
       const opened = await hub.openRegistration(options.for);
       if (options.json === true) printJson({ open_for: opened.open_for });
-      else print(explained(opened));
+      else print(registrationText(opened));
     });
 }
 
@@ -44,11 +45,70 @@ function closeCommand(): Command {
     });
 }
 
-function explained({ open_for, registration_endpoint, ca_fingerprint }: RegistrationAnswer): string {
+function registrationText({ open_for, registration_endpoint, ca_fingerprint }: OpenRegistrationAnswer): string {
   return `Registration is open for ${formatDuration(open_for)}. Give an appliance, where it asks:
 
   registration_endpoint  ${registration_endpoint}
   ca_fingerprint         ${ca_fingerprint}
 
 Who has come: latchkey appliance list`;
+}
+
+interface InviteOptions {
+  readonly for?: string;
+  readonly scope?: string;
+  readonly portal?: string;
+  readonly ttl: number;
+  readonly json?: boolean;
+}
+
+/** `latchkey invite` */
+export function inviteCommand(): Command {
+  return new Command('invite')
+    .description('make an initial access token, with which one appliance may register itself once; shown this once')
+    .option('--for <name>', 'what the appliance is to be called (default: what it calls itself)')
+    .option('--scope <scope>', 'the scope that its grant is asked for, as "A B" (default: what it asks for)')
+    .option('--portal <name>', 'the portal that grants it (default: the first one of the configuration)')
+    .addOption(
+      new Option('--ttl <duration>', 'how long it is good: 10m, 2h, up to 30d')
+        .argParser(durationWithin('1s', '30d'))
+        .default(DEFAULT_TTL, '1h'),
+    )
+    .option('--json', 'print JSON')
+    .action(async (options: InviteOptions, command: Command) => {
+      await using hub = await connectHub(command);
+      const { for: name = null, scope = null, portal = null } = options;
+      const invite = await hub.invite({ name, scope, portal, ttl: options.ttl });
+      if (options.json === true) printJson(invite);
+      else await showInvite(invite);
+    });
+}
+
+/** The token as a QR code too where a person sees it: an appliance with a camera, or its app, takes it from there. */
+async function showInvite(invite: InviteAnswer): Promise<void> {
+  print(inviteText(invite));
+  if (!process.stdout.isTTY) return;
+  const { qrCode } = await import('../terminal/qr-code.ts');
+  const code = qrCode(invite.token, process.stdout);
+  if (code !== null) print(`\nThe token as a QR code:\n\n${code}`);
+}
+
+function inviteText({ token, name, scope, expires_in, registration_endpoint, ca_fingerprint }: InviteAnswer): string {
+  const whose = name === null ? 'One appliance' : printable(name);
+  const fixed =
+    scope === null ? '' : `\n  scope                  ${printable(scope)}   (whatever the appliance asks for)`;
+  return `${whose} may register within ${formatDuration(expires_in)}, and needs no approval then.
+
+  token                  ${token}   (shown this once)
+  registration_endpoint  ${registration_endpoint}
+  ca_fingerprint         ${ca_fingerprint}${fixed}
+
+An appliance that registers by RFC 7591 takes the token as its initial access token. By hand:
+
+  latchkey ca > latchkey-ca.pem
+  curl --cacert latchkey-ca.pem --config - --header 'Content-Type: application/json' \\
+    --data '{"client_name":"${name ?? 'My appliance'}"}' \\
+    '${registration_endpoint}' <<'EOF'
+header = "Authorization: Bearer ${token}"
+EOF`;
 }

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { parseDuration } from '../terminal/duration.ts';
+import { parseSeconds } from '../terminal/duration.ts';
 import { fail, printJson } from '../terminal/output.ts';
 import { untilSignal } from '../terminal/signals.ts';
 import type { DemoEnvironment } from './environment.ts';
@@ -23,7 +23,7 @@ export function demoCommand(): Command {
   return new Command('demo')
     .description('an emulated portal, a hub and three simulated appliances on this machine, to watch them at work')
     .option('--auto', 'log in by itself instead of waiting for a person with a browser')
-    .option('--for <duration>', 'end after so many seconds, or 45s, 10m', parseDuration)
+    .option('--for <duration>', 'end after so many seconds, or 45s, 10m', parseSeconds)
     .option('--json', 'print the figures as JSON at the end')
     .action(demo);
 }

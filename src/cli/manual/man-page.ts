@@ -1,3 +1,4 @@
+import { wrapText } from '../terminal/table.ts';
 import { type CommandDefinition, everyCommand, type OptionDefinition } from './commands.ts';
 
 /** Characters of a line of the source. */
@@ -12,16 +13,14 @@ export function manPage(program: CommandDefinition, date: string): string {
   return `${[
     `.TH LATCHKEY 1 ${date} Latchkey`,
     '.SH NAME',
-    ...wrapText(
-      `latchkey - ${program.description.replace(/\.$/, '').replace(/^\w/, (letter) => letter.toLowerCase())}`,
-    ),
+    ...linesOf(`latchkey - ${program.description.replace(/\.$/, '').replace(/^\w/, (letter) => letter.toLowerCase())}`),
     '.SH SYNOPSIS',
     '.B latchkey',
     '.RI [ options ]',
     '.I command',
     '.RI [ arguments ]',
     '.SH DESCRIPTION',
-    ...ABOUT.flatMap((text, index) => [...(index === 0 ? [] : ['.PP']), ...wrapText(text)]),
+    ...ABOUT.flatMap((text, index) => [...(index === 0 ? [] : ['.PP']), ...linesOf(text)]),
     '.SH OPTIONS',
     ...own.flatMap(option),
     ...option({ name: '--help', flags: '--help', description: 'show the help of a command', values: null }),
@@ -36,7 +35,7 @@ export function manPage(program: CommandDefinition, date: string): string {
     '.SH FILES',
     ...FILES.flatMap(entry),
     '.SH SEE ALSO',
-    ...wrapText(SEE_ALSO),
+    ...linesOf(SEE_ALSO),
   ].join('\n')}\n`;
 }
 
@@ -51,7 +50,7 @@ function section(command: CommandDefinition, general: readonly OptionDefinition[
   ].join(' ');
   return [
     `.SS ${quoted(synopsis)}`,
-    ...wrapText(sentence(command.description)),
+    ...linesOf(sentence(command.description)),
     ...command.arguments.flatMap(({ name, description }) => entry({ term: name, text: description })),
     ...options.flatMap(option),
   ];
@@ -63,7 +62,7 @@ function option({ flags, description, values }: OptionDefinition): string[] {
 }
 
 function entry({ term, text }: Entry): string[] {
-  return ['.TP', `.B ${escaped(term)}`, ...wrapText(sentence(text))];
+  return ['.TP', `.B ${escaped(term)}`, ...linesOf(sentence(text))];
 }
 
 function sentence(text: string): string {
@@ -72,14 +71,8 @@ function sentence(text: string): string {
 }
 
 /** A text in lines that people can compare. */
-function wrapText(text: string): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(/\s+/).map(escaped)) {
-    const longer = `${lines.at(-1) ?? ''} ${word}`.trimStart();
-    if (lines.length > 0 && longer.length <= WIDTH) lines[lines.length - 1] = longer;
-    else lines.push(word);
-  }
-  return lines;
+function linesOf(text: string): string[] {
+  return wrapText(text.split(/\s+/).map(escaped).join(' '), WIDTH);
 }
 
 /** Text of a line: no backslash acts, hyphens can be copied, and no line is taken for a request. */

@@ -3,7 +3,7 @@ import type { ControlClient } from '../../control/client.ts';
 import type { Round } from '../../core/pairings/round.ts';
 import { systemClock } from '../../system/clock.ts';
 import { connectHub } from '../hub-connection.ts';
-import { formatDuration, parseDuration } from '../terminal/duration.ts';
+import { formatDuration, parseSeconds } from '../terminal/duration.ts';
 import { fail, notice, print, printable, printJson } from '../terminal/output.ts';
 import { pairingFailure, SHORT_REASONS } from './failure-texts.ts';
 import { INTERRUPTED, type PairOptions, pairOne, watchShown } from './one.ts';
@@ -26,7 +26,7 @@ export function pairCommand(): Command {
     .option(
       '--timeout <duration>',
       'stop waiting after so many seconds, or 45s, 10m; the pairing goes on',
-      parseDuration,
+      parseSeconds,
     )
     .option('--print', "print a label for the appliance's cabinet; its link starts a fresh pairing each time")
     .option('--output <file>', 'with --print: where the picture goes (default: latchkey-NAME.svg)')

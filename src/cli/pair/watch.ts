@@ -1,5 +1,5 @@
 import type { ControlClient } from '../../control/client.ts';
-import type { PairingEvent } from '../../control/messages.ts';
+import type { PairingEventMessage } from '../../control/messages.ts';
 import { Failure } from '../../core/failure.ts';
 import type { FailureReason } from '../../core/pairings/pairing.ts';
 import type { FreshLinkReason } from '../../core/pairings/pairing-report.ts';
@@ -123,7 +123,7 @@ async function* followAcrossRestarts(
   hub: ControlClient,
   pairing: string,
   signal: AbortSignal,
-): AsyncGenerator<PairingEvent> {
+): AsyncGenerator<PairingEventMessage> {
   for (let gone = 0; !signal.aborted; gone += POLL_INTERVAL) {
     try {
       for await (const report of hub.followPairing(pairing, signal)) {

@@ -7,7 +7,7 @@ const SECONDS: Readonly<Record<string, number>> = { '': 1, s: 1, m: 60, h: 3600,
  * @returns seconds, above 0
  * @throws InvalidArgumentError
  */
-export function parseDuration(text: string): number {
+export function parseSeconds(text: string): number {
   const [, number = '', unit = ''] = /^(\d{1,9}(?:\.\d{1,3})?)([smhd]?)$/.exec(text) ?? [];
   const seconds = Number(number) * (SECONDS[unit] ?? 0);
   if (seconds > 0) return seconds;
@@ -15,14 +15,14 @@ export function parseDuration(text: string): number {
 }
 
 /**
- * Reads a duration with bounds, as {@link parseDuration}.
+ * Reads a duration with bounds, as {@link parseSeconds}.
  * @param least as it is written on the command line, such as `1s`; `most` likewise
  * @returns a function that gives whole seconds, rounded up, and throws InvalidArgumentError
  */
 export function durationWithin(least: string, most: string): (text: string) => number {
-  const [shortest, longest] = [parseDuration(least), parseDuration(most)];
+  const [shortest, longest] = [parseSeconds(least), parseSeconds(most)];
   return (text) => {
-    const seconds = Math.ceil(parseDuration(text));
+    const seconds = Math.ceil(parseSeconds(text));
     if (seconds >= shortest && seconds <= longest) return seconds;
     throw new InvalidArgumentError(`Allowed is ${least} to ${most}.`);
   };

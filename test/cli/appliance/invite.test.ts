@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { toWire } from '../../../src/control/wire.ts';
+import { toWire } from '../../../src/control/administration.ts';
 import { waitingForApproval } from '../../support/registrants.ts';
 import { sharedHousehold, shell } from '../command.ts';
 

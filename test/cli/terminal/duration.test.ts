@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { expect, test } from 'vitest';
-import { ago, durationWithin, formatDuration, inTime, parseDuration } from '../../../src/cli/terminal/duration.ts';
+import { ago, durationWithin, formatDuration, inTime, parseSeconds } from '../../../src/cli/terminal/duration.ts';
 
 test.each([
   ['45', 45],
@@ -10,13 +10,13 @@ test.each([
   ['2h', 7200],
   ['90d', 7_776_000],
 ])('%s is %d seconds', (text, seconds) => {
-  expect(parseDuration(text)).toBe(seconds);
+  expect(parseSeconds(text)).toBe(seconds);
 });
 
 test.each(['', '0', '0s', '-1', 's', '1w', '1 s', '1e3', '0x10', 'Infinity', '1.', '99999999999'])(
   '%j is no duration',
   (text) => {
-    expect(() => parseDuration(text)).toThrow(InvalidArgumentError);
+    expect(() => parseSeconds(text)).toThrow(InvalidArgumentError);
   },
 );
 

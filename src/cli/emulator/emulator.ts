@@ -2,13 +2,13 @@ import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { Failure } from '../core/failure.ts';
-import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../emulator/index.ts';
-import { SETTINGS, type Setting } from '../emulator/settings/settings.ts';
+import { Failure } from '../../core/failure.ts';
+import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../../emulator/index.ts';
+import { SETTINGS, type Setting } from '../../emulator/settings/settings.ts';
+import { parseSeconds, parseWhole } from '../terminal/duration.ts';
+import { notice, print, printJson } from '../terminal/output.ts';
+import { untilSignal } from '../terminal/signals.ts';
 import { readOptionsFile } from './options-file.ts';
-import { parseDuration, parseWhole } from './terminal/duration.ts';
-import { notice, print, printJson } from './terminal/output.ts';
-import { untilSignal } from './terminal/signals.ts';
 
 /** What the flags give: the library's options, those that may be given again under other names. */
 interface Options extends Omit<EmulatorOptions, 'allowedHosts' | 'clients' | 'users' | 'faults'> {
@@ -86,7 +86,7 @@ function option(name: string, { values, initial, nothing, description }: Setting
       return new Option(`--${name} <n>`, help).argParser(parseWhole);
     case 'seconds':
       return new Option(`--${name} <duration>`, help).argParser((text) =>
-        text === '0' && values.range === 'from 0' ? 0 : parseDuration(text),
+        text === '0' && values.range === 'from 0' ? 0 : parseSeconds(text),
       );
     case 'regular expression':
       return new Option(`--${name} <regexp>`, help);
@@ -97,7 +97,9 @@ async function start(
   { allowedHost, client, user, fault, json: _, options: __, ...options }: Options,
   command: Command,
 ): Promise<Emulator> {
-  const { FaultError, OptionError, parseFault, startEmulator, StateFileError } = await import('../emulator/index.ts');
+  const { FaultError, OptionError, parseFault, startEmulator, StateFileError } = await import(
+    '../../emulator/index.ts'
+  );
   try {
     const faults = fault?.map(parseFault);
     const settings: EmulatorOptions = { ...options, allowedHosts: allowedHost, clients: client, users: user, faults };

@@ -1,0 +1,56 @@
+import { Command } from 'commander';
+import { whatToDo } from '../../core/reports/problem.ts';
+import { connectHub } from '../hub-connection.ts';
+import { inTime } from '../terminal/duration.ts';
+import { fail, notice, print, printJson } from '../terminal/output.ts';
+import { confirmed } from '../terminal/prompt.ts';
+
+/** `latchkey refresh NAME` */
+export function refreshCommand(): Command {
+  return new Command('refresh')
+    .description("refresh an appliance's token now, also when in doubt")
+    .argument('<name>', "the appliance's name")
+    .option('--json', "print the appliance's status as JSON")
+    .action(async (name: string, options: { json?: boolean }, command: Command) => {
+      await using hub = await connectHub(command);
+      const appliance = await hub.refresh(name);
+      if (options.json === true) printJson(appliance);
+      if (appliance.problem !== null) {
+        fail(`${name}: ${appliance.problem.message}; ${whatToDo(appliance.problem.code, name)}`);
+      } else if (options.json !== true) {
+        print(`${name} is refreshed, its token expires ${inTime(appliance.expires_in)}.`);
+      }
+    });
+}
+
+/** `latchkey token NAME` */
+export function tokenCommand(): Command {
+  return new Command('token')
+    .description("print an appliance's current access token")
+    .argument('<name>', "the appliance's name")
+    .option('--json', 'print the whole token response')
+    .action(async (name: string, options: { json?: boolean }, command: Command) => {
+      await using hub = await connectHub(command);
+      const token = await hub.token(name);
+      if (options.json === true) printJson(token);
+      else print(token.access_token);
+    });
+}
+
+/** `latchkey unpair NAME` */
+export function unpairCommand(): Command {
+  return new Command('unpair')
+    .description("forget an appliance's grant; it stays registered")
+    .argument('<name>', "the appliance's name")
+    .option('--yes', 'do not ask back (without a terminal nothing is asked)')
+    .action(async (name: string, options: { yes?: boolean }, command: Command) => {
+      await using hub = await connectHub(command);
+      const question = `Forget the grant of ${name}? Somebody has to log in again before it gets tokens.`;
+      if (options.yes !== true && !(await confirmed(question))) {
+        fail(`${name} was not unpaired`);
+        return;
+      }
+      await hub.unpair(name);
+      notice(`${name} is unpaired.`);
+    });
+}
