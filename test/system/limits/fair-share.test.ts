@@ -69,6 +69,7 @@ describe('places', () => {
     const pool = new Pool();
     for (let address = 0; address < 6; address++) pool.come(`net/${address}`);
     pool.fill('a', 'b');
+    expect(pool.come('a'), 'beyond its own quota').toBe(false);
     expect(pool.come('honest')).toBe(true);
     expect(pool.names).not.toContain('net/0');
     expect(pool.come('net/6')).toBe(false);
