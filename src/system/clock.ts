@@ -83,3 +83,9 @@ export const systemTimers: Timers = {
     return promise;
   },
 };
+
+/** Resolves with `work`, and no later than after `timeout` ms. */
+export async function withTimeout(work: Promise<unknown>, timeout: number, timers: Timers): Promise<void> {
+  const done = new AbortController();
+  await Promise.race([work.finally(() => done.abort()), timers.sleep(timeout, done.signal)]);
+}

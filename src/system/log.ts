@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs';
 import pino from 'pino';
 import type { Log, LogFields } from '../core/log.ts';
-import { Buckets } from './limits/token-bucket.ts';
+import { TokenBuckets } from './limits/token-bucket.ts';
 
 /** What a stream for log lines must offer. */
 export interface LogStream {
@@ -17,9 +17,9 @@ const LONGEST_FIELD = 8192;
 const MOST_WAITING = 1 << 20;
 
 /** Lines of one event about one appliance: so many at once, then one in so many ms. */
-const OF_APPLIANCE = { most: 20, every: 30_000 };
+const OF_APPLIANCE = { burst: 20, interval: 30_000 };
 /** Lines of one event in all. */
-const OF_EVENT = { most: 500, every: 1000 };
+const OF_EVENT = { burst: 500, interval: 1000 };
 
 /**
  * Logs as JSON, one event a line, with the event's name in `event`. Fields can't hold a `Secret` (see `LogFields`), and
@@ -62,7 +62,7 @@ export function createLog(
 
 /** Counts lines: null if one is too much; else how many were left out since the last one that was not. */
 function lineLimiter(): (event: string, appliance: string, now: number) => number | null {
-  const buckets = new Buckets();
+  const buckets = new TokenBuckets();
   return (event, appliance, now) => {
     const all = buckets.filled(event, OF_EVENT, now);
     const own = buckets.filled(`${event} ${appliance}`, OF_APPLIANCE, now);

@@ -47,7 +47,7 @@ function* neighbours(many: number): Generator<string> {
 
 describe('wrong codes of very many addresses', () => {
   const HOME = home('192.168.1.7/24');
-  const limit = { ...GROUP_LIMIT, most: BURST };
+  const limit = { ...GROUP_LIMIT, burst: BURST };
 
   it('keep out neither the hub’s own IPv4 subnets, nor a browser that has signed in before', () => {
     const codes = new LoginThrottle(limit);
@@ -96,9 +96,9 @@ describe('wrong codes of very many addresses', () => {
 
   it('may be more than all that a subnet of 65,536 addresses may send in an hour', () => {
     const [tries, locks] = [5, Math.log2(3_600_000 / 30_000)];
-    expect(GROUP_LIMIT.most).toBeGreaterThan(65_536 * (tries + locks));
+    expect(GROUP_LIMIT.burst).toBeGreaterThan(65_536 * (tries + locks));
     // And then each one an hour.
-    expect(1000 / GROUP_LIMIT.every).toBeGreaterThan(65_536 / 3600);
+    expect(1000 / GROUP_LIMIT.interval).toBeGreaterThan(65_536 / 3600);
   });
 });
 

@@ -196,7 +196,7 @@ it.each([
     {
       authenticate: async () => ({ kind: 'authenticated', appliance: WALLBOX }),
       heard: () => undefined,
-      failures: new ClientRateLimiter('failures', { most: 1, every: 1 }, { clock, log }),
+      failures: new ClientRateLimiter('failures', { burst: 1, interval: 1 }, { clock, log }),
       clock,
     },
   );

@@ -28,7 +28,7 @@ test('the ten seconds in which an appliance is answered count from when its requ
       return { kind: 'authenticated', appliance };
     },
     heard: () => undefined,
-    failures: new ClientRateLimiter('too many', { most: 1, every: 1 }, { clock: time, log }),
+    failures: new ClientRateLimiter('too many', { burst: 1, interval: 1 }, { clock: time, log }),
     clock: time,
   });
   const answer = await app.inject({
@@ -64,7 +64,7 @@ test('a device code that is redeemed is waited for once, and not again for what 
   serveToken(app, service, {
     authenticate: async () => ({ kind: 'authenticated', appliance }),
     heard: () => undefined,
-    failures: new ClientRateLimiter('too many', { most: 1, every: 1 }, { clock: time, log }),
+    failures: new ClientRateLimiter('too many', { burst: 1, interval: 1 }, { clock: time, log }),
     clock: time,
   });
   const answer = await app.inject({

@@ -1,5 +1,5 @@
 import { type Interfaces, isInOwnIpv4Subnet, rateLimitKeys } from '../../system/limits/rate-limit-keys.ts';
-import { type Allowance, type Bucket, Buckets } from '../../system/limits/token-bucket.ts';
+import { type RateLimit, type TokenBucket, TokenBuckets } from '../../system/limits/token-bucket.ts';
 
 /** So many wrong ones are nothing to one device. */
 const FREE = 5;
@@ -17,10 +17,10 @@ const MAX_DEVICES = 10_000;
  * chance of one in 1.3 million. The burst is more than all addresses of an IPv4 subnet (/16) may send in their first hours, so
  * that a neighbour who takes each of them does not use it up.
  */
-export const GROUP_LIMIT = { most: 1_000_000, every: 20 };
+export const GROUP_LIMIT = { burst: 1_000_000, interval: 20 };
 const ALL = 'all devices';
 /** Devices that the log is told of: one with many addresses must not fill it. */
-const TELLING = { most: 20, every: 180_000 };
+const TELLING = { burst: 20, interval: 180_000 };
 
 /**
  * Who shares a limit: the devices of the hub's own IPv4 subnets, or all others. Those have as many addresses as they like, since
@@ -96,10 +96,10 @@ export interface Counted {
  * Times are ms on the boot clock.
  */
 export class LoginThrottle {
-  readonly #limit: Allowance;
+  readonly #limit: RateLimit;
   readonly #records = new Map<string, Record>();
-  readonly #groups = new Buckets();
-  readonly #lines = new Buckets();
+  readonly #groups = new TokenBuckets();
+  readonly #lines = new TokenBuckets();
   #toldOfAll: number | null = null;
   #burst: Burst | null = null;
 
@@ -113,7 +113,7 @@ export class LoginThrottle {
     const lock = (this.#known(key, now)?.lockedUntil ?? 0) - now;
     if (lock > 0) return lock;
     const left = this.#bucket(group(), now)?.left ?? 1;
-    return left < 1 ? (1 - left) * this.#limit.every : 0;
+    return left < 1 ? (1 - left) * this.#limit.interval : 0;
   }
 
   /** Counts a wrong code. */
@@ -134,7 +134,7 @@ export class LoginThrottle {
     }
     if (bucket !== null && bucket.left < 1 && (this.#toldOfAll === null || now - this.#toldOfAll >= TOLD_AGAIN)) {
       this.#toldOfAll = now;
-      tell ??= { address: ALL, count: this.#limit.most };
+      tell ??= { address: ALL, count: this.#limit.burst };
     }
     const isAll = bucket !== null && bucket.left < 1;
     if (over >= 0 || isAll) {
@@ -154,7 +154,7 @@ export class LoginThrottle {
     this.#records.delete(key);
   }
 
-  #bucket(group: Group | null, now: number): Bucket | null {
+  #bucket(group: Group | null, now: number): TokenBucket | null {
     return group === null ? null : this.#groups.filled(group, this.#limit, now);
   }
 

@@ -3,7 +3,7 @@ import type { Instant } from '../../core/clock.ts';
 import { leavesTooLittle } from '../../core/grants/schedule.ts';
 import type { TokenResult, WhyUnavailable } from '../../core/grants/token-result.ts';
 import type { TokenRequest } from '../../core/lan-service.ts';
-import { within } from '../../system/within.ts';
+import { withTimeout } from '../../system/clock.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from './grants.ts';
 import type { ManagedGrant } from './managed-grant.ts';
@@ -34,7 +34,7 @@ export class TokenIssuer {
     if (managed === undefined || !hasScope(managed, scope)) return this.#result(managed, scope);
     const now = this.#environment.clock.now();
     if (!this.#isWorthWaiting(managed, minTtl, now)) return this.#result(managed, scope, now);
-    await within(this.#grants.refresh(appliance), Math.min(timeout, MAX_WAIT), this.#environment.timers);
+    await withTimeout(this.#grants.refresh(appliance), Math.min(timeout, MAX_WAIT), this.#environment.timers);
     return this.#result(this.#grants.get(appliance), scope);
   }
 

@@ -4,7 +4,7 @@ import { USER_CODE } from '../../core/letter-code.ts';
 import { codesLive, type DeviceCodes, type DeviceFlow, type Pairing } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/compare.ts';
-import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
+import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
 import type { Environment } from '../environment.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import type { PairingRun } from './pairing-run.ts';
@@ -13,9 +13,9 @@ import type { Pairings } from './pairings.ts';
 /** Bytes of a device_code: 256 bits. */
 const CODE_BYTES = 32;
 /** How often one appliance may begin: an owner who tries again is welcome, a loop is not. Each is written to disk. */
-const BEGINNINGS: readonly Allowance[] = [
-  { most: 5, every: 10_000 },
-  { most: 30, every: 60_000 },
+const BEGINNINGS: readonly RateLimit[] = [
+  { burst: 5, interval: 10_000 },
+  { burst: 30, interval: 60_000 },
 ];
 /** Seconds between two polls, and how many more after one that came too soon (RFC 8628, 3.5). */
 const INTERVAL = 5;
@@ -34,7 +34,7 @@ interface Polls {
 export class DeviceFlows {
   readonly #pairings: Pairings;
   readonly #environment: Environment;
-  readonly #beginnings = BEGINNINGS.map((allowance) => ({ allowance, buckets: new Buckets() }));
+  readonly #beginnings = BEGINNINGS.map((limit) => ({ limit, buckets: new TokenBuckets() }));
   readonly #polls = new WeakMap<DeviceFlow, Polls>();
   /** When it was last told that a flow is paired, on the boot clock in ms. */
   readonly #told = new WeakMap<DeviceFlow, number>();
@@ -124,11 +124,11 @@ export class DeviceFlows {
   /** Takes one beginning from the appliance's allowances. @returns milliseconds until the next one, where there is none left */
   #mayBeginIn(appliance: string): number {
     const now = this.#environment.clock.now().uptime;
-    const left = this.#beginnings.map(({ allowance, buckets }) => ({
-      bucket: buckets.filled(appliance, allowance, now),
-      every: allowance.every,
+    const left = this.#beginnings.map(({ limit, buckets }) => ({
+      bucket: buckets.filled(appliance, limit, now),
+      interval: limit.interval,
     }));
-    const wait = Math.max(...left.map(({ bucket, every }) => (1 - bucket.left) * every));
+    const wait = Math.max(...left.map(({ bucket, interval }) => (1 - bucket.left) * interval));
     if (wait > 0) return wait;
     for (const { bucket } of left) bucket.left -= 1;
     return 0;

@@ -2,8 +2,8 @@ import { backoffDelay } from '../../core/grants/backoff.ts';
 import type { LinkResult } from '../../core/lan-service.ts';
 import { advance, isInstallerInitiated, isStale, linkFor } from '../../core/pairings/pairing.ts';
 import type { LinkOutcome, LoginLink } from '../../core/portal.ts';
-import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
-import { within } from '../../system/within.ts';
+import { withTimeout } from '../../system/clock.ts';
+import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
 import type { ConnectedPortal } from '../ports.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingProgress } from './pairing-progress.ts';
@@ -18,7 +18,7 @@ const SAME_LINK = 5000;
  * polled, so that somebody who opens it again and again, or takes it over, must not push out the one that a person is just
  * logging in through.
  */
-const FRESH_LINKS: Allowance = { most: 2, every: 60_000 };
+const FRESH_LINKS: RateLimit = { burst: 2, interval: 60_000 };
 /** Whoever tries again sooner after the portal did not answer gets the same answer, in ms. */
 const SAME_FAILURE = 2000;
 
@@ -26,7 +26,7 @@ const SAME_FAILURE = 2000;
 export class LinkRequests {
   readonly #context: PairingContext;
   readonly #progress: PairingProgress;
-  readonly #fresh = new Buckets();
+  readonly #fresh = new TokenBuckets();
   #underWay: { readonly signal: AbortSignal; readonly result: Promise<LinkResult> } | null = null;
   /** The result that serves until then, on the boot clock in ms. */
   #last: { readonly result: LinkResult; readonly until: number; readonly link: LoginLink | null } | null = null;
@@ -57,7 +57,7 @@ export class LinkRequests {
     const opened = this.#open().then((its) => {
       result = its;
     });
-    await within(opened, LONGEST_WAIT, this.#context.environment.timers);
+    await withTimeout(opened, LONGEST_WAIT, this.#context.environment.timers);
     return result;
   }
 
@@ -199,7 +199,7 @@ export class LinkRequests {
   #untilNextLink(): number {
     const bucket = this.#fresh.filled('', FRESH_LINKS, this.#context.environment.clock.now().uptime);
     bucket.left = Math.max(0, bucket.left - 1);
-    return Math.max(SAME_LINK, (1 - bucket.left) * FRESH_LINKS.every);
+    return Math.max(SAME_LINK, (1 - bucket.left) * FRESH_LINKS.interval);
   }
 
   #remember(result: LinkResult, ms: number, link: LoginLink | null = null): LinkResult {

@@ -11,8 +11,8 @@ import {
 import type { UnconfirmedLogin } from '../../core/pairings/pairing-report.ts';
 import type { LoginLink } from '../../core/portal.ts';
 import type { Secret } from '../../core/secret.ts';
+import { withTimeout } from '../../system/clock.ts';
 import { sha256 } from '../../system/compare.ts';
-import { within } from '../../system/within.ts';
 import { pollForCode } from './code-polling.ts';
 import { LinkRenewal } from './link-renewal.ts';
 import { LinkRequests } from './link-requests.ts';
@@ -186,7 +186,7 @@ export class PairingRun implements AsyncDisposable {
    */
   async giveWay(): Promise<void> {
     const gone = this.#exchange.settled().then(() => this.fail('replaced'));
-    await within(gone, LONGEST_WAIT, this.#context.environment.timers);
+    await withTimeout(gone, LONGEST_WAIT, this.#context.environment.timers);
   }
 
   /** A login was refused at the portal. What a code that is being exchanged brings counts for more. */

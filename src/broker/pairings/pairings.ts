@@ -11,8 +11,8 @@ import {
   usesPortal,
 } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
+import { withTimeout } from '../../system/clock.ts';
 import { sameSecret, sha256 } from '../../system/compare.ts';
-import { within } from '../../system/within.ts';
 import { emitFailure, type PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
 
@@ -222,11 +222,11 @@ export class Pairings implements AsyncDisposable {
     if (callback.kind === 'code') {
       const isSent = mark !== null && sameSecret(mark, this.sentMark(run.pairing.id).reveal());
       const received = run.receiveCode(callback.code, { address, isSent });
-      await within(received, LONGEST_WAIT, this.#context.environment.timers);
+      await withTimeout(received, LONGEST_WAIT, this.#context.environment.timers);
     }
     if (callback.kind === 'error') {
       const refused = run.refused(callback.error === 'access_denied' ? 'refused_by_user' : 'portal_rejected');
-      await within(refused, LONGEST_WAIT, this.#context.environment.timers);
+      await withTimeout(refused, LONGEST_WAIT, this.#context.environment.timers);
     }
     return run.pairing;
   }

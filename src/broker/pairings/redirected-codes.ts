@@ -1,9 +1,9 @@
 import { linksOf } from '../../core/pairings/pairing.ts';
 import type { UnconfirmedLogin } from '../../core/pairings/pairing-report.ts';
 import type { Secret } from '../../core/secret.ts';
+import { withTimeout } from '../../system/clock.ts';
 import { sha256 } from '../../system/compare.ts';
-import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
-import { within } from '../../system/within.ts';
+import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
 import { pollLinks } from './code-polling.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingProgress } from './pairing-progress.ts';
@@ -13,7 +13,7 @@ const POLL_DELAYS = [0, 1000, 2000];
 /** A portal that is slow to answer is waited for no longer than this in all, in ms: the browser waits, and the code lives 30 s. */
 const CHECK_TIMEOUT = 4500;
 /** Polls of one pairing because of redirects, beside the regular ones: anybody who saw the link may send any number of codes. */
-const POLLS: Allowance = { most: 6, every: 5000 };
+const POLLS: RateLimit = { burst: 6, interval: 5000 };
 /** A code lives 30 to 60 s; one that nobody has confirmed by then is dropped, in ms. */
 const CODE_LIFETIME = 60_000;
 /** Codes that wait to be confirmed, one from each address. */
@@ -48,7 +48,7 @@ export class RedirectedCodes {
   readonly #takeCode: Parameters<typeof pollLinks>[3];
   /** Resolves when no code is being exchanged. */
   readonly #settled: () => Promise<void>;
-  readonly #polls = new Buckets();
+  readonly #polls = new TokenBuckets();
   /** The check under way, and the one that all share who come during it: their code may be newer than its last poll. */
   #check: Promise<void> = Promise.resolve();
   #nextCheck: Promise<void> | null = null;
@@ -123,7 +123,7 @@ export class RedirectedCodes {
   #ask(): Promise<void> {
     this.#nextCheck ??= this.#check.then(() => {
       this.#nextCheck = null;
-      this.#check = within(this.#pollNow(), CHECK_TIMEOUT, this.#context.environment.timers);
+      this.#check = withTimeout(this.#pollNow(), CHECK_TIMEOUT, this.#context.environment.timers);
       return this.#check;
     });
     return this.#nextCheck;

@@ -4,7 +4,7 @@ import { isInstallerInitiated, isPairedBy, type Pairing, timeLeft } from '../../
 import type { LeftOut, Round, RoundAccount, RoundForBrowser, RoundLink } from '../../core/pairings/round.ts';
 import { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/compare.ts';
-import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
+import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
 import type { Appliances } from '../appliances/appliances.ts';
 import type { Environment } from '../environment.ts';
 import type { PairingRun } from './pairing-run.ts';
@@ -16,7 +16,7 @@ const NONCE_OUTLIVES = 3_600_000;
  * Pairings that browsers on their way back from the portal begin, after some that came to nothing: each costs the portal a
  * request and the hub some writes.
  */
-const BEGUN_BY_BROWSER: Allowance = { most: 30, every: 20_000 };
+const BEGUN_BY_BROWSER: RateLimit = { burst: 30, interval: 20_000 };
 /** Bytes of a browser's pass: 128 bits. */
 const PASS_BYTES = 16;
 /** Rounds whose passes are remembered, and passes of one round; of more the oldest is forgotten. */
@@ -41,7 +41,7 @@ export interface RoundsContext {
  */
 export class Rounds {
   readonly #context: RoundsContext;
-  readonly #begunByBrowser = new Buckets();
+  readonly #begunByBrowser = new TokenBuckets();
   /**
    * The hashes of the passes that were given out, by round. They live in memory alone: after a restart the hub's page goes on.
    */

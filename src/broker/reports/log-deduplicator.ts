@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.ts';
-import { type Allowance, Buckets } from '../../system/limits/token-bucket.ts';
+import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
 
 /** A problem that lasts. */
 interface OpenProblem {
@@ -24,7 +24,7 @@ export interface ProblemSummary {
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 /** How often the beginning of a problem that comes and goes is logged; one that lasts is logged all the same. */
-const BEGINNINGS: Allowance = { most: 3, every: 2 * HOUR };
+const BEGINNINGS: RateLimit = { burst: 3, interval: 2 * HOUR };
 
 /**
  * Decides when a problem that occurs at every try is worth a log line: when it begins, after an hour, two, four and so on while it
@@ -34,7 +34,7 @@ const BEGINNINGS: Allowance = { most: 3, every: 2 * HOUR };
 export class LogDeduplicator {
   readonly #clock: Clock;
   readonly #problems = new Map<string, OpenProblem>();
-  readonly #beginnings = new Buckets();
+  readonly #beginnings = new TokenBuckets();
 
   constructor(clock: Clock) {
     this.#clock = clock;

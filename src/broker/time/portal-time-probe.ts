@@ -1,5 +1,5 @@
 import type { Portal } from '../../core/portal.ts';
-import { within } from '../../system/within.ts';
+import { withTimeout } from '../../system/clock.ts';
 import type { Environment } from '../environment.ts';
 import type { PortalClock } from './portal-clock.ts';
 
@@ -41,7 +41,7 @@ export class PortalTimeProbe {
         this.#underWay = null;
       });
     }
-    if (this.#underWay !== null) await within(this.#underWay, LONGEST_WAIT, timers);
+    if (this.#underWay !== null) await withTimeout(this.#underWay, LONGEST_WAIT, timers);
   }
 
   /** Resolves with the first portal's answer that tells the time, or when all have told nothing. */

@@ -12,7 +12,7 @@ import { serveRevocation } from './revocation.ts';
 import { serveToken } from './token.ts';
 
 /** One device may fail to authenticate so often. */
-const FAILURES = { most: 10, every: 6000 };
+const FAILURES = { burst: 10, interval: 6000 };
 
 /** The OAuth authorization server that appliances talk to. */
 export function serveAuthorizationServer(

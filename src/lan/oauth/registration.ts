@@ -16,7 +16,7 @@ const JSON_TYPE = 'application/json';
 const BEARER = /^bearer +([\w.~+/-]+=*)$/i;
 const CHALLENGE = 'Bearer realm="latchkey"';
 /** One device may come so often without an initial access token that is good. */
-const STRANGERS = { most: 10, every: 60_000 };
+const STRANGERS = { burst: 10, interval: 60_000 };
 /** How long an appliance is to wait while the hub can't write its store, in seconds. */
 const STORE_RETRY = 60;
 

@@ -1,7 +1,7 @@
 import type { Administration, ApplianceStatus } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
-import { within } from '../../system/within.ts';
+import { withTimeout } from '../../system/clock.ts';
 import { sendFailure } from '../failures.ts';
 import { sendInstallerPage } from '../installer-page.ts';
 import { type Question, questionPage } from '../questions.ts';
@@ -93,7 +93,7 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
 
   /** Goes on where it takes longer: the page that follows shows what comes of it. */
   function refresh(name: string): Promise<void> {
-    return within(administration.refresh(name), LONGEST_WAIT, timers);
+    return withTimeout(administration.refresh(name), LONGEST_WAIT, timers);
   }
 
   /**

@@ -21,7 +21,7 @@ import {
 } from './pair-documents.ts';
 
 /** One device may try so many codes that nobody was given. */
-const UNKNOWN_CODES = { most: 10, every: 6000 };
+const UNKNOWN_CODES = { burst: 10, interval: 6000 };
 
 /** Seconds after which the portal may be there again. */
 const RETRY_UNREACHABLE = 5;

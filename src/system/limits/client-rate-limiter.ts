@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { type RateLimitKey, rateLimitKeys } from './rate-limit-keys.ts';
-import { type Allowance, type Bucket, Buckets } from './token-bucket.ts';
+import { type RateLimit, type TokenBucket, TokenBuckets } from './token-bucket.ts';
 
 /** What a {@link ClientRateLimiter} needs. */
 export interface RateLimiterContext {
@@ -17,20 +17,20 @@ const LOG_INTERVAL = 3_600_000;
 
 /**
  * How often one device may do something that nobody should do often. If it is too much, that is logged once a burst, with the
- * address; a burst has ended when the whole allowance is there again.
+ * address; a burst has ended when the bucket is full again.
  */
 export class ClientRateLimiter {
   readonly #event: string;
-  readonly #allowance: Allowance;
+  readonly #limit: RateLimit;
   readonly #context: RateLimiterContext;
-  readonly #buckets = new Buckets();
+  readonly #buckets = new TokenBuckets();
   /** When a burst was logged that has not ended. */
-  readonly #logged = new WeakMap<Bucket, number>();
+  readonly #logged = new WeakMap<TokenBucket, number>();
 
   /** @param event what is logged, such as `too many failed authentications` */
-  constructor(event: string, allowance: Allowance, context: RateLimiterContext) {
+  constructor(event: string, limit: RateLimit, context: RateLimiterContext) {
     this.#event = event;
-    this.#allowance = allowance;
+    this.#limit = limit;
     this.#context = context;
   }
 
@@ -50,18 +50,18 @@ export class ClientRateLimiter {
 
   #check(keys: readonly RateLimitKey[], count: 0 | 1): RateLimitResult {
     const now = this.#context.clock.now().uptime;
-    const buckets: Bucket[] = [];
+    const buckets: TokenBucket[] = [];
     // The widest first: whoever has used that up is not remembered by one address after the other.
     for (const { key, weight } of keys) {
-      const allowance = { most: weight * this.#allowance.most, every: this.#allowance.every / weight };
-      const bucket = this.#buckets.filled(key, allowance, now);
-      if (bucket.left >= allowance.most) {
+      const limit = { burst: weight * this.#limit.burst, interval: this.#limit.interval / weight };
+      const bucket = this.#buckets.filled(key, limit, now);
+      if (bucket.left >= limit.burst) {
         this.#logged.delete(bucket);
         bucket.refused = 0;
       }
       if (bucket.left < 1) {
-        this.#logRefusal(bucket, key, allowance, now);
-        return { ok: false, retryAfter: Math.max(1, Math.ceil(((1 - bucket.left) * allowance.every) / 1000)) };
+        this.#logRefusal(bucket, key, limit, now);
+        return { ok: false, retryAfter: Math.max(1, Math.ceil(((1 - bucket.left) * limit.interval) / 1000)) };
       }
       buckets.push(bucket);
     }
@@ -69,11 +69,11 @@ export class ClientRateLimiter {
     return { ok: true };
   }
 
-  #logRefusal(bucket: Bucket, address: string, { most }: Allowance, now: number): void {
+  #logRefusal(bucket: TokenBucket, address: string, { burst }: RateLimit, now: number): void {
     bucket.refused += 1;
     const logged = this.#logged.get(bucket);
     if (logged !== undefined && now - logged < LOG_INTERVAL) return;
-    const count = bucket.refused + (logged === undefined ? most : 0);
+    const count = bucket.refused + (logged === undefined ? burst : 0);
     this.#context.log.warn(this.#event, { address, count });
     this.#logged.set(bucket, now);
     bucket.refused = 0;

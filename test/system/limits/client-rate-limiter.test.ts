@@ -19,7 +19,7 @@ beforeEach(() => {
     error: silent,
     warn: (event: string, fields?: LogFields) => void lines.push({ event, fields }),
   };
-  limit = new ClientRateLimiter(EVENT, { most: 3, every: 6000 }, { clock: time, log });
+  limit = new ClientRateLimiter(EVENT, { burst: 3, interval: 6000 }, { clock: time, log });
 });
 
 function take(times: number, address = '10.0.0.1'): boolean[] {
