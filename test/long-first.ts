@@ -33,7 +33,6 @@ const LONG = [
   'project/',
   'page/redirected-codes',
   'cli/pair/pair.test',
-  'hub/bad-input',
   'hub/',
   'lan/',
   'mdns/',

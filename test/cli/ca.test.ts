@@ -15,6 +15,8 @@ test('the certificate stands alone on standard output, or its pin', async () => 
   expect(await hub.latchkey('ca')).toMatchObject({ status: 0, stdout: PEM, stderr: '' });
   const { caFingerprint } = hub.household.hub;
   expect(await hub.latchkey('ca', '--fingerprint')).toMatchObject({ status: 0, stdout: `${caFingerprint}\n` });
+  const { stdout } = await hub.latchkey('ca', '--json');
+  expect(JSON.parse(stdout)).toEqual({ certificate: PEM, fingerprint: caFingerprint });
 });
 
 test('during a rotation the old one is named, and printed where it is asked for', async () => {

@@ -8,7 +8,6 @@ import { connectControl } from '../../src/control/client.ts';
 import { type ControlServer, serveControl } from '../../src/control/server.ts';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import { createLog } from '../../src/system/log.ts';
-import { waitingForApproval } from '../support/registrants.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { Household } from './household.ts';
 
@@ -79,25 +78,6 @@ test('everything a person may ask comes back as the command line prints it', asy
   expect(household.appliances.get('wallbox')?.state).toBe('unpaired');
   expect(await ask('DELETE', '/v1/appliances/wallbox')).toMatchObject({ status: 204, answer: null });
   expect(household.appliances.has('wallbox')).toBe(false);
-});
-
-test('an invite, an approval and the opening of registration come through', async () => {
-  const body = JSON.stringify({ name: 'heater', scope: 'A', portal: 'home', ttl: 60 });
-  expect(await ask('POST', '/v1/invites', { body, headers: json })).toMatchObject({
-    status: 201,
-    answer: { token: household.issued.at(-1), name: 'heater', scope: 'A', expires_in: 60 },
-  });
-  household.set({ name: 'lamp', waitingForApproval: waitingForApproval() });
-  const other = await ask('POST', '/v1/appliances/lamp/approval', { body: '{"code":"BCD-FGH"}', headers: json });
-  expect(other).toMatchObject({ status: 403, answer: { code: 'not_allowed' } });
-  const approved = await ask('POST', '/v1/appliances/lamp/approval');
-  expect(approved).toMatchObject({ status: 200, answer: toWire(household.appliances.get('lamp')) });
-  expect(approved.answer).not.toHaveProperty('waiting_for_approval');
-  expect(await ask('PUT', '/v1/registration', { body: '{"open_for":60}', headers: json })).toMatchObject({
-    status: 200,
-    answer: { open_for: 60, registration_endpoint: 'https://192.168.1.7:8443/oauth/register' },
-  });
-  expect(household.hub.registrationOpenFor).toBe(60);
 });
 
 test('a token without a scope is answered without one', async () => {

@@ -52,3 +52,28 @@ describe('status of an appliance whose credentials were damaged on disk', () => 
     expect(await hub.appliance('wallbox')).not.toHaveProperty('credentials_damaged');
   });
 });
+
+describe('a portal that is down', () => {
+  it('while pairing: says so, goes on, and connects when the portal is back', async () => {
+    const before = await startPortal();
+    await using hub = await HubProcess.start({ emulator: before, here: true });
+    await before.close();
+    await hub.addAppliance('wallbox');
+    const { status, stdout, stderr } = await hub.cli('pair', 'wallbox', '--no-wait');
+    expect({ status, stdout, stderr }).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/\nlatchkey: the portal can't be reached .+; the pairing goes on: .+\n$/),
+    });
+    expect(await hub.appliance('wallbox')).toMatchObject({ state: 'pairing' });
+
+    await using emulator = await startPortal({
+      port: Number(new URL(before.baseUrl).port),
+      frontendPort: Number(new URL(before.frontendUrl).port),
+      clients: [{ id: before.clientId, secret: before.clientSecret }],
+    });
+    const url = await eventually(async () => (await hub.appliance('wallbox')).authorize_url, 45);
+    const { location } = await emulator.login({ state: new URL(url).searchParams.get('state') ?? '', user: 'demo' });
+    expect(await (await fetch(location)).text()).toContain('wallbox is connected');
+  });
+});

@@ -56,19 +56,6 @@ describe('the package', () => {
     expect(await hub.machine.sh('ls /var/lib/latchkey/upgrades')).toContain(packages.from.version);
   });
 
-  it('is not exchanged for an earlier one that could not read the store', async () => {
-    await hub.machine.sh('systemctl stop latchkey');
-    const schema = await userVersion();
-    await setUserVersion('\\000\\000\\003\\347'); // 999
-    const { status, stderr } = await hub.machine.run(hub.installing(packages.from), { seconds: 90 });
-    expect(status).not.toBe(0);
-    expect(stderr).toMatch(/latchkey: the store has schema 999, .*nothing was changed/);
-    expect(await installed()).toBe(`installed ${packages.to.version}`);
-    await setUserVersion(`\\000\\000\\000\\${schema.toString(8).padStart(3, '0')}`);
-    await hub.start();
-    expect((await hub.appliance('wallbox')).state).toBe('active');
-  });
-
   it('leaves configuration, secrets and state where it is removed, for the day it comes back', async () => {
     const { access_token: token } = await hub.token(wallbox);
     expect((await hub.machine.run(OUR_PROCESSES)).stdout.trim().split('\n')).toHaveLength(2);
@@ -102,13 +89,4 @@ async function files(): Promise<ReadonlySet<string>> {
 /** How dpkg has the package: its status and its version. */
 function installed(): Promise<string> {
   return hub.machine.sh(`dpkg-query --show --showformat='\${db:Status-Status} \${Version}' latchkey`);
-}
-
-/** The schema's number, below 256; it is the last of four bytes in the header of SQLite's file. */
-async function userVersion(): Promise<number> {
-  return Number(await hub.machine.sh('od -An -tu1 -j63 -N1 /var/lib/latchkey/latchkey.db'));
-}
-
-async function setUserVersion(bytes: string): Promise<void> {
-  await hub.machine.sh(`printf '${bytes}' | dd of=/var/lib/latchkey/latchkey.db bs=1 seek=60 conv=notrunc`);
 }

@@ -150,23 +150,6 @@ describe('the metrics of a hub', () => {
   });
 });
 
-it('a port that is taken keeps a hub from nothing but telling its metrics', async () => {
-  const other = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => other.once('listening', resolve));
-  const address = other.address();
-  const port = typeof address === 'object' ? address?.port : undefined;
-  await using crowded = await HubProcess.start({ emulator, metrics: `127.0.0.1:${port}`, here: true });
-  other.close();
-  const meter = await crowded.addAppliance('meter');
-  await crowded.pair('meter', emulator);
-  expect((await crowded.requestToken(meter)).status).toBe(200);
-  expect((await crowded.status()).hub).not.toHaveProperty('metrics_port');
-  const warnings = (await readFile(crowded.log, 'utf8')).split('\n').filter((line) => line.includes('EADDRINUSE'));
-  expect(warnings.map((line) => JSON.parse(line))).toMatchObject([
-    { level: 'warn', event: 'metrics can not be told, trying again', host: '127.0.0.1', port, every: 30 },
-  ]);
-});
-
 it('readiness ends when a token has run out and the portal is gone, and comes back with it', async () => {
   // The hub refreshes such tokens every 30 s on its own: no refresh is under way when the portal goes.
   await using portal = await startPortal({ tokenLifetime: 1 });

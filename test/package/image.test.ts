@@ -12,23 +12,14 @@ import { Chroot, ownPackage, whyNoChroot } from './chroot.ts';
 const STATE = 'var/lib/private/latchkey';
 /** As systemd numbers a dynamic user. */
 const OWNER = 61_234;
-/** What dpkg and systemd note of their own work. */
-const NOT_OURS = [
-  /^\/(var\/lib\/(dpkg|systemd)|var\/log|var\/cache|run)(\/|$)/,
-  /^\/etc\/(group|gshadow|passwd|shadow)-?$/,
-  /^\/(var\/lib\/private|root|tmp)$/,
-];
-const FILES = 'find / -xdev -not -path "/proc/*" -not -path "/mnt/*" | sort';
 
 let tree: Chroot;
 let own: string;
-let before: ReadonlySet<string>;
 
 setUpOnce(
   async (parts) => {
     own = await ownPackage();
     tree = parts.use(await Chroot.make());
-    before = new Set((await tree.sh(FILES)).split('\n'));
   },
   { whyNot: whyNoChroot, timeout: patient(120_000) },
 );
@@ -118,25 +109,6 @@ describe('before another version takes its place', () => {
     ]);
     expect(await tree.sh('dpkg -s latchkey | grep ^Status:')).toBe('Status: install ok installed');
     expect(await tree.sh(`ls /${STATE}`)).not.toContain('upgrades');
-  });
-});
-
-describe('the package that is taken away', () => {
-  it('leaves configuration and state where it is removed, and comes back to them', async () => {
-    putStore(NEWEST_SCHEMA);
-    await tree.sh('echo secret >/etc/latchkey/credentials/portal-home.secret; dpkg -r latchkey');
-    expect(await tree.sh(`ls /${STATE}/latchkey.db /etc/latchkey/latchkey.toml /etc/latchkey/credentials/*`)).not.toBe(
-      '',
-    );
-    await tree.sh('dpkg -i /mnt/0', [own]);
-    expect(await tree.sh('systemctl is-enabled latchkey.service')).toBe('enabled');
-  });
-
-  it('leaves nothing where it is purged', async () => {
-    await tree.sh('mkdir -p /var/cache/private/latchkey; ln -s private/latchkey /var/cache/latchkey; dpkg -P latchkey');
-    const left = (await tree.sh(FILES)).split('\n').filter((path) => !before.has(path));
-    expect(left.filter((path) => path.includes('latchkey'))).toEqual([]);
-    expect(left.filter((path) => !NOT_OURS.some((place) => place.test(path)))).toEqual([]);
   });
 });
 

@@ -123,6 +123,9 @@ describe('Retry-After, as it comes over the wire', () => {
     ['a negative number', '-120', null],
     ['a fraction', '1.5', null],
     ['words', 'in a while', null],
+    ['a power of ten', '1e9', null],
+    ['a number of base 16', '0x10', null],
+    ['seconds with their unit', '5 minutes', null],
     ['nothing', '', null],
   ])('%s', async (_, header, expected) => {
     for (const status of [429, 503]) {

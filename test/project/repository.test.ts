@@ -76,13 +76,3 @@ test('the version is the newest in CHANGELOG.md', () => {
   const newest = /^## \[(\d+\.\d+\.\d+[^\]]*)\]/m.exec(read('CHANGELOG.md'))?.[1];
   expect(manifest('package.json')['version']).toBe(newest);
 });
-
-test('README.md gives the two commands', () => {
-  const lines = read('README.md').split('\n');
-  for (const command of ['./scripts/demo', './scripts/test']) {
-    expect(
-      lines.some((line) => line.includes(command)),
-      command,
-    ).toBe(true);
-  }
-});

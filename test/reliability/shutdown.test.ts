@@ -1,14 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectSecure } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import type { EmulatorOptions } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { logFile } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
-import { MAIN, SHARED_CACHE } from '../support/program.ts';
+import { superviseUntilUp } from '../systemd/supervised.ts';
 import { addAppliance, beginPairing, codeSends, pairFleet, refreshSends, startRefresh, until, visit } from './fleet.ts';
 import { storeFleet } from './stored-fleet.ts';
 
@@ -24,7 +24,7 @@ describe.concurrent('a hub that is told to end', () => {
     await using hub = await HubProcess.prepare({ emulator });
     const names = Array.from({ length: MAX_SENT + 6 }, (_, index) => `appliance-${index}`);
     await storeFleet(hub, emulator, names, 0);
-    const daemon = await serve(hub);
+    await using daemon = await superviseUntilUp(hub);
     await addAppliance(hub, 'wallbox');
     const { location } = await emulator.login({ state: await beginPairing(hub, 'wallbox'), user: 'demo' });
     const codesBefore = codeSends(emulator).length;
@@ -56,11 +56,36 @@ describe.concurrent('a hub that is told to end', () => {
     expect(codeSends(emulator).every((sends) => sends === 1)).toBe(true);
   });
 
+  it('is not held up by connections that say nothing, and leaves no socket', async () => {
+    await using emulator = await startPortal();
+    await using hub = await HubProcess.prepare({ emulator });
+    await using daemon = await superviseUntilUp(hub);
+    await using silent = new AsyncDisposableStack();
+    const answers: string[] = [];
+    for (const [port, secure] of [
+      [hub.httpPort, false],
+      [hub.httpsPort, true],
+    ] as const) {
+      const opened = secure
+        ? connectSecure({ host: '127.0.0.1', port, rejectUnauthorized: false })
+        : connect({ host: '127.0.0.1', port, allowHalfOpen: true });
+      const socket = silent.adopt(opened, (open) => void open.destroy());
+      socket.on('error', () => undefined);
+      socket.on('data', (bytes) => answers.push(String(bytes)));
+      await once(socket, secure ? 'secureConnect' : 'connect');
+    }
+    daemon.child.kill('SIGTERM');
+    expect(await daemon.ended).toEqual({ status: 0, signal: null });
+    expect(existsSync(join(hub.directory, 'state/control.sock'))).toBe(false);
+    // Who waits for them is rid of them in the end too, when their time is over, and then they are told so.
+    expect(answers).toEqual([]);
+  });
+
   it('by SIGINT sends no refresh that comes due while it waits for the exchange of a code', async () => {
     await using portal = await holdingPortal({ tokenLifetime: LIFETIME / 1000 });
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
-    const daemon = await serve(hub);
+    await using daemon = await superviseUntilUp(hub);
     await pairFleet(hub, emulator, ['wallbox']);
     await addAppliance(hub, 'heatpump');
     const { location } = await emulator.login({ state: await beginPairing(hub, 'heatpump'), user: 'demo' });
@@ -84,7 +109,7 @@ describe.concurrent('a hub that is told to end', () => {
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
     await storeFleet(hub, emulator, ['wallbox'], 0);
-    const daemon = await serve(hub);
+    await using daemon = await superviseUntilUp(hub);
     portal.hold();
     startRefresh(hub, 'wallbox');
     await eventually(async () => refreshSends(emulator).length === 1);
@@ -133,19 +158,4 @@ async function holdingPortal(options: Partial<EmulatorOptions> = {}) {
 /** Resolves when the hub takes no more orders: it has heard the signal. */
 async function stopped(hub: HubProcess): Promise<void> {
   await eventually(async () => (await hub.status().catch(() => null)) === null);
-}
-
-/** Starts a prepared hub's daemon in a way that lets its end be seen. */
-async function serve(hub: HubProcess): Promise<{
-  readonly child: ChildProcess;
-  readonly ended: Promise<{ status: number | null; signal: NodeJS.Signals | null }>;
-}> {
-  const child = spawn(process.execPath, [MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')], {
-    env: { PATH: process.env['PATH'], HOME: hub.directory, XDG_CACHE_HOME: SHARED_CACHE },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  child.stderr.pipe(createWriteStream(logFile('hub'), { mode: 0o600 }));
-  const ended = once(child, 'exit').then(([status, signal]) => ({ status, signal }));
-  await eventually(() => hub.ask((control) => control.status()).catch(() => null));
-  return { child, ended };
 }

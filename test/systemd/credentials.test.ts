@@ -6,11 +6,11 @@ import { expect, test } from 'vitest';
 import { readOwnCertificate } from '../../src/certificates/own-certificate.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { pairFleet } from '../reliability/fleet.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
+import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { supervise } from './supervised.ts';
+import { supervise, superviseUntilUp } from './supervised.ts';
 
 test.each(['', 'secrets_'])('secrets come as credentials, which systemd calls %j and the name', async (prefix) => {
   await using emulator = await startPortal();
@@ -23,8 +23,7 @@ test.each(['', 'secrets_'])('secrets come as credentials, which systemd calls %j
   await writeFile(join(credentials, `${prefix}store.key`), `${key}\n`);
   const env = { CREDENTIALS_DIRECTORY: credentials };
   {
-    await using daemon = supervise(hub, '', { env });
-    await eventually(async () => daemon.events().some(({ event }) => event === 'hub started'));
+    await using daemon = await superviseUntilUp(hub, '', { env });
     await pairFleet(hub, emulator, ['wallbox']);
     daemon.child.kill('SIGTERM');
     await daemon.ended;

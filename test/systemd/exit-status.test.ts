@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
-import { eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
+import { HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
 import { supervise } from './supervised.ts';
 
 /** Nobody listens: what is told there is lost, and harms nobody. */
@@ -48,14 +48,11 @@ test('a credential that is missing is named, with where it belongs', async () =>
   await expectEnd(hub, 78, ['portals.home.client_secret_file', '/etc/latchkey/credentials', 'restart'], { env });
 });
 
-test('a port that is taken', async () => {
+test.each(['http', 'https'] as const)('a port that is taken, of %s', async (kind) => {
   await using hub = await prepared();
-  const other = createServer().listen(hub.httpsPort, '127.0.0.1');
-  try {
-    await expectEnd(hub, 78, ['lan.https_port', `port ${hub.httpsPort} on 127.0.0.1`]);
-  } finally {
-    other.close();
-  }
+  const port = kind === 'http' ? hub.httpPort : hub.httpsPort;
+  await using _other = createServer().listen(port, '127.0.0.1');
+  await expectEnd(hub, 78, [`lan.${kind}_port`, `port ${port} on 127.0.0.1`, 'another program has it']);
 });
 
 test('an address that is not there yet may come: it is tried again', async () => {
@@ -116,6 +113,8 @@ test('a store key that is none', async () => {
 test('beside a running hub: the same state, the same control socket, the same ports', async () => {
   await using hub = await HubProcess.start({ emulator });
   await expectEnd(hub, 78, [hub.directory]);
+  const ownSocket = { LATCHKEY_HUB_CONTROL_SOCKET: 'own.sock' };
+  await expectEnd(hub, 78, [join(hub.directory, 'state')], { env: ownSocket });
   // As somebody does who tries it out while the service runs.
   const env = { LATCHKEY_HUB_STATE_DIR: join(hub.directory, 'own'), LATCHKEY_HUB_CONTROL_SOCKET: undefined };
   await expectEnd(hub, 78, ['lan.https_port'], { env });
@@ -128,15 +127,6 @@ test('beside a running hub: the same state, the same control socket, the same po
   const socket = join(hub.directory, 'state/control.sock');
   await expectEnd(other, 78, [socket], { env: { LATCHKEY_HUB_CONTROL_SOCKET: socket } });
   expect((await hub.status()).hub.https_port).toBe(hub.httpsPort);
-});
-
-test('a crash is for systemd to mend', async () => {
-  await using hub = await prepared();
-  await using daemon = supervise(hub, NOTIFY, { onSignal: "throw new Error('planted')" });
-  await eventually(async () => daemon.events().some(({ event }) => event === 'hub started'));
-  daemon.child.kill('SIGUSR2');
-  expect(await daemon.ended).toEqual({ status: 1, signal: null });
-  expect(daemon.events().at(-1)).toMatchObject({ priority: 3, event: 'crashed', error: 'planted' });
 });
 
 test('without systemd it is 1, and the line has no priority', async () => {

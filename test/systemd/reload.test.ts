@@ -23,7 +23,7 @@ import { rememberSecrets } from '../support/logs.ts';
 import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
 import { startPortal } from '../support/portal.ts';
 import { MAIN } from '../support/program.ts';
-import { type Supervised, supervise } from './supervised.ts';
+import { type Supervised, type SupervisedOptions, supervise, superviseUntilUp } from './supervised.ts';
 
 /** How long the portal takes to answer while it is slow, in ms. */
 const SLOW = 4000;
@@ -43,10 +43,8 @@ function count(daemon: Supervised, wanted: string): number {
   return daemon.events().filter(({ event }) => event === wanted).length;
 }
 
-async function started(hub: HubProcess, notify = '', options = {}): Promise<Supervised> {
-  const daemon = supervise(hub, notify, { slowStore: true, ...options });
-  await eventually(async () => count(daemon, 'hub started') === 1);
-  return daemon;
+function started(hub: HubProcess, notify = '', options: SupervisedOptions = {}): Promise<Supervised> {
+  return superviseUntilUp(hub, notify, { slowStore: true, ...options });
 }
 
 async function end(daemon: Supervised): Promise<void> {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { HubProcess } from '../support/hub-process.ts';
+import { eventually } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
@@ -78,4 +79,15 @@ export function supervise(hub: HubProcess, notify: string, options: SupervisedOp
         return json === undefined ? [] : [{ priority: Number(priority), ...JSON.parse(json) }];
       }),
   };
+}
+
+/** The same, and waits until it is up. */
+export async function superviseUntilUp(
+  hub: HubProcess,
+  notify = '',
+  options: SupervisedOptions = {},
+): Promise<Supervised> {
+  const daemon = supervise(hub, notify, options);
+  await eventually(async () => daemon.events().some(({ event }) => event === 'hub started'));
+  return daemon;
 }

@@ -71,13 +71,6 @@ test('token prints the token and nothing else; --json a token response', async (
   });
 });
 
-test('ca prints the certificate, its pin, or both', async () => {
-  const { certificate, fingerprint } = hub.household.authority();
-  expect((await hub.latchkey('ca')).stdout).toBe(certificate);
-  expect((await hub.latchkey('ca', '--fingerprint')).stdout).toBe(`${fingerprint}\n`);
-  expect(JSON.parse((await hub.latchkey('ca', '--json')).stdout)).toEqual({ certificate, fingerprint });
-});
-
 test('refresh says how long the new token lives', async () => {
   const wallbox = hub.household.set({ name: 'wallbox', state: 'active', expiresIn: 3600 });
   expect(await hub.latchkey('refresh', 'wallbox')).toMatchObject({
@@ -98,15 +91,6 @@ test('a refresh that leaves a problem is a failure, with the reason and what to 
 });
 
 test.each([
-  [['appliance', 'add', 'Wallbox'], /"Wallbox" can't be an appliance's name/],
-  [['appliance', 'add', 'a', '--portal', 'x'], /no portal x/],
-  [['appliance', 'add', 'a', '--scope', 'ä'], /the scope "ä"/],
-  [['appliance', 'remove', 'toaster'], /no appliance toaster/],
-  [['appliance', 'rotate-secret', 'toaster'], /no appliance toaster/],
-  [['pair', 'toaster'], /no appliance toaster/],
-  [['unpair', 'toaster'], /no appliance toaster/],
-  [['token', 'toaster'], /no appliance toaster/],
-  [['refresh', 'toaster'], /no appliance toaster/],
   [['appliance', 'remove', '..'], /"\.\." can't be/],
   [['appliance', 'remove', '.'], /"\." can't be/],
   [['appliance', 'remove', ''], /"" can't be/],

@@ -163,21 +163,6 @@ going: log in at https://portal.example/a
 `);
 });
 
-test.each([
-  [['invite', '--for', 'Wallbox'], /"Wallbox" can't be/],
-  [['invite', '--for', 'heater'], /heater exists/],
-  [['invite', '--scope', 'ä'], /the scope "ä"/],
-  [['invite', '--portal', 'x'], /no portal x/],
-  [['appliance', 'approve', 'heater'], /waits for no approval/],
-  [['appliance', 'approve', 'toaster'], /no appliance toaster/],
-])('%j fails with one clear line', async (args, problem) => {
-  hub.household.set({ name: 'heater' });
-  const failed = await hub.latchkey(...args);
-  expect(failed).toMatchObject({ status: 1, stdout: '' });
-  expect(failed.stderr).toMatch(problem);
-  expect(failed.stderr).toMatch(/^latchkey: [\P{Cc}]{1,400}\n$/u);
-});
-
 test('a person is asked whether to refuse one that waits, and not about one that is not there', async () => {
   hub.household.set({ name: 'wallbox', waitingForApproval: waitingForApproval() });
   const running = hub.onTerminal('appliance', 'remove', 'wallbox');

@@ -162,26 +162,18 @@ test('Ctrl-C stops the watching, not the pairing', async () => {
   await waitFor(() => expect(started.followers).toBe(0));
 });
 
-test('a fresh link after a lost answer is shown anew', async () => {
-  const fresh = { ...waiting, authorizeUrl: `${url}-fresh`, reason: 'link_ended' } as const;
+test.each([
+  ['link_ended', /fresh link .*no longer good.*\n\n.*-fresh\n/],
+  ['address_changed', /fresh link \(the hub's address has changed; .* the last one can go on\):\n\n.*-fresh\n/],
+] as const)('a fresh link is shown below the one before, with the reason: %s', async (reason, words) => {
+  const fresh = { ...waiting, authorizeUrl: `${url}-fresh`, reason };
   hub.household.script = [waiting, fresh, { event: 'paired', scope: null }];
   const { stdout } = await hub.latchkey('pair', 'wallbox');
   expect(stdout.indexOf(url)).toBeLessThan(stdout.indexOf(fresh.authorizeUrl));
-  expect(stdout).toMatch(/fresh link .*no longer good.*\n\n.*-fresh\n/);
+  expect(stdout).toMatch(words);
   expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout).slice(0, 2)).toEqual([
     printed,
-    { ...printed, authorize_url: fresh.authorizeUrl, reason: fresh.reason },
-  ]);
-});
-
-test('a fresh link after the hub has moved is shown with the reason', async () => {
-  const fresh = { ...waiting, authorizeUrl: `${url}-moved`, reason: 'address_changed' } as const;
-  hub.household.script = [waiting, fresh, { event: 'paired', scope: null }];
-  const { stdout } = await hub.latchkey('pair', 'wallbox');
-  expect(stdout).toMatch(/fresh link \(the hub's address has changed; .* the last one can go on\):\n\n.*-moved\n/);
-  expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout).slice(0, 2)).toEqual([
-    printed,
-    { ...printed, authorize_url: fresh.authorizeUrl, reason: fresh.reason },
+    { ...printed, authorize_url: fresh.authorizeUrl, reason },
   ]);
 });
 

@@ -81,23 +81,6 @@ test('what needs a person is at the top, and ends with 3; what may pass does not
   hub.household.notices = [];
 });
 
-test('notify --test says how each hook went, and what to do where there is none', async () => {
-  const none = await hub.latchkey('notify', '--test');
-  expect(none).toMatchObject({
-    status: 1,
-    stdout: '',
-    stderr: expect.stringContaining('set command or webhook in [notify]'),
-  });
-  hub.household.trials = [
-    { hook: 'command', target: 'tell', ok: true, detail: 'done' },
-    { hook: 'webhook', target: 'https://notify.example', ok: false, detail: 'answered 404' },
-  ];
-  const tried = await hub.latchkey('notify', '--test');
-  expect(tried.stdout).toBe('command tell: ok (done)\nwebhook https://notify.example: failed (answered 404)\n');
-  expect(tried).toMatchObject({ status: 1, stderr: expect.stringContaining('the webhook of [notify] did not take') });
-  expect(JSON.parse((await hub.latchkey('notify', '--test', '--json')).stdout)).toEqual(hub.household.trials);
-});
-
 test('a table that is too wide has a line for each name of a scope, and all of it stays', async () => {
   const times = { expiresIn: 7000, refreshIn: 6000, lastRefresh: ago(100 * 60) };
   const scope = 'Monitoring RemoteControl';
