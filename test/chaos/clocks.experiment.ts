@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { addAppliance, pairFleet, until } from '../reliability/fleet.ts';
 import { Load } from '../reliability/load.ts';
 import { eventually, type HubProcess } from '../support/hub-process.ts';
-import { bootIn1970 } from './boot-in-1970.ts';
 import { whyNoClocks } from './clock-machine.ts';
 import { ClockSite, expectActive, expectClockUnknown, expectUnavailable, Promises, same } from './clock-site.ts';
 import type { Experiment, Finding, Scale } from './experiment.ts';
@@ -17,7 +16,7 @@ export const experiment: Experiment = {
   async run(scale) {
     const reason = await whyNoClocks();
     if (reason !== null) return { figures: { 'left out': reason }, broken: [] };
-    const parts = [jumps, wrongAtBoot, in1970, suspended, ...(scale.long ? [elevenYearsAhead, bootIn1970] : [])];
+    const parts = [jumps, wrongAtBoot, in1970, suspended, ...(scale.long ? [elevenYearsAhead] : [])];
     // They wait most of the time, each with a hub of its own.
     const findings = await Promise.all(parts.map((part) => part(scale)));
     return {

@@ -1,12 +1,9 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { access, chmod, cp, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { access, mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
-import { MAIN } from '../support/program.ts';
 
 const run = promisify(execFile);
 
@@ -14,38 +11,6 @@ const CHECKOUT = join(import.meta.dirname, '../..');
 /** Fetched once; 28 MB. */
 const PARTS = join(CHECKOUT, '.cache/chaos/machine');
 const QEMU = '/usr/bin/qemu-system-x86_64';
-/** In the order in which they need each other. */
-const MODULES = [
-  'virtio_ring',
-  'virtio',
-  'virtio_pci_legacy_dev',
-  'virtio_pci_modern_dev',
-  'virtio_pci',
-  'failover',
-  'net_failover',
-  'virtio_net',
-];
-/** How the machine sees the one that it runs on. */
-const HOST = '10.0.2.2';
-
-const INIT = `#!/bin/busybox sh
-/bin/busybox --install -s /bin
-mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
-for module in ${MODULES.join(' ')}; do insmod /modules/$module.ko; done
-ip link set lo up; ip addr add 10.0.2.15/24 dev eth0; ip link set eth0 up
-stty -echo -F /dev/ttyS0
-echo @@ready >/dev/ttyS0
-exec setsid sh -c 'sh </dev/ttyS0 2>&1 | cat >/dev/ttyS0'
-`;
-
-/** Leads from the machine's own loopback to the same ports of the host's. */
-const FORWARD = `import net from 'node:net';
-for (const port of process.argv.slice(2)) net.createServer((one) => {
-  const other = net.connect(Number(port), '${HOST}');
-  for (const [from, to] of [[one, other], [other, one]]) from.on('error', () => {}).on('close', () => to.destroy()).pipe(to);
-}).listen(Number(port), '127.0.0.1');
-`;
-
 /** Says why no machine can be had here, or null where one can; fetches its kernel where that is missing. */
 export async function whyNoMachine(): Promise<string | null> {
   if (process.arch !== 'x64' || process.platform !== 'linux') return 'the kernel is for x64';
@@ -59,7 +24,7 @@ export async function whyNoMachine(): Promise<string | null> {
   }
 }
 
-/** A machine of its own with this checkout's build, a hub's directory, and a console. Emulated, and so rather slow. */
+/** A machine of its own with a console. Emulated, and so rather slow. */
 export class VirtualMachine implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #directory: string;
@@ -71,22 +36,6 @@ export class VirtualMachine implements AsyncDisposable {
     this.#child = child;
     this.#directory = directory;
     if (child.stdout !== null) createInterface(child.stdout).on('line', (line) => this.#lines.push(line));
-  }
-
-  /**
-   * Boots a machine.
-   * @param clock what its clock says then, in ms since 1970
-   * @param folder is copied to the same path
-   * @param ports of the host's loopback that are to be on the machine's loopback, too
-   */
-  static async boot(clock: number, folder: string, ports: readonly string[]): Promise<VirtualMachine> {
-    const directory = await mkdtemp(join(tmpdir(), 'latchkey-machine-'));
-    const { kernel } = await fetchParts();
-    const initrd = await packRoot(directory, folder);
-    const append = ['-append', 'console=ttyS0 quiet panic=1'];
-    const machine = await VirtualMachine.start(directory, clock, ['-kernel', kernel, '-initrd', initrd, ...append]);
-    await machine.run(`node /forward.mjs ${ports.join(' ')} >/dev/null 2>&1 &`);
-    return machine;
   }
 
   /**
@@ -141,11 +90,6 @@ export class VirtualMachine implements AsyncDisposable {
     return { status: Number(this.#lines[at]?.split(mark)[1]), output };
   }
 
-  /** Runs the command line. */
-  latchkey(command: string): Promise<{ readonly status: number; readonly output: string }> {
-    return this.run(`node /app/dist/main.js ${command} 2>/tmp/stderr`);
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     const { exitCode, signalCode } = this.#child;
     if (exitCode === null && signalCode === null) {
@@ -186,44 +130,4 @@ export async function fetchParts(): Promise<{ kernel: string; modules: string; b
   if (kernel === undefined) throw new Error('there is none in what was fetched');
   const modules = join(PARTS, 'lib/modules', kernel.replace('vmlinuz-', ''), 'kernel');
   return { kernel: join(boot, kernel), modules, busybox: join(PARTS, 'bin/busybox') };
-}
-
-/** All that the machine has, in its memory. @returns the file to boot it from */
-async function packRoot(directory: string, folder: string): Promise<string> {
-  const root = join(directory, 'root');
-  const { modules, busybox } = await fetchParts();
-  for (const name of ['bin', 'modules', 'proc', 'sys', 'dev', 'run', 'app'])
-    await mkdir(join(root, name), { recursive: true });
-  await cp(busybox, join(root, 'bin/busybox'));
-  const files = await readdir(modules, { recursive: true });
-  for (const name of MODULES) {
-    const file = files.find((one) => one.endsWith(`/${name}.ko`)) ?? '';
-    await cp(join(modules, file), join(root, 'modules', `${name}.ko`));
-  }
-  await cp(process.execPath, join(root, 'bin/node'));
-  const { stdout } = await run('ldd', [process.execPath]);
-  for (const [library] of stdout.matchAll(/\/\S+/g)) {
-    await mkdir(join(root, dirname(library)), { recursive: true });
-    await cp(library, join(root, library), { dereference: true });
-  }
-  await cp(dirname(MAIN), join(root, 'app/dist'), { recursive: true });
-  await cp(join(CHECKOUT, 'package.json'), join(root, 'app/package.json'));
-  for (const path of productionPackages()) {
-    await cp(join(CHECKOUT, path), join(root, 'app', path), { recursive: true });
-  }
-  await cp(folder, join(root, folder), { recursive: true });
-  await writeFile(join(root, 'forward.mjs'), FORWARD);
-  await writeFile(join(root, 'init'), INIT);
-  await chmod(join(root, 'init'), 0o755);
-  await run('sh', ['-c', 'find . | "$1" cpio -o -H newc >../initrd', 'sh', busybox], { cwd: root });
-  return join(directory, 'initrd');
-}
-
-function productionPackages(): string[] {
-  const lock = JSON.parse(readFileSync(join(CHECKOUT, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { dev?: boolean; optional?: boolean }>;
-  };
-  const all = Object.entries(lock.packages).filter(([path, { dev, optional }]) => path !== '' && !dev && !optional);
-  // Those inside of others are copied with them.
-  return all.map(([path]) => path).filter((path) => path.indexOf('node_modules', 1) < 0);
 }
