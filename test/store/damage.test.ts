@@ -1,14 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
@@ -21,6 +12,7 @@ import { SettingTable } from '../../src/store/rows/setting-table.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { bytesOf, HEATER, KEY, open, openAsHub, textOf, WALLBOX } from './opened.ts';
+import { smallDisk } from './small-disk.ts';
 import { spoil } from './spoil.ts';
 
 const wallboxGrant = grantOf({ appliance: WALLBOX.id });
@@ -314,47 +306,36 @@ test('after the first one was closed or killed the next one may open it, with al
 });
 
 test('one that can not be written is served from memory, and written again as soon as it can be', async (ctx) => {
-  if (process.getuid?.() !== 0) ctx.skip('mounting a small disk needs root');
-  using folder = stateFolder();
-  const disk = join(folder.path, 'disk');
-  mkdirSync(disk, { mode: 0o700 });
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=700', 'tmpfs', disk], { stdio: 'pipe' });
-  } catch {
-    ctx.skip('no tmpfs can be mounted here');
+  using folder = smallDisk(ctx, '1m');
+  const disk = folder.path;
+  await expect(withReadOnly(disk, () => openAsHub(disk))).rejects.toMatchObject({ code: 'state_dir_unusable' });
+  const files = ['latchkey.db', 'latchkey.db-wal'];
+  const kept: Buffer[] = [];
+  {
+    using store = open(disk);
+    await store.addAppliance(WALLBOX);
+    await store.replaceGrant(wallboxGrant);
+    // What was committed is in the journal alone, as after a kill.
+    kept.push(...files.map((name) => readFileSync(join(disk, name))));
   }
-  try {
-    await expect(withReadOnly(disk, () => openAsHub(disk))).rejects.toMatchObject({ code: 'state_dir_unusable' });
-    const files = ['latchkey.db', 'latchkey.db-wal'];
-    const kept: Buffer[] = [];
-    {
-      using store = open(disk);
-      await store.addAppliance(WALLBOX);
-      await store.replaceGrant(wallboxGrant);
-      // What was committed is in the journal alone, as after a kill.
-      kept.push(...files.map((name) => readFileSync(join(disk, name))));
-    }
-    for (const [index, name] of files.entries()) writeFileSync(join(disk, name), kept[index] ?? '');
-    const before = bytesOf(disk);
-    const store = await withReadOnly(disk, async () => {
-      const opened = await openAsHub(disk);
-      expect(opened.unwritable).toMatch(/EROFS/);
-      expect(await opened.grants()).toEqual([{ grant: wallboxGrant, attempt: null }]);
-      await expect(opened.forgetGrant(WALLBOX.id, 1)).rejects.toMatchObject({ code: 'store_unwritable' });
-      expect(await opened.tryToWrite()).toBe(false);
-      expect(await opened.grants()).toHaveLength(1);
-      return opened;
-    });
-    expect(bytesOf(disk)).toEqual(before);
-    expect(await store.tryToWrite()).toBe(true);
-    expect(store.unwritable).toBeNull();
-    expect(await store.replaceGrant(grantOf({ appliance: WALLBOX.id, generation: 2 }))).toBe(true);
-    store[Symbol.dispose]();
-    using again = await openAsHub(disk);
-    expect(await again.generation(WALLBOX.id)).toBe(2);
-  } finally {
-    execFileSync('umount', ['-l', disk]);
-  }
+  for (const [index, name] of files.entries()) writeFileSync(join(disk, name), kept[index] ?? '');
+  const before = bytesOf(disk);
+  const store = await withReadOnly(disk, async () => {
+    const opened = await openAsHub(disk);
+    expect(opened.unwritable).toMatch(/EROFS/);
+    expect(await opened.grants()).toEqual([{ grant: wallboxGrant, attempt: null }]);
+    await expect(opened.forgetGrant(WALLBOX.id, 1)).rejects.toMatchObject({ code: 'store_unwritable' });
+    expect(await opened.tryToWrite()).toBe(false);
+    expect(await opened.grants()).toHaveLength(1);
+    return opened;
+  });
+  expect(bytesOf(disk)).toEqual(before);
+  expect(await store.tryToWrite()).toBe(true);
+  expect(store.unwritable).toBeNull();
+  expect(await store.replaceGrant(grantOf({ appliance: WALLBOX.id, generation: 2 }))).toBe(true);
+  store[Symbol.dispose]();
+  using again = await openAsHub(disk);
+  expect(await again.generation(WALLBOX.id)).toBe(2);
 });
 
 async function withReadOnly<Result>(disk: string, work: () => Promise<Result>): Promise<Result> {
@@ -367,56 +348,34 @@ async function withReadOnly<Result>(disk: string, work: () => Promise<Result>): 
 }
 
 test('on a full disk a write fails with a clear message, what was there is still read, and with room it goes on', async (ctx) => {
-  if (process.getuid?.() !== 0) ctx.skip('mounting a small disk needs root');
-  using folder = stateFolder();
-  const disk = join(folder.path, 'disk');
-  mkdirSync(disk, { mode: 0o700 });
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=512k,mode=700', 'tmpfs', disk], { stdio: 'pipe' });
-  } catch {
-    ctx.skip('no tmpfs can be mounted here');
-  }
-  try {
-    using store = open(disk);
-    await store.addAppliance(WALLBOX);
-    await store.replaceGrant(wallboxGrant);
-    const filler = join(disk, 'filler');
-    expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
-    const large = (generation: number) =>
-      grantOf({ appliance: WALLBOX.id, generation, accessToken: new Secret('x'.repeat(50_000)) });
-    await expect(store.replaceGrant(large(2))).rejects.toMatchObject({
-      code: 'store_unwritable',
-      message: expect.stringContaining('the disk is full: make room'),
-    });
-    expect(await store.grants()).toEqual([{ grant: wallboxGrant, attempt: null }]);
-    truncateSync(filler, 0);
-    expect(await store.replaceGrant(large(2))).toBe(true);
-    expect(await store.generation(WALLBOX.id)).toBe(2);
-  } finally {
-    execFileSync('umount', ['-l', disk]);
-  }
+  using folder = smallDisk(ctx, '512k');
+  const disk = folder.path;
+  using store = open(disk);
+  await store.addAppliance(WALLBOX);
+  await store.replaceGrant(wallboxGrant);
+  const filler = join(disk, 'filler');
+  expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
+  const large = (generation: number) =>
+    grantOf({ appliance: WALLBOX.id, generation, accessToken: new Secret('x'.repeat(50_000)) });
+  await expect(store.replaceGrant(large(2))).rejects.toMatchObject({
+    code: 'store_unwritable',
+    message: expect.stringContaining('the disk is full: make room'),
+  });
+  expect(await store.grants()).toEqual([{ grant: wallboxGrant, attempt: null }]);
+  truncateSync(filler, 0);
+  expect(await store.replaceGrant(large(2))).toBe(true);
+  expect(await store.generation(WALLBOX.id)).toBe(2);
 });
 
 test('a first start on a full disk does not stand in the way of the next one', async (ctx) => {
-  if (process.getuid?.() !== 0) ctx.skip('mounting a small disk needs root');
-  using folder = stateFolder();
-  const disk = join(folder.path, 'disk');
-  mkdirSync(disk, { mode: 0o700 });
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256k,mode=700', 'tmpfs', disk], { stdio: 'pipe' });
-  } catch {
-    ctx.skip('no tmpfs can be mounted here');
-  }
-  try {
-    for (const room of [0, 4096, 8192, 16_384]) {
-      writeFileSync(join(disk, 'filler'), Buffer.alloc(262_144 - room));
-      expect(() => open(disk), `with ${room} bytes`).toThrow(expect.objectContaining({ code: 'store_unwritable' }));
-      truncateSync(join(disk, 'filler'), 0);
-      open(disk)[Symbol.dispose]();
-      for (const name of readdirSync(disk)) rmSync(join(disk, name));
-    }
-  } finally {
-    execFileSync('umount', ['-l', disk]);
+  using folder = smallDisk(ctx, '256k');
+  const disk = folder.path;
+  for (const room of [0, 4096, 8192, 16_384]) {
+    writeFileSync(join(disk, 'filler'), Buffer.alloc(262_144 - room));
+    expect(() => open(disk), `with ${room} bytes`).toThrow(expect.objectContaining({ code: 'store_unwritable' }));
+    truncateSync(join(disk, 'filler'), 0);
+    open(disk)[Symbol.dispose]();
+    for (const name of readdirSync(disk)) rmSync(join(disk, name));
   }
 });
 

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -14,6 +13,7 @@ import { FakeTime } from '../support/fake-time.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { journalOf } from './journal.ts';
 import { KEY, open, WALLBOX } from './opened.ts';
+import { smallDisk } from './small-disk.ts';
 
 const attempt = { token: 'hash', at: at(1) };
 const NAMES = ['wallbox', 'heater', 'boiler', 'battery'];
@@ -208,27 +208,17 @@ describe('of writes that go together', () => {
   });
 
   test('none is told to be on disk where the disk is full, and nothing has changed', async (ctx) => {
-    if (process.getuid?.() !== 0) ctx.skip('mounting a small disk needs root');
     using home = await paired();
     const { store, time, path } = home;
     store[Symbol.dispose]();
-    using folder = stateFolder();
-    try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=512k', 'tmpfs', folder.path], { stdio: 'pipe' });
-    } catch {
-      ctx.skip('no tmpfs can be mounted here');
-    }
-    try {
-      copyFileSync(join(path, 'latchkey.db'), join(folder.path, 'latchkey.db'));
-      using full = await openStore(folder.path, jweSealing(KEY), () => time.wall, time);
-      expect(() => writeFileSync(join(folder.path, 'filler'), Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
-      const known = followed(FIRST.map((grant) => full.endAttempt({ ...grant, refused: at(7) })));
-      await time.pass(0);
-      expect(known).toEqual(Array(4).fill('store_unwritable'));
-      expect((await full.grants()).map(({ grant }) => grant.refused)).toEqual(Array(4).fill(null));
-    } finally {
-      execFileSync('umount', ['-l', folder.path]);
-    }
+    using folder = smallDisk(ctx, '512k');
+    copyFileSync(join(path, 'latchkey.db'), join(folder.path, 'latchkey.db'));
+    using full = await openStore(folder.path, jweSealing(KEY), () => time.wall, time);
+    expect(() => writeFileSync(join(folder.path, 'filler'), Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
+    const known = followed(FIRST.map((grant) => full.endAttempt({ ...grant, refused: at(7) })));
+    await time.pass(0);
+    expect(known).toEqual(Array(4).fill('store_unwritable'));
+    expect((await full.grants()).map(({ grant }) => grant.refused)).toEqual(Array(4).fill(null));
   });
 
   test('none is told to be on disk where the store was closed before', async () => {

@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
@@ -8,6 +7,7 @@ import { Secret } from '../../src/core/secret.ts';
 import { at, grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { HEATER, open, openAsHub, WALLBOX } from './opened.ts';
+import { smallDisk } from './small-disk.ts';
 import { spoil } from './spoil.ts';
 
 const DAY = 86_400_000;
@@ -186,38 +186,27 @@ describe('damage', () => {
 });
 
 test('on a full disk the history waits, and the grant is written where that still goes', async (ctx) => {
-  if (process.getuid?.() !== 0) ctx.skip('mounting a small disk needs root');
-  using folder = stateInMemory();
-  const disk = join(folder.path, 'disk');
-  mkdirSync(disk, { mode: 0o700 });
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=512k,mode=700', 'tmpfs', disk], { stdio: 'pipe' });
-  } catch {
-    ctx.skip('no tmpfs can be mounted here');
-  }
-  try {
-    using store = await withWallbox(disk);
-    const lines = waiting(REFRESHED);
-    store.takeHistoryFrom({ ...lines, waiting: () => [] });
-    expect(await store.beginAttempt(grantOf(), attempt)).toBe(true);
-    store.takeHistoryFrom(lines);
-    const filler = join(disk, 'filler');
-    expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
-    // More than the block at the journal's end may have room for.
-    const days = Array.from({ length: 150 }, (_, day) => line('refreshed', START + day * DAY));
-    await expect(store.addHistory(new Map([[id, days]]))).rejects.toMatchObject({ code: 'store_unwritable' });
-    // The ballast makes room for it.
-    const successor = grantOf({ generation: 2, refreshToken: new Secret('the-next'.repeat(2000)) });
-    expect(await store.replaceGrant(successor)).toBe(true);
-    expect(lines.left).toEqual([REFRESHED]);
-    truncateSync(filler, 0);
-    await store.endAttempt(successor);
-    expect(lines.left).toEqual([]);
-    expect(await store.history(id)).toEqual([REFRESHED]);
-    expect(await store.grant(id)).toEqual({ grant: successor, attempt: null });
-  } finally {
-    execFileSync('umount', ['-l', disk]);
-  }
+  using folder = smallDisk(ctx, '512k');
+  const disk = folder.path;
+  using store = await withWallbox(disk);
+  const lines = waiting(REFRESHED);
+  store.takeHistoryFrom({ ...lines, waiting: () => [] });
+  expect(await store.beginAttempt(grantOf(), attempt)).toBe(true);
+  store.takeHistoryFrom(lines);
+  const filler = join(disk, 'filler');
+  expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
+  // More than the block at the journal's end may have room for.
+  const days = Array.from({ length: 150 }, (_, day) => line('refreshed', START + day * DAY));
+  await expect(store.addHistory(new Map([[id, days]]))).rejects.toMatchObject({ code: 'store_unwritable' });
+  // The ballast makes room for it.
+  const successor = grantOf({ generation: 2, refreshToken: new Secret('the-next'.repeat(2000)) });
+  expect(await store.replaceGrant(successor)).toBe(true);
+  expect(lines.left).toEqual([REFRESHED]);
+  truncateSync(filler, 0);
+  await store.endAttempt(successor);
+  expect(lines.left).toEqual([]);
+  expect(await store.history(id)).toEqual([REFRESHED]);
+  expect(await store.grant(id)).toEqual({ grant: successor, attempt: null });
 });
 
 test.each([
