@@ -1,7 +1,7 @@
 import type { BrowserContextOptions } from 'playwright-core';
-import { Agent, request } from 'undici';
 import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
+import { HubClient } from '../lan/wire.ts';
 import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
 import { eventually, type HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -183,22 +183,9 @@ describe.each(inShortNamed(LOOKS, SHORT))('an installer (%s)', (look, options) =
 
 /** An appliance introduces itself (RFC 7591). */
 async function introduce(client_name: string): Promise<{ readonly name: string; readonly code: string }> {
-  const agent = new Agent({ connect: { ca: (await hub.authority()).certificate } });
-  const { statusCode, body } = await request(`${origin}/oauth/register`, {
-    method: 'POST',
-    dispatcher: agent,
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ client_name, software_id: SCRIPT }),
-  });
-  const answer = (await body.json()) as {
-    readonly client_name: string;
-    readonly client_secret: string;
-    readonly comparison_code: string;
-  };
-  await agent.destroy();
-  expect(statusCode).toBe(201);
-  rememberSecrets([answer.client_secret]);
-  return { name: answer.client_name, code: answer.comparison_code };
+  await using client = await HubClient.of(hub);
+  const told = await client.register({ client_name, software_id: SCRIPT });
+  return { name: String(told['client_name']), code: String(told['comparison_code']) };
 }
 
 describe('an open page', () => {

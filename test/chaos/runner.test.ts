@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { table, written } from '../../scripts/chaos-report.ts';
 import { root, temporaryFolder } from '../project/checkout.ts';
+import { lives } from '../support/processes.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** Experiments that come to every end there is. */
@@ -76,15 +77,6 @@ function start(names: readonly (keyof typeof EXPERIMENTS)[], ...args: string[]) 
       folder[Symbol.dispose]();
     },
   };
-}
-
-/** One that has ended and that nobody waits for does not. */
-function lives(pid: number): boolean {
-  try {
-    return !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
 }
 
 describe.concurrent('scripts/chaos', () => {

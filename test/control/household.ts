@@ -20,6 +20,22 @@ import { Secret } from '../../src/core/secret.ts';
 import type { SetupCode } from '../../src/core/setup-access.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
+/** What `status` says of an appliance that is not paired, but for these. */
+export function applianceStatus(changes: Partial<ApplianceStatus> & { name: string }): ApplianceStatus {
+  return {
+    clientId: crypto.randomUUID(),
+    state: 'unpaired',
+    scope: null,
+    expiresIn: null,
+    refreshIn: null,
+    lastRefresh: null,
+    problem: null,
+    portal: 'home',
+    account: null,
+    ...changes,
+  };
+}
+
 /** One pairing of a {@link Household}: tests push its reports, and see whether anybody still follows. */
 export class ScriptedPairing {
   readonly reports: PairingReport[] = [];
@@ -176,19 +192,7 @@ export class Household implements Administration {
 
   /** Puts an appliance there as a test wants it. */
   set(appliance: Partial<ApplianceStatus> & { name: string }): ApplianceStatus {
-    const whole: ApplianceStatus = {
-      clientId: crypto.randomUUID(),
-      state: 'unpaired',
-      scope: null,
-      expiresIn: null,
-      refreshIn: null,
-      lastRefresh: null,
-      problem: null,
-      portal: 'home',
-      account: null,
-      ...this.appliances.get(appliance.name),
-      ...appliance,
-    };
+    const whole = applianceStatus({ ...this.appliances.get(appliance.name), ...appliance });
     this.appliances.set(whole.name, whole);
     return whole;
   }

@@ -1,32 +1,15 @@
-import diagnostics from 'node:diagnostics_channel';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { FastifyInstance } from 'fastify';
 import { expect, test } from 'vitest';
-import type { Emulator } from '../../src/emulator/index.ts';
 import { openApiDocument, operations } from '../../src/emulator/openapi/document.ts';
 import { version } from '../../src/system/version.ts';
 import { root } from '../project/checkout.ts';
+import { withRoutes } from '../support/description.ts';
 import { get, start } from './portal-client.ts';
 
 interface Document {
   readonly servers: readonly { readonly url: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-}
-
-/** An emulator, and the paths of the routes that its servers got. */
-async function startWithRoutes(): Promise<{ emulator: Emulator; routes: Set<string> }> {
-  const routes = new Set<string>();
-  const watch = (message: unknown) => {
-    const { fastify: app } = message as { fastify: FastifyInstance };
-    app.addHook('onRoute', (route) => {
-      routes.add(route.url.replaceAll(/:(\w+)/g, '{$1}'));
-    });
-  };
-  diagnostics.subscribe('fastify.initialization', watch);
-  const emulator = await start();
-  diagnostics.unsubscribe('fastify.initialization', watch);
-  return { emulator, routes };
 }
 
 test('docs/openapi-emulator.json is what the schemas give now (else: scripts/openapi)', () => {
@@ -36,10 +19,10 @@ test('docs/openapi-emulator.json is what the schemas give now (else: scripts/ope
 });
 
 test('every route of the running emulator is described, and nothing else', async () => {
-  const { emulator, routes } = await startWithRoutes();
-  await using _ = emulator;
+  const { started, routes } = await withRoutes(() => start());
+  await using emulator = started;
   const described = new Set(operations.map(({ path }) => path));
-  expect([...routes].sort()).toEqual([...described].sort());
+  expect([...new Set(routes.flatMap((each) => [...each]))].sort()).toEqual([...described].sort());
   for (const path of described) {
     const [first] = operations.filter((operation) => operation.path === path);
     const origin = first?.origin === 'frontend' ? emulator.frontendUrl : emulator.baseUrl;

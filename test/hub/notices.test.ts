@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, request } from 'undici';
 import { expect, test } from 'vitest';
 import type { NoticeMessage } from '../../src/core/reports/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
+import { HubClient } from '../lan/wire.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
@@ -142,16 +142,8 @@ test('a reload takes other hooks over', async () => {
 
 test('an appliance that introduces itself is told at once', async () => {
   await hub.ask((control) => control.openRegistration(600));
-  const { certificate } = await hub.authority();
-  const { statusCode, body } = await request(`https://127.0.0.1:${hub.httpsPort}/oauth/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ client_name: 'lamp' }),
-    dispatcher: new Agent({ connect: { ca: certificate } }),
-  });
-  const { client_secret } = (await body.json()) as { client_secret: string };
-  rememberSecrets([client_secret]);
-  expect(statusCode).toBe(201);
+  await using client = await HubClient.of(hub);
+  await client.register({ client_name: 'lamp' });
   const told = await eventually(async () => posted.find(({ notice }) => notice === 'approval_needed'));
   expect(told).toMatchObject({ appliance: 'lamp', status: 'raised', severity: 'warning' });
 });

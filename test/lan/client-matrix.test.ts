@@ -13,7 +13,7 @@ import type { Capability, Given, Task } from './clients/conversation.ts';
 import { asTable, type ClientName, MATRIX } from './clients/matrix.ts';
 import { logIn, type Shown } from './clients/person.ts';
 import { ClientPrograms, missing } from './clients/programs.ts';
-import { HubClient, jsonOf } from './wire.ts';
+import { HubClient } from './wire.ts';
 
 const SCOPE = 'Monitoring RemoteControl';
 const CLIENTS = Object.keys(MATRIX) as ClientName[];
@@ -160,13 +160,8 @@ async function authenticatesByKey(does: Does, name: string): Promise<void> {
     await crypto.subtle.exportKey('jwk', pair.privateKey),
     await crypto.subtle.exportKey('jwk', pair.publicKey),
   ];
-  const registered = await wire.https('/oauth/register', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${await invite(name)}` },
-    body: JSON.stringify({ client_name: name, scope: SCOPE, jwks: { keys: [jwk] } }),
-  });
-  expect(registered.status, registered.text).toBe(201);
-  const { client_id } = jsonOf(registered);
+  const metadata = { client_name: name, scope: SCOPE, jwks: { keys: [jwk] } };
+  const { client_id } = await wire.register(metadata, await invite(name));
   await hub.pair(name, emulator);
   await expectGood(await does('private_key_jwt', { client_id: String(client_id), key }));
 }

@@ -468,14 +468,7 @@ it('a hub that pairs at its start takes open device flows over, and leaves appli
   const opened = await goOn(userCode, its);
   await other.addAppliance('heater');
   await other.ask((control) => control.openRegistration(600));
-  const introduction = {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: '{"client_name":"fan"}',
-  } as const;
-  const registered = await its.https('/oauth/register', introduction);
-  expect({ status: registered.status, text: registered.text }).toMatchObject({ status: 201 });
-  rememberSecrets([String(jsonOf(registered)['client_secret'])]);
+  await its.register({ client_name: 'fan' });
   await other.kill();
   await other.launch();
   const told = await eventually(async () => {

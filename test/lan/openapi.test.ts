@@ -1,31 +1,12 @@
-import diagnostics from 'node:diagnostics_channel';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { FastifyInstance } from 'fastify';
 import { Agent, request } from 'undici';
 import { expect, test } from 'vitest';
 import { openApiDocument, operations } from '../../src/lan/openapi/document.ts';
 import { version } from '../../src/system/version.ts';
 import { root } from '../project/checkout.ts';
+import { withRoutes } from '../support/description.ts';
 import { LanSide } from '../support/lan-side.ts';
-
-/** The home network's side, and the routes that its two ports got: the secure one is made first. */
-async function startWithRoutes(): Promise<{ lan: LanSide; routes: { https: Set<string>; http: Set<string> } }> {
-  const made: Set<string>[] = [];
-  const watch = (message: unknown) => {
-    const { fastify: app } = message as { fastify: FastifyInstance };
-    const routes = new Set<string>();
-    made.push(routes);
-    app.addHook('onRoute', ({ url, config }) => {
-      if (config?.forPeople !== true) routes.add(url.replaceAll(/:(\w+)/g, '{$1}'));
-    });
-  };
-  diagnostics.subscribe('fastify.initialization', watch);
-  const lan = await LanSide.start();
-  diagnostics.unsubscribe('fastify.initialization', watch);
-  const [https = new Set<string>(), http = new Set<string>()] = made;
-  return { lan, routes: { https, http } };
-}
 
 test('docs/openapi-hub.json is what the schemas give now (else: scripts/openapi)', () => {
   const origins = { http: 'http://192.168.1.10:8480', https: 'https://192.168.1.10:8443' };
@@ -34,10 +15,13 @@ test('docs/openapi-hub.json is what the schemas give now (else: scripts/openapi)
 });
 
 test('every route of both ports is described but those for people alone, and nothing else', async () => {
-  const { lan, routes } = await startWithRoutes();
-  await using _ = lan;
+  // The secure one is made first.
+  const { started, routes: made } = await withRoutes(() => LanSide.start());
+  await using lan = started;
+  const [https = new Set<string>(), http = new Set<string>()] = made;
+  const routes = { https, http };
   const dispatcher = new Agent({ connect: { ca: lan.ca } });
-  await using __ = { [Symbol.asyncDispose]: () => dispatcher.destroy() };
+  await using _ = { [Symbol.asyncDispose]: () => dispatcher.destroy() };
   for (const port of ['https', 'http'] as const) {
     const described = operations.filter(({ ports }) => ports.includes(port));
     expect([...routes[port]].sort(), port).toEqual([...new Set(described.map(({ path }) => path))].sort());

@@ -11,13 +11,12 @@ test('an appliance with a key of its own, the first of a new hub, begins its dev
   await using client = await HubClient.of(hub);
   const { publicKey, privateKey } = await generateKeyPair('ES256');
   await hub.ask((control) => control.openRegistration(600));
-  const registered = await client.https('/oauth/register', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ client_name: 'boiler', jwks: { keys: [await exportJWK(publicKey)] } }),
+  const registered = await client.register({
+    client_name: 'boiler',
+    jwks: { keys: [await exportJWK(publicKey)] },
   });
   await hub.ask((control) => control.approveAppliance('boiler', null));
-  const id = String(jsonOf(registered)['client_id']);
+  const id = String(registered['client_id']);
   const assertion = await new SignJWT({ jti: 'one' })
     .setProtectedHeader({ alg: 'ES256' })
     .setIssuer(id)

@@ -3,6 +3,7 @@ import { connect as connectSecure } from 'node:tls';
 import { Agent, request } from 'undici';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
 
 export const FORM = 'application/x-www-form-urlencoded';
 
@@ -52,6 +53,18 @@ export class HubClient implements AsyncDisposable {
   token(form: Record<string, string> | string, headers: Record<string, string> = {}): Promise<Answer> {
     const body = typeof form === 'string' ? form : new URLSearchParams(form).toString();
     return this.https('/oauth/token', { method: 'POST', headers: { 'content-type': FORM, ...headers }, body });
+  }
+
+  /** An appliance registers itself (RFC 7591). @param invite an initial access token @returns what it is told */
+  async register(metadata: object, invite?: string): Promise<Record<string, unknown>> {
+    const authorization = invite === undefined ? {} : { authorization: `Bearer ${invite}` };
+    const headers = { 'content-type': 'application/json', ...authorization };
+    const answer = await this.https('/oauth/register', { method: 'POST', headers, body: JSON.stringify(metadata) });
+    if (answer.status !== 201) throw new Error(`${answer.status} ${answer.text}`);
+    const registered = jsonOf(answer);
+    const secrets = [registered['client_secret'], registered['registration_access_token']];
+    rememberSecrets(secrets.filter((secret) => typeof secret === 'string'));
+    return registered;
   }
 
   /** Sends bytes, reads until the hub closes the connection or `patience` (ms) is over. */

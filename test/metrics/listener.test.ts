@@ -6,6 +6,7 @@ import type { ApplianceStatus } from '../../src/core/administration.ts';
 import { Counters } from '../../src/metrics/counters.ts';
 import { MetricsListener, type MetricsOptions } from '../../src/metrics/listener.ts';
 import { systemTimers } from '../../src/system/clock.ts';
+import { applianceStatus } from '../control/household.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { hold, sendRaw } from './raw.ts';
 import { scrape } from './scrape.ts';
@@ -162,7 +163,7 @@ describe('the listener', () => {
   });
 
   it('tells of ten thousand appliances and no more', async () => {
-    appliances = Array.from({ length: 10_050 }, (_, index) => appliance(`a${index}`));
+    appliances = Array.from({ length: 10_050 }, (_, index) => applianceStatus({ name: `a${index}` }));
     const { value, text } = await scrape(listener.port ?? undefined);
     expect(value('latchkey_appliances', { state: 'unpaired' })).toBe(10_000);
     expect(text).toContain('appliance="a9999"');
@@ -207,18 +208,3 @@ it('closed while it waits for its port, it does not come back', async () => {
   await time.pass(60_000);
   expect(listener.port).toBeNull();
 });
-
-function appliance(name: string): ApplianceStatus {
-  return {
-    name,
-    clientId: name,
-    state: 'unpaired',
-    scope: null,
-    expiresIn: null,
-    refreshIn: null,
-    lastRefresh: null,
-    problem: null,
-    portal: 'home',
-    account: null,
-  };
-}

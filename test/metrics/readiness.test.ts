@@ -2,22 +2,13 @@ import { expect, it } from 'vitest';
 import type { ApplianceState, ApplianceStatus } from '../../src/core/administration.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { readiness } from '../../src/metrics/readiness.ts';
+import { applianceStatus } from '../control/household.ts';
 
 const SINCE = '2031-05-05T06:07:08Z';
 
 function appliance(state: ApplianceState, expiresIn: number | null, code?: ProblemCode): ApplianceStatus {
-  return {
-    name: 'wallbox',
-    clientId: 'a-client-id',
-    state,
-    scope: null,
-    expiresIn,
-    refreshIn: null,
-    lastRefresh: null,
-    problem: code === undefined ? null : { code, message: 'It was given by a-client-id', since: SINCE },
-    portal: 'home',
-    account: null,
-  };
+  const problem = code === undefined ? null : { code, message: 'It was given by a-client-id', since: SINCE };
+  return applianceStatus({ name: 'wallbox', clientId: 'a-client-id', state, expiresIn, problem });
 }
 
 it.for<[what: string, appliance: ApplianceStatus, ready: boolean]>([

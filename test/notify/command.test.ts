@@ -7,6 +7,7 @@ import { commandHook } from '../../src/notify/command.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { lives } from '../support/processes.ts';
 
 const MESSAGE = '{"status":"raised"}\n';
 const SECRET = 'hook-argument-c07d1e55';
@@ -32,20 +33,10 @@ function hook(command: [string, ...string[]], signal = never) {
   return commandHook(command, systemTimers, { run: 700, term: 300 }).deliver(MESSAGE, signal);
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    // A zombie is dead, and its parent may not have noticed.
-    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
-  } catch {
-    return false;
-  }
-}
-
 async function gone(path: string): Promise<void> {
   const pid = Number(readFileSync(path, 'utf8'));
   expect(pid).toBeGreaterThan(0);
-  await eventually(async () => !isAlive(pid), 5);
+  await eventually(async () => !lives(pid), 5);
 }
 
 describe('a command', () => {

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { clearLeftovers } from '../../scripts/test-leftovers.ts';
 import { eventually } from '../support/hub-process.ts';
+import { lives } from '../support/processes.ts';
 import { root, temporaryFolder } from './checkout.ts';
 
 /** A test run that starts a session of two processes, says which, and waits. */
@@ -52,12 +53,3 @@ test('what a killed test run left is ended by the next one, and what belongs to 
   await eventually(async () => !left.some(lives));
   expect(folders.map((path) => existsSync(path))).toEqual([false, true]);
 });
-
-/** One that has ended and that nobody waits for does not. */
-function lives(pid: number): boolean {
-  try {
-    return !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
-}

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { describe, expect, it } from 'vitest';
+import { HubClient } from '../lan/wire.ts';
 import { eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
@@ -198,15 +199,8 @@ describe('the page and its company under faults', () => {
     const credentials = await hub.addAppliance('wallbox');
     await hub.requestToken(credentials);
     await hub.ask((control) => control.openRegistration(60));
-    const agent = new Agent({ connect: { ca: (await hub.authority()).certificate } });
-    await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };
-    const { statusCode, body } = await request(`https://127.0.0.1:${hub.httpsPort}/oauth/register`, {
-      ...{ method: 'POST', dispatcher: agent, headers: { 'content-type': 'application/json' } },
-      body: JSON.stringify({ client_name: 'stranger', grant_types: ['client_credentials'] }),
-    });
-    const answer = (await body.json()) as Record<string, unknown>;
-    rememberSecrets(['client_secret', 'registration_access_token'].map((name) => String(answer[name])));
-    expect(statusCode).toBe(201);
+    await using client = await HubClient.of(hub);
+    await client.register({ client_name: 'stranger', grant_types: ['client_credentials'] });
     // Has the hub look at its notices now, and not within the minute.
     await hub.addAppliance('car');
     await hub.ask((control) => control.removeAppliance('car'));

@@ -1,4 +1,5 @@
-import { fastify } from 'fastify';
+import diagnostics from 'node:diagnostics_channel';
+import { type FastifyInstance, fastify } from 'fastify';
 
 interface Media {
   readonly schema?: Record<string, unknown>;
@@ -72,4 +73,23 @@ export class Description {
     const judged = await this.#validator.inject({ method: 'POST', url: '/', payload });
     return judged.body === '[true]';
   }
+}
+
+/** What `start` gives, and the paths of the routes, as OpenAPI writes them, that each server got which it made, in order. */
+export async function withRoutes<Started>(
+  start: () => Promise<Started>,
+): Promise<{ readonly started: Started; readonly routes: readonly ReadonlySet<string>[] }> {
+  const routes: Set<string>[] = [];
+  const watch = (message: unknown) => {
+    const { fastify: app } = message as { fastify: FastifyInstance };
+    const own = new Set<string>();
+    routes.push(own);
+    app.addHook('onRoute', ({ url, config }) => {
+      if (config?.forPeople !== true) own.add(url.replaceAll(/:(\w+)/g, '{$1}'));
+    });
+  };
+  diagnostics.subscribe('fastify.initialization', watch);
+  const started = await start();
+  diagnostics.unsubscribe('fastify.initialization', watch);
+  return { started, routes };
 }

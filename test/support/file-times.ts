@@ -2,7 +2,7 @@
 import { appendFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { afterAll, expect } from 'vitest';
-import { cpuSecondsWithChildren } from './processor-time.ts';
+import { cpuSecondsWithChildren } from './processes.ts';
 
 const file = process.env['LATCHKEY_TEST_TIMES'];
 if (file !== undefined) {

@@ -17,7 +17,7 @@ import type { Emulator } from '../../src/emulator/index.ts';
 import type { DaemonHere } from './daemon-here.ts';
 import { logFile, rememberSecrets } from './logs.ts';
 import { patient } from './patience.ts';
-import { mainThreadCpuSeconds } from './processor-time.ts';
+import { mainThreadCpuSeconds } from './processes.ts';
 import { MAIN, SHARED_CACHE } from './program.ts';
 
 /** How a program ended and what it said. */

@@ -3,7 +3,7 @@ import { writeSync } from 'node:fs';
 import { type Debugger, Session } from 'node:inspector';
 import { workerData } from 'node:worker_threads';
 import type { LoopWatchData } from './loop-watch.ts';
-import { mainThreadCpuSeconds } from './processor-time.ts';
+import { mainThreadCpuSeconds } from './processes.ts';
 
 const { beats, maxTurnCpuSeconds } = workerData as LoopWatchData;
 const LOOK_INTERVAL_MS = 500;

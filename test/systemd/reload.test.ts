@@ -6,7 +6,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { HubClient, jsonOf } from '../lan/wire.ts';
+import { HubClient } from '../lan/wire.ts';
 import {
   addAppliance,
   beginPairing,
@@ -19,7 +19,6 @@ import {
 } from '../reliability/fleet.ts';
 import { SmallDisk } from '../reliability/small-disk.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
 import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
 import { startPortal } from '../support/portal.ts';
 import { MAIN } from '../support/program.ts';
@@ -332,11 +331,9 @@ describe.concurrent('a reload', () => {
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
     await hub.ask((control) => control.openRegistration(600));
-    const headers = { 'content-type': 'application/json' };
     {
       await using client = await HubClient.of(hub);
-      const registered = await client.https('/oauth/register', { method: 'POST', headers, body: '{}' });
-      rememberSecrets([String(jsonOf(registered)['client_secret'])]);
+      await client.register({});
     }
     await sleep(2000);
     expect((await hub.cli('reload')).status).toBe(0);

@@ -9,7 +9,7 @@ import { HubProcess } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
 import { patient } from '../../support/patience.ts';
 import { startPortal } from '../../support/portal.ts';
-import { HubClient, jsonOf } from '../wire.ts';
+import { HubClient } from '../wire.ts';
 import { logIn } from './person.ts';
 
 /** How a program ended; `stdout` without the lines that asked a person to open something. */
@@ -86,16 +86,12 @@ export class Workbench implements AsyncDisposable {
   async keyed(name: string): Promise<{ readonly pem: string; readonly env: NodeJS.ProcessEnv }> {
     const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
     const der = Buffer.from(await crypto.subtle.exportKey('pkcs8', pair.privateKey)).toString('base64');
-    const registered = await this.wire.https('/oauth/register', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${await this.invite(name)}` },
-      body: JSON.stringify({ jwks: { keys: [await crypto.subtle.exportKey('jwk', pair.publicKey)] } }),
-    });
-    if (registered.status !== 201) throw new Error(registered.text);
+    const jwks = { keys: [await crypto.subtle.exportKey('jwk', pair.publicKey)] };
+    const { client_id } = await this.wire.register({ jwks }, await this.invite(name));
     await this.hub.pair(name, this.emulator);
     return {
       pem: `-----BEGIN PRIVATE KEY-----\n${der}\n-----END PRIVATE KEY-----\n`,
-      env: { CLIENT_ID: String(jsonOf(registered)['client_id']) },
+      env: { CLIENT_ID: String(client_id) },
     };
   }
 
