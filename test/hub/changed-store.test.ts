@@ -1,9 +1,9 @@
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
+import { sql } from '../store/spoil.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
@@ -28,12 +28,10 @@ beforeEach(async () => {
 afterEach(() => hub[Symbol.asyncDispose]());
 
 /** Changes the database while the hub is stopped, and takes its copy away, as somebody with the card in hand may. */
-async function attack(sql: string, victim = hub): Promise<void> {
+async function attack(statements: string, victim = hub): Promise<void> {
   await victim.kill('SIGTERM');
   rmSync(join(victim.directory, 'state/latchkey.db.copy'), { force: true });
-  const database = new Database(join(victim.directory, 'state/latchkey.db'));
-  database.exec(sql);
-  database.close();
+  sql(join(victim.directory, 'state'), statements);
   await victim.launch();
 }
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import { sql } from '../store/spoil.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 
@@ -37,9 +37,7 @@ describe('status of an appliance whose credentials were damaged on disk', () => 
     await eventually(async () => existsSync(join(hub.directory, 'state/latchkey.db.copy')));
     await hub.addAppliance('wallbox');
     await hub.kill('SIGTERM');
-    const database = new Database(join(hub.directory, 'state', 'latchkey.db'));
-    database.exec("UPDATE appliances SET jwks = '{'");
-    database.close();
+    sql(join(hub.directory, 'state'), "UPDATE appliances SET jwks = '{'");
     await hub.launch();
     expect(await hub.appliance('wallbox')).toMatchObject({ without_credentials: true, credentials_damaged: true });
     const { stdout } = await hub.cli('appliance', 'list');

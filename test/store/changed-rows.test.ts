@@ -1,11 +1,10 @@
-import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
+import { sql } from './spoil.ts';
 
 const secretOf = (name: string): Appliance['credentials'] => ({ kind: 'secret', hash: `hash-of-${name}` });
 const OURS = { ...WALLBOX, credentials: secretOf('wallbox') };
@@ -47,12 +46,6 @@ async function readAll(path: string) {
     grants: (await store.grants()).length,
     recovered: store.recovered,
   };
-}
-
-function sql(path: string, statement: string, file = 'latchkey.db'): void {
-  const database = new Database(join(path, file));
-  database.exec(statement);
-  database.close();
 }
 
 const NONE = { kind: 'none', damaged: true };

@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Invite } from '../../src/core/appliances/registration.ts';
@@ -7,6 +5,7 @@ import { MOST_SESSIONS } from '../../src/core/appliances/session.ts';
 import { at, grantOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
+import { sql } from './spoil.ts';
 
 const INVITE: Invite = {
   hash: 'hash-of-the-invite',
@@ -82,9 +81,7 @@ describe('an appliance whose row makes no sense can prove nothing, and stops nob
       await store.replaceGrant(grant);
       await store.saveSetting('hub_id', 'the hub');
     }
-    const database = new Database(join(folder.path, 'latchkey.db'));
-    database.exec(`UPDATE appliances SET ${change} WHERE name = 'wallbox'`);
-    database.close();
+    sql(folder.path, `UPDATE appliances SET ${change} WHERE name = 'wallbox'`);
     using store = await openAsHub(folder.path);
     expect(await store.appliances()).toMatchObject([
       HEATER,
@@ -147,9 +144,7 @@ describe('an invite', () => {
       using store = open(folder.path);
       await store.saveInvite(INVITE);
     }
-    const database = new Database(join(folder.path, 'latchkey.db'));
-    database.exec("UPDATE invites SET begun = 'once'");
-    database.close();
+    sql(folder.path, "UPDATE invites SET begun = 'once'");
     using store = open(folder.path);
     expect(await store.invites()).toEqual([]);
   });
@@ -222,9 +217,7 @@ describe('a session', () => {
       using store = await withWallbox(folder.path);
       for (const name of ['one', 'two']) await store.saveSession(sessionOf(WALLBOX, name));
     }
-    const database = new Database(join(folder.path, 'latchkey.db'));
-    database.exec("UPDATE sessions SET hash = 'the hash of the thief' WHERE hash = 'hash-one'");
-    database.close();
+    sql(folder.path, "UPDATE sessions SET hash = 'the hash of the thief' WHERE hash = 'hash-one'");
     {
       using store = open(folder.path);
       expect(await hashesOf(store)).toEqual(['hash-two']);

@@ -13,7 +13,7 @@ import { grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { bytesOf, HEATER, KEY, open, openAsHub, textOf, WALLBOX } from './opened.ts';
 import { smallDisk } from './small-disk.ts';
-import { spoil } from './spoil.ts';
+import { spoil, sql } from './spoil.ts';
 
 const wallboxGrant = grantOf({ appliance: WALLBOX.id });
 const heaterGrant = grantOf({ appliance: HEATER.id, accessToken: new Secret('another-token') });
@@ -41,12 +41,6 @@ async function readAll(path: string, key?: Uint8Array) {
     damaged: [...store.damagedGrants],
     recovered: store.recovered,
   };
-}
-
-function sql(path: string, statement: string): void {
-  const database = new Database(join(path, 'latchkey.db'));
-  database.exec(statement);
-  database.close();
 }
 
 describe('one damaged row costs what it held, and nothing else', () => {

@@ -14,6 +14,7 @@ import { stateFolder } from '../support/state-folder.ts';
 import { journalOf } from './journal.ts';
 import { KEY, open, WALLBOX } from './opened.ts';
 import { smallDisk } from './small-disk.ts';
+import { sql } from './spoil.ts';
 
 const attempt = { token: 'hash', at: at(1) };
 const NAMES = ['wallbox', 'heater', 'boiler', 'battery'];
@@ -171,10 +172,11 @@ describe('of writes that go together', () => {
     using home = await paired();
     const { store, time, path } = home;
     store[Symbol.dispose]();
-    const database = new Database(join(path, 'latchkey.db'));
-    database.exec(`CREATE TRIGGER refuses BEFORE UPDATE ON grants WHEN NEW.appliance = '${heater.appliance}'
-      BEGIN SELECT RAISE(ABORT, 'no'); END`);
-    database.close();
+    sql(
+      path,
+      `CREATE TRIGGER refuses BEFORE UPDATE ON grants WHEN NEW.appliance = '${heater.appliance}'
+      BEGIN SELECT RAISE(ABORT, 'no'); END`,
+    );
     using again = await openStore(path, jweSealing(KEY), () => time.wall, time);
     const known = followed(FIRST.map((grant) => again.beginAttempt(grant, attempt)));
     await time.pass(0);

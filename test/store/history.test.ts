@@ -8,7 +8,7 @@ import { at, grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { HEATER, open, openAsHub, WALLBOX } from './opened.ts';
 import { smallDisk } from './small-disk.ts';
-import { spoil } from './spoil.ts';
+import { spoil, sql } from './spoil.ts';
 
 const DAY = 86_400_000;
 const START = Date.UTC(2031, 4, 5, 6);
@@ -29,13 +29,6 @@ async function withWallbox(path: string) {
   await store.addAppliance(WALLBOX);
   await store.replaceGrant(grantOf());
   return store;
-}
-
-function sql(path: string, statement: string): void {
-  const database = new Database(join(path, 'latchkey.db'));
-  database.pragma('foreign_keys = ON');
-  database.exec(statement);
-  database.close();
 }
 
 const REFRESHED = line('refreshed', START);

@@ -16,6 +16,7 @@ import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { HEATER, sessionOf, WALLBOX } from './opened.ts';
 import { smallDisk } from './small-disk.ts';
+import { sql } from './spoil.ts';
 
 const wallboxGrant = grantOf({ appliance: WALLBOX.id });
 const heaterGrant = grantOf({ appliance: HEATER.id, refreshToken: new Secret('another-refresh-token') });
@@ -197,11 +198,10 @@ test('what is written while the key is rotated, and after, is sealed with the ne
 test('rows that somebody else has changed are not signed by it', async () => {
   using folder = stateInMemory();
   await filled(folder.path);
-  const database = new Database(join(folder.path, 'latchkey.db'));
-  database.exec(
+  sql(
+    folder.path,
     "UPDATE appliances SET secret_hash = 'mine' WHERE name = 'wallbox'; UPDATE sessions SET hash = 'mine' WHERE hash = 'hash-heater'",
   );
-  database.close();
   // Else they would be mended from there.
   truncateSync(join(folder.path, 'latchkey.db.copy'));
   await rotate(folder.path);

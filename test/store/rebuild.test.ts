@@ -1,13 +1,12 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { PAGE_SESSIONS } from '../../src/core/backup-state.ts';
 import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
 import { at, grantOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
-import { spoil } from './spoil.ts';
+import { spoil, sql } from './spoil.ts';
 
 const wallboxGrant = grantOf({ appliance: WALLBOX.id, asked: 'Monitoring', distrusted: at(7) });
 const heaterGrant = grantOf({ appliance: HEATER.id, distrusted: at(8) });
@@ -43,12 +42,6 @@ async function readAll(path: string) {
     invites: await store.invites(),
     recovered: store.recovered,
   };
-}
-
-function sql(path: string, statement: string): void {
-  const database = new Database(join(path, 'latchkey.db'));
-  database.exec(statement);
-  database.close();
 }
 
 describe('a store that is put together again', () => {

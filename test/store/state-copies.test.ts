@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { CompactEncrypt, decodeProtectedHeader } from 'jose';
 import { describe, expect, test } from 'vitest';
 import type { BackupState } from '../../src/core/backup-state.ts';
@@ -16,6 +14,7 @@ import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { HEATER, open, textOf, WALLBOX } from './opened.ts';
+import { sql } from './spoil.ts';
 
 const MADE = Date.UTC(2031, 4, 5, 6);
 const PASSPHRASE = new Secret('correct horse battery staple');
@@ -257,9 +256,7 @@ test('a backup of a hub with a damaged grant holds the others', async () => {
     using store = open(folder.path);
     await fill(store);
   }
-  const database = new Database(join(folder.path, 'latchkey.db'));
-  database.exec(`UPDATE grants SET tokens = 'damaged' WHERE appliance = '${HEATER.id}'`);
-  database.close();
+  sql(folder.path, `UPDATE grants SET tokens = 'damaged' WHERE appliance = '${HEATER.id}'`);
   using store = open(folder.path);
   const backup = await backUp(store, PASSPHRASE, MADE);
   expect(backup).toMatchObject({ made: '2031-05-05T06:00:00Z', appliances: 2, grants: 1 });
