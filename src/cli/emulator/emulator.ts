@@ -61,12 +61,7 @@ export function emulatorCommand(): Command {
 /** The flags for what the specification leaves open at the portal; what they give are the library's `SettingOptions`. */
 function addSettings(command: Command): Command {
   for (const [name, declared] of Object.entries(SETTINGS)) {
-    command.addOption(
-      option(
-        name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
-        declared,
-      ),
-    );
+    command.addOption(option(flagOf(name), declared));
   }
   return command;
 }
@@ -125,8 +120,13 @@ function flagged(message: string): string {
     .replace(/^clients:/, 'client:')
     .replace(/^users:/, 'user:')
     .replace(/^faults:/, 'fault:')
-    .replace(/^\w+(?=:)/, (name) => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
+    .replace(/^\w+(?=:)/, flagOf);
   return `--${flag}`;
+}
+
+/** `frontend-port` for `frontendPort`. */
+function flagOf(option: string): string {
+  return option.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 /** A name for the CA's file in a folder of its own, which goes when the emulator ends. */

@@ -4,7 +4,7 @@ import type { FreshLinkReason } from '../../core/pairings/pairing-report.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { fail, notice, printJson } from '../terminal/output.ts';
 import { outOfReach, pairingFailure, unconfirmedLogin } from './failure-texts.ts';
-import { type PairingDisplay, type ShownLink, type WatchOutcome, watchPairing } from './watch.ts';
+import { type PairingDisplay, type ShownLink, type StoppedWatch, type WatchOutcome, watchPairing } from './watch.ts';
 
 /** How a pairing is to be shown, and for how long. */
 export interface PairOptions {
@@ -16,7 +16,7 @@ export interface PairOptions {
 }
 
 /** What a shell gives a program that Ctrl-C ended. */
-export const INTERRUPTED = 130;
+const INTERRUPTED = 130;
 
 /** `latchkey pair NAME` */
 export async function pairOne(hub: ControlClient, name: string, options: PairOptions): Promise<void> {
@@ -27,16 +27,29 @@ export async function pairOne(hub: ControlClient, name: string, options: PairOpt
       return;
     case 'failed':
       return fail(pairingFailure(outcome.reason, name));
+    default: {
+      const late = `${name} was not paired within ${formatDuration(options.timeout ?? 0)}`;
+      return tellStopped(outcome, late, 'the pairing goes on: "latchkey status" shows its link and how it stands');
+    }
+  }
+}
+
+/**
+ * Says why nothing more is shown of a pairing that goes on, and sets the exit status.
+ * @param late what is said if the time was over
+ * @param next that it goes on, and how to see more of it
+ */
+export function tellStopped(outcome: StoppedWatch, late: string, next: string): void {
+  switch (outcome.kind) {
     case 'portal_out_of_reach':
-      return fail(
-        `the portal can't be reached (${outcome.problem ?? 'no answer yet'}); the pairing goes on: "latchkey status" shows the link when it is there`,
-      );
+      fail(`the portal can't be reached (${outcome.problem ?? 'no answer yet'}); ${next}`);
+      break;
     case 'timed_out':
-      return fail(
-        `${name} was not paired within ${formatDuration(options.timeout ?? 0)}; the pairing goes on: "latchkey status" shows how it stands`,
-      );
+      fail(`${late}; ${next}`);
+      break;
     case 'interrupted':
-      return fail('stopped watching; the pairing goes on: "latchkey status" shows how it stands', INTERRUPTED);
+      fail(`stopped watching; ${next}`, INTERRUPTED);
+      break;
   }
 }
 

@@ -6,7 +6,7 @@ import { connectHub } from '../hub-connection.ts';
 import { formatDuration, parseSeconds } from '../terminal/duration.ts';
 import { fail, notice, print, printable, printJson } from '../terminal/output.ts';
 import { pairingFailure, SHORT_REASONS } from './failure-texts.ts';
-import { INTERRUPTED, type PairOptions, pairOne, watchShown } from './one.ts';
+import { type PairOptions, pairOne, tellStopped, watchShown } from './one.ts';
 
 interface Options extends PairOptions {
   readonly all?: boolean;
@@ -66,21 +66,15 @@ async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> 
     switch (outcome.kind) {
       case 'link_shown':
         return;
-      case 'portal_out_of_reach':
-        return fail(
-          `the portal can't be reached (${outcome.problem ?? 'no answer yet'}); the hub goes on trying: run "latchkey pair --all" again to see the link`,
-        );
-      case 'timed_out':
-        return fail(
-          `not all appliances were paired within ${formatDuration(timeout ?? 0)} (${appliance} waits for a login); the hub goes on: run "latchkey pair --all" again to see the link`,
-        );
-      case 'interrupted':
-        return fail('stopped watching; the hub goes on: run "latchkey pair --all" again to see the link', INTERRUPTED);
       case 'failed':
         notice(`latchkey: ${pairingFailure(outcome.reason, appliance)}`);
         break;
       case 'paired':
         break;
+      default: {
+        const late = `not all appliances were paired within ${formatDuration(timeout ?? 0)} (${appliance} waits for a login)`;
+        return tellStopped(outcome, late, 'the hub goes on: run "latchkey pair --all" again to see the link');
+      }
     }
     round = await hub.nextPairing(round.id);
   }

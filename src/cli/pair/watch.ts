@@ -24,11 +24,15 @@ export interface PairingDisplay {
   failed(reason: FailureReason): void;
 }
 
-/** Why the watching ended; in the last three cases the pairing goes on. */
+/** Why the watching ended. */
 export type WatchOutcome =
   | { readonly kind: 'paired' }
   | { readonly kind: 'failed'; readonly reason: FailureReason }
   | { readonly kind: 'link_shown' }
+  | StoppedWatch;
+
+/** Why the watching ended before the pairing, which goes on. */
+export type StoppedWatch =
   | { readonly kind: 'portal_out_of_reach'; readonly problem: string | null }
   | { readonly kind: 'timed_out' }
   | { readonly kind: 'interrupted' };
