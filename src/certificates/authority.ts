@@ -31,7 +31,7 @@ export interface OldAuthority {
   readonly fingerprint: string;
   /** What goes behind a leaf of the present CA so that it leads to this one, PEM. */
   readonly through: string;
-  /** When that ends, by the true time in ms since 1970; null while nobody has told that since it began. */
+  /** When that ends, by the true time in ms since 1970; null while the true time is not known. */
   readonly until: number | null;
 }
 
@@ -118,7 +118,7 @@ export class HubAuthority {
   }
 
   /**
-   * Ends the old CA's time where it is over. Where its end was not known yet, because nobody had told the true time, it is
+   * Ends the old CA's time where it is over. If its end was not known yet, because the true time was not, it is
    * known from now on.
    * @returns whether it has ended
    * @throws Failure `store_unwritable`

@@ -22,7 +22,7 @@ export interface CaRotationContext {
   permitted(): PermittedNames;
   /** Has the hub serve what follows from another CA, or from the end of an old one. */
   renewLeaf(): Promise<void>;
-  /** Hears that there is another CA: it is to be announced, and to be in the daily copy of the store. */
+  /** Called when there is another CA: it is to be announced, and to be in the daily copy of the store. */
   onRotated(): void;
 }
 

@@ -5,7 +5,7 @@ import { type Clock, trueTime } from '../core/clock.ts';
 /** How often the age of the leaf is looked at, in ms. */
 const EVERY = 60_000;
 
-/** What is needed to keep the leaf from ending. */
+/** What the leaf's age is judged by. */
 export interface ExpiryWatch {
   readonly scheduler: Pick<Scheduler, 'plan'>;
   readonly clock: Clock;
@@ -15,7 +15,7 @@ export interface ExpiryWatch {
   readonly minRemaining: number;
   /** When the leaf in use ends, in ms since 1970. */
   readonly notAfter: () => number;
-  /** Hears at every look that less is left, and how much, in ms: below 0 it has ended. */
+  /** Called at every look while less is left, with what is left in ms: below 0 it has ended. */
   readonly onShort: (left: number) => void;
 }
 

@@ -158,7 +158,7 @@ export class HubLeaf {
       this.#onAnchor();
     } catch (error) {
       const fault = messageOf(error);
-      // At the second look, and once: whoever renews the files may be between one and the other.
+      // At the second look, and once: the files may be renewed one after the other.
       if (fault !== this.#fault.what) this.#fault = { what: fault, told: false };
       else if (!this.#fault.told) {
         this.#fault = { what: fault, told: true };

@@ -39,7 +39,7 @@ export interface PortalConfiguration {
 
 /** The configuration, checked whole and with its defaults. Times are in ms. */
 export interface Configuration {
-  /** The file that it was read from, which may be missing where nobody named it. */
+  /** The file that it was read from, which may be missing if the user named none. */
   readonly file: string;
   readonly name: string;
   readonly stateDirectory: string;

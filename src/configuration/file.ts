@@ -5,7 +5,7 @@ import { Failure } from '../core/failure.ts';
 import { readBounded } from '../system/bounded-file.ts';
 import { type RawTable, withEnvironment } from './environment.ts';
 
-/** Where the configuration is when nobody names a file. */
+/** The file that is read if the user names none. */
 const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
 /** Bytes of the configuration, and of a file with CAs. */
 export const MAX_FILE_BYTES = 1 << 20;
@@ -17,7 +17,7 @@ export function locate(file: string | undefined, env: NodeJS.ProcessEnv): { path
 }
 
 /**
- * Reads the file, as TOML gives it; empty if it is missing and nobody named it.
+ * Reads the file, as TOML gives it; empty if it is missing and the user did not name it.
  * @throws Failure `config_invalid`
  */
 export async function readTable(path: string, named: boolean): Promise<RawTable> {

@@ -3,7 +3,7 @@ import { Failure } from '../core/failure.ts';
 import type { RawTable } from './environment.ts';
 import { configurationSchema, keysIn } from './schema.ts';
 
-/** Characters of a key that are told: one that nobody knows may be of any length. */
+/** Characters of a key that are shown: an unknown one may be of any length. */
 const MAX_KEY_LENGTH = 200;
 
 /** The key, and what is wrong there. The value of an unknown key is not shown: it may be a secret in the wrong place. */
@@ -19,7 +19,7 @@ export function describe(issue: v.BaseIssue<unknown>): [key: string, what: strin
   ];
 }
 
-/** A key that nobody knows is told before one that is missing: it may be that one, misspelt. */
+/** An unknown key is reported before a missing one: it may be that one, misspelt. */
 export function isUnknownKey({ type, expected }: v.BaseIssue<unknown>): boolean {
   return type === 'strict_object' && expected === 'never';
 }

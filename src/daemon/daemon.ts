@@ -81,7 +81,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     if (plan !== null) continue;
     log.info('stopping', { signal: await ending });
     service.stopping();
-    // From now on whoever comes is refused, and not left waiting.
+    // From now on clients are refused, and not left waiting.
     sockets[Symbol.dispose]();
   }
 }

@@ -11,7 +11,7 @@ export interface Unit {
   /** Why it ended last: `success`, `exit-code`, `watchdog`, … */
   readonly result: string;
   readonly exitStatus: number;
-  /** Restarts since it was started by somebody. */
+  /** Automatic restarts since it was started. */
   readonly restarts: number;
   /** The daemon's process; 0 while it does not run. */
   readonly process: number;

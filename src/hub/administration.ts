@@ -42,7 +42,7 @@ export interface HubAdministrationContext {
   readonly advertising: Pick<Advertising, 'idTaken' | 'nameClaimed' | 'unannounced'>;
   /** Has the hub disposed of and started again. */
   restart(): void;
-  /** Where the hub was started by somebody who can start another with a changed configuration. */
+  /** Left out if nothing can start another hub with a changed configuration. */
   readonly reloads: HubReloads | undefined;
 }
 

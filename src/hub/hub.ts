@@ -264,7 +264,7 @@ export async function startHub(
       await drain(broker, timers, ended.signal);
       // While tokens are handed out still: one that hangs would keep appliances waiting for the next hub.
       await hooks[Symbol.asyncDispose]();
-      // Whoever is told to end meanwhile says goodbye.
+      // A hub that is to end meanwhile says goodbye.
       if (!ended.signal.aborted && isAnnouncedAlike(configuration, next)) advertising.skipGoodbye();
       return { started, broker: broker.memory(), usedAssertions, counters };
     },

@@ -7,7 +7,7 @@ import { trueTime } from '../core/clock.ts';
 import type { Counters } from '../metrics/counters.ts';
 import { MetricsListener } from '../metrics/listener.ts';
 
-/** What metrics and health are told from. */
+/** What metrics and health are made from. */
 export interface MetricsContext {
   readonly environment: Environment;
   /** Null for nowhere. */

@@ -11,7 +11,7 @@ import { isInstallerInitiated, isStale, linkFor, linksOf } from '../core/pairing
  * Starts a pairing for every appliance that has no open one, and no grant, or a grant for another scope than it is declared
  * with by now, and puts the authorize URL into the log: the way in for a hub that has no command line. A device flow that the
  * appliance has begun by itself is taken over. One that waits to be approved gets none, and neither does one whose grant rests
- * since its portal is not configured for it: that may be a slip, and whoever logged in would write over the grant.
+ * since its portal is not configured for it: that may be a slip, and a login would write over the grant.
  */
 export async function pairOnStart(appliances: Appliances, grants: Grants, pairings: Pairings, log: Log): Promise<void> {
   for (const appliance of appliances.list()) {

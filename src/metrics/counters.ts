@@ -86,7 +86,7 @@ interface Bucket {
   sum: number;
 }
 
-/** Durations by bucket: all of them would be too many to keep until somebody asks. */
+/** Durations by bucket: all of them would be too many to keep until the next scrape. */
 export class Durations {
   readonly #buckets: readonly Bucket[] = [...BUCKETS, Number.POSITIVE_INFINITY].map(() => ({ count: 0, sum: 0 }));
 

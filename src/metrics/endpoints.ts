@@ -29,7 +29,7 @@ const TEXT = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json';
 const PLACES = 'There is /metrics, /healthz and /readyz.\n';
 
-/** Answers Prometheus, and whoever looks after the daemon. */
+/** Answers Prometheus, and programs that supervise the daemon. */
 export function endpointHandler(
   context: EndpointsContext,
 ): (request: IncomingMessage, response: ServerResponse) => void {
@@ -92,7 +92,7 @@ function json(status: number, body: object): MetricsResponse {
   return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
 }
 
-/** Whoever is refused has no business with the connection either. */
+/** Refuses, and closes the connection. */
 function refusal(status: number, body: string): MetricsResponse {
   return { status, body, headers: { connection: 'close' } };
 }

@@ -12,17 +12,17 @@ interface Standing {
   readonly notices: readonly Notice[];
 }
 
-/** What is told of. */
+/** What the metrics are made from. */
 export interface ExpositionContext {
   status(): Promise<Standing>;
   /** The ids of all appliances, by their names. */
   ids(): ReadonlyMap<string, string>;
-  /** How far the hub's clock is ahead of the true time, in ms; null while nobody has told that. */
+  /** How far the hub's clock is ahead of the true time, in ms; null while that is not known. */
   clockOffset(): number | null;
   readonly counters: Counters;
 }
 
-/** Appliances that are told of, at most. */
+/** Appliances with series of their own, at most. */
 const MAX_APPLIANCES = 10_000;
 
 const STATES: readonly ApplianceState[] = ['unpaired', 'pairing', 'active', 'retrying', 'needs_pairing'];
@@ -35,7 +35,7 @@ const HUB_PROBLEMS: readonly HubProblem['code'][] = [
   'store_unwritable',
 ];
 
-/** Tells all metrics in Prometheus' text format; the families are made when somebody asks first. */
+/** Writes all metrics in Prometheus' text format; the families are made at the first request. */
 export class Exposition {
   readonly #context: ExpositionContext;
   readonly #newAnswers: ReturnType<Counters['refreshDurations']['reader']>;
@@ -95,7 +95,7 @@ function tellStates(families: Families, told: readonly ApplianceStatus[]): void 
   }
 }
 
-/** What never happened yet is told where it usually does, so that the first time is seen as a change. */
+/** Outcomes that are usual begin at 0, so that the first one is seen as a change. */
 function tellCounts(
   { refreshes, handOuts, pairings, refusedTokens }: Families,
   told: readonly ApplianceStatus[],

@@ -3,7 +3,7 @@ import { BUCKETS } from './counters.ts';
 
 /**
  * Makes all metrics, in a registry of their own; docs/metrics.md explains them to people. The library is loaded here, and so not
- * before somebody asks: it takes memory that few hubs need to spend.
+ * before the first scrape: it takes memory that few hubs need to spend.
  */
 export async function openFamilies() {
   const { Counter, Gauge, Histogram, Registry } = await import('prom-client').then((module) => module.default);

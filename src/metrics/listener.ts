@@ -30,7 +30,7 @@ const MAX_CONNECTIONS = 32;
 const MAX_IN_FLIGHT = { perConnection: 8, total: MAX_CONNECTIONS };
 /** How long until a port that could not be had is tried again, in ms. */
 const RETRY = 30_000;
-/** What is given up on is told why, and gets so long to read it, in ms. */
+/** How long a connection that is given up stays open for the reason to be read, in ms. */
 const LINGER = 1000;
 
 /** The listener for metrics and health. What keeps it from its port keeps nothing else from being served: it tries again. */

@@ -1,7 +1,7 @@
 import type { ApplianceState, ApplianceStatus } from '../core/administration.ts';
 import type { ProblemCode } from '../core/reports/problem.ts';
 
-/** An appliance that would get no token now; of its problem no more is told than anybody may read. */
+/** An appliance that would get no token now; only the parts of its problem that anybody may read. */
 interface Unserved {
   readonly name: string;
   readonly state: ApplianceState;

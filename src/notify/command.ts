@@ -13,7 +13,7 @@ export interface CommandLimits {
 const LIMITS: CommandLimits = { run: 10_000, term: 2000 };
 /** After its end, so long for what it said last to come through, in ms. */
 const STDERR_GRACE = 100;
-/** Characters of standard error that are kept; and of its last line, those that are told. */
+/** Characters of standard error that are kept; and of its last line, those that are reported. */
 const MAX_STDERR = 4096;
 const MAX_LINE = 200;
 /** What a command gets of the hub's environment. */

@@ -60,14 +60,14 @@ export class Outbox implements AsyncDisposable {
     this.#waiting.push(message);
     if (this.#waiting.length > MAX_WAITING) {
       const lost = this.#waiting.shift();
-      // Thousands may follow: the others are told as one number.
+      // Thousands may follow: the others are logged as one number.
       if (lost !== undefined && this.#lost === 0) this.#warn('notice was given up', lost, 'too many wait');
       this.#lost += 1;
     }
     this.#working ??= this.#work();
   }
 
-  /** Lets what is under way end, for a moment. What waits is given up: what lasts is told again within a day. */
+  /** Lets what is under way end, for a moment. What waits is given up: notices that last are sent again within a day. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#parting.abort();
     const disarm = this.#context.timers.after(SHUTDOWN_GRACE, () => this.#ending.abort());

@@ -19,7 +19,7 @@ const TIMEOUT = 4000;
 const JOURNAL_LINES = '2000';
 /** Characters of a file; of the journal the newest count. */
 const MAX_CHARACTERS = 1 << 20;
-/** Files of the state directory that are listed, and appliances whose history is told. */
+/** Files of the state directory that are listed, and appliances whose history is included. */
 const MAX_ITEMS = 500;
 
 /** A file of the archive. */
@@ -100,7 +100,7 @@ async function histories({ hub }: DoctorContext, examination: Examination): Prom
 
 async function metrics(context: DoctorContext): Promise<string> {
   const origin = metricsOrigin(context);
-  if (origin === null) return 'No metrics are told here, or the hub does not run.\n';
+  if (origin === null) return 'The hub does not run, or serves no metrics.\n';
   const { body } = await request(`${origin}/metrics`, { signal: AbortSignal.timeout(TIMEOUT) });
   return body.text();
 }
@@ -128,12 +128,12 @@ function secretsOf({ configuration }: DoctorContext): string[] {
   if (configuration === null) return [];
   const { portals, notify } = configuration;
   const webhook = notify.webhook === null ? [] : partsOf(notify.webhook.reveal());
-  // A path is none, and would be missed where it is told.
+  // A path is no secret, and is missed where it is taken out.
   const args = (notify.command ?? []).slice(1).filter((arg) => !arg.startsWith('/'));
   return [...portals.map(({ clientSecret }) => clientSecret.reveal()), ...webhook, ...args];
 }
 
-/** Of an address the origin is told. */
+/** All but the origin, which is no secret. */
 function partsOf(address: string): string[] {
   const { pathname, search } = new URL(address);
   return [address, `${pathname}${search}`, pathname];

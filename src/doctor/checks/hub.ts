@@ -19,7 +19,7 @@ export async function checkHub({ hub: answer }: DoctorContext): Promise<CheckRes
       ];
     case 'running': {
       const { hub } = answer;
-      // What is wrong with the store or with mDNS is told by their own checks.
+      // The checks of the store and of mDNS report their own problems.
       const [copy, claim] = (['hub_id_taken', 'hub_name_claimed'] as const).map((wanted) =>
         hub.problems?.find(({ code }) => code === wanted),
       );

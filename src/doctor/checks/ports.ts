@@ -132,7 +132,7 @@ interface Listener {
 const LISTENING = '0A';
 const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 
-/** Who listens on a TCP port, by the kernel's tables; null where nobody does. Nothing is connected or bound. */
+/** The program that listens on a TCP port, by the kernel's tables; null if none does. Nothing is connected or bound. */
 async function listenerOn(port: number): Promise<Listener | null> {
   const tables = await Promise.all(TABLES.map((file) => readFile(file, 'utf8').catch(() => '')));
   const hex = port.toString(16).toUpperCase().padStart(4, '0');

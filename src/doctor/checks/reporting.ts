@@ -10,14 +10,14 @@ import type { DoctorContext } from '../context.ts';
 /** How long the listener may take, in ms. */
 const TIMEOUT = 3000;
 
-/** Whether metrics are told where the configuration wants them. */
+/** Whether metrics are served where the configuration wants them. */
 export async function checkMetrics(context: DoctorContext): Promise<CheckResult[]> {
   const { configuration, hub } = context;
   if (configuration === null) return [withoutConfiguration('the metrics')];
   const { metrics: listen } = configuration;
-  if (listen === null) return [ok('metrics are told nowhere, by metrics.listen')];
-  if (hub.kind === 'forbidden') return [needsRoot('whether metrics are told')];
-  if (hub.kind !== 'running') return [ok('metrics are told while the hub runs')];
+  if (listen === null) return [ok('metrics are turned off, by metrics.listen')];
+  if (hub.kind === 'forbidden') return [needsRoot('the metrics')];
+  if (hub.kind !== 'running') return [ok('metrics are served while the hub runs')];
   const origin = metricsOrigin(context);
   if (origin === null) {
     return [
@@ -67,7 +67,7 @@ export async function checkHooks({ configuration }: DoctorContext): Promise<Chec
 
 async function program(path: string): Promise<CheckResult> {
   const name = '.command';
-  // One without a path is looked for by whoever runs it.
+  // One without a path is looked for in $PATH when it is run.
   if (!path.includes('/')) return ok(`notices go to the program ${path}`, name);
   return access(path, constants.X_OK).then(
     () => ok(`notices go to the program ${basename(path)}`, name),

@@ -35,11 +35,11 @@ export interface AnnouncerOptions {
    * a name, so that nothing else is believed. Does not throw; may say false at once where it was asked a short time ago.
    */
   isCopy(address: string, port: number, signal: AbortSignal): Promise<boolean>;
-  /** Hears of what goes wrong while the hub is announced: the system calls' errors. */
+  /** Called with the system calls' errors while the hub is announced. */
   onError(error: unknown): void;
-  /** Hears that the hub has other names since a neighbour was found to claim its own, or that nobody claims them any more. */
+  /** Called when the hub has taken other names because a neighbour claims its own, or when that claim is gone. */
   onRenamed(): void;
-  /** Hears that the hub is no longer announced: none of its names is free. */
+  /** Called when the hub is no longer announced, because a copy of it was found. */
   onLost(failure: Failure): void;
 }
 
@@ -63,12 +63,12 @@ export class Announcer implements AsyncDisposable {
   readonly #names: HubNames;
   readonly #backoff: ConflictBackoff;
   readonly #rescues: Throttle;
-  /** Ends the probing for names that nobody knows the hub by yet. */
+  /** Ends the probing before the hub was announced for the first time. */
   readonly #ending = new AbortController();
   readonly #stopping = new AbortController();
   #ended = false;
   #announced: Announced | null = null;
-  /** The port of another service that is said to be on the hub's own host; null if nobody has said so. */
+  /** The port of another service that was announced on the hub's own host name; null if none was. */
   #otherPort: number | null = null;
   /** The instance name for which there was a conflict last. */
   #disputed: string | null = null;
@@ -253,7 +253,7 @@ export class Announcer implements AsyncDisposable {
     return { instanceName, id: this.#options.id, host, httpsPort, txt, addresses: segment?.addresses ?? [] };
   }
 
-  /** A probe needs no more than the response that every query gets. Whoever takes back the hub's records is contradicted. */
+  /** A probe needs no more than the response that every query gets. Records that take the hub's back are contradicted. */
   #hear(records: readonly ReceivedRecord[], how: ClaimSource): void {
     const port = servicePort(records, this.#names.ownHost);
     if (port !== this.#announced?.httpsPort) this.#otherPort = port ?? this.#otherPort;

@@ -77,7 +77,7 @@ export class HubNames {
   }
 
   /**
-   * Finds names that are free on a link. A name that somebody else claims is passed over, and the next one tried. No honest
+   * Finds names that are free on a link. A name that another host claims is passed over, and the next one tried. No honest
    * device claims each one, and it would be wrong to fall silent then: the hub keeps the best one all the same.
    * @throws Failure `hub_id_taken` if a claimant is a copy of this hub
    * @throws Error as the socket gives it

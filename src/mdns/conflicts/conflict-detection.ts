@@ -1,7 +1,7 @@
 import { type ClaimSource, compareSets, isReadable, type ReceivedRecord, sameData } from '../records/record-data.ts';
 import { foldCase, type ResourceRecord } from '../records/records.ts';
 
-/** A name of the hub's own that somebody else claims too. */
+/** A name of the hub's own that another host claims too. */
 export interface Claim {
   /** In lower case. */
   readonly name: string;
@@ -16,7 +16,7 @@ export interface Conflict extends Claim {
 }
 
 /**
- * The first of the hub's own names under which somebody else has other data. A goodbye (TTL 0) is no claim: a hub that
+ * The first of the hub's own names under which another host has other data. A goodbye (TTL 0) is no claim: a hub that
  * restarts hears its own. Only SRV and address records count; a TXT record comes with its SRV.
  * @param isOurs whether the hub itself has said this, or might: its own packets come back to it, late on a busy machine, and a
  *   router may repeat to one network what the hub said in another
@@ -49,7 +49,7 @@ export function detectConflict(
 }
 
 /**
- * Whether somebody has taken back what the hub says, or lets it be forgotten too soon (RFC 6762 section 6.6): it was heard with
+ * Whether another host takes the hub's records back, or lets them expire too soon (RFC 6762 section 6.6): it was heard with
  * less than half of its time to live.
  */
 export function isShortened(own: readonly ResourceRecord[], received: readonly ReceivedRecord[]): boolean {

@@ -20,9 +20,9 @@ const MAX_BACKOFF = 600_000;
 
 /**
  * Finds out whether another server has this hub's CA key, as a copy of its card has. The server has to complete a TLS handshake with
- * a leaf that this key has signed for just the address that is asked. So whoever passes the connection on to this hub proves
+ * a leaf that this key has signed for just the address that is asked. So a device that relays the connection to this hub proves
  * nothing: the hub's own leaf is for its own addresses. The validity period does not count, since a hub may boot
- * with a wrong clock. Nothing is sent but a ClientHello that names nobody.
+ * with a wrong clock. Nothing is sent but a ClientHello without a server name.
  *
  * Anybody on the network can bring a check about, so there is one at a time, and none during the backoff.
  */

@@ -23,7 +23,7 @@ export interface ProbeOptions {
 }
 
 /**
- * Asks the link whether somebody else holds one of these records' names (RFC 6762 section 8.1), which takes 0.75 to
+ * Asks the link whether another host holds one of these records' names (RFC 6762 section 8.1), which takes 0.75 to
  * 1 s. Of two hubs that probe at once, the one with the greater data gets the name, as in section 8.2: two of one name
  * start together whenever the power comes back.
  * @returns the claim on the name that is taken, or null where all are free (or `signal` was aborted)

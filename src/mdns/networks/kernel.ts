@@ -52,7 +52,7 @@ export function readIpv6Flags(file = '/proc/self/net/if_inet6'): ReadonlyMap<str
 }
 
 /**
- * Leaves out the IPv6 addresses at which nobody should look for a hub: those that are not yet known to be its own, or known
+ * Leaves out the IPv6 addresses at which a hub should not be looked for: those that are not yet known to be its own, or known
  * to be another host's (RFC 4862 section 5.4), and, where the interface has better ones, temporary ones, which change
  * every day (RFC 8981), and those of a prefix that is on its way out.
  * @param keeping an address that is kept in any case: a person chose it

@@ -10,7 +10,7 @@ export interface LanAddress {
   readonly family: 'IPv4' | 'IPv6';
   /** The interface that has the address; null where none has (a configured address that a router translates). */
   readonly interface: string | null;
-  /** True on loopback, as in demos and tests: such a hub has nobody to announce itself to. */
+  /** True on loopback, as in demos and tests: such a hub is not announced. */
   readonly loopback: boolean;
 }
 

@@ -23,7 +23,7 @@ export interface LanWatch extends Disposable {
   begin(listeners: LanListeners): void;
 }
 
-/** Who is told of changes. */
+/** What is called after changes. */
 interface LanListeners {
   /** Called after a change of the hub's own addresses, never for the first reading. */
   onChange(now: Lan, before: Lan): void;

@@ -11,16 +11,16 @@ import {
 /** A network that the hub is on, by one or more interfaces, and the addresses at which it is reached there. */
 export interface Segment {
   readonly interfaces: readonly Attachment[];
-  /** What neighbours are told, in a fixed order. */
+  /** Those that are announced there, in a fixed order. */
   readonly addresses: readonly HostAddress[];
 }
 
 /** One interface, and how it is joined to its network. */
 interface Attachment {
   readonly name: string;
-  /** Its first IPv4 address of those that neighbours are told; null where it has none. */
+  /** Its first IPv4 address of those that are announced; null if there is none. */
   readonly ipv4: string | null;
-  /** Whether it has an IPv6 address that neighbours are told. */
+  /** Whether it has an IPv6 address that is announced. */
   readonly ipv6: boolean;
   /** Changes whenever the cable was out or the radio away: see `interfaceEpoch`. */
   readonly epoch: string;
@@ -32,7 +32,7 @@ export interface HostAddress {
 }
 
 export interface SegmentOptions extends LanAddressOptions {
-  /** `lan.listen`: an address that nobody listens on is not told. */
+  /** `lan.listen`: an address that the hub does not listen on is not announced. */
   readonly listen: readonly string[];
   /** An interface's {@link Attachment.epoch}. */
   readonly epoch: (name: string) => string;
@@ -41,7 +41,7 @@ export interface SegmentOptions extends LanAddressOptions {
 /**
  * The networks in which neighbours shall find the hub: of every interface that leads home, or, where the setting is an
  * address or an interface, of that alone. Interfaces that are on one network (Ethernet and Wi-Fi of one home) make one
- * segment: there, all their addresses are told on each of them, or neighbours would take the one for the other.
+ * segment: all their addresses are announced on each of them, because two sets would replace each other.
  */
 export function findSegments(interfaces: NetworkInterfaces, options: SegmentOptions): readonly Segment[] {
   const { setting, listen, epoch } = options;

@@ -6,7 +6,7 @@ export interface ResourceRecord {
   readonly type: 'PTR' | 'SRV' | 'TXT' | 'A' | 'AAAA';
   /** Seconds; 0 is a goodbye (RFC 6762 section 10.1). */
   readonly ttl: number;
-  /** The cache-flush bit: nobody else has records of this name and type (RFC 6762 section 10.2). */
+  /** The cache-flush bit: no other host has records of this name and type (RFC 6762 section 10.2). */
   readonly flush: boolean;
   readonly data: string | { readonly port: number; readonly target: string } | readonly Buffer[];
 }
@@ -22,7 +22,7 @@ export interface ServiceDescription {
   readonly httpsPort: number;
   /** The TXT record's keys and values beside `txtvers` and `id`. */
   readonly txt: Readonly<Record<string, string>>;
-  /** Where the hub is reached by those who are told. */
+  /** Those at which the segment reaches the hub. */
   readonly addresses: readonly HostAddress[];
 }
 
@@ -82,7 +82,7 @@ export function ownRecords(service: ServiceDescription): readonly ResourceRecord
   ];
 }
 
-/** Only what neighbours of one network can reach, whatever else the machine has: an appliance tries what it is told. */
+/** Only addresses that the segment can reach, whatever else the machine has: an appliance tries each one. */
 export function addressRecords(host: string, addresses: readonly HostAddress[]): readonly ResourceRecord[] {
   return addresses.map(({ family, address }) => {
     const type = family === 'IPv4' ? 'A' : 'AAAA';
@@ -95,7 +95,7 @@ export function instancePointer(instanceName: string): ResourceRecord {
   return { name: SERVICE_TYPE, type: 'PTR', ttl: OTHER_TTL, flush: false, data: serviceName(instanceName) };
 }
 
-/** The record that lists the service type (RFC 6763 section 9). Others may share it: nobody takes it back. */
+/** The record that lists the service type (RFC 6763 section 9). Other hosts share it, so the hub says no goodbye for it. */
 export const TYPE_POINTER: ResourceRecord = {
   name: '_services._dns-sd._udp.local',
   type: 'PTR',
