@@ -4,11 +4,11 @@ import type { Environment } from '../broker/environment.ts';
 import type { PortalClock } from '../broker/time/portal-clock.ts';
 import { trueTime } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
+import type { Log } from '../core/log.ts';
 import type { Store } from '../core/store.ts';
 import type { Leaf } from '../system/x509/certificates.ts';
 import type { HubAuthority } from './authority.ts';
 import type { ServedCertificate } from './own-certificate.ts';
-import { warnOfLeftOut } from './warnings.ts';
 
 /** What a leaf is issued from. */
 export interface IssuedLeafContext {
@@ -84,4 +84,15 @@ async function cachedLeaf(store: Pick<Store, 'setting'>, wanted: LeafPurpose): P
   if (text === null) return null;
   const cached = v.safeParse(v.pipe(v.string(), v.parseJson(), CachedLeaf), text);
   return cached.success && isDeepStrictEqual(cached.output.for, wanted) ? cached.output.leaf : null;
+}
+
+/** Says which of the hub's names and addresses its certificate is not for, because a CA is not for them. */
+function warnOfLeftOut(leftOut: readonly string[], isRotating: boolean, log: Log): void {
+  if (leftOut.length === 0) return;
+  log.warn('certificate is not for all names and addresses of the hub', {
+    left_out: leftOut.join(', '),
+    what_to_do: isRotating
+      ? "nothing: it will be for them when the old CA's time is over"
+      : 'the CA was made before the hub had them: "latchkey ca --rotate" makes one that is for them',
+  });
 }

@@ -7,8 +7,12 @@ import { messageOf } from '../core/failure.ts';
 import { urlHost } from '../system/addresses.ts';
 import { watchExpiry } from './expiry.ts';
 import { ISSUED_MIN_REMAINING, type IssuedLeafContext, issuedLeaf } from './issued-leaf.ts';
-import { type CertificateFiles, readOwnCertificate, type ServedCertificate } from './own-certificate.ts';
-import { warnOfCertificate } from './warnings.ts';
+import {
+  type CertificateFiles,
+  readOwnCertificate,
+  type ServedCertificate,
+  warnOfCertificate,
+} from './own-certificate.ts';
 
 /** What a {@link HubLeaf} is made from. */
 export interface LeafContext extends IssuedLeafContext {

@@ -1,7 +1,9 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import { type Clock, rfc3339Day } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
+import type { Log } from '../core/log.ts';
 import { readBounded } from '../system/bounded-file.ts';
 import { notThere, readCredential, readGuarded } from '../system/secret-file.ts';
 import { pin } from '../system/x509/certificates.ts';
@@ -122,4 +124,34 @@ export interface ServedCertificate {
   readonly anchor: Anchor;
   /** When it ends, in ms since 1970. */
   readonly notAfter: number;
+}
+
+const FIRST_LINE = /-----BEGIN CERTIFICATE-----/g;
+
+/**
+ * Says what appliances will stumble over with the user's own certificate, which the hub shows all the same. Its end is
+ * judged by the machine's own clock: the true time may not be known for long.
+ */
+export function warnOfCertificate(shown: ServedCertificate, clock: Clock, log: Log): void {
+  const { anchor, notAfter, pem } = shown;
+  if (pem.certificate.match(FIRST_LINE)?.length === 1) {
+    log.warn('certificate stands alone in its file', {
+      what_to_do: isSelfSigned(anchor.certificate)
+        ? 'keep its key when you renew it: that is what appliances pin'
+        : 'put the certificate that issued it behind it, the root last: else the pin changes with its key',
+    });
+  } else if (!isSelfSigned(anchor.certificate)) {
+    log.warn('certificate file does not end with a self-signed root', {
+      what_to_do: 'put the root last: Node, and Python before 3.13, trust nothing less',
+    });
+  }
+  if (notAfter < clock.now().wall) {
+    const ended = rfc3339Day(notAfter);
+    log.warn("certificate has ended by this machine's clock", { ended });
+  }
+}
+
+function isSelfSigned(pem: string): boolean {
+  const certificate = new X509Certificate(pem);
+  return certificate.checkIssued(certificate) && certificate.verify(certificate.publicKey);
 }

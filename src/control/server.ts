@@ -1,12 +1,15 @@
+import { once } from 'node:events';
+import { Readable } from 'node:stream';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Administration } from '../core/administration.ts';
-import { Failure } from '../core/failure.ts';
+import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
+import type { PairingReport } from '../core/pairings/pairing-report.ts';
 import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
 import { NO_SCHEMAS } from '../system/http/no-schemas.ts';
-import { serveAdministration } from './administration.ts';
+import { serveAdministration, toWire } from './administration.ts';
 import { answerFailures, refuse } from './failures.ts';
-import { servePairingEvents } from './pairing-events.ts';
+import { followRoute } from './routes.ts';
 import { placeSocket } from './socket-file.ts';
 
 /** Bounds for clients of the socket: each follower of a pairing holds a connection as long as the pairing lasts. */
@@ -68,6 +71,49 @@ export async function serveControl(options: ControlServerOptions): Promise<Contr
     };
   } catch (error) {
     await app.close();
+    throw error;
+  }
+}
+
+/** Serves {@link followRoute}: a pairing's reports, until it has ended, the client has gone or the server closes. */
+function servePairingEvents(app: FastifyInstance, administration: Administration, log: Log): void {
+  const closing = new AbortController();
+  const streams = new Set<Readable>();
+
+  app.get<{ Params: { id: string } }>(followRoute.path, async (request, reply) => {
+    const gone = new AbortController();
+    reply.raw.once('close', () => gone.abort());
+    const signal = AbortSignal.any([gone.signal, closing.signal]);
+    const reports = administration.followPairing(request.params.id, signal)[Symbol.asyncIterator]();
+    // The first report comes before the head of the answer, so that an unknown pairing can still be a 404.
+    const first = await reports.next();
+    const stream = Readable.from(lines(first, reports, signal, log));
+    streams.add(stream);
+    stream.once('close', () => {
+      streams.delete(stream);
+      void reports.return?.();
+    });
+    return reply.type('application/x-ndjson').send(stream);
+  });
+
+  app.addHook('preClose', async () => {
+    closing.abort();
+    await Promise.all([...streams].map((stream) => once(stream, 'close')));
+  });
+}
+
+async function* lines(
+  first: IteratorResult<PairingReport>,
+  reports: AsyncIterator<PairingReport>,
+  signal: AbortSignal,
+  log: Log,
+): AsyncGenerator<string> {
+  try {
+    for (let next = first; next.done !== true; next = await reports.next())
+      yield `${JSON.stringify(toWire(next.value))}\n`;
+  } catch (error) {
+    if (signal.aborted) return;
+    log.error('pairing_events_failed', { problem: messageOf(error) });
     throw error;
   }
 }

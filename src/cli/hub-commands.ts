@@ -1,0 +1,113 @@
+import { Command } from 'commander';
+import type { SetupCodeAnswer } from '../control/messages.ts';
+import type { ReloadOutcome } from '../core/administration.ts';
+import { systemTimers } from '../system/clock.ts';
+import { connectHub, isAway } from './hub-connection.ts';
+import { formatDuration } from './terminal/duration.ts';
+import { fail, notice, print, printable, printJson } from './terminal/output.ts';
+
+/** How often it is asked how the reload stands, in ms. */
+const POLL_INTERVAL = 250;
+/** How long there may be no hub before it is given up, in ms: a slow disk makes for a slow start. */
+const MAX_ABSENCE = 60_000;
+
+/** `latchkey reload` */
+export function reloadCommand(): Command {
+  return new Command('reload')
+    .description('reload the configuration; an invalid file is rejected and the old one stays in force')
+    .action(async (_options: unknown, command: Command) => {
+      const id = await beginReload(command);
+      const outcome = await outcomeOf(id, command);
+      switch (outcome.state) {
+        case 'done':
+          return print('The hub runs with the configuration as it is now.');
+        case 'failed':
+          return fail(outcome.message);
+        default:
+          return fail('the hub was started anew meanwhile: its log says why');
+      }
+    });
+}
+
+async function beginReload(command: Command): Promise<string> {
+  await using hub = await connectHub(command);
+  return await hub.reload();
+}
+
+/** Waits until the reload has ended. The hub goes meanwhile, and another one comes. */
+async function outcomeOf(id: string, command: Command): Promise<ReloadOutcome> {
+  for (let gone = 0; ; ) {
+    await systemTimers.sleep(POLL_INTERVAL);
+    try {
+      await using hub = await connectHub(command);
+      const outcome = await hub.reloadOutcome(id);
+      if (outcome.state !== 'under_way') return outcome;
+      gone = 0;
+    } catch (error) {
+      gone += POLL_INTERVAL;
+      if (!isAway(error) || gone > MAX_ABSENCE) throw error;
+    }
+  }
+}
+
+interface SetupCodeOptions {
+  readonly rotate?: boolean;
+  readonly json?: boolean;
+}
+
+/** `latchkey setup-code` */
+export function setupCodeCommand(): Command {
+  return new Command('setup-code')
+    .description("print the setup code of the hub's page; on a terminal also a QR code that signs a phone in once")
+    .option('--rotate', 'make another code first; whoever is signed in to the page is signed out')
+    .option('--json', 'print JSON')
+    .action(async (options: SetupCodeOptions, command: Command) => {
+      await using hub = await connectHub(command);
+      const answer = await (options.rotate === true ? hub.rotateSetupCode() : hub.setupCode());
+      if (options.rotate === true) {
+        notice('the setup code is another one now, and whoever was signed in to the page is signed out');
+      }
+      if (options.json === true) printJson(answer);
+      else if (process.stdout.isTTY) await showSetupCode(answer);
+      else print(answer.code);
+    });
+}
+
+/** What a person types comes last: it is seen where the whole is higher than the terminal, too. */
+async function showSetupCode({ code, page, sign_in, expires_in }: SetupCodeAnswer): Promise<void> {
+  print(`To sign in on a phone, scan this. It is good once, for ${formatDuration(expires_in)}.
+The browser warns of the hub's certificate once: it is the hub's own.`);
+  const { noRoomFor, qrCode } = await import('./terminal/qr-code.ts');
+  const drawn = qrCode(sign_in, process.stdout);
+  if (drawn === null) notice(`${noRoomFor(sign_in, process.stdout)}\n`);
+  else print(drawn);
+  print(`  ${printable(sign_in)}
+
+Setup code   ${code}
+Page         ${printable(page)}`);
+}
+
+/** `latchkey notify --test` */
+export function notifyCommand(): Command {
+  return new Command('notify')
+    .description('try whether notices arrive')
+    .requiredOption('--test', 'send a notice that means nothing through every hook of [notify]')
+    .option('--json', 'print JSON')
+    .action(async (options: { json?: boolean }, command: Command) => {
+      await using hub = await connectHub(command);
+      const trials = await hub.testNotices();
+      if (options.json === true) printJson(trials);
+      else {
+        for (const { hook, target, ok, detail } of trials) {
+          print(printable(`${hook} ${target}: ${ok ? 'ok' : 'failed'} (${detail})`));
+        }
+      }
+      const failed = trials.filter(({ ok }) => !ok);
+      if (trials.length === 0) {
+        fail('no hook is configured: set command or webhook in [notify], and run "latchkey reload"');
+      } else if (failed.length > 0) {
+        const which = failed.map(({ hook }) => hook).join(' and the ');
+        fail(`the ${which} of [notify] did not take the notice: mend that, and try again`);
+      }
+    });
+}
