@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { root, run, temporaryFolder } from './checkout.ts';
@@ -104,6 +104,18 @@ describe('the layers of src', () => {
       expect(found.get(planted('core', what, form)), form).toContain('src/core is pure');
     }
   });
+});
+
+test('the picture in docs/architecture.md is that of the sources', async () => {
+  const { stdout } = await run(process.execPath, [join(root, 'scripts/architecture.ts')]);
+  const [drawn = 'none'] = /```mermaid\n.*?```/s.exec(stdout) ?? [];
+  expect(readFileSync(join(root, 'docs/architecture.md'), 'utf8')).toContain(drawn);
+});
+
+test('no folder of the sources has more than 20 files side by side', () => {
+  const files = globSync('src/**/*.*', { cwd: root });
+  const crowded = [...Map.groupBy(files, (file) => dirname(file))].filter(([, some]) => some.length > 20);
+  expect(Object.fromEntries(crowded)).toEqual({});
 });
 
 test.each([

@@ -1,0 +1,104 @@
+import { execFileSync } from 'node:child_process';
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, normalize } from 'node:path';
+
+const root = join(import.meta.dirname, '..');
+const PAGE = join(root, 'docs/architecture.md');
+const PICTURE = /```mermaid\n.*?```\n/s;
+
+/** A source file, by its path in `src`, and the paths there that it imports. */
+interface Source {
+  readonly path: string;
+  readonly lines: number;
+  readonly imports: readonly string[];
+}
+
+const [argument] = process.argv.slice(2);
+if (argument === '--write') {
+  writeFileSync(PAGE, readFileSync(PAGE, 'utf8').replace(PICTURE, picture(sourcesIn(root))));
+} else {
+  const sources = argument === undefined ? sourcesIn(root) : sourcesAt(argument);
+  process.stdout.write(`${picture(sources)}\n${sizes(sources)}`);
+}
+
+function sourcesAt(commit: string): Source[] {
+  const folder = mkdtempSync(join(tmpdir(), 'latchkey-architecture-'));
+  try {
+    const archive = execFileSync('git', ['archive', commit, 'src'], { cwd: root, maxBuffer: 1 << 28 });
+    execFileSync('tar', ['-x', '-C', folder], { input: archive });
+    return sourcesIn(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function sourcesIn(checkout: string): Source[] {
+  const src = join(checkout, 'src');
+  return globSync('**/*.ts', { cwd: src })
+    .sort()
+    .map((path) => {
+      const text = readFileSync(join(src, path), 'utf8');
+      const imports = text.matchAll(/(?:\bfrom|\bimport\(|^import) ?'(\.[^']+)'/gm);
+      const paths = [...imports].map(([, to = '']) => normalize(join(dirname(path), to)));
+      return { path, lines: text.split('\n').length - 1, imports: paths };
+    });
+}
+
+/** An arrow that follows from two others is left out: who imports the hub may import what the hub does. */
+function picture(sources: readonly Source[]): string {
+  const imports = new Map<string, Set<string>>();
+  for (const source of sources) {
+    const from = roomOf(source.path);
+    const to = source.imports.map(roomOf).filter((room) => room !== from);
+    imports.set(from, new Set([...(imports.get(from) ?? []), ...to]));
+  }
+  const arrows = [...imports].flatMap(([from, all]) => {
+    const implied = new Set([...all].flatMap((room) => [...reachedFrom(room, imports)]));
+    const drawn = [...all].filter((to) => !implied.has(to)).sort();
+    return drawn.map((to) => `  ${from} --> ${to}`);
+  });
+  return ['```mermaid', 'graph TD', ...arrows, '```', ''].join('\n');
+}
+
+/** The rooms that one imports, and those that they import. */
+function reachedFrom(room: string, imports: ReadonlyMap<string, ReadonlySet<string>>, reached = new Set<string>()) {
+  for (const next of imports.get(room) ?? []) {
+    if (reached.has(next)) continue;
+    reached.add(next);
+    reachedFrom(next, imports, reached);
+  }
+  return reached;
+}
+
+/** The folder of `src` that a file is in. */
+function roomOf(path: string): string {
+  return path.includes('/') ? (path.split('/')[0] ?? '') : path.replace('.ts', '');
+}
+
+function sizes(sources: readonly Source[]): string {
+  const rooms = [...new Set(sources.map(({ path }) => roomOf(path)))];
+  const rows = rooms.map((room) =>
+    row(
+      room,
+      sources.filter(({ path }) => roomOf(path) === room),
+      sources,
+    ),
+  );
+  const head = [
+    '| folder | files | most in one folder | lines | median | over 300 | with one importer |',
+    '|---|---|---|---|---|---|---|',
+  ];
+  return [...head, ...rows, row('all', sources, sources), ''].join('\n');
+}
+
+function row(name: string, some: readonly Source[], all: readonly Source[]): string {
+  const lines = some.map((source) => source.lines).sort((a, b) => a - b);
+  const sum = lines.reduce((a, b) => a + b, 0);
+  const sideBySide = Map.groupBy(some, ({ path }) => dirname(path));
+  const most = Math.max(...[...sideBySide.values()].map((files) => files.length));
+  const once = some.filter(({ path }) => all.filter(({ imports }) => imports.includes(path)).length === 1);
+  const median = lines[Math.floor(lines.length / 2)] ?? 0;
+  const long = lines.filter((count) => count > 300).length;
+  return `| ${[name, some.length, most, sum, median, long, once.length].join(' | ')} |`;
+}
