@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { leaksBelow, rememberedIn } from '../test/after/secret-search.ts';
 import type { Experiment } from '../test/chaos/experiment.ts';
-import { type Result, table, verdict, written } from './chaos-report.ts';
-import { runExperiment } from './chaos-run.ts';
+import { type Result, table, verdict, written } from './chaos.d/report.ts';
+import { runExperiment } from './chaos.d/run.ts';
 
 const root = join(import.meta.dirname, '..');
 const folder = process.env['LATCHKEY_CHAOS_EXPERIMENTS'] ?? join(root, 'test/chaos');

@@ -1,5 +1,5 @@
-import { lines } from '../bench.d/plot.ts';
 import { limit, type Report } from '../bench.d/suite.ts';
+import { lines } from './plot.ts';
 import { LIFETIME } from './portal.ts';
 import type { Wanted } from './rates.ts';
 import { ASKED, type Outcome, usualRate } from './scenarios.ts';

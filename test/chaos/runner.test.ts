@@ -4,7 +4,7 @@ import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { table, written } from '../../scripts/chaos-report.ts';
+import { table, written } from '../../scripts/chaos.d/report.ts';
 import { root, temporaryFolder } from '../project/checkout.ts';
 import { lives } from '../support/processes.ts';
 import { waitFor } from '../support/wait-for.ts';

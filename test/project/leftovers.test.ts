@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { clearLeftovers } from '../../scripts/test-leftovers.ts';
+import { clearLeftovers } from '../../scripts/test.d/leftovers.ts';
 import { eventually } from '../support/hub-process.ts';
 import { lives } from '../support/processes.ts';
 import { root, temporaryFolder } from './checkout.ts';
@@ -24,7 +24,7 @@ const RUN = `
 test('what a killed test run left is ended by the next one, and what belongs to a run that goes on is left alone', async () => {
   using folder = temporaryFolder();
   const session = join(folder.path, 'session.json');
-  const script = join(root, 'scripts/test-leftovers.ts');
+  const script = join(root, 'scripts/test.d/leftovers.ts');
   const run = spawn(process.execPath, ['--input-type=module', '-e', RUN, script, session], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { longForms, runLongForms } from '../../scripts/test-long.ts';
+import { longForms, runLongForms } from '../../scripts/test.d/long.ts';
 import { root, run, temporaryFolder } from './checkout.ts';
 
 test('the list of long forms has the programs and every test file that has one, and each command is there', async () => {

@@ -109,7 +109,7 @@ export class SmallDisk implements AsyncDisposable {
   }
 
   #attach(): void {
-    // A name that says whose it is, for scripts/test-leftovers.ts.
+    // A name that says whose it is, for scripts/test.d/leftovers.ts.
     if (this.#device === 'tmpfs') run('mount', '-t', 'tmpfs', '-o', 'size=2m', `latchkey-${process.pid}`, this.#path);
     else run('mount', '-o', 'errors=remount-ro', this.#device, this.#path);
     this.#undo.unshift(() => run('umount', this.#path));

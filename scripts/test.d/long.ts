@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const root = join(import.meta.dirname, '..');
+const root = join(import.meta.dirname, '../..');
 const RECORD = join(root, 'test/long-runs.json');
 
 /** What takes too long for every run. */

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Reporter, TestCase, TestModule } from 'vitest/node';
-import type { Remark, Summary } from './test-summary.ts';
+import type { Remark, Summary } from './summary.ts';
 
 interface Failure {
   readonly message: string;

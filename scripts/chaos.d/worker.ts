@@ -1,8 +1,8 @@
-// The process of one experiment: see chaos-run.ts.
+// The process of one experiment: see run.ts.
 import { pathToFileURL } from 'node:url';
-import type { Experiment } from '../test/chaos/experiment.ts';
-import { SeededRandom } from '../test/support/seeded-random.ts';
-import type { Job, Told } from './chaos-run.ts';
+import type { Experiment } from '../../test/chaos/experiment.ts';
+import { SeededRandom } from '../../test/support/seeded-random.ts';
+import type { Job, Told } from './run.ts';
 
 const { file, seed, long } = JSON.parse(process.argv[2] ?? '') as Job;
 const stop = new AbortController();

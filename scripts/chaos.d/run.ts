@@ -1,8 +1,8 @@
 // Runs one experiment in a process of its own, and leaves none of the processes behind that it started.
 import { fork } from 'node:child_process';
 import { join } from 'node:path';
-import type { Finding } from '../test/chaos/experiment.ts';
-import { endSession } from './test-leftovers.ts';
+import type { Finding } from '../../test/chaos/experiment.ts';
+import { endSession } from '../test.d/leftovers.ts';
 
 /** What the process of an experiment tells. */
 export type Told =
@@ -42,7 +42,7 @@ export async function runExperiment(
   progress: (line: string) => void,
 ): Promise<Outcome> {
   // A session of its own: a Ctrl-C at the terminal reaches the runner alone, and what the experiment started is known.
-  const child = fork(join(import.meta.dirname, 'chaos-worker.ts'), [JSON.stringify(job)], {
+  const child = fork(join(import.meta.dirname, 'worker.ts'), [JSON.stringify(job)], {
     env,
     detached: true,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],

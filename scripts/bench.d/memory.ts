@@ -4,13 +4,13 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import type { CredentialsAnswer } from '../src/control/messages.ts';
-import { startEmulator } from '../src/emulator/index.ts';
-import { pairFleet } from '../test/reliability/fleet.ts';
-import { Load } from '../test/reliability/load.ts';
-import { HubProcess } from '../test/support/hub-process.ts';
-import { SERVICE_ENV, SERVICE_FLAGS } from './bench.d/hub.ts';
-import { tokenRequest } from './bench.d/load.ts';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { startEmulator } from '../../src/emulator/index.ts';
+import { pairFleet } from '../../test/reliability/fleet.ts';
+import { Load } from '../../test/reliability/load.ts';
+import { HubProcess } from '../../test/support/hub-process.ts';
+import { SERVICE_ENV, SERVICE_FLAGS } from './hub.ts';
+import { tokenRequest } from './load.ts';
 
 /** A hub gives one device 250 connections, and 1000 in all, for each of its ports. */
 const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];

@@ -1,18 +1,18 @@
-// What is inside a Debian package of ours beside its own Node.js: `node scripts/deb.ts ARCH VERSION NODE OUT`. NODE is the
+// What is inside a Debian package of ours beside its own Node.js: `node scripts/deb.d/stage.ts ARCH VERSION NODE OUT`. NODE is the
 // folder of the npm package with the architecture's Node.js; into OUT go the bundle, package.json, the licences and the SBOM.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import * as v from 'valibot';
-import { bundle } from './deb.d/bundle.ts';
-import { copyrightFile, npmPart, npmParts, sqlitePart } from './deb.d/parts.ts';
-import { type NodeRuntime, sbom } from './deb.d/sbom.ts';
+import { bundle } from './bundle.ts';
+import { copyrightFile, npmPart, npmParts, sqlitePart } from './parts.ts';
+import { type NodeRuntime, sbom } from './sbom.ts';
 
-const root = join(import.meta.dirname, '..');
+const root = join(import.meta.dirname, '../..');
 const [arch, version, node, out] = process.argv.slice(2);
 if ((arch !== 'amd64' && arch !== 'arm64') || version === undefined || node === undefined || out === undefined) {
-  console.error('usage: node scripts/deb.ts amd64|arm64 VERSION NODE OUT');
+  console.error('usage: node scripts/deb.d/stage.ts amd64|arm64 VERSION NODE OUT');
   process.exit(2);
 }
 const cpu = arch === 'amd64' ? 'x64' : 'arm64';

@@ -1,5 +1,5 @@
 // What a run of the experiments says in the end: a table for the terminal, and one for the documentation.
-import type { Outcome } from './chaos-run.ts';
+import type { Outcome } from './run.ts';
 
 /** An experiment that was run, or was not for want of time. */
 export interface Result {

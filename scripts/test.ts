@@ -5,9 +5,9 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { clearLeftovers, endSession, rememberSession } from './test-leftovers.ts';
-import { listOfLongForms, runChosen } from './test-long.ts';
-import { conclusion, type Summary, type Times, timesOfTests, timesTable, total } from './test-summary.ts';
+import { clearLeftovers, endSession, rememberSession } from './test.d/leftovers.ts';
+import { listOfLongForms, runChosen } from './test.d/long.ts';
+import { conclusion, type Summary, type Times, timesOfTests, timesTable, total } from './test.d/summary.ts';
 
 const HELP = `Usage: scripts/test [--quick] [FILTER…]
        scripts/test --list
@@ -154,7 +154,7 @@ async function check([name, command]: Check): Promise<Summary> {
 async function tests(config: string, only: readonly string[]): Promise<Summary> {
   const report = join(folder, `${config.replaceAll('/', '-')}.json`);
   const vitest = ['node_modules/.bin/vitest', 'run', '--config', config, '--reporter=default'];
-  const command = [...vitest, `--reporter=${join(root, 'scripts/test-reporter.ts')}`, ...only];
+  const command = [...vitest, `--reporter=${join(root, 'scripts/test.d/reporter.ts')}`, ...only];
   const ended = await run(config, command, {
     env: { ...env, LATCHKEY_TEST_REPORT: report },
     stdio: ['ignore', 'inherit', 'inherit'],
