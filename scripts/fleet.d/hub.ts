@@ -34,6 +34,8 @@ export const ASKS_EVERY = 120_000;
 /**
  * One hub: its clock, and what the broker does about a refresh with the store and the connections left out. When it is made, what
  * its outcome means and what follows are the daemon's own code (`broker/grants/refresh-schedule.ts`, `broker/time/portal-clock.ts`, `core/`).
+ * A whole broker (`openBroker`) for each hub takes 35 times as long and 20 kB: a hundred thousand would be hours and 2 GB. That a hub here asks
+ * when a real one does, test/bench/fleet.test.ts shows.
  */
 export class FleetHub implements Clock {
   readonly grants: FleetGrant[] = [];
