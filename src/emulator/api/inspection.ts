@@ -37,7 +37,8 @@ const Login: v.GenericSchema<WaitingLogin> = v.strictObject({
   expires: instant(),
 });
 
-const GrantBody: v.GenericSchema<GrantAnswer> = v.strictObject({
+/** A grant as the API tells it: no tokens. */
+const GrantBody = v.strictObject({
   id: v.string(),
   client: v.string(),
   user: v.string(),
@@ -47,6 +48,7 @@ const GrantBody: v.GenericSchema<GrantAnswer> = v.strictObject({
   refreshed: instant(),
   revoked: v.boolean(),
 });
+export type GrantAnswer = v.InferOutput<typeof GrantBody>;
 
 const finding = { client: v.string(), grant: v.string(), count: v.number(), message: v.string() };
 const interval = () => v.pipe(v.nullable(v.number()), v.description('Seconds'));
@@ -172,15 +174,6 @@ export const inspectionOperations: readonly ApiOperation[] = [
     handle: ({ describe }) => describe(),
   },
 ];
-
-/** A grant as the API tells it: no tokens. */
-export interface GrantAnswer extends Pick<Grant, 'id' | 'user' | 'scope' | 'generation' | 'revoked'> {
-  /** The client's id. */
-  readonly client: string;
-  /** When the first and the newest tokens were issued, RFC 3339. */
-  readonly issued: string;
-  readonly refreshed: string;
-}
 
 function grantAnswer({ id, clientId, user, scope, generation, createdAt, refreshedAt, revoked }: Grant): GrantAnswer {
   const [issued, refreshed] = [new Date(createdAt).toISOString(), new Date(refreshedAt).toISOString()];
