@@ -9,7 +9,7 @@ export type EmulatorEvent =
   | { readonly event: 'change'; readonly data: { readonly what: Changed } };
 
 /** Listeners at one time. */
-const LISTENERS = 32;
+const MAX_LISTENERS = 32;
 
 /** Tells whoever watches the emulator what happens in it. */
 export class Changes {
@@ -30,7 +30,7 @@ export class Changes {
    * @returns ends it; null where there are too many listeners already
    */
   listen(listener: (event: EmulatorEvent) => void): (() => void) | null {
-    if (this.#listeners.size >= LISTENERS) return null;
+    if (this.#listeners.size >= MAX_LISTENERS) return null;
     this.#listeners.add(listener);
     return () => {
       this.#listeners.delete(listener);

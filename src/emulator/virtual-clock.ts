@@ -16,7 +16,7 @@ export class ClockError extends Error {
 }
 
 /** The furthest that time goes, in seconds: a hundred years, so that every instant stays one that RFC 3339 can say. */
-const FURTHEST = 100 * 365.25 * 86_400;
+const MAX_OFFSET = 100 * 365.25 * 86_400;
 
 /** What the offset is kept as. */
 const KEPT_AS = 'clock/offset';
@@ -58,8 +58,10 @@ export class VirtualClock implements EmulatorClock {
    */
   advance(seconds: number): void {
     const offset = this.#offset + Math.round(1000 * seconds);
-    if (!(seconds >= 0 && offset <= 1000 * FURTHEST)) {
-      throw new ClockError(`advance: found ${seconds}; allowed is a number of seconds, 0 or more, ${FURTHEST} in all`);
+    if (!(seconds >= 0 && offset <= 1000 * MAX_OFFSET)) {
+      throw new ClockError(
+        `advance: found ${seconds}; allowed is a number of seconds, 0 or more, ${MAX_OFFSET} in all`,
+      );
     }
     this.#put(offset);
     this.#advanced();
@@ -76,4 +78,4 @@ export class VirtualClock implements EmulatorClock {
   }
 }
 
-const KeptOffset = v.pipe(v.string(), v.regex(/^\d{1,15}$/), v.transform(Number), v.maxValue(1000 * FURTHEST));
+const KeptOffset = v.pipe(v.string(), v.regex(/^\d{1,15}$/), v.transform(Number), v.maxValue(1000 * MAX_OFFSET));

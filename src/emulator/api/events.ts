@@ -6,10 +6,10 @@ import type { ApiOperation, EventTimers } from './operation.ts';
 const EVENT_STREAM = 'text/event-stream; charset=utf-8';
 
 /** Milliseconds between signs of life, so that neither side takes a quiet connection for a dead one. */
-const HEARTBEAT = 15_000;
+const HEARTBEAT_INTERVAL = 15_000;
 
 /** Bytes that wait for a listener; one that reads more slowly than this is cut off. */
-const BACKLOG = 1_000_000;
+const MAX_BACKLOG = 1_000_000;
 
 /** What happens in the emulator, as it happens. */
 export const eventsOperation: ApiOperation = {
@@ -44,7 +44,7 @@ export function sendEvents(
     if (raw.destroyed) return;
     const id = 'number' in data ? `id: ${data.number}\n` : '';
     raw.write(`event: ${event}\n${id}data: ${JSON.stringify(data)}\n\n`);
-    if (raw.writableLength > BACKLOG) raw.destroy();
+    if (raw.writableLength > MAX_BACKLOG) raw.destroy();
   });
   if (end === null) {
     reply.code(429);
@@ -60,7 +60,7 @@ export function sendEvents(
   raw.write(': the emulator’s events\n\n');
   let cancel = beat();
   function beat() {
-    return timers.after(HEARTBEAT, () => {
+    return timers.after(HEARTBEAT_INTERVAL, () => {
       raw.write(': alive\n\n');
       cancel = beat();
     });

@@ -11,10 +11,10 @@ export interface Observations {
 }
 
 /** Grants, codes and clients that something was noted of. */
-const NOTED = 10_000;
+const MAX_NOTES = 10_000;
 
 /** A refresh before this part of the token's lifetime had passed came far too early. */
-const EARLY = 0.5;
+const EARLY_SHARE = 0.5;
 
 /** What one client did wrong with one grant. Counts. */
 export interface GrantNotes {
@@ -58,8 +58,8 @@ export class ClientAudit {
     readonly notes: PersistentMap<GrantNotes> | null;
     readonly authentications: PersistentMap<AuthenticationNotes> | null;
   }) {
-    this.#grants = new BoundedMap(NOTED, kept.notes);
-    this.#authentications = new BoundedMap(NOTED, kept.authentications);
+    this.#grants = new BoundedMap(MAX_NOTES, kept.notes);
+    this.#authentications = new BoundedMap(MAX_NOTES, kept.authentications);
   }
 
   /** The counts over all grants. */
@@ -86,7 +86,7 @@ export class ClientAudit {
    * @param lifetime of the access token, in seconds
    */
   refreshed(grant: Subject, age: number, lifetime: number): void {
-    if (age >= EARLY * lifetime) return;
+    if (age >= EARLY_SHARE * lifetime) return;
     this.#note(grant, (notes) => {
       notes.early += 1;
       notes.earliest = Math.min(notes.earliest, age);

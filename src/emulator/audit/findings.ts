@@ -56,7 +56,7 @@ export interface Findings {
 }
 
 /** Runs whose polls are looked at: the newest. */
-const RUNS = 1_000;
+const MAX_RUNS = 1_000;
 
 /** What clients did so far. */
 export function findings({ audit, runs }: Portal): Findings {
@@ -94,7 +94,7 @@ export function findings({ audit, runs }: Portal): Findings {
     })),
     polls: runs
       .all()
-      .slice(-RUNS)
+      .slice(-MAX_RUNS)
       .flatMap((run) => polled(run) ?? []),
   };
 }

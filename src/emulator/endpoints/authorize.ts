@@ -14,7 +14,7 @@ import type { Portal } from '../portal.ts';
 import { consentPage, type LoginPage, loginPage, messagePage, sendPage } from './pages.ts';
 
 /** Characters of a wrong user name that come back. */
-const LONGEST_USER_NAME = 200;
+const MAX_USER_NAME_LENGTH = 200;
 
 const FORGOTTEN = 'You are not logged in any more.';
 const WRONG = 'User name or password is wrong. Please try again.';
@@ -54,7 +54,7 @@ export function serveAuthorize(app: FastifyInstance): void {
       const user = portal.settings.users.get(form.get('username') ?? '');
       const good = sameSecret(form.get('password') ?? '', user?.password ?? portal.settings.firstUser.password);
       if (user === undefined || !good) {
-        const userName = (form.get('username') ?? '').slice(0, LONGEST_USER_NAME);
+        const userName = (form.get('username') ?? '').slice(0, MAX_USER_NAME_LENGTH);
         return sendLogin(reply, portal, asked, 403, { userName, complaint: WRONG });
       }
       remember(portal, reply, user.name);

@@ -8,7 +8,7 @@ import type { Client } from '../settings/effective-settings.ts';
 import { codePage, messagePage, sendPage } from './pages.ts';
 
 /** Characters of a redirect_url: it travels inside the state, and that in a URL. */
-const LONGEST_REDIRECT_URL = 2_000;
+const MAX_REDIRECT_URL_LENGTH = 2_000;
 
 /**
  * Specification, endpoint 1. Bodies of any type are ignored. 404: unknown client. 400: a redirect_url that is no http(s)
@@ -38,7 +38,7 @@ export function serveConfig(app: FastifyInstance): void {
 }
 
 function refuses(portal: Portal, client: Client, redirectUrl: string): boolean {
-  if (client.redirectUrl === 'refuse' || redirectUrl.length > LONGEST_REDIRECT_URL) return true;
+  if (client.redirectUrl === 'refuse' || redirectUrl.length > MAX_REDIRECT_URL_LENGTH) return true;
   const pattern = portal.settings.refuseRedirectUrls;
   return pattern !== null && new RegExp(pattern, 'u').test(redirectUrl);
 }

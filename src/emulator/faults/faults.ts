@@ -30,7 +30,7 @@ interface Entry {
 }
 
 /** Faults that are remembered, spent ones too. */
-const REMEMBERED = 1000;
+const MAX_FAULTS = 1000;
 
 /**
  * The faults that were asked for, and whom they strike. Chance comes from the seed, the fault's number and the how-manieth
@@ -157,9 +157,9 @@ export class Faults {
   }
 
   #makeRoom(): void {
-    if (this.#entries.length < REMEMBERED) return;
+    if (this.#entries.length < MAX_FAULTS) return;
     const spent = this.#entries.findIndex(({ left }) => left === 0);
-    if (spent === -1) throw new FaultError(`faults: found ${REMEMBERED} in force; allowed are no more`);
+    if (spent === -1) throw new FaultError(`faults: found ${MAX_FAULTS} in force; allowed are no more`);
     this.#entries.splice(spent, 1);
   }
 }

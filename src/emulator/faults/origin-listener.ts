@@ -4,7 +4,7 @@ import { systemTimers } from '../../system/clock.ts';
 import type { TlsFault } from './kinds.ts';
 
 /** Milliseconds until a port that is taken is tried again. */
-const RETRY = 1000;
+const RETRY_INTERVAL = 1000;
 
 /** Bytes that no TLS client takes for a handshake. */
 const GARBAGE = 'HTTP/1.1 400 Bad Request\r\n\r\n';
@@ -111,7 +111,7 @@ export class OriginListener {
       if (!listener.listening && (await listenOn(listener, address, this.#port)) !== null) up = false;
     }
     if (up) this.#isDown = false;
-    else this.#disarm = systemTimers.after(RETRY, () => void this.up());
+    else this.#disarm = systemTimers.after(RETRY_INTERVAL, () => void this.up());
   }
 
   #accept(socket: Socket): void {

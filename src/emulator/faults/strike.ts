@@ -11,13 +11,13 @@ import type { OriginListener } from './origin-listener.ts';
 const WEB_PAGE = '<!DOCTYPE html>\n<title>Welcome</title>\n<p>Please accept our terms of use to go on.</p>\n';
 
 /** Headers that every answer has, a faulty one too; they say nothing of the right answer. */
-const KEPT = new Set(['date', 'cache-control', 'pragma', 'x-content-type-options']);
+const KEPT_HEADERS = new Set(['date', 'cache-control', 'pragma', 'x-content-type-options']);
 
 /** Bytes of padding written at once. */
-const PIECE = Buffer.alloc(65_536, ' ');
+const PADDING = Buffer.alloc(65_536, ' ');
 
 /** Milliseconds between two pieces of a slow body, unless it is one of less than a byte in that time. */
-const BEAT = 50;
+const DRIP_INTERVAL = 50;
 
 /**
  * Lets faults strike the requests of an origin, except those under `/_emulator/`. To be attached after everything else,
@@ -93,7 +93,7 @@ function connectionGone(raw: { once(event: 'close', listener: () => void): unkno
 
 /** Puts status and headers of another answer in place of the right ones. @returns its body */
 function replaceAnswer(reply: FastifyReply, fault: ReplacementFault): string {
-  for (const name of Object.keys(reply.getHeaders())) if (!KEPT.has(name)) reply.removeHeader(name);
+  for (const name of Object.keys(reply.getHeaders())) if (!KEPT_HEADERS.has(name)) reply.removeHeader(name);
   reply.code(fault.kind === 'not_json' ? 200 : (fault.status ?? 302));
   if (fault.kind === 'redirect') {
     reply.header('location', fault.location);
@@ -128,14 +128,14 @@ async function writeAnswer(
   }
   if (fault.kind === 'slow_body') await drip(raw, body, fault.bytesPerSecond, gone);
   else raw.write(body);
-  for (let left = padding; left > 0 && !gone.aborted; left -= PIECE.length) {
-    if (!raw.write(PIECE.subarray(0, left))) await once(raw, 'drain', { signal: gone }).catch(() => undefined);
+  for (let left = padding; left > 0 && !gone.aborted; left -= PADDING.length) {
+    if (!raw.write(PADDING.subarray(0, left))) await once(raw, 'drain', { signal: gone }).catch(() => undefined);
   }
   raw.end();
 }
 
 async function drip(raw: FastifyReply['raw'], body: Buffer, bytesPerSecond: number, gone: AbortSignal): Promise<void> {
-  const size = Math.max(1, Math.floor((bytesPerSecond * BEAT) / 1000));
+  const size = Math.max(1, Math.floor((bytesPerSecond * DRIP_INTERVAL) / 1000));
   for (let from = 0; from < body.length && !gone.aborted; from += size) {
     const piece = body.subarray(from, from + size);
     raw.write(piece);

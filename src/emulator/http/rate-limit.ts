@@ -8,7 +8,7 @@ import { bearerToken } from './request-form.ts';
 const LIMITED: readonly (Endpoint | null)[] = ['config', 'code/get', 'token', 'whoami'];
 
 /** Clients and endpoint kinds that are counted at a time. */
-const COUNTED = 10_000;
+const MAX_WINDOWS = 10_000;
 
 /** Requests since a window was opened, by the emulator's clock. */
 interface Window {
@@ -18,7 +18,7 @@ interface Window {
 
 /** Counts requests by client and endpoint kind, in windows that the first request opens. */
 export class RateLimiter {
-  #windows = new BoundedMap<Window>(COUNTED);
+  #windows = new BoundedMap<Window>(MAX_WINDOWS);
 
   /**
    * Answers 429 with Retry-After (RFC 6585, 4) where a client has sent too many requests of one kind, and does nothing for
@@ -36,7 +36,7 @@ export class RateLimiter {
 
   /** Begins to count anew. */
   reset(): void {
-    this.#windows = new BoundedMap<Window>(COUNTED);
+    this.#windows = new BoundedMap<Window>(MAX_WINDOWS);
   }
 
   /** Counts a request. @returns the seconds to wait where it is one too many, else 0 */

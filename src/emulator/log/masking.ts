@@ -8,8 +8,8 @@ type AnswerValue = string | number | boolean | null;
 const SALT = systemRandom.token(16);
 
 /** What is kept of one value, and of one form, query or answer. */
-const LONGEST = 4_000;
-const MEMBERS = 30;
+const MAX_VALUE_LENGTH = 4_000;
+const MAX_MEMBERS = 30;
 
 /** Parameters and members of answers that are nobody's secret. All others are masked. */
 const PUBLIC_PARAMETERS = new Set(['response_type', 'grant_type', 'scope', 'access_type', 'error']);
@@ -27,7 +27,7 @@ export class Masking {
 
   /** A secret as it is shown. */
   secret(value: string): string {
-    return this.#showSecrets ? value.slice(0, LONGEST) : `#${sha256(SALT + value).slice(0, 8)}`;
+    return this.#showSecrets ? value.slice(0, MAX_VALUE_LENGTH) : `#${sha256(SALT + value).slice(0, 8)}`;
   }
 
   /** The client in a path. */
@@ -41,13 +41,15 @@ export class Masking {
       if (name === 'client_id') return this.client(value);
       return PUBLIC_PARAMETERS.has(name) ? value.slice(0, 200) : this.secret(value);
     };
-    return Object.fromEntries([...(form ?? [])].slice(0, MEMBERS).map(([name, value]) => [name, shown(name, value)]));
+    return Object.fromEntries(
+      [...(form ?? [])].slice(0, MAX_MEMBERS).map(([name, value]) => [name, shown(name, value)]),
+    );
   }
 
   /** An answer that is a JSON object; what is in it below the first level is left out. */
   json(text: string): Record<string, AnswerValue> {
     const answer = object(text);
-    const members = Object.entries(answer).slice(0, MEMBERS);
+    const members = Object.entries(answer).slice(0, MAX_MEMBERS);
     return Object.fromEntries(
       members.flatMap(([name, value]): [string, AnswerValue][] => {
         if (typeof value === 'string') return [[name, this.#member(name, value)]];

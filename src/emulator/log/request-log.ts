@@ -6,14 +6,14 @@ import type { Portal } from '../portal.ts';
 import { Masking } from './masking.ts';
 
 /** Requests that are remembered. */
-const REMEMBERED = 10_000;
+const MAX_REQUESTS = 10_000;
 
 /** A request that may still be under way. */
 type Entry = { -readonly [Member in keyof LoggedRequest]: LoggedRequest[Member] };
 
 /** The log of what clients sent and were answered; requests under `/_emulator/` are not part of it. */
 export class RequestLog {
-  #entries = new Recent<Entry>(REMEMBERED);
+  #entries = new Recent<Entry>(MAX_REQUESTS);
   #last = 0;
 
   /** The newest requests, the oldest first. @param since only those with a higher number */
@@ -26,7 +26,7 @@ export class RequestLog {
 
   /** Forgets all requests; the numbers go on. */
   clear(): void {
-    this.#entries = new Recent(REMEMBERED);
+    this.#entries = new Recent(MAX_REQUESTS);
   }
 
   /** Says of a request which fault struck it, and which status it got by that, where that is another one. */

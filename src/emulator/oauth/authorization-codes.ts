@@ -24,7 +24,7 @@ export interface AuthorizationCode extends Authorization {
 }
 
 /** Codes that are remembered, used and expired ones too: a second use must be noticed. */
-const REMEMBERED = 50_000;
+const MAX_CODES = 50_000;
 
 /** Issues authorization codes and finds them again. */
 export class AuthorizationCodes {
@@ -33,7 +33,7 @@ export class AuthorizationCodes {
   readonly #issued: IssuedSecrets;
 
   constructor(kept: PersistentMap<AuthorizationCode> | null, now: () => number, issued: IssuedSecrets) {
-    this.#codes = new BoundedMap(REMEMBERED, kept);
+    this.#codes = new BoundedMap(MAX_CODES, kept);
     this.#now = now;
     this.#issued = issued;
   }

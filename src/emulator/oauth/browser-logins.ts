@@ -5,12 +5,12 @@ import { BoundedMap } from '../memory/bounded.ts';
 /** The portal's own cookie at the frontend origin. */
 const COOKIE = 'emulator_login';
 /** Browsers that are remembered. */
-const MOST = 1000;
+const MAX_BROWSERS = 1000;
 
 /** Which browser somebody has logged in with, as portals remember it: by a cookie, until the emulator ends or is reset. */
 export class BrowserLogins {
   /** The user's name, by the hash of the cookie. */
-  readonly #users = new BoundedMap<string>(MOST);
+  readonly #users = new BoundedMap<string>(MAX_BROWSERS);
 
   /** @param isSecure whether the frontend origin is reached over TLS. @returns the `Set-Cookie` header */
   remember(user: string, isSecure: boolean): string {

@@ -46,9 +46,9 @@ export interface Refused {
 }
 
 /** Remembered grants; past it the one refreshed longest ago is forgotten, and its tokens are dead. */
-const GRANTS = 100_000;
+const MAX_GRANTS = 100_000;
 /** Presented generations, and what they gave, remembered of each grant. */
-const PRESENTED = 64;
+const MAX_PRESENTED = 64;
 
 /** The grants and their tokens: issue, refresh token rotation, reuse, revocation. */
 export class Grants {
@@ -67,7 +67,7 @@ export class Grants {
     changed: () => void,
   ) {
     this.#tokens = tokens;
-    this.#grants = new BoundedMap(GRANTS, kept);
+    this.#grants = new BoundedMap(MAX_GRANTS, kept);
     this.#now = now;
     this.#issued = issued;
     this.#audit = audit;
@@ -211,7 +211,7 @@ function over(since: number, lifetime: number | null, now: number): boolean {
 }
 
 function wasPresented(grant: Grant, generation: number): boolean {
-  return grant.presented.has(generation) || generation + PRESENTED < grant.generation;
+  return grant.presented.has(generation) || generation + MAX_PRESENTED < grant.generation;
 }
 
 function remember(grant: Grant, generation: number): void {
@@ -220,7 +220,7 @@ function remember(grant: Grant, generation: number): void {
 
 /** Forgets what was remembered first, beyond the limit. */
 function keepNewest(remembered: Set<number> | Map<number, TokenClaims>): void {
-  if (remembered.size <= PRESENTED) return;
+  if (remembered.size <= MAX_PRESENTED) return;
   for (const oldest of remembered.keys()) {
     remembered.delete(oldest);
     return;

@@ -30,8 +30,8 @@ export interface HelperRun {
 }
 
 /** Remembered runs, and polls of each. */
-const RUNS = 20_000;
-const POLLS = 1_000;
+const MAX_RUNS = 20_000;
+const MAX_POLLS = 1_000;
 
 /**
  * The helper's memory. A run appears when its state is first used, so a flood of config requests displaces nobody. What
@@ -42,7 +42,7 @@ export class HelperRuns {
   readonly #loginsChanged: () => void;
 
   constructor(kept: PersistentMap<HelperRun> | null, loginsChanged: () => void) {
-    this.#runs = new BoundedMap(RUNS, kept);
+    this.#runs = new BoundedMap(MAX_RUNS, kept);
     this.#loginsChanged = loginsChanged;
   }
 
@@ -101,7 +101,7 @@ export class HelperRuns {
 
 /** A memory for the polls of one run. */
 export function newPolls(): Recent<Poll> {
-  return new Recent<Poll>(POLLS);
+  return new Recent<Poll>(MAX_POLLS);
 }
 
 /** A login page of the helper flow that was opened, and at which the user has neither logged in nor refused. */

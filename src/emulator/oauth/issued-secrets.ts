@@ -10,13 +10,13 @@ interface Issued {
 }
 
 /** How many states, codes and pairs of tokens are remembered. */
-const REMEMBERED = 200_000;
+const MAX_ISSUED = 200_000;
 
 /** Remembers what was issued, so that a test can search logs, databases and pages for it. */
 export class IssuedSecrets {
   readonly #tokens: BearerTokens;
   /** Of tokens the claims, which take a third of the room: the tokens are made of them again. */
-  readonly #issued = new Recent<Issued | TokenClaims>(REMEMBERED);
+  readonly #issued = new Recent<Issued | TokenClaims>(MAX_ISSUED);
 
   constructor(tokens: BearerTokens) {
     this.#tokens = tokens;

@@ -7,7 +7,7 @@ export class OptionError extends Error {
 }
 
 /** A JavaScript timestamp has to hold now and all lifetimes together; in seconds. */
-const LONGEST = 1e9;
+const MAX_SECONDS = 1e9;
 
 /** Each setting's values, by its name; the message of an issue says what is allowed ("is …"). */
 export const settingSchemas: Readonly<Record<string, v.GenericSchema>> = Object.fromEntries(
@@ -71,20 +71,20 @@ function secondsSchema(range: 'above 0' | 'from 0' | 'whole'): v.GenericSchema {
   if (range === 'whole') return whole(1);
   if (range === 'from 0') {
     return v.message(
-      v.pipe(v.number(), v.minValue(0), v.maxValue(LONGEST)),
-      `is a number of seconds from 0 to ${LONGEST}`,
+      v.pipe(v.number(), v.minValue(0), v.maxValue(MAX_SECONDS)),
+      `is a number of seconds from 0 to ${MAX_SECONDS}`,
     );
   }
   return v.message(
-    v.pipe(v.number(), v.gtValue(0), v.maxValue(LONGEST)),
-    `is a number of seconds above 0, at most ${LONGEST}`,
+    v.pipe(v.number(), v.gtValue(0), v.maxValue(MAX_SECONDS)),
+    `is a number of seconds above 0, at most ${MAX_SECONDS}`,
   );
 }
 
 function whole(least: number): v.GenericSchema {
   return v.message(
-    v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(LONGEST)),
-    `is a whole number from ${least} to ${LONGEST}`,
+    v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(MAX_SECONDS)),
+    `is a whole number from ${least} to ${MAX_SECONDS}`,
   );
 }
 

@@ -33,11 +33,16 @@ function loginRow({ state, client, opened, expires }: WaitingLogin): HTMLElement
 }
 
 /** Grants that the page shows: those refreshed last. */
-const GRANTS_SHOWN = 30;
+const MAX_GRANTS_SHOWN = 30;
 
 /** The grants, the one refreshed last first. */
 export const grants: Part = part<{ readonly grants: readonly GrantAnswer[] }>('grants', (answer) => {
-  showList(find('#grants ul', HTMLElement), answer.grants.slice(-GRANTS_SHOWN).toReversed(), ({ id }) => id, grantRow);
+  showList(
+    find('#grants ul', HTMLElement),
+    answer.grants.slice(-MAX_GRANTS_SHOWN).toReversed(),
+    ({ id }) => id,
+    grantRow,
+  );
   showEmpty('grants', answer.grants.length === 0);
 });
 
@@ -89,13 +94,13 @@ const HEADINGS: Readonly<Record<string, string>> = {
 };
 
 /** Findings of one kind that the page shows: the newest. */
-const FINDINGS_SHOWN = 5;
+const MAX_FINDINGS_SHOWN = 5;
 
 /** What the author of a client wants to know after a test. */
 export const findings: Part = part<Readonly<Record<string, readonly Finding[]>>>('findings', (answer) => {
   const all = Object.entries(HEADINGS).flatMap(([kind, heading]) =>
     (answer[kind] ?? [])
-      .slice(-FINDINGS_SHOWN)
+      .slice(-MAX_FINDINGS_SHOWN)
       .map((finding, index) => ({ ...finding, key: `${kind} ${index}`, kind, heading })),
   );
   showList(find('#findings ul', HTMLElement), all, ({ key }) => key, findingRow);

@@ -3,8 +3,8 @@ import { find, make, showList } from './dom.ts';
 import { clientName, clockTime, type Part, part, showEmpty, start } from './part.ts';
 
 /** Entries kept in the page, and shown at first and with every press of the button. */
-const KEPT = 1_000;
-const SHOWN = 20;
+const MAX_ENTRIES = 1_000;
+const PAGE_SIZE = 20;
 
 const list = find('#requests ol', HTMLElement);
 const filter = find('#endpoint-filter', HTMLSelectElement);
@@ -12,17 +12,17 @@ const older = find('#older', HTMLButtonElement);
 let entries = new Map<number, LoggedRequest>();
 /** Those that came as events since the log was last asked for: its answer may be older than they are. */
 let since = new Map<number, LoggedRequest>();
-let limit = SHOWN;
+let limit = PAGE_SIZE;
 
 for (const endpoint of [...start.endpoints, 'unknown']) {
   filter.append(make('option', { value: endpoint }, endpoint));
 }
 filter.addEventListener('change', () => {
-  limit = SHOWN;
+  limit = PAGE_SIZE;
   show();
 });
 older.addEventListener('click', () => {
-  limit += SHOWN;
+  limit += PAGE_SIZE;
   show();
 });
 
@@ -30,7 +30,10 @@ older.addEventListener('click', () => {
 export const requests: Part = part<{ readonly requests: readonly LoggedRequest[] }>(
   'requests',
   (answer) => {
-    entries = new Map([...answer.requests.slice(-KEPT).map((entry) => [entry.number, entry] as const), ...since]);
+    entries = new Map([
+      ...answer.requests.slice(-MAX_ENTRIES).map((entry) => [entry.number, entry] as const),
+      ...since,
+    ]);
     show();
   },
   () => {
@@ -43,7 +46,7 @@ export function addRequest(entry: LoggedRequest): void {
   for (const kept of [entries, since]) {
     kept.set(entry.number, entry);
     for (const oldest of kept.keys()) {
-      if (kept.size <= KEPT) break;
+      if (kept.size <= MAX_ENTRIES) break;
       kept.delete(oldest);
     }
   }
