@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import type { Frame } from './frame.ts';
-import { type Mood, sign } from './signs.ts';
+import { icon, type Severity } from './elements.ts';
+import type { PageContext } from './page-context.ts';
 import { STYLE } from './style.ts';
 
 /** A page that tells a person one thing. */
 export interface Notice {
-  readonly mood: Mood;
+  readonly severity: Severity;
   readonly heading: string;
   readonly text: string;
   /** What to type at the hub next. */
@@ -20,8 +20,8 @@ export interface Notice {
 /** A page of the hub's. */
 export interface Page {
   readonly heading: string;
-  /** Null: no sign over the heading. */
-  readonly mood: Mood | null;
+  /** Null: no icon over the heading. */
+  readonly severity: Severity | null;
   /** HTML, escaped already. */
   readonly body: string;
   /** Asks the browser to look again after this many seconds. */
@@ -30,65 +30,93 @@ export interface Page {
   readonly form?: boolean;
 }
 
-const POLICY = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
-  'img-src data:',
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+/** The two kinds of pages differ in these. */
+interface Document {
+  /** Content-Security-Policy, but for the style. */
+  readonly policy: readonly string[];
+  readonly referrer: 'same-origin' | 'no-referrer';
+  readonly vary: string;
+  readonly title: string;
+  readonly style: string;
+  /** HTML, escaped already: what else is in the head, and what is in the body. */
+  readonly head: string;
+  readonly body: string;
+}
+
+/** Sends a document. It is kept nowhere, can't be framed, and loads nothing from elsewhere. */
+export function sendDocument(
+  reply: FastifyReply,
+  status: number,
+  { language }: PageContext['texts'],
+  { policy, referrer, vary, title, style, head, body }: Document,
+): FastifyReply {
+  const general = ["default-src 'none'", 'img-src data:', "base-uri 'none'", "frame-ancestors 'none'"];
+  return reply
+    .code(status)
+    .headers({
+      'cache-control': 'no-store',
+      'content-security-policy': [...general, ...policy].join('; '),
+      'referrer-policy': referrer,
+      vary,
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+    })
+    .type('text/html; charset=utf-8')
+    .send(html`<!doctype html>
+<html lang="${language}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<link rel="icon" href="data:,">
+<title>${title}</title>
+<style>!${style}</style>
+!${head}
+</head>
+<body>
+!${body}
+</body>
+</html>
+`);
+}
+
+/** Allows styles inline, by their hashes. */
+export function styleSource(...styles: readonly string[]): string {
+  const hashes = styles.map((style) => `'sha256-${createHash('sha256').update(style).digest('base64')}'`);
+  return `style-src ${hashes.join(' ')}`;
+}
+
+const POLICY = [styleSource(STYLE)];
 
 /** Sends a page that tells a person one thing. */
-export function sendNotice(reply: FastifyReply, status: number, frame: Frame, notice: Notice): FastifyReply {
+export function sendNotice(reply: FastifyReply, status: number, context: PageContext, notice: Notice): FastifyReply {
   const { text, command, link, ...page } = notice;
   const typed = command === undefined ? '' : html`<p><code>${command}</code></p>`;
   const further = link === undefined ? '' : html`<p><a href="${link.href}">${link.text}</a></p>`;
-  return sendPage(reply, status, frame, { ...page, body: html`<p>${text}</p>!${typed}!${further}` });
+  return sendPage(reply, status, context, { ...page, body: html`<p>${text}</p>!${typed}!${further}` });
 }
 
 /**
  * Sends a page. It loads nothing, runs nothing, can't be framed, and tells no other site its address, which may hold
  * a code.
  */
-export function sendPage(reply: FastifyReply, status: number, frame: Frame, page: Page): FastifyReply {
-  // Browsers hold every redirect that follows a form against `form-action`, and a portal may send a person anywhere. And
-  // with `no-referrer` they hide from the hub itself where the form was sent from.
-  const [policy, referrer] = page.form ? [POLICY, 'same-origin'] : [`${POLICY}; form-action 'none'`, 'no-referrer'];
-  return reply
-    .code(status)
-    .headers({
-      'cache-control': 'no-store',
-      'content-security-policy': policy,
-      'referrer-policy': referrer,
-      vary: 'accept-language',
-      'x-content-type-options': 'nosniff',
-      'x-frame-options': 'DENY',
-    })
-    .type('text/html; charset=utf-8')
-    .send(document(frame, page));
-}
-
-function document({ hubName, texts }: Frame, { mood, heading, body, reloadAfter }: Page): string {
-  const refresh = reloadAfter === undefined ? '' : html`<meta http-equiv="refresh" content="${reloadAfter}">`;
-  return html`<!doctype html>
-<html lang="${texts.language}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<link rel="icon" href="data:,">
-!${refresh}
-<title>${heading}</title>
-<style>!${STYLE}</style>
-</head>
-<body>
-<main>
-!${mood === null ? '' : sign(mood)}
+export function sendPage(reply: FastifyReply, status: number, context: PageContext, page: Page): FastifyReply {
+  const { hubName, texts } = context;
+  const { severity, heading, body, reloadAfter, form = false } = page;
+  return sendDocument(reply, status, texts, {
+    // Browsers hold every redirect that follows a form against `form-action`, and a portal may send a person anywhere. And
+    // with `no-referrer` they hide from the hub itself where the form was sent from.
+    policy: form ? POLICY : [...POLICY, "form-action 'none'"],
+    referrer: form ? 'same-origin' : 'no-referrer',
+    vary: 'accept-language',
+    title: heading,
+    style: STYLE,
+    head: reloadAfter === undefined ? '' : html`<meta http-equiv="refresh" content="${reloadAfter}">`,
+    body: html`<main>
+!${severity === null ? '' : icon(severity)}
 <h1>${heading}</h1>
 !${body}
 <footer>${hubName === heading ? texts.document.hub : texts.document.hubNamed(hubName)}</footer>
-</main>
-</body>
-</html>
-`;
+</main>`,
+  });
 }

@@ -1,12 +1,15 @@
 import type { FastifyReply } from 'fastify';
+import { html } from 'ghtml';
+import type { Administration, ApplianceStatus } from '../core/administration.ts';
 import { Failure, type FailureCode } from '../core/failure.ts';
-import { appliancePath } from './appliance/appliance-path.ts';
-import { sendInstallerPage } from './installer-page.ts';
-import { refusalPage } from './questions.ts';
-import type { SignedIn } from './sign-in/guard.ts';
+import { icon } from './elements.ts';
+import { backTo, type InstallerPage, sendInstallerPage } from './installer-page.ts';
+import type { HouseStatus } from './page-context.ts';
+import { appliancePath } from './paths.ts';
+import { parameter, type SignedIn } from './sign-in/guard.ts';
 
 /** Characters of a name that nobody has, as it is told. */
-const LONGEST_SHOWN = 63;
+const MAX_SHOWN_LENGTH = 63;
 
 /**
  * Tells in plain words why something was not done to an appliance, with a way back.
@@ -14,7 +17,7 @@ const LONGEST_SHOWN = 63;
  */
 export function sendFailure(asked: SignedIn, name: string, error: unknown): FastifyReply {
   if (!(error instanceof Failure)) throw error;
-  const { appliance } = asked.frame.texts;
+  const { appliance } = asked.context.texts;
   if (error.code === 'appliance_unknown') return sendGone(asked, name);
   const failures: Partial<Record<FailureCode, string>> = appliance.failures;
   const text = failures[error.code] ?? appliance.failures.other;
@@ -22,10 +25,70 @@ export function sendFailure(asked: SignedIn, name: string, error: unknown): Fast
   return sendInstallerPage(asked, 409, refusalPage(appliance.notDone, text, back));
 }
 
+/**
+ * Answers with what is known of the appliance that the path names, or says in plain words why not.
+ * @param answer may throw what {@link sendFailure} tells
+ */
+export async function withAppliance(
+  asked: SignedIn,
+  administration: Pick<Administration, 'status'>,
+  answer: (appliance: ApplianceStatus, status: HouseStatus) => FastifyReply | Promise<FastifyReply>,
+): Promise<FastifyReply> {
+  const name = parameter(asked, 'name');
+  try {
+    const status = await administration.status();
+    const appliance = status.appliances.find((one) => one.name === name);
+    if (appliance === undefined) throw new Failure('appliance_unknown', name);
+    return await answer(appliance, status);
+  } catch (error) {
+    return sendFailure(asked, name, error);
+  }
+}
+
 /** There is no such appliance, perhaps no longer. */
 function sendGone(asked: SignedIn, name: string): FastifyReply {
-  const { appliance } = asked.frame.texts;
+  const { appliance } = asked.context.texts;
   const back = { href: '/', text: appliance.backToOverview };
-  const text = appliance.goneText(name.slice(0, LONGEST_SHOWN));
+  const text = appliance.goneText(name.slice(0, MAX_SHOWN_LENGTH));
   return sendInstallerPage(asked, 404, refusalPage(appliance.gone, text, back));
+}
+
+/** Answers, or says in plain words why a pairing, or an appliance's, can't be shown or changed. */
+export async function answered(asked: SignedIn, answer: () => Promise<FastifyReply>): Promise<FastifyReply> {
+  try {
+    return await answer();
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    const { pairing: texts } = asked.context.texts;
+    const refuse = (status: number, heading: string, text: string) =>
+      sendInstallerPage(asked, status, refusalPage(heading, text, { href: '/', text: texts.toOverview }));
+    switch (error.code) {
+      case 'pairing_unknown':
+        return refuse(404, texts.unknown, texts.unknownText);
+      case 'appliance_unknown':
+      case 'name_invalid':
+        return sendGone(asked, parameter(asked, 'name'));
+      case 'not_allowed':
+        return refuse(409, texts.notPossible, texts.tooMany);
+      case 'store_unwritable':
+        return refuse(507, texts.notPossible, texts.storeText);
+      default:
+        throw error;
+    }
+  }
+}
+
+/** Why something could not be done, and the way back. */
+export function refusalPage(
+  heading: string,
+  text: string,
+  back: { readonly href: string; readonly text: string },
+): InstallerPage {
+  return {
+    title: heading,
+    narrow: true,
+    body: html`<div class="health">!${icon('bad')}<h1>${heading}</h1></div>
+<p>${text}</p>
+!${backTo(back.href, back.text)}`,
+  };
 }

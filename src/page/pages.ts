@@ -5,13 +5,19 @@ import type { LanService } from '../core/lan-service.ts';
 import type { Random } from '../core/random.ts';
 import type { SetupAccess } from '../core/setup-access.ts';
 import type { RateLimiterContext } from '../system/limits/client-rate-limiter.ts';
-import { ShownCredentials } from './adding/shown-credentials.ts';
+import { serveAddAppliance } from './add-appliance/add-appliance.ts';
+import { serveCredentials } from './add-appliance/credentials.ts';
+import { ShownCredentials } from './add-appliance/shown-credentials.ts';
+import { serveAppliances } from './appliance/appliance.ts';
 import { serveCallback } from './callback/callback.ts';
+import { serveShortLink } from './callback/short-link.ts';
 import { sendNotice } from './document.ts';
-import { frameFor } from './frame.ts';
-import { serveInstaller } from './installer.ts';
-import { Live } from './live/live.ts';
-import { serveShortLink } from './short-link.ts';
+import { Live } from './live.ts';
+import { serveOverview } from './overview/overview.ts';
+import { pageContext } from './page-context.ts';
+import { servePairing } from './pairing/pairing.ts';
+import { serveScripts } from './scripts.ts';
+import { serveBrowsers } from './sign-in/browsers.ts';
 import { serveSignIn } from './sign-in/sign-in.ts';
 import { servePairPage } from './user-code/pair-page.ts';
 
@@ -48,10 +54,10 @@ export function openPages(options: PageOptions): Pages {
       serveCallback(app, service, hubName, httpsPort);
       serveShortLink(app, service, hubName);
       app.get('/', { exposeHeadRoute: true }, async (request, reply) => {
-        const frame = frameFor(hubName, request);
-        const { insecure, goThere } = frame.texts.home;
+        const context = pageContext(hubName, request);
+        const { insecure, goThere } = context.texts.home;
         const link = { href: `https://${request.hostname}:${httpsPort}/`, text: goThere };
-        return sendNotice(reply, 200, frame, { mood: 'neutral', heading: hubName, text: insecure, link });
+        return sendNotice(reply, 200, context, { severity: 'neutral', heading: hubName, text: insecure, link });
       });
       // Typed in without "https://", it is still a person at the page that an appliance has named.
       app.get('/pair', { exposeHeadRoute: true }, async ({ hostname, url }, reply) =>
@@ -61,13 +67,20 @@ export function openPages(options: PageOptions): Pages {
     secure(app) {
       servePairPage(app, service, hubName, options);
       const guard = serveSignIn(app, access, hubName, options.ready);
-      serveInstaller(app, guard, { ...options, live, shown });
+      serveScripts(app);
+      live.serve(guard);
+      serveOverview(guard, options);
+      serveAddAppliance(guard, { ...options, shown });
+      serveCredentials(guard, { ...options, shown });
+      serveAppliances(guard, options);
+      servePairing(guard, options);
+      serveBrowsers(guard, options);
     },
     nothingHere(request, reply, status) {
-      const frame = frameFor(hubName, request);
-      const { nothingHere, nothingHereText } = frame.texts.home;
-      const link = { href: '/', text: frame.texts.round.toHub };
-      return sendNotice(reply, status, frame, { mood: 'bad', heading: nothingHere, text: nothingHereText, link });
+      const context = pageContext(hubName, request);
+      const { nothingHere, nothingHereText } = context.texts.home;
+      const link = { href: '/', text: context.texts.round.toHub };
+      return sendNotice(reply, status, context, { severity: 'bad', heading: nothingHere, text: nothingHereText, link });
     },
     close() {
       live.close();

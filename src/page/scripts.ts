@@ -3,7 +3,7 @@ import { stripTypeScriptTypes } from 'node:module';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
-import { FOR_PEOPLE } from './routes-for-people.ts';
+import { FOR_PEOPLE } from './http.ts';
 
 /** `.ts` when the hub runs from its sources, `.js` when it was built. */
 const EXTENSION = extname(import.meta.filename);

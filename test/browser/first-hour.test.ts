@@ -5,7 +5,7 @@ import { createGunzip } from 'node:zlib';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { extract } from 'tar-stream';
 import { describe, expect, it } from 'vitest';
-import { textsFor } from '../../src/page/texts/choice.ts';
+import { textsFor } from '../../src/page/page-context.ts';
 import type { Texts } from '../../src/page/texts/en.ts';
 import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
 import type { HubProcess } from '../support/hub-process.ts';

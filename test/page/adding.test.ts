@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
-import { addingPage } from '../../src/page/adding/adding-page.ts';
-import { credentialsPage } from '../../src/page/adding/credentials-page.ts';
-import { rotateQuestion } from '../../src/page/appliance/appliance-questions.ts';
-import { qrSvg } from '../../src/page/qr-svg.ts';
-import { questionPage } from '../../src/page/questions.ts';
+import { addAppliancePage } from '../../src/page/add-appliance/add-appliance-page.ts';
+import { credentialsPage } from '../../src/page/add-appliance/credentials.ts';
+import { confirmationPage, confirmNewSecret } from '../../src/page/appliance/confirmations.ts';
+import { qrSvg } from '../../src/page/elements.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
@@ -15,15 +14,15 @@ const SCRIPT = '"><script>alert(1)</script>';
 describe('the form that adds an appliance', () => {
   it('asks for the portal only where there are several, and keeps what was chosen', () => {
     const typed = { name: '', scope: '', portal: 'garden' };
-    expect(addingPage(FRAME, SESSION, 'token', ['home'], typed, {}).body).not.toContain('<select');
-    const { body } = addingPage(FRAME, SESSION, 'token', ['home', 'garden'], typed, {});
+    expect(addAppliancePage(FRAME, SESSION, 'token', ['home'], typed, {}).body).not.toContain('<select');
+    const { body } = addAppliancePage(FRAME, SESSION, 'token', ['home', 'garden'], typed, {});
     expect(body).toContain('<option value="garden" selected>');
     expect(body).not.toContain('<option value="home" selected>');
   });
 
   it('says what is wrong beside the field, and keeps what was typed as text', () => {
     const typed = { name: SCRIPT, scope: SCRIPT, portal: SCRIPT };
-    const { body } = addingPage(FRAME, SESSION, 'token', [SCRIPT, 'home'], typed, { scope: 'Not so.' });
+    const { body } = addAppliancePage(FRAME, SESSION, 'token', [SCRIPT, 'home'], typed, { scope: 'Not so.' });
     expect(body).toMatch(
       /<input id="scope"[^>]* aria-describedby="scope-problem scope-hint" aria-invalid="true" autofocus>/,
     );
@@ -55,7 +54,7 @@ describe('the credentials', () => {
 
 describe('the question before a new secret', () => {
   const ask = (keys: 'none' | 'asked' | 'missing') =>
-    questionPage(rotateQuestion(en, 'wallbox', 'token', keys), FRAME, SESSION).body;
+    confirmationPage(confirmNewSecret(en, 'wallbox', 'token', keys), FRAME, SESSION).body;
 
   it('asks for a tick only where the appliance has keys of its own, and never ticks it', () => {
     expect(ask('none')).not.toContain('checkbox');

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
-import { lastDays } from '../../src/page/appliance/history-days.ts';
-import { historyParts } from '../../src/page/appliance/history-view.ts';
+import { historyParts, lastDays } from '../../src/page/appliance/history.ts';
 import { en } from '../../src/page/texts/en.ts';
 
 const NOW = Date.parse('2031-05-14T10:00:00Z');

@@ -49,7 +49,7 @@ describe('an answer that was lost', () => {
   test('is of no interest while the next code is exchanged', () => {
     const exchanging = { kind: 'exchanging', link: LINK, since: at(1) } as const;
     expect(pairingNotice(pairingOf(exchanging, lost), 'wallbox', en)).toMatchObject({
-      mood: 'waiting',
+      severity: 'waiting',
       reloadAfter: 5,
     });
   });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { FailureReason } from '../../src/core/pairings/pairing.ts';
 import type { PairingView } from '../../src/core/pairings/pairing-desk.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { pairingParts } from '../../src/page/pairing/pairing-parts.ts';
+import { pairingParts } from '../../src/page/pairing/pairing-page.ts';
 import { roundPage } from '../../src/page/pairing/round-page.ts';
 import type { SignedIn } from '../../src/page/sign-in/guard.ts';
 import { de } from '../../src/page/texts/de.ts';
@@ -12,7 +12,7 @@ const NOW = Date.UTC(2031, 4, 5);
 
 function shown(texts: Texts, view: Partial<PairingView>): string {
   const session = { cookie: new Secret('a-cookie-of-nobody'), csrf: 'csrf', lifetime: 60 };
-  const asked = { frame: { hubName: 'Hub', texts }, session } as SignedIn;
+  const asked = { context: { hubName: 'Hub', texts }, session } as SignedIn;
   const whole: PairingView = {
     id: 'one',
     appliance: 'wallbox',
@@ -83,7 +83,7 @@ it.each([
   ['German', de],
 ])('in %s a round whose appliances have different accounts warns, and says which has which', (_, texts) => {
   const session = { cookie: new Secret('a-cookie-of-nobody'), csrf: 'csrf', lifetime: 60 };
-  const asked = { frame: { hubName: 'Hub', texts }, session } as SignedIn;
+  const asked = { context: { hubName: 'Hub', texts }, session } as SignedIn;
   const round = { id: 'one', current: null, next: null, connected: ['battery', 'wallbox'], leftOut: [] };
   const differentAccounts = [
     { appliance: 'battery', account: 'anna' },

@@ -126,7 +126,11 @@ describe('the sources of the pages', () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: a source
     ['in a template inside another', "html`<p>${a ? html`<b>Now</b>` : ''}</p>`", ['Now']],
     ['in what a screen reader says', 'html`<img alt="A picture">`', ['A picture']],
-    ['in what a notice says', "sendNotice(reply, 200, frame, { mood: 'bad', heading: 'Not there' })", ['Not there']],
+    [
+      'in what a notice says',
+      "sendNotice(reply, 200, context, { severity: 'bad', heading: 'Not there' })",
+      ['Not there'],
+    ],
     // biome-ignore lint/suspicious/noTemplateCurlyInString: a source
     ['nowhere', 'html`<p class="quiet" id="it">${texts.x} – !${y}</p>`', []],
   ])('words are found %s', (_, source, found) => {

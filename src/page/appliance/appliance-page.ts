@@ -2,14 +2,13 @@ import { html } from 'ghtml';
 import type { ApplianceStatus } from '../../core/administration.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import type { Frame } from '../frame.ts';
-import { backTo, type InstallerPage, ownForm } from '../installer-page.ts';
-import type { Status } from '../overview/overview.ts';
+import { backTo, type InstallerPage, sameOriginForm } from '../installer-page.ts';
+import { applianceHealth } from '../overview/health.ts';
+import type { HouseStatus, PageContext } from '../page-context.ts';
+import { appliancePath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
-import { facts, nextAction, standingParts } from './appliance-parts.ts';
-import { appliancePath } from './appliance-path.ts';
-import { historyParts } from './history-view.ts';
-import { standingOf } from './standing.ts';
+import { facts, healthParts, nextAction } from './appliance-parts.ts';
+import { historyParts } from './history.ts';
 
 /** Seconds after which the page is looked at again where scripts are off and somebody is about to log in. */
 const RELOAD_WHILE_WAITING = 10;
@@ -17,17 +16,17 @@ const RELOAD_WHILE_WAITING = 10;
 /** What there is to show of an appliance. */
 export interface ShownAppliance {
   readonly appliance: ApplianceStatus;
-  readonly notices: Status['notices'];
+  readonly notices: HouseStatus['notices'];
   readonly history: readonly HistoryEntry[];
   /** The hub's wall clock, in ms since 1970. */
   readonly now: number;
 }
 
 /** The page of one appliance: how it stands, what can be done with it, and what has happened to it. */
-export function appliancePage(shown: ShownAppliance, { texts }: Frame, session: PageSession): InstallerPage {
+export function appliancePage(shown: ShownAppliance, { texts }: PageContext, session: PageSession): InstallerPage {
   const { appliance, notices, history, now } = shown;
   const { name, state } = appliance;
-  const standing = standingOf(appliance, notices, texts);
+  const health = applianceHealth(appliance, notices, texts);
   return {
     title: name,
     now,
@@ -36,8 +35,8 @@ export function appliancePage(shown: ShownAppliance, { texts }: Frame, session: 
     body: html`!${backTo('/', texts.installer.overview)}
 <div class="two"><div class="stack head">
 <h1>${name}</h1>
-<section class="card ${standing.needsPerson ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${standingParts(texts, standing, true)}
-!${nextAction(texts, session, appliance, standing)}
+<section class="card ${health.needsPerson ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${healthParts(texts, health, true)}
+!${nextAction(texts, session, appliance, health)}
 !${facts(texts, appliance, true, now)}</section>
 </div>
 !${historyParts(texts, history, now)}
@@ -52,11 +51,11 @@ function manage({ appliance: texts, overview }: Texts, session: PageSession, app
   const buttons: string[] = [];
   if (hasGrant)
     buttons.push(
-      ownForm(session, appliancePath(name, 'refresh'), html`<button id="refresh">${texts.refreshNow}</button>`),
+      sameOriginForm(session, appliancePath(name, 'refresh'), html`<button id="refresh">${texts.refreshNow}</button>`),
     );
   if ((state === 'active' || state === 'retrying') && authorizeUrl === undefined) {
     buttons.push(
-      ownForm(session, appliancePath(name, 'pair'), html`<button id="pair">${overview.connectAgain}</button>`),
+      sameOriginForm(session, appliancePath(name, 'pair'), html`<button id="pair">${overview.connectAgain}</button>`),
     );
   }
   const link = (below: string, text: string, style = '') =>

@@ -1,20 +1,19 @@
 import { html } from 'ghtml';
 import type { ApplianceStatus, WaitingForApproval } from '../../core/administration.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import { ownForm } from '../installer-page.ts';
-import { sign } from '../signs.ts';
+import { icon, timeElement } from '../elements.ts';
+import { sameOriginForm } from '../installer-page.ts';
+import type { ApplianceHealth } from '../overview/health.ts';
+import { appliancePath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
-import { timeElement } from '../times.ts';
-import { appliancePath } from './appliance-path.ts';
-import type { Standing } from './standing.ts';
 
 /**
- * Its state in words and a sign, and what to do.
+ * Its state in words and an icon, and what to do.
  * @param told whether a screen reader says the state when it changes; of many on one page none is
  * @returns HTML
  */
-export function standingParts({ states }: Texts, { kind, mood, advice }: Standing, told: boolean): string {
-  return html`<p class="state ${mood}"!${told ? ' role="status"' : ''}>!${sign(mood)}<span>${states.kinds[kind]}</span></p>
+export function healthParts({ states }: Texts, { kind, severity, advice }: ApplianceHealth, told: boolean): string {
+  return html`<p class="state ${severity}"!${told ? ' role="status"' : ''}>!${icon(severity)}<span>${states.kinds[kind]}</span></p>
 !${advice.map((text) => html`<p>${text}</p>`)}`;
 }
 
@@ -57,19 +56,23 @@ export function nextAction(
   texts: Texts,
   session: PageSession,
   { name, clientId, authorizeUrl, waitingForApproval }: ApplianceStatus,
-  standing: Standing,
+  health: ApplianceHealth,
 ): string {
   const { overview } = texts;
   const pair = (text: string) =>
-    ownForm(session, appliancePath(name, 'pair'), html`<button class="primary" id="pair-${name}">${text}</button>`);
+    sameOriginForm(
+      session,
+      appliancePath(name, 'pair'),
+      html`<button class="primary" id="pair-${name}">${text}</button>`,
+    );
   if (waitingForApproval !== undefined) {
     const approve = html`<input type="hidden" name="client_id" value="${clientId}">
 <button class="primary" id="approve-${name}">${overview.approve}</button>`;
     return html`!${distinction(texts, waitingForApproval)}
-<div class="actions">!${ownForm(session, appliancePath(name, 'approve'), approve)}
+<div class="actions">!${sameOriginForm(session, appliancePath(name, 'approve'), approve)}
 <a class="button danger" id="refuse-${name}" href="${appliancePath(name, 'remove')}">${overview.refuse}</a></div>`;
   }
   if (authorizeUrl !== undefined) return pair(overview.showLink);
-  if (standing.kind === 'not_connected') return pair(overview.connect);
-  return standing.kind === 'log_in_again' ? pair(overview.connectAgain) : '';
+  if (health.kind === 'not_connected') return pair(overview.connect);
+  return health.kind === 'log_in_again' ? pair(overview.connectAgain) : '';
 }

@@ -1,15 +1,15 @@
+import type { FastifyReply } from 'fastify';
 import type { Administration, ApplianceStatus } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import { withTimeout } from '../../system/clock.ts';
-import { sendFailure } from '../failures.ts';
+import { sendFailure, withAppliance } from '../failures.ts';
 import { sendInstallerPage } from '../installer-page.ts';
-import { type Question, questionPage } from '../questions.ts';
-import type { Guard, SentForm, SignedIn } from '../sign-in/guard.ts';
+import { appliancePath } from '../paths.ts';
+import { type Guard, parameter, type SentForm, type SignedIn } from '../sign-in/guard.ts';
 import type { Texts } from '../texts/en.ts';
 import { appliancePage } from './appliance-page.ts';
-import { appliancePath } from './appliance-path.ts';
-import { removeQuestion, unpairQuestion } from './appliance-questions.ts';
+import { type Confirmation, confirmationPage, confirmRemoval, confirmUnpair } from './confirmations.ts';
 
 /** What the pages of appliances are made of. */
 interface ApplianceOptions {
@@ -19,30 +19,18 @@ interface ApplianceOptions {
 }
 
 /** Nobody waits longer for an answer, in ms. */
-const LONGEST_WAIT = 8000;
+const MAX_WAIT = 8000;
 
 /** The page of each appliance, and what can be done there. */
 export function serveAppliances(guard: Guard, { administration, clock, timers }: ApplianceOptions): void {
-  /** Answers with what is known of the appliance, or that there is none of that name. */
-  async function named(
-    asked: SignedIn,
-    answer: (appliance: ApplianceStatus) => ReturnType<typeof sendInstallerPage>,
-  ): ReturnType<Parameters<Guard['page']>[1]> {
-    const name = nameOf(asked);
-    const { appliances } = await administration.status();
-    const appliance = appliances.find((one) => one.name === name);
-    if (appliance === undefined) return sendFailure(asked, name, new Failure('appliance_unknown', name));
-    return answer(appliance);
-  }
-
   /** A form that does something at once. @param to where it leads then */
   function doing(
     below: string,
     act: (name: string, form: SentForm['form']) => Promise<unknown>,
-    to: (name: string) => string,
+    to: (name: string) => string = appliancePath,
   ): void {
     guard.form(`/appliances/:name/${below}`, async (sent: SentForm) => {
-      const name = nameOf(sent);
+      const name = parameter(sent, 'name');
       try {
         await act(name, sent.form);
       } catch (error) {
@@ -52,48 +40,40 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
     });
   }
 
-  function asking(below: string, question: (texts: Texts, appliance: ApplianceStatus) => Question): void {
+  function asking(below: string, confirm: (texts: Texts, appliance: ApplianceStatus) => Confirmation): void {
     guard.page(`/appliances/:name/${below}`, (asked) =>
-      named(asked, (appliance) => {
-        const { frame, session } = asked;
-        if (below === 'remove' && appliance.declared) {
-          return sendFailure(asked, appliance.name, new Failure('appliance_declared', appliance.name));
-        }
-        return sendInstallerPage(asked, 200, questionPage(question(frame.texts, appliance), frame, session));
+      withAppliance(asked, administration, (appliance) => {
+        const { context, session } = asked;
+        if (below === 'remove' && appliance.declared) throw new Failure('appliance_declared', appliance.name);
+        return sendInstallerPage(asked, 200, confirmationPage(confirm(context.texts, appliance), context, session));
       }),
     );
   }
 
-  async function show(asked: SignedIn) {
-    const name = nameOf(asked);
-    const { appliances, notices } = await administration.status();
-    const appliance = appliances.find((one) => one.name === name);
-    try {
-      if (appliance === undefined) throw new Failure('appliance_unknown', name);
-      const history = await administration.history(name);
+  function show(asked: SignedIn): Promise<FastifyReply> {
+    return withAppliance(asked, administration, async (appliance, { notices }) => {
+      const history = await administration.history(appliance.name);
       const shown = { appliance, notices, history, now: clock.now().wall };
-      return sendInstallerPage(asked, 200, appliancePage(shown, asked.frame, asked.session));
-    } catch (error) {
-      return sendFailure(asked, name, error);
-    }
+      return sendInstallerPage(asked, 200, appliancePage(shown, asked.context, asked.session));
+    });
   }
 
   guard.page('/appliances/:name', show);
   guard.page('/appliances/:name/', show);
-  asking('unpair', unpairQuestion);
-  asking('remove', removeQuestion);
-  doing('unpair', (name) => administration.unpair(name), appliancePath);
+  asking('unpair', confirmUnpair);
+  asking('remove', confirmRemoval);
+  doing('unpair', (name) => administration.unpair(name));
   doing(
     'remove',
     (name) => administration.removeAppliance(name),
     () => '/',
   );
-  doing('refresh', refresh, appliancePath);
-  doing('approve', approve, appliancePath);
+  doing('refresh', refresh);
+  doing('approve', approve);
 
   /** Goes on where it takes longer: the page that follows shows what comes of it. */
   function refresh(name: string): Promise<void> {
-    return withTimeout(administration.refresh(name), LONGEST_WAIT, timers);
+    return withTimeout(administration.refresh(name), MAX_WAIT, timers);
   }
 
   /**
@@ -116,8 +96,4 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
       if (!isApproved(await find())) throw error;
     }
   }
-}
-
-function nameOf({ request }: SignedIn): string {
-  return (request.params as { readonly name: string }).name;
 }

@@ -1,8 +1,45 @@
 /// <reference lib="dom" />
-import { offerCopying } from './copying.ts';
-import { follow } from './following.ts';
+import { follow } from './live.ts';
 import { keepTimes } from './times.ts';
 
+/** How long a button says that it has copied, in ms. */
+const COPIED_SHOWN = 2500;
+
+/**
+ * Shows the buttons that copy what they name, or print the page. Without scripts, and so without them, a tap selects the text, and
+ * the browser's own menu prints.
+ */
+function offerButtons(): void {
+  for (const button of document.querySelectorAll<HTMLButtonElement>('button[hidden]')) button.hidden = false;
+  document.addEventListener('click', ({ target }) => {
+    const button = target instanceof Element ? target.closest<HTMLButtonElement>('button') : null;
+    if (button?.dataset['print'] !== undefined) print();
+    const source = document.getElementById(button?.dataset['copy'] ?? '');
+    if (button !== null && source !== null) void copy(button, source);
+  });
+}
+
+async function copy(button: HTMLButtonElement, source: HTMLElement): Promise<void> {
+  const isCopied = await navigator.clipboard.writeText(source.textContent ?? '').then(
+    () => true,
+    () => copySelected(source),
+  );
+  if (!isCopied) return;
+  const before = button.textContent;
+  const copied = button.dataset['copied'] ?? '';
+  if (before === copied) return;
+  button.textContent = copied;
+  setTimeout(() => {
+    button.textContent = before;
+  }, COPIED_SHOWN);
+}
+
+/** Where a browser keeps its clipboard from the page, what is selected may still be copied. */
+function copySelected(source: HTMLElement): boolean {
+  getSelection()?.selectAllChildren(source);
+  return document.execCommand('copy');
+}
+
 keepTimes();
-offerCopying();
+offerButtons();
 follow();

@@ -28,27 +28,27 @@ export function roundResultPage(
   if (step.result.kind === 'failed' && !isPaired) {
     return {
       heading: result.notConnected(appliance),
-      mood: 'bad',
+      severity: 'bad',
       form: true,
       body: html`<p>${result.reasons[step.result.reason]}</p>!${buttons}!${toHub}`,
     };
   }
   if (current !== null) {
-    return { heading: result.connected(appliance), mood: 'good', form: true, body: html`!${buttons}!${toHub}` };
+    return { heading: result.connected(appliance), severity: 'good', form: true, body: html`!${buttons}!${toHub}` };
   }
   const all = round.connected.length + round.leftOut.length;
   if (round.leftOut.length === 0) {
-    return { heading: texts.done(all), mood: 'good', body: html`<p>${texts.closing}</p>!${toHub}` };
+    return { heading: texts.done(all), severity: 'good', body: html`<p>${texts.closing}</p>!${toHub}` };
   }
   const left = round.leftOut.map(({ name, reason }) => html`<p><b>${name}</b>: ${texts.reasons[reason]}</p>`);
-  return { heading: texts.notAll(round.connected.length, all), mood: 'neutral', body: html`!${left}!${toHub}` };
+  return { heading: texts.notAll(round.connected.length, all), severity: 'neutral', body: html`!${left}!${toHub}` };
 }
 
 /** The portal gave no link for the next appliance in time. */
 export function nextUnreachablePage(appliance: string, nonce: string, { round: texts, code }: Texts): Page {
   return {
     heading: texts.unreachable,
-    mood: 'bad',
+    severity: 'bad',
     form: true,
     body: html`<p>${texts.unreachableText(appliance)}</p>!${goOn(nonce, false, code.tryAgain)}`,
   };

@@ -5,17 +5,16 @@ import { isInstallerInitiated } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import { withoutMapping } from '../../system/addresses.ts';
 import { FORM } from '../../system/http/form.ts';
-import { cookieNamed, keepForCallback, SENT_COOKIE } from '../cookies.ts';
 import { sendNotice, sendPage } from '../document.ts';
-import { frameFor } from '../frame.ts';
-import { FOR_PEOPLE } from '../routes-for-people.ts';
+import { cookieValue, FOR_PEOPLE, keepForCallback, SENT_COOKIE } from '../http.ts';
+import { pageContext } from '../page-context.ts';
 import { nextUnreachablePage, roundResultPage } from './callback-round.ts';
 import { loginNotice, pairingNotice } from './pairing-notices.ts';
 
 /** Longer ones are no codes: the portal's are short. */
-const LONGEST_CODE = 4096;
+const MAX_CODE_LENGTH = 4096;
 /** Bytes of the form that goes on to the next appliance. */
-const LARGEST_FORM = 1024;
+const MAX_FORM_BYTES = 1024;
 /** The cookie of a browser that has brought an accepted code of a round: it may go on to the next login for an hour. */
 const COOKIE = 'latchkey-round';
 /** Seconds after which the portal may be there again. */
@@ -34,18 +33,18 @@ export function serveCallback(
 ): void {
   app.get<{ Params: { nonce: string } }>('/callback/:nonce', async (request, reply) => {
     const { params, url } = request;
-    const frame = frameFor(hubName, request);
-    const { result: texts } = frame.texts;
+    const context = pageContext(hubName, request);
+    const { result: texts } = context.texts;
     const refuse = (status: number, heading: string, text: string) =>
-      sendNotice(reply, status, frame, { mood: 'bad', heading, text });
+      sendNotice(reply, status, context, { severity: 'bad', heading, text });
     // Only the first "?" is a delimiter (RFC 3986, 3.4): a code may hold more of them.
     const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
     const callback = read(new URLSearchParams(query));
     if (callback === null) return refuse(400, texts.malformed, texts.malformedText);
     const found = await service.receiveCallback(params.nonce, callback, {
       address: withoutMapping(request.socket.remoteAddress ?? ''),
-      mark: cookieNamed(request, SENT_COOKIE),
-      pass: cookieNamed(request, COOKIE),
+      mark: cookieValue(request, SENT_COOKIE),
+      pass: cookieValue(request, COOKIE),
     });
     if (found === null) return refuse(404, texts.unknown, texts.unknownText);
     const { pairing, appliance } = found;
@@ -56,29 +55,29 @@ export function serveCallback(
     if (round?.pass) keepForCallback(reply, COOKIE, round.pass);
     const home = `https://${request.hostname}:${httpsPort}`;
     const onHub = `${home}${round === null ? `/pairings/${pairing.id}` : `/rounds/${round.id}`}`;
-    const page = round?.round && roundResultPage({ ...found, round: round.round }, params.nonce, onHub, frame.texts);
-    if (page) return sendPage(reply, 200, frame, page);
+    const page = round?.round && roundResultPage({ ...found, round: round.round }, params.nonce, onHub, context.texts);
+    if (page) return sendPage(reply, 200, context, page);
     if (found.login !== null && pairing.step.kind !== 'ended') {
-      return sendNotice(reply, 200, frame, loginNotice(found.login, appliance, frame.texts));
+      return sendNotice(reply, 200, context, loginNotice(found.login, appliance, context.texts));
     }
     // Who has begun it on the hub's page may have logged in in the same window.
     const isOver = pairing.step.kind === 'ended' && isInstallerInitiated(pairing);
-    const link = { href: onHub, text: frame.texts.round.toHub };
-    return sendNotice(reply, 200, frame, {
-      ...pairingNotice(pairing, appliance, frame.texts),
+    const link = { href: onHub, text: context.texts.round.toHub };
+    return sendNotice(reply, 200, context, {
+      ...pairingNotice(pairing, appliance, context.texts),
       ...(isOver && { link }),
     });
   });
 
-  app.addContentTypeParser(FORM, { parseAs: 'string', bodyLimit: LARGEST_FORM }, (_request, body, done) =>
+  app.addContentTypeParser(FORM, { parseAs: 'string', bodyLimit: MAX_FORM_BYTES }, (_request, body, done) =>
     done(null, body),
   );
   // The nonce entitles to nothing: whoever saw the link knows it.
   app.post<{ Params: { nonce: string } }>('/callback/:nonce/next', FOR_PEOPLE, async (request, reply) => {
     const { nonce } = request.params;
-    const frame = frameFor(hubName, request);
+    const context = pageContext(hubName, request);
     const again = new URLSearchParams(typeof request.body === 'string' ? request.body : '').get('again') === '1';
-    const next = await service.goOnInRound(nonce, again, cookieNamed(request, COOKIE)).catch((error: unknown) => {
+    const next = await service.goOnInRound(nonce, again, cookieValue(request, COOKIE)).catch((error: unknown) => {
       if (error instanceof Failure && error.code === 'not_allowed') return { kind: 'over' } as const;
       throw error;
     });
@@ -89,17 +88,17 @@ export function serveCallback(
           .redirect(next.authorizeUrl, 303);
       case 'unreachable':
         reply.header('retry-after', RETRY_UNREACHABLE);
-        return sendPage(reply, 503, frame, nextUnreachablePage(next.appliance, nonce, frame.texts));
+        return sendPage(reply, 503, context, nextUnreachablePage(next.appliance, nonce, context.texts));
       case 'not_proved':
         return reply
           .header('cache-control', 'no-store')
           .redirect(`https://${request.hostname}:${httpsPort}/rounds/${next.round}`, 303);
       case 'over':
-        return sendNotice(reply, 200, frame, {
-          mood: 'neutral',
-          heading: frame.texts.round.over,
-          text: frame.texts.round.overText,
-          link: { href: `https://${request.hostname}:${httpsPort}/`, text: frame.texts.round.toHub },
+        return sendNotice(reply, 200, context, {
+          severity: 'neutral',
+          heading: context.texts.round.over,
+          text: context.texts.round.overText,
+          link: { href: `https://${request.hostname}:${httpsPort}/`, text: context.texts.round.toHub },
         });
     }
   });
@@ -110,7 +109,8 @@ function read(query: URLSearchParams): Callback | null {
   const errors = query.getAll('error');
   const [code] = codes;
   const [error] = errors;
-  if (codes.length + errors.length > 1 || (code ?? '').length > LONGEST_CODE || (error ?? '').length > 256) return null;
+  if (codes.length + errors.length > 1 || (code ?? '').length > MAX_CODE_LENGTH || (error ?? '').length > 256)
+    return null;
   if (code) return { kind: 'code', code: new Secret(code) };
   return error ? { kind: 'error', error } : { kind: 'nothing' };
 }

@@ -7,10 +7,10 @@ export function pairingNotice(pairing: Pairing, appliance: string, { result: tex
   const { step, setback } = pairing;
   if (step.kind === 'ended') {
     return step.result.kind === 'paired'
-      ? { mood: 'good', heading: texts.connected(appliance), text: texts.connectedText }
+      ? { severity: 'good', heading: texts.connected(appliance), text: texts.connectedText }
       : failed(step.result.reason, appliance, !isInstallerInitiated(pairing), texts);
   }
-  const notYet = { mood: 'bad', heading: texts.notConnectedYet(appliance) } as const;
+  const notYet = { severity: 'bad', heading: texts.notConnectedYet(appliance) } as const;
   if (setback !== null && step.kind === 'waiting') {
     return { ...notYet, text: `${texts.setbacks.code_refused} ${texts.sameLinkAgain}` };
   }
@@ -18,19 +18,19 @@ export function pairingNotice(pairing: Pairing, appliance: string, { result: tex
     const next = isInstallerInitiated(pairing) ? texts.freshLink : texts.sameLinkAgain;
     return { ...notYet, text: `${texts.setbacks.answer_lost} ${next}` };
   }
-  return { mood: 'waiting', heading: texts.connecting(appliance), text: texts.connectingText, reloadAfter: 5 };
+  return { severity: 'waiting', heading: texts.connecting(appliance), text: texts.connectingText, reloadAfter: 5 };
 }
 
 /** What a person is told whose login the portal does not tell of. It says nothing of the pairing that the address does not. */
 export function loginNotice(login: 'unconfirmed' | 'too_late', appliance: string, { result: texts }: Texts): Notice {
   const heading = texts.notConnectedYet(appliance);
   return login === 'unconfirmed'
-    ? { mood: 'waiting', heading, text: texts.unconfirmed, reloadAfter: 5 }
-    : { mood: 'bad', heading, text: `${texts.unconfirmedTooLate} ${texts.sameLinkAgain}` };
+    ? { severity: 'waiting', heading, text: texts.unconfirmed, reloadAfter: 5 }
+    : { severity: 'bad', heading, text: `${texts.unconfirmedTooLate} ${texts.sameLinkAgain}` };
 }
 
 /** What came between a person's login and the grant, for one who may log in once more; null where nothing did. */
-export function setbackText({ setback }: Pairing, { result: { setbacks } }: Texts): string | null {
+export function setbackText({ setback }: Pick<Pairing, 'setback'>, { result: { setbacks } }: Texts): string | null {
   if (setback === null) return null;
   return setback === 'answer_lost' ? setbacks.answer_lost : setbacks.code_refused;
 }
@@ -38,7 +38,7 @@ export function setbackText({ setback }: Pairing, { result: { setbacks } }: Text
 function failed(reason: FailureReason, appliance: string, byAppliance: boolean, texts: Texts['result']): Notice {
   const text = `${texts.reasons[reason]} ${nextStep(reason, byAppliance, texts.next)}`;
   const command = byAppliance || FIRST_SOMETHING_ELSE.includes(reason) ? {} : { command: `latchkey pair ${appliance}` };
-  return { mood: 'bad', heading: texts.notConnected(appliance), text, ...command };
+  return { severity: 'bad', heading: texts.notConnected(appliance), text, ...command };
 }
 
 /** @param byAppliance whether a new pairing is the appliance's to start */

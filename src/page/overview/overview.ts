@@ -1,27 +1,60 @@
+import type { FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import type { Administration, ApplianceStatus, HubStatus } from '../../core/administration.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import { facts, nextAction, standingParts } from '../appliance/appliance-parts.ts';
-import { appliancePath } from '../appliance/appliance-path.ts';
-import { type Standing, standingOf } from '../appliance/standing.ts';
-import type { Frame } from '../frame.ts';
-import { type InstallerPage, ownForm } from '../installer-page.ts';
-import { type Mood, sign } from '../signs.ts';
+import { facts, healthParts, nextAction } from '../appliance/appliance-parts.ts';
+import { icon, type Severity, timeElement } from '../elements.ts';
+import { type InstallerPage, sameOriginForm, sendInstallerPage } from '../installer-page.ts';
+import type { HouseStatus, PageContext } from '../page-context.ts';
+import { appliancePath } from '../paths.ts';
+import type { Guard } from '../sign-in/guard.ts';
 import type { Texts } from '../texts/en.ts';
-import { timeElement } from '../times.ts';
-import { healthOf } from './health.ts';
-
-/** What `status` says of the hub and its appliances. */
-export type Status = Awaited<ReturnType<Administration['status']>>;
+import { type ApplianceHealth, applianceHealth, hubHealth } from './health.ts';
 
 /** What needs a person stands first. */
-const ORDER: readonly Mood[] = ['bad', 'warn', 'waiting', 'neutral', 'good'];
+const ORDER: readonly Severity[] = ['bad', 'warn', 'waiting', 'neutral', 'good'];
 
 /** Seconds after which a page is looked at again where scripts are off and somebody is about to log in. */
 const RELOAD_WHILE_WAITING = 10;
 
 /** Appliances on one page: with more of them it would be too heavy for a phone in a cellar. */
-const MOST_SHOWN = 60;
+const MAX_SHOWN = 60;
+
+/** How long appliances may register themselves, in seconds. */
+const REGISTRATION = 600;
+
+/** What the first page is made of. */
+interface OverviewOptions {
+  readonly administration: Administration;
+  readonly clock: Clock;
+}
+
+/** The first page, and the forms that let appliances register themselves for a time. */
+export function serveOverview(guard: Guard, { administration, clock }: OverviewOptions): void {
+  guard.page('/', async (asked) => {
+    const status = await administration.status();
+    const { wall } = clock.now();
+    const portals = administration.portals();
+    const page = overviewPage(status, asked.context, asked.session, portals, wall, pageOf(asked.request));
+    return sendInstallerPage(asked, 200, page);
+  });
+  for (const [path, seconds] of [
+    ['/registration/open', REGISTRATION],
+    ['/registration/close', 0],
+  ] as const) {
+    guard.form(path, async ({ reply }) => {
+      await administration.openRegistration(seconds);
+      return reply.redirect('/', 303);
+    });
+  }
+}
+
+/** Which page of the appliances is asked for; the first one where it is none. */
+function pageOf({ query }: FastifyRequest): number {
+  const page = typeof query === 'object' && query !== null && 'page' in query ? Number(query.page) : 1;
+  return Number.isSafeInteger(page) && page > 0 ? page : 1;
+}
 
 /**
  * The first page: how the hub is, and each appliance.
@@ -30,8 +63,8 @@ const MOST_SHOWN = 60;
  * @param wanted which page of many appliances, from 1 on; the last one where there are not so many
  */
 export function overviewPage(
-  status: Status,
-  { texts }: Frame,
+  status: HouseStatus,
+  { texts }: PageContext,
   session: PageSession,
   portals: readonly string[],
   now: number,
@@ -43,16 +76,16 @@ export function overviewPage(
   const appliances = status.appliances
     .map((appliance) => {
       const { name } = appliance;
-      return { name, appliance, standing: standingOf(appliance, noticesOf.get(name) ?? [], texts) };
+      return { name, appliance, health: applianceHealth(appliance, noticesOf.get(name) ?? [], texts) };
     })
-    .toSorted((a, b) => ORDER.indexOf(a.standing.mood) - ORDER.indexOf(b.standing.mood));
-  const { mood, sentence } = healthOf(appliances, (hub.problems ?? []).length > 0, texts);
+    .toSorted((a, b) => ORDER.indexOf(a.health.severity) - ORDER.indexOf(b.health.severity));
+  const { severity, sentence } = hubHealth(appliances, (hub.problems ?? []).length > 0, texts);
   const isWaiting = hub.registrationOpenFor !== undefined || status.appliances.some(({ state }) => state === 'pairing');
-  const pages = Math.max(1, Math.ceil(appliances.length / MOST_SHOWN));
+  const pages = Math.max(1, Math.ceil(appliances.length / MAX_SHOWN));
   const page = Math.min(wanted, pages);
   const cards = appliances
-    .slice((page - 1) * MOST_SHOWN, page * MOST_SHOWN)
-    .map(({ appliance, standing }) => card(texts, session, appliance, standing, portals.length > 1, now));
+    .slice((page - 1) * MAX_SHOWN, page * MAX_SHOWN)
+    .map(({ appliance, health }) => card(texts, session, appliance, health, portals.length > 1, now));
   const list = html`<section class="stack" aria-labelledby="appliances"><h2 id="appliances">${overview.appliances}</h2>
 <ul class="cards">!${cards}</ul>!${otherPages(texts, page, pages)}</section>`;
   return {
@@ -60,7 +93,7 @@ export function overviewPage(
     now,
     live: true,
     ...(isWaiting && { reloadAfter: RELOAD_WHILE_WAITING }),
-    body: html`<div class="health" role="status">!${sign(mood)}<h1 id="health">${sentence}</h1></div>
+    body: html`<div class="health" role="status">!${icon(severity)}<h1 id="health">${sentence}</h1></div>
 !${hubNotices(texts, hub)}
 !${severalAsked(texts, hub)}
 !${cards.length === 0 ? html`<p>${overview.firstOne}</p>` : ''}
@@ -88,22 +121,22 @@ function card(
   texts: Texts,
   session: PageSession,
   appliance: ApplianceStatus,
-  standing: Standing,
+  health: ApplianceHealth,
   several: boolean,
   now: number,
 ): string {
   const { name } = appliance;
-  return html`<li class="card ${standing.needsPerson ? 'bad' : ''}" id="appliance-${name}">
+  return html`<li class="card ${health.needsPerson ? 'bad' : ''}" id="appliance-${name}">
 <h3><a href="${appliancePath(name)}" id="open-${name}">${name}</a></h3>
-!${standingParts(texts, standing, false)}
-!${nextAction(texts, session, appliance, standing)}
+!${healthParts(texts, health, false)}
+!${nextAction(texts, session, appliance, health)}
 !${facts(texts, appliance, several, now)}</li>`;
 }
 
 function hubNotices({ states, overview }: Texts, { problems }: HubStatus): string {
   if (problems === undefined || problems.length === 0) return '';
   const each = problems.map(
-    ({ code }) => html`<p class="notice bad">!${sign('bad')}<span>${states.hub[code]}</span></p>`,
+    ({ code }) => html`<p class="notice bad">!${icon('bad')}<span>${states.hub[code]}</span></p>`,
   );
   return html`<section class="stack" aria-label="${overview.notices}">!${each}</section>`;
 }
@@ -111,7 +144,7 @@ function hubNotices({ states, overview }: Texts, { problems }: HubStatus): strin
 /** Among several that asked there may be one that nobody in the house has set up. */
 function severalAsked({ overview }: Texts, { registrationAsked = 0 }: HubStatus): string {
   if (registrationAsked < 2) return '';
-  return html`<p class="notice bad" id="several-asked">!${sign('bad')}<span>${overview.severalAsked(registrationAsked)}</span></p>`;
+  return html`<p class="notice bad" id="several-asked">!${icon('bad')}<span>${overview.severalAsked(registrationAsked)}</span></p>`;
 }
 
 function actions({ overview }: Texts, session: PageSession, appliances: readonly ApplianceStatus[]): string {
@@ -121,7 +154,7 @@ function actions({ overview }: Texts, session: PageSession, appliances: readonly
   );
   const add = html`<a class="button ${appliances.length === 0 ? 'primary' : ''}" id="add" href="/appliances/add">${overview.add}</a>`;
   if (open.length < 2) return html`<div class="actions">!${add}</div>`;
-  const all = ownForm(
+  const all = sameOriginForm(
     session,
     '/pair-all',
     html`<button class="primary" id="pair-all">${overview.connectAll}</button>`,
@@ -132,7 +165,7 @@ function actions({ overview }: Texts, session: PageSession, appliances: readonly
 function registration(texts: Texts, session: PageSession, { registrationOpenFor }: HubStatus, now: number): string {
   const { overview } = texts;
   const button = (path: string, text: string) =>
-    html`<div class="actions">!${ownForm(session, path, html`<button id="registration">${text}</button>`)}</div>`;
+    html`<div class="actions">!${sameOriginForm(session, path, html`<button id="registration">${text}</button>`)}</div>`;
   const isOpen = registrationOpenFor !== undefined;
   const content = isOpen
     ? html`<p>${overview.registrationOpen} !${timeElement(texts, now + registrationOpenFor * 1000, now)}. ${overview.registrationOpenHint}</p>

@@ -2,26 +2,24 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import type { PairingDesk } from '../../core/pairings/pairing-desk.ts';
 import { labelSvg } from '../../system/label.ts';
-import { appliancePath } from '../appliance/appliance-path.ts';
-import { backTo, type InstallerPage, ownForm, sendInstallerPage } from '../installer-page.ts';
-import type { Guard, SignedIn } from '../sign-in/guard.ts';
-import { pairingPath } from './pairing-parts.ts';
-
-/** Answers, or says in words why not. */
-type Answered = (asked: SignedIn, answer: () => Promise<FastifyReply>) => Promise<FastifyReply>;
+import { answered } from '../failures.ts';
+import { backTo, type InstallerPage, sameOriginForm, sendInstallerPage } from '../installer-page.ts';
+import { appliancePath, pairingPath } from '../paths.ts';
+import { isPrefetch } from '../request-origin.ts';
+import { type Guard, parameter, type SignedIn } from '../sign-in/guard.ts';
 
 /** The label of an appliance, to be printed, and where its link leads. */
-export function serveLabels(guard: Guard, administration: PairingDesk, answered: Answered): void {
+export function serveLabels(guard: Guard, administration: PairingDesk): void {
   guard.page('/appliances/:name/label', (asked) =>
     answered(asked, async () => {
-      const { byAddress: otherLink, ...label } = administration.label(nameOf(asked));
-      const { caption } = asked.frame.texts.pairing.label;
+      const { byAddress: otherLink, ...label } = administration.label(parameter(asked, 'name'));
+      const { caption } = asked.context.texts.pairing.label;
       return sendInstallerPage(asked, 200, labelPage(asked, label.name, labelSvg({ ...label, caption, otherLink })));
     }),
   );
   guard.page('/p/:name', (asked) =>
     answered(asked, async () => {
-      const { name } = administration.label(nameOf(asked));
+      const { name } = administration.label(parameter(asked, 'name'));
       if (!isMeant(asked.request)) return ask(asked, name);
       const id = await administration.joinPairing(name);
       return asked.reply.header('cache-control', 'no-store').redirect(pairingPath(id), 303);
@@ -30,8 +28,8 @@ export function serveLabels(guard: Guard, administration: PairingDesk, answered:
 }
 
 /** The label as it is printed: of this page the printer gets nothing else. */
-function labelPage({ frame }: SignedIn, name: string, svg: string): InstallerPage {
-  const { label: texts } = frame.texts.pairing;
+function labelPage({ context }: SignedIn, name: string, svg: string): InstallerPage {
+  const { label: texts } = context.texts.pairing;
   return {
     title: texts.title(name),
     narrow: true,
@@ -45,14 +43,14 @@ function labelPage({ frame }: SignedIn, name: string, svg: string): InstallerPag
 }
 
 function ask(asked: SignedIn, name: string): FastifyReply {
-  const { label: texts } = asked.frame.texts.pairing;
+  const { label: texts } = asked.context.texts.pairing;
   const heading = texts.heading(name);
   const button = html`<button class="primary" id="go-on">${texts.button}</button>`;
   return sendInstallerPage(asked, 200, {
     title: heading,
     narrow: true,
     body: html`!${backTo(appliancePath(name), name)}<h1>${heading}</h1><p>${texts.text}</p>
-!${ownForm(asked.session, appliancePath(name, 'pair'), button)}`,
+!${sameOriginForm(asked.session, appliancePath(name, 'pair'), button)}`,
   });
 }
 
@@ -60,13 +58,10 @@ function ask(asked: SignedIn, name: string): FastifyReply {
  * Whether a person has opened the label's link, and not another site, or a browser on its own: opening it begins a pairing.
  * Whoever was led here by another site comes a second time from the hub's own address, but from no page of it.
  */
-function isMeant({ method, headers, host }: FastifyRequest): boolean {
-  if (method !== 'GET' || headers['sec-purpose'] !== undefined || headers['purpose'] !== undefined) return false;
+function isMeant(request: FastifyRequest): boolean {
+  const { method, headers, host } = request;
+  if (method !== 'GET' || isPrefetch(request)) return false;
   const site = headers['sec-fetch-site'];
   if (site !== 'same-origin') return site === undefined || site === 'none';
   return URL.parse(headers.referer ?? '')?.host.toLowerCase() === host.toLowerCase();
-}
-
-function nameOf({ request: { params } }: SignedIn): string {
-  return typeof params === 'object' && params !== null && 'name' in params ? String(params.name) : '';
 }

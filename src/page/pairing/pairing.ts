@@ -1,19 +1,16 @@
 import type { FastifyReply } from 'fastify';
 import type { Administration } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
-import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import type { PairingDesk, PairingView } from '../../core/pairings/pairing-desk.ts';
-import { appliancePath } from '../appliance/appliance-path.ts';
-import { keepForCallback, SENT_COOKIE } from '../cookies.ts';
-import { sendNotice } from '../document.ts';
+import { answered } from '../failures.ts';
+import { keepForCallback, SENT_COOKIE } from '../http.ts';
 import { sendInstallerPage } from '../installer-page.ts';
-import type { Guard, SignedIn } from '../sign-in/guard.ts';
+import { appliancePath, pairingPath, roundPath } from '../paths.ts';
+import { type Guard, parameter, type SignedIn } from '../sign-in/guard.ts';
 import { serveLabels } from './label.ts';
-import { untilLinked } from './link-soon.ts';
 import { pairingPage } from './pairing-page.ts';
-import { pairingPath } from './pairing-parts.ts';
-import { roundPage, roundPath } from './round-page.ts';
+import { roundPage } from './round-page.ts';
 
 /** What pairing from the page works with. */
 export interface PairingPagesOptions {
@@ -35,7 +32,7 @@ export function servePairing(guard: Guard, { administration, service, clock, tim
   );
   guard.page('/pairings/:id', (asked) =>
     answered(asked, async () => {
-      await untilLinked(administration, timers, parameter(asked, 'id'));
+      await waitForLink(administration, timers, parameter(asked, 'id'));
       const view = administration.pairing(parameter(asked, 'id'));
       keepMark(asked, view);
       return sendInstallerPage(asked, 200, pairingPage(asked, view, clock.now().wall));
@@ -71,7 +68,7 @@ export function servePairing(guard: Guard, { administration, service, clock, tim
   guard.page('/rounds/:id', (asked) =>
     answered(asked, async () => {
       const begun = administration.round(parameter(asked, 'id')).current;
-      if (begun !== null) await untilLinked(administration, timers, begun.pairing);
+      if (begun !== null) await waitForLink(administration, timers, begun.pairing);
       const round = administration.round(parameter(asked, 'id'));
       const current = round.current === null ? null : administration.pairing(round.current.pairing);
       if (current !== null) keepMark(asked, current);
@@ -91,46 +88,29 @@ export function servePairing(guard: Guard, { administration, service, clock, tim
     }),
   );
 
-  serveLabels(guard, administration, answered);
+  serveLabels(guard, administration);
 }
 
 function to({ reply }: SignedIn, path: string): FastifyReply {
   return reply.header('cache-control', 'no-store').redirect(path, 303);
 }
 
-function parameter({ request }: SignedIn, name: string): string {
-  const { params } = request;
-  return typeof params === 'object' && params !== null && name in params
-    ? String((params as Record<string, unknown>)[name])
-    : '';
-}
+/** How long a page waits for a link, in ms: most portals give one within this, and nobody has to look at the page again for it. */
+const LINK_TIMEOUT = 2000;
 
-/** Answers, or says in words why not. */
-async function answered(asked: SignedIn, answer: () => Promise<FastifyReply>): Promise<FastifyReply> {
+/** Resolves when a pairing has a link, or something is in its way, but soon in any case. @throws Failure `pairing_unknown` */
+async function waitForLink(
+  administration: Pick<Administration, 'followPairing'>,
+  timers: Timers,
+  pairing: string,
+): Promise<void> {
+  const patience = new AbortController();
+  const disarm = timers.after(LINK_TIMEOUT, () => patience.abort());
   try {
-    return await answer();
-  } catch (error) {
-    if (!(error instanceof Failure)) throw error;
-    const { pairing: texts } = asked.frame.texts;
-    const tell = (status: number, heading: string, text: string) =>
-      sendNotice(asked.reply, status, asked.frame, {
-        mood: 'bad',
-        heading,
-        text,
-        link: { href: '/', text: texts.toOverview },
-      });
-    switch (error.code) {
-      case 'pairing_unknown':
-        return tell(404, texts.unknown, texts.unknownText);
-      case 'appliance_unknown':
-      case 'name_invalid':
-        return tell(404, texts.noAppliance, texts.noApplianceText);
-      case 'not_allowed':
-        return tell(409, texts.notPossible, texts.tooMany);
-      case 'store_unwritable':
-        return tell(507, texts.notPossible, texts.storeText);
-      default:
-        throw error;
+    for await (const report of administration.followPairing(pairing, patience.signal)) {
+      if (report.event !== 'connecting' || report.problem !== null) return;
     }
+  } finally {
+    disarm();
   }
 }

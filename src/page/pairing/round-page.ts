@@ -1,19 +1,14 @@
 import { html } from 'ghtml';
 import type { PairingView } from '../../core/pairings/pairing-desk.ts';
 import type { LeftOut, Round } from '../../core/pairings/round.ts';
-import { appliancePath } from '../appliance/appliance-path.ts';
-import { backTo, type InstallerPage, ownForm } from '../installer-page.ts';
+import { icon } from '../elements.ts';
+import { backTo, type InstallerPage, sameOriginForm } from '../installer-page.ts';
+import { appliancePath, pairingPath, roundPath } from '../paths.ts';
 import type { SignedIn } from '../sign-in/guard.ts';
-import { sign } from '../signs.ts';
-import { pairingParts, pairingPath, RELOAD, state } from './pairing-parts.ts';
+import { pairingParts, RELOAD, state } from './pairing-page.ts';
 
 /** Lines of each list: with hundreds of appliances the page is read again hundreds of times. */
-const MOST_SHOWN = 60;
-
-/** The page of a round. */
-export function roundPath(id: string): string {
-  return `/rounds/${encodeURIComponent(id)}`;
-}
+const MAX_SHOWN = 60;
 
 /**
  * All appliances, one after the other: the one that is being connected, those that are, and those that are not.
@@ -21,7 +16,7 @@ export function roundPath(id: string): string {
  * @param now the hub's wall clock, in ms since 1970
  */
 export function roundPage(asked: SignedIn, round: Round, current: PairingView | null, now: number): InstallerPage {
-  const { round: texts, installer } = asked.frame.texts;
+  const { round: texts, installer } = asked.context.texts;
   const { connected, leftOut } = round;
   const all = connected.length + leftOut.length + (current === null ? 0 : 1);
   return {
@@ -42,19 +37,19 @@ export function roundPage(asked: SignedIn, round: Round, current: PairingView | 
 }
 
 /** A family may have two accounts; or somebody else has logged in. */
-function accounts({ frame }: SignedIn, { differentAccounts }: Round): string {
+function accounts({ context }: SignedIn, { differentAccounts }: Round): string {
   if (differentAccounts.length === 0) return '';
-  const { accounts } = frame.texts.round;
-  const lines = differentAccounts.slice(0, MOST_SHOWN).map((one) => html`<li>${one.appliance}: ${one.account}</li>`);
+  const { accounts } = context.texts.round;
+  const lines = differentAccounts.slice(0, MAX_SHOWN).map((one) => html`<li>${one.appliance}: ${one.account}</li>`);
   return html`<section class="stack" id="accounts"><p class="problem" role="alert">${accounts}</p><ul>!${lines}</ul></section>`;
 }
 
 function underWay(asked: SignedIn, { id, connected, next }: Round, view: PairingView, all: number, now: number) {
-  const { round: texts } = asked.frame.texts;
+  const { round: texts } = asked.context.texts;
   const skip =
     next === null
       ? ''
-      : html`<div class="actions">!${ownForm(
+      : html`<div class="actions">!${sameOriginForm(
           asked.session,
           `${roundPath(id)}/next`,
           html`<input type="hidden" name="skip" value="${view.id}"><button id="skip">${texts.skip(view.appliance)}</button>`,
@@ -66,14 +61,14 @@ function underWay(asked: SignedIn, { id, connected, next }: Round, view: Pairing
 }
 
 function summary(asked: SignedIn, { id, connected, leftOut, next }: Round, all: number): string {
-  const { round: texts } = asked.frame.texts;
+  const { round: texts } = asked.context.texts;
   if (all === 0) return html`!${state('neutral', texts.none)}<p>${texts.noneText}</p>`;
   if (leftOut.length === 0) return state('good', texts.done(all));
   const onward =
     next === null
       ? leftOut.some(({ reason }) => reason !== 'waiting_for_approval') &&
-        ownForm(asked.session, '/pair-all', html`<button class="primary" id="others">${texts.others}</button>`)
-      : ownForm(
+        sameOriginForm(asked.session, '/pair-all', html`<button class="primary" id="others">${texts.others}</button>`)
+      : sameOriginForm(
           asked.session,
           `${roundPath(id)}/next`,
           html`<button class="primary" id="next">${texts.next(next)}</button>`,
@@ -83,10 +78,10 @@ function summary(asked: SignedIn, { id, connected, leftOut, next }: Round, all: 
 
 function again(asked: SignedIn, { name, pairing, reason }: LeftOut, isBusy: boolean): string {
   if (isBusy || pairing === null || reason === 'not_begun') return '';
-  return ownForm(
+  return sameOriginForm(
     asked.session,
     `${pairingPath(pairing)}/fresh`,
-    html`<button id="again-${name}">${asked.frame.texts.round.again(name)}</button>`,
+    html`<button id="again-${name}">${asked.context.texts.round.again(name)}</button>`,
   );
 }
 
@@ -95,15 +90,20 @@ function triedFirst(leftOut: readonly LeftOut[]): readonly LeftOut[] {
   return leftOut.toSorted((a, b) => Number(a.reason === 'not_begun') - Number(b.reason === 'not_begun'));
 }
 
-function list<Each>({ frame }: SignedIn, heading: string, all: readonly Each[], line: (each: Each) => string): string {
+function list<Each>(
+  { context }: SignedIn,
+  heading: string,
+  all: readonly Each[],
+  line: (each: Each) => string,
+): string {
   if (all.length === 0) return '';
-  const rest = all.length - MOST_SHOWN;
-  const more = rest > 0 ? html`<p class="quiet">${frame.texts.round.more(rest)}</p>` : '';
-  return html`<section class="stack"><h2>${heading}</h2><ul class="history">!${all.slice(0, MOST_SHOWN).map(line)}</ul>!${more}</section>`;
+  const rest = all.length - MAX_SHOWN;
+  const more = rest > 0 ? html`<p class="quiet">${context.texts.round.more(rest)}</p>` : '';
+  return html`<section class="stack"><h2>${heading}</h2><ul class="history">!${all.slice(0, MAX_SHOWN).map(line)}</ul>!${more}</section>`;
 }
 
-function item(name: string, mood: 'good' | 'neutral', text: string, below = ''): string {
+function item(name: string, severity: 'good' | 'neutral', text: string, below = ''): string {
   const why = text === '' ? '' : html`<p class="quiet">${text}</p>`;
-  const link = html`<p class="state">!${sign(mood)}<a class="back" href="${appliancePath(name)}">${name}</a></p>`;
+  const link = html`<p class="state">!${icon(severity)}<a class="back" href="${appliancePath(name)}">${name}</a></p>`;
   return html`<li><div class="stack">!${link}!${why}!${below}</div></li>`;
 }

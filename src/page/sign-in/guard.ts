@@ -2,16 +2,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { PageSession, SetupAccess } from '../../core/setup-access.ts';
 import { sameSecret } from '../../system/compare.ts';
 import { FORM, FormError, parseForm } from '../../system/http/form.ts';
-import { cookieNamed } from '../cookies.ts';
-import { type Frame, frameFor } from '../frame.ts';
-import { besideQuestion, fromOwnPage, intoForeignPage } from '../own-page.ts';
-import { FOR_PEOPLE } from '../routes-for-people.ts';
+import { cookieValue, FOR_PEOPLE } from '../http.ts';
+import { type PageContext, pageContext } from '../page-context.ts';
+import { behindConfirmation, isEmbeddedElsewhere, isSameOrigin } from '../request-origin.ts';
 
 /** Somebody who is signed in, and what was asked for. */
 export interface SignedIn {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
-  readonly frame: Frame;
+  readonly context: PageContext;
   readonly session: PageSession;
 }
 
@@ -26,10 +25,15 @@ export type Unreadable = 400 | 415;
 /** How requests are answered that get no further. */
 export interface Refusals {
   /** Nobody is signed in, or no longer; `request` may have been a form that was sent. */
-  signIn(request: FastifyRequest, reply: FastifyReply, frame: Frame): Promise<FastifyReply>;
+  signIn(request: FastifyRequest, reply: FastifyReply, context: PageContext): Promise<FastifyReply>;
   /** Another site's form, or one of an earlier session; or another site's page would have this in itself. */
-  foreign(request: FastifyRequest, reply: FastifyReply, frame: Frame): Promise<FastifyReply>;
-  unreadable(request: FastifyRequest, reply: FastifyReply, frame: Frame, status: Unreadable): Promise<FastifyReply>;
+  foreign(request: FastifyRequest, reply: FastifyReply, context: PageContext): Promise<FastifyReply>;
+  unreadable(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    context: PageContext,
+    status: Unreadable,
+  ): Promise<FastifyReply>;
 }
 
 /** The cookie of a session. Browsers take one of this prefix from its own host alone, over TLS (RFC 6265bis, 4.1.3.2). */
@@ -62,29 +66,29 @@ export class Guard {
   /** A page; it changes nothing. @param path as Fastify has it */
   page(path: string, answer: (asked: SignedIn) => Promise<FastifyReply>): void {
     this.#app.get(path, { ...FOR_PEOPLE, exposeHeadRoute: true }, async (request, reply) => {
-      const frame = frameFor(this.#hubName, request);
-      if (intoForeignPage(request)) return this.#refusals.foreign(request, reply, frame);
-      const beside = besideQuestion(request);
+      const context = pageContext(this.#hubName, request);
+      if (isEmbeddedElsewhere(request)) return this.#refusals.foreign(request, reply, context);
+      const beside = behindConfirmation(request);
       if (beside !== null) return reply.header('cache-control', 'no-store').redirect(beside, 303);
       const session = this.#sessionOf(request);
-      if (session === null) return this.#refusals.signIn(request, reply, frame);
+      if (session === null) return this.#refusals.signIn(request, reply, context);
       await this.#ready;
-      return answer({ request, reply, frame, session });
+      return answer({ request, reply, context, session });
     });
   }
 
   /** What a form is sent to; it carries the session's `csrf`. @param path as Fastify has it */
   form(path: string, answer: (sent: SentForm) => Promise<FastifyReply>): void {
     this.#app.post(path, FOR_PEOPLE, async (request, reply) => {
-      const frame = frameFor(this.#hubName, request);
-      if (!fromOwnPage(request)) return this.#refusals.foreign(request, reply, frame);
+      const context = pageContext(this.#hubName, request);
+      if (!isSameOrigin(request)) return this.#refusals.foreign(request, reply, context);
       const session = this.#sessionOf(request);
-      if (session === null) return this.#refusals.signIn(request, reply, frame);
+      if (session === null) return this.#refusals.signIn(request, reply, context);
       const form = readForm(request);
-      if (typeof form === 'number') return this.#refusals.unreadable(request, reply, frame, form);
-      if (!sameSecret(form.get('csrf') ?? '', session.csrf)) return this.#refusals.foreign(request, reply, frame);
+      if (typeof form === 'number') return this.#refusals.unreadable(request, reply, context, form);
+      if (!sameSecret(form.get('csrf') ?? '', session.csrf)) return this.#refusals.foreign(request, reply, context);
       await this.#ready;
-      return answer({ request, reply, frame, session, form });
+      return answer({ request, reply, context, session, form });
     });
   }
 
@@ -96,7 +100,12 @@ export class Guard {
 
 /** The value of the session's cookie; null where there is none. */
 export function cookieOf(request: FastifyRequest): string | null {
-  return cookieNamed(request, COOKIE);
+  return cookieValue(request, COOKIE);
+}
+
+/** A parameter of the path that was asked for. */
+export function parameter({ request: { params } }: SignedIn, name: string): string {
+  return typeof params === 'object' && params !== null ? String(Reflect.get(params, name) ?? '') : '';
 }
 
 /** The form, or the status that says what is wrong: it is none, or can't be read. */

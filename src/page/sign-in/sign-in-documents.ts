@@ -1,11 +1,11 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import { type Page, sendNotice, sendPage } from '../document.ts';
-import type { Frame } from '../frame.ts';
+import type { PageContext } from '../page-context.ts';
 import type { Texts } from '../texts/en.ts';
 
 /** Characters of a wrong code that come back in the field: with all its spaces and dashes a code has fewer. */
-const LONGEST_SHOWN = 40;
+const MAX_SHOWN_LENGTH = 40;
 /** The command that shows the setup code. */
 const COMMAND = 'latchkey setup-code';
 
@@ -27,10 +27,10 @@ export function signInPage(texts: Texts, next: string, reason: Reason): Page {
   const message = problem === null ? '' : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
   const invalid = problem === null ? '' : 'aria-invalid="true"';
   const describedBy = problem === null ? 'hint' : 'problem hint';
-  const typed = reason.kind === 'wrong' ? reason.typed.slice(0, LONGEST_SHOWN) : '';
+  const typed = reason.kind === 'wrong' ? reason.typed.slice(0, MAX_SHOWN_LENGTH) : '';
   return {
     heading: signIn.heading,
-    mood: null,
+    severity: null,
     form: true,
     body: html`!${note}
 <form method="post" action="/sign-in">
@@ -51,25 +51,34 @@ export function signInPage(texts: Texts, next: string, reason: Reason): Page {
  * Goes on by itself to a page of the hub's, from the hub's own: a browser that was led here by another site, or a mail,
  * keeps the session's cookie (SameSite=Strict) back until then.
  */
-export function sendGoingOn(reply: FastifyReply, frame: Frame, to: string): FastifyReply {
-  const { goingOn, goOn } = frame.texts.signIn;
-  return sendPage(reply.header('refresh', `0; url=${to}`), 200, frame, {
+export function sendGoingOn(reply: FastifyReply, context: PageContext, to: string): FastifyReply {
+  const { goingOn, goOn } = context.texts.signIn;
+  return sendPage(reply.header('refresh', `0; url=${to}`), 200, context, {
     heading: goingOn,
-    mood: 'waiting',
+    severity: 'waiting',
     body: html`<p><a href="${to}">${goOn}</a></p>`,
   });
 }
 
 /** Nothing was done for a form that another site has sent, or that is of another session. @param page that it was on */
-export function sendForeign(reply: FastifyReply, frame: Frame, page: string): FastifyReply {
-  const { heading, text, link } = frame.texts.signIn.foreign;
-  return sendNotice(reply, 403, frame, { mood: 'bad', heading, text, link: { href: page, text: link } });
+export function sendForeign(reply: FastifyReply, context: PageContext, page: string): FastifyReply {
+  const { heading, text, link } = context.texts.signIn.foreign;
+  return sendNotice(reply, 403, context, { severity: 'bad', heading, text, link: { href: page, text: link } });
 }
 
 /** What was sent is no form. @param page that it may have been on */
-export function sendUnreadable(reply: FastifyReply, status: 400 | 415, frame: Frame, page: string): FastifyReply {
-  const { unreadable, foreign } = frame.texts.signIn;
-  return sendNotice(reply, status, frame, { mood: 'bad', ...unreadable, link: { href: page, text: foreign.link } });
+export function sendUnreadable(
+  reply: FastifyReply,
+  status: 400 | 415,
+  context: PageContext,
+  page: string,
+): FastifyReply {
+  const { unreadable, foreign } = context.texts.signIn;
+  return sendNotice(reply, status, context, {
+    severity: 'bad',
+    ...unreadable,
+    link: { href: page, text: foreign.link },
+  });
 }
 
 function problemOf(texts: Texts, reason: Reason): string | null {

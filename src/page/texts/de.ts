@@ -1,18 +1,9 @@
-import { adding } from './de/adding.ts';
-import { appliance } from './de/appliance.ts';
-import { browsers } from './de/browsers.ts';
-import { code } from './de/code.ts';
-import { document } from './de/document.ts';
-import { history } from './de/history.ts';
-import { home } from './de/home.ts';
-import { installer } from './de/installer.ts';
-import { overview } from './de/overview.ts';
-import { pairing } from './de/pairing.ts';
-import { result } from './de/result.ts';
-import { round } from './de/round.ts';
-import { shortLink } from './de/short-link.ts';
-import { signIn } from './de/sign-in.ts';
-import { states } from './de/states.ts';
+import { browsers, signIn } from './de/access.ts';
+import { adding, appliance, history } from './de/appliance.ts';
+import { document, home, installer, shortLink } from './de/frame.ts';
+import { code, result } from './de/login.ts';
+import { overview, states } from './de/overview.ts';
+import { pairing, round } from './de/pairing.ts';
 import type { Texts } from './en.ts';
 
 /**

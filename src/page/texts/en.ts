@@ -1,18 +1,9 @@
-import { adding } from './en/adding.ts';
-import { appliance } from './en/appliance.ts';
-import { browsers } from './en/browsers.ts';
-import { code } from './en/code.ts';
-import { document } from './en/document.ts';
-import { history } from './en/history.ts';
-import { home } from './en/home.ts';
-import { installer } from './en/installer.ts';
-import { overview } from './en/overview.ts';
-import { pairing } from './en/pairing.ts';
-import { result } from './en/result.ts';
-import { round } from './en/round.ts';
-import { shortLink } from './en/short-link.ts';
-import { signIn } from './en/sign-in.ts';
-import { states } from './en/states.ts';
+import { browsers, signIn } from './en/access.ts';
+import { adding, appliance, history } from './en/appliance.ts';
+import { document, home, installer, shortLink } from './en/frame.ts';
+import { code, result } from './en/login.ts';
+import { overview, states } from './en/overview.ts';
+import { pairing, round } from './en/pairing.ts';
 
 /** Every text of the pages in English, by part of the page. */
 export const en = {

@@ -5,7 +5,7 @@ import type { Notice, Page } from '../document.ts';
 import type { Texts } from '../texts/en.ts';
 
 /** Characters of a code that come back in the field. */
-const LONGEST_SHOWN = 20;
+const MAX_SHOWN_LENGTH = 20;
 
 /** What the form that takes a user code says of the one in it: none was typed yet, it was not looked at, or nobody was given it. */
 type TypedCode = { readonly kind: 'none' } | { readonly kind: 'unchecked' | 'wrong'; readonly code: string };
@@ -18,10 +18,10 @@ export function codePage(typed: TypedCode, { code: texts }: Texts): Page {
 <p>${texts.wrongNext}</p>`
       : html`<p>${typed.kind === 'unchecked' ? texts.check : texts.ask}</p>`;
   const state = typed.kind === 'wrong' ? 'aria-invalid="true" aria-describedby="problem"' : '';
-  const value = typed.kind === 'none' ? '' : typed.code.slice(0, LONGEST_SHOWN);
+  const value = typed.kind === 'none' ? '' : typed.code.slice(0, MAX_SHOWN_LENGTH);
   return {
     heading: texts.heading,
-    mood: null,
+    severity: null,
     form: true,
     body: html`!${lead}
 <form method="get" action="/pair">
@@ -44,7 +44,7 @@ export function confirmPage(pairing: Pairing, appliance: string, texts: Texts): 
   const before = setback === null ? '' : html`<p class="problem">${setback} ${code.again}</p>`;
   return {
     heading: code.confirm(appliance),
-    mood: null,
+    severity: null,
     form: true,
     body: html`!${before}
 <p>!${wanted(pairing.scope, code)}</p>
@@ -60,7 +60,7 @@ export function confirmPage(pairing: Pairing, appliance: string, texts: Texts): 
 export function unreachablePage(userCode: string, { code: texts }: Texts): Page {
   return {
     heading: texts.unreachable,
-    mood: 'bad',
+    severity: 'bad',
     form: true,
     body: html`<p>${texts.unreachableText}</p>
 !${postForm(userCode, texts.tryAgain)}`,
@@ -70,7 +70,7 @@ export function unreachablePage(userCode: string, { code: texts }: Texts): Page 
 /** For a code that another has taken the place of. */
 export function newerCode(appliance: string, { code: texts }: Texts): Notice {
   return {
-    mood: 'waiting',
+    severity: 'waiting',
     heading: texts.newer(appliance),
     text: texts.newerText,
     link: { href: '/pair', text: texts.typeNew },
@@ -79,7 +79,7 @@ export function newerCode(appliance: string, { code: texts }: Texts): Notice {
 
 /** No link can be asked for until another pairing has ended. */
 export function tooManyOpen({ code: texts }: Texts): Notice {
-  return { mood: 'waiting', heading: texts.tooManyOpen, text: texts.tooManyOpenText };
+  return { severity: 'waiting', heading: texts.tooManyOpen, text: texts.tooManyOpenText };
 }
 
 /** Another site's form. */
@@ -100,7 +100,7 @@ export function unreadable({ code: texts }: Texts): Notice {
 /** @param seconds until a code is looked at again */
 export function tooMany(seconds: number, { code: texts }: Texts): Notice {
   return {
-    mood: 'waiting',
+    severity: 'waiting',
     heading: texts.tooManyWrong,
     text: texts.tooManyWrongText(seconds),
     link: { href: '/pair', text: texts.typeCode },
@@ -108,7 +108,7 @@ export function tooMany(seconds: number, { code: texts }: Texts): Notice {
 }
 
 function refusal(heading: string, text: string, { typeCode }: Texts['code']): Notice {
-  return { mood: 'bad', heading, text, link: { href: '/pair', text: typeCode } };
+  return { severity: 'bad', heading, text, link: { href: '/pair', text: typeCode } };
 }
 
 function wanted(scope: string | null, texts: Texts['code']): string {

@@ -4,10 +4,10 @@ import { USER_CODE } from '../../core/letter-code.ts';
 import { FORM, FormError, parseForm } from '../../system/http/form.ts';
 import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
 import { pairingNotice } from '../callback/pairing-notices.ts';
-import { keepForCallback, SENT_COOKIE } from '../cookies.ts';
 import { sendNotice, sendPage } from '../document.ts';
-import { frameFor } from '../frame.ts';
-import { fromOwnPage, intoForeignPage, isLedHere } from '../own-page.ts';
+import { keepForCallback, SENT_COOKIE } from '../http.ts';
+import { pageContext } from '../page-context.ts';
+import { isCrossSiteNavigation, isEmbeddedElsewhere, isSameOrigin } from '../request-origin.ts';
 import {
   codePage,
   confirmPage,
@@ -48,46 +48,46 @@ export function servePairPage(
     const allowed = result === null ? unknownCodes.take(address) : unknownCodes.look(address);
     if (!allowed.ok) {
       reply.header('retry-after', allowed.retryAfter);
-      const frame = frameFor(hubName, request);
-      sendNotice(reply, 429, frame, tooMany(allowed.retryAfter, frame.texts));
+      const context = pageContext(hubName, request);
+      sendNotice(reply, 429, context, tooMany(allowed.retryAfter, context.texts));
       return null;
     }
     if (result !== null) return result;
-    const frame = frameFor(hubName, request);
-    sendPage(reply, 404, frame, codePage({ kind: 'wrong', code: userCode }, frame.texts));
+    const context = pageContext(hubName, request);
+    sendPage(reply, 404, context, codePage({ kind: 'wrong', code: userCode }, context.texts));
     return null;
   }
 
   app.get('/pair', { exposeHeadRoute: true }, async (request, reply) => {
-    const frame = frameFor(hubName, request);
+    const context = pageContext(hubName, request);
     // What another site's page loads is not counted: it would use up its visitor's tries.
-    if (intoForeignPage(request)) return sendNotice(reply, 403, frame, foreign(frame.texts));
+    if (isEmbeddedElsewhere(request)) return sendNotice(reply, 403, context, foreign(context.texts));
     const userCode = codeOf(request.url.split('?').slice(1).join('?'));
-    if (userCode instanceof FormError) return sendNotice(reply, 400, frame, unreadable(frame.texts));
-    if (userCode === undefined) return sendPage(reply, 200, frame, codePage({ kind: 'none' }, frame.texts));
+    if (userCode instanceof FormError) return sendNotice(reply, 400, context, unreadable(context.texts));
+    if (userCode === undefined) return sendPage(reply, 200, context, codePage({ kind: 'none' }, context.texts));
     // Nor is where it leads the browser: the person looks at the code, and goes on from the hub's own page.
-    if (isLedHere(request))
-      return sendPage(reply, 200, frame, codePage({ kind: 'unchecked', code: userCode }, frame.texts));
+    if (isCrossSiteNavigation(request))
+      return sendPage(reply, 200, context, codePage({ kind: 'unchecked', code: userCode }, context.texts));
     const result = await found(userCode, request, reply);
     if (result === null) return reply;
     const { pairing, appliance } = result;
     const { kind } = pairing.step;
     if (kind !== 'asking' && kind !== 'waiting') {
-      return sendNotice(reply, 200, frame, pairingNotice(pairing, appliance, frame.texts));
+      return sendNotice(reply, 200, context, pairingNotice(pairing, appliance, context.texts));
     }
     return pairing.device?.userCode === USER_CODE.read(userCode)
-      ? sendPage(reply, 200, frame, confirmPage(pairing, appliance, frame.texts))
-      : sendNotice(reply, 200, frame, newerCode(appliance, frame.texts));
+      ? sendPage(reply, 200, context, confirmPage(pairing, appliance, context.texts))
+      : sendNotice(reply, 200, context, newerCode(appliance, context.texts));
   });
 
   app.post('/pair', async (request, reply) => {
-    const frame = frameFor(hubName, request);
-    if (!fromOwnPage(request)) return sendNotice(reply, 403, frame, foreign(frame.texts));
+    const context = pageContext(hubName, request);
+    if (!isSameOrigin(request)) return sendNotice(reply, 403, context, foreign(context.texts));
     const { body, headers } = request;
     const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-    if (type !== FORM) return sendNotice(reply, 415, frame, notForm(frame.texts));
+    if (type !== FORM) return sendNotice(reply, 415, context, notForm(context.texts));
     const userCode = codeOf(typeof body === 'string' ? body : '');
-    if (userCode instanceof FormError) return sendNotice(reply, 400, frame, unreadable(frame.texts));
+    if (userCode instanceof FormError) return sendNotice(reply, 400, context, unreadable(context.texts));
     if (userCode === undefined) return reply.redirect('/pair', 303);
     const result = await found(userCode, request, reply);
     if (result === null) return reply;
@@ -99,10 +99,10 @@ export function servePairPage(
           .redirect(link.authorizeUrl, 303);
       case 'unreachable':
         reply.header('retry-after', RETRY_UNREACHABLE);
-        return sendPage(reply, 503, frame, unreachablePage(userCode, frame.texts));
+        return sendPage(reply, 503, context, unreachablePage(userCode, context.texts));
       case 'too_many':
         reply.header('retry-after', RETRY_TOO_MANY);
-        return sendNotice(reply, 503, frame, tooManyOpen(frame.texts));
+        return sendNotice(reply, 503, context, tooManyOpen(context.texts));
       case 'over':
         return reply.redirect(`/pair?user_code=${encodeURIComponent(userCode)}`, 303);
     }

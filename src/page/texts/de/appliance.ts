@@ -1,6 +1,6 @@
-import type { appliance as english } from '../en/appliance.ts';
+import type * as english from '../en/appliance.ts';
 
-export const appliance: typeof english = {
+export const appliance: typeof english.appliance = {
   state: 'Zustand',
   refreshNow: 'Jetzt erneuern',
   clientId: 'Client-ID',
@@ -39,4 +39,78 @@ export const appliance: typeof english = {
     other: 'Der Hub konnte es nicht tun. Sein Protokoll sagt mehr.',
   },
   notDone: 'Es wurde nichts geändert',
+};
+
+export const adding: typeof english.adding = {
+  title: 'Gerät hinzufügen',
+  name: 'Name',
+  nameHint: 'Kleinbuchstaben a–z, Ziffern und „-“, etwa „wallbox“ oder „waermepumpe-2“; höchstens 63.',
+  scope: 'Zugang (Scope)',
+  scopeHint:
+    'Was es beim Portal anfragen soll, wie im Handbuch angegeben, etwa „Monitoring RemoteControl“. Darf leer bleiben.',
+  portal: 'Portal',
+  add: 'Hinzufügen',
+  nameMissing: 'Bitte einen Namen eingeben.',
+  nameWrong:
+    'Das kann kein Name sein. Erlaubt sind Kleinbuchstaben a–z, Ziffern und „-“, am Anfang ein Buchstabe oder eine Ziffer; höchstens 63.',
+  nameTaken: 'Ein Gerät mit diesem Namen gibt es schon. Bitte einen anderen wählen.',
+  scopeWrong:
+    'Hier steht ein Zeichen, das nicht vorkommen kann, oder es ist zu lang. Bitte Namen mit Leerzeichen dazwischen eingeben, ohne Anführungszeichen und Umlaute.',
+  portalWrong: 'Dieses Portal gibt es in der Konfiguration des Hubs nicht.',
+  credentials: {
+    title: (appliance) => `Zugangsdaten von ${appliance}`,
+    added: (appliance) => `${appliance} ist hinzugefügt.`,
+    rotated: (appliance) => `${appliance} hat ein neues Geheimnis. Das alte gilt nicht mehr.`,
+    keep: 'Diese Angaben jetzt am Gerät eintragen. Das Geheimnis wird nur dieses eine Mal gezeigt: Der Hub behält keine Kopie. Die Seite lässt sich zehn Minuten lang neu laden, außer nach „Fertig“.',
+    clientId: 'Client-ID',
+    clientSecret: 'Client-Geheimnis',
+    tokenEndpoint: 'Token-Endpunkt',
+    pin: 'Fingerabdruck der Zertifizierungsstelle des Hubs',
+    qr: 'Alles zusammen als QR-Code',
+    qrHint:
+      'Für Geräte mit Kamera oder eine App, die sie einrichtet. Er enthält das Geheimnis: bitte sonst niemandem zeigen.',
+    connectNext: (appliance) => `${appliance} jetzt verbinden`,
+    done: 'Fertig',
+    gone: 'Diese Zugangsdaten werden nicht mehr gezeigt',
+    goneText:
+      'Sie sind zehn Minuten lang zu sehen, und nicht mehr nach „Fertig“ oder dem Abmelden. Sind sie verloren, auf der Seite des Geräts ein neues Geheimnis geben.',
+  },
+};
+
+export const history: typeof english.history = {
+  heading: 'Verlauf',
+  nothing: 'Bisher ist nichts geschehen.',
+  older: 'Ältere Einträge',
+  days: 'Die letzten 14 Tage',
+  connected: 'Verbunden',
+  failing: 'Zeitweise gestört',
+  needsPairing: 'Anmeldung nötig',
+  unknown: 'Nicht verbunden oder nichts bekannt',
+  summary: (connected, failing, needsPairing) =>
+    `Die letzten 14 Tage: verbunden an ${connected}, zeitweise gestört an ${failing}, Anmeldung nötig an ${needsPairing}.`,
+  kinds: {
+    paired: 'Durch eine Anmeldung verbunden',
+    pairing_failed: 'Eine Anmeldung führte zu nichts',
+    unpaired: 'Getrennt',
+    refreshed: 'Erneuert',
+    refresh_failed: 'Konnte nicht erneuert werden',
+    token_refused: 'Die Cloud hat den Zugang abgelehnt, sagt das Gerät',
+  },
+  times: (count) => (count === 1 ? '' : `${count}-mal`),
+  why: {
+    refused_by_user: 'der Zugang wurde am Portal abgelehnt',
+    expired: 'die Zeit dafür lief ab',
+    replaced: 'eine neuere wurde stattdessen begonnen',
+    cancelled: 'sie wurde abgebrochen',
+    foreign_origin: 'das Portal nannte eine fremde Adresse',
+    code_refused: 'das Portal nahm sie nicht an',
+    portal_unreachable: 'das Portal war nicht erreichbar',
+    portal_deferred: 'das Portal bat um Geduld',
+    portal_rejected: 'das Portal hat den Hub abgewiesen',
+    answer_lost: 'eine Antwort ging unterwegs verloren',
+    misconfigured: 'das Portal nahm die Zugangsdaten des Hubs nicht an',
+    clock_unknown: 'der Hub kannte die Zeit nicht',
+    store_unwritable: 'der Hub konnte es nicht speichern',
+    refused: 'das Portal hat den Zugang beendet',
+  },
 };

@@ -1,6 +1,6 @@
-import type { overview as english } from '../en/overview.ts';
+import type * as english from '../en/overview.ts';
 
-export const overview: typeof english = {
+export const overview: typeof english.overview = {
   title: 'Übersicht',
   none: 'Es gibt noch keine Geräte.',
   one: (appliance) => `${appliance} ist verbunden.`,
@@ -54,4 +54,64 @@ export const overview: typeof english = {
   address: 'Adresse',
   noAddress: 'keine',
   pin: 'Fingerabdruck seiner Zertifizierungsstelle',
+};
+
+export const states: typeof english.states = {
+  kinds: {
+    connected: 'Verbunden',
+    held_up: 'Verbunden, aber nicht erneuert',
+    interrupted: 'Unterbrochen',
+    log_in_again: 'Neu anmelden',
+    not_connected: 'Noch nicht verbunden',
+    waiting_for_login: 'Wartet auf die Anmeldung',
+    waiting_for_approval: 'Wartet auf Ihre Freigabe',
+  },
+  problems: {
+    portal_unreachable: () =>
+      'Das Portal ist nicht erreichbar. Bitte die Internetverbindung prüfen; der Hub versucht es weiter.',
+    portal_deferred: () => 'Das Portal bittet um Geduld. Es ist nichts zu tun: Der Hub versucht es von selbst wieder.',
+    portal_rejected: () =>
+      'Das Portal hat den Hub abgewiesen. Der Hub versucht es weiter. Bleibt es dabei, bitte die Adresse des Portals in der Konfiguration und Firewalls auf dem Weg prüfen.',
+    answer_lost: () => 'Eine Antwort des Portals ging unterwegs verloren. Der Hub versucht es von selbst wieder.',
+    misconfigured: () =>
+      'Das Portal nimmt die Zugangsdaten des Hubs nicht an. Bitte client_id und Client-Geheimnis des Portals in der Konfiguration des Hubs berichtigen.',
+    clock_unknown: () => 'Der Hub kennt die richtige Zeit noch nicht. Sobald er sie kennt, geht es von selbst weiter.',
+    store_unwritable: () =>
+      'Der Hub kann nichts speichern. Bitte Platz auf dem Datenträger schaffen oder die Speicherkarte ersetzen.',
+    refused: (appliance) => `Das Portal hat den Zugang beendet. Neu anmelden, um ${appliance} zu verbinden.`,
+  },
+  unpaired: (appliance) => `Einmal anmelden, um ${appliance} zu verbinden.`,
+  loginOpen: (appliance) => `Jemand muss sich am Portal anmelden, um ${appliance} zu verbinden.`,
+  newLoginOpen: 'Eine neue Anmeldung läuft; bis dahin bleibt alles, wie es ist.',
+  needsLogin: (appliance) => `Neu anmelden, um ${appliance} zu verbinden.`,
+  approval: (appliance) =>
+    `${appliance} hat sich vorgestellt. Bitte nur freigeben, wenn es Ihr Gerät ist. Zeigt es einen Code, muss es der hier sein.`,
+  comparisonCode: 'Code',
+  askedFrom: 'Seine Adresse',
+  calledItself: 'Nennt sich',
+  withoutCredentials:
+    'Es hat kein Geheimnis mehr und bekommt deshalb keinen Zugang. Es wieder in die Konfiguration aufnehmen oder ihm ein neues Geheimnis geben.',
+  credentialsDamaged:
+    'Sein Eintrag wurde auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Bitte entfernen, wieder hinzufügen und neu anmelden.',
+  otherScope: 'Die Konfiguration verlangt inzwischen anderen Zugang. Neu anmelden, damit das gilt.',
+  troubleBegan: 'Störung begann',
+  serves: 'Zugang endet',
+  hub: {
+    hub_id_taken:
+      'Ein anderer Hub in diesem Netz gibt sich für diesen aus. Wurde eine Speicherkarte kopiert, bitte einen der beiden ausschalten.',
+    hub_name_claimed:
+      'Ein anderes Gerät in diesem Netz benutzt den Namen des Hubs. Ihre Geräte sind sicher: sie erkennen den Hub nicht nur am Namen.',
+    not_announced: 'Geräte finden diesen Hub vielleicht nicht von selbst im Netz. Bitte das Netz des Hubs prüfen.',
+    store_changed:
+      'Einträge im Speicher des Hubs wurden beschädigt oder von jemandem geändert. Bitte die Geräte durchsehen; die ohne Zugang müssen entfernt und wieder hinzugefügt werden.',
+    store_recovered:
+      'Der Speicher des Hubs war beschädigt und wurde repariert. Bitte die Geräte durchsehen und die Speicherkarte bald ersetzen.',
+    store_unwritable:
+      'Der Hub kann nichts speichern. Bitte Platz auf dem Datenträger schaffen oder die Speicherkarte ersetzen.',
+  },
+  warnings: {
+    token_ending: (appliance) =>
+      `${appliance} verliert bald den Zugang, weil dieser nicht erneuert werden konnte. Bitte bald danach sehen.`,
+    refresh_failing: () => 'Der Zugang wurde seit einem Tag nicht erneuert.',
+  },
 };

@@ -1,3 +1,6 @@
+import type { FailureReason } from '../../../core/pairings/pairing.ts';
+import type { ProblemCode } from '../../../core/reports/problem.ts';
+
 /** The page of one appliance, and what is asked back before something is lost. */
 export const appliance = {
   state: 'State',
@@ -37,4 +40,80 @@ export const appliance = {
     other: 'The hub could not do it. Its log tells more.',
   },
   notDone: 'Nothing was changed',
+};
+
+/** Adding an appliance, and the credentials that are shown then. */
+export const adding = {
+  title: 'Add an appliance',
+  name: 'Name',
+  nameHint: 'Small letters a–z, digits and “-”, such as “wallbox” or “heat-pump-2”; at most 63.',
+  scope: 'Access (scope)',
+  scopeHint:
+    'What it is to ask the portal for, as its manual says, such as “Monitoring RemoteControl”. May stay empty.',
+  portal: 'Portal',
+  add: 'Add',
+  nameMissing: 'Type a name.',
+  nameWrong:
+    'This cannot be a name. Use small letters a–z, digits and “-”, beginning with a letter or digit; at most 63.',
+  nameTaken: 'There is an appliance of this name already. Choose another name.',
+  scopeWrong:
+    'This has a character that cannot be in it, or is too long. Use names with spaces between them, without quotes or accents.',
+  portalWrong: 'There is no such portal in the hub’s configuration.',
+  credentials: {
+    title: (appliance: string) => `Credentials of ${appliance}`,
+    added: (appliance: string) => `${appliance} is added.`,
+    rotated: (appliance: string) => `${appliance} has a new secret. The old one no longer works.`,
+    keep: 'Put these into the appliance now. The secret is shown this once: the hub keeps no copy. This page can be loaded again for ten minutes, unless you tap “Done”.',
+    clientId: 'Client ID',
+    clientSecret: 'Client secret',
+    tokenEndpoint: 'Token endpoint',
+    pin: 'Fingerprint of the hub’s certificate authority',
+    qr: 'All of it as a QR code',
+    qrHint: 'For appliances with a camera, or an app that sets them up. It holds the secret: show it to nobody else.',
+    connectNext: (appliance: string) => `Connect ${appliance} now`,
+    done: 'Done',
+    gone: 'These credentials are no longer shown',
+    goneText:
+      'They can be seen for ten minutes, and not after “Done” or signing out. If they are lost, give the appliance a new secret on its page.',
+  },
+};
+
+/** What has happened to an appliance. */
+export const history = {
+  heading: 'History',
+  nothing: 'Nothing has happened yet.',
+  older: 'Older entries',
+  days: 'The last 14 days',
+  connected: 'Connected',
+  failing: 'Held up for a time',
+  needsPairing: 'A login was needed',
+  unknown: 'Not connected, or nothing known',
+  /** For who can't see the picture: how many days each. */
+  summary: (connected: number, failing: number, needsPairing: number) =>
+    `The last 14 days: connected on ${connected}, held up on ${failing}, in need of a login on ${needsPairing}.`,
+  kinds: {
+    paired: 'Connected by a login',
+    pairing_failed: 'A login came to nothing',
+    unpaired: 'Disconnected',
+    refreshed: 'Refreshed',
+    refresh_failed: 'Could not be refreshed',
+    token_refused: 'The cloud turned its access down, the appliance says',
+  },
+  times: (count: number) => (count === 1 ? '' : `${count} times`),
+  why: {
+    refused_by_user: 'access was refused at the portal',
+    expired: 'the time for it ran out',
+    replaced: 'a newer one was started in its place',
+    cancelled: 'it was cancelled',
+    foreign_origin: 'the portal named an address that is not its own',
+    code_refused: 'the portal did not accept it',
+    portal_unreachable: 'the portal could not be reached',
+    portal_deferred: 'the portal asked for patience',
+    portal_rejected: 'the portal turned the hub away',
+    answer_lost: 'an answer was lost on the way',
+    misconfigured: 'the portal did not accept the hub’s own credentials',
+    clock_unknown: 'the hub did not know the time',
+    store_unwritable: 'the hub could not save it',
+    refused: 'the portal has ended the access',
+  } satisfies Readonly<Record<FailureReason | ProblemCode, string>>,
 };

@@ -1,3 +1,6 @@
+import type { LeftOutReason } from '../../../core/pairings/round.ts';
+import { result } from './login.ts';
+
 /** Connecting an appliance, step by step. */
 export const pairing = {
   title: (appliance: string) => `Connect ${appliance}`,
@@ -38,8 +41,6 @@ export const pairing = {
   toOverview: 'To the overview',
   unknown: 'This pairing is not known any more',
   unknownText: 'Begin a new one on the appliance’s page.',
-  noAppliance: 'There is no such appliance',
-  noApplianceText: 'It was renamed or removed since. The overview shows those there are.',
   notPossible: 'That is not possible just now',
   tooMany: 'Too many pairings are open, or the appliance is not approved yet. See to that first, and try again.',
   storeText: 'The hub cannot save anything. Make room on its disk, or replace its memory card, and try again.',
@@ -54,4 +55,42 @@ export const pairing = {
     paper: 'Only the label is printed, 60 by 40 mm. On larger paper, print at 100 % and cut it out.',
     print: 'Print',
   },
+};
+
+/** All appliances connected one after the other. */
+export const round = {
+  title: 'Connect all appliances',
+  progress: (connected: number, all: number) => `${connected} of ${all} connected`,
+  done: (count: number) =>
+    ['Your appliance is connected', 'Both appliances are connected'][count - 1] ??
+    `All ${count} appliances are connected`,
+  notAll: (connected: number, all: number) =>
+    `${connected} of ${all} appliances ${connected === 1 ? 'is' : 'are'} connected`,
+  none: 'There is no appliance yet',
+  noneText: 'Add one on the overview first.',
+  connected: 'Connected',
+  open: 'Not connected yet',
+  /** Below a list that does not show all. */
+  more: (count: number) => (count === 1 ? 'and one more' : `and ${count} more`),
+  accounts:
+    'The appliances were connected with different accounts. If that was not meant, open the wrong one and log in again.',
+  next: (appliance: string) => `Next: ${appliance}`,
+  stop: 'Stop here',
+  skip: (appliance: string) => `Skip ${appliance}`,
+  again: (appliance: string) => `Try ${appliance} again`,
+  others: 'Connect the others again',
+  goOn: 'Go on with the others',
+  /** On the phone that has logged in. */
+  closing: 'That was the last one. You can close this page.',
+  toHub: 'To the hub’s page',
+  unreachable: 'The portal is out of reach',
+  unreachableText: (appliance: string) =>
+    `The hub cannot get the link for ${appliance} just now. Check that this home is online, and try again.`,
+  over: 'This round has ended',
+  overText: 'Go on at the hub’s page, or with “latchkey pair --all”.',
+  reasons: {
+    ...result.reasons,
+    waiting_for_approval: 'It waits for your approval.',
+    not_begun: 'Its turn has not come yet.',
+  } satisfies Readonly<Record<LeftOutReason, string>>,
 };

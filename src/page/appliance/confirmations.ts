@@ -1,0 +1,91 @@
+import { html } from 'ghtml';
+import type { ApplianceStatus } from '../../core/administration.ts';
+import type { PageSession } from '../../core/setup-access.ts';
+import { type InstallerPage, sameOriginForm } from '../installer-page.ts';
+import type { PageContext } from '../page-context.ts';
+import { appliancePath } from '../paths.ts';
+import type { Texts } from '../texts/en.ts';
+
+/** What is asked back before something is lost. */
+export interface Confirmation {
+  readonly heading: string;
+  readonly text: string;
+  /** Where the answer "yes" is sent. */
+  readonly action: string;
+  readonly yes: string;
+  /** Where the answer "no" leads. */
+  readonly back: string;
+  /** HTML of the form, escaped already. */
+  readonly fields?: string;
+}
+
+/** As a page of its own, so that it is asked without scripts too. */
+export function confirmationPage(
+  confirmation: Confirmation,
+  { texts }: PageContext,
+  session: PageSession,
+): InstallerPage {
+  const { heading, text, action, yes, back, fields } = confirmation;
+  const content = html`!${fields ?? ''}
+<div class="actions"><button class="danger primary" id="yes">${yes}</button><a class="button" href="${back}">${texts.installer.cancel}</a></div>`;
+  return {
+    title: heading,
+    narrow: true,
+    body: html`<h1>${heading}</h1>
+<p>${text}</p>
+!${sameOriginForm(session, action, content, 'fields')}`,
+  };
+}
+
+/**
+ * Whether an appliance is to get a new secret.
+ * @param token of the form
+ * @param keys whether it has keys of its own, and is asked about them; `missing`: they were not ticked
+ */
+export function confirmNewSecret(
+  { appliance: texts }: Texts,
+  name: string,
+  token: string,
+  keys: 'none' | 'asked' | 'missing',
+): Confirmation {
+  const problem = keys === 'missing' ? html`<p class="problem" id="keys-problem">${texts.rotateKeysMissing}</p>` : '';
+  const invalid = keys === 'missing' ? ' aria-invalid="true" aria-describedby="keys-problem"' : '';
+  const tick = html`<p>${texts.rotateKeys}</p>
+<input type="hidden" name="asked_keys" value="yes">
+<div class="field"><label class="tick"><input type="checkbox" name="replace_keys" value="yes"!${invalid}>${texts.rotateKeysTick}</label>
+!${problem}</div>`;
+  return {
+    heading: texts.rotateSure(name),
+    text: texts.rotateText,
+    action: appliancePath(name, 'rotate-secret'),
+    yes: texts.newSecret,
+    back: appliancePath(name),
+    fields: html`<input type="hidden" name="form" value="${token}">!${keys === 'none' ? '' : tick}`,
+  };
+}
+
+/** Whether an appliance's grant is to be forgotten. */
+export function confirmUnpair({ appliance: texts }: Texts, { name }: ApplianceStatus): Confirmation {
+  return {
+    heading: texts.disconnectSure(name),
+    text: texts.disconnectText,
+    action: appliancePath(name, 'unpair'),
+    yes: texts.disconnect,
+    back: appliancePath(name),
+  };
+}
+
+/** Whether an appliance is to be removed; one that waits to be approved is refused by that. */
+export function confirmRemoval(
+  { appliance: texts, overview }: Texts,
+  { name, waitingForApproval }: ApplianceStatus,
+): Confirmation {
+  const isRefused = waitingForApproval !== undefined;
+  return {
+    heading: isRefused ? texts.refuseSure(name) : texts.removeSure(name),
+    text: isRefused ? texts.refuseText : texts.removeText,
+    action: appliancePath(name, 'remove'),
+    yes: isRefused ? overview.refuse : texts.remove,
+    back: appliancePath(name),
+  };
+}

@@ -1,0 +1,53 @@
+import { html } from 'ghtml';
+import { encodeQr, qrPath } from '../system/qr-code.ts';
+import { exactTime, relativeTime } from './browser/time-words.ts';
+import type { Texts } from './texts/en.ts';
+
+/**
+ * A moment in words such as "5 minutes ago"; the page's script keeps them current.
+ * @param wall ms since 1970
+ * @param now likewise, by the same clock
+ * @returns HTML
+ */
+export function timeElement({ language }: Texts, wall: number, now: number): string {
+  return html`<time datetime="${iso(wall)}">${relativeTime(language, wall - now)}</time>`;
+}
+
+/** A moment as date and time of day. @param wall ms since 1970 @returns HTML */
+export function exactTimeElement({ language }: Texts, wall: number): string {
+  return html`<time class="exact" datetime="${iso(wall)}">${exactTime(language, wall, true)}</time>`;
+}
+
+/** RFC 3339 UTC. */
+function iso(wall: number): string {
+  return new Date(wall).toISOString();
+}
+
+/** How a piece of news is: it decides the icon and the colour. */
+export type Severity = 'good' | 'bad' | 'warn' | 'waiting' | 'neutral';
+
+/** Drawn, because fonts differ in what they make of a check mark. Paths in a box of 24 by 24. */
+const ICONS: Readonly<Record<Severity, string>> = {
+  good: 'M6.5 12.5l3.7 3.7 7.3-7.9',
+  bad: 'M12 6.5v7M12 17.4v.1',
+  warn: 'M12 6.5v6l4 2.5',
+  waiting: 'M7 12v.1M12 12v.1M17 12v.1',
+  neutral: 'M12 6.7v.1M12 11.2v6.3',
+};
+
+/** In a disc of the severity's colour; words beside it say the same. @returns HTML */
+export function icon(severity: Severity): string {
+  return html`<svg class="icon ${severity}" viewBox="0 0 24 24" aria-hidden="true"><path d="${ICONS[severity]}"/></svg>`;
+}
+
+/**
+ * A QR code as a picture, black on white in every colour scheme, with the quiet zone of ISO/IEC 18004.
+ * @param label what it holds, for who can't see it
+ * @returns HTML; null if the text is too long for a QR code
+ */
+export function qrSvg(text: string, label: string): string | null {
+  const code = encodeQr(text, { ecc: 'L', border: 4 });
+  if (code === null) return null;
+  const { size } = code;
+  return html`<svg class="qr" viewBox="0 0 ${size} ${size}" role="img" aria-label="${label}" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h${size}v${size}H0z"/><path d="${qrPath(code)}"/></svg>`;
+}

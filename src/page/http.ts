@@ -1,0 +1,32 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Secret } from '../core/secret.ts';
+
+/** The value of the cookie of this name (RFC 6265, 4.2); null if the browser sent none. */
+export function cookieValue({ headers }: FastifyRequest, name: string): string | null {
+  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim());
+  return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1) ?? null;
+}
+
+/** What the hub's callback is told by a browser: it is plain HTTP, so not `Secure`; no other site's form is sent with it. */
+const CALLBACK_ATTRIBUTES = 'Path=/callback; Max-Age=3600; HttpOnly; SameSite=Lax';
+
+/**
+ * Has a browser keep something for when it comes back from the portal, for an hour. Browsers don't tell ports apart, so what they
+ * are given over HTTPS they bring over HTTP too, to the same name or address.
+ */
+export function keepForCallback(reply: FastifyReply, name: string, value: Secret): FastifyReply {
+  return reply.header('set-cookie', `${name}=${value.reveal()}; ${CALLBACK_ATTRIBUTES}`);
+}
+
+/** The cookie of a browser that the hub itself sent to the portal. */
+export const SENT_COOKIE = 'latchkey-sent';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** It is for people with a browser alone, and no part of what the hub's OpenAPI document describes. */
+    readonly forPeople?: true;
+  }
+}
+
+/** The options of a route that is for people alone. */
+export const FOR_PEOPLE = { config: { forPeople: true } } as const;

@@ -1,0 +1,94 @@
+import type { FailureReason } from '../../../core/pairings/pairing.ts';
+
+/** The page that takes the code which an appliance shows. */
+export const code = {
+  heading: 'Connect an appliance',
+  ask: 'Type the code that the appliance shows: eight letters.',
+  check: 'Continue only if your appliance shows this code.',
+  wrong: 'No appliance waits with this code.',
+  wrongNext:
+    'Compare it with the appliance. If it has been there a while, start the pairing on the appliance once more.',
+  label: 'Code',
+  go: 'Continue',
+  confirm: (appliance: string) => `Connect ${appliance}?`,
+  again: 'Please log in once more.',
+  portalDecides: 'The portal says what it may do.',
+  /** Around the names of what an appliance asks for, which are joined by the next two. */
+  asksBefore: 'It asks for access to ',
+  asksAfter: '.',
+  comma: ', ',
+  and: ' and ',
+  compare: 'Go on only if the appliance, or its app, shows this code:',
+  notYours: 'Another code, or not your appliance? Then close this page.',
+  loginNext: 'You log in at the portal next.',
+  unreachable: 'The portal is out of reach',
+  unreachableText: 'The hub cannot reach it just now. Check that this home is online; the code stays good.',
+  tryAgain: 'Try again',
+  newer: (appliance: string) => `${appliance} shows another code by now`,
+  newerText:
+    'It has started its pairing once more. If you have logged in already, this page tells how that ended when you load it again.',
+  typeNew: 'Type the new code',
+  tooManyOpen: 'Too many pairings are open',
+  tooManyOpenText: 'Wait a few minutes, and then go back and try again; the code stays good.',
+  foreign: 'This came from another site',
+  foreignText: 'Open the link on the appliance, or type its code.',
+  notForm: 'This is not a form',
+  notFormText: 'Codes are taken as a form sends them.',
+  unreadable: 'This address is not right',
+  unreadableText: 'Open the link on the appliance once more, or type its code.',
+  typeCode: 'Type the code',
+  tooManyWrong: 'Too many wrong codes',
+  tooManyWrongText: (seconds: number) => `Wait ${seconds} s, and then type the code once more.`,
+};
+
+const LOST = 'The portal’s answer was lost on the way.';
+
+/** What the last page of a login says: how a pairing stands, or ended. */
+export const result = {
+  connected: (appliance: string) => `${appliance} is connected`,
+  connectedText: 'You can close this page. The hub looks after the rest.',
+  notConnectedYet: (appliance: string) => `${appliance} is not connected yet`,
+  /** Between a login and the grant; told to who may log in once more. */
+  setbacks: {
+    code_refused: 'The portal did not accept this login any more, perhaps because it took too long.',
+    answer_lost: LOST,
+  },
+  /** The portal's redirect brought somebody here, and the portal itself does not tell of their login. */
+  unconfirmed:
+    'The portal has not confirmed this login to the hub. Whoever looks after the hub can confirm it on the hub’s page within a minute. This page looks again by itself.',
+  unconfirmedTooLate: 'Nobody has confirmed this login in time.',
+  sameLinkAgain: 'Open the pairing link once more and log in again.',
+  freshLink: 'The hub makes a fresh link: open that one and log in once more.',
+  connecting: (appliance: string) => `${appliance} is being connected`,
+  connectingText: 'The hub waits for the portal. This page looks again by itself.',
+  notConnected: (appliance: string) => `${appliance} is not connected`,
+  reasons: {
+    refused_by_user: 'Access was refused at the portal.',
+    expired: 'The time for this pairing ran out.',
+    replaced: 'A newer pairing was started in its place.',
+    cancelled: 'The pairing was cancelled at the hub.',
+    portal_rejected: 'The portal rejected the pairing.',
+    foreign_origin: 'The portal named an address that is not its own, so the hub stopped.',
+    code_refused: 'The portal did not accept the login.',
+    answer_lost: LOST,
+    misconfigured: 'The portal does not accept the hub’s own credentials.',
+  } satisfies Readonly<Record<FailureReason, string>>,
+  /** What to do next, for a pairing that its appliance began, and for one of the installer's. */
+  next: {
+    startOnAppliance: 'Start the pairing once more on the appliance.',
+    startAtHub: 'Start a new pairing at the hub.',
+    mistakeOnAppliance: 'If that was a mistake, start the pairing once more on the appliance.',
+    mistakeAtHub: 'If that was a mistake, start a new pairing at the hub.',
+    startOrCheckOnAppliance:
+      'Start the pairing once more on the appliance; if that happens again, check the hub’s configuration.',
+    startOrCheckAtHub: 'Start a new pairing at the hub; if that happens again, check the hub’s configuration.',
+    otherLink: 'Use the link of that one.',
+    checkConfiguration: 'Check the hub’s configuration.',
+  },
+  malformed: 'This address is not right',
+  malformedText: 'It is not what the portal sends after a login. Open the pairing link once more and log in again.',
+  noCode: 'The login is not finished',
+  noCodeText: 'The portal sent no code along. Open the pairing link once more and log in.',
+  unknown: 'This link is no longer in use',
+  unknownText: 'The hub knows nothing of this pairing. Start a new one at the hub and open its link.',
+};
