@@ -4,6 +4,21 @@ import type { Instant, Timers } from '../core/clock.ts';
 import type { AssertionReplayCache } from '../lan/oauth/assertion-replay-cache.ts';
 import type { Counters } from '../metrics/counters.ts';
 
+/**
+ * What a daemon knows and its store does not, handed from one hub to the next when it takes another configuration over.
+ * All else that is in memory is as it is after a restart: pairings, device flows and sessions are in the store, and what
+ * limits a client (wrong secrets, polls that come too soon) starts anew, since only an installer can reload.
+ */
+export interface HandoverState {
+  /** When the daemon was started. */
+  readonly started: Instant;
+  readonly broker: BrokerMemory;
+  /** Without them every assertion of the last half minute would have to be refused. */
+  readonly usedAssertions: AssertionReplayCache;
+  /** What was counted since the daemon was started. */
+  readonly counters: Counters;
+}
+
 /** How often it is tried to write what a hub that goes has in memory alone, in ms. */
 const SAVING_INTERVAL = 2000;
 
@@ -27,19 +42,4 @@ export function isAnnouncedAlike(before: Configuration, next: Configuration): bo
   const told = ({ name, lan: { mdns, address, listen } }: Configuration) =>
     JSON.stringify([name, mdns, address, listen]);
   return told(before) === told(next);
-}
-
-/**
- * What a daemon knows and its store does not, handed from one hub to the next when it takes another configuration over.
- * All else that is in memory is as it is after a restart: pairings, device flows and sessions are in the store, and what
- * limits a client (wrong secrets, polls that come too soon) starts anew, since only an installer can reload.
- */
-export interface HandoverState {
-  /** When the daemon was started. */
-  readonly started: Instant;
-  readonly broker: BrokerMemory;
-  /** Without them every assertion of the last half minute would have to be refused. */
-  readonly usedAssertions: AssertionReplayCache;
-  /** What was counted since the daemon was started. */
-  readonly counters: Counters;
 }

@@ -9,7 +9,7 @@ import { emulatedPortal, temporaryStateDirectory } from '../test-hub.ts';
 import { SimulatedAppliance } from './simulated-appliance.ts';
 
 /** How an appliance of the demo comes to its code. */
-export interface Member {
+export interface DemoMember {
   readonly appliance: SimulatedAppliance;
   /** What is special about its pairing, in words. */
   readonly story: string;
@@ -21,7 +21,7 @@ export interface Member {
 export interface DemoEnvironment {
   readonly administration: Administration;
   readonly emulator: Emulator;
-  readonly members: readonly Member[];
+  readonly members: readonly DemoMember[];
   /** Seconds that access tokens live. */
   readonly tokenLifetime: number;
 }
@@ -84,7 +84,7 @@ export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: 
   };
   const { administration } = parts.use(await startHub(configuration, log));
   const ca = administration.authority().certificate;
-  const members: Member[] = [];
+  const members: DemoMember[] = [];
   for (const { name, scope, portal: portalName, story } of APPLIANCES) {
     const credentials: IssuedCredentials = await administration.addAppliance(name, scope, portalName);
     const appliance = parts.use(new SimulatedAppliance(credentials, ca, emulator.baseUrl, clock));

@@ -1,7 +1,7 @@
 import { request } from 'undici';
 import type { Timers } from '../../core/clock.ts';
 import type { PairingReport } from '../../core/pairings/pairing-report.ts';
-import type { DemoEnvironment, Member } from './environment.ts';
+import type { DemoEnvironment, DemoMember } from './environment.ts';
 import type { DemoFigures, DemoOutput } from './output.ts';
 
 /** How often each appliance asks for its token, in ms. */
@@ -59,7 +59,7 @@ export async function play(
 /** @returns the scope; undefined if the pairing failed or the demo ended before */
 async function pair(
   { administration, emulator }: DemoEnvironment,
-  { appliance, story, redirected }: Member,
+  { appliance, story, redirected }: DemoMember,
   output: DemoOutput,
   { auto, signal }: Direction,
 ): Promise<string | null | undefined> {
