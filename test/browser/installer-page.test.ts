@@ -154,7 +154,7 @@ describe.each(inShortNamed(LOOKS, SHORT))('an installer (%s)', (look, options) =
     const { page } = visit;
     await page.locator('#registration-part summary').click();
     await page.locator('#registration').click();
-    await page.getByText(german ? 'Die Tür ist offen' : 'The door is open').waitFor();
+    await page.getByText(german ? 'Neue Geräte dürfen dazukommen' : 'New appliances may join').waitFor();
     const { name, code } = await introduce(`stove ${look}`);
     const stranger = await introduce(`stove ${look}`);
     if (!scripts) await page.goto(`${origin}/`);

@@ -82,7 +82,7 @@ describe('the hub’s health is one sentence', () => {
       'The car could not be refreshed; the hub goes on trying.',
     ],
     [
-      'one has introduced itself',
+      'one asks to join',
       [
         appliance('car', {
           state: 'unpaired',

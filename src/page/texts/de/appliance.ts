@@ -24,7 +24,8 @@ export const appliance: typeof english.appliance = {
   removeSure: (name) => `${name} entfernen?`,
   removeText: 'Der Hub vergisst das Gerät, sein Geheimnis und seine Anmeldung. Das lässt sich nicht zurücknehmen.',
   refuseSure: (name) => `${name} ablehnen?`,
-  refuseText: 'Der Hub vergisst, dass es sich vorgestellt hat. Solange die Tür offen ist, kann es das wieder tun.',
+  refuseText:
+    'Der Hub vergisst, dass es dazukommen wollte. Solange neue Geräte dazukommen dürfen, kann es wieder fragen.',
   gone: 'Dieses Gerät gibt es nicht',
   goneText: (name) => `Der Hub kennt ${name} nicht. Vielleicht wurde es inzwischen entfernt.`,
   backToOverview: 'Zur Übersicht',
@@ -45,9 +46,9 @@ export const adding: typeof english.adding = {
   title: 'Gerät hinzufügen',
   name: 'Name',
   nameHint: 'Kleinbuchstaben a–z, Ziffern und „-“, etwa „wallbox“ oder „waermepumpe-2“; höchstens 63.',
-  scope: 'Zugang (Scope)',
+  scope: 'Berechtigungen',
   scopeHint:
-    'Was es beim Portal anfragen soll, wie im Handbuch angegeben, etwa „Monitoring RemoteControl“. Darf leer bleiben.',
+    'Was es beim Portal anfragen soll (in vielen Handbüchern „Scope“), etwa „Monitoring RemoteControl“. Darf leer bleiben.',
   portal: 'Portal',
   add: 'Hinzufügen',
   nameMissing: 'Bitte einen Namen eingeben.',
@@ -64,8 +65,8 @@ export const adding: typeof english.adding = {
     keep: 'Diese Angaben jetzt am Gerät eintragen. Das Geheimnis wird nur dieses eine Mal gezeigt: Der Hub behält keine Kopie. Die Seite lässt sich zehn Minuten lang neu laden, außer nach „Fertig“.',
     clientId: 'Client-ID',
     clientSecret: 'Client-Geheimnis',
-    tokenEndpoint: 'Token-Endpunkt',
-    pin: 'Fingerabdruck der Zertifizierungsstelle des Hubs',
+    tokenEndpoint: 'Adresse für Tokens',
+    pin: 'Sicherheitscode des Hubs',
     qr: 'Alles zusammen als QR-Code',
     qrHint:
       'Für Geräte mit Kamera oder eine App, die sie einrichtet. Er enthält das Geheimnis: bitte sonst niemandem zeigen.',
