@@ -1,51 +1,30 @@
 import type { InviteRequest } from '../../core/administration.ts';
-import {
-  type Appliance,
-  type ClientCredentials,
-  checkName,
-  checkScope,
-  type RegistrantAddress,
-} from '../../core/appliances/appliance.ts';
+import type { Appliance, ClientCredentials, RegistrantAddress } from '../../core/appliances/appliance.ts';
 import { type ClientMetadata, type Invite, nameFor, type Registration } from '../../core/appliances/registration.ts';
 import type { Instant } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
-import { timeLeft } from '../../core/pairings/pairing.ts';
-import { Secret } from '../../core/secret.ts';
-import type { Store } from '../../core/store.ts';
+import type { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/compare.ts';
 import { isComparisonCode } from '../../system/comparison-code.ts';
 import type { Environment } from '../environment.ts';
 import type { Scheduler } from '../time/scheduler.ts';
-import { type Appliances, existsAlready } from './appliances.ts';
-import { admitRegistrant } from './approval-quota.ts';
-import { PendingApprovals } from './pending-approvals.ts';
-import { type Redeemed, RedeemedInvites, type Registrant } from './redeemed-invites.ts';
+import { Invites, type InvitesContext, type MadeInvite } from './invites.ts';
+import { admitRegistrant, PendingApprovals } from './pending-approvals.ts';
+import { type Redeemed, RedeemedInvites, type Registrant } from './invites.ts';
 
 /** What registrations need. */
-export interface RegistrationContext {
+export interface RegistrationContext extends InvitesContext {
   readonly environment: Environment;
-  readonly store: Store;
-  readonly appliances: Appliances;
   readonly scheduler: Scheduler;
 }
 
-/** An invite, with the token that is shown this once. */
-export interface MadeInvite {
-  readonly invite: Invite;
-  readonly token: Secret;
-}
-
-/** Bytes of an initial access token. */
-const TOKEN_BYTES = 32;
-/** Invites that are good at one time. */
-const MOST_INVITES = 100;
 /** Who is turned away because too many wait is to come back after so long at most, in seconds. */
-const COME_BACK = 600;
+const MAX_RETRY_AFTER = 600;
 
 /** Appliances that introduce themselves (RFC 7591): closed, unless an installer holds it open or has invited them. */
 export class Registrations {
   readonly #context: RegistrationContext;
-  readonly #invites = new Map<string, Invite>();
+  readonly #invites: Invites;
   readonly #redeemed = new RedeemedInvites();
   readonly #waits: PendingApprovals;
   /** On the boot clock; a hub that is started again is closed. */
@@ -54,14 +33,14 @@ export class Registrations {
   /** One after the other: a name or an invite is for one of them alone. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  private constructor(context: RegistrationContext) {
+  private constructor(context: RegistrationContext, invites: Invites) {
     this.#context = context;
+    this.#invites = invites;
     this.#waits = new PendingApprovals(context.appliances, context.scheduler, context.environment);
   }
 
   static async load(context: RegistrationContext): Promise<Registrations> {
-    const registrations = new Registrations(context);
-    for (const invite of await context.store.invites()) registrations.#invites.set(invite.hash, invite);
+    const registrations = new Registrations(context, await Invites.load(context));
     registrations.#waits.plan();
     return registrations;
   }
@@ -88,34 +67,14 @@ export class Registrations {
     this.#asked = asked;
   }
 
-  /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`, or as the store */
-  async invite({ name, scope, portal, ttl }: InviteRequest): Promise<MadeInvite> {
-    const { appliances, store, environment } = this.#context;
-    if (name !== null) await appliances.freeName(checkName(name));
-    const holder = name === null ? undefined : appliances.find(name);
-    if (holder !== undefined) throw existsAlready(holder.name, holder);
-    await this.#dropOldInvites();
-    if (this.#invites.size >= MOST_INVITES) {
-      throw new Failure('not_allowed', `${MOST_INVITES} invites are out already: wait until some are used or run out`);
-    }
-    const token = new Secret(environment.random.token(TOKEN_BYTES));
-    const invite: Invite = {
-      hash: sha256(token.reveal()),
-      name,
-      scope: checkScope(scope),
-      portal: appliances.portal(portal),
-      begun: this.#now(),
-      lifetime: ttl * 1000,
-    };
-    await store.saveInvite(invite);
-    this.#invites.set(invite.hash, invite);
-    return { invite, token };
+  /** @throws Failure as {@link Invites.make} */
+  invite(request: InviteRequest): Promise<MadeInvite> {
+    return this.#invites.make(request);
   }
 
   /** Whether this is an initial access token that nobody has used yet. */
   isInvite(token: string): boolean {
-    const invite = this.#invites.get(sha256(token));
-    return invite !== undefined && timeLeft(invite, this.#now()) > 0;
+    return this.#invites.find(sha256(token)) !== undefined;
   }
 
   /**
@@ -156,11 +115,11 @@ export class Registrations {
     if (token === null) return this.openFor > 0 ? this.#registerStranger(by) : { kind: 'closed' };
     const hash = sha256(token);
     const redeemed = this.#redeemed.find(hash, by, seen, this.#now().uptime);
-    const invite = this.#invites.get(hash) ?? redeemed?.invite;
-    if (invite === undefined || timeLeft(invite, this.#now()) === 0) return { kind: 'token_refused' };
+    const invite = this.#invites.find(hash) ?? redeemed?.invite;
+    if (invite === undefined || !this.#invites.isLive(invite)) return { kind: 'token_refused' };
     if (redeemed !== undefined) return this.#registerAgain(redeemed);
     const registration = await this.#registerInvited(by, invite);
-    if (registration.kind === 'registered' || registration.kind === 'token_refused') this.#invites.delete(invite.hash);
+    if (registration.kind === 'registered' || registration.kind === 'token_refused') this.#invites.forget(invite);
     return registration;
   }
 
@@ -169,7 +128,7 @@ export class Registrations {
     const admission = admitRegistrant(from, this.#waits.all());
     if (admission.kind === 'full') {
       const until = Math.min(...admission.among.map(({ left }) => left));
-      return { kind: 'full', retryAfter: Math.max(1, Math.min(COME_BACK, Math.ceil(until / 1000))) };
+      return { kind: 'full', retryAfter: Math.max(1, Math.min(MAX_RETRY_AFTER, Math.ceil(until / 1000))) };
     }
     if (admission.kind === 'instead_of') {
       const { appliance } = admission.holder;
@@ -206,8 +165,7 @@ export class Registrations {
 
   /** Whether an appliance may still come back with its invite. */
   #isOpen(redeemed: Redeemed): boolean {
-    const now = this.#now();
-    return this.#redeemed.has(redeemed, now.uptime) && timeLeft(redeemed.invite, now) > 0;
+    return this.#redeemed.has(redeemed, this.#now().uptime) && this.#invites.isLive(redeemed.invite);
   }
 
   /** @returns null where the appliance is gone, has other credentials than `former`, or is to keep those */
@@ -300,17 +258,8 @@ export class Registrations {
 
   /** Names of appliances, and of those that are still to come with an invite. */
   #taken(): (name: string) => boolean {
-    const names = new Set<string | null>(this.#context.appliances.list().map(({ name }) => name));
-    for (const invite of this.#invites.values()) if (timeLeft(invite, this.#now()) > 0) names.add(invite.name);
+    const names = new Set([...this.#context.appliances.list().map(({ name }) => name), ...this.#invites.names()]);
     return (name) => names.has(name);
-  }
-
-  async #dropOldInvites(): Promise<void> {
-    for (const invite of [...this.#invites.values()]) {
-      if (timeLeft(invite, this.#now()) > 0) continue;
-      await this.#context.store.removeInvite(invite.hash);
-      this.#invites.delete(invite.hash);
-    }
   }
 
   #now(): Instant {

@@ -1,0 +1,167 @@
+import type { InviteRequest } from '../../core/administration.ts';
+import { checkName, checkScope } from '../../core/appliances/appliance.ts';
+import type { Invite } from '../../core/appliances/registration.ts';
+import { Failure } from '../../core/failure.ts';
+import { timeLeft } from '../../core/pairings/pairing.ts';
+import { Secret } from '../../core/secret.ts';
+import type { Store } from '../../core/store.ts';
+import { sha256 } from '../../system/compare.ts';
+import type { Environment } from '../environment.ts';
+import { type Appliances, existsAlready } from './appliances.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { Appliance, ClientCredentials, RegistrantAddress } from '../../core/appliances/appliance.ts';
+import type { ClientMetadata, Invite } from '../../core/appliances/registration.ts';
+
+/** What invites need. */
+export interface InvitesContext {
+  readonly environment: Pick<Environment, 'clock' | 'random'>;
+  readonly store: Store;
+  readonly appliances: Appliances;
+}
+
+/** An invite, with the token that is shown this once. */
+export interface MadeInvite {
+  readonly invite: Invite;
+  readonly token: Secret;
+}
+
+/** Bytes of an initial access token. */
+const TOKEN_BYTES = 32;
+/** Invites that are good at one time. */
+const MAX_INVITES = 100;
+
+/** The invites that nobody has used yet: with each an appliance may register, once. */
+export class Invites {
+  readonly #context: InvitesContext;
+  readonly #byHash = new Map<string, Invite>();
+
+  private constructor(context: InvitesContext) {
+    this.#context = context;
+  }
+
+  static async load(context: InvitesContext): Promise<Invites> {
+    const invites = new Invites(context);
+    for (const invite of await context.store.invites()) invites.#byHash.set(invite.hash, invite);
+    return invites;
+  }
+
+  /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`, or as the store */
+  async make({ name, scope, portal, ttl }: InviteRequest): Promise<MadeInvite> {
+    const { appliances, store, environment } = this.#context;
+    if (name !== null) await appliances.freeName(checkName(name));
+    const holder = name === null ? undefined : appliances.find(name);
+    if (holder !== undefined) throw existsAlready(holder.name, holder);
+    await this.#removeExpired();
+    if (this.#byHash.size >= MAX_INVITES) {
+      throw new Failure('not_allowed', `${MAX_INVITES} invites are out already: wait until some are used or run out`);
+    }
+    const token = new Secret(environment.random.token(TOKEN_BYTES));
+    const invite: Invite = {
+      hash: sha256(token.reveal()),
+      name,
+      scope: checkScope(scope),
+      portal: appliances.portal(portal),
+      begun: environment.clock.now(),
+      lifetime: ttl * 1000,
+    };
+    await store.saveInvite(invite);
+    this.#byHash.set(invite.hash, invite);
+    return { invite, token };
+  }
+
+  /** The invite of a token, unless it has expired. @param hash of the token */
+  find(hash: string): Invite | undefined {
+    const invite = this.#byHash.get(hash);
+    return invite !== undefined && this.isLive(invite) ? invite : undefined;
+  }
+
+  /** Whether it has not expired. */
+  isLive(invite: Invite): boolean {
+    return timeLeft(invite, this.#context.environment.clock.now()) > 0;
+  }
+
+  /** The names that appliances are to get which may still come. */
+  names(): (string | null)[] {
+    return [...this.#byHash.values()].filter((invite) => this.isLive(invite)).map(({ name }) => name);
+  }
+
+  /** It was used: the store has removed it. */
+  forget({ hash }: Invite): void {
+    this.#byHash.delete(hash);
+  }
+
+  async #removeExpired(): Promise<void> {
+    for (const invite of [...this.#byHash.values()]) {
+      if (this.isLive(invite)) continue;
+      await this.#context.store.removeInvite(invite.hash);
+      this.#byHash.delete(invite.hash);
+    }
+  }
+}
+
+/** Who registers: what it says of itself, and where it is. */
+export interface Registrant {
+  readonly metadata: ClientMetadata;
+  readonly from: RegistrantAddress;
+}
+
+/** What an invite has brought. */
+export interface Redeemed {
+  readonly invite: Invite;
+  /** The appliance's id. */
+  readonly appliance: string;
+  /** Those it was given; where it has others by now, somebody else has given it those. */
+  readonly credentials: ClientCredentials;
+  readonly by: Registrant;
+  /** When it was used at first; on the boot clock, in ms. */
+  readonly at: number;
+  /** Counts on from one to the next. */
+  readonly number: number;
+}
+
+/** An appliance that lost the answer comes back within this, in ms. */
+const GRACE = 600_000;
+
+/**
+ * The invites that were used a short time ago, by appliances that nothing was heard of since: the answer may have been lost,
+ * and with it the secret. Of this run of the hub only: after a restart an installer has to remove such an appliance.
+ */
+export class RedeemedInvites {
+  readonly #byHash = new Map<string, Redeemed>();
+  #count = 0;
+
+  /** How many were used so far. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** @param at when it was used at first; on the boot clock, in ms */
+  add(invite: Invite, { id, credentials }: Appliance, by: Registrant, at: number): void {
+    for (const [hash, other] of this.#byHash) if (at - other.at > GRACE) this.#byHash.delete(hash);
+    this.#count += 1;
+    this.#byHash.set(invite.hash, { invite, appliance: id, credentials, by, at, number: this.#count });
+  }
+
+  /**
+   * What an invite has brought, where this is the same appliance that comes back with it.
+   * @param seen what {@link count} was when it came: who was here before the first had its answer does not come back
+   * @param now on the boot clock, in ms
+   */
+  find(hash: string, by: Registrant, seen: number, now: number): Redeemed | undefined {
+    const found = this.#byHash.get(hash);
+    if (found === undefined || found.number > seen || !this.has(found, now)) return undefined;
+    const isSame = ({ metadata, from }: Registrant) =>
+      isDeepStrictEqual([metadata, from.shares], [found.by.metadata, found.by.from.shares]);
+    return isSame(by) ? found : undefined;
+  }
+
+  /** Whether the appliance may still come back. @param now on the boot clock, in ms */
+  has(redeemed: Redeemed, now: number): boolean {
+    return this.#byHash.get(redeemed.invite.hash) === redeemed && now - redeemed.at <= GRACE;
+  }
+
+  /** An appliance has proved who it is: it has its answer. @param appliance its id */
+  heard(appliance: string): void {
+    for (const [hash, redeemed] of this.#byHash) if (redeemed.appliance === appliance) this.#byHash.delete(hash);
+  }
+}
