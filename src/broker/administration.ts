@@ -8,8 +8,7 @@ import type { SetupCode } from '../core/setup-access.ts';
 import { applianceStatus } from './appliances/appliance-status.ts';
 import { type Credentials, refuseDeclared } from './appliances/appliances.ts';
 import type { Broker } from './open-broker.ts';
-import { pairingAdministration } from './pairings/pairing-administration.ts';
-import { followPairing } from './pairings/pairing-reports.ts';
+import { followPairing, pairingAdministration } from './pairings/pairing-administration.ts';
 
 /** Registration is held open for so long at most, in seconds. */
 const MAX_OPEN_SECONDS = 86_400;

@@ -1,6 +1,5 @@
 import { type Instant, trueTime } from '../core/clock.ts';
-import type { TokenResult } from '../core/grants/token-result.ts';
-import type { LanService } from '../core/lan-service.ts';
+import type { LanService, TokenResult } from '../core/lan-service.ts';
 import { linkFor } from '../core/pairings/pairing.ts';
 import { sha256 } from '../system/compare.ts';
 import type { Broker } from './open-broker.ts';

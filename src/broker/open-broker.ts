@@ -2,9 +2,13 @@ import type { Log } from '../core/log.ts';
 import type { HubEvent } from '../core/reports/hub-event.ts';
 import { type SignInMemory, StoredSetupAccess } from './access/setup-access.ts';
 import { Appliances } from './appliances/appliances.ts';
-import { type Declared, declareAppliances, warnOfScopes } from './appliances/declared-appliances.ts';
+import {
+  type Declared,
+  declareAppliances,
+  followRenamedPortals,
+  warnOfScopes,
+} from './appliances/configured-appliances.ts';
 import { Registrations } from './appliances/registrations.ts';
-import { followRenamedPortals } from './appliances/renamed-portals.ts';
 import { Sessions } from './appliances/sessions.ts';
 import type { Environment } from './environment.ts';
 import { Grants } from './grants/grants.ts';
@@ -15,8 +19,7 @@ import { Rounds } from './pairings/rounds.ts';
 import type { BrokerStore, ConnectedPortals, PairingTimes } from './ports.ts';
 import { HistoryRecorder } from './reports/history-recorder.ts';
 import { Notices } from './reports/notices.ts';
-import { PortalClock } from './time/portal-clock.ts';
-import { PortalTimeProbe } from './time/portal-time-probe.ts';
+import { PortalClock, PortalTimeProbe } from './time/portal-clock.ts';
 import { Scheduler } from './time/scheduler.ts';
 
 /** Everything that the broker needs of the world, so that tests can hold it. */

@@ -4,7 +4,7 @@ import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Administration } from '../core/administration.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import type { PairingReport } from '../core/pairings/pairing-report.ts';
+import type { PairingReport } from '../core/pairings/pairing-administration.ts';
 import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
 import { NO_SCHEMAS } from '../system/http/no-schemas.ts';
 import { serveAdministration, toWire } from './administration.ts';

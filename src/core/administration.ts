@@ -1,6 +1,5 @@
 import type { Restoration } from './backup-state.ts';
-import type { PairingDesk } from './pairings/pairing-desk.ts';
-import type { PairingReport } from './pairings/pairing-report.ts';
+import type { PairingAdministration, PairingReport } from './pairings/pairing-administration.ts';
 import type { Histories } from './reports/history.ts';
 import type { HookTrial, HUB_PROBLEM_CODES, Notice } from './reports/notice.ts';
 import type { ProblemCode } from './reports/problem.ts';
@@ -187,7 +186,7 @@ export type ReloadOutcome =
  * What a person at the hub may ask of it. Everything rejects with a Failure: `appliance_unknown`, `name_invalid` and
  * `store_unwritable` where they apply, and what is named at each.
  */
-export interface Administration extends SetupCodes, PairingDesk, Histories {
+export interface Administration extends SetupCodes, PairingAdministration, Histories {
   /** `notices` are those that stand, what needs a person first. */
   status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[]; notices: Notice[] }>;
   /** Sends a notice that means nothing through each hook that is configured; none where there is none. */

@@ -1,6 +1,14 @@
 import type { Appliance } from './appliances/appliance.ts';
 import type { Session } from './appliances/session.ts';
+import { Failure } from './failure.ts';
 import type { Grant } from './grants/grant.ts';
+import { Secret } from './secret.ts';
+
+/** Characters of a passphrase. */
+const MIN_LENGTH = 12;
+const MAX_LENGTH = 1024;
+/** Fewer different characters are no passphrase but a key held down. */
+const MIN_DIFFERENT = 5;
 
 /**
  * The setting that holds who is signed in to the installer's page: this machine's alone, and in no copy. Somebody who has
@@ -38,4 +46,27 @@ export interface Restoration {
   readonly restored: readonly string[];
   /** Names of the appliances whose grant at hand is not older than the copy's, and was kept. */
   readonly kept: readonly string[];
+}
+
+/**
+ * Takes a passphrase that a copy is to be encrypted with.
+ * @throws Failure `passphrase_weak`
+ */
+export function checkPassphrase(text: string): Secret {
+  const passphrase = readPassphrase(text);
+  const characters = [...passphrase.reveal()];
+  if (characters.length >= MIN_LENGTH && new Set(characters).size >= MIN_DIFFERENT) return passphrase;
+  throw new Failure(
+    'passphrase_weak',
+    `the passphrase is too weak: use at least ${MIN_LENGTH} characters, ${MIN_DIFFERENT} of them different, such as four words taken at random`,
+  );
+}
+
+/**
+ * Takes a passphrase as it is typed: the same characters are the same passphrase, however the terminal composes them.
+ * @throws Failure `passphrase_weak` where it is empty or none that was ever taken
+ */
+export function readPassphrase(text: string): Secret {
+  if (text !== '' && text.length <= MAX_LENGTH) return new Secret(text.normalize('NFC'));
+  throw new Failure('passphrase_weak', `the passphrase must have 1 to ${MAX_LENGTH} characters`);
 }

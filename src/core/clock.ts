@@ -54,3 +54,21 @@ export function rfc3339(wall: number): string {
 export function rfc3339Day(wall: number): string {
   return new Date(wall).toISOString().slice(0, 10);
 }
+
+/** What a portal's certificate was refused for, where its dates were the reason. */
+export type CertificateDates = 'not_yet_valid' | 'expired';
+
+/** A clock that is off by less than this, in ms, is not what a certificate is refused for. */
+const TOLERATED_SKEW = 300_000;
+
+/**
+ * Why a portal's certificate was refused, in words for people, where the hub's own clock may be the reason: nothing has
+ * confirmed it, or it is known to be wrong. Null where the clock is right, and the certificate itself must be at fault.
+ */
+export function clockAtFault(dates: CertificateDates, now: Instant, confirmed: ConfirmedTime | null): string | null {
+  const time = trueTime(confirmed, now);
+  if (time !== null && Math.abs(time - now.wall) < TOLERATED_SKEW) return null;
+  const known = time === null ? 'and nothing has confirmed it yet' : `but it is ${rfc3339(time)}`;
+  const refused = dates === 'expired' ? 'has expired' : 'is not valid yet';
+  return `The hub's clock says ${rfc3339(now.wall)}, ${known}: by it the portal's certificate ${refused}. The hub goes on by itself as soon as the clock is set`;
+}

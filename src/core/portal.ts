@@ -1,4 +1,4 @@
-import type { CertificateDates } from './certificate-dates.ts';
+import type { CertificateDates } from './clock.ts';
 import type { TokenOutcome } from './grants/token-outcome.ts';
 import type { Secret } from './secret.ts';
 

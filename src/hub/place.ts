@@ -3,7 +3,7 @@ import type { HubAddress } from '../broker/administration.ts';
 import type { HubLeaf } from '../certificates/leaf.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { HubStatus } from '../core/administration.ts';
-import type { LabelText } from '../core/pairings/pairing-desk.ts';
+import type { LabelText } from '../core/pairings/pairing-administration.ts';
 import type { TellingHub } from '../core/reports/notice.ts';
 import { type LanWatch, readLan } from '../mdns/networks/lan-watch.ts';
 import { urlHost } from '../system/addresses.ts';

@@ -1,4 +1,4 @@
-import type { TokenResult } from '../core/grants/token-result.ts';
+import type { TokenResult } from '../core/lan-service.ts';
 import type { FailureReason } from '../core/pairings/pairing.ts';
 import type { HubEvent } from '../core/reports/hub-event.ts';
 import type { ProblemCode } from '../core/reports/problem.ts';

@@ -1,6 +1,6 @@
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
-import type { CertificateDates } from '../core/certificate-dates.ts';
+import type { CertificateDates } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { parseHttpDate, parseRetryAfter } from './retry-after.ts';
 

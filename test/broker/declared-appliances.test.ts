@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { declareAppliances } from '../../src/broker/appliances/declared-appliances.ts';
+import { declareAppliances } from '../../src/broker/appliances/configured-appliances.ts';
 import type { Appliance, DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { device } from '../support/registrants.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { followPairing } from '../../src/broker/pairings/pairing-reports.ts';
+import { followPairing } from '../../src/broker/pairings/pairing-administration.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { linksOf } from '../../src/core/pairings/pairing.ts';
-import type { PairingReport } from '../../src/core/pairings/pairing-report.ts';
+import type { PairingReport } from '../../src/core/pairings/pairing-administration.ts';
 import { Home, resultOf } from './home.ts';
 
 const SECOND = 1000;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { followPairing } from '../../src/broker/pairings/pairing-reports.ts';
-import type { PairingReport } from '../../src/core/pairings/pairing-report.ts';
+import { followPairing } from '../../src/broker/pairings/pairing-administration.ts';
+import type { PairingReport } from '../../src/core/pairings/pairing-administration.ts';
 import { Home } from './home.ts';
 
 const MINUTE = 60_000;

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { PortalClock } from '../../src/broker/time/portal-clock.ts';
-import { PortalTimeProbe } from '../../src/broker/time/portal-time-probe.ts';
+import { PortalClock, PortalTimeProbe } from '../../src/broker/time/portal-clock.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { Home } from './home.ts';
 

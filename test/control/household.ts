@@ -12,8 +12,7 @@ import type {
 } from '../../src/core/administration.ts';
 import { checkName, checkScope } from '../../src/core/appliances/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
-import type { LabelText } from '../../src/core/pairings/pairing-desk.ts';
-import type { PairingReport } from '../../src/core/pairings/pairing-report.ts';
+import type { LabelText, PairingReport } from '../../src/core/pairings/pairing-administration.ts';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import type { HookTrial, Notice } from '../../src/core/reports/notice.ts';
 import { Secret } from '../../src/core/secret.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { clockAtFault } from '../../src/core/certificate-dates.ts';
+import { clockAtFault } from '../../src/core/clock.ts';
 import { afterFailure } from '../../src/core/grants/refresh.ts';
 import { at, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkPassphrase, readPassphrase } from '../../src/core/passphrase.ts';
+import { checkPassphrase, readPassphrase } from '../../src/core/backup-state.ts';
 
 const LONGEST = 'four words at random '.repeat(49).slice(0, 1024);
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { FailureReason } from '../../src/core/pairings/pairing.ts';
-import type { PairingView } from '../../src/core/pairings/pairing-desk.ts';
+import type { PairingView } from '../../src/core/pairings/pairing-administration.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { pairingParts } from '../../src/page/pairing/pairing-page.ts';
 import { roundPage } from '../../src/page/pairing/round-page.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { TokenResult } from '../../src/core/grants/token-result.ts';
+import type { TokenResult } from '../../src/core/lan-service.ts';
 import { Home } from '../broker/home.ts';
 import type { Fault } from '../support/faulty-portal.ts';
 

@@ -3,12 +3,11 @@ import { SETUP_CODE } from '../../core/letter-code.ts';
 import { Secret } from '../../core/secret.ts';
 import type { PageSession, SetupAccess, SignedInBrowser, SignIn, Visitor } from '../../core/setup-access.ts';
 import type { Store } from '../../core/store.ts';
-import { sameSecret } from '../../system/compare.ts';
+import { sameSecret, sha256 } from '../../system/compare.ts';
 import type { Environment } from '../environment.ts';
 import { KnownBrowsers } from './known-browsers.ts';
 import { LoginThrottle, sourceOfAddress, sourceOfBrowser } from './login-throttle.ts';
 import { PageSessions } from './page-sessions.ts';
-import { SignInTokens, TOKEN_LIFETIME } from './sign-in-tokens.ts';
 
 /** The name of the setup code among the store's settings. */
 const SETTING = 'setup_code';
@@ -16,6 +15,34 @@ const SETTING = 'setup_code';
 const BROWSERS_KEY = 'known_browsers_key';
 /** Of the token of a one-time address: few, so that its QR code is one of few modules. */
 const TOKEN_BYTES = 16;
+/** How long such a token is good, in ms. */
+const TOKEN_LIFETIME = 600_000;
+/** How many of them are good at a time; of more the oldest is dropped. */
+const MAX_TOKENS = 5;
+
+/** The tokens of one-time sign-in addresses, in memory alone. Times are ms on the boot clock. */
+class SignInTokens {
+  /** By their hashes, the oldest first: when they end. */
+  readonly #ends = new Map<string, number>();
+
+  add(token: string, now: number): void {
+    this.#ends.set(sha256(token), now + TOKEN_LIFETIME);
+    const [oldest] = this.#ends.keys();
+    if (this.#ends.size > MAX_TOKENS && oldest !== undefined) this.#ends.delete(oldest);
+  }
+
+  /** Uses a token up. @returns whether it was good */
+  take(token: string, now: number): boolean {
+    const hash = sha256(token);
+    const end = this.#ends.get(hash);
+    this.#ends.delete(hash);
+    return end !== undefined && now < end;
+  }
+
+  clear(): void {
+    this.#ends.clear();
+  }
+}
 
 /** What is known of signing in and is in no store. */
 export class SignInMemory {

@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { InviteRequest } from '../../core/administration.ts';
+import type { Appliance, ClientCredentials, RegistrantAddress } from '../../core/appliances/appliance.ts';
 import { checkName, checkScope } from '../../core/appliances/appliance.ts';
-import type { Invite } from '../../core/appliances/registration.ts';
+import type { ClientMetadata, Invite } from '../../core/appliances/registration.ts';
 import { Failure } from '../../core/failure.ts';
 import { timeLeft } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
@@ -8,9 +10,6 @@ import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/compare.ts';
 import type { Environment } from '../environment.ts';
 import { type Appliances, existsAlready } from './appliances.ts';
-import { isDeepStrictEqual } from 'node:util';
-import type { Appliance, ClientCredentials, RegistrantAddress } from '../../core/appliances/appliance.ts';
-import type { ClientMetadata, Invite } from '../../core/appliances/registration.ts';
 
 /** What invites need. */
 export interface InvitesContext {

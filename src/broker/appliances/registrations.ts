@@ -8,9 +8,15 @@ import { sha256 } from '../../system/compare.ts';
 import { isComparisonCode } from '../../system/comparison-code.ts';
 import type { Environment } from '../environment.ts';
 import type { Scheduler } from '../time/scheduler.ts';
-import { Invites, type InvitesContext, type MadeInvite } from './invites.ts';
+import {
+  Invites,
+  type InvitesContext,
+  type MadeInvite,
+  type Redeemed,
+  RedeemedInvites,
+  type Registrant,
+} from './invites.ts';
 import { admitRegistrant, PendingApprovals } from './pending-approvals.ts';
-import { type Redeemed, RedeemedInvites, type Registrant } from './invites.ts';
 
 /** What registrations need. */
 export interface RegistrationContext extends InvitesContext {

@@ -1,8 +1,7 @@
 import { sameScope } from '../../core/appliances/appliance.ts';
 import type { Instant } from '../../core/clock.ts';
 import { leavesTooLittle } from '../../core/grants/schedule.ts';
-import type { TokenResult, WhyUnavailable } from '../../core/grants/token-result.ts';
-import type { TokenRequest } from '../../core/lan-service.ts';
+import type { TokenRequest, TokenResult, WhyUnavailable } from '../../core/lan-service.ts';
 import { withTimeout } from '../../system/clock.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from './grants.ts';

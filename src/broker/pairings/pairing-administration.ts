@@ -1,10 +1,12 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
-import { linksOf } from '../../core/pairings/pairing.ts';
-import type { PairingDesk, PairingView } from '../../core/pairings/pairing-desk.ts';
+import { isStale, linkFor, linksOf, type PairingStep } from '../../core/pairings/pairing.ts';
+import type { PairingAdministration, PairingReport, PairingView } from '../../core/pairings/pairing-administration.ts';
 import { sha256 } from '../../system/compare.ts';
 import type { Broker } from '../open-broker.ts';
-import { reportOf } from './pairing-reports.ts';
 import type { PairingRun } from './pairing-run.ts';
+
+/** How many pairings somebody may be looking at on the page. */
+const MAX_MARKED = 100;
 
 /**
  * Serves whoever looks at pairings and rounds of them.
@@ -18,7 +20,7 @@ export function pairingAdministration(
     environment: { log },
   }: Pick<Broker, 'appliances' | 'pairings' | 'rounds' | 'environment'>,
   approved: (appliance: Appliance) => Appliance,
-): Omit<PairingDesk, 'label'> {
+): Omit<PairingAdministration, 'label'> {
   const nameOf = (id: string) => appliances.byId(id)?.name ?? '?';
 
   function view(run: PairingRun): PairingView {
@@ -62,7 +64,7 @@ export function pairingAdministration(
     pairingsMark: () =>
       pairings
         .all(() => true)
-        .slice(-MOST_MARKED)
+        .slice(-MAX_MARKED)
         .map(({ pairing, trouble, unconfirmed }) => {
           const [link] = linksOf(pairing.step);
           const logins = unconfirmed.map((login) => login.id);
@@ -76,5 +78,100 @@ export function pairingAdministration(
   };
 }
 
-/** Of so many pairings somebody may be looking at the page. */
-const MOST_MARKED = 100;
+/**
+ * Follows a pairing: how it stands, and each change, until its end.
+ * @param shortUrl its short link as it is now; null while there is none
+ */
+export async function* followPairing(
+  run: PairingRun,
+  signal: AbortSignal,
+  shortUrl: () => string | null = () => null,
+): AsyncIterable<PairingReport> {
+  let wake: () => void = () => undefined;
+  const unwatch = run.watch(() => wake());
+  const aborted = () => wake();
+  signal.addEventListener('abort', aborted, { once: true });
+  let told = '';
+  const shown: Shown = { link: null, short: null };
+  try {
+    while (!signal.aborted) {
+      const changed = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      const report = withShort(reportOf(run, shown.link), run, shown, shortUrl());
+      if (report.event === 'waiting') {
+        shown.link = report.authorizeUrl;
+        shown.short = report.shortUrl ?? null;
+      }
+      const { expiresIn: _, reason: __, ...news } = { expiresIn: 0, reason: '', ...report };
+      if (JSON.stringify(news) !== told) yield report;
+      told = JSON.stringify(news);
+      if (report.event === 'paired' || report.event === 'failed') return;
+      await changed;
+    }
+  } finally {
+    unwatch();
+    signal.removeEventListener('abort', aborted);
+  }
+}
+
+/**
+ * @param shown the link that was told before: further ones, for whoever opens the page of a device flow, take nothing from it,
+ *   unless the hub has moved
+ */
+function reportOf(run: PairingRun, shown: string | null): PairingReport {
+  const { step } = run.pairing;
+  const expiresIn = Math.ceil(run.timeLeft / 1000);
+  switch (step.kind) {
+    case 'asking':
+      return { event: 'connecting', problem: run.trouble, expiresIn };
+    case 'waiting':
+    case 'exchanging': {
+      const { unconfirmed } = run;
+      const logins = unconfirmed.length === 0 ? {} : { unconfirmed };
+      return { event: 'waiting', ...linkOf(step, shown, run.redirect), expiresIn, ...logins };
+    }
+    case 'ended':
+      return step.result.kind === 'paired'
+        ? { event: 'paired', scope: step.result.scope }
+        : { event: 'failed', reason: step.result.reason };
+  }
+}
+
+type Waiting = Extract<PairingReport, { event: 'waiting' }>;
+
+/** What was told before. */
+interface Shown {
+  link: string | null;
+  short: string | null;
+}
+
+/**
+ * The report with the short link. An address that is gone for a moment mostly comes back, and where a fresh link is on its way
+ * both are told at once.
+ * @param now the short link as it is now
+ */
+function withShort(report: PairingReport, run: PairingRun, shown: Shown, now: string | null): PairingReport {
+  if (report.event !== 'waiting') return report;
+  const { authorizeUrl, expiresIn, reason, unconfirmed } = report;
+  const link = linksOf(run.pairing.step).find((one) => one.authorizeUrl === authorizeUrl);
+  const isFreshOnItsWay = link !== undefined && isStale(link, run.redirect);
+  const shortUrl = isFreshOnItsWay ? (shown.short ?? now) : (now ?? shown.short);
+  if (shortUrl === null) return report;
+  const isMoved = authorizeUrl === shown.link && shortUrl !== shown.short;
+  const why = isMoved ? 'address_changed' : reason;
+  const logins = unconfirmed && { unconfirmed };
+  return { event: 'waiting', authorizeUrl, shortUrl, expiresIn, ...(why && { reason: why }), ...logins };
+}
+
+function linkOf(
+  step: Extract<PairingStep, { kind: 'waiting' | 'exchanging' }>,
+  shown: string | null,
+  redirect: string | null,
+): Pick<Waiting, 'authorizeUrl' | 'reason'> {
+  const told = linksOf(step).find(({ authorizeUrl }) => authorizeUrl === shown);
+  if (told !== undefined && !isStale(told, redirect)) return { authorizeUrl: told.authorizeUrl };
+  const { authorizeUrl } = linkFor(step, redirect) ?? step.link;
+  if (shown === null || authorizeUrl === shown) return { authorizeUrl };
+  return { authorizeUrl, reason: told === undefined ? 'link_ended' : 'address_changed' };
+}

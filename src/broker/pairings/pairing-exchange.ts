@@ -1,17 +1,20 @@
 import type { Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
+import { backoffDelay } from '../../core/grants/backoff.ts';
 import { type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
-import { advance, linksOf } from '../../core/pairings/pairing.ts';
-import { type ConfiguredPortal, giverOf, type LoginLink } from '../../core/portal.ts';
+import { advance, linksOf, type PairingEvent } from '../../core/pairings/pairing.ts';
+import { type ConfiguredPortal, giverOf, type LoginLink, type Portal } from '../../core/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/compare.ts';
-import { afterExchange, exchangeCode } from './code-exchange.ts';
 import { emitPaired, type PairingContext } from './pairing-context.ts';
 import type { PairingProgress } from './pairing-progress.ts';
 
 /** How often a grant that changes while it is replaced is looked at again. */
-const MOST_REPLACED = 10;
+const MAX_REPLACEMENTS = 10;
+/** A code lives 30 to 60 s; one that could not be sent in this time is given up, in ms. */
+const CODE_LIFETIME = 60_000;
+const BACKOFF = { base: 1000, cap: 5000 };
 
 /** How one pairing makes a grant of a code: the first that comes is exchanged, written ahead, and once. */
 export class PairingExchange {
@@ -112,7 +115,7 @@ export class PairingExchange {
     const progress = this.#progress;
     // What is still being written of this pairing must not come to lie over its end.
     await progress.written();
-    for (let attempt = 1; attempt <= MOST_REPLACED; attempt++) {
+    for (let attempt = 1; attempt <= MAX_REPLACEMENTS; attempt++) {
       const grant = after(await store.generation(appliance));
       const paired = advance(progress.pairing, { kind: 'paired', scope: grant.scope });
       const save = () => store.concludePairing(paired, grant);
@@ -135,5 +138,54 @@ export class PairingExchange {
   #failed(error: unknown): Promise<void> {
     this.#progress.log('error', 'exchange failed unexpectedly', { error: messageOf(error) });
     return this.#progress.move({ kind: 'answer_lost' });
+  }
+}
+
+/** What became of a code; `sent` is when its last try began. */
+interface CodeExchange {
+  readonly outcome: TokenOutcome;
+  readonly sent: Instant;
+}
+
+/**
+ * Exchanges a code once, and tries again only while it was certainly not sent, or the portal asked to come back.
+ * @param code written down before: it must not be sent again after a crash
+ * @param goesOn whether a further try is still wanted
+ * @param signal ends the wait before a further try
+ * @returns null where it is no longer wanted, the code not being sent
+ */
+async function exchangeCode(
+  { environment, portalClock }: Pick<PairingContext, 'environment' | 'portalClock'>,
+  portal: Portal,
+  { link, code, scope }: { readonly link: LoginLink; readonly code: Secret; readonly scope: string | null },
+  goesOn: () => boolean,
+  signal: AbortSignal,
+): Promise<CodeExchange | null> {
+  const { clock, timers, random } = environment;
+  const since = clock.now().uptime;
+  for (let attempt = 1; goesOn(); attempt++) {
+    const sent = clock.now();
+    const outcome = await portal.exchange(link.tokenUrl, code, scope);
+    if ('portalTime' in outcome) portalClock.learn(outcome.portalTime);
+    if (outcome.kind !== 'not_sent' && outcome.kind !== 'deferred') return { outcome, sent };
+    const asked = outcome.kind === 'deferred' ? (outcome.retryAfter ?? 0) : 0;
+    const delay = Math.max(asked, backoffDelay(BACKOFF, attempt, random.fraction()));
+    if (clock.now().uptime - since + delay > CODE_LIFETIME) return { outcome, sent };
+    if (goesOn()) await timers.sleep(delay, signal);
+  }
+  return null;
+}
+
+/** What an exchange that brought no tokens means for its pairing. */
+function afterExchange({ kind }: TokenOutcome): PairingEvent {
+  switch (kind) {
+    case 'misconfigured':
+      return { kind: 'failed', reason: 'misconfigured' };
+    case 'ambiguous':
+      return { kind: 'answer_lost' };
+    case 'rejected':
+      return { kind: 'code_refused', setback: 'portal_rejected' };
+    default:
+      return { kind: 'code_refused', setback: 'code_refused' };
   }
 }

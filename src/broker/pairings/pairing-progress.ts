@@ -1,5 +1,4 @@
-import { clockAtFault } from '../../core/certificate-dates.ts';
-import { LONGEST_TIMER } from '../../core/clock.ts';
+import { clockAtFault, LONGEST_TIMER } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { advance, type Pairing, type PairingEvent, timeLeft, usesPortal } from '../../core/pairings/pairing.ts';
 import type { Unreachable } from '../../core/portal.ts';

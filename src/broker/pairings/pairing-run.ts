@@ -8,7 +8,7 @@ import {
   type Pairing,
   resumed,
 } from '../../core/pairings/pairing.ts';
-import type { UnconfirmedLogin } from '../../core/pairings/pairing-report.ts';
+import type { UnconfirmedLogin } from '../../core/pairings/pairing-administration.ts';
 import type { LoginLink } from '../../core/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';

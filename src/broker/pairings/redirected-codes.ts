@@ -1,5 +1,5 @@
 import { linksOf } from '../../core/pairings/pairing.ts';
-import type { UnconfirmedLogin } from '../../core/pairings/pairing-report.ts';
+import type { UnconfirmedLogin } from '../../core/pairings/pairing-administration.ts';
 import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { sha256 } from '../../system/compare.ts';

@@ -1,6 +1,6 @@
 import { request } from 'undici';
 import type { Timers } from '../../core/clock.ts';
-import type { PairingReport } from '../../core/pairings/pairing-report.ts';
+import type { PairingReport } from '../../core/pairings/pairing-administration.ts';
 import type { DemoEnvironment, DemoMember } from './environment.ts';
 import type { DemoFigures, DemoOutput } from './output.ts';
 

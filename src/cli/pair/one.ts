@@ -1,6 +1,6 @@
 import type { ControlClient } from '../../control/client.ts';
 import type { FailureReason } from '../../core/pairings/pairing.ts';
-import type { FreshLinkReason } from '../../core/pairings/pairing-report.ts';
+import type { FreshLinkReason } from '../../core/pairings/pairing-administration.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { fail, notice, printJson } from '../terminal/output.ts';
 import { outOfReach, pairingFailure, unconfirmedLogin } from './failure-texts.ts';

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import type { FreshLinkReason } from '../../core/pairings/pairing-report.ts';
+import type { FreshLinkReason } from '../../core/pairings/pairing-administration.ts';
 import { systemClock, systemTimers } from '../../system/clock.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { canRedraw, notice, print, printable } from '../terminal/output.ts';

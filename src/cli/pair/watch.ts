@@ -2,7 +2,7 @@ import type { ControlClient } from '../../control/client.ts';
 import type { PairingEventMessage } from '../../control/messages.ts';
 import { Failure } from '../../core/failure.ts';
 import type { FailureReason } from '../../core/pairings/pairing.ts';
-import type { FreshLinkReason } from '../../core/pairings/pairing-report.ts';
+import type { FreshLinkReason } from '../../core/pairings/pairing-administration.ts';
 import { systemTimers } from '../../system/clock.ts';
 
 /** A link to log in at. */

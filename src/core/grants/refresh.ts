@@ -1,5 +1,4 @@
-import { clockAtFault } from '../certificate-dates.ts';
-import { elapsed, type Instant } from '../clock.ts';
+import { clockAtFault, elapsed, type Instant } from '../clock.ts';
 import type { Problem, ProblemCode } from '../reports/problem.ts';
 import {
   type Backoff,

@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify';
-import type { TokenResult, WhyNotAtHand, WhyUnavailable } from '../../core/grants/token-result.ts';
+import type { TokenResult, WhyNotAtHand, WhyUnavailable } from '../../core/lan-service.ts';
 import type { FailureReason } from '../../core/pairings/pairing.ts';
 import type { Secret } from '../../core/secret.ts';
 import { noStore, type OAuthErrorCode, sendError } from './errors.ts';

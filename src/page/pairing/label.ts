@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
-import type { PairingDesk } from '../../core/pairings/pairing-desk.ts';
+import type { PairingAdministration } from '../../core/pairings/pairing-administration.ts';
 import { labelSvg } from '../../system/label.ts';
 import { answered } from '../failures.ts';
 import { backTo, type InstallerPage, sameOriginForm, sendInstallerPage } from '../installer-page.ts';
@@ -9,7 +9,7 @@ import { isPrefetch } from '../request-origin.ts';
 import { type Guard, parameter, type SignedIn } from '../sign-in/guard.ts';
 
 /** The label of an appliance, to be printed, and where its link leads. */
-export function serveLabels(guard: Guard, administration: PairingDesk): void {
+export function serveLabels(guard: Guard, administration: PairingAdministration): void {
   guard.page('/appliances/:name/label', (asked) =>
     answered(asked, async () => {
       const { byAddress: otherLink, ...label } = administration.label(parameter(asked, 'name'));

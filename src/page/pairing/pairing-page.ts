@@ -1,6 +1,6 @@
 import { html } from 'ghtml';
 import type { FailureReason } from '../../core/pairings/pairing.ts';
-import type { PairingView } from '../../core/pairings/pairing-desk.ts';
+import type { PairingView } from '../../core/pairings/pairing-administration.ts';
 import { setbackText } from '../callback/pairing-notices.ts';
 import { icon, qrSvg, type Severity, timeElement } from '../elements.ts';
 import { backTo, type InstallerPage, sameOriginForm } from '../installer-page.ts';

@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 import type { Administration } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { LanService } from '../../core/lan-service.ts';
-import type { PairingDesk, PairingView } from '../../core/pairings/pairing-desk.ts';
+import type { PairingAdministration, PairingView } from '../../core/pairings/pairing-administration.ts';
 import { answered } from '../failures.ts';
 import { keepForCallback, SENT_COOKIE } from '../http.ts';
 import { sendInstallerPage } from '../installer-page.ts';
@@ -14,7 +14,7 @@ import { roundPage } from './round-page.ts';
 
 /** What pairing from the page works with. */
 export interface PairingPagesOptions {
-  readonly administration: PairingDesk & Pick<Administration, 'followPairing'>;
+  readonly administration: PairingAdministration & Pick<Administration, 'followPairing'>;
   readonly service: Pick<LanService, 'sentMark'>;
   readonly clock: Clock;
   readonly timers: Timers;

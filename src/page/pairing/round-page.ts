@@ -1,5 +1,5 @@
 import { html } from 'ghtml';
-import type { PairingView } from '../../core/pairings/pairing-desk.ts';
+import type { PairingView } from '../../core/pairings/pairing-administration.ts';
 import type { LeftOut, Round } from '../../core/pairings/round.ts';
 import { icon } from '../elements.ts';
 import { backTo, type InstallerPage, sameOriginForm } from '../installer-page.ts';

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { browserName } from '../../core/browser-name.ts';
-import type { PageSession, SetupAccess, Visitor } from '../../core/setup-access.ts';
+import { browserName, type PageSession, type SetupAccess, type Visitor } from '../../core/setup-access.ts';
 import { sendPage } from '../document.ts';
 import { cookieValue, FOR_PEOPLE } from '../http.ts';
 import { type PageContext, pageContext } from '../page-context.ts';
