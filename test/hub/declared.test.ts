@@ -50,14 +50,8 @@ async function says(client_id: string, client_secret: string): Promise<string> {
   return `${status} ${body['error'] ?? body['scope']}`;
 }
 
-async function logged(event: string): Promise<Record<string, unknown>> {
-  return eventually(async () =>
-    readFileSync(hub.log, 'utf8')
-      .split('\n')
-      .filter((line) => line.startsWith('{') && line.endsWith('}'))
-      .map((line) => JSON.parse(line) as Record<string, unknown>)
-      .find((line) => line['event'] === event),
-  );
+function logged(event: string): Promise<Record<string, unknown>> {
+  return eventually(async () => hub.events(event)[0]);
 }
 
 test('a declared appliance is there at the first start, with the secret of its maker, and only the configuration takes it away', async () => {

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { curl, emulatorOn } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
@@ -29,7 +28,7 @@ it('says goodbye where it is told to stop while a reload waits for the portal', 
   await eventually(async () => (await hub.appliance('wallbox')).state === 'active');
 
   await hub.ask((control) => control.reload());
-  await eventually(async () => (await times(hub, 'announced')) === 2);
+  await eventually(async () => hub.events('announced').length === 2);
   expect(observer.losses()).toEqual([]);
 
   const delay = JSON.stringify({ endpoint: 'token', kind: 'delay', seconds: 4 });
@@ -40,12 +39,7 @@ it('says goodbye where it is told to stop while a reload waits for the portal', 
     (await curl(machine, [`${emulator.baseUrl}/_emulator/requests`])).includes('refresh_token'),
   );
   await hub.ask((control) => control.reload());
-  await eventually(async () => (await times(hub, 'taking a changed configuration over')) === 2);
+  await eventually(async () => hub.events('taking a changed configuration over').length === 2);
   await hub.kill('SIGTERM');
   await observer.gone(instanceName);
 });
-
-/** How often the hub's log has told of an event. */
-async function times({ log }: HubProcess, event: string): Promise<number> {
-  return (await readFile(log, 'utf8')).split(`"event":"${event}"`).length - 1;
-}

@@ -69,11 +69,6 @@ function hammer(times: number, once: (index: number) => Promise<Reply>): Promise
   return Promise.all(Array.from({ length: times }, (_, index) => once(index)));
 }
 
-function linesOf(event: string): Record<string, unknown>[] {
-  const lines = readFileSync(hub.log, 'utf8').split('\n');
-  return lines.filter((line) => line.includes(`"${event}"`)).map((line) => JSON.parse(line) as Record<string, unknown>);
-}
-
 describe('secrets that are guessed by the hundred', () => {
   it('come to nothing, and nobody else notices', async () => {
     await using attacker = new Device(ATTACKER);
@@ -95,7 +90,7 @@ describe('secrets that are guessed by the hundred', () => {
     for (const reply of [...ofAppliance, ...ofAttacker]) expect(reply.status).toBe(200);
     expect(asked).toBe(before);
     await expect
-      .poll(() => linesOf('too many failed authentications'))
+      .poll(() => hub.events('too many failed authentications'))
       .toEqual([expect.objectContaining({ level: 'warn', address: ATTACKER, count: 11 })]);
   });
 

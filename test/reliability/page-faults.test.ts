@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Socket } from 'node:net';
@@ -28,16 +28,6 @@ const NOBODY = {
   clientSecret: 'no-portal-knows-it-7c1e',
 };
 rememberSecrets([NOBODY.clientSecret]);
-
-interface LogLine {
-  readonly level: string;
-  readonly event: string;
-}
-
-function linesOf(log: string): LogLine[] {
-  const lines = readFileSync(log, 'utf8').split('\n');
-  return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as LogLine);
-}
 
 /** A server that takes connections and never says anything. */
 async function blackHole() {
@@ -111,8 +101,7 @@ describe('the page and its company under faults', () => {
     const { appliances } = await hub.status();
     expect(appliances.map(({ name, state }) => `${name} ${state}`)).toEqual(['heater unpaired', 'wallbox active']);
     expect((await hub.requestToken(credentials)).status).toBe(200);
-    const faults = linesOf(hub.log).filter(({ event }) => ['crashed', 'request failed'].includes(event));
-    expect(faults).toEqual([]);
+    expect([...hub.events('crashed'), ...hub.events('request failed')]).toEqual([]);
   });
 
   it('while the portal says nothing at all, every page answers', async () => {
@@ -157,7 +146,7 @@ describe('the page and its company under faults', () => {
     expect(notices).toHaveLength(names.length);
     await hub.kill('SIGTERM');
     const each = new Map<string, number>();
-    for (const { event } of linesOf(hub.log)) each.set(event, (each.get(event) ?? 0) + 1);
+    for (const { event } of hub.events()) each.set(String(event), (each.get(String(event)) ?? 0) + 1);
     expect(Object.fromEntries(each)).toMatchObject({ notice: names.length, 'pairing needed': names.length });
     const others = [...each].filter(([event]) => !['notice', 'pairing needed'].includes(event));
     expect(others.reduce((sum, [, count]) => sum + count, 0)).toBeLessThan(names.length);
@@ -187,10 +176,9 @@ describe('the page and its company under faults', () => {
         () => false,
       ),
     );
-    const { log } = hub;
     await hub.kill('SIGTERM');
     expect(await Promise.all(streams.map(({ ended }) => ended))).toEqual(streams.map(() => 'ended'));
-    expect(linesOf(log).at(-1)).toMatchObject({ event: 'hub stopped' });
+    expect(hub.events().at(-1)).toMatchObject({ event: 'hub stopped' });
   });
 
   it('a reload goes on handing tokens out while it waits for a hook that hangs', async () => {
@@ -212,9 +200,9 @@ describe('the page and its company under faults', () => {
     await eventually(() => isThere('began'));
 
     process.kill(hub.pid, 'SIGHUP');
-    await eventually(async () => linesOf(hub.log).some(({ event }) => event === 'taking a changed configuration over'));
+    await eventually(async () => hub.events('taking a changed configuration over').length > 0);
     let answered = 0;
-    const starts = () => linesOf(hub.log).filter(({ event }) => event === 'hub started').length;
+    const starts = () => hub.events('hub started').length;
     const deadline = performance.now() + patient(40_000);
     while (starts() < 2 && performance.now() < deadline) {
       // A connection that was kept may be closed just when it is used again; and it was never paired.

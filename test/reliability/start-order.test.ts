@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
@@ -54,12 +54,7 @@ it('a hub that starts without a network, and then has one without names, comes r
   await eventually(async () => (await statusOf(hub)).every(({ state }) => state === 'active'), 30);
   expect(hub.pid).toBe(pid);
   expect(hub.ended).toBeNull();
-  const events = readFileSync(hub.log, 'utf8').split('\n').filter(Boolean).map(eventOf);
+  const events = hub.events().map(({ event }) => event);
   expect(events).toContain('portal serves again');
   expect(events.length, events.join(', ')).toBeLessThanOrEqual(10 + APPLIANCES.length);
 });
-
-function eventOf(line: string): string {
-  const { event }: { event: string } = JSON.parse(line);
-  return event;
-}

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -156,6 +156,16 @@ export class HubProcess implements AsyncDisposable {
   /** The file that the daemon's log goes to; with every launch another one. */
   get log(): string {
     return this.#log;
+  }
+
+  /** What the daemon has logged since it was launched: all of it, or every event of one name. */
+  events(name?: string): Record<string, unknown>[] {
+    // Behind the last newline is what is being written.
+    const lines = readFileSync(this.#log, 'utf8').split('\n').slice(0, -1);
+    const events = lines
+      .filter((line) => line.startsWith('{'))
+      .map((line): Record<string, unknown> => JSON.parse(line));
+    return name === undefined ? events : events.filter(({ event }) => event === name);
   }
 
   /** Starts the daemon and waits until it says that it is up. */
