@@ -72,9 +72,10 @@ describe('connections', () => {
 
   it('to the control socket are a hundred at once', async () => {
     const path = join(hub.directory, 'state/control.sock');
-    const sockets = Array.from({ length: 100 }, () => connectPlain(path));
+    const sockets = Array.from({ length: 100 }, () => connectPlain(path).resume());
     await Promise.all(sockets.map((socket) => once(socket, 'connect')));
     expect(await answerOf(connectPlain(path), '/v1/status')).toBe('');
+    expect(sockets.filter(({ closed }) => closed)).toEqual([]);
     for (const socket of sockets) socket.destroy();
     await waitFor(expectAlive, 10_000);
   });
