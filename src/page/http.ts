@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Secret } from '../core/secret.ts';
+import { FORM, FormError, parseForm } from '../system/http/form.ts';
 
 /** The value of the cookie of this name (RFC 6265, 4.2); null if the browser sent none. */
 export function cookieValue({ headers }: FastifyRequest, name: string): string | null {
@@ -30,3 +31,26 @@ declare module 'fastify' {
 
 /** The options of a route that is for people alone. */
 export const FOR_PEOPLE = { config: { forPeople: true } } as const;
+
+/** The status of an answer to what is no form (415), or one that can't be read (400). */
+export type Unreadable = 400 | 415;
+
+/** The form that was sent, or the status that says what is wrong: it is none, or can't be read. */
+export function readForm({ headers, body }: FastifyRequest): ReadonlyMap<string, string> | Unreadable {
+  if (headers['content-type']?.split(';')[0]?.trim().toLowerCase() !== FORM) return 415;
+  return parsed(typeof body === 'string' ? body : '') ?? 400;
+}
+
+/** The query of an address, as a form has it; null if it can't be read. */
+export function readQuery({ url }: FastifyRequest): ReadonlyMap<string, string> | null {
+  return parsed(url.split('?').slice(1).join('?'));
+}
+
+function parsed(encoded: string): ReadonlyMap<string, string> | null {
+  try {
+    return parseForm(encoded);
+  } catch (error) {
+    if (error instanceof FormError) return null;
+    throw error;
+  }
+}

@@ -1,8 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { PageSession, SetupAccess } from '../../core/setup-access.ts';
 import { sameSecret } from '../../system/compare.ts';
-import { FORM, FormError, parseForm } from '../../system/http/form.ts';
-import { cookieValue, FOR_PEOPLE } from '../http.ts';
+import { cookieValue, FOR_PEOPLE, readForm, type Unreadable } from '../http.ts';
 import { type PageContext, pageContext } from '../page-context.ts';
 import { behindConfirmation, isEmbeddedElsewhere, isSameOrigin } from '../request-origin.ts';
 
@@ -18,9 +17,6 @@ export interface SignedIn {
 export interface SentForm extends SignedIn {
   readonly form: ReadonlyMap<string, string>;
 }
-
-/** The status of an answer to what is no form (415), or one that can't be read (400). */
-export type Unreadable = 400 | 415;
 
 /** How requests are answered that get no further. */
 export interface Refusals {
@@ -106,15 +102,4 @@ export function cookieOf(request: FastifyRequest): string | null {
 /** A parameter of the path that was asked for. */
 export function parameter({ request: { params } }: SignedIn, name: string): string {
   return typeof params === 'object' && params !== null ? String(Reflect.get(params, name) ?? '') : '';
-}
-
-/** The form, or the status that says what is wrong: it is none, or can't be read. */
-export function readForm({ headers, body }: FastifyRequest): ReadonlyMap<string, string> | Unreadable {
-  if (headers['content-type']?.split(';')[0]?.trim().toLowerCase() !== FORM) return 415;
-  try {
-    return parseForm(typeof body === 'string' ? body : '');
-  } catch (error) {
-    if (error instanceof FormError) return 400;
-    throw error;
-  }
 }

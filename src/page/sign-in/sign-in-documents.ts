@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import { type Page, sendNotice, sendPage } from '../document.ts';
+import type { Unreadable } from '../http.ts';
 import type { PageContext } from '../page-context.ts';
 import type { Texts } from '../texts/en.ts';
 
@@ -69,7 +70,7 @@ export function sendForeign(reply: FastifyReply, context: PageContext, page: str
 /** What was sent is no form. @param page that it may have been on */
 export function sendUnreadable(
   reply: FastifyReply,
-  status: 400 | 415,
+  status: Unreadable,
   context: PageContext,
   page: string,
 ): FastifyReply {

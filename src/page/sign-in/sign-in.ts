@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { browserName, type PageSession, type SetupAccess, type Visitor } from '../../core/setup-access.ts';
 import { sendPage } from '../document.ts';
-import { cookieValue, FOR_PEOPLE } from '../http.ts';
+import { cookieValue, FOR_PEOPLE, readForm } from '../http.ts';
 import { type PageContext, pageContext } from '../page-context.ts';
 import { isCrossSiteNavigation, isPrefetch, isSameOrigin, refererPath, safeRedirectPath } from '../request-origin.ts';
-import { BROWSER_COOKIE, COOKIE, cookieOf, Guard, type Refusals, readForm } from './guard.ts';
+import { BROWSER_COOKIE, COOKIE, cookieOf, Guard, type Refusals } from './guard.ts';
 import { type Reason, sendForeign, sendGoingOn, sendUnreadable, signInPage } from './sign-in-documents.ts';
 
 /** All that the prefix `__Host-` asks for, and no other site's page sends it along. */

@@ -1,11 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { LanService, UserCodeResult } from '../../core/lan-service.ts';
 import { USER_CODE } from '../../core/letter-code.ts';
-import { FORM, FormError, parseForm } from '../../system/http/form.ts';
 import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
 import { pairingNotice } from '../callback/pairing-notices.ts';
 import { sendNotice, sendPage } from '../document.ts';
-import { keepForCallback, SENT_COOKIE } from '../http.ts';
+import { keepForCallback, readForm, readQuery, SENT_COOKIE } from '../http.ts';
 import { pageContext } from '../page-context.ts';
 import { isCrossSiteNavigation, isEmbeddedElsewhere, isSameOrigin } from '../request-origin.ts';
 import {
@@ -62,8 +61,9 @@ export function servePairPage(
     const context = pageContext(hubName, request);
     // What another site's page loads is not counted: it would use up its visitor's tries.
     if (isEmbeddedElsewhere(request)) return sendNotice(reply, 403, context, foreign(context.texts));
-    const userCode = codeOf(request.url.split('?').slice(1).join('?'));
-    if (userCode instanceof FormError) return sendNotice(reply, 400, context, unreadable(context.texts));
+    const query = readQuery(request);
+    if (query === null) return sendNotice(reply, 400, context, unreadable(context.texts));
+    const userCode = query.get('user_code');
     if (userCode === undefined) return sendPage(reply, 200, context, codePage({ kind: 'none' }, context.texts));
     // Nor is where it leads the browser: the person looks at the code, and goes on from the hub's own page.
     if (isCrossSiteNavigation(request))
@@ -83,11 +83,10 @@ export function servePairPage(
   app.post('/pair', async (request, reply) => {
     const context = pageContext(hubName, request);
     if (!isSameOrigin(request)) return sendNotice(reply, 403, context, foreign(context.texts));
-    const { body, headers } = request;
-    const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-    if (type !== FORM) return sendNotice(reply, 415, context, notForm(context.texts));
-    const userCode = codeOf(typeof body === 'string' ? body : '');
-    if (userCode instanceof FormError) return sendNotice(reply, 400, context, unreadable(context.texts));
+    const form = readForm(request);
+    if (form === 415) return sendNotice(reply, 415, context, notForm(context.texts));
+    if (form === 400) return sendNotice(reply, 400, context, unreadable(context.texts));
+    const userCode = form.get('user_code');
     if (userCode === undefined) return reply.redirect('/pair', 303);
     const result = await found(userCode, request, reply);
     if (result === null) return reply;
@@ -107,14 +106,4 @@ export function servePairPage(
         return reply.redirect(`/pair?user_code=${encodeURIComponent(userCode)}`, 303);
     }
   });
-}
-
-/** The user code of a query or a form; undefined where there is none. */
-function codeOf(encoded: string): string | undefined | FormError {
-  try {
-    return parseForm(encoded).get('user_code');
-  } catch (error) {
-    if (error instanceof FormError) return error;
-    throw error;
-  }
 }
