@@ -14,7 +14,7 @@ const MAX_INTERVAL = 5000;
 /** After so long a comment comes with the next look, in ms: a connection on which nothing moves for 15 s is ended. */
 const COMMENT_AFTER = 8000;
 /** Pages that are open at a time; of more the oldest is told no longer. */
-const MAX = 32;
+const MAX_LISTENERS = 32;
 /** Bytes that a browser may leave unread. */
 const MAX_UNREAD_BYTES = 16 * 1024;
 
@@ -79,7 +79,7 @@ export class Live {
 
   #join(listener: Listener): void {
     const [oldest] = this.#listeners;
-    if (oldest !== undefined && this.#listeners.size >= MAX) this.#drop(oldest);
+    if (oldest !== undefined && this.#listeners.size >= MAX_LISTENERS) this.#drop(oldest);
     this.#listeners.add(listener);
     listener.stream.once('close', () => this.#drop(listener));
     if (this.#run !== null) return;

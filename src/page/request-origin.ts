@@ -42,7 +42,7 @@ export function behindConfirmation({ headers, url }: FastifyRequest): string | n
 }
 
 /** Longer ones are no page's of ours. */
-const MAX_LENGTH = 2048;
+const MAX_PATH_LENGTH = 2048;
 /** Stands for the hub where an address is looked at; no name of anybody's (RFC 2606). */
 const ORIGIN = 'https://hub.invalid';
 /** Pages that lead nowhere after signing in. */
@@ -55,7 +55,7 @@ const SIGNING = /^\/sign-(?:in|out)(?:\/|$)/;
  * @returns path and query; `/` where none was wanted
  */
 export function safeRedirectPath(wanted: string | undefined): string {
-  if (wanted === undefined || wanted.length > MAX_LENGTH || !/^\/[\x21-\x5b\x5d-\x7e]*$/.test(wanted)) return '/';
+  if (wanted === undefined || wanted.length > MAX_PATH_LENGTH || !/^\/[\x21-\x5b\x5d-\x7e]*$/.test(wanted)) return '/';
   const url = URL.parse(wanted, ORIGIN);
   if (url?.origin !== ORIGIN || url.pathname.startsWith('//') || SIGNING.test(url.pathname)) return '/';
   return url.pathname + url.search;

@@ -5,7 +5,7 @@ import type { PageSession } from '../../core/setup-access.ts';
 /** How long credentials can be looked at again, in ms: a phone may be turned, or its page loaded anew. */
 const SHOWN_FOR = 600_000;
 /** Credentials that are kept at a time; of more the oldest go. */
-const MAX = 50;
+const MAX_KEPT = 50;
 
 /** Credentials, and whether the appliance was new too when they were made. */
 export interface Shown {
@@ -46,7 +46,7 @@ export class ShownCredentials {
     const shown = make();
     this.#kept.set(key, { since: this.#clock.now(), shown });
     const [oldest] = this.#kept.keys();
-    if (this.#kept.size > MAX && oldest !== undefined) this.#kept.delete(oldest);
+    if (this.#kept.size > MAX_KEPT && oldest !== undefined) this.#kept.delete(oldest);
     this.#cancel ??= this.#timers.after(SHOWN_FOR, () => this.#expire());
     try {
       return await shown;

@@ -104,10 +104,10 @@ async function waitForLink(
   timers: Timers,
   pairing: string,
 ): Promise<void> {
-  const patience = new AbortController();
-  const disarm = timers.after(LINK_TIMEOUT, () => patience.abort());
+  const timeout = new AbortController();
+  const disarm = timers.after(LINK_TIMEOUT, () => timeout.abort());
   try {
-    for await (const report of administration.followPairing(pairing, patience.signal)) {
+    for await (const report of administration.followPairing(pairing, timeout.signal)) {
       if (report.event !== 'connecting' || report.problem !== null) return;
     }
   } finally {
