@@ -16,7 +16,9 @@ const own = [CACHE_DIRECTORY?.split(':')[0], caches && join(caches, 'latchkey')]
 if (own !== undefined) module.enableCompileCache(own);
 
 // An import of node:http has everything evaluated that it exports: with these three, which nobody here uses, all of Node's
-// own fetch. That is a third of a small program's start and memory.
+// own fetch. Without these lines a start of `latchkey status` takes 166 ms of processor time instead of 149 (`time node
+// dist/main.js status`, the median of 60 in turns), and a hub has 140 MB instead of 128 when it is up (`grep VmRSS
+// /proc/PID/status`, of 14). Only `--help` and the emulator gain nothing.
 const unused = { value: undefined, configurable: true };
 Object.defineProperties(process.getBuiltinModule('node:http'), {
   WebSocket: unused,
