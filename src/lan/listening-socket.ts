@@ -19,7 +19,7 @@ export interface OpenedPort {
 }
 
 /** Connections that nobody serves yet; what comes beyond them is closed. */
-const MOST_WAITING = 1000;
+const MAX_WAITING = 1000;
 
 /** A socket that listens. Connections that come while nobody serves them wait, unread. */
 export class ListeningSocket {
@@ -79,7 +79,7 @@ export class ListeningSocket {
       this.#serve(connection);
       return;
     }
-    if (this.#waiting.size >= MOST_WAITING) {
+    if (this.#waiting.size >= MAX_WAITING) {
       connection.destroy();
       return;
     }

@@ -17,7 +17,7 @@ const MACHINE: TimeSources = { uptime: () => uptime() * 1000, wall: Date.now, ti
 /** Milliseconds by which the wall clock leaves the timers' clock where the machine was suspended, or its clock set. */
 const LEFT_BEHIND = 10;
 /** So often the uptime is read in any case, in ms. */
-const LONGEST_TRUST = 1000;
+const UPTIME_INTERVAL = 1000;
 
 /**
  * The machine's clocks. `os.uptime()` counts suspended time, which `performance.now()` does not; but it reads a file, which takes a
@@ -32,7 +32,7 @@ export function systemClock(boot: string = bootId(), { uptime, wall, timers }: T
   return {
     now() {
       const [running, time] = [timers(), wall()];
-      if (running - read >= LONGEST_TRUST || Math.abs(time - running - apart) >= LEFT_BEHIND) {
+      if (running - read >= UPTIME_INTERVAL || Math.abs(time - running - apart) >= LEFT_BEHIND) {
         [read, apart] = [running, time - running];
         // Hundredths of a second are told, cut off: the most that it ever was ahead is nearest, and it never goes back.
         ahead = Math.max(ahead, uptime() - running);

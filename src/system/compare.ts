@@ -1,7 +1,7 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto';
 
 /** Compares two secrets in a time that tells nothing of either, nor of their lengths. */
-export function sameSecret(a: string, b: string): boolean {
+export function timingSafeEqualText(a: string, b: string): boolean {
   return isSameHash(sha256(a), sha256(b));
 }
 

@@ -12,9 +12,9 @@ export interface LogStream {
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
 /** Characters of one field; what is longer is cut. A portal's link may be as long, and is told whole. */
-const LONGEST_FIELD = 8192;
+const MAX_FIELD = 8192;
 /** Bytes that wait while the log can't be written; what comes beyond them is lost. */
-const MOST_WAITING = 1 << 20;
+const MAX_BUFFERED = 1 << 20;
 
 /** Lines of one event about one appliance: so many at once, then one in so many ms. */
 const OF_APPLIANCE = { burst: 20, interval: 30_000 };
@@ -107,16 +107,16 @@ export function withPriorities(stream: LogStream): LogStream {
 
 /** A log that can't be written (a full disk, a reader that is gone) is no reason to end. */
 function standardError(): LogStream {
-  const destination = pino.destination({ dest: 2, sync: true, maxLength: MOST_WAITING });
+  const destination = pino.destination({ dest: 2, sync: true, maxLength: MAX_BUFFERED });
   destination.on('error', () => undefined);
   return isJournal() ? withPriorities(destination) : destination;
 }
 
 function cut(fields: LogFields): LogFields {
-  const long = Object.entries(fields).filter(([, value]) => typeof value === 'string' && value.length > LONGEST_FIELD);
+  const long = Object.entries(fields).filter(([, value]) => typeof value === 'string' && value.length > MAX_FIELD);
   if (long.length === 0) return fields;
   return {
     ...fields,
-    ...Object.fromEntries(long.map(([name, value]) => [name, `${String(value).slice(0, LONGEST_FIELD)}…`])),
+    ...Object.fromEntries(long.map(([name, value]) => [name, `${String(value).slice(0, MAX_FIELD)}…`])),
   };
 }

@@ -10,8 +10,8 @@ const TIMESYNCD = '/run/systemd/timesync/synchronized';
 /** Other programs (chrony, ntpd) are asked for through systemd-timedated, which looks at the kernel's own word for it. */
 const TIMEDATECTL = ['show', '--property=NTPSynchronized', '--value'];
 /** A program is started again after so long, then after twice as long each time, in ms; anew where the clock was set. */
-const PROGRAM_RESTS = { first: 60_000, longest: 600_000 };
-const PROGRAM_PATIENCE = 5000;
+const PROGRAM_BACKOFF = { first: 60_000, longest: 600_000 };
+const PROGRAM_TIMEOUT = 5000;
 /** No hub of this version runs earlier, whatever its clock says. */
 const EARLIEST = Date.UTC(2026, 0, 1);
 /** A file's time and the clock may lie this far apart, in ms. */
@@ -26,15 +26,15 @@ export function ntpWatch(
   program = 'timedatectl',
 ): (now: Instant, wasSet?: boolean) => Promise<boolean> {
   let nextProgram = 0;
-  let rest = PROGRAM_RESTS.first;
+  let backoff = PROGRAM_BACKOFF.first;
   return async (now, wasSet = false) => {
     if (now.wall < EARLIEST) return false;
     if (touchedInThisBoot(file, now)) return true;
-    if (wasSet) [nextProgram, rest] = [0, PROGRAM_RESTS.first];
+    if (wasSet) [nextProgram, backoff] = [0, PROGRAM_BACKOFF.first];
     if (now.uptime < nextProgram) return false;
-    nextProgram = now.uptime + rest;
-    rest = Math.min(2 * rest, PROGRAM_RESTS.longest);
-    const answer = await run(program, TIMEDATECTL, { timeout: PROGRAM_PATIENCE }).catch((error: { code?: unknown }) => {
+    nextProgram = now.uptime + backoff;
+    backoff = Math.min(2 * backoff, PROGRAM_BACKOFF.longest);
+    const answer = await run(program, TIMEDATECTL, { timeout: PROGRAM_TIMEOUT }).catch((error: { code?: unknown }) => {
       if (error.code === 'ENOENT') nextProgram = Number.POSITIVE_INFINITY;
       return null;
     });

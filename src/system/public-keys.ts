@@ -7,13 +7,13 @@ export type KeysRead =
   | { readonly kind: 'unusable'; readonly why: string };
 
 /** Keys of one set: two while an appliance changes from one to the next, and a few more. */
-const MOST_KEYS = 5;
+const MAX_KEYS = 5;
 /** Characters of a `kid`. */
-const LONGEST_KID = 200;
+const MAX_KID = 200;
 /** Bits of an RSA key: checking a signature of a longer one takes a small machine too long. */
 const RSA_BITS = { least: 2048, most: 4096 };
 /** The largest public exponent in use, for the same reason. */
-const LARGEST_EXPONENT = 0xffff_ffffn;
+const MAX_EXPONENT = 0xffff_ffffn;
 
 /** The members that a public key of each type consists of (RFC 7518, 6; RFC 8037, 2), and the signatures it can check. */
 const TYPES: Readonly<Record<string, { readonly members: readonly string[]; readonly algorithms: readonly string[] }>> =
@@ -36,7 +36,7 @@ export function readPublicKeys(value: unknown): KeysRead {
   const keys = isObject(value) ? value['keys'] : undefined;
   if (!Array.isArray(keys)) return unusable('is no JWK Set: send {"keys":[...]} (RFC 7517, 5)');
   if (keys.length === 0) return unusable(`holds no key: ${USABLE}`);
-  if (keys.length > MOST_KEYS) return unusable(`holds ${keys.length} keys: send at most ${MOST_KEYS}`);
+  if (keys.length > MAX_KEYS) return unusable(`holds ${keys.length} keys: send at most ${MAX_KEYS}`);
   const read: PublicKey[] = [];
   for (const [index, key] of keys.entries()) {
     const taken = readKey(key);
@@ -75,8 +75,8 @@ function useOf(
   if (alg !== undefined && !(typeof alg === 'string' && algorithms.includes(alg))) {
     return `has an alg that does not go with it: it must be ${algorithms.join(' or ')}, or left out`;
   }
-  if (kid !== undefined && !(typeof kid === 'string' && kid.length > 0 && kid.length <= LONGEST_KID)) {
-    return `has a kid that is none: it must be a text of at most ${LONGEST_KID} characters, or left out`;
+  if (kid !== undefined && !(typeof kid === 'string' && kid.length > 0 && kid.length <= MAX_KID)) {
+    return `has a kid that is none: it must be a text of at most ${MAX_KID} characters, or left out`;
   }
   return { ...(typeof alg === 'string' && { alg }), ...(typeof kid === 'string' && { kid }) };
 }
@@ -87,7 +87,7 @@ function problemOf(bare: JsonWebKey): string | null {
     const { modulusLength: bits, publicExponent: exponent } = asymmetricKeyDetails ?? {};
     if (bits === undefined || exponent === undefined) return null;
     if (bits < RSA_BITS.least || bits > RSA_BITS.most) return `is an RSA key with ${bits} bits: ${USABLE}`;
-    if (exponent < 3n || exponent % 2n === 0n || exponent > LARGEST_EXPONENT) {
+    if (exponent < 3n || exponent % 2n === 0n || exponent > MAX_EXPONENT) {
       return 'is an RSA key with a public exponent that nobody uses: take 65537';
     }
     return null;

@@ -4,7 +4,7 @@ import { Secret } from '../core/secret.ts';
 import { readBounded } from './bounded-file.ts';
 
 /** Bytes of a secret's file. */
-const LARGEST_SECRET = 65_536;
+const MAX_SECRET = 65_536;
 /** What the shipped unit puts before the name of each file of its directory of credentials, as systemd.exec(5) has it. */
 const OF_DIRECTORY = 'secrets_';
 
@@ -65,7 +65,7 @@ export async function readGuarded(
   directory: string,
   credentials: string | undefined,
 ): Promise<{ readonly text: string; readonly path: string }> {
-  const fromSystemd = await readCredential(file, credentials, LARGEST_SECRET);
+  const fromSystemd = await readCredential(file, credentials, MAX_SECRET);
   if (fromSystemd !== null) return { text: fromSystemd, path: file };
   const path = resolve(directory, file);
   const elsewhere = credentials === undefined ? '' : `: ${PUT_IT}`;
@@ -79,7 +79,7 @@ export async function readGuarded(
     const cure = credentials === undefined ? `; allowed is 0600: chmod 600 ${path}` : elsewhere;
     throw new Error(`${path} is open to other users (mode ${mode})${cure}`);
   }
-  const text = await readBounded(path, LARGEST_SECRET).catch((error: Error) => {
+  const text = await readBounded(path, MAX_SECRET).catch((error: Error) => {
     throw new Error(`${path} can't be read (${error.message})${elsewhere}`);
   });
   return { text, path };

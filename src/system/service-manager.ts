@@ -5,7 +5,7 @@ import { systemTimers } from './clock.ts';
 /** systemd's own program: Node has no datagram sockets of the kind that NOTIFY_SOCKET names. */
 const PROGRAM = '/usr/bin/systemd-notify';
 /** One that has not ended after so long is ended, in ms; by itself it waits 5 s for systemd. */
-const PATIENCE = 10_000;
+const PROGRAM_TIMEOUT = 10_000;
 
 /** What is told, in the words of sd_notify(3). */
 interface Message {
@@ -93,7 +93,7 @@ export class ServiceManager {
     const { promise, resolve } = Promise.withResolvers<void>();
     try {
       const child = spawn(this.#program, assignments, { env: this.#env, stdio: 'ignore' });
-      const disarm = this.#timers.after(PATIENCE, () => {
+      const disarm = this.#timers.after(PROGRAM_TIMEOUT, () => {
         child.kill('SIGKILL');
         resolve();
       });

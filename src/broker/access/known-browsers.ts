@@ -1,6 +1,6 @@
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
-import { hmacSha256, sameSecret } from '../../system/compare.ts';
+import { hmacSha256, timingSafeEqualText } from '../../system/compare.ts';
 
 /** Bytes of the key and of a browser's id. */
 const KEY_BYTES = 32;
@@ -34,7 +34,7 @@ export class KnownBrowsers {
   /** The id of a browser; null where it has not signed in by this setup code. @param cookie as the browser sent it */
   find(cookie: string, setupCode: string): string | null {
     const [id = '', mac = ''] = cookie.split('.', 2);
-    return sameSecret(mac, this.#mac(id, setupCode)) ? id : null;
+    return timingSafeEqualText(mac, this.#mac(id, setupCode)) ? id : null;
   }
 
   #mac(id: string, setupCode: string): string {

@@ -3,7 +3,7 @@ import { SETUP_CODE } from '../../core/letter-code.ts';
 import { Secret } from '../../core/secret.ts';
 import type { PageSession, SetupAccess, SignedInBrowser, SignIn, Visitor } from '../../core/setup-access.ts';
 import type { Store } from '../../core/store.ts';
-import { sameSecret, sha256 } from '../../system/compare.ts';
+import { sha256, timingSafeEqualText } from '../../system/compare.ts';
 import type { Environment } from '../environment.ts';
 import { KnownBrowsers } from './known-browsers.ts';
 import { LoginThrottle, sourceOfAddress, sourceOfBrowser } from './login-throttle.ts';
@@ -117,7 +117,7 @@ export class StoredSetupAccess implements SetupAccess {
     const source = useOwn ? sourceOfBrowser(browser, from.address) : byAddress;
     const locked = loginThrottle.lockedFor(source, now);
     if (locked > 0) return { kind: 'locked', retryAfter: Math.ceil(locked / 1000) };
-    if (!sameSecret(SETUP_CODE.read(typed) ?? '', this.#code)) {
+    if (!timingSafeEqualText(SETUP_CODE.read(typed) ?? '', this.#code)) {
       const { locked: lockedNow, tell } = loginThrottle.count(source, now);
       if (tell !== null) log.warn('too many wrong setup codes', { address: tell.address, count: tell.count });
       return lockedNow > 0 ? { kind: 'locked', retryAfter: Math.ceil(lockedNow / 1000) } : { kind: 'wrong' };

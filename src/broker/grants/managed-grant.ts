@@ -7,7 +7,7 @@ import { throttledUntil } from '../../core/grants/schedule.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
 import { type ConfiguredPortal, giverOf } from '../../core/portal.ts';
 import type { Store, StoredGrant } from '../../core/store.ts';
-import { sameSecret, sha256 } from '../../system/compare.ts';
+import { sha256, timingSafeEqualText } from '../../system/compare.ts';
 import type { Environment } from '../environment.ts';
 import type { ConnectedAppliance } from '../ports.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
@@ -112,7 +112,7 @@ export class ManagedGrant {
    */
   async distrust(token: string): Promise<boolean> {
     const { environment, store, logger } = this.#context;
-    if (this.#grant.distrusted !== null || !sameSecret(token, this.#grant.accessToken.reveal())) return false;
+    if (this.#grant.distrusted !== null || !timingSafeEqualText(token, this.#grant.accessToken.reveal())) return false;
     const distrusted = environment.clock.now();
     const { appliance, generation } = this.#grant;
     this.#grant = { ...this.#grant, distrusted };

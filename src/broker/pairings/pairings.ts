@@ -12,7 +12,7 @@ import {
 } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
-import { sameSecret, sha256 } from '../../system/compare.ts';
+import { sha256, timingSafeEqualText } from '../../system/compare.ts';
 import { emitFailure, type PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
 
@@ -220,7 +220,7 @@ export class Pairings implements AsyncDisposable {
     const run = this.find(({ nonceHash }) => nonceHash === hash);
     if (run === undefined) return null;
     if (callback.kind === 'code') {
-      const isSent = mark !== null && sameSecret(mark, this.sentMark(run.pairing.id).reveal());
+      const isSent = mark !== null && timingSafeEqualText(mark, this.sentMark(run.pairing.id).reveal());
       const received = run.receiveCode(callback.code, { address, isSent });
       await withTimeout(received, LONGEST_WAIT, this.#context.environment.timers);
     }

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { sameSecret } from '../../system/compare.ts';
+import { timingSafeEqualText } from '../../system/compare.ts';
 import { received } from '../http/received.ts';
 import { rawQuery } from '../http/request-form.ts';
 import { serve } from '../http/routes.ts';
@@ -52,7 +52,10 @@ export function serveAuthorize(app: FastifyInstance): void {
           : reply.redirect(allow(portal, asked, remembered), 303);
       }
       const user = portal.settings.users.get(form.get('username') ?? '');
-      const good = sameSecret(form.get('password') ?? '', user?.password ?? portal.settings.firstUser.password);
+      const good = timingSafeEqualText(
+        form.get('password') ?? '',
+        user?.password ?? portal.settings.firstUser.password,
+      );
       if (user === undefined || !good) {
         const userName = (form.get('username') ?? '').slice(0, MAX_USER_NAME_LENGTH);
         return sendLogin(reply, portal, asked, 403, { userName, complaint: WRONG });

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { sameSecret } from '../../system/compare.ts';
+import { timingSafeEqualText } from '../../system/compare.ts';
 import type { TokenClaims } from '../oauth/bearer-tokens.ts';
 import type { Client, EffectiveSettings } from '../settings/effective-settings.ts';
 import { received } from './received.ts';
@@ -72,7 +72,7 @@ function authenticateClient(
 
 function compare(settings: EffectiveSettings, id = '', secret = '', challenge: boolean): ClientAuthentication {
   const client = settings.clients.get(id);
-  const good = sameSecret(secret, client?.secret ?? settings.firstClient.secret);
+  const good = timingSafeEqualText(secret, client?.secret ?? settings.firstClient.secret);
   if (client !== undefined && good) return { client };
   return refused(401, 'invalid_client', 'client authentication failed', challenge);
 }

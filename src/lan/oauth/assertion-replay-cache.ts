@@ -1,11 +1,11 @@
 import { sha256 } from '../../system/compare.ts';
 
 /** Assertions of one appliance that are remembered: more than ten a second for as long as one is good. */
-const MOST_OF_ONE = 1000;
+const MAX_PER_APPLIANCE = 1000;
 /** Of all appliances together. */
-const MOST = 50_000;
+const MAX_TOTAL = 50_000;
 /** What every appliance may have remembered all the same, so that none takes the place of another. */
-const LEAST_OF_ONE = 10;
+const RESERVED_PER_APPLIANCE = 10;
 
 /** What became of an assertion that is to be remembered. */
 export type Use = 'first' | 'again' | 'full';
@@ -24,8 +24,10 @@ export class AssertionReplayCache {
     const key = sha256(jti);
     const known = own.get(key);
     if (known !== undefined && known > now) return 'again';
-    if (own.size >= MOST_OF_ONE || (this.#count >= MOST && own.size >= LEAST_OF_ONE)) this.#forget(now);
-    if (own.size >= MOST_OF_ONE || (this.#count >= MOST && own.size >= LEAST_OF_ONE)) return 'full';
+    const isFull = () =>
+      own.size >= MAX_PER_APPLIANCE || (this.#count >= MAX_TOTAL && own.size >= RESERVED_PER_APPLIANCE);
+    if (isFull()) this.#forget(now);
+    if (isFull()) return 'full';
     if (!own.has(key)) this.#count += 1;
     own.set(key, until);
     this.#used.set(appliance, own);

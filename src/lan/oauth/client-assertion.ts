@@ -17,7 +17,7 @@ import { type ClientAuthentication, malformed, refused, unavailable } from './au
 export const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
 /** An assertion is made for one request: it may live so long, in s. */
-const LONGEST_LIFE = 60;
+const MAX_LIFETIME = 60;
 /** An appliance's clock may be off by so much, in s. */
 const TOLERANCE = 30;
 /** How long it may take until the clock is confirmed, as far as anybody can say, in s. */
@@ -158,7 +158,7 @@ export class ClientAssertions {
       case 'again':
         return refused('this client_assertion was used before: sign a new one, with another jti, for each request');
       case 'full':
-        return unavailable(`${appliance.name} sends more assertions than the hub can remember`, LONGEST_LIFE);
+        return unavailable(`${appliance.name} sends more assertions than the hub can remember`, MAX_LIFETIME);
       case 'first':
         return { kind: 'authenticated', appliance };
     }
@@ -180,13 +180,13 @@ function judgeClaims({ exp, iat, jti }: JWTPayload, time: TrueTime, knewBefore: 
     return { kind: 'bad', answer: refused('the jti is no text') };
   }
   if (iat !== undefined && iat > now + TOLERANCE) return { kind: 'untimely', answer: refused(notYet('iat', iat, now)) };
-  if (exp - (iat ?? now + TOLERANCE) > LONGEST_LIFE) {
-    const what = `the client_assertion may live ${LONGEST_LIFE} s at most, from its iat to its exp`;
+  if (exp - (iat ?? now + TOLERANCE) > MAX_LIFETIME) {
+    const what = `the client_assertion may live ${MAX_LIFETIME} s at most, from its iat to its exp`;
     return { kind: iat === undefined ? 'untimely' : 'bad', answer: refused(what) };
   }
   // One that was used before the start was made before it, by a clock that may be ahead. A NumericDate has whole seconds, as
   // a rule.
-  const made = iat ?? exp - LONGEST_LIFE;
+  const made = iat ?? exp - MAX_LIFETIME;
   const early = Math.floor(started) + TOLERANCE - made;
   if (knewBefore && early > 0) {
     const what = 'this client_assertion may have been used before the hub was started: sign a new one';

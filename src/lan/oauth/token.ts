@@ -8,7 +8,7 @@ import { DEVICE_CODE_GRANT, readForm, TOKEN_FORMS } from './schemas.ts';
 import { sendDeviceFailure, sendTokenResponse } from './token-responses.ts';
 
 /** Whoever asks is answered within this, in ms, from when the request came: just before a client's limit of 10 s. */
-const LONGEST_ANSWER = 9500;
+const RESPONSE_TIMEOUT = 9500;
 
 /** The token endpoint (RFC 6749, 3.2). */
 export function serveToken(app: FastifyInstance, service: LanService, gate: FormEndpointContext): void {
@@ -27,7 +27,7 @@ async function token(service: LanService, request: ClientRequest): Promise<Fasti
   if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
   const asked = read.form;
   // Who the appliance is may have taken its time to find out.
-  const timeout = Math.max(0, LONGEST_ANSWER - elapsed());
+  const timeout = Math.max(0, RESPONSE_TIMEOUT - elapsed());
   const wanted = { scope: asked.scope ?? null, minTtl: (asked.min_ttl ?? 0) * 1000, timeout };
   switch (asked.grant_type) {
     case 'client_credentials':

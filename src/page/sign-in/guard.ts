@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { PageSession, SetupAccess } from '../../core/setup-access.ts';
-import { sameSecret } from '../../system/compare.ts';
+import { timingSafeEqualText } from '../../system/compare.ts';
 import { cookieValue, FOR_PEOPLE, readForm, type Unreadable } from '../http.ts';
 import { type PageContext, pageContext } from '../page-context.ts';
 import { behindConfirmation, isEmbeddedElsewhere, isSameOrigin } from '../request-origin.ts';
@@ -82,7 +82,8 @@ export class Guard {
       if (session === null) return this.#refusals.signIn(request, reply, context);
       const form = readForm(request);
       if (typeof form === 'number') return this.#refusals.unreadable(request, reply, context, form);
-      if (!sameSecret(form.get('csrf') ?? '', session.csrf)) return this.#refusals.foreign(request, reply, context);
+      if (!timingSafeEqualText(form.get('csrf') ?? '', session.csrf))
+        return this.#refusals.foreign(request, reply, context);
       await this.#ready;
       return answer({ request, reply, context, session, form });
     });

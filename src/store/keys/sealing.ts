@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { Failure } from '../../core/failure.ts';
-import { sameSecret } from '../../system/compare.ts';
+import { timingSafeEqualText } from '../../system/compare.ts';
 
 /** Protects a store with its key: seals what nobody may read, and signs what nobody may change. */
 export interface Sealing {
@@ -45,7 +45,7 @@ export function jweSealing(key: Uint8Array): Sealing {
   return {
     ...jwe(derived('sealing')),
     sign,
-    isSigned: (table, row) => row.mac !== null && sameSecret(row.mac, sign(table, row)),
+    isSigned: (table, row) => row.mac !== null && timingSafeEqualText(row.mac, sign(table, row)),
   };
 }
 
