@@ -1,7 +1,6 @@
-import { createSocket } from 'node:dgram';
 import Bonjour, { type Service } from 'bonjour-service';
 import type { Timers } from '../../core/clock.ts';
-import { guard } from './link.ts';
+import { MulticastSocket } from './multicast-socket.ts';
 
 /** A hub that was seen on the network. */
 export interface DiscoveredHub {
@@ -11,9 +10,6 @@ export interface DiscoveredHub {
   readonly addresses: readonly string[];
   readonly port: number;
 }
-
-/** RFC 6762 section 3. */
-const GROUP = '224.0.0.251';
 
 /** Two questions, since an answer may be held back for a second after the last one (RFC 6762 section 6). */
 const AGAIN_AFTER = 1200;
@@ -25,14 +21,10 @@ const AGAIN_AFTER = 1200;
  */
 export async function browse(address: string, timers: Timers): Promise<DiscoveredHub[]> {
   const { promise: broken, reject } = Promise.withResolvers<never>();
-  const socket = createSocket({ type: 'udp4', reuseAddr: true });
-  const bonjour = new Bonjour({ socket, type: 'udp4', ip: GROUP, bind: GROUP, interface: address } as object, reject);
-  guard(socket, () => true);
-  bonjour['server'].mdns.on('warning', (error: unknown) => {
-    // What has no system call's name is a packet that could not be read.
-    if (error instanceof Error && 'syscall' in error) reject(error);
-  });
+  const socket = new MulticastSocket({ interface: '', ipv4: address }, { admits: () => true, onError: reject });
+  const bonjour = new Bonjour(socket.options);
   try {
+    await socket.bound;
     const seen = new Map<string, Service>();
     const browser = bonjour.find({ type: 'latchkey' }, (service: Service) => seen.set(service.name, service));
     for (let asked = 0; asked < 2; asked++) {

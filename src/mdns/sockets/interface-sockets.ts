@@ -1,6 +1,7 @@
 import type { Failure } from '../../core/failure.ts';
 import type { Segment } from '../networks/segments.ts';
-import { type Door, type Link, type LinkOptions, openLink } from './link.ts';
+import { type Link, type LinkOptions, openLink } from './link.ts';
+import type { LinkEnd } from './multicast-socket.ts';
 
 interface OpenSocket {
   readonly key: string;
@@ -61,7 +62,7 @@ export class InterfaceSockets implements AsyncDisposable {
 
     const missing = wanted.filter(({ key }) => !kept.some((one) => one.key === key));
     const outcomes = await Promise.allSettled(
-      missing.map(async ({ door, ...rest }) => ({ ...rest, link: await openLink(door, this.#options) })),
+      missing.map(async ({ end, ...rest }) => ({ ...rest, link: await openLink(end, this.#options) })),
     );
     const opened = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? outcome.value : []));
     const failed = outcomes.find((outcome) => outcome.status === 'rejected');
@@ -83,14 +84,14 @@ export class InterfaceSockets implements AsyncDisposable {
   }
 }
 
-function socketsOf(segment: Segment): readonly (Omit<OpenSocket, 'link'> & { readonly door: Door })[] {
+function socketsOf(segment: Segment): readonly (Omit<OpenSocket, 'link'> & { readonly end: LinkEnd })[] {
   return segment.interfaces.flatMap(({ name, ipv4, ipv6, epoch }) => {
     const attachment = `${name} ${epoch}`;
     const own = [...(ipv4 === null ? [] : [ipv4]), ...(ipv6 ? [null] : [])];
     return own.map((address) => ({
       key: `${attachment} ${address}`,
       attachment,
-      door: { interface: name, ipv4: address },
+      end: { interface: name, ipv4: address },
     }));
   });
 }

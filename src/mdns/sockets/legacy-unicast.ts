@@ -2,11 +2,12 @@ import type { RemoteInfo } from 'node:dgram';
 import type { Timers } from '../../core/clock.ts';
 import type { ResourceRecord } from '../records/records.ts';
 import type { MdnsResponse } from './rate-limits.ts';
+import type { Question } from './responses.ts';
 
 /** A query, as far as a response to a simple resolver repeats it. */
 export interface Query {
   readonly id: number;
-  readonly questions: readonly object[];
+  readonly questions: readonly Question[];
 }
 
 /** A response to one asker alone. */
@@ -23,42 +24,37 @@ const MAX_TTL = 10;
 const MAX_RESPONSES = 10;
 const INTERVAL = 1000;
 
+/** Whether a query from there is a simple resolver's, see {@link LegacyUnicast}. */
+export function isLegacy({ port }: RemoteInfo): boolean {
+  return port !== PORT;
+}
+
 /**
  * Answers simple resolvers, which ask from another port than mDNS's and take an answer as they know it from DNS (RFC 6762
- * section 6.7): sent to them alone, with their id and question, short-lived, and without the cache-flush bit.
+ * section 6.7): sent to them alone, with their id and question, short-lived, and without the cache-flush bit. If too many ask,
+ * nothing is sent.
  */
 export class LegacyUnicast implements Disposable {
   readonly #timers: Timers;
-  #asked: { readonly query: Query; readonly by: RemoteInfo } | null = null;
+  readonly #send: (response: LegacyResponse, to: RemoteInfo) => void;
   #sent = 0;
   #cancel: () => void = () => undefined;
 
-  constructor(timers: Timers) {
+  constructor(timers: Timers, send: (response: LegacyResponse, to: RemoteInfo) => void) {
     this.#timers = timers;
+    this.#send = send;
   }
 
-  /** A query has come; the responses from now on answer it. */
-  heard(query: Query, by: RemoteInfo): void {
-    this.#asked = by.port === PORT ? null : { query, by };
-  }
-
-  /**
-   * The response to send in place of one that would be multicast, and to whom: nobody if too many ask.
-   * @returns null if the response is to be multicast
-   */
-  responseWith(multicast: MdnsResponse): { readonly response: LegacyResponse; readonly to: RemoteInfo | null } | null {
-    if (this.#asked === null) return null;
-    const { query, by } = this.#asked;
+  /** @param multicast the response as it would be multicast */
+  respond({ answers, additionals = [] }: MdnsResponse, { id, questions }: Query, to: RemoteInfo): void {
     if (this.#sent === 0) {
       this.#cancel = this.#timers.after(INTERVAL, () => {
         this.#sent = 0;
       });
     }
     this.#sent += 1;
-    const { answers, additionals = [] } = multicast;
-    const { id, questions } = query;
-    const response = { id, questions, answers: answers.map(plain), additionals: additionals.map(plain) };
-    return { response, to: this.#sent > MAX_RESPONSES ? null : by };
+    if (this.#sent > MAX_RESPONSES) return;
+    this.#send({ id, questions, answers: answers.map(plain), additionals: additionals.map(plain) }, to);
   }
 
   [Symbol.dispose](): void {

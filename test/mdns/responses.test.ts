@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { instancePointer, ownRecords } from '../../src/mdns/records/records.ts';
+import { responseTo } from '../../src/mdns/sockets/responses.ts';
+
+const [srv, txt, ...addresses] = ownRecords({
+  instanceName: 'Cellar hub',
+  id: '4f2a9c',
+  host: '4f2a9c.local',
+  httpsPort: 8443,
+  txt: {},
+  addresses: [
+    { family: 'IPv4', address: '10.0.0.1' },
+    { family: 'IPv6', address: 'fd00::1' },
+  ],
+});
+const pointer = instancePointer('Cellar hub');
+const records = [pointer, srv, txt, ...addresses].filter((record) => record !== undefined);
+
+describe('a question', () => {
+  it('for the service is answered by its pointer, with all that is needed to reach it', () => {
+    expect(responseTo({ name: '_latchkey._tcp.local', type: 'PTR' }, records)).toEqual({
+      answers: [pointer],
+      additionals: [srv, txt, ...addresses],
+    });
+  });
+
+  it.each([
+    ['PTR', '_LATCHKEY._tcp.Local', [pointer]],
+    ['SRV', 'Cellar hub._latchkey._tcp.local', [srv]],
+    ['A', '4F2A9C.local', addresses.slice(0, 1)],
+    ['AAAA', '4f2a9c.local', addresses.slice(1)],
+  ])('of type %s is answered in whatever case it is asked (%s)', (type, name, answers) => {
+    expect(responseTo({ name, type }, records)?.answers).toEqual(answers);
+  });
+
+  it('for everything under a name is answered by all of it, and nothing else', () => {
+    expect(responseTo({ name: '4f2a9c.local', type: 'ANY' }, records)).toEqual({ answers: addresses });
+  });
+
+  it.each([
+    ['PTR', '_http._tcp.local'],
+    ['ANY', 'other.local'],
+    ['SRV', '4f2a9c.local'],
+    ['UNKNOWN_65280', '4f2a9c.local'],
+  ])('that no record answers gets no response (%s of %s)', (type, name) => {
+    expect(responseTo({ name, type }, records)).toBe(null);
+  });
+});
