@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { Finding } from '../../src/doctor/check-result.ts';
 import { announceOn, says } from '../netns/announced.ts';
+import { keepMdnsPort } from '../netns/mdns-port.ts';
 import { logged, serveHub, statusOf, writeHub } from '../netns/served-hub.ts';
 import { createLan, type Host, whyNoLan } from '../support/netns.ts';
 import { patient } from '../support/patience.ts';
@@ -10,7 +11,7 @@ import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { needs } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
-needs(() => whyNoLan([]));
+needs(() => whyNoLan(['/usr/bin/python3']));
 
 /** What the doctor finds on a host, and how it ends. */
 async function examined(host: Host, home: string): Promise<{ checks: Finding[]; status: number | null }> {
@@ -103,6 +104,19 @@ it('says that a hub hangs, and what of the network is missing', async () => {
     detail: expect.stringMatching(/gives no answer \(no answer within 4 s\)/),
   });
   daemon.child.kill('SIGCONT');
+});
+
+it('says that another program keeps the mDNS port to itself', async () => {
+  using folder = stateFolder();
+  await using lan = await createLan(['hub']);
+  const home = join(folder.path, 'hub');
+  writeHub(home);
+  await keepMdnsPort(lan.hosts.hub);
+  const { checks } = await examined(lan.hosts.hub, home);
+  expect(finding(checks, 'mdns.eth0')).toMatchObject({
+    result: 'fail',
+    detail: expect.stringMatching(/EADDRINUSE.*: check what else has UDP port 5353/),
+  });
 });
 
 it('comes to an end where everything that is sent disappears', async () => {

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { startTestModeHub, type TestModeHub } from '../netns/hub-on-host.ts';
+import { keepMdnsPort } from '../netns/mdns-port.ts';
 import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { serveHub, writeHub } from '../netns/served-hub.ts';
-import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
+import { createLan, whyNoLan } from '../support/netns.ts';
 import { needs } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
@@ -112,7 +113,7 @@ describe('where another program keeps the mDNS port to itself, a hub', () => {
     await using lan = await createLan(['hub', 'appliance']);
     const { hub: machine, appliance } = lan.hosts;
     await machine.run('ip', ['-6', 'addr', 'flush', 'dev', 'eth0']);
-    const keeper = await keepPort(machine);
+    const keeper = await keepMdnsPort(machine);
     await using hub = await startTestModeHub(machine);
     expect(await hub.logged('hub could not be announced')).toMatchObject({
       error: expect.stringMatching(/UDP port 5353.* at 10\.77\.0\.1: .*EADDRINUSE/),
@@ -124,15 +125,6 @@ describe('where another program keeps the mDNS port to itself, a hub', () => {
     expect(warnings(hub)).toHaveLength(1);
   });
 });
-
-/** A program that holds UDP port 5353 and shares it with nobody. */
-async function keepPort(host: Host): Promise<Process> {
-  const keep =
-    "import socket, time; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('', 5353)); print('kept', flush=True); time.sleep(60)";
-  const keeper = host.spawn('/usr/bin/python3', ['-c', keep]);
-  await keeper.line((line) => line === 'kept' || undefined);
-  return keeper;
-}
 
 /** What the hub has warned of so far. */
 function warnings({ process: { output } }: TestModeHub): readonly string[] {
