@@ -22,6 +22,13 @@ export function keepForCallback(reply: FastifyReply, name: string, value: Secret
 /** The cookie of a browser that the hub itself sent to the portal. */
 export const SENT_COOKIE = 'latchkey-sent';
 
+/** Sends a browser to the portal, with a mark by which the hub knows it when it comes back. */
+export function sendToPortal(reply: FastifyReply, mark: Secret, authorizeUrl: string): FastifyReply {
+  return keepForCallback(reply, SENT_COOKIE, mark)
+    .headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
+    .redirect(authorizeUrl, 303);
+}
+
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** It is for people with a browser alone, and no part of what the hub's OpenAPI document describes. */

@@ -6,7 +6,7 @@ import { Secret } from '../../core/secret.ts';
 import { withoutMapping } from '../../system/addresses.ts';
 import { FORM } from '../../system/http/form.ts';
 import { sendNotice, sendPage } from '../document.ts';
-import { cookieValue, FOR_PEOPLE, keepForCallback, SENT_COOKIE } from '../http.ts';
+import { cookieValue, FOR_PEOPLE, keepForCallback, SENT_COOKIE, sendToPortal } from '../http.ts';
 import { pageContext } from '../page-context.ts';
 import { nextUnreachablePage, roundResultPage } from './callback-round.ts';
 import { loginNotice, pairingNotice } from './pairing-notices.ts';
@@ -83,9 +83,7 @@ export function serveCallback(
     });
     switch (next.kind) {
       case 'link':
-        return keepForCallback(reply, SENT_COOKIE, service.sentMark(next.pairing))
-          .header('cache-control', 'no-store')
-          .redirect(next.authorizeUrl, 303);
+        return sendToPortal(reply, service.sentMark(next.pairing), next.authorizeUrl);
       case 'unreachable':
         reply.header('retry-after', RETRY_UNREACHABLE);
         return sendPage(reply, 503, context, nextUnreachablePage(next.appliance, nonce, context.texts));

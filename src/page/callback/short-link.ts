@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
 import { sendNotice } from '../document.ts';
-import { FOR_PEOPLE, keepForCallback, SENT_COOKIE } from '../http.ts';
+import { FOR_PEOPLE, sendToPortal } from '../http.ts';
 import { pageContext } from '../page-context.ts';
 import { pairingNotice } from './pairing-notices.ts';
 
@@ -35,7 +35,6 @@ export function serveShortLink(
       const { asking: heading, askingText: text } = texts;
       return sendNotice(reply, 200, context, { severity: 'waiting', heading, text, reloadAfter: LOOK_AGAIN });
     }
-    keepForCallback(reply, SENT_COOKIE, service.sentMark(pairing.id));
-    return reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(authorizeUrl, 303);
+    return sendToPortal(reply, service.sentMark(pairing.id), authorizeUrl);
   });
 }

@@ -4,7 +4,7 @@ import { USER_CODE } from '../../core/letter-code.ts';
 import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
 import { pairingNotice } from '../callback/pairing-notices.ts';
 import { sendNotice, sendPage } from '../document.ts';
-import { keepForCallback, readForm, readQuery, SENT_COOKIE } from '../http.ts';
+import { readForm, readQuery, sendToPortal } from '../http.ts';
 import { pageContext } from '../page-context.ts';
 import { isCrossSiteNavigation, isEmbeddedElsewhere, isSameOrigin } from '../request-origin.ts';
 import {
@@ -93,9 +93,7 @@ export function servePairPage(
     const link = await service.openLink(userCode);
     switch (link.kind) {
       case 'link':
-        return keepForCallback(reply, SENT_COOKIE, service.sentMark(result.pairing.id))
-          .header('cache-control', 'no-store')
-          .redirect(link.authorizeUrl, 303);
+        return sendToPortal(reply, service.sentMark(result.pairing.id), link.authorizeUrl);
       case 'unreachable':
         reply.header('retry-after', RETRY_UNREACHABLE);
         return sendPage(reply, 503, context, unreachablePage(userCode, context.texts));
