@@ -1,12 +1,14 @@
 /**
  * A neighbour that sends one packet several times. The arguments: its IPv4 address, how often, the ms between two of them, and
  * `goodbye NAME` (takes a hub's service back, in the hub's words), `questions` (asks for hubs, sixty times a packet),
- * `service NAME HOST` (says that a hub's service is on that host, at the usual port), or `large BYTES` (asks which types of service there are, in a packet that known answers make so large).
+ * `service NAME HOST` (says that a hub's service is on that host, at the usual port; with `when told` behind it once it has got a
+ * line), or `large BYTES` (asks which types of service there are, in a packet that known answers make so large).
  */
 import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const [address = '', times = '1', pause = '0', kind = '', instance = '', host = ''] = process.argv.slice(2);
+const [address = '', times = '1', pause = '0', kind = '', instance = '', host = '', when = ''] = process.argv.slice(2);
 const TYPE = Buffer.concat([...['_latchkey', '_tcp', 'local'].map(label), Buffer.alloc(1)]);
 const TO_TYPE = Buffer.from([0xc0, 12]);
 const PTR_IN = [0, 12, 0, 1];
@@ -16,6 +18,8 @@ const packet = packets[kind as keyof typeof packets]();
 // From mDNS's own port: who asks from another one is answered alone.
 const socket = createSocket({ type: 'udp4', reuseAddr: true }).bind(5353, address, async () => {
   socket.setMulticastInterface(address);
+  console.log('ready');
+  if (when === 'when told') await once(process.stdin, 'data');
   for (let left = Number(times); left > 0; left--) {
     socket.send(packet, 5353, '224.0.0.251', () => left === 1 && end());
     if (pause !== '0') await sleep(Number(pause));
@@ -25,6 +29,7 @@ const socket = createSocket({ type: 'udp4', reuseAddr: true }).bind(5353, addres
 function end() {
   console.log('sent');
   socket.close();
+  process.stdin.destroy();
 }
 
 /** A response with the type's pointer to the instance, and no time to live. */
