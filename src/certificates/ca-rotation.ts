@@ -2,7 +2,7 @@ import type { Environment } from '../broker/environment.ts';
 import type { PortalClock } from '../broker/time/portal-clock.ts';
 import type { Scheduler } from '../broker/time/scheduler.ts';
 import type { AuthorityReport } from '../core/administration.ts';
-import { LONGEST_TIMER, rfc3339, trueTime } from '../core/clock.ts';
+import { MAX_TIMER_DELAY, rfc3339, trueTime } from '../core/clock.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import type { PermittedNames } from '../system/x509/certificates.ts';
 import type { HubAuthority } from './authority.ts';
@@ -104,9 +104,9 @@ export class CaRotation {
     const now = environment.clock.now();
     const time = trueTime(portalClock.confirmed, now);
     const until = ca.old?.until ?? null;
-    const left = time === null || until === null ? LONGEST_TIMER : Math.max(0, until - time);
+    const left = time === null || until === null ? MAX_TIMER_DELAY : Math.max(0, until - time);
     // Never at once again: a store that can't be written would be tried without a pause.
-    const delay = Math.min(LONGEST_TIMER, Math.max(1000, left));
+    const delay = Math.min(MAX_TIMER_DELAY, Math.max(1000, left));
     scheduler.plan(WATCH, now.uptime + delay, () => void this.#look());
   }
 

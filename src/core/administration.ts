@@ -53,7 +53,7 @@ export interface HubProblem {
   readonly since: string;
 }
 
-/** Where an appliance stands, in the words of DESIGN.md ("The command line"). */
+/** Where an appliance stands, as `status` names it. */
 export type ApplianceState = (typeof APPLIANCE_STATES)[number];
 
 /** All of them. */

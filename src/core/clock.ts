@@ -25,7 +25,7 @@ export interface Timers {
 }
 
 /** The longest that any timer runs before the time is looked at again: machines suspend, and timers stop with them. */
-export const LONGEST_TIMER = 60_000;
+export const MAX_TIMER_DELAY = 60_000;
 
 /** Milliseconds from `earlier` to `later`, or null where they belong to two boots. */
 export function elapsed(earlier: Instant, later: Instant): number | null {

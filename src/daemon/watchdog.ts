@@ -1,4 +1,4 @@
-import { LONGEST_TIMER, type Timers } from '../core/clock.ts';
+import { MAX_TIMER_DELAY, type Timers } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { ServiceManager } from '../system/service-manager.ts';
 
@@ -10,7 +10,7 @@ const OVERDUE = 5000;
  * For so long something may be overdue, in ms on the clock of the timers. After a suspension much is, until the scheduler
  * looks at the boot clock again.
  */
-const MAX_OVERDUE = LONGEST_TIMER + 30_000;
+const MAX_OVERDUE = MAX_TIMER_DELAY + 30_000;
 /**
  * For so long there may be no hub, in ms on the clock of the timers: the one before may wait two minutes for the portal before
  * it goes, and the next one for a slow disk.

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { LONGEST_TIMER } from '../core/clock.ts';
+import { MAX_TIMER_DELAY } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import { isOwnHost } from '../system/http/host-check.ts';
@@ -23,7 +23,7 @@ interface MetricsResponse {
 }
 
 /** What is due for longer was not run: as for systemd's watchdog. In ms on the boot clock. */
-const MAX_OVERDUE = LONGEST_TIMER + 30_000;
+const MAX_OVERDUE = MAX_TIMER_DELAY + 30_000;
 
 const TEXT = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Sessions } from '../../src/broker/appliances/sessions.ts';
-import { MOST_SESSIONS } from '../../src/core/appliances/session.ts';
+import { MAX_SESSIONS } from '../../src/core/appliances/session.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { Log } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/system/random.ts';
@@ -98,8 +98,8 @@ test('of each appliance only the newest few are kept', async () => {
   const sessions = await load();
   const others = await begin(sessions, heater, 'flow');
   const tokens: string[] = [];
-  for (let i = 0; i <= MOST_SESSIONS; i += 1) tokens.push(await begin(sessions, wallbox, `flow-${i}`));
-  expect(tokens.map((token) => sessions.has(wallbox, token))).toEqual([false, ...Array(MOST_SESSIONS).fill(true)]);
+  for (let i = 0; i <= MAX_SESSIONS; i += 1) tokens.push(await begin(sessions, wallbox, `flow-${i}`));
+  expect(tokens.map((token) => sessions.has(wallbox, token))).toEqual([false, ...Array(MAX_SESSIONS).fill(true)]);
   expect(sessions.has(heater, others)).toBe(true);
 });
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
-import { MOST_SESSIONS } from '../../src/core/appliances/session.ts';
+import { MAX_SESSIONS } from '../../src/core/appliances/session.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { DEVICE_CODE_GRANT } from '../../src/lan/oauth/schemas.ts';
 import { expectError } from '../lan/oauth-error.ts';
@@ -127,7 +127,7 @@ it.concurrent('a refresh token of the hub’s own that is revoked on a full disk
     return token;
   };
   const tokens: string[] = [];
-  while (tokens.length < MOST_SESSIONS) tokens.push(await ownToken());
+  while (tokens.length < MAX_SESSIONS) tokens.push(await ownToken());
   const isGood = async (token: string) =>
     (await post('/oauth/token', { grant_type: 'refresh_token', refresh_token: token })).status === 200;
   for (const token of tokens) expect(await isGood(token)).toBe(true);

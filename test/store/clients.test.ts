@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Invite } from '../../src/core/appliances/registration.ts';
-import { MOST_SESSIONS } from '../../src/core/appliances/session.ts';
+import { MAX_SESSIONS } from '../../src/core/appliances/session.ts';
 import { at, grantOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
@@ -181,7 +181,7 @@ describe('a session', () => {
     using store = await withWallbox(folder.path);
     await store.addAppliance(HEATER);
     await store.saveSession(sessionOf(HEATER, 'heater'));
-    for (let i = 1; i <= MOST_SESSIONS + 3; i++) await store.saveSession(sessionOf(WALLBOX, `${i}`));
+    for (let i = 1; i <= MAX_SESSIONS + 3; i++) await store.saveSession(sessionOf(WALLBOX, `${i}`));
     await store.saveSession(sessionOf(HEATER, 'another'));
     const newest = ['hash-4', 'hash-5', 'hash-6', 'hash-7', 'hash-8'];
     expect(await hashesOf(store)).toEqual(['hash-heater', ...newest, 'hash-another']);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { MOST_SESSIONS } from '../../src/core/appliances/session.ts';
+import { MAX_SESSIONS } from '../../src/core/appliances/session.ts';
 import type { BackupState } from '../../src/core/backup-state.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { backUp, restore, restoreState } from '../../src/store/backup/backup.ts';
@@ -94,7 +94,7 @@ describe('restoring', () => {
     using store = open(folder.path);
     await store.addAppliance(WALLBOX);
     await store.replaceGrant({ ...wallboxGrant, generation: 1 });
-    const own = Array.from({ length: MOST_SESSIONS - 1 }, (_, index) => sessionOf(WALLBOX, `own-${index}`));
+    const own = Array.from({ length: MAX_SESSIONS - 1 }, (_, index) => sessionOf(WALLBOX, `own-${index}`));
     for (const session of [...own, sessionOf(WALLBOX, 'three')]) await store.saveSession(session);
     await store.endSession('hash-own-0');
     await restoreState(store, { ...COPY, grants: [wallboxGrant] });

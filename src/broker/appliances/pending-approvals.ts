@@ -16,9 +16,9 @@ export interface Waiting {
 }
 
 /** How long one waits before it is taken for a stranger and removed, in ms. */
-const LONGEST_WAIT = 24 * 3_600_000;
+const APPROVAL_TIMEOUT = 24 * 3_600_000;
 /** What could not be written is tried again after so long, in ms. */
-const TRY_AGAIN = 60_000;
+const RETRY_INTERVAL = 60_000;
 /** The scheduler's name for the end of a wait. */
 const KEY = 'the end of a wait for approval';
 /** Appliances that may wait at a time over each of IPv4 and IPv6: more than a home network (/24) has IPv4 addresses. */
@@ -48,7 +48,7 @@ export class PendingApprovals {
     return this.#appliances.list().flatMap((appliance) => {
       const { waitingSince: begun } = appliance;
       if (begun === null) return [];
-      return [{ appliance, left: timeLeft({ begun, lifetime: LONGEST_WAIT }, now) }];
+      return [{ appliance, left: timeLeft({ begun, lifetime: APPROVAL_TIMEOUT }, now) }];
     });
   }
 
@@ -74,7 +74,7 @@ export class PendingApprovals {
         await this.#appliances.remove(appliance);
         log.warn('appliance was not approved in time, and is removed', { appliance: appliance.name });
       } catch (error) {
-        least = TRY_AGAIN;
+        least = RETRY_INTERVAL;
         const told = this.#deduplicator.occurred(appliance.id, appliance.id);
         const level = told === null ? 'debug' : 'error';
         log[level]('appliance could not be removed', { appliance: appliance.name, error: messageOf(error) });

@@ -9,7 +9,7 @@ import type { Scheduler } from '../time/scheduler.ts';
 /** Bytes of a refresh token of the hub's own. */
 const TOKEN_BYTES = 32;
 /** What could not be written is tried again after so long, in ms. */
-const TRY_AGAIN = 10_000;
+const RETRY_INTERVAL = 10_000;
 /** The scheduler's name for trying again. */
 const KEY = 'sessions that are not written';
 
@@ -157,7 +157,7 @@ export class Sessions implements AsyncDisposable {
     const { clock, log } = this.#environment;
     if (!this.#failing) log.error('store could not be written', { error: messageOf(error) });
     this.#failing = true;
-    this.#scheduler.plan(KEY, clock.now().uptime + TRY_AGAIN, () => void this.#write());
+    this.#scheduler.plan(KEY, clock.now().uptime + RETRY_INTERVAL, () => void this.#write());
   }
 
   /** The store keeps only the newest few of each appliance. */

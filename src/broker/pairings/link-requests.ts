@@ -10,7 +10,7 @@ import type { PairingProgress } from './pairing-progress.ts';
 
 const BACKOFF = { base: 2000, cap: 30_000 };
 /** A person who opens a link waits no longer than this for the portal, in ms; with all around it, that is under 10 s. */
-const LONGEST_WAIT = 8000;
+const MAX_WAIT = 8000;
 /** Who opens a link so soon again means the same one: a second click, or a page that is sent twice; in ms. */
 const SAME_LINK = 5000;
 /**
@@ -57,7 +57,7 @@ export class LinkRequests {
     const opened = this.#open().then((its) => {
       result = its;
     });
-    await withTimeout(opened, LONGEST_WAIT, this.#context.environment.timers);
+    await withTimeout(opened, MAX_WAIT, this.#context.environment.timers);
     return result;
   }
 

@@ -1,4 +1,4 @@
-import { clockAtFault, LONGEST_TIMER } from '../../core/clock.ts';
+import { clockAtFault, MAX_TIMER_DELAY } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { advance, type Pairing, type PairingEvent, timeLeft, usesPortal } from '../../core/pairings/pairing.ts';
 import type { Unreachable } from '../../core/portal.ts';
@@ -171,7 +171,7 @@ export class PairingProgress {
     const until = clock.now().uptime + Math.min(delay, this.timeLeft);
     const ended = AbortSignal.any([signal, this.#wait.signal]);
     for (let left = until - clock.now().uptime; left > 0 && !ended.aborted; left = until - clock.now().uptime) {
-      await timers.sleep(Math.min(left, LONGEST_TIMER), ended);
+      await timers.sleep(Math.min(left, MAX_TIMER_DELAY), ended);
     }
     if (!signal.aborted && this.timeLeft <= 0) await this.move({ kind: 'deadline' });
     return !signal.aborted && !this.#stopping;

@@ -23,7 +23,7 @@ import { RedirectedCodes, type Visitor } from './redirected-codes.ts';
 import { shortKeyOf } from './short-key.ts';
 
 /** A pairing that takes the place of another waits no longer than this for a code that is being exchanged, in ms. */
-const LONGEST_WAIT = 8000;
+const MAX_WAIT = 8000;
 
 /**
  * One pairing at work: asks for the link, polls for the code, at once when a redirect says that there is one, and exchanges the
@@ -186,7 +186,7 @@ export class PairingRun implements AsyncDisposable {
    */
   async giveWay(): Promise<void> {
     const gone = this.#exchange.settled().then(() => this.fail('replaced'));
-    await withTimeout(gone, LONGEST_WAIT, this.#context.environment.timers);
+    await withTimeout(gone, MAX_WAIT, this.#context.environment.timers);
   }
 
   /** A login was refused at the portal. What a code that is being exchanged brings counts for more. */

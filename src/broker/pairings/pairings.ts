@@ -17,13 +17,13 @@ import { emitFailure, type PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
 
 /** A person who was sent back by the portal waits no longer than this for a result, in ms: under 10 s in all. */
-const LONGEST_WAIT = 9500;
+const MAX_WAIT = 9500;
 /** Bytes of the secret behind the marks of browsers that the hub sends to the portal: 256 bits. */
 const MARK_SECRET_BYTES = 32;
 /** Bytes of a nonce: 128 bits. */
 const NONCE_BYTES = 16;
 /** Pairings that occupy the portal at once: each polls it every few seconds. Device flows that nobody opened do not. */
-const MOST_OPEN = 100;
+const MAX_OPEN = 100;
 /**
  * How many ended pairings are remembered, so that their result page can be shown again; beside them those whose appliance
  * may still ask how its device flow has ended.
@@ -78,7 +78,7 @@ export class Pairings implements AsyncDisposable {
         if (round === undefined || (await going.join(round))) return going;
       }
       if (this.#isFull(appliance.id)) {
-        throw new Failure('not_allowed', `${MOST_OPEN} pairings are open: wait until one of them has ended`);
+        throw new Failure('not_allowed', `${MAX_OPEN} pairings are open: wait until one of them has ended`);
       }
       const open = this.#openLike(appliance);
       const isTaken = open !== undefined && open.pairing.device !== null && (await open.takeOver());
@@ -113,7 +113,7 @@ export class Pairings implements AsyncDisposable {
 
   #isFull(except: string): boolean {
     const others = [...this.#byAppliance].filter(([other, run]) => other !== except && usesPortal(run.pairing));
-    return others.length >= MOST_OPEN;
+    return others.length >= MAX_OPEN;
   }
 
   async #oneByOne<T>(appliance: string, begin: () => Promise<T>): Promise<T> {
@@ -222,11 +222,11 @@ export class Pairings implements AsyncDisposable {
     if (callback.kind === 'code') {
       const isSent = mark !== null && timingSafeEqualText(mark, this.sentMark(run.pairing.id).reveal());
       const received = run.receiveCode(callback.code, { address, isSent });
-      await withTimeout(received, LONGEST_WAIT, this.#context.environment.timers);
+      await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
     }
     if (callback.kind === 'error') {
       const refused = run.refused(callback.error === 'access_denied' ? 'refused_by_user' : 'portal_rejected');
-      await withTimeout(refused, LONGEST_WAIT, this.#context.environment.timers);
+      await withTimeout(refused, MAX_WAIT, this.#context.environment.timers);
     }
     return run.pairing;
   }

@@ -15,9 +15,9 @@ import type { PortalClock } from '../time/portal-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 
 /** What nothing else was written with is written alone after so long, in ms. */
-const LONGEST_WAIT = 3_600_000;
+const MAX_WAIT = 3_600_000;
 /** Of each appliance so many lines wait at most, while nothing can be written; then the oldest go. */
-const MOST_WAITING = 50;
+const MAX_WAITING = 50;
 const TASK = 'history';
 
 /**
@@ -50,14 +50,14 @@ export class HistoryRecorder implements WaitingHistory, AsyncDisposable {
 
   /** Takes an event, for the history of its appliance. */
   readonly take = (event: HubEvent): void => {
-    if (this.#lines.size === 0) this.#plan(this.#environment.clock.now().uptime + LONGEST_WAIT);
+    if (this.#lines.size === 0) this.#plan(this.#environment.clock.now().uptime + MAX_WAIT);
     const lines = this.#lines.get(event.appliance) ?? [];
     const line = lineOf(event, this.#uptimeOf(event.at));
     // What is of one day is a matter of the wall clock.
     const { index } = placed(this.#dated(lines), this.#dated([line])[0] ?? line);
     const alike = lines[index];
     const taken = alike === undefined ? line : { ...alike, last: line.last, count: alike.count + 1 };
-    this.#lines.set(event.appliance, lines.toSpliced(index, 1, taken).slice(-MOST_WAITING));
+    this.#lines.set(event.appliance, lines.toSpliced(index, 1, taken).slice(-MAX_WAITING));
   };
 
   waiting(appliance: string): readonly HistoryLine[] {
@@ -92,9 +92,9 @@ export class HistoryRecorder implements WaitingHistory, AsyncDisposable {
     const { uptime } = this.#environment.clock.now();
     const due = () =>
       [...this.#lines.values()].flat().reduce((least, { first }) => Math.min(least, first), Number.POSITIVE_INFINITY) +
-      LONGEST_WAIT;
+      MAX_WAIT;
     if (due() <= uptime) await this.#writeAll();
-    if (this.#lines.size > 0) this.#plan(due() <= uptime ? uptime + LONGEST_WAIT : due());
+    if (this.#lines.size > 0) this.#plan(due() <= uptime ? uptime + MAX_WAIT : due());
   }
 
   async #writeAll(): Promise<void> {
@@ -108,7 +108,7 @@ export class HistoryRecorder implements WaitingHistory, AsyncDisposable {
     } catch (error) {
       for (const [appliance, unwritten] of before) {
         const since = this.#lines.get(appliance) ?? [];
-        this.#lines.set(appliance, [...unwritten, ...since].slice(-MOST_WAITING));
+        this.#lines.set(appliance, [...unwritten, ...since].slice(-MAX_WAITING));
       }
       const level = this.#failing ? 'debug' : 'warn';
       this.#failing = true;

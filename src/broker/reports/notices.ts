@@ -1,5 +1,5 @@
 import { NOTICES_TOLD } from '../../core/backup-state.ts';
-import { elapsed, type Instant, LONGEST_TIMER, rfc3339 } from '../../core/clock.ts';
+import { elapsed, type Instant, MAX_TIMER_DELAY, rfc3339 } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { Notice, NoticeReport } from '../../core/reports/notice.ts';
 import {
@@ -36,7 +36,7 @@ export interface NoticesContext {
 
 const DAY = 86_400_000;
 /** One that comes and goes is told newly so often in a day. */
-const MOST_RAISED = 3;
+const MAX_RAISED = 3;
 /** After a change, so long until it is looked at: many come together. In ms. */
 const SOON = 250;
 /** For each appliance that is looked at so much longer, and for each notice that is written then. In ms. */
@@ -96,7 +96,7 @@ export class Notices implements AsyncDisposable {
     if (this.#look === null || this.#soon) return;
     this.#soon = true;
     const wait = SOON + FOR_EACH.appliance * this.#appliances + FOR_EACH.notice * this.#records.size;
-    this.#arm(Math.min(wait, LONGEST_TIMER));
+    this.#arm(Math.min(wait, MAX_TIMER_DELAY));
   }
 
   /** The notices that stand, the gravest first. */
@@ -116,7 +116,7 @@ export class Notices implements AsyncDisposable {
     this.#disarm();
     this.#disarm = this.#context.environment.timers.after(delay, () => {
       this.#soon = false;
-      this.#arm(LONGEST_TIMER);
+      this.#arm(MAX_TIMER_DELAY);
       this.#round = this.#round.then(() => this.#tellAll()).catch((error: unknown) => this.#failed(error));
     });
   }
@@ -201,7 +201,7 @@ export class Notices implements AsyncDisposable {
     const raised = (before?.raised ?? []).filter((one) => sinceTelling(one, moment) < DAY);
     const told = telling(moment);
     if (isNew) {
-      const isBounded = raised.length >= MOST_RAISED;
+      const isBounded = raised.length >= MAX_RAISED;
       const record = { notice, generation, raised: isBounded ? raised : [...raised, told], over: false };
       // Of what was told as something else it is still told when that is over.
       this.#records.set(key, { ...record, told: isBounded ? (before?.told ?? null) : told });

@@ -1,5 +1,5 @@
 import TinyQueue from 'tinyqueue';
-import { LONGEST_TIMER } from '../../core/clock.ts';
+import { MAX_TIMER_DELAY } from '../../core/clock.ts';
 import type { Environment } from '../environment.ts';
 
 interface Entry {
@@ -55,7 +55,7 @@ export class Scheduler implements Disposable {
     this.#armedFor = next?.at ?? Number.POSITIVE_INFINITY;
     if (next === undefined) return;
     const delay = next.at - this.#environment.clock.now().uptime;
-    this.#disarm = this.#environment.timers.after(Math.min(LONGEST_TIMER, Math.max(0, delay)), () => this.#tick());
+    this.#disarm = this.#environment.timers.after(Math.min(MAX_TIMER_DELAY, Math.max(0, delay)), () => this.#tick());
   }
 
   /** What is planned meanwhile waits for the next turn of the event loop, however due it is: nothing can stop the hub here. */

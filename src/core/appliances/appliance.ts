@@ -90,7 +90,7 @@ export function checkName(name: string): string {
 const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
 /** Characters of a scope: it is part of every token request and of every hand-out. */
-const LONGEST_SCOPE = 1000;
+const MAX_SCOPE_LENGTH = 1000;
 
 /**
  * Takes a scope as a person writes it: names with spaces between them. An empty one counts as none.
@@ -106,8 +106,11 @@ export function checkScope(scope: string | null | undefined): string | null {
     );
   }
   const text = [...new Set(names)].join(' ');
-  if (text.length > LONGEST_SCOPE) {
-    throw new Failure('scope_invalid', `the scope has ${text.length} characters: at most ${LONGEST_SCOPE} are taken`);
+  if (text.length > MAX_SCOPE_LENGTH) {
+    throw new Failure(
+      'scope_invalid',
+      `the scope has ${text.length} characters: at most ${MAX_SCOPE_LENGTH} are taken`,
+    );
   }
   return names.length === 0 ? null : text;
 }

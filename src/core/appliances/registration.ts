@@ -47,7 +47,7 @@ export type Registration =
   | { readonly kind: 'invalid'; readonly description: string };
 
 /** Characters of an appliance's name. */
-const LONGEST_NAME = 63;
+const MAX_NAME_LENGTH = 63;
 
 /**
  * The name that a registered appliance gets: its `client_name` in lower case and without accents, everything but a-z and
@@ -62,11 +62,11 @@ export function nameFor(clientName: string | null, taken: (name: string) => bool
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-+|-+$/g, '');
-  const base = plain.slice(0, LONGEST_NAME).replace(/-+$/, '') || 'appliance';
+  const base = plain.slice(0, MAX_NAME_LENGTH).replace(/-+$/, '') || 'appliance';
   if (!taken(base)) return base;
   for (let number = 2; ; number++) {
     const end = `-${number}`;
-    const name = base.slice(0, LONGEST_NAME - end.length) + end;
+    const name = base.slice(0, MAX_NAME_LENGTH - end.length) + end;
     if (!taken(name)) return name;
   }
 }

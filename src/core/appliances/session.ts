@@ -18,4 +18,4 @@ export interface Session {
 export type SessionEnd = 'ended' | 'unwritten' | 'none';
 
 /** How many sessions of one appliance are kept: it may come back through the device flow as often as it likes. */
-export const MOST_SESSIONS = 5;
+export const MAX_SESSIONS = 5;

@@ -8,7 +8,7 @@ export interface Backoff {
 
 const DAY = 86_400_000;
 /** Where tokens live for days, the first attempt is not put off as long as there would be time for it, in ms. */
-const LONGEST_FIRST = 600_000;
+const MAX_FIRST_DELAY = 600_000;
 
 /**
  * The delay before the hub's own next attempt while the portal is out of reach. The first comes while the token at hand still
@@ -45,7 +45,7 @@ export function quickBackoff(lifetime: number): Backoff {
 }
 
 function firstBackgroundDelay(lifetime: number): number {
-  return Math.max(2000, Math.min(LONGEST_FIRST, lifetime / 10));
+  return Math.max(2000, Math.min(MAX_FIRST_DELAY, lifetime / 10));
 }
 
 function maxBackgroundDelay(lifetime: number): number {

@@ -45,7 +45,7 @@ export interface Doubt {
 }
 
 /** How far two sources of the true time may lie apart, in ms: one that is further behind is wrong. */
-const MOST_SKEW = 60_000;
+const MAX_SKEW = 60_000;
 /** A `Date` tells whole seconds. */
 const DATE_RESOLUTION = 1000;
 
@@ -105,7 +105,7 @@ export function ageOf(grant: Grant, now: Instant, confirmed: ConfirmedTime | nul
   const time = trueTime(confirmed, now);
   if (time === null || grant.portalTime === null) return null;
   const byPortal = time - grant.portalTime;
-  return byPortal < -MOST_SKEW ? null : Math.max(0, byPortal) + DATE_RESOLUTION;
+  return byPortal < -MAX_SKEW ? null : Math.max(0, byPortal) + DATE_RESOLUTION;
 }
 
 /** The least that a handed-out token should have left, in ms: 60 s, at most a tenth of its lifetime. */

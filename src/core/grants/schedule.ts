@@ -2,7 +2,7 @@ import type { ConfirmedTime, Instant } from '../clock.ts';
 import { ageOf, type Grant, minRemaining } from './grant.ts';
 
 /** A token that lives shorter than this is dead before it is used, in ms. */
-const SHORTEST_USE = 3000;
+const MIN_USEFUL_LIFETIME = 3000;
 /**
  * Such tokens are fetched when an appliance asks; this often, in ms, they are refreshed to keep the grant. In the long run
  * the hub refreshes none more often on its own, whatever lifetimes the portal gives: each refresh wears the card.
@@ -11,7 +11,7 @@ const BACKGROUND_INTERVAL = 30_000;
 /** Refreshes that may follow each other faster than that, before it counts. */
 const MAX_BURST = 60;
 /** No grant is refreshed sooner after the last time, whoever asks but a person, in ms. */
-const SHORTEST_REST = 2000;
+const MIN_REFRESH_INTERVAL = 2000;
 
 /** A token that the cloud refused is replaced no sooner after the last one for which that was the reason, in ms. */
 const DISTRUSTED_REST = 60_000;
@@ -49,7 +49,7 @@ export function nextRefreshAt(grant: Grant, { now, confirmed, since, jitterOffse
 
 /** The earliest time, on the boot clock in ms, at which an appliance that waits may have a good grant refreshed. */
 export function onDemandDue({ obtained }: Grant, now: Instant): number {
-  return obtained.boot === now.boot ? obtained.uptime + SHORTEST_REST : now.uptime;
+  return obtained.boot === now.boot ? obtained.uptime + MIN_REFRESH_INTERVAL : now.uptime;
 }
 
 /**
@@ -92,5 +92,5 @@ export function leavesTooLittle(grant: Grant, left: number, minTtl: number): boo
 }
 
 function interval(lifetime: number, jitterOffset: number): number {
-  return lifetime < SHORTEST_USE ? BACKGROUND_INTERVAL : lifetime * (0.75 + 0.1 * jitterOffset);
+  return lifetime < MIN_USEFUL_LIFETIME ? BACKGROUND_INTERVAL : lifetime * (0.75 + 0.1 * jitterOffset);
 }

@@ -1,7 +1,7 @@
 import type { Instant } from '../clock.ts';
 import type { LoginLink } from '../portal.ts';
 
-/** Why a pairing came to nothing (DESIGN.md, "The command line"). */
+/** Why a pairing failed, as `latchkey pair` and the page name it. */
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
 /** All of them. */
@@ -106,17 +106,17 @@ export type PairingEvent =
   | { readonly kind: 'installer'; readonly at: Instant; readonly lifetime: number; readonly linkServes: boolean };
 
 /** Links of one pairing that are good at the same time; of more the oldest is dropped. */
-const MOST_LINKS = 3;
+const MAX_LINKS = 3;
 /** Codes that are exchanged for one pairing: who has its link or its nonce may bring any number. */
-const MOST_CODES = 100;
+const MAX_CODES = 100;
 /** How much longer than its pairing the codes of a device flow are known, in ms. */
 const CODES_OUTLIVE = 600_000;
 /** Codes that others took the place of, and that are still told from those that never were. */
-const MOST_SUPERSEDED = 5;
+const MAX_SUPERSEDED = 5;
 /** A pairing is prolonged for a device flow to so many times the lifetime of one, because its links are polled meanwhile. */
-const LONGEST_PROLONGED = 2;
+const MAX_PROLONGED = 2;
 /** Where less of its lifetime is left for a device flow, a new pairing is the better one. */
-const LEAST_SHARE = 0.25;
+const MIN_SHARE = 0.25;
 
 /**
  * The pairing after an event, or the very same pairing where the event does not apply: a second code beside the one
@@ -131,7 +131,7 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
       return { ...pairing, step: waitingWith(event.link, linksOf(step)) };
     case 'code':
       if (step.kind === 'exchanging' || pairing.spentCodes.includes(event.hash)) return pairing;
-      if (pairing.spentCodes.length >= MOST_CODES) return pairing;
+      if (pairing.spentCodes.length >= MAX_CODES) return pairing;
       return exchanging(pairing, event.hash, event.at);
     case 'not_sent':
       if (step.kind !== 'exchanging') return pairing;
@@ -252,7 +252,7 @@ function ageOf({ begun }: Pick<Pairing, 'begun'>, now: Instant): number {
 function withCodes(pairing: Pairing, codes: DeviceCodes, at: Instant, lifetime: number): Pairing {
   const { device, step } = pairing;
   const before = device && { codeHash: device.codeHash, userCode: device.userCode };
-  const superseded = before && [before, ...(device.superseded ?? [])].slice(0, MOST_SUPERSEDED);
+  const superseded = before && [before, ...(device.superseded ?? [])].slice(0, MAX_SUPERSEDED);
   const taken = {
     ...pairing,
     device: {
@@ -262,9 +262,9 @@ function withCodes(pairing: Pairing, codes: DeviceCodes, at: Instant, lifetime: 
     },
   };
   if (!usesPortal(pairing)) return { ...taken, begun: at, lifetime };
-  const whole = Math.min(ageOf(pairing, at) + lifetime, LONGEST_PROLONGED * lifetime);
+  const whole = Math.min(ageOf(pairing, at) + lifetime, MAX_PROLONGED * lifetime);
   const prolonged = { ...taken, lifetime: Math.max(pairing.lifetime, whole) };
-  return step.kind === 'exchanging' || timeLeft(prolonged, at) >= LEAST_SHARE * lifetime ? prolonged : pairing;
+  return step.kind === 'exchanging' || timeLeft(prolonged, at) >= MIN_SHARE * lifetime ? prolonged : pairing;
 }
 
 function exchanging(pairing: Pairing, hash: string, since: Instant): Pairing {
@@ -279,7 +279,7 @@ function askingBeside(earlier: readonly LoginLink[]): PairingStep {
 }
 
 function waitingWith(link: LoginLink, before: readonly LoginLink[]): PairingStep {
-  const earlier = before.slice(0, MOST_LINKS - 1);
+  const earlier = before.slice(0, MAX_LINKS - 1);
   return { kind: 'waiting', link, ...(earlier.length === 0 ? {} : { earlier }) };
 }
 

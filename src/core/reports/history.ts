@@ -31,7 +31,7 @@ export interface HistoryLine extends Pick<HistoryEntry, 'kind' | 'why' | 'count'
 }
 
 /** How many lines of an appliance are kept: of one that just works, half a year. */
-export const MOST_LINES = 200;
+export const MAX_LINES = 200;
 /** No clock that says less than this is right, in ms since 1970: what it tells is no time. */
 export const SENSIBLE_SINCE = Date.UTC(2025, 0, 1);
 

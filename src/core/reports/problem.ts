@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts';
 
-/** What is wrong with an appliance's grant, as `status` names it (DESIGN.md, "The command line"). */
+/** What is wrong with an appliance's grant, as `status` names it. */
 export type ProblemCode = (typeof PROBLEM_CODES)[number];
 
 /** All of them. */

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { FAILURE_REASONS } from '../../core/pairings/pairing.ts';
-import { type HistoryLine, MOST_LINES, placed } from '../../core/reports/history.ts';
+import { type HistoryLine, MAX_LINES, placed } from '../../core/reports/history.ts';
 import { PROBLEM_CODES } from '../../core/reports/problem.ts';
 import type { Sql } from '../database/sql.ts';
 
@@ -38,7 +38,7 @@ export class HistoryTable {
 
   /** The oldest first; rows that make no sense are left out. */
   of(appliance: string): HistoryLine[] {
-    return this.#newest(appliance, MOST_LINES).map(({ kind, why, first, last, count }) => ({
+    return this.#newest(appliance, MAX_LINES).map(({ kind, why, first, last, count }) => ({
       ...{ kind, why, first, last, count },
     }));
   }
@@ -69,7 +69,7 @@ export class HistoryTable {
     this.#sql.run(
       `DELETE FROM history WHERE appliance = ? AND number <=
        (SELECT number FROM history WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ?)`,
-      ...[appliance, appliance, MOST_LINES],
+      ...[appliance, appliance, MAX_LINES],
     );
   }
 

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { MOST_SESSIONS, type Session } from '../../core/appliances/session.ts';
+import { MAX_SESSIONS, type Session } from '../../core/appliances/session.ts';
 import { instant } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import { parseJson } from './schemas.ts';
@@ -88,7 +88,7 @@ export class SessionTable {
   #dropOldest(appliance: string): void {
     this.#sql.run(
       `DELETE FROM sessions WHERE appliance = ? AND number <=
-         (SELECT number FROM sessions WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ${MOST_SESSIONS})`,
+         (SELECT number FROM sessions WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ${MAX_SESSIONS})`,
       ...[appliance, appliance],
     );
   }
