@@ -511,6 +511,22 @@ test('another hub on the same store is noticed: what it wrote is taken, and what
   expect(home.run.grants.get(id)?.grant).toMatchObject({ generation: 2, scope: 'RemoteControl' });
 });
 
+test('tokens that come after another hub has written the grant are not put over what it wrote, nor served', async () => {
+  await using home = await Home.start();
+  const id = await home.paired();
+  const stored = (await home.run.store.grant(id)) ?? expect.fail();
+  const disk = Promise.withResolvers<void>();
+  home.held.set('replaceGrant', disk.promise);
+  const refreshing = home.run.grants.refresh(id);
+  await expect.poll(() => home.refreshes).toBe(1);
+  expect(await home.run.store.replaceGrant({ ...stored.grant, generation: 2, scope: 'RemoteControl' })).toBe(true);
+  disk.resolve();
+  await refreshing;
+  expect(healthOf(home, id)).toEqual({ kind: 'good' });
+  expect(home.run.grants.get(id)?.grant).toMatchObject({ generation: 2, scope: 'RemoteControl' });
+  expect(await home.run.store.grant(id)).toMatchObject({ grant: { generation: 2, scope: 'RemoteControl' } });
+});
+
 test('a refusal of a token that is no longer the one stored condemns nothing', async () => {
   await using home = await Home.start();
   const id = await home.paired();
