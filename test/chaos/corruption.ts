@@ -143,7 +143,7 @@ function flipped(name: string, count: number): Damage {
 function overwritten(name: string, byte: number): Damage {
   return change(`a range of ${name} overwritten with ${byte}`, name, (bytes, random) => {
     const start = random.whole(0, bytes.length - 1);
-    bytes.fill(byte, start, start + random.whole(1, 8192));
+    bytes.fill(byte, start, Math.min(bytes.length, start + random.whole(1, 8192)));
   });
 }
 
