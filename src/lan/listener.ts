@@ -19,11 +19,15 @@ const LINGER = 1000;
 /** OpenSSL's name for a plain HTTP request where a TLS handshake belongs. */
 const PLAIN_ON_TLS = 'ERR_SSL_HTTP_REQUEST';
 
-/** What the parser's errors are called on the wire; every other one is a bad request. */
+const TOO_LATE = ['408 Request Timeout', 'The request took too long.'] as const;
+
+/** What an error before a request is called on the wire; every other one is a bad request. */
 const REFUSALS: Readonly<Record<string, readonly [status: string, text: string]>> = {
   HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'The address or the headers are too long.'],
   [PLAIN_ON_TLS]: ['400 Bad Request', 'This port speaks HTTPS: begin the address with https://'],
-  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request took too long.'],
+  ERR_HTTP_REQUEST_TIMEOUT: TOO_LATE,
+  // On a busy hub the handshake ends while this is on its way, and the client reads it.
+  ERR_TLS_HANDSHAKE_TIMEOUT: TOO_LATE,
 };
 
 /** What is said of a request that is no HTTP. */

@@ -1,0 +1,34 @@
+import { once } from 'node:events';
+import { createServer } from 'node:https';
+import { connect, createServer as createPlainServer } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { connect as connectSecure } from 'node:tls';
+import { expect, it } from 'vitest';
+import { Listener } from '../../src/lan/listener.ts';
+import { ListeningSocket } from '../../src/lan/listening-socket.ts';
+import { systemTimers } from '../../src/system/clock.ts';
+import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
+
+it('tells a client whose handshake came too late that it took too long, and not that its request is wrong', async () => {
+  const authority = await createAuthority();
+  const { key, certificate } = await issueLeaf(authority, { names: [], addresses: ['127.0.0.1'], now: Date.now() });
+  const server = createServer({ key, cert: certificate, handshakeTimeout: 50 });
+  const socket = await ListeningSocket.listen({ host: '127.0.0.1', port: 0 });
+  // The connection lingers until its client has read what it was told.
+  new Listener(server, socket, { halfOpen: false, timers: { ...systemTimers, after: () => () => undefined } });
+
+  // What the client sends is held back until the time for the handshake is over, as if the hub had not come to read it.
+  const refused = once(server, 'clientError');
+  const between = createPlainServer(async (client) => {
+    const hub = connect(socket.port, '127.0.0.1');
+    await refused;
+    client.pipe(hub).pipe(client);
+  });
+  await once(between.listen(0, '127.0.0.1'), 'listening');
+  const { port } = between.address() as { port: number };
+  const client = connectSecure({ port, host: '127.0.0.1', ca: authority.certificate });
+  client.write('GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n');
+  expect(await text(client)).toMatch(/^HTTP\/1\.1 408 .+The request took too long\.$/s);
+  between.close();
+  socket.close();
+});
