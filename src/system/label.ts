@@ -58,7 +58,9 @@ function qrCode(link: string): string {
  * @returns with the base line of what may follow
  */
 function lines(all: readonly string[], size: number, x: number, y: number): { svg: string; end: number } {
-  const each = all.map((text, index) => {
+  const each = all.map((line, index) => {
+    // XML has no control characters, not even escaped ones.
+    const text = line.replaceAll(/\p{Cc}/gu, ' ');
     const length = Math.round(lettersOf(text).length * size * LETTER);
     return html`<text x="${x}" y="${Math.round(y + index * size * LINE)}" font-size="${size}" textLength="${length}" lengthAdjust="spacingAndGlyphs">${text}</text>`;
   });

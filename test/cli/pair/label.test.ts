@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, type TestContext, test } from 'vitest';
+import { labelSvg } from '../../../src/system/label.ts';
 import { type Browser, startBrowser, whyNoBrowser } from '../../support/browser.ts';
 import { scan, whyNoScanner } from '../../support/qr-scanner.ts';
 import { setUpOnce } from '../../support/set-up.ts';
@@ -126,4 +127,12 @@ test('names of any length and letter fit on it', async (ctx) => {
   const link = `https://latchkey-1a2b3c.local:8443/p/${name}`;
   expect({ read, outside, overlapping }).toEqual({ read: link, outside: [], overlapping: [] });
   expect(module / PX_PER_MM).toBeGreaterThanOrEqual(SMALLEST_MODULE);
+});
+
+test('a control character in the name of the hub leaves it a file that a browser can read', async (ctx) => {
+  skipWithoutScanner(ctx);
+  const file = join(folder, 'control.svg');
+  const content = { name: 'wallbox', caption: 'Scan to connect', link: LINK, otherLink: null };
+  writeFileSync(file, labelSvg({ ...content, hubName: 'Cellar\u0007 hub' }));
+  expect((await drawn(file)).read).toBe(LINK);
 });
