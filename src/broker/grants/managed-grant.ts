@@ -101,8 +101,10 @@ export class ManagedGrant {
   /** Writes what is in memory alone. @throws Failure as the store */
   async save(): Promise<void> {
     const { appliance, generation, distrusted } = this.#grant;
-    await this.#save?.();
-    this.#save = null;
+    const save = this.#save;
+    await save?.();
+    // A refresh may have brought another one meanwhile that is not written either.
+    if (this.#save === save) this.#save = null;
     if (distrusted !== null) await this.#context.store.distrust(appliance, generation, distrusted);
   }
 
