@@ -56,7 +56,7 @@ async function answerOf(socket: Socket, path: string): Promise<string> {
 }
 
 describe('connections', () => {
-  it('of all devices together: whoever comes then gets the place of one that does nothing', async () => {
+  it('of all devices together: a further device gets the place of the oldest connection of the one that has most', async () => {
     const open = (localAddress: string) =>
       connectPlain({ host: '127.0.0.1', port: hub.httpPort, localAddress }).on('error', () => undefined);
     const sockets = [2, 3, 4, 5].flatMap((device) => Array.from({ length: 250 }, () => open(`127.0.0.${device}`)));
