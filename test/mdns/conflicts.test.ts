@@ -54,7 +54,7 @@ describe('where a neighbour has its name, the hub', () => {
     await hub.plug('up');
     change(ours);
     await hub.run('sleep', ['0.3']);
-    expect(await ours.stop()).toBe(0);
+    expect(await ours.stop(), ours.output).toBe(0);
     await using avahi = await startAvahi(observer);
     const names = (await avahi.browseOnce()).map(({ instanceName, host }) => `${instanceName} at ${host}`);
     expect(names).toEqual(['Cellar hub at 00aa11.local']);

@@ -5,6 +5,7 @@
  * the host then has. SIGTERM says goodbye.
  */
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../src/core/failure.ts';
 import { Announcer } from '../../src/mdns/announcing/announcer.ts';
 import { readLan } from '../../src/mdns/networks/lan-watch.ts';
@@ -30,7 +31,9 @@ const announcer = new Announcer({
 });
 const commands = createInterface(process.stdin).on('line', (line) => void announce(JSON.parse(line)));
 
+let stopping = false;
 process.once('SIGTERM', async () => {
+  stopping = true;
   commands.close();
   process.stdin.destroy();
   await announcer[Symbol.asyncDispose]();
@@ -41,10 +44,21 @@ say({ event: 'started' });
 await announce({});
 
 async function announce(changes: object) {
-  const [segment] = readLan(setting).segments;
-  if (segment === undefined) throw new Error('no segment');
+  const segment = await firstSegment();
+  if (segment === undefined) return;
   await announcer.announce({ httpsPort, txt, segment, ...changes });
   say({ event: 'ready', ...names(), missing: announcer.missing && messageOf(announcer.missing) });
+}
+
+/** A link that was plugged in counts as running up to a second later. @throws Error where there is none for ten seconds */
+async function firstSegment() {
+  for (let tries = 0; tries < 500; tries++) {
+    const [segment] = readLan(setting).segments;
+    if (stopping) return undefined;
+    if (segment !== undefined) return segment;
+    await sleep(20);
+  }
+  throw new Error('no segment');
 }
 
 function names() {
