@@ -1,7 +1,16 @@
 import { join } from 'node:path';
+import { Appliances } from '../../src/broker/appliances/appliances.ts';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { grantFromTokenResponse } from '../../src/core/grants/grant.ts';
+import { Secret } from '../../src/core/secret.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import type { HttpPortal } from '../../src/portal/http-portal.ts';
+import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { storeKey } from '../../src/store/keys/store-key.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { openStateDirectory } from '../../src/store/state-directory.ts';
+import { systemClock } from '../../src/system/clock.ts';
+import { systemRandom } from '../../src/system/random.ts';
 import type { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { stateOf } from './fleet.ts';
@@ -12,6 +21,8 @@ export type FleetMember = Pick<CredentialsAnswer, 'name' | 'client_id' | 'client
 /** Where the appliances of a fleet are paired. */
 export type FleetPortal = Pick<Emulator, 'baseUrl' | 'frontendUrl' | 'clientId' | 'clientSecret' | 'login'>;
 
+/** The name that the hub's configuration has for the emulator. */
+const PORTAL = 'home';
 /** Logins that go on side by side. */
 const AT_ONCE = 20;
 
@@ -19,24 +30,19 @@ const AT_ONCE = 20;
  * Puts paired appliances into the store of a hub that is not running, each with a grant of the emulator's: a thousand
  * pairings, which are not what is to be looked at, would take a minute.
  * @param age of their tokens, in ms: the hub takes them for so old
- * @param options.portal the name that the hub's configuration has for the emulator
- * @param options.sources whose store it is, where it is not this checkout's
  */
 export async function storeFleet(
   hub: Pick<HubProcess, 'directory'>,
   emulator: FleetPortal,
   names: readonly string[],
   age: number,
-  { portal: portalName = 'home', sources = join(import.meta.dirname, '../../src') } = {},
 ): Promise<FleetMember[]> {
-  const { Appliances, clocks, grants, HttpPortal, keys, randoms, Secret, sealings, states, stores } =
-    await partsIn(sources);
   const directory = join(hub.directory, 'state');
-  const clock = clocks.systemClock();
-  await states.openStateDirectory(directory);
-  const key = await keys.storeKey(directory, undefined, () => randoms.systemRandom.token(sealings.KEY_BYTES));
-  using store = await stores.openStore(directory, sealings.jweSealing(key), Date.now);
-  const appliances = await Appliances.load(store, randoms.systemRandom, [portalName]);
+  const clock = systemClock();
+  await openStateDirectory(directory);
+  const key = await storeKey(directory, undefined, () => systemRandom.token(KEY_BYTES));
+  using store = await openStore(directory, jweSealing(key), Date.now);
+  const appliances = await Appliances.load(store, systemRandom, [PORTAL]);
   await using portal = new HttpPortal({
     baseUrl: emulator.baseUrl,
     frontendUrl: emulator.frontendUrl,
@@ -45,7 +51,7 @@ export async function storeFleet(
     ca: [],
   });
 
-  const givenBy = { name: portalName, origin: new URL(emulator.frontendUrl).origin, clientId: emulator.clientId };
+  const givenBy = { name: PORTAL, origin: new URL(emulator.frontendUrl).origin, clientId: emulator.clientId };
   async function member(name: string): Promise<FleetMember> {
     const { appliance, secret } = await appliances.add(name, null, null);
     const outcome = await granted(emulator, portal);
@@ -54,7 +60,7 @@ export async function storeFleet(
     const none = { appliance: appliance.id, generation: 0, scope: null, asked: null, givenBy };
     const { tokens } = outcome;
     const refreshToken = tokens.refreshToken ?? new Secret('');
-    await store.replaceGrant(grants.grantFromTokenResponse(none, refreshToken, tokens, obtained, obtained.wall));
+    await store.replaceGrant(grantFromTokenResponse(none, refreshToken, tokens, obtained, obtained.wall));
     return { name, client_id: appliance.clientId, client_secret: secret.reveal() };
   }
 
@@ -64,25 +70,6 @@ export async function storeFleet(
   }
   rememberSecrets(fleet.map(({ client_secret }) => client_secret));
   return fleet;
-}
-
-/** The parts of a hub that a store is filled with. */
-async function partsIn(sources: string) {
-  const part = <Part>(file: string): Promise<Part> => import(join(sources, file));
-  const [{ Appliances }, grants, { Secret }, { HttpPortal }, stores, sealings, keys, states, clocks, randoms] =
-    await Promise.all([
-      part<typeof import('../../src/broker/appliances/appliances.ts')>('broker/appliances/appliances.ts'),
-      part<typeof import('../../src/core/grants/grant.ts')>('core/grants/grant.ts'),
-      part<typeof import('../../src/core/secret.ts')>('core/secret.ts'),
-      part<typeof import('../../src/portal/http-portal.ts')>('portal/http-portal.ts'),
-      part<typeof import('../../src/store/open-store.ts')>('store/open-store.ts'),
-      part<typeof import('../../src/store/keys/sealing.ts')>('store/keys/sealing.ts'),
-      part<typeof import('../../src/store/keys/store-key.ts')>('store/keys/store-key.ts'),
-      part<typeof import('../../src/store/state-directory.ts')>('store/state-directory.ts'),
-      part<typeof import('../../src/system/clock.ts')>('system/clock.ts'),
-      part<typeof import('../../src/system/random.ts')>('system/random.ts'),
-    ]);
-  return { Appliances, grants, Secret, HttpPortal, stores, sealings, keys, states, clocks, randoms };
 }
 
 /** What a login and the exchange of its code bring. */

@@ -1,5 +1,5 @@
+import { join } from 'node:path';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { storeFleet } from '../../../test/reliability/stored-fleet.ts';
 import type { HubProcess } from '../../../test/support/hub-process.ts';
 import { prepareHub } from '../hub.ts';
 import { type Chain, tokenRequest } from '../load.ts';
@@ -28,6 +28,10 @@ interface HubServer extends TokenServer {
 export async function startHub(subject: Subject, emulator: Emulator, chains: number): Promise<HubServer> {
   await using started = new AsyncDisposableStack();
   const hub: HubProcess = started.use(await prepareHub(subject, { emulator }));
+  // A store is filled by the code that reads it: another revision's schema may differ.
+  const { storeFleet } = await (import(join(subject.root, 'test/reliability/stored-fleet.ts')) as Promise<
+    typeof import('../../../test/reliability/stored-fleet.ts')
+  >);
   const fleet = await storeFleet(hub, emulator, APPLIANCES, 0);
   await hub.launch();
   const asked = await Promise.all(
