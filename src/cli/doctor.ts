@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { messageOf } from '../core/failure.ts';
 import type { Finding } from '../doctor/check-result.ts';
+import { typedCommands } from '../system/typed-commands.ts';
 import { configOf } from './hub-connection.ts';
 import { refuseExisting, writeWhole } from './terminal/new-file.ts';
 import { fail, print, printable, printJson } from './terminal/output.ts';
@@ -56,7 +57,7 @@ async function run({ json, bundle, yes }: Options, file: string | undefined): Pr
 function tableOf(checks: readonly Finding[], columns = Number.POSITIVE_INFINITY): string {
   const rows = checks.map(({ name, result, detail }) => ({
     head: [result, printable(name)],
-    detail: printable(detail),
+    detail: typedCommands(printable(detail)),
   }));
   const room = columns - tableWidth(alignColumns(rows.map(({ head }) => [...head, '']))) - '  '.length;
   return alignColumns(

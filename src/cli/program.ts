@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { messageOf } from '../core/failure.ts';
+import { typedCommands } from '../system/typed-commands.ts';
 import { version } from '../system/version.ts';
 import { applianceCommand } from './appliance/appliance.ts';
 import { refreshCommand, tokenCommand, unpairCommand } from './appliance/grant.ts';
@@ -85,7 +86,10 @@ function settle(command: Command): void {
   command
     .exitOverride()
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ outputError: (text, write) => write(typed(text).replace(/^error: /, 'latchkey: ')) })
+    .configureOutput({
+      writeErr: (text) => process.stderr.write(typedCommands(text)),
+      outputError: (text, write) => write(typed(text).replace(/^error: /, 'latchkey: ')),
+    })
     .helpOption('--help', 'show this help')
     .showHelpAfterError(`(see "${path(command)} --help")`);
   if (command.commands.length > 0) refuseUnknown(command);

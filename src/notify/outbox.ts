@@ -1,6 +1,7 @@
 import type { Timers } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { HookTrial, NoticeMessage } from '../core/reports/notice.ts';
+import { type Typing, typedCommands, typing } from '../system/typed-commands.ts';
 
 /** The result of delivering a message once; `detail` in words, without any secret. */
 export interface DeliveryResult {
@@ -118,8 +119,9 @@ export class Outbox implements AsyncDisposable {
   }
 }
 
-/** JSON in one line of ASCII: what reads it need not know of character sets. */
-export function textOf(message: NoticeMessage): string {
+/** JSON in one line of ASCII: what reads it need not know of character sets. @param reader who types the commands in it */
+export function textOf(message: NoticeMessage, reader: Typing = typing()): string {
   const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return `${JSON.stringify(message).replaceAll(/[\u007f-\uffff]/g, escaped)}\n`;
+  const shown = { ...message, what_to_do: typedCommands(message.what_to_do, reader) };
+  return `${JSON.stringify(shown).replaceAll(/[\u007f-\uffff]/g, escaped)}\n`;
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
+import { typedCommands, typing } from '../system/typed-commands.ts';
 import { icon, type Severity } from './elements.ts';
 import type { PageContext } from './page-context.ts';
 import { STYLE } from './style.ts';
@@ -74,10 +75,16 @@ export function sendDocument(
 !${head}
 </head>
 <body>
-!${body}
+!${typedInHtml(body)}
 </body>
 </html>
 `);
+}
+
+/** HTML, with its commands as they are typed at the hub. */
+function typedInHtml(body: string): string {
+  const { program, bySudo } = typing();
+  return typedCommands(body, { program: html`${program}`, bySudo });
 }
 
 /** Allows styles inline, by their hashes. */

@@ -2,6 +2,7 @@ import { fstatSync } from 'node:fs';
 import pino from 'pino';
 import type { Log, LogFields } from '../core/log.ts';
 import { TokenBuckets } from './limits/token-bucket.ts';
+import { typedCommands } from './typed-commands.ts';
 
 /** What a stream for log lines must offer. */
 export interface LogStream {
@@ -49,11 +50,11 @@ export function createLog(
     (event: string, fields: LogFields = {}) => {
       const leftOut = take(event, String(fields['appliance'] ?? ''), now());
       if (leftOut === null) return;
-      logger[severity]({ ...cut(fields), ...(leftOut > 0 && { left_out: leftOut }) }, event);
+      logger[severity]({ ...shown(fields), ...(leftOut > 0 && { left_out: leftOut }) }, event);
     };
   return {
     // Only there where somebody asked for all of it.
-    debug: (event, fields = {}) => logger.debug(cut(fields), event),
+    debug: (event, fields = {}) => logger.debug(shown(fields), event),
     info: bounded('info'),
     warn: bounded('warn'),
     error: bounded('error'),
@@ -112,11 +113,14 @@ function standardError(): LogStream {
   return isJournal() ? withPriorities(destination) : destination;
 }
 
-function cut(fields: LogFields): LogFields {
-  const long = Object.entries(fields).filter(([, value]) => typeof value === 'string' && value.length > MAX_FIELD);
-  if (long.length === 0) return fields;
-  return {
-    ...fields,
-    ...Object.fromEntries(long.map(([name, value]) => [name, `${String(value).slice(0, MAX_FIELD)}…`])),
-  };
+/** Texts as a person reads them in the log, none too long. */
+function shown(fields: LogFields): LogFields {
+  const texts = Object.entries(fields).flatMap(([name, value]) =>
+    typeof value === 'string' ? [[name, typedCommands(cut(value))] as const] : [],
+  );
+  return { ...fields, ...Object.fromEntries(texts) };
+}
+
+function cut(text: string): string {
+  return text.length > MAX_FIELD ? `${text.slice(0, MAX_FIELD)}…` : text;
 }

@@ -118,3 +118,9 @@ test('a message is one line of ASCII that is JSON again', () => {
   expect(text).toMatch(/^[ -~]+\n$/);
   expect(JSON.parse(text)).toEqual(told);
 });
+
+test('a message names commands as its reader types them', () => {
+  const told = { ...message('wallbox'), what_to_do: 'Run "latchkey pair wallbox"' };
+  const text = textOf(told, { program: 'a"b', bySudo: true });
+  expect(JSON.parse(text)).toEqual({ ...told, what_to_do: 'Run "sudo a"b pair wallbox"' });
+});

@@ -115,6 +115,7 @@ const ENVIRONMENT: readonly Entry[] = [
     text: 'overrides one key of the configuration: LATCHKEY_LAN_HTTPS_PORT is https_port of [lan]',
   },
   { term: 'LATCHKEY_DEBUG', text: 'if it is 1, a failure is followed by the stacks of the error and of its causes' },
+  { term: 'LATCHKEY_PROGRAM', text: 'how messages name this program, if it is not started as latchkey' },
   { term: 'NO_COLOR', text: 'if it is set, nothing is coloured' },
   { term: 'TERM', text: 'if it is dumb, no line is written over' },
   { term: 'STATE_DIRECTORY, RUNTIME_DIRECTORY, CREDENTIALS_DIRECTORY', text: 'as systemd sets them for a service' },

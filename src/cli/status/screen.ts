@@ -1,4 +1,5 @@
 import type { StatusAnswer } from '../../control/messages.ts';
+import { typedCommands } from '../../system/typed-commands.ts';
 import { tableWidth, wrapText } from '../terminal/table.ts';
 import type { StatusDisplay } from './changes.ts';
 import { statusText } from './text.ts';
@@ -33,7 +34,7 @@ export class StatusScreen implements StatusDisplay, Disposable {
   }
 
   show(status: StatusAnswer): void {
-    this.#text = statusText(status);
+    this.#text = typedCommands(statusText(status));
     this.#draw();
   }
 

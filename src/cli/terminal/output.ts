@@ -1,16 +1,18 @@
-/** A result: a line, or several, to standard output. */
+import { typedCommands } from '../../system/typed-commands.ts';
+
+/** A result for people: a line, or several, to standard output. */
 export function print(text: string): void {
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${typedCommands(text)}\n`);
 }
 
 /** A result for programs: one JSON value a line. */
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value));
+  process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
 /** Whatever is not the result: a line to standard error. */
 export function notice(text: string): void {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${typedCommands(text)}\n`);
 }
 
 /**

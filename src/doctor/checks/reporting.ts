@@ -22,7 +22,7 @@ export async function checkMetrics(context: DoctorContext): Promise<CheckResult[
   if (origin === null) {
     return [
       fail(
-        `the hub does not have port ${listen.port} of ${listen.host} (metrics.listen) for metrics: end the program that has it, or name another port; after a change "sudo latchkey reload"`,
+        `the hub does not have port ${listen.port} of ${listen.host} (metrics.listen) for metrics: end the program that has it, or name another port; after a change "latchkey reload"`,
       ),
     ];
   }
