@@ -21,7 +21,7 @@ describe.concurrent('latchkey demo', () => {
     // Tokens of 10 s are due at 7.5 to 8.5 s.
     expect(refreshes).toBeGreaterThanOrEqual(3);
     for (const name of ['wallbox', 'heat-pump', 'inverter'])
-      expect(stderr).toMatch(new RegExp(`${name} +is connected`));
+      expect(stderr).toMatch(new RegExp(`${name} +✓ is connected`));
   });
 
   it('waits for a person, who logs in at the printed links with a browser', async (ctx) => {
@@ -30,6 +30,7 @@ describe.concurrent('latchkey demo', () => {
     const child = spawn(process.execPath, [MAIN, 'demo'], { env: ENV, stdio: ['ignore', 'pipe', 'inherit'] });
     ctx.onTestFinished(() => void child.kill('SIGKILL'));
     const links: string[] = [];
+    const unreached: string[] = [];
     let output = '';
     let connected = 0;
     const lines = createInterface({ input: child.stdout });
@@ -45,6 +46,7 @@ describe.concurrent('latchkey demo', () => {
     await using browser = await startBrowser();
     for (const link of links) {
       await using visit = await browser.visit();
+      visit.page.on('requestfailed', () => unreached.push(link));
       await visit.page.goto(link);
       await visit.page.getByLabel('User name').fill('demo');
       await visit.page.getByLabel('Password').fill('demo');
@@ -57,6 +59,11 @@ describe.concurrent('latchkey demo', () => {
     const [status] = await once(child, 'exit');
     expect(status, output).toBe(0);
     expect(output).toContain('3 of 3 appliances paired');
+    const [before = '', after = ''] = output.split(`${unreached[0]}\n`);
+    expect(before).toContain("One of the three logins is meant to end on a page that can't be reached");
+    expect(after).toMatch(/^ {4}This login is meant to end on a page that can't be reached/);
+    expect(output.match(/This login is meant/g)).toHaveLength(1);
+    expect(after).toMatch(/heat-pump +✓ is connected \(the phone is not at home: the hub has polled for the code\)/);
   });
 
   it('goes on beyond its time until each appliance has used a token, as on a slow machine', async () => {

@@ -79,7 +79,8 @@ function introduce({ emulator, members, tokenLifetime }: DemoEnvironment, output
   output.say(
     auto
       ? 'Logging in by itself.'
-      : `Log in at each link as ${output.style('bold', 'demo')}, password ${output.style('bold', 'demo')}.`,
+      : `Log in at each link as ${output.style('bold', 'demo')}, password ${output.style('bold', 'demo')}.
+One of the three logins is meant to end on a page that can't be reached: the hub gets its code all the same.`,
   );
   output.say();
 }

@@ -11,10 +11,10 @@ import { SimulatedAppliance } from './simulated-appliance.ts';
 /** How an appliance of the demo comes to its code. */
 export interface DemoMember {
   readonly appliance: SimulatedAppliance;
-  /** What is special about its pairing, in words. */
-  readonly story: string;
-  /** Whether a browser gets to the hub with the code. */
-  readonly redirected: boolean;
+  /** How the code comes to the hub, in words: before the login, and after it. */
+  readonly way: { readonly before: string; readonly after: string };
+  /** Where the portal sends a browser after the login; `nowhere`: to a page that can't be reached. */
+  readonly redirect: 'hub' | 'nowhere' | 'none';
 }
 
 /** The demo's home: a hub, three appliances and an emulated portal. */
@@ -37,19 +37,28 @@ const APPLIANCES = [
     name: 'wallbox',
     scope: 'Monitoring RemoteControl',
     portal: 'home',
-    story: 'the redirect brings the code to the hub',
+    way: { before: 'the redirect brings the code to the hub', after: 'the redirect has brought the code to the hub' },
+    redirect: 'hub',
   },
   {
     name: 'heat-pump',
     scope: 'Monitoring',
     portal: 'away',
-    story: 'the phone is not at home: the hub polls for the code',
+    way: {
+      before: 'the phone is not at home: the hub polls for the code',
+      after: 'the phone is not at home: the hub has polled for the code',
+    },
+    redirect: 'nowhere',
   },
   {
     name: 'inverter',
     scope: null,
     portal: 'strict',
-    story: 'the portal refuses a redirect: the hub polls for the code',
+    way: {
+      before: 'the portal refuses a redirect: the hub polls for the code',
+      after: 'the portal refuses a redirect: the hub has polled for the code',
+    },
+    redirect: 'none',
   },
 ] as const;
 
@@ -85,10 +94,10 @@ export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: 
   const { administration } = parts.use(await startHub(configuration, log));
   const ca = administration.authority().certificate;
   const members: DemoMember[] = [];
-  for (const { name, scope, portal: portalName, story } of APPLIANCES) {
+  for (const { name, scope, portal: portalName, way, redirect } of APPLIANCES) {
     const credentials: IssuedCredentials = await administration.addAppliance(name, scope, portalName);
     const appliance = parts.use(new SimulatedAppliance(credentials, ca, emulator.baseUrl, clock));
-    members.push({ appliance, story, redirected: portalName === 'home' });
+    members.push({ appliance, way, redirect });
   }
   return { administration, emulator, members, tokenLifetime: TOKEN_LIFETIME };
 }

@@ -7,6 +7,9 @@ import type { DemoFigures, DemoOutput } from './output.ts';
 /** How often each appliance asks for its token, in ms. */
 const REQUEST_INTERVAL = 500;
 
+/** What a person is told of a link before they open it, lest they take it for a fault. */
+const UNREACHABLE = "This login is meant to end on a page that can't be reached, as on a phone that is not at home.";
+
 /** How the demo is run. */
 export interface Direction {
   /** Log in by itself, where a person would open the link. */
@@ -59,7 +62,7 @@ export async function play(
 /** @returns the scope; undefined if the pairing failed or the demo ended before */
 async function pair(
   { administration, emulator }: DemoEnvironment,
-  { appliance, story, redirected }: DemoMember,
+  { appliance, way, redirect }: DemoMember,
   output: DemoOutput,
   { auto, signal }: Direction,
 ): Promise<string | null | undefined> {
@@ -67,11 +70,12 @@ async function pair(
   const id = await administration.pair(name);
   for await (const report of administration.followPairing(id, signal)) {
     if (report.event === 'waiting') {
-      output.tell(name, `waits for a login (${story})${auto ? '' : `\n\n    ${report.authorizeUrl}\n`}`);
-      if (auto) await logIn(emulator, report, redirected);
+      output.tell(name, `waits for a login (${way.before})`);
+      if (auto) await logIn(emulator, report, redirect === 'hub');
+      else output.say(`\n    ${report.authorizeUrl}\n${redirect === 'nowhere' ? `    ${UNREACHABLE}\n` : ''}`);
     }
     if (report.event === 'paired') {
-      output.tell(name, output.style('bold', 'is connected'));
+      output.tell(name, `${output.style('green', '✓')} ${output.style('bold', 'is connected')} (${way.after})`);
       return report.scope;
     }
     if (report.event === 'failed') {
