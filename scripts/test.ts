@@ -1,7 +1,7 @@
 // Runs every check and test, whatever fails, and ends with what came of them all. The checks run beside the tests: these
 // wait more than they work.
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -9,16 +9,19 @@ import { clearLeftovers, endSession, rememberSession } from './test.d/leftovers.
 import { listOfLongForms, runChosen } from './test.d/long.ts';
 import { conclusion, type Summary, type Times, timesOfTests, timesTable, total } from './test.d/summary.ts';
 
-const HELP = `Usage: scripts/test [--quick] [FILTER…]
+const HELP = `Usage: scripts/test [--quick] [--checks] [FILTER…]
        scripts/test --list
        scripts/test --long [NAME…]
 
-Sets up what is missing and runs every check and test. A FILTER is a part of test files' paths: then only those files run.
+Sets up what is missing and runs every check and test. A FILTER is a part of test files' paths: then only those files run,
+within seconds, and the checks are left out; so is the installing of the programs that some tests talk to
+(scripts/test-packages installs them).
 
-  --quick  leaves out what needs a browser, a machine, a package or a long experiment
-  --list   prints the long forms, which are not among them: of each what it shows, its command, and how it was last run
-  --long   runs the long forms, all or those named, one after the other, and notes that in test/long-runs.json
-  --help   prints this
+  --quick   leaves out what needs a browser, a machine, a package or a long experiment
+  --checks  with a FILTER: runs the checks too (types, lint, format, layers, unused code)
+  --list    prints the long forms, which are not among them: of each what it shows, its command, and how it was last run
+  --long    runs the long forms, all or those named, one after the other, and notes that in test/long-runs.json
+  --help    prints this
 
 The last line is always "N passed, N failed, N skipped".`;
 
@@ -88,6 +91,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'lk-'));
 chmodSync(scratch, 0o1777);
 const env = {
   ...process.env,
+  SUDO_UID: undefined, // else every command that is printed would begin with sudo
   TMPDIR: scratch,
   LATCHKEY_TEST_LOGS: join(folder, 'logs'),
   LATCHKEY_TEST_SLOWNESS: String(slowness()),
@@ -100,8 +104,9 @@ const times: Times[] = [];
 const session = join(root, '.cache/test-session.json');
 clearLeftovers(session);
 const built = await check(build);
-const beside = await Promise.all([tests('test/vitest.config.ts', filters), allChecks()]);
-const summary = total([built, ...beside, await tests('test/after/vitest.config.ts', [])]);
+const withChecks = filters.length === 0 || options.checks;
+const beside = await Promise.all([tests('test/vitest.config.ts', filters), withChecks ? allChecks() : total([])]);
+const summary = total([built, ...beside, await testsAfter()]);
 const failed = summary.failed.length > 0;
 const timesOfFiles = timesOfTests(env.LATCHKEY_TEST_TIMES);
 const alone = failed ? await againAlone(summary) : [];
@@ -112,13 +117,17 @@ const leftOut = (process.env['LATCHKEY_TEST_LEFT_OUT'] ?? '').split('\n').filter
 if (failed) console.log(`\nThe logs of what the tests started: ${env.LATCHKEY_TEST_LOGS}`);
 console.log(`\n${timesTable([...times, ...timesOfFiles])}`);
 if (alone.length > 0) console.log(`\n${alone.join('\n')}`);
+if (!withChecks) {
+  const left = checks.map(([name]) => name).join('; ');
+  console.log(`\nA FILTER leaves the checks out (${left}): --checks runs them too, and so does ./scripts/test alone.`);
+}
 console.log(conclusion(summary, leftOut));
 process.exitCode = stopped !== null ? 128 + constants.signals[stopped] : failed ? 1 : 0;
 
 function argumentsOf() {
   const off = { type: 'boolean', default: false } as const;
   try {
-    return parseArgs({ options: { quick: off, list: off, long: off, help: off }, allowPositionals: true });
+    return parseArgs({ options: { quick: off, checks: off, list: off, long: off, help: off }, allowPositionals: true });
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : error}\n\n${HELP}\n\n0 passed, 1 failed, 0 skipped`);
     return process.exit(2);
@@ -171,6 +180,12 @@ async function tests(config: string, only: readonly string[]): Promise<Summary> 
   if (ended !== null) return total([summary, failure(config, ended)]);
   if (summary.passed + summary.skipped.length === 0) return failure(config, 'there are no tests');
   return summary;
+}
+
+/** What can be told only when the others have run; of a few chosen ones, whether they logged a secret, where they logged anything. */
+async function testsAfter(): Promise<Summary> {
+  if (filters.length > 0 && readdirSync(env.LATCHKEY_TEST_LOGS).length === 0) return total([]);
+  return tests('test/after/vitest.config.ts', filters.length > 0 ? ['no-secret-in-logs'] : []);
 }
 
 function failure(name: string, reason: string): Summary {

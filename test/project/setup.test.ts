@@ -68,6 +68,12 @@ test('a fresh clone sets itself up on a machine with an older node', async (ctx)
 
   expect(await latchkey(tmpdir())).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' });
 
+  const tests = await run(join(clone, 'scripts/test'), ['core/secret'], { env, timeout: patient(120_000) });
+  expect(tests.stdout, tests.stderr).toMatch(
+    /\n== test\/vitest.config.ts\n.*\nA FILTER leaves the checks out .*\n\d+ passed, 0 failed, 0 skipped\n$/s,
+  );
+  expect(tests.stdout).not.toContain('== lint');
+
   // The compiler has shown that it is there; another time it only costs.
   const built = join(folder.path, 'built');
   cpSync(join(clone, 'dist'), built, { recursive: true });
