@@ -1,7 +1,7 @@
-import { globSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { root } from './checkout.ts';
+import { root, run } from './checkout.ts';
 
 function read(file: string): string {
   return readFileSync(join(root, file), 'utf8');
@@ -75,4 +75,13 @@ test('the scripts can be run, and say what runs them', () => {
 test('the version is the newest in CHANGELOG.md', () => {
   const newest = /^## \[(\d+\.\d+\.\d+[^\]]*)\]/m.exec(read('CHANGELOG.md'))?.[1];
   expect(manifest('package.json')['version']).toBe(newest);
+});
+
+test('git ignores what README has a reader make in the checkout', async (ctx) => {
+  if (!existsSync(join(root, '.git'))) ctx.skip('this checkout is no git repository');
+  const shell = [...read('README.md').matchAll(/^```sh\n(.*?)^```/gms)].map(([, block]) => block).join('');
+  const redirected = [...shell.matchAll(/ > ([\w.-]+)$/gm)].map(([, file = '']) => file);
+  expect(redirected).toContain('latchkey-ca.pem');
+  const made = [...redirected, 'latchkey-0.1.0.tgz', 'latchkey-wallbox.svg', 'build/latchkey_0.1.0_arm64.deb'];
+  expect((await run('git', ['check-ignore', ...made])).stdout.trim().split('\n')).toEqual(made);
 });
