@@ -105,7 +105,7 @@ rate_limit = 5
 });
 
 test.each([
-  ['tokenLifetime = 60', /tokenLifetime: found an unknown key; allowed are host, .*token_lifetime/],
+  ['tokenLifetime = 60', /tokenLifetime: found an unknown key \(did you mean token_lifetime\?\); allowed are host, /],
   ['json = true', /json: found an unknown key/],
   ['basic = "maybe"', /basic: found "maybe"; allowed choices are accept, refuse/],
   ['auto_login = "yes"', /auto_login: found "yes"; allowed is true or false/],

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError, type Option } from 'commander';
+import { didYouMean } from '../../system/nearest-name.ts';
 
 /** Flags that say how to run the command, not what with. */
 const FLAGS_ONLY = ['options', 'json', 'help'];
@@ -18,7 +19,10 @@ export async function readOptionsFile(command: Command, file: string): Promise<v
   for (const [key, value] of Object.entries(await read(file, refuse))) {
     const option = options.get(key);
     if (option === undefined) {
-      return refuse(`${key.slice(0, 100)}: found an unknown key; allowed are ${[...options.keys()].join(', ')}`);
+      const keys = [...options.keys()];
+      return refuse(
+        `${key.slice(0, 100)}: found an unknown key${didYouMean(key, keys)}; allowed are ${keys.join(', ')}`,
+      );
     }
     const read = parsed(option, value);
     if ('problem' in read) return refuse(`${key}: found ${show(key, value)}; ${read.problem}`);

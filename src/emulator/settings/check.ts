@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { didYouMean } from '../../system/nearest-name.ts';
 import { SETTINGS, type Setting, type SettingOptions, type Settings } from './settings.ts';
 
 /** An option that can't be used; the message names it, what was found and what is allowed. */
@@ -25,16 +26,29 @@ const INITIAL = Object.fromEntries(Object.entries(SETTINGS).map(([name, { initia
  * @throws OptionError
  */
 export function changedSettings(change: object, before: Settings = INITIAL): Settings {
+  refuseUnknown(change, SETTINGS);
   const given = Object.entries(change).filter(([, value]) => value !== undefined);
   const parsed = v.safeParse(Schema, { ...before, ...Object.fromEntries(given) });
   if (parsed.success) return parsed.output as Settings;
   const [issue] = parsed.issues;
-  const name = v.getDotPath(issue) ?? '';
-  if (!Object.hasOwn(SETTINGS, name)) {
-    const names = Object.keys(SETTINGS).join(', ');
-    throw new OptionError(`${name.slice(0, 100)}: found an unknown name; allowed are ${names}`);
-  }
-  throw new OptionError(`${name}: found ${found(issue.input)}; allowed ${issue.message}`);
+  throw new OptionError(`${v.getDotPath(issue)}: found ${found(issue.input)}; allowed ${issue.message}`);
+}
+
+/**
+ * Refuses names that nobody knows: in JavaScript no compiler does, and a client would be tested against another portal than
+ * its author believes.
+ * @param known an object that has the names which are known
+ * @param of what is said before such a name, as `clients: `
+ * @throws OptionError
+ */
+export function refuseUnknown(given: object, known: object, of = ''): void {
+  const names = Object.keys(known);
+  const unknown = Object.keys(given).find((name) => !names.includes(name));
+  if (unknown === undefined) return;
+  const meant = didYouMean(unknown, names);
+  throw new OptionError(
+    `${of}${unknown.slice(0, 100)}: found an unknown option${meant}; allowed are ${names.join(', ')}`,
+  );
 }
 
 /** The changeable settings alone, of an object that holds more. */

@@ -1,9 +1,9 @@
 import { wallClock } from '../../system/clock.ts';
 import { systemRandom } from '../../system/random.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
-import { changedSettings, OptionError, settingsIn } from './check.ts';
+import { changedSettings, OptionError, refuseUnknown, settingsIn } from './check.ts';
 import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from './options.ts';
-import type { SettingOptions, Settings } from './settings.ts';
+import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
 
 /** A registered client, all defaults filled in. */
 export interface Client {
@@ -72,11 +72,39 @@ export class SettingsInForce {
   }
 }
 
+/** The names of a type, all of them. */
+type Names<Type> = { readonly [Name in keyof Type]-?: true };
+
+/** The options, beside the settings, that are fixed at the start. */
+const FIXED: Names<Omit<EmulatorOptions, keyof Settings>> = {
+  host: true,
+  port: true,
+  frontendPort: true,
+  publicHost: true,
+  allowedHosts: true,
+  clients: true,
+  users: true,
+  state: true,
+  tls: true,
+  caFile: true,
+  showSecrets: true,
+  faults: true,
+  seed: true,
+  clock: true,
+  intercept: true,
+};
+const OPTIONS = { ...FIXED, ...SETTINGS };
+const OF_CLIENT: Names<ClientOptions> = { id: true, secret: true, name: true, redirectUrl: true, redirectUris: true };
+const OF_USER: Names<UserOptions> = { name: true, password: true };
+
 /**
  * Fills in the defaults and checks every value.
  * @throws OptionError
  */
 export function settingsFrom(options: EmulatorOptions): EffectiveSettings {
+  refuseUnknown(options, OPTIONS);
+  for (const one of options.clients ?? []) refuseUnknown(one, OF_CLIENT, 'clients: ');
+  for (const one of options.users ?? []) refuseUnknown(one, OF_USER, 'users: ');
   const host = options.host ?? '127.0.0.1';
   const wildcard = host === '0.0.0.0' || host === '::';
   const port = whole('port', options.port ?? 0, 0, 65_535);

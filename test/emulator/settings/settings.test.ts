@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Emulator } from '../../../src/emulator/index.ts';
+import { type Emulator, type EmulatorOptions, OptionError, startEmulator } from '../../../src/emulator/index.ts';
 import { SETTINGS, type Setting } from '../../../src/emulator/settings/settings.ts';
 import { root } from '../../project/checkout.ts';
 import { FakeClock, get, obtainTokens, postConfig, refresh, start, tokens, whoami } from '../portal-client.ts';
@@ -86,6 +86,33 @@ test('a change that is no good is refused by the name of its member, and changes
   expect((await patch(emulator, { basic: 'refuse' }, 'text/plain')).status).toBe(400);
   expect(emulator.settings).toEqual(before);
   expect(() => emulator.change({ codeLifetime: 0 })).toThrow(/^codeLifetime: found 0; allowed is/);
+});
+
+test('an option that the library does not know is refused, and the nearest one is named', async () => {
+  const id = '0d9c3a52-6f2a-4f0e-9a51-0d1a7c9b5e11';
+  const cases: [object, RegExp][] = [
+    [
+      { tokenLifeTime: 10 },
+      /^tokenLifeTime: found an unknown option \(did you mean tokenLifetime\?\); allowed are host, /,
+    ],
+    [{ token_lifetime: 10 }, /^token_lifetime: .*did you mean tokenLifetime\?/],
+    [{ frontendport: 0 }, /^frontendport: .*did you mean frontendPort\?/],
+    [{ colour: undefined }, /^colour: found an unknown option; allowed are host, .*, autoLogin, /],
+    [{ clients: [{ id, secret: 'a', redirectURL: 'refuse' }] }, /^clients: redirectURL: .*did you mean redirectUrl\?/],
+    [
+      { users: [{ name: 'ann', pasword: 'hush-hush' }] },
+      /^users: pasword: .*did you mean password\?\); allowed are name, /,
+    ],
+  ];
+  for (const [options, message] of cases) {
+    const failed = await startEmulator(options as EmulatorOptions).catch((error: unknown) => error);
+    expect(failed).toBeInstanceOf(OptionError);
+    expect(failed).toMatchObject({ message: expect.stringMatching(message) });
+    expect(String(failed)).not.toContain('hush-hush');
+  }
+  await using emulator = await start();
+  const change = { autologin: true } as object;
+  expect(() => emulator.change(change)).toThrow(/^autologin: found an unknown option \(did you mean autoLogin\?\)/);
 });
 
 test('a request under way keeps the settings that it began with', async () => {
