@@ -87,7 +87,6 @@ export class InstalledHub implements AsyncDisposable {
     await this.dpkg(own);
     await this.configure(options);
     await this.machine.sh('systemctl start latchkey-emulator');
-    await this.emulatorIsUp();
   }
 
   /** Installs a package, or updates to it. */

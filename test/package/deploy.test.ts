@@ -94,7 +94,6 @@ describe('docs/deploy.md', () => {
     const options = /```toml\n(port = [\s\S]*?)```/.exec(GUIDE)?.[1]?.replace('the-client-secret', SECRET) ?? '';
     await hub.machine.write('/etc/latchkey/emulator.toml', options);
     for (const block of blocks('A test bench: the emulator as a service')) await type(block);
-    await hub.emulatorIsUp();
     await type(secret ?? '', { input: `${SECRET}\n` });
     expect(await type(start ?? '')).toContain('active (running)');
     await onThePage((await type(code ?? '')).trim());

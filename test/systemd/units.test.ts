@@ -77,6 +77,10 @@ test("the socket's ports are the hub's own by default, for IPv4 and IPv6", () =>
   );
 });
 
+test.each(units.filter((unit) => unit.endsWith('.service')))('%s is up when it says so itself', (unit) => {
+  expect([directives(unit, 'Type'), directives(unit, 'NotifyAccess')]).toEqual([['notify'], ['all']]);
+});
+
 test('the daemon ends in order before systemd loses its patience', () => {
   expect(Number(directives('latchkey.service', 'TimeoutStopSec')[0])).toBeGreaterThan(120);
   expect(Number(directives('latchkey.service', 'TimeoutStartSec')[0])).toBeGreaterThan(120);

@@ -48,13 +48,17 @@ export function emulatorCommand(): Command {
   return addSettings(command).action(async ({ options: file }: Options) => {
     // From the start: who reads the first line may send a signal at once.
     const ended = untilSignal();
+    const { ServiceManager } = await import('../../system/service-manager.ts');
+    const service = new ServiceManager();
     if (file !== undefined) await readOptionsFile(command, file);
     const options = command.opts<Options>();
     await using parts = new AsyncDisposableStack();
     const caFile = options.tls === true ? (options.caFile ?? (await passingCaFile(parts))) : options.caFile;
     const emulator = parts.use(await start({ ...options, ...(caFile === undefined ? {} : { caFile }) }, command));
     show(emulator, caFile, options);
+    service.ready(`${emulator.baseUrl} and ${emulator.frontendUrl}`);
     await ended;
+    service.stopping();
   });
 }
 
