@@ -58,5 +58,6 @@ export async function startTestPortal(
     ...configuration.metrics,
     port: configuration.metrics.port === METRICS_PORT ? 0 : configuration.metrics.port,
   };
-  return { changed: { ...configuration, stateDirectory, portals, appliances, metrics }, emulator, user };
+  const changed: Configuration = { ...configuration, stateDirectory, portals, appliances, metrics, testMode: true };
+  return { changed, emulator, user };
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import * as v from 'valibot';
+import type * as v from 'valibot';
 import {
   CertificateFault,
   type CertificateFiles,
@@ -17,10 +17,10 @@ import type { HooksConfiguration } from '../notify/hooks.ts';
 import { readBounded } from '../system/bounded-file.ts';
 import { readSecret } from '../system/secret-file.ts';
 import { readDeclarations } from './declarations.ts';
-import { overriding, withEnvironment } from './environment.ts';
+import { isTable, overriding, type RawTable, withEnvironment } from './environment.ts';
 import { defaultStateDirectory, locate, MAX_FILE_BYTES, readTable } from './file.ts';
-import { describe, invalidAt, isUnknownKey, listForTable } from './issues.ts';
-import { configurationSchema } from './schema.ts';
+import { InvalidKey, usablePart } from './issues.ts';
+import type { configurationSchema } from './schema.ts';
 import type { SocketAddress } from './values.ts';
 
 /** A portal, ready to be spoken to. */
@@ -64,42 +64,67 @@ export interface Configuration {
   readonly metrics: SocketAddress | null;
   /** systemd's `$CREDENTIALS_DIRECTORY`. */
   readonly credentials: string | undefined;
+  /** The portal is an emulator in the same process, and the state directory goes with both; left out of all other hubs. */
+  readonly testMode?: true;
+}
+
+/** What a configuration says, and what is wrong with it. */
+interface ConfigurationReading {
+  /** Of what can't be used it has the defaults; a portal that lacks something, and such an appliance, is left out. */
+  readonly configuration: Configuration;
+  /** One line each, the gravest first: an {@link InvalidKey} is about that key, any other about the file as a whole. */
+  readonly faults: readonly Failure[];
 }
 
 /**
  * Reads and checks the configuration. Relative paths in it are relative to the file.
  * @param file as named by the user; else `LATCHKEY_CONFIG`, else `/etc/latchkey/latchkey.toml`, which may be missing
- * @param secretOf reads the files of secrets
  * @throws Failure `config_invalid`: one line that names the key, what was found and what is allowed
  */
-export async function loadConfiguration(
+export async function loadConfiguration(file: string | undefined, env: NodeJS.ProcessEnv): Promise<Configuration> {
+  const { configuration, faults } = await readConfiguration(file, env);
+  const [fault] = faults;
+  if (fault !== undefined) throw fault;
+  return configuration;
+}
+
+/**
+ * Reads the configuration as {@link loadConfiguration}, and goes on where something is wrong with it.
+ * @param secretOf reads the files of secrets
+ */
+export async function readConfiguration(
   file: string | undefined,
   env: NodeJS.ProcessEnv,
   secretOf: typeof readSecret = readSecret,
-): Promise<Configuration> {
+): Promise<ConfigurationReading> {
   const { path, named } = locate(file, env);
-  const raw = withEnvironment(await readTable(path, named), env);
-  const invalid = (key: string, what: string) => invalidAt(overriding(key, env) ?? path, key, what);
-  const list = listForTable(raw);
-  if (list !== undefined) throw invalid(list, 'found a list; allowed is a table');
-  const parsed = v.safeParse(configurationSchema, raw);
-  if (!parsed.success) throw invalid(...describe(parsed.issues.find(isUnknownKey) ?? parsed.issues[0]));
-  const { hub, lan, portals, pairing, appliances, notify, metrics } = parsed.output;
+  const faults: Failure[] = [];
+  const invalid = (key: string, what: string) => new InvalidKey(overriding(key, env) ?? path, key, what);
+  const report = (key: string, what: string) => void faults.push(invalid(key, what));
+  const table = await readTable(path, named).catch((error: unknown): RawTable => {
+    if (!(error instanceof Failure)) throw error;
+    faults.push(error);
+    return {};
+  });
+  const raw = withEnvironment(table, env);
+  const { usable, problems } = usablePart(raw);
+  for (const [key, what] of problems) report(key, what);
+  const { hub, lan, portals, pairing, appliances, notify, metrics } = usable;
   if (lan.http_port === lan.https_port && lan.http_port !== 0)
-    throw invalid('lan.http_port', `found ${lan.http_port}, which is lan.https_port too; allowed is another port`);
+    report('lan.http_port', `found ${lan.http_port}, which is lan.https_port too; allowed is another port`);
 
   const taken = (['http_port', 'https_port'] as const).find(
     (key) => lan[key] === metrics.listen?.port && lan[key] !== 0,
   );
   if (taken !== undefined) {
-    throw invalid('metrics.listen', `found port ${lan[taken]}, which is lan.${taken} too; allowed is another port`);
+    report('metrics.listen', `found port ${lan[taken]}, which is lan.${taken} too; allowed is another port`);
   }
 
   const credentials = env['CREDENTIALS_DIRECTORY'];
   const directory = dirname(path);
   const stateDirectory = resolve(directory, hub.state_dir ?? defaultStateDirectory(env));
   const runtime = env['RUNTIME_DIRECTORY']?.split(':')[0];
-  return {
+  const configuration: Configuration = {
     file: path,
     name: hub.name ?? hostname(),
     stateDirectory,
@@ -111,7 +136,8 @@ export async function loadConfiguration(
       listen: lan.listen,
       mdns: lan.mdns,
       certificate: await ownCertificate(lan, directory, credentials).catch((error: CertificateFault) => {
-        throw invalid(`lan.${error.key}`, error.message);
+        report(`lan.${error.key}`, error.message);
+        return null;
       }),
     },
     portals: await Promise.all(
@@ -121,21 +147,25 @@ export async function loadConfiguration(
         frontendUrl: portal.frontend_url,
         clientId: portal.client_id,
         clientSecret: await secretOf(portal.client_secret_file, directory, credentials).catch((error: Error) => {
-          throw invalid(`portals.${name}.client_secret_file`, error.message);
+          report(`portals.${name}.client_secret_file`, error.message);
+          return new Secret('');
         }),
         ca: await readCa(portal.ca_file, directory).catch((error: Error) => {
-          throw invalid(`portals.${name}.ca_file`, error.message);
+          report(`portals.${name}.ca_file`, error.message);
+          return [];
         }),
         replay: portal.replay,
         redirect: portal.redirect,
       })),
     ),
     appliances: await readDeclarations(appliances, {
-      portals: Object.keys(portals),
+      // One that can't be used is named rightly all the same.
+      portals: Object.keys(isTable(raw['portals']) ? raw['portals'] : {}),
       directory,
       credentials,
       secretOf,
       invalid,
+      report: (fault) => void faults.push(fault),
     }),
     pairing: { lifetime: pairing.lifetime, pollInterval: pairing.poll_interval, onStart: pairing.on_start },
     notify: {
@@ -145,6 +175,7 @@ export async function loadConfiguration(
     metrics: metrics.listen,
     credentials,
   };
+  return { configuration, faults };
 }
 
 /**
@@ -159,7 +190,7 @@ export function requirePortal(configuration: Configuration): Configuration {
       `there is no configuration at ${configuration.file}: write one, name another with --config, or try Latchkey out with "latchkey serve --test-mode"`,
     );
   }
-  throw invalidAt(
+  throw new InvalidKey(
     configuration.file,
     'portals',
     'there is none; add a table such as [portals.home], or try Latchkey out with "latchkey serve --test-mode"',

@@ -7,7 +7,7 @@ import {
   checkScope,
   type DeclaredAppliance,
 } from '../core/appliances/appliance.ts';
-import { messageOf } from '../core/failure.ts';
+import { Failure, messageOf } from '../core/failure.ts';
 import { readBounded } from '../system/bounded-file.ts';
 import { sha256 } from '../system/compare.ts';
 import { readPublicKeys } from '../system/public-keys.ts';
@@ -25,7 +25,9 @@ interface DeclarationContext {
   /** Reads a secret's file. */
   readonly secretOf: typeof readSecret;
   /** The failure that says what is wrong with a key. */
-  invalid(key: string, what: string): Error;
+  invalid(key: string, what: string): Failure;
+  /** Called with what is wrong with an appliance, which is left out. */
+  report(fault: Failure): void;
 }
 
 /** A table `[appliances.NAME]`. */
@@ -38,23 +40,25 @@ const SECRET = /^[\x20-\x7e]+$/;
 /** Bytes of a JWK Set. */
 const MAX_JWKS_BYTES = 65_536;
 
-/**
- * Reads all of `[appliances.NAME]`, with the files that are named there.
- * @throws what `invalid` gives for the first thing that is wrong
- */
+/** Reads all of `[appliances.NAME]`, with the files that are named there. */
 export async function readDeclarations(
   tables: Readonly<Record<string, Table>>,
   context: DeclarationContext,
 ): Promise<DeclaredAppliance[]> {
   const declarations: DeclaredAppliance[] = [];
   for (const [name, table] of Object.entries(tables)) {
-    const declaration = await readDeclaration(name, table, context);
-    const other = declarations.find(({ clientId }) => clientId === declaration.clientId);
-    if (other !== undefined) {
-      const what = `found ${JSON.stringify(other.clientId)}, which is the client_id of ${other.name} too; allowed is another`;
-      throw context.invalid(`appliances.${name}.client_id`, what);
+    try {
+      const declaration = await readDeclaration(name, table, context);
+      const other = declarations.find(({ clientId }) => clientId === declaration.clientId);
+      if (other !== undefined) {
+        const what = `found ${JSON.stringify(other.clientId)}, which is the client_id of ${other.name} too; allowed is another`;
+        throw context.invalid(`appliances.${name}.client_id`, what);
+      }
+      declarations.push(declaration);
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      context.report(error);
     }
-    declarations.push(declaration);
   }
   return declarations;
 }

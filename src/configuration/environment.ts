@@ -62,6 +62,7 @@ function interpreted(path: string[], value: string): unknown {
   return NUMBERS.includes(key) && /^\d+$/.test(value) ? Number(value) : value;
 }
 
-function isTable(value: unknown): value is RawTable {
+/** Whether a value of a configuration is a table. */
+export function isTable(value: unknown): value is RawTable {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

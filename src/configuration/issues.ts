@@ -1,15 +1,68 @@
-import type * as v from 'valibot';
+import * as v from 'valibot';
 import { Failure } from '../core/failure.ts';
-import type { RawTable } from './environment.ts';
+import { didYouMean } from '../system/nearest-name.ts';
+import { isTable, type RawTable } from './environment.ts';
 import { configurationSchema, keysIn } from './schema.ts';
 
 /** Characters of a key that are shown: an unknown one may be of any length. */
 const MAX_KEY_LENGTH = 200;
 
+/** What of a configuration can be used. */
+interface UsablePart {
+  /** With its defaults. */
+  readonly usable: v.InferOutput<typeof configurationSchema>;
+  /** What is wrong with the keys that were left out, each with its table where that needs it. */
+  readonly problems: ReadonlyMap<string, string>;
+}
+
+/** Leaves out of a configuration what can't be used. */
+export function usablePart(raw: RawTable): UsablePart {
+  const problems = new Map<string, string>();
+  for (let rest = raw; ; ) {
+    const list = listForTable(rest);
+    const parsed = v.safeParse(configurationSchema, rest);
+    if (list === undefined && parsed.success) return { usable: parsed.output, problems };
+    const issues = [...(parsed.issues ?? [])].sort((a, b) => Number(isUnknownKey(b)) - Number(isUnknownKey(a)));
+    const found =
+      list === undefined
+        ? issues.map((issue) => ({ path: pathOf(issue), problem: describe(issue) }))
+        : [{ path: list, problem: [list.join('.'), 'found a list; allowed is a table'] as const }];
+    const leftOut = new Set<string>();
+    for (const { path, problem } of found) {
+      const [key, what] = problem;
+      if (leftOut.has(key)) continue;
+      leftOut.add(key);
+      rest = without(rest, path) ?? {};
+      // A wrong key that its table needs is missing there by now.
+      if (!problems.has(key)) problems.set(key, what);
+    }
+  }
+}
+
+/** A table without what is at `path`; null where its key is missing already, and the table needs it. */
+function without(table: RawTable, [key = '', ...deeper]: readonly string[]): RawTable | null {
+  if (!Object.hasOwn(table, key)) return deeper.length === 0 ? null : table;
+  const entries = Object.entries(table).flatMap(([name, value]): [string, unknown][] => {
+    if (name !== key) return [[name, value]];
+    const left = deeper.length > 0 && isTable(value) ? without(value, deeper) : null;
+    return left === null ? [] : [[name, left]];
+  });
+  return Object.fromEntries(entries);
+}
+
+function pathOf({ path }: v.BaseIssue<unknown>): string[] {
+  return (path ?? []).map((item) => String(item.key));
+}
+
 /** The key, and what is wrong there. The value of an unknown key is not shown: it may be a secret in the wrong place. */
-export function describe(issue: v.BaseIssue<unknown>): [key: string, what: string] {
-  const key = (issue.path ?? []).map((item) => String(item.key)).join('.') || 'the file';
-  if (isUnknownKey(issue)) return [key, `is no key that Latchkey knows; allowed are ${keysOf(issue)}`];
+function describe(issue: v.BaseIssue<unknown>): [key: string, what: string] {
+  const path = pathOf(issue);
+  const key = path.join('.') || 'the file';
+  if (isUnknownKey(issue)) {
+    const keys = keysOf(issue);
+    const meant = didYouMean(path.at(-1) ?? '', keys);
+    return [key, `is no key that Latchkey knows${meant}; allowed are ${keys.join(', ')}`];
+  }
   if (issue.received === 'undefined') return [key, 'is missing, and is needed'];
   // Arguments and addresses may hold secrets.
   if (key.startsWith('notify.')) return [key, `found something else; allowed is ${issue.message}`];
@@ -20,17 +73,19 @@ export function describe(issue: v.BaseIssue<unknown>): [key: string, what: strin
 }
 
 /** An unknown key is reported before a missing one: it may be that one, misspelt. */
-export function isUnknownKey({ type, expected }: v.BaseIssue<unknown>): boolean {
+function isUnknownKey({ type, expected }: v.BaseIssue<unknown>): boolean {
   return type === 'strict_object' && expected === 'never';
 }
 
 /** The key of a list where a table belongs: valibot takes one for an object. */
-export function listForTable(raw: RawTable): string | undefined {
+function listForTable(raw: RawTable): string[] | undefined {
   const named = ['portals', 'appliances'].flatMap((section) =>
-    Object.entries(raw[section] ?? {}).map(([name, value]) => [`${section}.${name}`, value] as const),
+    Object.entries(raw[section] ?? {}).map(([name, value]) => ({ path: [section, name], value })),
   );
-  const sections = Object.entries(raw).filter(([key]) => key in configurationSchema.entries);
-  return [...sections, ...named].find(([, value]) => Array.isArray(value))?.[0];
+  const sections = Object.entries(raw)
+    .filter(([key]) => key in configurationSchema.entries)
+    .map(([key, value]) => ({ path: [key], value }));
+  return [...sections, ...named].find(({ value }) => Array.isArray(value))?.path;
 }
 
 /** What stood where a table belongs is not shown, and neither is a password in an address. */
@@ -46,12 +101,19 @@ function abbreviated(input: unknown): string {
   return text.length <= 12 ? text : `${text.slice(0, 5)}…" (${String(input).length} characters)`;
 }
 
-function keysOf({ path }: v.BaseIssue<unknown>): string {
+function keysOf({ path }: v.BaseIssue<unknown>): string[] {
   const [section] = path ?? [];
-  return Object.keys(path?.length === 1 ? configurationSchema.entries : keysIn(String(section?.key))).join(', ');
+  return Object.keys(path?.length === 1 ? configurationSchema.entries : keysIn(String(section?.key)));
 }
 
-/** What is wrong with a key, in one line. @param source the file, or the environment variable that overrides it */
-export function invalidAt(source: string, key: string, what: string): Failure {
-  return new Failure('config_invalid', `${source}: ${key.slice(0, MAX_KEY_LENGTH)}: ${what}`);
+/** A key of the configuration that can't be used, and what is wrong with it, in one line. */
+export class InvalidKey extends Failure {
+  /** Such as `lan.https_port`. */
+  readonly key: string;
+
+  /** @param source the file, or the environment variable that overrides it */
+  constructor(source: string, key: string, what: string) {
+    super('config_invalid', `${source}: ${key.slice(0, MAX_KEY_LENGTH)}: ${what}`);
+    this.key = key;
+  }
 }

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import * as v from 'valibot';
+import { isLoopbackHost } from '../system/addresses.ts';
 import { parseDuration, parseSocketAddress } from './values.ts';
 
 /**
@@ -158,7 +159,7 @@ function isPortalOrigin(value: string): boolean {
   const url = URL.parse(value);
   if (url === null || url.username !== '' || url.password !== '') return false;
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '') return false;
-  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname));
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopbackHost(url.hostname));
 }
 
 function isRedirectBase(value: string): boolean {
@@ -168,9 +169,5 @@ function isRedirectBase(value: string): boolean {
 
 function isWebhook(value: string): boolean {
   const url = URL.parse(value);
-  return url !== null && (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname)));
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+  return url !== null && (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopbackHost(url.hostname)));
 }

@@ -52,6 +52,7 @@ const hubAnswer = v.object({
   ca_fingerprint: text,
   ca_rotation: left(v.object({ old_fingerprint: text, until: textOrNull })),
   uptime: number,
+  test_mode: left(v.literal(true)),
   registration_open_for: left(number),
   registration_asked: left(number),
   problems: left(v.array(v.object({ code: v.picklist(HUB_PROBLEM_CODES), message: text, since: text }))),

@@ -25,6 +25,8 @@ export interface HubStatus {
   readonly caRotation?: { readonly oldFingerprint: string; readonly until: string | null };
   /** Seconds since the daemon was started. */
   readonly uptime: number;
+  /** Its portal is an emulator in the same process, and nothing outlives it; left out of all other hubs. */
+  readonly testMode?: true;
   /** Seconds for which any appliance may still introduce itself; left out while registration is closed. */
   readonly registrationOpenFor?: number;
   /**
@@ -70,6 +72,7 @@ export interface ApplianceStatus {
   readonly expiresIn: number | null;
   /** Until the next refresh; null where none is planned. */
   readonly refreshIn: number | null;
+  /** When the token at hand was given, by the hub's clock as it is now, right or wrong; null where nobody can know. */
   readonly lastRefresh: string | null;
   readonly problem: { readonly code: ProblemCode; readonly message: string; readonly since: string } | null;
   readonly portal: string;

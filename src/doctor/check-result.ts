@@ -27,9 +27,9 @@ export function fail(detail: string, name?: string): CheckResult {
   return said('fail', detail, name);
 }
 
-/** What a check finds if there is no configuration that says what to look at. */
-export function withoutConfiguration(what: string): CheckResult {
-  return warn(`${what} could not be looked at: see to the configuration first`);
+/** What a check finds if the configuration is wrong where it says what to look at. @param meanwhile what is known all the same */
+export function withoutConfiguration(what: string, meanwhile = ''): CheckResult {
+  return warn(`${what} could not be looked at: see to the configuration first${meanwhile}`);
 }
 
 function said(result: Result, detail: string, name: string | undefined): CheckResult {

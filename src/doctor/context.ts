@@ -1,5 +1,6 @@
-import { type Configuration, loadConfiguration } from '../configuration/configuration.ts';
+import { type Configuration, readConfiguration } from '../configuration/configuration.ts';
 import { controlSockets } from '../configuration/file.ts';
+import { InvalidKey } from '../configuration/issues.ts';
 import { type ControlClient, connectControl } from '../control/client.ts';
 import type { StatusAnswer } from '../control/messages.ts';
 import { Failure, messageOf } from '../core/failure.ts';
@@ -16,9 +17,10 @@ type FoundHub =
 
 /** What the checks look at: the hub's configuration, and the hub where it runs. */
 export interface DoctorContext {
-  /** Null where it can't be read; `fault` says why. */
-  readonly configuration: Configuration | null;
-  readonly fault: string | null;
+  /** With the defaults of what can't be used; {@link isKnown} tells what is. */
+  readonly configuration: Configuration;
+  /** What is wrong with it. */
+  readonly faults: readonly Failure[];
   /** Files of secrets that this user may not read. */
   readonly unread: readonly string[];
   readonly hub: FoundHub;
@@ -54,8 +56,7 @@ export async function gather(examination: Examination): Promise<DoctorContext> {
   const env = found === null ? own : environmentOfService(found, own);
   const isRoot = process.getuid?.() === 0;
   const unread: string[] = [];
-  let fault: string | null = null;
-  const configuration = await loadConfiguration(isDefault ? undefined : file, env, async (name, directory, from) => {
+  const readingSecrets: typeof readSecret = async (name, directory, from) => {
     try {
       return await readSecret(name, directory, from);
     } catch (error) {
@@ -66,14 +67,27 @@ export async function gather(examination: Examination): Promise<DoctorContext> {
       unread.push(name);
       return new Secret(STAND_IN);
     }
-  }).catch((error: unknown) => {
-    fault = messageOf(error);
-    return null;
-  });
+  };
+  const { configuration, faults } = await readConfiguration(isDefault ? undefined : file, env, readingSecrets);
   const clock = systemClock('');
   const wall = () => clock.now().wall;
-  const probes = probePortals(configuration?.portals ?? [], wall, AbortSignal.timeout(PORTAL_TIMEOUT), env);
-  return { configuration, fault, unread, hub, unit: found, env, isRoot, wall, probes };
+  const portals = isTestMode(hub) ? [] : configuration.portals;
+  const probes = probePortals(portals, wall, AbortSignal.timeout(PORTAL_TIMEOUT), env);
+  return { configuration, faults, unread, hub, unit: found, env, isRoot, wall, probes };
+}
+
+/** Whether the configuration says this: a key, or a whole table. Where nothing is wrong with it, it does, if only by its default. */
+export function isKnown({ faults }: Pick<DoctorContext, 'faults'>, key: string): boolean {
+  return faults.every((fault) => fault instanceof InvalidKey && !isWithin(fault.key, key) && !isWithin(key, fault.key));
+}
+
+function isWithin(key: string, table: string): boolean {
+  return `${key}.`.startsWith(`${table}.`);
+}
+
+/** Whether the hub that runs is one in test mode: it has a portal and a state of its own, and keeps nothing. */
+export function isTestMode(hub: FoundHub): boolean {
+  return hub.kind === 'running' && hub.hub.test_mode === true;
 }
 
 /** In place of a secret that could not be read; nothing sends it. */

@@ -8,7 +8,7 @@ import { checkPortals } from './checks/portals.ts';
 import { checkPorts } from './checks/ports.ts';
 import { checkHooks, checkMetrics } from './checks/reporting.ts';
 import { checkConfiguration, checkState, checkStore } from './checks/state.ts';
-import type { DoctorContext } from './context.ts';
+import { type DoctorContext, isTestMode } from './context.ts';
 
 const CHECKS: readonly (readonly [name: string, look: (context: DoctorContext) => Promise<CheckResult[]>])[] = [
   ['configuration', checkConfiguration],
@@ -30,14 +30,18 @@ const CHECKS: readonly (readonly [name: string, look: (context: DoctorContext) =
 /** How long a check may take, in ms. */
 const TIMEOUT = 5000;
 
-/** Runs all checks side by side, each for five seconds at most; what they found is in a fixed order. */
+/**
+ * Runs all checks side by side, each for five seconds at most; what they found is in a fixed order. Of a hub in test mode,
+ * which serves no home, nothing is a fault.
+ */
 export async function examine(context: DoctorContext): Promise<Finding[]> {
+  const isTried = isTestMode(context.hub);
   const all = await Promise.all(
     CHECKS.map(async ([name, look]) => {
       const said = await Promise.race([attempt(look, context), late()]);
       return said.map(({ name: of = '', result, detail }) => ({
         name: `${name}${of}`,
-        result,
+        result: isTried && result === 'fail' ? 'warn' : result,
         detail: inOneLine(detail),
       }));
     }),

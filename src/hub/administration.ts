@@ -31,6 +31,7 @@ export interface HubAdministrationContext {
   /** When the daemon was started. */
   readonly started: Instant;
   readonly place: HubPlace;
+  readonly testMode: boolean;
   readonly rotation: CaRotation;
   /** Carries a report through every hook. */
   tryHooks(report: NoticeReport): Promise<HookTrial[]>;
@@ -104,6 +105,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
           ...place.whereabouts(),
           caFingerprint: fingerprint,
           ...(old && { caRotation: { oldFingerprint: old.fingerprint, until: old.until } }),
+          ...(context.testMode && { testMode: true }),
           uptime: Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000),
           ...(openFor > 0 && { registrationOpenFor: openFor }),
           ...(matters && registrations.asked > 0 && { registrationAsked: registrations.asked }),

@@ -151,6 +151,7 @@ export async function startHub(
     broker,
     started,
     place,
+    testMode: configuration.testMode === true,
     rotation,
     tryHooks: (report) => hooks.trial(signed(report)),
     store,

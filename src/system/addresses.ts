@@ -18,6 +18,32 @@ export function isSameAddress(a: string, b: string): boolean {
   return among.check(a, type);
 }
 
+/** Whether a URL with this `hostname` leads to the machine that it is used on. */
+export function isLoopbackHost(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}
+
+/** RFC 1918, 3927, 4193 and 4291. */
+const HOME_NETWORKS = new BlockList();
+HOME_NETWORKS.addSubnet('10.0.0.0', 8);
+HOME_NETWORKS.addSubnet('172.16.0.0', 12);
+HOME_NETWORKS.addSubnet('192.168.0.0', 16);
+HOME_NETWORKS.addSubnet('169.254.0.0', 16);
+HOME_NETWORKS.addSubnet('fc00::', 7, 'ipv6');
+HOME_NETWORKS.addSubnet('fe80::', 10, 'ipv6');
+
+/** From where a link can be opened: on the machine that the hub runs on alone, in its home network, or anywhere. */
+export type LinkReach = 'machine' | 'home' | 'anywhere';
+
+/** From where a link can be opened, as far as its host is an address. */
+export function reachOf(link: string): LinkReach {
+  const hostname = URL.parse(link)?.hostname ?? '';
+  if (isLoopbackHost(hostname)) return 'machine';
+  const address = hostname.replace(/^\[|\]$/g, '');
+  const family = isIP(address);
+  return family !== 0 && HOME_NETWORKS.check(address, family === 6 ? 'ipv6' : 'ipv4') ? 'home' : 'anywhere';
+}
+
 /** An address or a name as a URL has it: IPv6 in brackets (RFC 3986, 3.2.2). */
 export function urlHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host;

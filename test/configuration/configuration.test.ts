@@ -3,8 +3,14 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Configuration, loadConfiguration, requirePortal } from '../../src/configuration/configuration.ts';
+import {
+  type Configuration,
+  loadConfiguration,
+  readConfiguration,
+  requirePortal,
+} from '../../src/configuration/configuration.ts';
 import { controlSockets } from '../../src/configuration/file.ts';
+import { InvalidKey } from '../../src/configuration/issues.ts';
 import { sha256 } from '../../src/system/compare.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
@@ -55,6 +61,14 @@ function load(toml: string, env: NodeJS.ProcessEnv = {}): Promise<Configuration>
   return loadConfiguration(file, { HOME: folder.path, ...env });
 }
 
+/** What is read of a configuration all the same, and each key that is wrong with the line that says so. */
+async function reading(toml: string, env: NodeJS.ProcessEnv = {}) {
+  writeFileSync(file, toml);
+  const { configuration, faults } = await readConfiguration(file, { HOME: folder.path, ...env });
+  const keys = faults.map((fault) => (fault instanceof InvalidKey ? fault.key : 'the file'));
+  return { configuration, keys, lines: faults.map(({ message }) => message) };
+}
+
 /** The one line that a mistake gets. */
 async function complaint(toml: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
   const failure: unknown = await load(toml, env).then(
@@ -69,8 +83,8 @@ async function complaint(toml: string, env: NodeJS.ProcessEnv = {}): Promise<str
 
 describe('a mistake is named by its key, with what was found and what is allowed', () => {
   it.for<[toml: string, key: string, ...says: string[]]>([
-    ['hub.nmae = "x"', 'hub.nmae', 'no key that Latchkey knows', 'name, state_dir, control_socket'],
-    ['[lann]', 'lann', 'hub, lan, portals, pairing, appliances'],
+    ['hub.nmae = "x"', 'hub.nmae', 'no key that Latchkey knows (did you mean name?); allowed are name, state_dir, '],
+    ['[lann]', 'lann', '(did you mean lan?); allowed are hub, lan, portals, pairing, appliances'],
     ['colour = "red"', 'colour', 'hub, lan, portals, pairing, appliances'],
     ['pairing.lifetime = "2d"', 'pairing.lifetime', 'found "2d"', 'from "1m" to "24h"'],
     ['pairing.on_end = true', 'pairing.on_end', 'lifetime, poll_interval, on_start'],
@@ -289,6 +303,48 @@ describe('the secret of a portal', () => {
     ['in the environment, without a portal', portal(), { LATCHKEY_PORTALS_CLIENT_SECRET: SECRET }],
   ])('put in the wrong place is not said back: %s', async ([, toml, env]) => {
     expect(await complaint(toml, env)).not.toContain(SECRET);
+    expect((await reading(toml, env)).lines.join('\n')).not.toContain(SECRET);
+  });
+});
+
+describe('a configuration that is wrong is read as far as it can be used, and each key that is wrong is named once', () => {
+  const other = portal().replace('home', 'other');
+  it.for<[toml: string, keys: string[], read: object]>([
+    [
+      `lan.https_port = "x"\nlan.mdns = false\n${portal()}`,
+      ['lan.https_port'],
+      { lan: { httpsPort: 8443, mdns: false }, portals: [{ name: 'home' }] },
+    ],
+    ['lan.http_port = -1.5\nlan.mdns = false', ['lan.http_port'], { lan: { httpPort: 8480, mdns: false } }],
+    [
+      'hub = []\npairing.lifetime = "2d"\nnotify.command = ["a", 7]',
+      ['hub', 'pairing.lifetime', 'notify.command.1'],
+      { name: hostname(), pairing: { lifetime: 900_000 }, notify: { command: null } },
+    ],
+    ['lan.key_file = "x"\nlan.mdns = false', ['lan.certificate_file'], { lan: { certificate: null, mdns: false } }],
+    ['hub.nmae = "x"\nhub.state_dir = "/s"\ncolour = 1', ['colour', 'hub.nmae'], { stateDirectory: '/s' }],
+    [
+      portal({ client_secret_file: '"gone"', ca_file: '"gone"', replay: '"never"' }),
+      ['portals.home.replay', 'portals.home.ca_file', 'portals.home.client_secret_file'],
+      { portals: [{ baseUrl: 'https://api.portal.example', ca: [], replay: 'soon' }] },
+    ],
+    [portal({ base_url: '7' }) + other, ['portals.home.base_url'], { portals: [{ name: 'other' }] }],
+    [
+      portal({ client_id: null, clientid: `"${CLIENT_ID}"` }) + other,
+      ['portals.home.clientid', 'portals.home.client_id'],
+      { portals: [{ name: 'other' }] },
+    ],
+    [
+      `${appliance({}, portal({ base_url: null }))}[appliances.heater]\nsecret_file = "gone"`,
+      ['portals.home.base_url', 'appliances.heater.secret_file'],
+      { portals: [], appliances: [{ name: 'wallbox', portal: 'home' }] },
+    ],
+    ['hub.name = "x"\nlan.mdns = no', ['the file'], { name: hostname(), lan: { mdns: true } }],
+  ])('%j', async ([toml, keys, read]) => {
+    const { configuration, keys: found, lines } = await reading(toml);
+    expect(found.toSorted(), lines.join('\n')).toEqual(keys.toSorted());
+    expect(configuration).toMatchObject(read);
+    expect(await complaint(toml)).toBe(lines[0]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { appendFileSync, chmodSync, chownSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, chownSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -35,6 +35,25 @@ function finding(checks: readonly Finding[], name: string): Finding {
   return one;
 }
 
+/** Puts other words into a hub's configuration. */
+function edit(hub: HubProcess, words: RegExp, others: string): void {
+  const file = join(hub.directory, 'latchkey.toml');
+  const text = readFileSync(file, 'utf8');
+  expect(text).toMatch(words);
+  writeFileSync(file, text.replace(words, others));
+}
+
+/** Puts a program in the place of one of the machine's. @returns the environment in which it is found first */
+function standIn(hub: HubProcess, program: string, script: string): NodeJS.ProcessEnv {
+  const bin = join(hub.directory, 'bin');
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(join(bin, program), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  return { PATH: `${bin}:${process.env['PATH']}` };
+}
+
+const unseen = (checks: readonly Finding[]) =>
+  checks.filter(({ detail }) => detail.includes('could not be looked at')).map(({ name }) => name);
+
 /** A portal at this origin, of which nobody knows the secret. */
 function portalAt(origin: string, clientSecret = 'a-secret'): Parameters<typeof HubProcess.prepare>[0] {
   return { emulator: { clientId: emulator.clientId, baseUrl: origin, frontendUrl: origin, clientSecret } };
@@ -57,8 +76,47 @@ describe('configuration', () => {
     const checks = await found(hub);
     const { result, detail } = finding(checks, 'configuration');
     expect(result).toBe('fail');
-    expect(detail).toMatch(/hubb: is no key that Latchkey knows;.*; the running hub goes on/);
-    expect(finding(checks, 'hub').result).toBe('ok');
+    expect(detail).toMatch(/hubb: is no key that Latchkey knows \(did you mean hub\?\);.*; the running hub goes on/);
+    for (const name of ['hub', 'portal.home.base_url']) expect(finding(checks, name).result).toBe('ok');
+    expect(unseen(checks)).toEqual([]);
+  });
+
+  it.for<[words: RegExp, others: string, unseen: string[]]>([
+    [/state_dir = .*/, 'state_dir = 7', ['state', 'store']],
+    [/http_port = .*/, 'http_port = "web"', ['ports']],
+    [/address = .*/, 'address = 7', []],
+    [/\[metrics]\nlisten = .*/, '[notify]\ncommand = "tell"\n[metrics]\nlisten = 9480', ['notify', 'metrics']],
+    [/client_id = .*/, 'client_id = "wallbox"', ['portal.home']],
+    [/portal\.secret/, 'no.secret', []],
+    [/\[hub]/, '[hub', ['state', 'store', 'ports', 'mdns', 'portal', 'notify', 'metrics']],
+  ])('that is wrong at %s keeps nothing from being looked at but that', async ([words, others, names]) => {
+    await using hub = await HubProcess.prepare({ emulator });
+    edit(hub, words, others);
+    const checks = await found(hub);
+    expect(finding(checks, 'configuration').result).toBe('fail');
+    expect(unseen(checks)).toEqual(names);
+  });
+
+  it('names each key that is wrong', async () => {
+    await using hub = await HubProcess.prepare({ emulator });
+    edit(hub, /address = .*/, 'address = 7\nmdns = "yes"');
+    const wrong = (await found(hub)).filter(({ name }) => name === 'configuration');
+    expect(wrong.map(({ detail }) => /lan\.\w+/.exec(detail)?.[0])).toEqual(['lan.address', 'lan.mdns']);
+  });
+
+  it('that is wrong about a portal leaves what the running hub says of that', async () => {
+    await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0', here: true });
+    await hub.addAppliance('wallbox');
+    await hub.pair('wallbox', emulator);
+    edit(hub, /base_url = .*/, 'base_url = "portal"');
+    edit(hub, /http_port = .*/, 'http_port = "web"');
+    edit(hub, /listen = "127\.0\.0\.1:0"/, 'listen = 0');
+    const checks = await found(hub);
+    expect(finding(checks, 'portal.home').detail).toMatch(/; by the word of the running hub nothing is wrong with it$/);
+    expect(finding(checks, 'ports.http_port').result).toBe('ok');
+    expect(finding(checks, 'metrics').detail).toMatch(/ tells metrics and health$/);
+    expect(finding(checks, 'appliance.wallbox').result).toBe('ok');
+    expect(unseen(checks)).toEqual(['portal.home']);
   });
 
   it('tells of a secret that others can read, and not the secret', async () => {
@@ -160,14 +218,19 @@ describe('the portal', () => {
     });
   });
 
-  it('has told the time, and the clock of this machine is wrong', async () => {
+  it.each([
+    ['has NTP turned off', 'echo CanNTP=yes; echo NTP=no', /turn NTP on \("sudo timedatectl set-ntp true"\)$/],
+    ['has NTP turned on', 'echo CanNTP=yes; echo NTP=yes', /NTP is turned on: .*UDP port 123/],
+    ['has no NTP', 'echo CanNTP=no; echo NTP=no', /"sudo apt-get install systemd-timesyncd"\)$/],
+    ['has no systemd', 'exit 1', /timedatectl can not$/],
+  ])('has told the time, and the clock of this machine is wrong, which %s', async (_, timedatectl, advice) => {
     const date = new Date(Date.now() - 7_200_000).toUTCString();
     await using late = await startRawServer((socket) => socket.end(answerOf(200, '', { date })));
     await using hub = await HubProcess.prepare(portalAt(late.origin));
-    expect(finding(await found(hub), 'clock')).toMatchObject({
-      result: 'fail',
-      detail: expect.stringMatching(/7\d\d\d s ahead of http.*timedatectl/),
-    });
+    const clock = finding(await found(hub, standIn(hub, 'timedatectl', timedatectl)), 'clock');
+    expect(clock).toMatchObject({ result: 'fail', detail: expect.stringMatching(/7\d\d\d s ahead of http/) });
+    expect(clock.detail).toMatch(advice);
+    expect(clock.detail.includes('set-ntp')).toBe(timedatectl.includes('NTP=no') && timedatectl.includes('CanNTP=yes'));
   });
 });
 
@@ -204,28 +267,24 @@ describe('the machine', () => {
     expect(finding(await found(hub, { LATCHKEY_LAN_ADDRESS: 'eth77' }), 'network').result).toBe('fail');
   });
 
-  it('has a hook that can’t be run', async () => {
-    await using hub = await HubProcess.prepare({
-      emulator,
-      toml: '[notify]\ncommand = ["/nowhere/notify", "secret-word"]',
-    });
+  it.each([
+    ['/nowhere/notify', 'which is not there: put the program there, or correct notify.command'],
+    ['/etc', 'which is no file: put the program there, or correct notify.command'],
+    ['/etc/passwd', "which can't be run: sudo chmod 755 /etc/passwd"],
+  ])('has a hook %s that can’t be run', async (path, says) => {
+    await using hub = await HubProcess.prepare({ emulator, toml: `[notify]\ncommand = ["${path}", "secret-word"]` });
     const checks = await found(hub);
-    expect(finding(checks, 'notify.command')).toMatchObject({
-      result: 'fail',
-      detail: expect.stringMatching(/notify\.command names \/nowhere\/notify, which can't be run \(ENOENT\)/),
-    });
+    const detail = `notify.command names ${path}, ${says}`;
+    expect(finding(checks, 'notify.command')).toMatchObject({ result: 'fail', detail });
     expect(JSON.stringify(checks)).not.toContain('secret-word');
   });
 
   it('has a service that failed, or was started again, as systemd says', async () => {
     await using hub = await HubProcess.prepare({ emulator });
-    const bin = join(hub.directory, 'bin');
-    mkdirSync(bin);
-    const say = (...lines: string[]) =>
-      writeFileSync(join(bin, 'systemctl'), `#!/bin/sh\nprintf '%s\\n' LoadState=loaded ${lines.join(' ')}\n`, {
-        mode: 0o755,
-      });
-    const env = { PATH: `${bin}:${process.env['PATH']}` };
+    let env: NodeJS.ProcessEnv = {};
+    const say = (...lines: string[]) => {
+      env = standIn(hub, 'systemctl', `printf '%s\\n' LoadState=loaded ${lines.join(' ')}`);
+    };
     const look = async () => (await checkService({ unit: await readUnit(AbortSignal.timeout(5000), env) }))[0];
     say('ActiveState=failed', 'UnitFileState=enabled', 'Result=exit-code', 'ExecMainStatus=78', 'NRestarts=0');
     expect(await look()).toMatchObject({
@@ -240,8 +299,20 @@ describe('the machine', () => {
     expect(await look()).toMatchObject({ result: 'warn', detail: expect.stringMatching(/started again once: /) });
     say('ActiveState=active', 'UnitFileState=enabled', 'Result=success', 'ExecMainStatus=0', 'NRestarts=0');
     expect(await look()).toMatchObject({ result: 'ok' });
-    rmSync(bin, { recursive: true });
   });
+});
+
+it('says of a hub in test mode that it is one, and finds no fault with what it does not use', async () => {
+  await using hub = await HubProcess.start({ serve: ['--test-mode'] });
+  const { status, stdout } = await hub.cli('doctor', '--json');
+  const { checks } = JSON.parse(stdout) as { checks: Finding[] };
+  expect({ status, bad: checks.filter(({ result }) => result === 'fail') }).toEqual({ status: 0, bad: [] });
+  expect(finding(checks, 'hub').detail).toMatch(/ runs in test mode: it has an emulated portal, and keeps nothing, /);
+  for (const name of ['configuration', 'state', 'store', 'portal', 'network']) {
+    expect(finding(checks, name).result, name).toBe('ok');
+  }
+  edit(hub, /address = .*/, 'address = 7');
+  expect(finding(await found(hub), 'configuration').result).toBe('warn');
 });
 
 it('tells of each appliance what to do', async () => {

@@ -38,7 +38,7 @@ it('tells a clock that is a year ahead by the portal’s time', async (ctx) => {
   const env = { LD_PRELOAD: FAKETIME, FAKETIME: '+400d', DONT_FAKE_MONOTONIC: '1' };
   expect((await within(hub, [], env)).get('clock')).toMatchObject({
     result: 'fail',
-    detail: expect.stringMatching(/34\d{6} s ahead of http.*timedatectl/),
+    detail: expect.stringMatching(/34\d{6} s ahead of http/),
   });
   expect((await within(hub, [], { ...env, FAKETIME: '1999-12-31 23:00:00' })).get('clock')).toMatchObject({
     result: 'fail',
@@ -54,7 +54,9 @@ it('tells a portal’s certificate that has ended, by a clock that may be wrong'
   const found = await within(hub, [], env);
   expect(found.get('portal.home.base_url'), JSON.stringify([...found.values()])).toMatchObject({
     result: 'fail',
-    detail: expect.stringMatching(/it ended on \d{4}-\d\d-\d\d, and this machine's clock says 20\d\d-.*timedatectl/),
+    detail: expect.stringMatching(
+      /it ended on \d{4}-\d\d-\d\d, and this machine's clock says 20\d\d-.*the check "clock" says/,
+    ),
   });
 });
 

@@ -9,7 +9,7 @@ import type { ApplianceAnswer } from '../../control/messages.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { Finding } from '../check-result.ts';
 import { metricsOrigin } from '../checks/reporting.ts';
-import { type DoctorContext, type Examination, withHub } from '../context.ts';
+import { type DoctorContext, type Examination, isKnown, withHub } from '../context.ts';
 import { outputOf, UNIT } from '../programs.ts';
 import { environment, network, settings, versions } from './parts.ts';
 import { scrub } from './scrub.ts';
@@ -51,16 +51,17 @@ async function filesOf(
   checks: readonly Finding[],
   examination: Examination,
 ): Promise<BundleFile[]> {
-  const { configuration, fault, env } = context;
+  const { configuration, faults, env } = context;
+  const wrong = faults.length === 0 ? {} : { faults: faults.map(messageOf) };
   const files = await Promise.all([
     file('README.txt', () => README),
     file('doctor.json', () => json({ checks })),
     file('status.json', () => json(statusOf(context))),
-    file('configuration.json', () => json(configuration === null ? { fault } : settings(configuration))),
+    file('configuration.json', () => json({ ...settings(configuration), ...wrong })),
     file('environment.json', () => json(environment(env))),
     file('versions.json', async () => json(await versions())),
     file('network.txt', network),
-    file('files.txt', () => listing(configuration?.stateDirectory)),
+    file('files.txt', () => listing(isKnown(context, 'hub.state_dir') ? configuration.stateDirectory : null)),
     file('history.json', async () => json(await histories(context, examination))),
     file('metrics.txt', () => metrics(context)),
     file('journal.txt', () => journal(env)),
@@ -111,8 +112,8 @@ async function journal(env: NodeJS.ProcessEnv): Promise<string> {
   return text ?? 'There is no journal of systemd here, or this user may not read it (run it with sudo).\n';
 }
 
-async function listing(directory: string | undefined): Promise<string> {
-  if (directory === undefined) return 'The state directory is not known: the configuration can not be read.\n';
+async function listing(directory: string | null): Promise<string> {
+  if (directory === null) return 'The state directory is not known: hub.state_dir is wrong.\n';
   const names = (await readdir(directory, { recursive: true })).sort().slice(0, MAX_ITEMS);
   const lines = await Promise.all(
     ['.', ...names].map(async (name) => {
@@ -125,7 +126,6 @@ async function listing(directory: string | undefined): Promise<string> {
 
 /** Those secrets of which the values are known here. */
 function secretsOf({ configuration }: DoctorContext): string[] {
-  if (configuration === null) return [];
   const { portals, notify } = configuration;
   const webhook = notify.webhook === null ? [] : partsOf(notify.webhook.reveal());
   // A path is no secret, and is missed where it is taken out.
@@ -140,7 +140,7 @@ function partsOf(address: string): string[] {
 }
 
 function harmlessOf({ configuration, hub }: DoctorContext): ReadonlySet<string> {
-  const portals = configuration?.portals.map(({ clientId }) => clientId) ?? [];
+  const portals = configuration.portals.map(({ clientId }) => clientId);
   if (hub.kind !== 'running') return new Set(portals);
   const appliances = hub.appliances.flatMap(({ name, client_id }) => [name, client_id]);
   return new Set([...portals, hub.hub.id, hub.hub.ca_fingerprint, ...appliances]);

@@ -2,7 +2,7 @@ import type { ApplianceAnswer } from '../../control/messages.ts';
 import { whatToDo } from '../../core/reports/problem.ts';
 import { version } from '../../system/version.ts';
 import { type CheckResult, fail, ok, warn } from '../check-result.ts';
-import type { DoctorContext } from '../context.ts';
+import { type DoctorContext, isTestMode } from '../context.ts';
 
 /** Whether the hub runs, can be spoken to, and is of this version; and what it says is wrong with it as a whole. */
 export async function checkHub({ hub: answer }: DoctorContext): Promise<CheckResult[]> {
@@ -32,7 +32,8 @@ export async function checkHub({ hub: answer }: DoctorContext): Promise<CheckRes
           ),
         ];
       }
-      return [ok(`${hub.name} (${hub.id}) runs, version ${hub.version}`)];
+      const mode = isTestMode(answer) ? ' in test mode: it has an emulated portal, and keeps nothing' : '';
+      return [ok(`${hub.name} (${hub.id}) runs${mode}, version ${hub.version}`)];
     }
   }
 }

@@ -6,7 +6,8 @@ import { rfc3339 } from '../../core/clock.ts';
 import { systemClock } from '../../system/clock.ts';
 import { ntpWatch } from '../../system/ntp.ts';
 import { type CheckResult, fail, needsRoot, ok, warn } from '../check-result.ts';
-import type { DoctorContext } from '../context.ts';
+import { type DoctorContext, isKnown, isTestMode } from '../context.ts';
+import { outputOf } from '../programs.ts';
 
 /** No hub of this version runs earlier. */
 const EARLIEST = Date.UTC(2026, 0, 1);
@@ -14,13 +15,27 @@ const EARLIEST = Date.UTC(2026, 0, 1);
 const WARN_ABOVE = 10_000;
 const FAIL_ABOVE = 300_000;
 
-const SET_IT = 'let it be set ("timedatectl status"; "sudo timedatectl set-ntp true")';
+/** How long systemd-timedated may take, in ms. */
+const TIMEDATED_TIMEOUT = 3000;
+
+/** What sets the clock, as far as the machine has it. */
+async function howToSet(env: NodeJS.ProcessEnv): Promise<string> {
+  const args = ['show', '--property=CanNTP', '--property=NTP'];
+  const text = await outputOf('timedatectl', args, AbortSignal.timeout(TIMEDATED_TIMEOUT), env);
+  const says = (line: string) => (text ?? '').split('\n').includes(line);
+  if (says('CanNTP=no'))
+    return 'nothing on this machine sets it: install an NTP service ("sudo apt-get install systemd-timesyncd")';
+  if (says('NTP=yes')) return 'NTP is turned on: check the way to its servers (UDP port 123; "timedatectl status")';
+  if (says('CanNTP=yes')) return 'turn NTP on ("sudo timedatectl set-ntp true")';
+  return 'set it, or see to what does so here (chrony, ntpd, the host of a container): timedatectl can not';
+}
 
 /** Whether the clock is plausible, set by NTP, and like the portal's. */
-export async function checkClock({ probes, wall }: DoctorContext): Promise<CheckResult[]> {
+export async function checkClock({ probes, wall, env }: DoctorContext): Promise<CheckResult[]> {
   const now = wall();
-  if (now < EARLIEST) return [fail(`the clock says ${rfc3339(now)}, which can't be: ${SET_IT}`)];
-  const [isSet, answers] = await Promise.all([ntpWatch()(systemClock('').now()), probes]);
+  const watched = ntpWatch()(systemClock('').now());
+  const [how, isSet, answers] = await Promise.all([howToSet(env), watched, probes]);
+  if (now < EARLIEST) return [fail(`the clock says ${rfc3339(now)}, which can't be: ${how}`)];
   const ahead = answers.flatMap(({ outcome, origin }) =>
     outcome.kind === 'answered' && outcome.clockAhead !== null ? [{ by: outcome.clockAhead, origin }] : [],
   )[0];
@@ -28,12 +43,12 @@ export async function checkClock({ probes, wall }: DoctorContext): Promise<Check
   if (ahead === undefined) {
     const untold = 'no portal could be asked for the time';
     if (isSet) return [ok(`the clock says ${rfc3339(now)}; ${ntp}; ${untold}`)];
-    return [warn(`the clock says ${rfc3339(now)}; ${ntp}, and ${untold}: ${SET_IT}`)];
+    return [warn(`the clock says ${rfc3339(now)}; ${ntp}, and ${untold}: ${how}`)];
   }
   const off = Math.abs(ahead.by);
   const by = `${Math.round(off / 1000)} s ${ahead.by > 0 ? 'ahead of' : 'behind'} ${ahead.origin}`;
-  if (off > FAIL_ABOVE) return [fail(`the clock says ${rfc3339(now)}, ${by}: ${SET_IT}`)];
-  if (off > WARN_ABOVE) return [warn(`the clock is ${by}: ${SET_IT}`)];
+  if (off > FAIL_ABOVE) return [fail(`the clock says ${rfc3339(now)}, ${by}: ${how}`)];
+  if (off > WARN_ABOVE) return [warn(`the clock is ${by}: ${how}`)];
   return [ok(`the clock goes with ${ahead.origin}'s; ${ntp}`)];
 }
 
@@ -44,11 +59,12 @@ const LITTLE = 50;
 const FEW_FILES = 100;
 
 /** Whether there is room where the hub writes. */
-export async function checkDisk({ configuration }: DoctorContext): Promise<CheckResult[]> {
-  const state =
-    configuration === null
-      ? []
-      : [{ ...(await place('hub.state_dir', configuration.stateDirectory, fail)), name: '.state' }];
+export async function checkDisk(context: DoctorContext): Promise<CheckResult[]> {
+  const { configuration, hub } = context;
+  const isThere = isKnown(context, 'hub.state_dir') && !isTestMode(hub);
+  const state = isThere
+    ? [{ ...(await place('hub.state_dir', configuration.stateDirectory, fail)), name: '.state' }]
+    : [];
   return [...state, { ...(await place('temporary files', tmpdir(), warn)), name: '.tmp' }];
 }
 

@@ -7,11 +7,14 @@ import { readLan } from '../../mdns/networks/lan-watch.ts';
 import { browse, type DiscoveredHub } from '../../mdns/sockets/browse.ts';
 import { systemTimers } from '../../system/clock.ts';
 import { type CheckResult, fail, ok, warn, withoutConfiguration } from '../check-result.ts';
-import type { DoctorContext } from '../context.ts';
+import { type DoctorContext, isKnown } from '../context.ts';
 
 /** Which address the home network reaches the hub at, and why that one. */
-export async function checkNetwork({ configuration }: DoctorContext): Promise<CheckResult[]> {
-  const { address: setting, listen } = configuration?.lan ?? { address: 'auto', listen: ['0.0.0.0', '::'] };
+export async function checkNetwork(context: DoctorContext): Promise<CheckResult[]> {
+  const { configuration, hub } = context;
+  const { address: setting, listen } = configuration.lan;
+  if (!isKnown(context, 'lan.address') && hub.kind === 'running' && hub.hub.address !== null)
+    return [ok(`${hub.hub.address}, the running hub says`)];
   try {
     const { address, addresses } = readLan(setting, listen);
     const there = interfacesInWords();
@@ -57,8 +60,9 @@ function interfacesInWords(): string {
 }
 
 /** Whether the hub is found by its neighbours, by asking as they do. */
-export async function checkMdns({ configuration, hub }: DoctorContext): Promise<CheckResult[]> {
-  if (configuration === null) return [withoutConfiguration('mDNS')];
+export async function checkMdns(context: DoctorContext): Promise<CheckResult[]> {
+  const { configuration, hub } = context;
+  if (!isKnown(context, 'lan.mdns')) return [withoutConfiguration('mDNS')];
   const { lan } = configuration;
   if (!lan.mdns) return [ok('the hub is not announced, by lan.mdns; appliances have to know its address')];
   const { address, segments } = readLan(lan.address, lan.listen);

@@ -1,17 +1,39 @@
+import { InvalidKey } from '../../configuration/issues.ts';
 import { rfc3339Day } from '../../core/clock.ts';
 import { type CheckResult, fail, ok, warn, withoutConfiguration } from '../check-result.ts';
-import type { DoctorContext } from '../context.ts';
+import { type DoctorContext, isTestMode } from '../context.ts';
 import type { PortalProbe } from '../portal-probe.ts';
 
 /** Whether each portal can be reached, and where the way to it ends. */
-export async function checkPortals({ probes, configuration, env, wall }: DoctorContext): Promise<CheckResult[]> {
-  if (configuration === null) return [withoutConfiguration('the portals')];
-  if (configuration.portals.length === 0) {
+export async function checkPortals(context: DoctorContext): Promise<CheckResult[]> {
+  const { probes, configuration, faults, hub, env, wall } = context;
+  if (isTestMode(hub)) return [ok('in test mode the portal is an emulator in the process of the hub')];
+  const leftOut = leftOutPortals(context);
+  if (configuration.portals.length + leftOut.length === 0) {
+    if (faults.length > 0) return [withoutConfiguration('the portals')];
     return [fail(`${configuration.file} names no portal: add a table such as [portals.home]`)];
   }
   const proxy = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((name) => env[name]);
   const note = proxy === undefined ? '' : ` (${proxy} is set, and the hub uses no proxy)`;
-  return (await probes).map((probe) => describe(probe, note, wall()));
+  return [...(await probes).map((probe) => describe(probe, note, wall())), ...leftOut];
+}
+
+/** What the running hub says of portals that can't be asked, because the configuration is wrong about them. */
+function leftOutPortals({ configuration, faults, hub }: DoctorContext): CheckResult[] {
+  const appliances = hub.kind === 'running' ? hub.appliances : [];
+  const wrong = faults.flatMap((fault) => {
+    const isOfAll = !(fault instanceof InvalidKey) || fault.key === 'portals';
+    if (isOfAll) return appliances.map(({ portal }) => portal);
+    return /^portals\.([^.]+)/.exec(fault.key)?.[1] ?? [];
+  });
+  const asked = configuration.portals.map(({ name }) => name);
+  const names = [...new Set(wrong)].filter((name) => !asked.includes(name));
+  return names.map((name) => {
+    const states = appliances.filter(({ portal }) => portal === name).map(({ state }) => state);
+    const isWell = states.includes('active') && states.every((state) => state === 'active' || state === 'unpaired');
+    const meanwhile = isWell ? '; by the word of the running hub nothing is wrong with it' : '';
+    return { ...withoutConfiguration(`the way to ${name}`, meanwhile), name: `.${name}` };
+  });
 }
 
 function describe({ key, origin, outcome }: PortalProbe, note: string, now: number): CheckResult {
@@ -45,10 +67,10 @@ function certificate(
 ): string {
   const clock = `this machine's clock says ${day(now)}`;
   if (now > validTo) {
-    return `it ended on ${day(validTo)}, and ${clock}: correct the clock where it is wrong (timedatectl), else ask the portal's operator`;
+    return `it ended on ${day(validTo)}, and ${clock}: correct the clock where it is wrong, as the check "clock" says, else ask the portal's operator`;
   }
   if (now < validFrom) {
-    return `it begins on ${day(validFrom)}, and ${clock}: correct the clock (timedatectl), or ask the portal's operator`;
+    return `it begins on ${day(validFrom)}, and ${clock}: correct the clock, as the check "clock" says, or ask the portal's operator`;
   }
   const caFile = key.replace(/\.\w+$/, '.ca_file');
   return `${why}: correct ${key}, name its CA as ${caFile}, or look for a proxy or captive portal on the way`;

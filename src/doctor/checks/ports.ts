@@ -7,17 +7,19 @@ import { rfc3339Day } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { pin } from '../../system/x509/certificates.ts';
 import { type CheckResult, fail, needsRoot, ok, warn, withoutConfiguration } from '../check-result.ts';
-import type { DoctorContext } from '../context.ts';
+import { type DoctorContext, isKnown } from '../context.ts';
 
 /** How long a listener may take, in ms. */
 const TIMEOUT = 3000;
 
 /** Whether the hub answers on its ports as itself; where it does not run, whether they are free for it. */
-export async function checkPorts({ configuration, hub, wall }: DoctorContext): Promise<CheckResult[]> {
+export async function checkPorts(context: DoctorContext): Promise<CheckResult[]> {
+  const { configuration, hub, wall } = context;
   if (hub.kind === 'running') return running(hub.hub, wall());
   // It may well be the hub that has them.
   if (hub.kind === 'forbidden') return [needsRoot("the hub's ports")];
-  if (configuration === null) return [withoutConfiguration('the ports')];
+  if (!['lan.http_port', 'lan.https_port'].every((key) => isKnown(context, key)))
+    return [withoutConfiguration('the ports')];
   const { httpPort, httpsPort } = configuration.lan;
   return Promise.all([taken('lan.http_port', httpPort), taken('lan.https_port', httpsPort)]);
 }

@@ -1,11 +1,11 @@
 import { constants } from 'node:fs';
-import { access } from 'node:fs/promises';
+import { access, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { basename } from 'node:path';
 import { request } from 'undici';
 import { messageOf } from '../../core/failure.ts';
 import { type CheckResult, fail, needsRoot, ok, withoutConfiguration } from '../check-result.ts';
-import type { DoctorContext } from '../context.ts';
+import { type DoctorContext, isKnown } from '../context.ts';
 
 /** How long the listener may take, in ms. */
 const TIMEOUT = 3000;
@@ -13,8 +13,9 @@ const TIMEOUT = 3000;
 /** Whether metrics are served where the configuration wants them. */
 export async function checkMetrics(context: DoctorContext): Promise<CheckResult[]> {
   const { configuration, hub } = context;
-  if (configuration === null) return [withoutConfiguration('the metrics')];
   const { metrics: listen } = configuration;
+  const isServed = hub.kind === 'running' && hub.hub.metrics_port !== undefined;
+  if (!isKnown(context, 'metrics.listen') && !isServed) return [withoutConfiguration('the metrics')];
   if (listen === null) return [ok('metrics are turned off, by metrics.listen')];
   if (hub.kind === 'forbidden') return [needsRoot('the metrics')];
   if (hub.kind !== 'running') return [ok('metrics are served while the hub runs')];
@@ -46,7 +47,7 @@ export async function checkMetrics(context: DoctorContext): Promise<CheckResult[
 
 /** Where the running hub tells its metrics; null where it does not. */
 export function metricsOrigin({ configuration, hub }: Pick<DoctorContext, 'configuration' | 'hub'>): string | null {
-  const listen = configuration?.metrics ?? null;
+  const { metrics: listen } = configuration;
   const port = hub.kind === 'running' ? hub.hub.metrics_port : undefined;
   if (listen === null || port === undefined) return null;
   const any = listen.host === '0.0.0.0' || listen.host === '::';
@@ -55,8 +56,9 @@ export function metricsOrigin({ configuration, hub }: Pick<DoctorContext, 'confi
 }
 
 /** Whether the program that notices go to is there. What it is given, and where a webhook is, may be secret. */
-export async function checkHooks({ configuration }: DoctorContext): Promise<CheckResult[]> {
-  const { command, webhook } = configuration?.notify ?? { command: null, webhook: null };
+export async function checkHooks(context: DoctorContext): Promise<CheckResult[]> {
+  if (!isKnown(context, 'notify')) return [withoutConfiguration('the hooks')];
+  const { command, webhook } = context.configuration.notify;
   if (command === null && webhook === null)
     return [ok('no hook is configured: notices are on the page and in "latchkey status"')];
   const said: CheckResult[] = [];
@@ -69,12 +71,14 @@ async function program(path: string): Promise<CheckResult> {
   const name = '.command';
   // One without a path is looked for in $PATH when it is run.
   if (!path.includes('/')) return ok(`notices go to the program ${path}`, name);
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code ?? 'unknown');
+  if (found === 'EACCES') return { ...needsRoot(path), name };
+  if (typeof found === 'string' || !found.isFile()) {
+    const what = found === 'ENOENT' ? 'is not there' : 'is no file';
+    return fail(`notify.command names ${path}, which ${what}: put the program there, or correct notify.command`, name);
+  }
   return access(path, constants.X_OK).then(
     () => ok(`notices go to the program ${basename(path)}`, name),
-    (error: NodeJS.ErrnoException) =>
-      fail(
-        `notify.command names ${path}, which can't be run (${error.code}): correct it, or sudo chmod 755 ${path}`,
-        name,
-      ),
+    () => fail(`notify.command names ${path}, which can't be run: sudo chmod 755 ${path}`, name),
   );
 }

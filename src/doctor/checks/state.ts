@@ -4,14 +4,16 @@ import { join } from 'node:path';
 import { messageOf } from '../../core/failure.ts';
 import { integrityOf } from '../../store/recovery/integrity.ts';
 import { type CheckResult, fail, needsRoot, ok, warn, withoutConfiguration } from '../check-result.ts';
-import type { DoctorContext } from '../context.ts';
+import { type DoctorContext, isKnown, isTestMode } from '../context.ts';
 
 /** Files of the state directory that are looked at; there are never so many. */
 const MAX_FILES = 200;
 
 /** Whether what the hub keeps belongs to it, and is closed to everybody else. */
-export async function checkState({ configuration, isRoot }: DoctorContext): Promise<CheckResult[]> {
-  if (configuration === null) return [withoutConfiguration('the state directory')];
+export async function checkState(context: DoctorContext): Promise<CheckResult[]> {
+  const { configuration, hub, isRoot } = context;
+  if (isTestMode(hub)) return [ok('a hub in test mode keeps nothing: its state is in a temporary directory')];
+  if (!isKnown(context, 'hub.state_dir')) return [withoutConfiguration('the state directory')];
   const { stateDirectory: path } = configuration;
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code ?? 'unknown');
   if (typeof found === 'string') {
@@ -44,17 +46,18 @@ function octal({ mode }: Stats): string {
 }
 
 /** Whether the store is whole. A running hub keeps it locked, and says itself what is wrong with it. */
-export async function checkStore({ configuration, hub, isRoot }: DoctorContext): Promise<CheckResult[]> {
+export async function checkStore(context: DoctorContext): Promise<CheckResult[]> {
+  const { configuration, hub, isRoot } = context;
   if (hub.kind === 'running') {
     const found = (hub.hub.problems ?? []).filter(({ code }) => code.startsWith('store_'));
     if (found.length === 0) return [ok('the running hub has the store open, and finds nothing wrong with it')];
     return found.map(({ code, message }) => {
       if (code === 'store_recovered') return warn(`${message}: pair what has lost its grant again, and make a backup`);
       if (code === 'store_changed') return fail(`${message}: see docs/stolen-card.md if somebody had the hub in hand`);
-      return fail(`${message}: make room, or see to the disk`);
+      return fail(message);
     });
   }
-  if (configuration === null) return [withoutConfiguration('the store')];
+  if (!isKnown(context, 'hub.state_dir')) return [withoutConfiguration('the store')];
   try {
     const integrity = integrityOf(configuration.stateDirectory);
     if (integrity.kind === 'absent') return [ok('there is no store yet: the hub makes it when it is started first')];
@@ -70,18 +73,20 @@ export async function checkStore({ configuration, hub, isRoot }: DoctorContext):
 /** Whether a hub would start with the configuration as it is now. */
 export async function checkConfiguration({
   configuration,
-  fault,
+  faults,
   unread,
   hub,
   isRoot,
 }: DoctorContext): Promise<CheckResult[]> {
-  if (configuration === null) {
-    const what = fault ?? 'it can not be read';
-    if (!isRoot && what.includes('EACCES')) return [warn(`${what}: run it with sudo`)];
-    const meanwhile = hub.kind === 'running' ? '; the running hub goes on with what it read before' : '';
-    return [fail(`${what}${meanwhile}`)];
-  }
+  const meanwhile = hub.kind === 'running' ? '; the running hub goes on with what it read before' : '';
+  const wrong = faults.map(messageOf).map((what) => {
+    if (!isRoot && what.includes('EACCES')) return warn(`${what}: run it with sudo`);
+    return fail(`${what}${meanwhile}`);
+  });
+  if (wrong.length > 0) return wrong;
   const { file, portals, appliances } = configuration;
+  if (isTestMode(hub))
+    return [ok(`in test mode the hub has its own portal and state; all else is by ${file}, or by default`)];
   if (portals.length === 0) return [fail(`${file} is missing or names no portal: add a table such as [portals.home]`)];
   const what = `${file}: portals: ${portals.map(({ name }) => name).join(', ')}; declared appliances: ${appliances.length}`;
   const secrets = unread.length === 0 ? [] : [needsRoot(`the secrets ${unread.join(', ')}`)];
