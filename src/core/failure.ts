@@ -34,17 +34,21 @@ export type FailureCode =
 export class Failure extends Error {
   override readonly name = 'Failure';
   readonly code: FailureCode;
+  /** The message says what the cause says, in better words: {@link messageOf} leaves that out. */
+  readonly isWhole: boolean;
 
-  constructor(code: FailureCode, message: string, options?: ErrorOptions) {
+  constructor(code: FailureCode, message: string, options?: ErrorOptions & { readonly isWhole?: boolean }) {
     super(message, options);
     this.code = code;
+    this.isWhole = options?.isWhole === true;
   }
 }
 
-/** The message of whatever was thrown, with the messages of its causes. */
+/** The message of whatever was thrown, with the messages of its causes where it does not say what they say. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const several = error instanceof AggregateError ? error.errors.map(messageOf).join(', ') : '';
   const own = error.message || several || error.name;
-  return error.cause === undefined ? own : `${own}: ${messageOf(error.cause)}`;
+  const isWhole = error.cause === undefined || (error instanceof Failure && error.isWhole);
+  return isWhole ? own : `${own}: ${messageOf(error.cause)}`;
 }

@@ -49,7 +49,7 @@ export async function openFamilies() {
     ),
     lastRefresh: gauge(
       'latchkey_last_refresh_timestamp_seconds',
-      'When the token at hand was given, in seconds since 1970; absent where there is none.',
+      "When the token at hand was given, in seconds since 1970 by the hub's clock; absent where nobody knows.",
       'appliance',
     ),
     refreshes: counter(

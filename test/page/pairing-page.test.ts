@@ -62,8 +62,19 @@ describe.each([
     for (const length of [2954, 8192]) {
       expect(of(length)).toContain(`href="${link(length)}"`);
       expect(of(length)).not.toContain('<svg class="qr"');
-      expect(of(length)).not.toContain(texts.pairing.scan);
+      expect(of(length)).not.toContain(texts.pairing.scan.anywhere);
     }
+  });
+
+  it.each([
+    ['https://portal.example/a', 'anywhere'],
+    ['http://10.77.0.1:8491/a', 'home'],
+    ['http://127.0.0.1:8491/a', 'machine'],
+  ] as const)('beside the QR code of %s it is said from where it can be opened', (authorizeUrl, reach) => {
+    const html = shown(texts, { report: { event: 'waiting', authorizeUrl, expiresIn: 840 } });
+    expect(Object.values(texts.pairing.scan).filter((text) => html.includes(text))).toEqual([
+      texts.pairing.scan[reach],
+    ]);
   });
 
   it('while the code is exchanged nothing can be pressed, and a login that came to nothing is told', () => {

@@ -3,9 +3,10 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { Failure } from '../../src/core/failure.ts';
+import { Failure, messageOf } from '../../src/core/failure.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
+import { asFailure } from '../../src/store/database/database.ts';
 import { Sql } from '../../src/store/database/sql.ts';
 import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { SettingTable } from '../../src/store/rows/setting-table.ts';
@@ -359,6 +360,16 @@ test('on a full disk a write fails with a clear message, what was there is still
   truncateSync(filler, 0);
   expect(await store.replaceGrant(large(2))).toBe(true);
   expect(await store.generation(WALLBOX.id)).toBe(2);
+});
+
+test.each([
+  ['SQLITE_FULL', 'database or disk is full', 'the store /db: the disk is full: make room'],
+  ['SQLITE_IOERR', 'disk I/O error', "the store /db: it can't be written (SQLITE_IOERR): see to the disk"],
+  ['SQLITE_BUSY', 'database is locked', 'another Latchkey has the store /db open: stop it first'],
+])('%s is told once, in words for people', (code, message, told) => {
+  const failure = asFailure(Object.assign(new Error(message), { code }), '/db');
+  expect(messageOf(failure)).toBe(told);
+  expect(failure.cause).toMatchObject({ code });
 });
 
 test('a first start on a full disk does not stand in the way of the next one', async (ctx) => {

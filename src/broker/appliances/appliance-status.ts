@@ -35,7 +35,7 @@ export function applianceStatus(
     scope: held === undefined ? appliance.scope : held.grant.scope,
     expiresIn: remaining === null ? null : Math.floor(remaining / 1000),
     refreshIn: due === null ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
-    lastRefresh: held === undefined ? null : rfc3339(held.grant.portalTime ?? held.grant.obtained.wall),
+    lastRefresh: held === undefined ? null : refreshedAt(held.grant, grants.schedule.age(held, now), now),
     problem: problem && { code: problem.code, message: problem.message, since: rfc3339(problem.since.wall) },
     portal: appliance.portal,
     account: held?.grant.account ?? null,
@@ -70,6 +70,21 @@ function withStoreProblem(
     return { ...status, state: 'retrying', problem: { code: 'store_unwritable', message, since } };
   }
   return status;
+}
+
+const MINUTE = 60_000;
+
+/**
+ * When the token at hand was given, by the hub's clock as it is now, which may have been set since, or may not be the portal's.
+ * Whole minutes are put right, so that it does not change with each look. Null where that clock has not come so far yet.
+ */
+function refreshedAt({ obtained, portalTime }: Grant, age: number | null, now: Instant): string | null {
+  if (age === null) {
+    const told = portalTime ?? obtained.wall;
+    return told <= now.wall ? rfc3339(told) : null;
+  }
+  const off = now.wall - age - obtained.wall;
+  return rfc3339(obtained.wall + MINUTE * Math.round(off / MINUTE));
 }
 
 /** Where a person may log in. Without an installer the portal's own link is made when the hub's page is opened. */
@@ -109,9 +124,9 @@ function stateWithout(isPairing: boolean, hasResting: boolean): ApplianceState {
 }
 
 /** The configuration says another portal than the one that gave the grant. */
-function restingGrant({ name, portal }: Appliance, { givenBy }: Grant, since: Instant): Problem {
+function restingGrant({ portal }: Appliance, { givenBy }: Grant, since: Instant): Problem {
   const giver = `${givenBy.origin} (client_id ${givenBy.clientId})`;
-  const message = `${name} was paired with ${giver}, which is not what the configuration has as its portal now, ${portal}: the grant is kept and comes back to work when the configuration is as it was; else pair it again, and that one takes its place`;
+  const message = `It was paired with ${giver}, which is not what the configuration has as its portal now, ${portal}: the grant is kept and comes back to work when the configuration is as it was; a new pairing takes its place`;
   return { code: 'refused', message, since };
 }
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import type { ControlClient } from '../../control/client.ts';
-import type { CredentialsAnswer } from '../../control/messages.ts';
+import type { CredentialsAnswer, HubAnswer } from '../../control/messages.ts';
 import { Failure } from '../../core/failure.ts';
 import { connectHub } from '../hub-connection.ts';
 import { appliancesText } from '../status/text.ts';
@@ -34,8 +34,10 @@ function applianceAddCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (name: string, options: Options, command: Command) => {
       await using hub = await connectHub(command);
+      const { hub: itself } = await hub.status();
       const issued = await hub.addAppliance(name, options.scope ?? null, options.portal ?? null);
-      showCredentials(issued, `${name} is registered. Pair it next: latchkey pair ${name}`, options.json === true);
+      const done = `${name} is registered. Pair it next: latchkey pair ${name}`;
+      showCredentials(issued, itself, done, options.json === true);
     });
 }
 
@@ -117,10 +119,11 @@ function applianceRotateSecretCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (name: string, options: { yes?: boolean; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
+      const { hub: itself } = await hub.status();
       const issued = await rotate(hub, name, options.yes === true);
+      const done = `${name} has a new secret; what it had before no longer works.`;
       if (issued === null) fail(`${name} keeps its key`);
-      else
-        showCredentials(issued, `${name} has a new secret; what it had before no longer works.`, options.json === true);
+      else showCredentials(issued, itself, done, options.json === true);
     });
 }
 
@@ -139,18 +142,35 @@ async function rotate(hub: ControlClient, name: string, replaceKeys: boolean): P
  * Shows an appliance's credentials, which the hub gives out once.
  * @param done what was done, for people
  */
-function showCredentials(issued: CredentialsAnswer, done: string, json: boolean): void {
+function showCredentials(
+  issued: CredentialsAnswer,
+  { http_port }: Pick<HubAnswer, 'http_port'>,
+  done: string,
+  json: boolean,
+): void {
   if (json) {
     const { name, client_id, client_secret, token_endpoint, ca_fingerprint } = issued;
     printJson({ name, client_id, client_secret, token_endpoint, ca_fingerprint });
     return;
   }
+  const { origin, hostname } = new URL(issued.token_endpoint);
+  const variables = [
+    `HUB=${origin}`,
+    `HUB_HTTP=http://${hostname}:${http_port}`,
+    `PIN=${issued.ca_fingerprint}`,
+    `CLIENT_ID=${issued.client_id}`,
+    `CLIENT_SECRET=${issued.client_secret}`,
+  ];
   print(`${done}
 
   client_id       ${issued.client_id}
   client_secret   ${issued.client_secret}   (shown this once)
   token_endpoint  ${issued.token_endpoint}
   ca_fingerprint  ${issued.ca_fingerprint}
+
+The same for the examples of docs/appliances.md:
+
+  export ${variables.join(' ')}
 
 Once it is paired, it gets a token with:
 

@@ -97,7 +97,8 @@ function tellEnd({ connected, leftOut, differentAccounts }: Round, json: boolean
     return;
   }
   if (leftOut.length === 0) {
-    if (!json) print(all === 1 ? 'The one appliance is connected' : `All ${all} appliances are connected`);
+    const named = ['The one appliance is connected', 'Both appliances are connected'][all - 1];
+    if (!json) print(named ?? `All ${all} appliances are connected`);
     return;
   }
   const why = leftOut.map(({ name, reason }) => `${name} (${SHORT_REASONS[reason]})`).join(', ');

@@ -1,5 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import type { FreshLinkReason } from '../../core/pairings/pairing-administration.ts';
+import { type LinkReach, reachOf } from '../../system/addresses.ts';
 import { systemClock, systemTimers } from '../../system/clock.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { canRedraw, notice, print, printable } from '../terminal/output.ts';
@@ -67,7 +68,11 @@ export class TextDisplay implements PairingDisplay, Disposable {
 const CLEAR = '\r\u001b[J';
 
 /** Below the code of a short link. */
-const HINT = 'The code is for a phone in this home network; the link works from anywhere.';
+const HINTS: Readonly<Record<LinkReach, string>> = {
+  machine: 'The link works on this machine alone, and so does the code.',
+  home: 'The link and the code are for this home network.',
+  anywhere: 'The code is for a phone in this home network; the link works from anywhere.',
+};
 
 /** A link as a person sees it; below it there is room for a line that says what is waited for. */
 interface LinkOnScreen {
@@ -86,7 +91,7 @@ export function linkOnScreen(heading: string, { authorizeUrl, shortUrl }: ShownL
   const code = qrCode(authorizeUrl, screen);
   const full = code === null ? null : `${link}\n${code}\n`;
   if (full !== null && isSeenAtOnce(full, screen)) return { text: full, isShort: false };
-  const hint = wrapText(HINT, screen.columns ?? 80);
+  const hint = wrapText(HINTS[reachOf(authorizeUrl)], screen.columns ?? 80);
   const shortCode = shortUrl === null ? null : qrCode(shortUrl, screen, hint.length);
   // The code comes last: it is good for nothing unless all of it is seen, and a link that has moved up can still be copied.
   const short = shortCode === null ? null : `${link}\n${shortCode}\n${hint.join('\n')}`;

@@ -1,6 +1,7 @@
 import { html } from 'ghtml';
 import type { FailureReason } from '../../core/pairings/pairing.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
+import { reachOf } from '../../system/addresses.ts';
 import { setbackText } from '../callback/pairing-notices.ts';
 import { icon, qrSvg, type Severity, timeElement } from '../elements.ts';
 import { backTo, type InstallerPage, sameOriginForm } from '../installer-page.ts';
@@ -83,7 +84,7 @@ export function state(severity: Severity, text: string): string {
 /** The link for another phone, where a QR code has room for it. @returns HTML */
 function scanned({ scan, qr }: Texts['pairing'], link: string): string {
   const code = qrSvg(link, qr);
-  return code === null ? '' : html`<p>${scan}</p>!${code}`;
+  return code === null ? '' : html`<p>${scan[reachOf(link)]}</p>!${code}`;
 }
 
 function button(asked: SignedIn, { id }: PairingView, what: string, text: string, isMain = false): string {

@@ -101,16 +101,16 @@ export function asFailure(error: unknown, path: string): Failure {
   if (error instanceof Failure) return error;
   const cause = error instanceof Error ? error : new Error(String(error));
   const code = 'code' in cause ? String(cause.code) : '';
+  const options = { cause, isWhole: true };
   if (code.startsWith('SQLITE_BUSY')) {
-    return new Failure('store_locked', `another Latchkey has the store ${path} open: stop it first`, { cause });
+    return new Failure('store_locked', `another Latchkey has the store ${path} open: stop it first`, options);
   }
   if (DAMAGED.test(code)) {
-    return new Failure(
-      'store_unreadable',
-      `the store ${path} can't be read (${code}): put back a copy of the state directory`,
-      { cause },
-    );
+    const what = `the store ${path} can't be read (${code}): put back a copy of the state directory`;
+    return new Failure('store_unreadable', what, options);
   }
-  const what = FULL.test(code) ? 'the disk is full: make room' : `it can't be written (${code || cause.message})`;
-  return new Failure('store_unwritable', `the store ${path}: ${what}`, { cause });
+  const what = FULL.test(code)
+    ? 'the disk is full: make room'
+    : `it can't be written (${code || cause.message}): see to the disk`;
+  return new Failure('store_unwritable', `the store ${path}: ${what}`, options);
 }

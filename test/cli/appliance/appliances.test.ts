@@ -40,6 +40,19 @@ test('appliance add shows a person the secret, and a curl command that is ready 
   ]);
 });
 
+test('appliance add shows a person the variables of the examples, as a line for a shell', async () => {
+  const { stdout } = await hub.latchkey('appliance', 'add', 'wallbox');
+  const [line = ''] = /^ {2}export .*$/m.exec(stdout) ?? [];
+  const said = await shell(`${line}; printf '%s\\n' "$HUB" "$HUB_HTTP" "$PIN" "$CLIENT_ID" "$CLIENT_SECRET"`);
+  expect(said.stdout.trimEnd().split('\n')).toEqual([
+    'https://192.168.1.7:8443',
+    'http://192.168.1.7:8480',
+    'pin-of-the-ca',
+    hub.household.appliances.get('wallbox')?.clientId,
+    hub.household.issued.at(-1),
+  ]);
+});
+
 test('rotate-secret shows another secret, under the same names', async () => {
   hub.household.set({ name: 'wallbox' });
   const rotated = await hub.latchkey('appliance', 'rotate-secret', 'wallbox', '--json');

@@ -57,7 +57,7 @@ test('one link after the other is shown, and the events name the appliance', asy
 
 test('where all are connected there is nothing to do', async () => {
   const { status, stdout } = await pairAll().ended;
-  expect({ status, stdout }).toEqual({ status: 0, stdout: 'All 2 appliances are connected\n' });
+  expect({ status, stdout }).toEqual({ status: 0, stdout: 'Both appliances are connected\n' });
 });
 
 test('one that comes to nothing is left out, and named at the end with the reason', async () => {

@@ -24,6 +24,19 @@ test.each([
   expect(shown.text.replaceAll('\n', ' ').includes(HINT)).toBe(isShort);
 });
 
+test.each([
+  ['http://127.0.0.1:8491/', 'The link works on this machine alone, and so does the code.'],
+  ['http://localhost:8491/', 'The link works on this machine alone, and so does the code.'],
+  ['http://[::1]:8491/', 'The link works on this machine alone, and so does the code.'],
+  ['http://192.168.1.7:8491/', 'The link and the code are for this home network.'],
+  ['http://[fd77::1]:8491/', 'The link and the code are for this home network.'],
+  ['https://203.0.113.7/', 'the link works from anywhere.'],
+  ['https://127.portal.example/', 'the link works from anywhere.'],
+])('below a link to %s it is said from where it can be opened', (origin, hint) => {
+  const { text } = on(80, 24, { ...link, authorizeUrl: `${origin}authorize?state=${'x'.repeat(600)}` });
+  expect(text.endsWith(hint)).toBe(true);
+});
+
 test('where the short code does not fit either, a line says what that one takes', () => {
   for (const [columns, rows, why] of [
     [80, 18, 'too low for the QR code: it takes 19 lines'],

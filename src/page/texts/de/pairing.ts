@@ -9,7 +9,12 @@ export const pairing: typeof english.pairing = {
     'Das Portal ist gerade nicht erreichbar. Bitte die Internetverbindung prüfen; der Hub versucht es von selbst weiter.',
   waiting: 'Wartet auf die Anmeldung',
   logIn: 'Beim Portal anmelden',
-  scan: 'Oder mit einem anderen Telefon scannen und sich dort anmelden. Es darf überall sein, auch außerhalb dieses Hauses.',
+  scan: {
+    anywhere:
+      'Oder mit einem anderen Telefon scannen und sich dort anmelden. Es darf überall sein, auch außerhalb dieses Hauses.',
+    home: 'Oder mit einem anderen Telefon in diesem Heimnetz scannen und sich dort anmelden.',
+    machine: 'Der QR-Code ist derselbe Link. Er funktioniert nur auf dem Rechner, auf dem der Hub läuft.',
+  },
   qr: 'QR-Code des Links zur Anmeldung',
   follows: 'Diese Seite zeigt von selbst, wie es weitergeht.',
   ends: 'Der Link verfällt',

@@ -1,4 +1,5 @@
 import type { LeftOutReason } from '../../../core/pairings/round.ts';
+import type { LinkReach } from '../../../system/addresses.ts';
 import { result } from './login.ts';
 
 /** Connecting an appliance, step by step. */
@@ -10,7 +11,12 @@ export const pairing = {
     'The portal cannot be reached just now. Check the internet connection of this home; the hub goes on trying by itself.',
   waiting: 'Waiting for the login',
   logIn: 'Log in at the portal',
-  scan: 'Or scan this with another phone, and log in there. It may be anywhere, also outside this home.',
+  /** By the reach of the link. */
+  scan: {
+    anywhere: 'Or scan this with another phone, and log in there. It may be anywhere, also outside this home.',
+    home: 'Or scan this with another phone in this home network, and log in there.',
+    machine: 'The QR code is the same link. It works only on the machine that the hub runs on.',
+  } satisfies Readonly<Record<LinkReach, string>>,
   qr: 'QR code of the link to log in at',
   follows: 'This page follows by itself.',
   /** Before a time such as "in 14 minutes". */
