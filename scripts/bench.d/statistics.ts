@@ -15,8 +15,8 @@ export interface Rounds {
 export interface Quotient {
   /** The median of the rounds' quotients. */
   readonly value: number;
-  /** How far the middle half of them lies apart, as a part of `value`. */
-  readonly spread: number;
+  /** Between what the middle half of them lies; null where there are too few rounds to say. */
+  readonly middle: readonly [low: number, high: number] | null;
   /** Whether the machine was quiet enough for it to say anything. */
   readonly steady: boolean;
   /** The quotient, or why there is none. */
@@ -41,14 +41,14 @@ export function quotient(one: Rounds, other: Rounds): Quotient {
     return value === beside ? 1 : value / beside;
   });
   const value = median(each);
-  const spread = (quantile(each, 0.75) - quantile(each, 0.25)) / value;
-  const steady = each.length >= FEWEST_ROUNDS && spread <= STEADY;
-  if (steady) return { value, spread, steady, told: `${value.toFixed(2)} ×` };
-  const why =
-    each.length < FEWEST_ROUNDS
-      ? `fewer than ${FEWEST_ROUNDS} rounds`
-      : `the machine was too busy: the rounds lie ${(100 * spread).toFixed(0)} % apart`;
-  return { value, spread, steady: false, told: `– (${why})` };
+  if (each.length < FEWEST_ROUNDS) {
+    return { value, middle: null, steady: false, told: `– (fewer than ${FEWEST_ROUNDS} rounds)` };
+  }
+  const middle = [quantile(each, 0.25), quantile(each, 0.75)] as const;
+  const spread = (middle[1] - middle[0]) / value;
+  if (spread <= STEADY) return { value, middle, steady: true, told: `${value.toFixed(2)} ×` };
+  const told = `– (the machine was too busy: the rounds lie ${(100 * spread).toFixed(0)} % apart)`;
+  return { value, middle, steady: false, told };
 }
 
 /** The median, and in brackets the lowest and the highest: `77 (73–94)`. */

@@ -70,11 +70,19 @@ export function figures(measured: readonly Measurement[], what: string, of: stri
   return found;
 }
 
-/** A target for a quotient, which is not judged where the machine was too busy. */
+/**
+ * A target for a quotient. If the machine was too busy to tell the quotient, it is judged all the same where the middle half of the
+ * rounds is of one opinion.
+ */
 export function target(text: string, quotient: Quotient, bound: { atLeast?: number; atMost?: number }): Target {
-  if (!quotient.steady) return { text, measured: quotient.told, verdict: 'not measured' };
-  const met = quotient.value >= (bound.atLeast ?? -Infinity) && quotient.value <= (bound.atMost ?? Infinity);
-  return { text, measured: quotient.told, verdict: met ? 'met' : 'not met' };
+  const verdictOn = (value: number) =>
+    value >= (bound.atLeast ?? -Infinity) && value <= (bound.atMost ?? Infinity) ? 'met' : 'not met';
+  const { value, middle, steady, told: measured } = quotient;
+  if (steady) return { text, measured, verdict: verdictOn(value) };
+  if (middle === null || verdictOn(middle[0]) !== verdictOn(middle[1]))
+    return { text, measured, verdict: 'not measured' };
+  const range = `${middle[0].toFixed(2)} to ${middle[1].toFixed(2)} × (the machine was too busy for one figure)`;
+  return { text, measured: range, verdict: verdictOn(middle[0]) };
 }
 
 /** A target for a figure that is counted, or that is compared with nothing. */

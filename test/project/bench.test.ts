@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { quotient } from '../../scripts/bench.d/statistics.ts';
+import { target } from '../../scripts/bench.d/suite.ts';
 import { missingPrograms, SUITES } from '../../scripts/bench.d/suites.ts';
 import { inShort } from '../support/long.ts';
 import { patient } from '../support/patience.ts';
@@ -27,6 +29,18 @@ test.for(inShort(names, [CHEAPEST]))(
     expect(page()).toBe(before);
   },
 );
+
+test.each([
+  [[1, 1.1, 1.2], 'met', '1.10 ×'],
+  [[2, 2.1, 2.2], 'not met', '2.10 ×'],
+  [[0.5, 1, 1.4], 'met', '0.50 to 1.40 × (the machine was too busy for one figure)'],
+  [[2, 4, 8], 'not met', '2.00 to 8.00 × (the machine was too busy for one figure)'],
+  [[1, 2, 4], 'not measured', '– (the machine was too busy: the rounds lie 150 % apart)'],
+  [[1, 1], 'not measured', '– (fewer than 3 rounds)'],
+])('rounds of %j times as much, where 1.5 times is allowed, are %s', (values, verdict, measured) => {
+  const beside = { values: values.map(() => 1) };
+  expect(target('', quotient({ values }, beside), { atMost: 1.5 })).toEqual({ text: '', measured, verdict });
+});
 
 const WRONG = [['nothing'], ['--slow'], ['--quick=x'], ['--'], ['small', 'hub'], ['--against='], ['--against']];
 
