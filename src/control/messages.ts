@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { APPLIANCE_STATES } from '../core/administration.ts';
+import { APPLIANCE_CONDITION_CODES, HUB_CONDITION_CODES, SEVERITIES } from '../core/health/condition.ts';
 import { FAILURE_REASONS } from '../core/pairings/pairing.ts';
 import { LEFT_OUT_REASONS } from '../core/pairings/round.ts';
 import { HISTORY_KINDS } from '../core/reports/history.ts';
@@ -69,9 +70,21 @@ const noticeAnswer = v.object({
   since: text,
 });
 
+const conditionAnswer = v.object({
+  code: v.picklist([...HUB_CONDITION_CODES, ...APPLIANCE_CONDITION_CODES]),
+  severity: v.picklist(SEVERITIES),
+  appliance: textOrNull,
+  message: text,
+  what_to_do: text,
+  since: textOrNull,
+  until: textOrNull,
+});
+export type ConditionAnswer = v.InferOutput<typeof conditionAnswer>;
+
 export const statusAnswer = v.object({
   hub: hubAnswer,
   appliances: v.array(applianceAnswer),
+  conditions: v.array(conditionAnswer),
   notices: v.array(noticeAnswer),
 });
 export type StatusAnswer = v.InferOutput<typeof statusAnswer>;

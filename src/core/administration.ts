@@ -1,4 +1,5 @@
 import type { Restoration } from './backup-state.ts';
+import type { Condition } from './health/condition.ts';
 import type { PairingAdministration, PairingReport } from './pairings/pairing-administration.ts';
 import type { Histories } from './reports/history.ts';
 import type { HookTrial, HUB_PROBLEM_CODES, Notice } from './reports/notice.ts';
@@ -36,6 +37,16 @@ export interface HubStatus {
   readonly registrationAsked?: number;
   /** What is wrong with the hub as a whole; left out where nothing is. */
   readonly problems?: readonly HubProblem[];
+}
+
+/** How all stands. */
+export interface HouseStatus {
+  readonly hub: HubStatus;
+  readonly appliances: readonly ApplianceStatus[];
+  /** What is not as it should be, the gravest first; every surface shows these. */
+  readonly conditions: readonly Condition[];
+  /** Those of them that are worth a notice by now. */
+  readonly notices: readonly Notice[];
 }
 
 /** The CA that appliances trust. */
@@ -190,8 +201,7 @@ export type ReloadOutcome =
  * `store_unwritable` where they apply, and what is named at each.
  */
 export interface Administration extends SetupCodes, PairingAdministration, Histories {
-  /** `notices` are those that stand, what needs a person first. */
-  status(): Promise<{ hub: HubStatus; appliances: ApplianceStatus[]; notices: Notice[] }>;
+  status(): Promise<HouseStatus>;
   /** Sends a notice that means nothing through each hook that is configured; none where there is none. */
   testNotices(): Promise<HookTrial[]>;
   /** The names of the configured portals, the default one first. */

@@ -1,14 +1,14 @@
-import type { ApplianceState, ApplianceStatus, HubProblem, HubStatus } from '../core/administration.ts';
-import type { ProblemCode } from '../core/reports/problem.ts';
+import type { ApplianceStatus, HouseStatus, HubStatus } from '../core/administration.ts';
+import { bySubject, type Condition, type HubConditionCode } from '../core/health/condition.ts';
 
-/** How an appliance is counted; what `status` calls unpaired may wait for an installer first. */
-type Standing = ApplianceState | 'waiting_for_approval';
+/** How appliances are counted. */
+type Standing = 'active' | 'retrying' | 'pairing' | 'needs_pairing' | 'needs_attention' | 'needs_approval' | 'unpaired';
 
 interface Words {
   readonly standing: Standing;
   readonly one: string;
   readonly more: string;
-  /** Nothing gets better until a person sees to it: then it is said which ones. */
+  /** Somebody has to see to it: then it is said which ones. */
   readonly named?: true;
 }
 
@@ -17,58 +17,80 @@ const STANDINGS: readonly Words[] = [
   { standing: 'retrying', one: 'retrying', more: 'retrying' },
   { standing: 'pairing', one: 'pairing', more: 'pairing' },
   { standing: 'needs_pairing', one: 'needs pairing', more: 'need pairing', named: true },
-  { standing: 'waiting_for_approval', one: 'waits for approval', more: 'wait for approval', named: true },
+  { standing: 'needs_attention', one: 'needs attention', more: 'need attention', named: true },
+  { standing: 'needs_approval', one: 'waits for approval', more: 'wait for approval', named: true },
   { standing: 'unpaired', one: 'unpaired', more: 'unpaired' },
 ];
 
 /** So many are named, and the others counted: it is one line. */
 const MAX_NAMED = 3;
 
-/** What is wrong with the hub, as far as that lasts. */
-const HUB: Partial<Record<HubProblem['code'], string>> = {
+const HUB: Record<HubConditionCode, string> = {
   store_unwritable: "can't write its store",
+  store_changed: 'its store was damaged, or changed by something else',
+  store_recovered: 'its store was damaged and repaired',
   hub_id_taken: 'another hub on the network has its id',
   hub_name_claimed: 'another device on the network claims its name',
   not_announced: "can't be found by mDNS",
+  wrong_setup_codes: 'somebody types wrong setup codes',
 };
 
 /** What keeps a grant waiting, for each portal once. */
-const PORTAL: Partial<Record<ProblemCode, (portal: string) => string>> = {
+const PORTAL: Partial<Record<Condition['code'], (portal: string) => string>> = {
   portal_unreachable: (portal) => `portal ${portal} out of reach`,
   portal_deferred: (portal) => `portal ${portal} asks to wait`,
   misconfigured: (portal) => `portal ${portal} refuses the hub's credentials`,
   clock_unknown: () => 'clock not confirmed',
 };
 
-type Counted = Pick<ApplianceStatus, 'name' | 'state' | 'problem' | 'portal' | 'waitingForApproval'>;
+type Counted = Pick<ApplianceStatus, 'name' | 'portal'> & { readonly conditions: readonly Condition[] };
 
 /** How the hub stands, in one line for the service manager: how its appliances are, and what it waits for. */
 export function statusLine({
   hub,
   appliances,
-}: {
-  readonly hub: Pick<HubStatus, 'address' | 'problems'>;
-  readonly appliances: readonly Counted[];
+  conditions,
+}: Pick<HouseStatus, 'conditions'> & {
+  readonly hub: Pick<HubStatus, 'address'>;
+  readonly appliances: readonly Pick<ApplianceStatus, 'name' | 'portal'>[];
 }): string {
+  const found = bySubject(conditions);
+  const counted = appliances.map(({ name, portal }) => ({ name, portal, conditions: found.get(name) ?? [] }));
   const waits = [
-    hub.address === null ? 'waits for the network (no LAN address)' : undefined,
-    ...(hub.problems ?? []).map(({ code }) => HUB[code]),
-    ...appliances.map(({ problem, portal }) => problem && PORTAL[problem.code]?.(portal)),
-  ].filter((wait) => typeof wait === 'string');
-  return [countsOf(appliances), ...new Set(waits)].join('; ');
+    ...(hub.address === null ? ['waits for the network (no LAN address)'] : []),
+    ...conditions.flatMap((one) => (one.appliance === null ? HUB[one.code] : [])),
+    ...counted.flatMap(({ portal, conditions: own }) => own.flatMap(({ code }) => PORTAL[code]?.(portal) ?? [])),
+  ];
+  return [countsOf(counted), ...new Set(waits)].join('; ');
 }
 
 function countsOf(appliances: readonly Counted[]): string {
   const counts = STANDINGS.flatMap(({ standing, one, more, named }) => {
-    const names = appliances.filter((appliance) => standingOf(appliance) === standing).map(({ name }) => name);
+    const names = appliances.filter(({ conditions }) => standingOf(conditions) === standing).map(({ name }) => name);
     if (names.length === 0) return [];
     return [`${names.length} ${names.length === 1 ? one : more}${named === true ? ` (${listed(names)})` : ''}`];
   });
   return counts.length === 0 ? 'no appliances yet' : counts.join(', ');
 }
 
-function standingOf({ state, waitingForApproval }: Counted): Standing {
-  return waitingForApproval === undefined ? state : 'waiting_for_approval';
+/** By the gravest condition. */
+function standingOf([gravest]: readonly Condition[]): Standing {
+  switch (gravest?.code) {
+    case undefined:
+      return 'active';
+    case 'refused':
+      return 'needs_pairing';
+    case 'approval_needed':
+      return 'needs_approval';
+    case 'login_open':
+      return 'pairing';
+    case 'not_paired':
+      return 'unpaired';
+    case 'without_credentials':
+      return 'needs_attention';
+    default:
+      return gravest?.severity === 'error' ? 'needs_attention' : 'retrying';
+  }
 }
 
 function listed(names: readonly string[]): string {

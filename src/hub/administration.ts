@@ -1,6 +1,6 @@
 import { openAdministration, refuseWhileStopping } from '../broker/administration.ts';
 import type { Broker } from '../broker/open-broker.ts';
-import { noticeFacts } from '../broker/reports/notice-facts.ts';
+import { houseFacts } from '../broker/reports/notice-facts.ts';
 import type { HouseFacts } from '../broker/reports/notices.ts';
 import type { CaRotation } from '../certificates/ca-rotation.ts';
 import type { Administration, BegunReload, ReloadOutcome } from '../core/administration.ts';
@@ -13,7 +13,7 @@ import { backUp, restore } from '../store/backup/backup.ts';
 import type { KeyRotation } from '../store/keys/key-rotation.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import type { Advertising } from './advertising.ts';
-import { hubProblems } from './hub-problems.ts';
+import { hubProblems, type Seen } from './hub-problems.ts';
 import type { HubPlace } from './place.ts';
 
 /** The reloads of the daemon that the hub is a part of. */
@@ -56,16 +56,16 @@ export interface HubAdministration extends Administration {
 /** Serves people at the hub: what the control socket and the installer's page offer. */
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
   const { broker, place, store, rotation, advertising } = context;
-  const { appliances, registrations, notices } = broker;
+  const { appliances, grants, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 
-  const began = rfc3339(context.started.wall);
+  const idTaken = timed(() => advertising.idTaken);
   const unannounced = timed(() => advertising.unannounced);
   const nameClaimed = timed(() => advertising.nameClaimed);
   const administration = openAdministration(broker, place);
 
   /** What is wrong, and since when it was seen. */
-  function timed(look: () => string | null): () => { message: string; since: string } | null {
+  function timed(look: () => string | null): () => Seen | null {
     let first: string | null = null;
     return () => {
       const message = look();
@@ -76,20 +76,22 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
 
   /** How all stands at this moment. */
   function look() {
-    const nameOf = (appliance: string) => appliances.byId(appliance)?.name ?? appliance;
     const listed = appliances.list().map((appliance) => [appliance, administration.statusOf(appliance)] as const);
-    const problems = hubProblems(store, nameOf, advertising.idTaken, began, unannounced(), nameClaimed());
-    return {
-      statuses: listed.map(([, status]) => status),
-      problems,
-      facts: noticeFacts(listed, problems, broker, place.endpoint('/')),
-    };
+    const problems = hubProblems({
+      store,
+      nameOf: (appliance) => appliances.byId(appliance)?.name ?? appliance,
+      started: rfc3339(context.started.wall),
+      appliances: listed,
+      isUnsaved: (appliance) => grants.get(appliance)?.isUnsaved === true,
+      ...{ idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
+    });
+    const facts = houseFacts(listed, problems, broker, place.endpoint('/'));
+    return { statuses: listed.map(([, status]) => status), problems, facts };
   }
 
   // A grant that could not be written yet would be lost with the hub.
   context.reloads?.setReloadGuard(() => {
-    const isInMemory = look().statuses.some(({ problem }) => problem?.code === 'store_unwritable');
-    if (!isInMemory && store.unwritable === null) return null;
+    if (!look().problems.some(({ code }) => code === 'store_unwritable')) return null;
     return 'the hub can\'t write its store, and what it has in memory alone would be lost: see to the disk ("latchkey status"), and then reload';
   });
 
@@ -112,6 +114,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
           ...(problems.length > 0 && { problems }),
         },
         appliances: statuses,
+        conditions: facts.conditions,
         notices: notices.standing(facts),
       };
     },

@@ -1,41 +1,69 @@
 import type { BrokerStore } from '../broker/ports.ts';
-import type { HubProblem } from '../core/administration.ts';
+import type { ApplianceStatus, HubProblem } from '../core/administration.ts';
+import type { Appliance } from '../core/appliances/appliance.ts';
 
 /** So many appliances are named in one problem. */
 const MAX_NAMES = 5;
 
-/**
- * What is wrong with the hub as a whole.
- * @param nameOf tells the name of an appliance by its id
- * @param idTaken in words, that another hub on the network has this one's id and key; null where none has
- * @param since RFC 3339: when the hub was started, which is when it was found
- * @param unannounced what keeps the hub from being announced; null where nothing does
- * @param claimed that another device claims the hub's host name; null where none does
- */
-export function hubProblems(
-  store: BrokerStore,
-  nameOf: (appliance: string) => string,
-  idTaken: string | null,
-  since: string,
-  unannounced: Pick<HubProblem, 'message' | 'since'> | null = null,
-  claimed: Pick<HubProblem, 'message' | 'since'> | null = null,
-): HubProblem[] {
-  const { unwritable, recovered } = store;
+/** What the hub's problems are found in. */
+interface HubProblemSources {
+  readonly store: BrokerStore;
+  /** Tells the name of an appliance by its id. */
+  readonly nameOf: (appliance: string) => string;
+  /** RFC 3339: when the hub was started, which is when what is wrong with its store was found. */
+  readonly started: string;
+  /** Each appliance with its status. */
+  readonly appliances: readonly (readonly [Pick<Appliance, 'id'>, ApplianceStatus])[];
+  /** Whether the grant of an appliance is in memory alone. */
+  readonly isUnsaved: (appliance: string) => boolean;
+  /** That another hub on the network has this one's id and key; null where none has. */
+  readonly idTaken: Seen | null;
+  /** That another device claims the hub's host name; null where none does. */
+  readonly nameClaimed: Seen | null;
+  /** What keeps the hub from being announced; null where nothing does. */
+  readonly unannounced: Seen | null;
+}
+
+/** What is wrong in words, and since when it was seen. */
+export type Seen = Pick<HubProblem, 'message' | 'since'>;
+
+/** What is wrong with the hub as a whole. */
+export function hubProblems(sources: HubProblemSources): HubProblem[] {
+  const { store, nameOf, started: since, idTaken, nameClaimed, unannounced } = sources;
   const problems: HubProblem[] = [];
-  if (unwritable !== null) {
-    const message = `The hub can't write its store, so it serves what it has from memory and starts no refresh and no pairing: ${unwritable}`;
-    problems.push({ code: 'store_unwritable', message, since });
+  const unwritable = unwritableStore(sources);
+  if (unwritable !== null) problems.push({ ...unwritable, code: 'store_unwritable' });
+  if (store.recovered !== null) {
+    problems.push({ code: 'store_recovered', message: sentence(store.recovered), since });
   }
-  if (recovered !== null) problems.push({ code: 'store_recovered', message: sentence(recovered), since });
   const changed = changedRows(store, nameOf);
   if (changed !== null) problems.push({ code: 'store_changed', message: changed, since });
-  if (idTaken !== null) problems.push({ code: 'hub_id_taken', message: sentence(idTaken), since });
-  if (claimed !== null) problems.push({ ...claimed, code: 'hub_name_claimed', message: sentence(claimed.message) });
+  if (idTaken !== null) problems.push({ ...idTaken, code: 'hub_id_taken', message: sentence(idTaken.message) });
+  if (nameClaimed !== null) {
+    problems.push({ ...nameClaimed, code: 'hub_name_claimed', message: sentence(nameClaimed.message) });
+  }
   if (unannounced !== null) {
     const message = `Appliances can't find the hub by mDNS: ${unannounced.message}`;
-    problems.push({ code: 'not_announced', message, since: unannounced.since });
+    problems.push({ ...unannounced, code: 'not_announced', message });
   }
   return problems;
+}
+
+/** That nothing can be written is found when the hub is started, or later by whichever grant was to be written first. */
+function unwritableStore({ store, started, appliances, isUnsaved }: HubProblemSources): Seen | null {
+  if (store.unwritable !== null) {
+    const message = `The hub can't write its store, so it serves what it has from memory and starts no refresh and no pairing: ${store.unwritable}`;
+    return { message, since: started };
+  }
+  const held = appliances.flatMap(([{ id }, { name, problem }]) =>
+    problem?.code === 'store_unwritable' ? [{ id, name, problem }] : [],
+  );
+  const unsaved = held.find(({ id }) => isUnsaved(id));
+  const [first] = held;
+  if (unsaved === undefined) return first === undefined ? null : first.problem;
+  const { name, problem } = unsaved;
+  const message = `New tokens of ${name} are in memory alone, and lost if the hub is switched off before they can be written: ${problem.message}`;
+  return { message, since: problem.since };
 }
 
 /** In words, which entries of the store are not as the hub has written them; null where none is known. */

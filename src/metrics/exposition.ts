@@ -1,20 +1,13 @@
 import { readFile } from 'node:fs/promises';
-import type { ApplianceState, ApplianceStatus, HubProblem, HubStatus } from '../core/administration.ts';
-import type { Notice } from '../core/reports/notice.ts';
+import { APPLIANCE_STATES, type ApplianceStatus, type HouseStatus } from '../core/administration.ts';
+import { HUB_PROBLEM_CODES } from '../core/reports/notice.ts';
 import type { Counters } from './counters.ts';
 import { type Families, openFamilies } from './families.ts';
 import { readiness } from './readiness.ts';
 
-/** How the hub stands, as `status` has it. */
-interface Standing {
-  readonly hub: HubStatus;
-  readonly appliances: readonly ApplianceStatus[];
-  readonly notices: readonly Notice[];
-}
-
 /** What the metrics are made from. */
 export interface ExpositionContext {
-  status(): Promise<Standing>;
+  status(): Promise<HouseStatus>;
   /** The ids of all appliances, by their names. */
   ids(): ReadonlyMap<string, string>;
   /** How far the hub's clock is ahead of the true time, in ms; null while that is not known. */
@@ -24,16 +17,6 @@ export interface ExpositionContext {
 
 /** Appliances with series of their own, at most. */
 const MAX_APPLIANCES = 10_000;
-
-const STATES: readonly ApplianceState[] = ['unpaired', 'pairing', 'active', 'retrying', 'needs_pairing'];
-const HUB_PROBLEMS: readonly HubProblem['code'][] = [
-  'hub_id_taken',
-  'hub_name_claimed',
-  'not_announced',
-  'store_changed',
-  'store_recovered',
-  'store_unwritable',
-];
 
 /** Writes all metrics in Prometheus' text format; the families are made at the first request. */
 export class Exposition {
@@ -58,11 +41,11 @@ export class Exposition {
   async #render(): Promise<string> {
     this.#families ??= openFamilies();
     const families = await this.#families;
-    const { hub, appliances, notices } = await this.#context.status();
-    const told = appliances.slice(0, MAX_APPLIANCES);
-    tellHub(families, hub, notices, this.#context.clockOffset());
+    const status = await this.#context.status();
+    const told = status.appliances.slice(0, MAX_APPLIANCES);
+    tellHub(families, status, this.#context.clockOffset());
     tellStates(families, told);
-    families.ready.set(readiness(appliances).ready ? 1 : 0);
+    families.ready.set(readiness(status.appliances).ready ? 1 : 0);
     tellCounts(families, told, this.#context);
     this.#newAnswers((seconds) => families.duration.observe(seconds));
     await tellProcess(families);
@@ -70,11 +53,15 @@ export class Exposition {
   }
 }
 
-function tellHub(families: Families, hub: HubStatus, notices: readonly Notice[], clockOffset: number | null): void {
+function tellHub(families: Families, { hub, conditions, notices }: HouseStatus, clockOffset: number | null): void {
   families.build.set({ version: hub.version }, 1);
   families.uptime.set(hub.uptime);
   const problems = new Set(hub.problems?.map(({ code }) => code));
-  for (const code of HUB_PROBLEMS) families.hubProblem.set({ code }, problems.has(code) ? 1 : 0);
+  for (const code of HUB_PROBLEM_CODES) families.hubProblem.set({ code }, problems.has(code) ? 1 : 0);
+  families.conditions.reset();
+  for (const { code, severity, appliance } of conditions) {
+    families.conditions.inc({ code, severity, ...(appliance === null ? {} : { appliance }) });
+  }
   families.notices.reset();
   for (const { code, severity, appliance } of notices) {
     families.notices.inc({ notice: code, severity, ...(appliance === null ? {} : { appliance }) });
@@ -86,10 +73,10 @@ function tellHub(families: Families, hub: HubStatus, notices: readonly Notice[],
 function tellStates(families: Families, told: readonly ApplianceStatus[]): void {
   const { appliances, state: states, expires, lastRefresh } = families;
   for (const family of [appliances, states, expires, lastRefresh]) family.reset();
-  for (const state of STATES) appliances.set({ state }, 0);
+  for (const state of APPLIANCE_STATES) appliances.set({ state }, 0);
   for (const { name: appliance, state: current, expiresIn, lastRefresh: refreshed } of told) {
     appliances.inc({ state: current });
-    for (const state of STATES) states.set({ appliance, state }, state === current ? 1 : 0);
+    for (const state of APPLIANCE_STATES) states.set({ appliance, state }, state === current ? 1 : 0);
     if (expiresIn !== null) expires.set({ appliance }, expiresIn);
     if (refreshed !== null) lastRefresh.set({ appliance }, Date.parse(refreshed) / 1000);
   }

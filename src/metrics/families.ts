@@ -24,6 +24,13 @@ export async function openFamilies() {
     uptime: gauge('latchkey_hub_uptime_seconds', 'Seconds since the daemon was started.'),
     ready: gauge('latchkey_ready', '1 while every grant can be served, as /readyz tells; else 0.'),
     hubProblem: gauge('latchkey_hub_problem', '1 while this is wrong with the hub as a whole; else 0.', 'code'),
+    conditions: gauge(
+      'latchkey_condition',
+      '1 while this is not as it should be; without an appliance it is of the hub as a whole.',
+      'code',
+      'severity',
+      'appliance',
+    ),
     notices: gauge(
       'latchkey_notices',
       'Notices that stand; without an appliance those of the hub as a whole.',

@@ -1,10 +1,9 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import type { Administration, ApplianceStatus } from '../core/administration.ts';
+import type { Administration, ApplianceStatus, HouseStatus } from '../core/administration.ts';
 import { Failure, type FailureCode } from '../core/failure.ts';
 import { icon } from './elements.ts';
 import { backTo, type InstallerPage, sendInstallerPage } from './installer-page.ts';
-import type { HouseStatus } from './page-context.ts';
 import { appliancePath } from './paths.ts';
 import { parameter, type SignedIn } from './sign-in/guard.ts';
 

@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import type { Administration } from '../core/administration.ts';
+import type { Administration, HouseStatus } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
 import type { PageSession, SetupAccess } from '../core/setup-access.ts';
-import type { HouseStatus } from './page-context.ts';
 import type { Guard } from './sign-in/guard.ts';
 
 /** How often is looked whether anything has changed, in ms. */
@@ -146,7 +145,7 @@ interface StatusFingerprint {
  * @param uptime on the boot clock, in ms
  */
 function fingerprintOf(
-  { hub, appliances, notices, pairings }: HouseStatus & { readonly pairings?: string },
+  { hub, appliances, conditions, notices, pairings }: HouseStatus & { readonly pairings?: string },
   uptime: number,
 ): StatusFingerprint {
   const { uptime: _, registrationOpenFor, ...house } = hub;
@@ -160,7 +159,7 @@ function fingerprintOf(
     fixed: JSON.stringify([
       { ...house, open: registrationOpenFor !== undefined },
       fixed,
-      notices.map(({ code, appliance, since }) => [code, appliance, since]),
+      [...conditions, ...notices].map(({ code, appliance, severity, since }) => [code, appliance, severity, since]),
       pairings,
     ]),
     dues: appliances.map(({ refreshIn }) => (refreshIn === null ? null : uptime + refreshIn * 1000)),

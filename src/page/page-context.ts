@@ -1,10 +1,6 @@
 import type { FastifyRequest } from 'fastify';
-import type { Administration } from '../core/administration.ts';
 import { de } from './texts/de.ts';
 import { en, type Texts } from './texts/en.ts';
-
-/** What `status` says of the hub and its appliances. */
-export type HouseStatus = Awaited<ReturnType<Administration['status']>>;
 
 /** What every page is made with. */
 export interface PageContext {

@@ -1,16 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
 import { type HouseFacts, Notices } from '../../src/broker/reports/notices.ts';
+import type { ApplianceState, ApplianceStatus } from '../../src/core/administration.ts';
 import type { BackupState } from '../../src/core/backup-state.ts';
 import type { ConfirmedTime } from '../../src/core/clock.ts';
+import { type HubFact, judge } from '../../src/core/health/judge.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { NoticeReport } from '../../src/core/reports/notice.ts';
-import type { ApplianceFacts, GrantFacts, HubFact } from '../../src/core/reports/notices.ts';
+import type { GrantFacts } from '../../src/core/reports/notices.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { captureState } from '../../src/store/backup/backup.ts';
 import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
+import { applianceStatus } from '../control/household.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 
@@ -24,7 +27,7 @@ class House implements AsyncDisposable {
   readonly time = new FakeTime(this.#activity);
   readonly #folder = stateInMemory();
   readonly #sealing = jweSealing(randomBytes(KEY_BYTES));
-  readonly appliances = new Map<string, ApplianceFacts>();
+  readonly appliances = new Map<string, { readonly status: ApplianceStatus; readonly grant: GrantFacts }>();
   problems: HubFact[] = [];
   confirmed: ConfirmedTime | null = null;
   /** What was carried out of the house, as "status notice appliance". */
@@ -91,7 +94,18 @@ class House implements AsyncDisposable {
   }
 
   get facts(): HouseFacts {
-    return { appliances: [...this.appliances.values()], problems: this.problems, page: 'https://10.0.0.1:8443/' };
+    const appliances = [...this.appliances.values()];
+    const statuses = appliances.map(({ status }) => status);
+    const page = 'https://10.0.0.1:8443/';
+    const conditions = judge({ appliances: statuses, problems: this.problems, page, now: this.time.wall });
+    const conditionOf = (wanted: string) =>
+      conditions.flatMap((one) => (one.appliance === null || one.appliance !== wanted ? [] : one))[0] ?? null;
+    return {
+      conditions,
+      appliances: appliances.map(({ status: { name, state }, grant }) => ({
+        ...{ name, state, grant, condition: conditionOf(name) },
+      })),
+    };
   }
 
   /** The notices that stand. */
@@ -125,10 +139,10 @@ class House implements AsyncDisposable {
     this.#set(name, 'retrying', 'clock_unknown', { generation, failing: false, left: null });
   }
 
-  #set(name: string, state: ApplianceFacts['status']['state'], code: ProblemCode | null, grant: Partial<GrantFacts>) {
+  #set(name: string, state: ApplianceState, code: ProblemCode | null, grant: Partial<GrantFacts>) {
     const problem = code === null ? null : { code, message: 'Why', since: '2031-04-05T06:07:08Z' };
     const known = { generation: 1, failing: false, left: null, lifetime: HOUR, overdue: null, ...grant };
-    this.appliances.set(name, { status: { name, state, problem }, grant: known });
+    this.appliances.set(name, { status: applianceStatus({ name, state, problem }), grant: known });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -287,8 +301,11 @@ test('a hub that was started anew takes back nothing before new tokens are there
   expect(house.news()).toEqual(['raised token_ending wallbox']);
   await house.stop();
   house.time.reboot(house.time.wall + MINUTE);
-  house.untried();
+  house.good();
   await house.start();
+  // What is known now is that it is well: `status` says so, and nobody is told that it is over before it was tried.
+  expect(house.standing).toEqual([]);
+  house.untried();
   expect(house.standing).toEqual(['token_ending wallbox']);
   house.failing();
   await house.time.pass(5 * MINUTE);
@@ -307,6 +324,21 @@ test('a hub that boots before its router does not cry, however long it was off',
   expect(house.news()).toEqual([]);
   await house.time.pass(2 * MINUTE);
   expect(house.news()).toEqual(['raised token_ending wallbox']);
+});
+
+test('an alarm ends in status with its cause, and for those who were told when there are new tokens', async () => {
+  await start();
+  house.failing('misconfigured', { left: HOUR });
+  await house.time.pass(MINUTE);
+  expect(house.standing).toEqual(['misconfigured wallbox']);
+  expect(house.news()).toEqual(['raised misconfigured wallbox']);
+  house.failing('portal_unreachable', { left: HOUR });
+  expect(house.standing).toEqual([]);
+  await house.time.pass(2 * DAY);
+  expect(house.news()).not.toContain('repeated misconfigured wallbox');
+  house.good('wallbox', 2);
+  await house.time.pass(MINUTE);
+  expect(house.news().at(-1)).toMatch(/^resolved \w+ wallbox$/);
 });
 
 test('a jump of the wall clock makes nothing due', async () => {
@@ -385,7 +417,7 @@ test('each appliance has its own, what needs a person first', async () => {
   expect(house.news()).toEqual(['raised pairing_needed wallbox', 'raised token_ending car']);
 });
 
-test('problems of the hub are told when they last, and stay over a restart until that is known', async () => {
+test('problems of the hub are told when they last, and are not told to be over before a restarted hub knows', async () => {
   await start();
   const since = '2031-04-05T06:07:08Z';
   house.problems = [{ code: 'not_announced', message: 'No mDNS', since }];
@@ -396,7 +428,8 @@ test('problems of the hub are told when they last, and stay over a restart until
   house.problems = [];
   await house.restart();
   await house.time.pass(5 * MINUTE);
-  expect(house.standing).toEqual(['not_announced hub']);
+  expect(house.standing).toEqual([]);
+  expect(house.news()).toEqual([]);
   await house.time.pass(6 * MINUTE);
   expect(house.news()).toEqual(['resolved not_announced hub']);
 });

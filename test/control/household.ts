@@ -3,6 +3,7 @@ import type {
   ApplianceStatus,
   AuthorityReport,
   Backup,
+  HouseStatus,
   HubStatus,
   InviteRequest,
   IssuedCredentials,
@@ -12,6 +13,7 @@ import type {
 } from '../../src/core/administration.ts';
 import { checkName, checkScope } from '../../src/core/appliances/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
+import { judge } from '../../src/core/health/judge.ts';
 import type { LabelText, PairingReport } from '../../src/core/pairings/pairing-administration.ts';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import type { HookTrial, Notice } from '../../src/core/reports/notice.ts';
@@ -33,6 +35,19 @@ export function applianceStatus(changes: Partial<ApplianceStatus> & { name: stri
     account: null,
     ...changes,
   };
+}
+
+/** The address of the installer's page of a {@link Household}. */
+export const PAGE = 'https://192.168.1.7:8443/';
+
+/** What `status` says of a hub, judged as a hub does. @param now its wall clock, in ms since 1970 */
+export function houseStatus(
+  hub: HubStatus,
+  appliances: readonly ApplianceStatus[],
+  notices: readonly Notice[] = [],
+  now = Date.now(),
+): HouseStatus {
+  return { hub, appliances, conditions: judge({ appliances, problems: hub.problems ?? [], page: PAGE, now }), notices };
 }
 
 /** One pairing of a {@link Household}: tests push its reports, and see whether anybody still follows. */
@@ -103,7 +118,7 @@ export class Household implements Administration {
     uptime: 7384,
   };
 
-  setup = { code: 'BCDF-GHJK-LMNP', page: 'https://192.168.1.7:8443/', rotations: 0 };
+  setup = { code: 'BCDF-GHJK-LMNP', page: PAGE, rotations: 0 };
 
   constructor() {
     rememberSecrets([this.accessToken]);
@@ -145,7 +160,7 @@ export class Household implements Administration {
   trials: HookTrial[] = [];
 
   async status() {
-    return { hub: this.hub, appliances: [...this.appliances.values()], notices: this.notices };
+    return houseStatus(this.hub, [...this.appliances.values()], this.notices);
   }
 
   async testNotices() {

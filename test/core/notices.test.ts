@@ -1,10 +1,14 @@
 import { describe, expect, test } from 'vitest';
+import type { ApplianceStatus } from '../../src/core/administration.ts';
+import type { HubCondition } from '../../src/core/health/condition.ts';
+import { type HubFact, judge } from '../../src/core/health/judge.ts';
 import type { Notice, NoticeCode } from '../../src/core/reports/notice.ts';
 import {
   type ApplianceFacts,
   endOf,
   failingFor,
   type GrantFacts,
+  isPresent,
   isToldOnce,
   noticeOf,
   noticeOfHub,
@@ -12,23 +16,31 @@ import {
   staysAtStart,
 } from '../../src/core/reports/notices.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
+import { applianceStatus } from '../control/household.ts';
 import { waitingForApproval } from '../support/registrants.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const PAGE = 'https://192.168.1.7:8443/';
+const NOW = Date.parse('2031-04-05T06:10:00Z');
 const since = '2031-04-05T06:07:08Z';
 
 const FAILING: GrantFacts = { generation: 3, failing: true, left: 0, lifetime: HOUR, overdue: null };
 
 function facts(
-  state: ApplianceFacts['status']['state'],
+  state: ApplianceFacts['state'],
   code: ProblemCode | null,
   grant: Partial<GrantFacts> | null = {},
+  more: Partial<ApplianceStatus> = {},
 ): ApplianceFacts {
   const problem = code === null ? null : { code, message: 'Something is wrong', since };
-  return { status: { name: 'wallbox', state, problem }, grant: grant === null ? null : { ...FAILING, ...grant } };
+  const status = applianceStatus({ name: 'wallbox', state, problem, ...more });
+  const [condition = null] = judge({ appliances: [status], problems: [], page: PAGE, now: NOW });
+  return {
+    ...{ name: 'wallbox', state, condition: condition?.appliance === 'wallbox' ? condition : null },
+    grant: grant === null ? null : { ...FAILING, ...grant },
+  };
 }
 
 function notice(code: NoticeCode, severity: Notice['severity'] = 'warning'): Notice {
@@ -71,6 +83,7 @@ describe('when an appliance has a notice', () => {
     ],
     ['for a day, the token ended', facts('retrying', 'portal_deferred'), DAY, 'token_ending'],
     ['an answer lost, the early replay to come', facts('retrying', 'answer_lost', { left: HOUR }), 3000, null],
+    ['the store is full for a day: the hub has a notice of that', facts('retrying', 'store_unwritable'), DAY, null],
     ['an answer lost a minute ago', facts('retrying', 'answer_lost', { left: HOUR }), MINUTE, 'answer_lost'],
     [
       'an answer lost a day ago',
@@ -83,14 +96,14 @@ describe('when an appliance has a notice', () => {
     ['unpaired', facts('unpaired', null, null), null, null],
     ['pairing', facts('pairing', null, null), null, null],
   ])('%s', (_what, stands, lasting, code) => {
-    const found = noticeOf(stands, lasting === null ? null : { lasting, since }, PAGE);
+    const found = noticeOf(stands, lasting === null ? null : { lasting, since });
     expect(found?.code ?? null).toBe(code);
   });
 
   test('one that has introduced itself waits for approval', () => {
     const waiting = waitingForApproval({ since });
-    const stands = { status: { ...facts('unpaired', null).status, waitingForApproval: waiting }, grant: null };
-    expect(noticeOf(stands, null, PAGE)).toMatchObject({
+    const stands = facts('unpaired', null, null, { waitingForApproval: waiting });
+    expect(noticeOf(stands, null)).toMatchObject({
       ...{ code: 'approval_needed', severity: 'warning', since },
       message: expect.stringMatching(/from 192\.168\.1\.20, with the code KFD-WQX, and waits/),
       what_to_do: expect.stringContaining('--code KFD-WQX"'),
@@ -102,11 +115,16 @@ describe('when an appliance has a notice', () => {
     [facts('retrying', 'misconfigured'), 0],
     [facts('retrying', 'portal_unreachable'), HOUR],
     [facts('retrying', 'answer_lost', { left: HOUR }), MINUTE],
-  ])('it names the appliance, what is wrong, and where to go', (stands, lasting) => {
-    const found = noticeOf(stands, { lasting, since }, PAGE);
-    expect(found?.appliance).toBe('wallbox');
-    expect(found?.message).toMatch(/^wallbox .*: something is wrong$/);
-    expect(found?.what_to_do).toContain('https://192.168.1.7:8443/appliances/wallbox');
+  ])('it names the appliance, what is wrong, and what its condition says is to be done', (stands, lasting) => {
+    const found = noticeOf(stands, { lasting, since });
+    const { severity, what_to_do } = stands.condition ?? {};
+    expect(found).toMatchObject({ appliance: 'wallbox', severity, what_to_do });
+    expect(found?.message).toMatch(/^wallbox .*: something is wrong/);
+  });
+
+  test('who must log in is told where', () => {
+    const found = noticeOf(facts('needs_pairing', 'refused'), null);
+    expect(found?.what_to_do).toContain('https://192.168.1.7:8443/appliances/wallbox or run "latchkey pair wallbox"');
   });
 });
 
@@ -180,18 +198,35 @@ describe('what stands, where a notice stood before', () => {
     const found = standing(stood('token_ending'), { facts: failing(), notice: later });
     expect(found).toEqual({ ...later, since: '2030-01-01T00:00:00Z' });
   });
+
+  test('it says what is known now, where that is as grave; where it is not, it is no news any more', () => {
+    const now = failing('portal_deferred');
+    expect(standing(stood('token_ending'), { facts: now, notice: null })).toMatchObject({
+      ...{ code: 'token_ending', since: '2030-01-01T00:00:00Z', what_to_do: now.condition?.what_to_do },
+      message: expect.stringMatching(/^wallbox waits for a new token: something is wrong; .* since 2030/),
+    });
+    expect(isPresent(notice('token_ending'), now.condition)).toBe(true);
+    expect(isPresent(notice('token_ending'), idle.condition)).toBe(false);
+    expect(isPresent(notice('misconfigured', 'error'), now.condition)).toBe(false);
+  });
 });
+
+function ofHub(fact: HubFact): HubCondition {
+  const [condition] = judge({ appliances: [], problems: [fact], page: PAGE, now: NOW });
+  if (condition?.appliance !== null) throw new Error('it is not of the hub');
+  return condition;
+}
 
 describe('the hub as a whole', () => {
   test.each([
     ['not_announced', 10 * MINUTE, 'warning'],
-    ['hub_id_taken', MINUTE, 'error'],
+    ['hub_id_taken', 0, 'error'],
     ['hub_name_claimed', 10 * MINUTE, 'warning'],
     ['store_changed', 0, 'error'],
     ['store_recovered', 0, 'warning'],
     ['store_unwritable', 0, 'error'],
   ] as const)('%s is a notice after %i ms', (code, after, severity) => {
-    const problem = { code, message: 'Why', since };
+    const problem = ofHub({ code, message: 'Why', since });
     expect(noticeOfHub(problem, after)).toMatchObject({ code, severity, appliance: null, message: 'Why', since });
     if (after > 0) expect(noticeOfHub(problem, after - 1)).toBeNull();
     expect(staysAtStart(code, after)).toBe(false);
@@ -200,10 +235,10 @@ describe('the hub as a whole', () => {
 });
 
 test('wrong setup codes are a warning at once, which a restart does not end', () => {
-  const fact = { code: 'wrong_setup_codes', message: 'Why', since } as const;
+  const fact = ofHub({ code: 'wrong_setup_codes', message: 'Why', since });
   expect(noticeOfHub(fact, 0)).toMatchObject({ code: fact.code, severity: 'warning', appliance: null });
-  expect(staysAtStart(fact.code, 2 * HOUR - 1)).toBe(true);
-  expect(staysAtStart(fact.code, 2 * HOUR)).toBe(false);
+  expect(staysAtStart('wrong_setup_codes', 2 * HOUR - 1)).toBe(true);
+  expect(staysAtStart('wrong_setup_codes', 2 * HOUR)).toBe(false);
 });
 
 test('only what is no emergency is told once', () => {

@@ -1,37 +1,41 @@
 import { expect, test } from 'vitest';
-import type { ApplianceStatus, HubProblem } from '../../src/core/administration.ts';
+import type { ApplianceState, ApplianceStatus } from '../../src/core/administration.ts';
+import type { HubConditionCode } from '../../src/core/health/condition.ts';
+import { judge } from '../../src/core/health/judge.ts';
+import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { statusLine } from '../../src/daemon/status-line.ts';
-
-type Appliance = Parameters<typeof statusLine>[0]['appliances'][number];
+import { applianceStatus, PAGE } from '../control/household.ts';
+import { waitingForApproval } from '../support/registrants.ts';
 
 const since = '2031-04-05T06:07:08Z';
 
-function one(
-  state: Appliance['state'],
-  code?: NonNullable<ApplianceStatus['problem']>['code'],
-  portal = 'home',
-  name = 'wallbox',
-) {
-  return { name, state, portal, problem: code === undefined ? null : { code, message: 'why', since } };
+function one(state: ApplianceState, code?: ProblemCode, portal = 'home', name = 'wallbox'): ApplianceStatus {
+  const problem = code === undefined ? null : { code, message: 'why', since };
+  return applianceStatus({ name, state, portal, problem });
 }
 
 /** One that waits for a person: to log in again, or to approve it. */
-function needy(name: string, waits = false) {
-  const approval = waits ? { waitingForApproval: { since, softwareId: null } } : {};
-  return { ...one(waits ? 'unpaired' : 'needs_pairing', undefined, 'home', name), ...approval };
+function needy(name: string, waits = false): ApplianceStatus {
+  const approval = { waitingForApproval: waitingForApproval() };
+  return waits ? applianceStatus({ name, ...approval }) : one('needs_pairing', 'refused', 'home', name);
 }
 
-function hub(address: string | null, ...codes: HubProblem['code'][]) {
+function hub(address: string | null, ...codes: HubConditionCode[]) {
   return { address, problems: codes.map((code) => ({ code, message: 'why', since })) };
 }
 
-test.each<[appliances: Appliance[], hub: ReturnType<typeof hub>, line: string]>([
+test.each<[appliances: ApplianceStatus[], hub: ReturnType<typeof hub>, line: string]>([
   [[], hub('10.0.0.1'), 'no appliances yet'],
   [[one('active')], hub('10.0.0.1'), '1 active'],
   [
-    [one('needs_pairing', 'refused'), one('active'), one('active'), one('active'), one('unpaired'), one('pairing')],
+    [
+      one('needs_pairing', 'refused', 'home', 'heater'),
+      ...['a', 'b', 'c'].map((name) => one('active', undefined, 'home', name)),
+      one('unpaired', undefined, 'home', 'd'),
+      one('pairing', undefined, 'home', 'e'),
+    ],
     hub('10.0.0.1'),
-    '3 active, 1 pairing, 1 needs pairing (wallbox), 1 unpaired',
+    '3 active, 1 pairing, 1 needs pairing (heater), 1 unpaired',
   ],
   [[one('active')], hub('10.0.0.1', 'not_announced'), "1 active; can't be found by mDNS"],
   [[needy('heater'), needy('meter'), one('active')], hub('10.0.0.1'), '1 active, 2 need pairing (heater, meter)'],
@@ -44,21 +48,31 @@ test.each<[appliances: Appliance[], hub: ReturnType<typeof hub>, line: string]>(
   [[needy('fridge', true)], hub('10.0.0.1'), '1 waits for approval (fridge)'],
   [[], hub(null), 'no appliances yet; waits for the network (no LAN address)'],
   [
-    [one('retrying', 'portal_unreachable'), one('retrying', 'portal_unreachable'), one('retrying', 'clock_unknown')],
+    [
+      one('retrying', 'portal_unreachable', 'home', 'a'),
+      one('retrying', 'portal_unreachable', 'home', 'b'),
+      one('retrying', 'clock_unknown', 'home', 'c'),
+    ],
     hub('10.0.0.1'),
     '3 retrying; portal home out of reach; clock not confirmed',
   ],
   [
-    [one('retrying', 'portal_unreachable', 'away'), one('active', 'portal_deferred')],
-    hub('10.0.0.1', 'store_unwritable', 'hub_id_taken', 'store_recovered'),
-    "1 active, 1 retrying; can't write its store; another hub on the network has its id; portal away out of reach; portal home asks to wait",
+    [one('retrying', 'portal_unreachable', 'away'), one('retrying', 'portal_deferred', 'home', 'meter')],
+    hub('10.0.0.1', 'hub_id_taken', 'store_recovered'),
+    '2 retrying; another hub on the network has its id; its store was damaged and repaired; portal away out of reach; portal home asks to wait',
   ],
   [[one('active')], hub('10.0.0.1', 'hub_name_claimed'), '1 active; another device on the network claims its name'],
   [
-    [one('retrying', 'misconfigured'), one('retrying', 'answer_lost')],
+    [one('retrying', 'misconfigured'), one('retrying', 'answer_lost', 'home', 'meter')],
     hub('10.0.0.1'),
-    "2 retrying; portal home refuses the hub's credentials",
+    "1 retrying, 1 needs attention (wallbox); portal home refuses the hub's credentials",
   ],
-])('%#: %j', (appliances, hub, line) => {
-  expect(statusLine({ hub, appliances })).toBe(line);
+  [
+    [one('retrying', 'store_unwritable'), one('active', undefined, 'home', 'meter')],
+    hub('10.0.0.1', 'store_unwritable'),
+    "1 active, 1 needs attention (wallbox); can't write its store",
+  ],
+])('%#: %j', (appliances, { address, problems }, line) => {
+  const conditions = judge({ appliances, problems, page: PAGE, now: Date.parse(since) });
+  expect(statusLine({ hub: { address }, appliances, conditions })).toBe(line);
 });

@@ -30,7 +30,7 @@ function options(change: Partial<MetricsOptions> = {}): MetricsOptions {
   return {
     host: '127.0.0.1',
     port: 0,
-    status: async () => ({ hub: HUB, appliances: [], notices: [] }),
+    status: async () => ({ hub: HUB, appliances: [], conditions: [], notices: [] }),
     ids: () => new Map(),
     clockOffset: () => null,
     counters: new Counters(),
@@ -65,7 +65,7 @@ describe('the listener', () => {
         overdue: () => overdue,
         async status() {
           if (failing) throw new Error('a reason');
-          return { hub: HUB, appliances, notices: [] };
+          return { hub: HUB, appliances, conditions: [], notices: [] };
         },
       }),
     );

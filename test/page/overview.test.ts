@@ -7,6 +7,7 @@ import { appliancePage } from '../../src/page/appliance/appliance-page.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en, type Texts } from '../../src/page/texts/en.ts';
+import { houseStatus } from '../control/household.ts';
 import { waitingForApproval } from '../support/registrants.ts';
 
 const NOW = Date.UTC(2031, 4, 5, 6, 7, 8);
@@ -40,6 +41,10 @@ function appliance(name: string, more: Partial<ApplianceStatus> = {}): Appliance
   };
 }
 
+function refused(name: string): ApplianceStatus {
+  return appliance(name, { state: 'needs_pairing', problem: problem('refused') });
+}
+
 function problem(code: ProblemCode) {
   return { code, message: 'In English, and for logs', since: new Date(NOW - 7_200_000).toISOString() };
 }
@@ -53,7 +58,7 @@ function page(
     wanted = 1,
   }: { texts?: Texts; hub?: Partial<HubStatus>; notices?: Notice[]; wanted?: number } = {},
 ): string {
-  const status = { hub: { ...HUB, ...hub }, appliances, notices };
+  const status = houseStatus({ ...HUB, ...hub }, appliances, notices, NOW);
   return overviewPage(status, { hubName: 'Test hub', texts }, SESSION, ['home'], NOW, wanted).body;
 }
 
@@ -64,16 +69,8 @@ describe('the hub’s health is one sentence', () => {
     ['nothing is there', [], 'There are no appliances yet.'],
     ['one is connected', [appliance('car')], 'The car is connected.'],
     ['all are connected', [appliance('car'), appliance('boiler')], 'Both appliances are connected.'],
-    [
-      'one must be paired again',
-      [appliance('car'), appliance('wallbox', { state: 'needs_pairing', problem: problem('refused') })],
-      'The wallbox needs you: log in again.',
-    ],
-    [
-      'several need a person',
-      [appliance('car', { state: 'needs_pairing' }), appliance('wallbox', { state: 'needs_pairing' })],
-      '2 appliances need you.',
-    ],
+    ['one must be paired again', [appliance('car'), refused('wallbox')], 'The wallbox needs you: log in again.'],
+    ['several need a person', [refused('car'), refused('wallbox')], '2 appliances need you.'],
     ['one was never paired', [appliance('car', { state: 'unpaired' })], 'The car is not connected yet.'],
     ['a login is waited for', [appliance('car', { state: 'pairing' })], 'The car waits for the login.'],
     [
@@ -105,6 +102,7 @@ describe('the hub’s health is one sentence', () => {
     const html = page([appliance('car')], { hub: { problems } });
     expect(health(html)).toBe('The hub itself needs you.');
     expect(html).toContain('Another hub in this network says that it is this one.');
+    expect(html).toContain('<p class="notice bad">');
   });
 });
 
@@ -129,9 +127,9 @@ describe('an appliance’s card', () => {
     const ill = [
       appliance('wallbox', { state: code === 'refused' ? 'needs_pairing' : 'retrying', problem: problem(code) }),
     ];
-    expect(page(ill).replaceAll('&#39;', "'")).toContain(en.states.problems[code]('wallbox'));
+    expect(page(ill).replaceAll('&#39;', "'")).toContain(en.states.conditions[code]('wallbox'));
     const german = page(ill, { texts: de });
-    expect(german).toContain(de.states.problems[code]('wallbox'));
+    expect(german).toContain(de.states.conditions[code]('wallbox'));
     expect(german).not.toContain('In English');
   });
 
@@ -139,7 +137,7 @@ describe('an appliance’s card', () => {
     const actions = (one: ApplianceStatus) =>
       [...page([one]).matchAll(/action="(\/appliances[^"]*)"/g)].map(([, to]) => to);
     expect(actions(appliance('car'))).toEqual([]);
-    expect(actions(appliance('car', { state: 'needs_pairing' }))).toEqual(['/appliances/car/pair']);
+    expect(actions(refused('car'))).toEqual(['/appliances/car/pair']);
     const waiting = waitingForApproval({ softwareId: 'app' });
     expect(actions(appliance('car', { state: 'unpaired', waitingForApproval: waiting }))).toEqual([
       '/appliances/car/approve',
@@ -175,7 +173,7 @@ describe('an appliance’s card', () => {
   });
 
   it('stands first where it needs a person', () => {
-    const html = page([appliance('car'), appliance('wallbox', { state: 'needs_pairing' })]);
+    const html = page([appliance('car'), refused('wallbox')]);
     expect(html.indexOf('id="appliance-wallbox"')).toBeLessThan(html.indexOf('id="appliance-car"'));
   });
 });
@@ -183,9 +181,7 @@ describe('an appliance’s card', () => {
 describe('what the overview offers', () => {
   it('is to connect all where two or more are not connected', () => {
     expect(page([appliance('car', { state: 'unpaired' })])).not.toContain('/pair-all');
-    expect(page([appliance('car', { state: 'unpaired' }), appliance('b', { state: 'needs_pairing' })])).toContain(
-      '/pair-all',
-    );
+    expect(page([appliance('car', { state: 'unpaired' }), refused('b')])).toContain('/pair-all');
   });
 
   it('is to open the door for appliances, and to close it', () => {
@@ -220,7 +216,7 @@ describe('what others have written', () => {
   });
 
   it('stays text on the appliance’s page', () => {
-    const shown = { appliance: hostile, notices: [], history: [], now: NOW };
+    const shown = { appliance: hostile, conditions: [], notices: [], history: [], now: NOW };
     const { body } = appliancePage(shown, { hubName: SCRIPT, texts: en }, SESSION);
     expect(body).not.toContain('<script');
   });
@@ -228,8 +224,11 @@ describe('what others have written', () => {
 
 describe('an appliance’s page', () => {
   const show = (one: ApplianceStatus) =>
-    appliancePage({ appliance: one, notices: [], history: [], now: NOW }, { hubName: 'Test hub', texts: en }, SESSION)
-      .body;
+    appliancePage(
+      { appliance: one, conditions: houseStatus(HUB, [one]).conditions, notices: [], history: [], now: NOW },
+      { hubName: 'Test hub', texts: en },
+      SESSION,
+    ).body;
 
   it('says of a declared one where it is changed, and offers no way to remove it', () => {
     const html = show(appliance('car', { declared: true }));
@@ -254,7 +253,7 @@ describe('an appliance’s page', () => {
 
 describe('of a thousand appliances', () => {
   const many = Array.from({ length: 1000 }, (_, number) => appliance(`car-${number}`));
-  many[990] = appliance('car-990', { state: 'needs_pairing', problem: problem('refused') });
+  many[990] = refused('car-990');
   const shown = (html: string) => [...html.matchAll(/id="open-([^"]+)"/g)].map(([, name]) => name);
 
   it('one page is no heavier than a phone can take, with what needs a person first, and all are told of', () => {
@@ -280,7 +279,7 @@ describe('of a thousand appliances', () => {
   });
 
   it('what they all need is found out in the time of one look, not of a look for each of them', () => {
-    const needy = many.map(({ name }) => appliance(name, { state: 'needs_pairing', problem: problem('refused') }));
+    const needy = many.map(({ name }) => refused(name));
     const since = '2031-05-05T06:00:00Z';
     let looks = 0;
     const notices = needy.map(({ name }) => ({

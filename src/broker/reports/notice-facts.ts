@@ -1,7 +1,9 @@
 import type { ApplianceStatus } from '../../core/administration.ts';
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import { type Instant, rfc3339 } from '../../core/clock.ts';
-import type { GrantFacts, HubFact } from '../../core/reports/notices.ts';
+import type { ApplianceCondition, Condition } from '../../core/health/condition.ts';
+import { type HubFact, judge } from '../../core/health/judge.ts';
+import type { GrantFacts } from '../../core/reports/notices.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { Broker } from '../open-broker.ts';
 import type { HouseFacts } from './notices.ts';
@@ -12,11 +14,11 @@ const REFRESHED_BY = 0.85;
 const MAX_APPROVAL_NOTICES = 5;
 
 /**
- * What notices go by.
+ * How the hub and its appliances stand, judged once for all who show it, and what notices go by beside that.
  * @param appliances each with its status
  * @param page the address of the installer's page
  */
-export function noticeFacts(
+export function houseFacts(
   appliances: readonly (readonly [Pick<Appliance, 'id'>, ApplianceStatus])[],
   problems: readonly HubFact[],
   { access, grants, environment }: Pick<Broker, 'access' | 'grants' | 'environment'>,
@@ -24,28 +26,36 @@ export function noticeFacts(
 ): HouseFacts {
   const now = environment.clock.now();
   const wrongCodes = access.wrongCodes();
-  const waiting = appliances.flatMap(([, { name, waitingForApproval: waits }]) => (waits ? [{ name, ...waits }] : []));
-  const first = waiting.sort((a, b) => Date.parse(a.since) - Date.parse(b.since)).slice(0, MAX_APPROVAL_NOTICES);
-  const told = new Set(first.map(({ name }) => name));
-  return {
-    appliances: appliances.map(([{ id }, status]) => ({
-      status: withApproval(status, told.has(status.name)),
-      grant: grantFacts(id, grants, now),
-    })),
-    problems: [
-      ...withUnwritten(
-        problems,
-        appliances.map(([, status]) => status),
-      ),
-      ...(wrongCodes === null ? [] : [guessing(wrongCodes)]),
-    ],
+  const conditions = judge({
+    appliances: appliances.map(([, status]) => status),
+    problems: wrongCodes === null ? problems : [...problems, guessing(wrongCodes)],
     page,
+    now: now.wall,
+  });
+  const worthNotice = noticeable(conditions);
+  return {
+    conditions,
+    appliances: appliances.map(([{ id }, { name, state }]) => ({
+      ...{ name, state, grant: grantFacts(id, grants, now) },
+      condition: worthNotice.get(name) ?? null,
+    })),
   };
 }
 
-function withApproval(status: ApplianceStatus, isTold: boolean): ApplianceStatus {
-  const { waitingForApproval: _, ...rest } = status;
-  return isTold ? status : rest;
+/** The condition of each appliance that there may be a notice of, by its name. */
+function noticeable(conditions: readonly Condition[]): ReadonlyMap<string, ApplianceCondition> {
+  const ofAppliances = conditions.filter((one): one is ApplianceCondition => one.appliance !== null);
+  const waiting = ofAppliances.filter(({ code }) => code === 'approval_needed');
+  const untold = new Set(waiting.sort((a, b) => beginOf(a) - beginOf(b)).slice(MAX_APPROVAL_NOTICES));
+  // Of credentials that were damaged the hub has a notice; that they are gone the configuration says.
+  const told = ofAppliances.filter(
+    (one) => !untold.has(one) && one.code !== 'credentials_damaged' && one.code !== 'without_credentials',
+  );
+  return new Map(told.map((one) => [one.appliance, one]));
+}
+
+function beginOf({ since }: ApplianceCondition): number {
+  return since === null ? 0 : Date.parse(since);
 }
 
 function grantFacts(appliance: string, grants: Grants, now: Instant): GrantFacts | null {
@@ -65,14 +75,4 @@ function grantFacts(appliance: string, grants: Grants, now: Instant): GrantFacts
 function guessing({ address, since }: { readonly address: string; readonly since: number }): HubFact {
   const message = `Too many wrong setup codes were typed at the hub's page, the last ones from ${address}`;
   return { code: 'wrong_setup_codes', message, since: rfc3339(since) };
-}
-
-/** What a refresh brought and the store did not take would be lost with the power: that is the hub's problem, whoever's grant it is. */
-function withUnwritten(problems: readonly HubFact[], appliances: readonly ApplianceStatus[]): readonly HubFact[] {
-  if (problems.some(({ code }) => code === 'store_unwritable')) return problems;
-  const [unwritten] = appliances.filter(({ problem }) => problem?.code === 'store_unwritable');
-  if (unwritten?.problem == null) return problems;
-  const { name, problem } = unwritten;
-  const message = `New tokens of ${name} are in memory alone: ${problem.message}`;
-  return [...problems, { code: 'store_unwritable', message, since: problem.since }];
 }

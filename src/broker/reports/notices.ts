@@ -1,13 +1,14 @@
 import { NOTICES_TOLD } from '../../core/backup-state.ts';
 import { elapsed, type Instant, MAX_TIMER_DELAY, rfc3339 } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
+import type { Condition } from '../../core/health/condition.ts';
 import type { Notice, NoticeReport } from '../../core/reports/notice.ts';
 import {
   type ApplianceFacts,
   endOf,
   type Failing,
   failingFor,
-  type HubFact,
+  isPresent,
   isToldOnce,
   noticeOf,
   noticeOfHub,
@@ -21,10 +22,8 @@ import { type Moment, type NoticeRecord, readRecords, sinceTelling, telling, wri
 
 /** How the hub and all its appliances stand. */
 export interface HouseFacts {
+  readonly conditions: readonly Condition[];
   readonly appliances: readonly ApplianceFacts[];
-  readonly problems: readonly HubFact[];
-  /** The address of the installer's page. */
-  readonly page: string;
 }
 
 /** What {@link Notices} works with. */
@@ -44,10 +43,12 @@ const FOR_EACH = { appliance: 2.5, notice: 25 };
 /** What would be repeated within so long is repeated with what is due, in ms: each time all that was told is written. */
 const TOGETHER = 3_600_000;
 
-/** A notice that stands now. */
+/** A notice that is not over for those who were told of it. */
 interface Standing {
   readonly notice: Notice;
   readonly generation: number | null;
+  /** It says what is known now, and not only what was before. */
+  readonly isCurrent: boolean;
 }
 
 /**
@@ -99,9 +100,10 @@ export class Notices implements AsyncDisposable {
     this.#arm(Math.min(wait, MAX_TIMER_DELAY));
   }
 
-  /** The notices that stand, the gravest first. */
+  /** The notices that stand and say what is known now, the gravest first: none says more than the conditions do. */
   standing(facts: HouseFacts): Notice[] {
-    const notices = [...this.#standing(facts, this.#moment()).values()].map(({ notice }) => notice);
+    const present = [...this.#standing(facts, this.#moment()).values()].filter(({ isCurrent }) => isCurrent);
+    const notices = present.map(({ notice }) => notice);
     return notices.sort((a, b) => (a.severity === b.severity ? 0 : a.severity === 'error' ? -1 : 1));
   }
 
@@ -131,35 +133,38 @@ export class Notices implements AsyncDisposable {
   }
 
   /** By whom they are of: one of each appliance, and one of each problem of the hub. */
-  #standing({ appliances, problems, page }: HouseFacts, moment: Moment): Map<string, Standing> {
+  #standing({ appliances, conditions }: HouseFacts, moment: Moment): Map<string, Standing> {
     const stand = new Map<string, Standing>();
     const seen = new Set<string>();
     for (const facts of appliances) {
-      const key = keyOf(facts.status.name);
+      const key = keyOf(facts.name);
       const failing = this.#failing(key, facts, moment.now);
       if (failing !== null) seen.add(key);
-      const fresh = noticeOf(facts, failing, page);
+      const fresh = noticeOf(facts, failing);
       const before = this.#records.get(key);
       const notice = before === undefined || before.over ? fresh : standing(before, { facts, notice: fresh });
-      if (notice !== null) stand.set(key, { notice, generation: facts.grant?.generation ?? null });
+      if (notice === null) continue;
+      const isCurrent = notice.code === fresh?.code || isPresent(notice, facts.condition);
+      stand.set(key, { notice, generation: facts.grant?.generation ?? null, isCurrent });
     }
-    for (const problem of problems) {
-      const key = `hub ${problem.code}`;
+    for (const condition of conditions) {
+      if (condition.appliance !== null) continue;
+      const key = `hub ${condition.code}`;
       seen.add(key);
-      const notice = noticeOfHub(problem, this.#seenFor(key, moment.now));
-      if (notice !== null) stand.set(key, { notice, generation: null });
+      const notice = noticeOfHub(condition, this.#seenFor(key, moment.now));
+      if (notice !== null) stand.set(key, { notice, generation: null, isCurrent: true });
     }
     const running = elapsed(moment.started, moment.now) ?? 0;
     for (const [key, { notice, over }] of this.#records) {
       const stays = !over && notice.appliance === null && staysAtStart(notice.code, running);
-      if (stays && !stand.has(key)) stand.set(key, { notice, generation: null });
+      if (stays && !stand.has(key)) stand.set(key, { notice, generation: null, isCurrent: seen.has(key) });
     }
     for (const key of this.#seen.keys()) if (!seen.has(key)) this.#seen.delete(key);
     return stand;
   }
 
-  #failing(key: string, { status, grant }: ApplianceFacts, now: Instant): Failing | null {
-    if (grant === null || !grant.failing || status.problem === null) return null;
+  #failing(key: string, { condition, grant }: ApplianceFacts, now: Instant): Failing | null {
+    if (grant === null || !grant.failing || condition === null) return null;
     const lasting = failingFor(this.#seenFor(key, now), grant.overdue);
     return { lasting, since: rfc3339(now.wall - lasting) };
   }
@@ -178,7 +183,7 @@ export class Notices implements AsyncDisposable {
     const stand = this.#standing(facts, moment);
     const isDue = [...this.#records.values()].some((record) => isRepeated(record, moment, DAY));
     const repeatedAfter = isDue ? DAY - TOGETHER : DAY;
-    const byKey = new Map(facts.appliances.map((one) => [keyOf(one.status.name), one]));
+    const byKey = new Map(facts.appliances.map((one) => [keyOf(one.name), one]));
     const reports = [...stand].flatMap(([key, one]) => this.#reportOf(key, one, moment, repeatedAfter));
     for (const [key, record] of this.#records) {
       if (stand.has(key)) continue;
@@ -195,7 +200,8 @@ export class Notices implements AsyncDisposable {
   }
 
   /** What there is to tell of a notice that stands, if anything. */
-  #reportOf(key: string, { notice, generation }: Standing, moment: Moment, repeatedAfter: number): NoticeReport[] {
+  #reportOf(key: string, stands: Standing, moment: Moment, repeatedAfter: number): NoticeReport[] {
+    const { notice, generation, isCurrent } = stands;
     const before = this.#records.get(key);
     const isNew = before === undefined || before.over || before.told === null || before.notice.code !== notice.code;
     const raised = (before?.raised ?? []).filter((one) => sinceTelling(one, moment) < DAY);
@@ -207,7 +213,7 @@ export class Notices implements AsyncDisposable {
       this.#records.set(key, { ...record, told: isBounded ? (before?.told ?? null) : told });
       return isBounded ? [] : [reportOf(notice, 'raised')];
     }
-    const isDue = isRepeated(before, moment, repeatedAfter);
+    const isDue = isCurrent && isRepeated(before, moment, repeatedAfter);
     this.#records.set(key, { ...before, notice, generation, raised, ...(isDue && { told }) });
     return isDue ? [reportOf(notice, 'repeated')] : [];
   }

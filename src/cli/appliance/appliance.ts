@@ -79,10 +79,10 @@ function applianceListCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (options: { names?: boolean; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const { hub: itself, appliances } = await hub.status();
-      if (options.json === true) printJson(appliances);
-      else if (options.names === true) for (const { name } of appliances) print(name);
-      else print(appliancesText(appliances, itself));
+      const status = await hub.status();
+      if (options.json === true) printJson(status.appliances);
+      else if (options.names === true) for (const { name } of status.appliances) print(name);
+      else print(appliancesText(status));
     });
 }
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { whatToDo } from '../../core/reports/problem.ts';
 import { connectHub } from '../hub-connection.ts';
+import { conditionLine } from '../status/text.ts';
 import { inTime } from '../terminal/duration.ts';
 import { fail, notice, print, printJson } from '../terminal/output.ts';
 import { confirmed } from '../terminal/prompt.ts';
@@ -16,7 +16,10 @@ export function refreshCommand(): Command {
       const appliance = await hub.refresh(name);
       if (options.json === true) printJson(appliance);
       if (appliance.problem !== null) {
-        fail(`${name}: ${appliance.problem.message}; ${whatToDo(appliance.problem.code, name)}`);
+        const { code, message } = appliance.problem;
+        const { conditions } = await hub.status();
+        const condition = conditions.find((one) => one.appliance === name && one.code === code);
+        fail(condition === undefined ? `${name}: ${message}` : conditionLine(condition));
       } else if (options.json !== true) {
         print(`${name} is refreshed, its token expires ${inTime(appliance.expires_in)}.`);
       }

@@ -13,7 +13,7 @@ export interface StatusDisplay {
 }
 
 /** What passes with time alone is no change. */
-const PASSING: readonly string[] = ['expires_in', 'refresh_in', 'uptime', 'registration_open_for'];
+const PASSING: readonly string[] = ['expires_in', 'until', 'refresh_in', 'uptime', 'registration_open_for'];
 
 const AWAY = 'the hub is away, trying again';
 

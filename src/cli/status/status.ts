@@ -5,7 +5,7 @@ import { connectHub, isAway } from '../hub-connection.ts';
 import { canRedraw, print, printJson } from '../terminal/output.ts';
 import { untilSignal } from '../terminal/signals.ts';
 import type { StatusDisplay } from './changes.ts';
-import { statusText, tellByStatus } from './text.ts';
+import { exitStatusOf, statusText } from './text.ts';
 
 /** How often the hub is asked, in ms. */
 const POLL_INTERVAL = 1000;
@@ -31,7 +31,7 @@ export function statusCommand(): Command {
       if (options.watch === true) return watch(options, command);
       await using hub = await connectHub(command);
       const status = await hub.status();
-      tellByStatus(status.notices);
+      process.exitCode = exitStatusOf(status.conditions);
       if (options.json === true) printJson(status);
       else print(statusText(status));
     });

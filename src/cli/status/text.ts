@@ -1,17 +1,24 @@
 import { styleText } from 'node:util';
-import type { ApplianceAnswer, HubAnswer, StatusAnswer } from '../../control/messages.ts';
-import type { ApplianceState } from '../../core/administration.ts';
+import type { ApplianceAnswer, ConditionAnswer, HubAnswer, StatusAnswer } from '../../control/messages.ts';
+import { bySubject, type Severity } from '../../core/health/condition.ts';
 import type { Notice } from '../../core/reports/notice.ts';
-import { whatToDo } from '../../core/reports/problem.ts';
 import { systemClock } from '../../system/clock.ts';
 import { ago, formatDuration, inTime } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 import { alignColumns, tableWidth } from '../terminal/table.ts';
 
-/** How the hub and its appliances stand, for people: first what needs them. Lines are of any length. */
-export function statusText({ hub, appliances, notices }: StatusAnswer): string {
+/** How the hub and its appliances stand, for people: first what they must know. Lines are of any length. */
+export function statusText(status: StatusAnswer): string {
+  const { hub, conditions, notices } = status;
   const first = notices.length === 0 ? '' : `${notices.map(noticeLine).join('\n')}\n\n`;
-  return `${first}${hubText(hub)}\n\n${appliancesText(appliances, hub)}`;
+  const told = new Set(notices.map(subjectAndAdvice));
+  const isTold = (condition: ConditionAnswer) => told.has(subjectAndAdvice(condition));
+  const ofHub = conditions.filter((one) => one.appliance === null && !isTold(one));
+  return `${first}${[hubText(hub), ...ofHub.map((one) => conditionLine(one)), appliancesText(status, isTold)].join('\n\n')}`;
+}
+
+function subjectAndAdvice({ appliance, what_to_do }: ConditionAnswer | Notice): string {
+  return `${appliance} ${what_to_do}`;
 }
 
 function hubText(hub: HubAnswer): string {
@@ -27,8 +34,7 @@ function hubText(hub: HubAnswer): string {
   if (hub.registration_open_for !== undefined) {
     rows.push(['registration', `open to any appliance for another ${formatDuration(hub.registration_open_for)}`]);
   }
-  const problems = (hub.problems ?? []).map(({ message }) => `\n\n${printable(message)}`);
-  return alignColumns(rows) + problems.join('');
+  return alignColumns(rows);
 }
 
 function oldCa({ ca_rotation }: HubAnswer): string[][] {
@@ -37,27 +43,27 @@ function oldCa({ ca_rotation }: HubAnswer): string[][] {
   return [['old CA', `${old_fingerprint}, until ${until ?? 'some time after the clock is confirmed'}`]];
 }
 
-/** The exit status of `latchkey status` where nothing gets better until a person acts. */
-const PERSON_NEEDED = 3;
-
 /** A notice that stands, as a line. */
 export function noticeLine({ severity, message, what_to_do }: Notice): string {
   const mark = styleText(severity === 'error' ? 'red' : 'yellow', '!', { stream: process.stdout });
   return `${mark} ${printable(message)}. ${printable(what_to_do)}.`;
 }
 
-/** Sets the exit status by the notices that stand. */
-export function tellByStatus(notices: readonly Notice[]): void {
-  if (notices.some(({ severity }) => severity === 'error')) process.exitCode = PERSON_NEEDED;
+/** A condition, as a line. */
+export function conditionLine(
+  { message, what_to_do, since }: ConditionAnswer,
+  now = systemClock('').now().wall,
+): string {
+  const noticed = since === null ? '' : ` Noticed ${ago(since, now)}.`;
+  return `${printable(message)}.${noticed} ${printable(what_to_do)}.`;
 }
 
-const COLOURS = {
-  unpaired: 'gray',
-  pairing: 'cyan',
-  active: 'green',
-  retrying: 'yellow',
-  needs_pairing: 'red',
-} as const satisfies Record<ApplianceState, string>;
+/** The exit status of `latchkey status`: 3 where nothing gets better until a person acts. */
+export function exitStatusOf(conditions: readonly Pick<ConditionAnswer, 'severity'>[]): 0 | 3 {
+  return conditions.some(({ severity }) => severity === 'error') ? 3 : 0;
+}
+
+const COLOURS = { error: 'red', warning: 'yellow', info: 'cyan' } as const satisfies Record<Severity, string>;
 
 const HEAD = ['APPLIANCE', 'STATE', 'SCOPE', 'EXPIRES', 'REFRESH', 'REFRESHED'];
 const SCOPE_COLUMN = HEAD.indexOf('SCOPE');
@@ -66,28 +72,43 @@ const SCOPE_COLUMN = HEAD.indexOf('SCOPE');
 const DEFAULT_COLUMNS = 80;
 
 /**
- * How appliances stand: a table, and below it what needs a person.
- * @param hub how many have asked to join, where that matters
+ * How appliances stand: a table, and below it what is not as it should be.
+ * @param isTold whether a condition stands above the table already
  */
 export function appliancesText(
-  appliances: readonly ApplianceAnswer[],
-  hub: Pick<HubAnswer, 'registration_asked'>,
+  { hub, appliances, conditions }: Pick<StatusAnswer, 'hub' | 'appliances' | 'conditions'>,
+  isTold: (condition: ConditionAnswer) => boolean = () => false,
 ): string {
   if (appliances.length === 0) return 'No appliances yet. Register one: latchkey appliance add NAME';
   const now = systemClock('').now().wall;
-  const remarks = [...severalAsked(hub), ...appliances.flatMap((appliance) => remark(appliance, now))];
-  const standing = table(appliances, now, process.stdout.columns ?? DEFAULT_COLUMNS);
-  return remarks.length > 0 ? `${standing}\n\n${remarks.join('\n')}` : standing;
+  const found = bySubject(conditions);
+  const judged = appliances.map((appliance) => ({ appliance, conditions: found.get(appliance.name) ?? [] }));
+  const remarks = judged.flatMap((one) =>
+    remark(
+      one.appliance,
+      one.conditions.filter((each) => !isTold(each)),
+      now,
+    ),
+  );
+  const below = [...severalAsked(hub), ...remarks];
+  const standing = table(judged, now, process.stdout.columns ?? DEFAULT_COLUMNS);
+  return below.length > 0 ? `${standing}\n\n${below.join('\n')}` : standing;
+}
+
+/** An appliance with its conditions, the gravest first. */
+interface Judged {
+  readonly appliance: ApplianceAnswer;
+  readonly conditions: readonly ConditionAnswer[];
 }
 
 /** Their portal is told where not all have the same, their account where a portal tells one; where the table is too wide, scopes take a line for each name. */
-function table(appliances: readonly ApplianceAnswer[], now: number, columns: number): string {
-  const samePortal = new Set(appliances.map(({ portal }) => portal)).size === 1;
-  const isTold = appliances.some(({ account }) => account !== null);
-  const rows = appliances.map((appliance) => [
-    ...row(appliance, now),
-    ...(samePortal ? [] : [printable(appliance.portal)]),
-    ...(isTold ? [printable(appliance.account ?? '–')] : []),
+function table(judged: readonly Judged[], now: number, columns: number): string {
+  const samePortal = new Set(judged.map(({ appliance }) => appliance.portal)).size === 1;
+  const isTold = judged.some(({ appliance }) => appliance.account !== null);
+  const rows = judged.map((one) => [
+    ...row(one, now),
+    ...(samePortal ? [] : [printable(one.appliance.portal)]),
+    ...(isTold ? [printable(one.appliance.account ?? '–')] : []),
   ]);
   const head = [...HEAD, ...(samePortal ? [] : ['PORTAL']), ...(isTold ? ['ACCOUNT'] : [])];
   const wide = alignColumns([head, ...rows]);
@@ -110,21 +131,19 @@ function withScopeBelow(cells: readonly string[]): string[][] {
   return [top, ...more.map((name) => cells.map((_, column) => (column === SCOPE_COLUMN ? name : '')))];
 }
 
-function row(appliance: ApplianceAnswer, now: number): string[] {
+function row({ appliance, conditions }: Judged, now: number): string[] {
+  const { name, state, scope, waiting_for_approval: waiting } = appliance;
+  const [gravest] = conditions;
+  const colour = gravest === undefined ? 'green' : COLOURS[gravest.severity];
   return [
-    printable(appliance.name),
-    stateCell(appliance),
-    printable(appliance.scope ?? '–'),
+    printable(name),
+    // One that waits for approval is `unpaired` by the contract; a person is told what it waits for.
+    styleText(colour, waiting === undefined ? state : 'waits for approval', { stream: process.stdout }),
+    printable(scope ?? '–'),
     inTime(appliance.expires_in),
     inTime(appliance.refresh_in),
     ago(appliance.last_refresh, now),
   ];
-}
-
-/** One that waits for approval is `unpaired` by the contract; a person is told what it waits for. */
-function stateCell({ state, waiting_for_approval: waiting }: ApplianceAnswer): string {
-  if (waiting !== undefined) return styleText('magenta', 'waits for approval', { stream: process.stdout });
-  return styleText(COLOURS[state], state, { stream: process.stdout });
 }
 
 /** Among several that asked there may be one that nobody in the house has set up. */
@@ -135,8 +154,8 @@ function severalAsked({ registration_asked = 0 }: Pick<HubAnswer, 'registration_
   ];
 }
 
-function remark(appliance: ApplianceAnswer, now: number): string[] {
-  const { name, state, problem, authorize_url, waiting_for_approval: waiting } = appliance;
+function remark(appliance: ApplianceAnswer, conditions: readonly ConditionAnswer[], now: number): string[] {
+  const { name, authorize_url: link, wanted_scope: wanted, waiting_for_approval: waiting } = appliance;
   if (waiting !== undefined) {
     const address = waiting.address === null ? '' : ` from ${printable(waiting.address)}`;
     const software = waiting.software_id === null ? '' : `, says its software is ${printable(waiting.software_id)}`;
@@ -147,32 +166,11 @@ function remark(appliance: ApplianceAnswer, now: number): string[] {
       `  if it is not:   latchkey appliance remove ${name}`,
     ];
   }
-  const lines: string[] = [];
-  if (appliance.without_credentials === true) lines.push(...withoutCredentials(appliance));
-  if (appliance.wanted_scope !== undefined) lines.push(otherScope(appliance, appliance.wanted_scope));
-  if (problem !== null) {
-    const what = printable(problem.message);
-    lines.push(`${name}: ${what}. Noticed ${ago(problem.since, now)}; ${whatToDo(problem.code, name)}`);
-  } else if (state === 'unpaired' && authorize_url === undefined) {
-    lines.push(`${name}: not paired yet: latchkey pair ${name}`);
-  } else if (state === 'needs_pairing') {
-    lines.push(`${name}: somebody must log in again: latchkey pair ${name}`);
-  }
-  if (authorize_url !== undefined) lines.push(`${name}: log in at ${printable(authorize_url)}`);
-  return lines;
-}
-
-function withoutCredentials({ name, credentials_damaged: damaged }: ApplianceAnswer): string[] {
-  if (damaged === true) {
-    return [
-      `${name}: nobody can ask for its token, as its entry in the store was damaged, or changed by something other than the hub`,
-      `  remove it: latchkey appliance remove ${name}, then add it again and pair it`,
-    ];
-  }
+  const shown = conditions.filter(({ code }) => code !== 'login_open' || link === undefined);
   return [
-    `${name}: nobody can ask for its token, as it is declared no longer. Declare it again, or`,
-    `  give it a secret: latchkey appliance rotate-secret ${name}`,
-    `  or forget it:     latchkey appliance remove ${name}`,
+    ...shown.map((condition) => conditionLine(condition, now)),
+    ...(wanted === undefined ? [] : [otherScope(appliance, wanted)]),
+    ...(link === undefined ? [] : [`${name}: log in at ${printable(link)}`]),
   ];
 }
 

@@ -22,24 +22,28 @@ export interface Problem {
   readonly since: Instant;
 }
 
-/** What a person can do about an appliance's problem. */
-export function whatToDo(code: ProblemCode, appliance: string): string {
+/**
+ * What a person can do about an appliance's problem, as a sentence without a full stop.
+ * @param page the address of the appliance's own page
+ */
+export function whatToDo(code: ProblemCode, appliance: string, page: string): string {
   switch (code) {
     case 'portal_unreachable':
-      return "check the hub's internet connection; the hub goes on trying";
+      return "Check the hub's internet connection; the hub goes on trying";
     case 'portal_deferred':
-      return 'nothing to do: the hub tries again when the portal lets it';
+      return 'Nothing: the hub tries again when the portal lets it';
     case 'portal_rejected':
-      return "check the portal's base_url and any proxy or firewall on the way; the hub goes on trying";
+      return "Check the portal's base_url and any proxy or firewall on the way; the hub goes on trying";
     case 'answer_lost':
-      return `the hub tries again by itself; "latchkey refresh ${appliance}" tries now`;
+      // Not "latchkey refresh": each further use of the old refresh token may make the portal end the grant.
+      return 'Nothing yet: the hub tries again when that risks least, and says so if somebody must log in';
     case 'misconfigured':
-      return "correct the portal's client_id and client_secret in the configuration and restart the hub";
+      return "Correct the portal's client_id and client_secret in the configuration and restart the hub";
     case 'clock_unknown':
-      return "let the hub's clock be set (timedatectl status); the hub goes on trying";
+      return "Let the hub's clock be set (timedatectl status); the hub goes on trying";
     case 'store_unwritable':
-      return "make room on the disk that holds the hub's state_dir; the hub goes on trying";
+      return "Make room on the disk that holds the hub's state_dir, or replace it; the hub then goes on by itself";
     case 'refused':
-      return `pair it again: latchkey pair ${appliance}`;
+      return `Log in again to connect ${appliance}: open ${page} or run "latchkey pair ${appliance}"`;
   }
 }

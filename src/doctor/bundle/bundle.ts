@@ -87,7 +87,7 @@ function statusOf({ hub }: DoctorContext): object {
     account: account && 'left out',
     ...(link !== undefined && { authorize_url: 'left out' }),
   }));
-  return { hub: hub.hub, appliances, notices: hub.notices };
+  return { hub: hub.hub, appliances, conditions: hub.conditions, notices: hub.notices };
 }
 
 async function histories({ hub }: DoctorContext, examination: Examination): Promise<object> {

@@ -1,5 +1,5 @@
-import type { ApplianceAnswer } from '../../control/messages.ts';
-import { whatToDo } from '../../core/reports/problem.ts';
+import type { ConditionAnswer } from '../../control/messages.ts';
+import { bySubject, type Severity } from '../../core/health/condition.ts';
 import { version } from '../../system/version.ts';
 import { type CheckResult, fail, ok, warn } from '../check-result.ts';
 import { type DoctorContext, isTestMode } from '../context.ts';
@@ -18,13 +18,13 @@ export async function checkHub({ hub: answer }: DoctorContext): Promise<CheckRes
         ),
       ];
     case 'running': {
-      const { hub } = answer;
-      // The checks of the store and of mDNS report their own problems.
-      const [copy, claim] = (['hub_id_taken', 'hub_name_claimed'] as const).map((wanted) =>
-        hub.problems?.find(({ code }) => code === wanted),
-      );
-      if (copy !== undefined) return [fail(copy.message)];
-      if (claim !== undefined) return [warn(claim.message)];
+      const { hub, conditions } = answer;
+      // The check of the store reports what is its own.
+      const own =
+        bySubject(conditions)
+          .get(null)
+          ?.filter(({ code }) => !code.startsWith('store_')) ?? [];
+      if (own.length > 0) return own.map((condition) => ofCondition(condition));
       if (hub.version !== version()) {
         return [
           warn(
@@ -43,36 +43,16 @@ export async function checkAppliances({ hub }: DoctorContext): Promise<CheckResu
   if (hub.kind !== 'running')
     return [warn('the appliances are not known while the hub does not run, or may not be asked')];
   if (hub.appliances.length === 0) return [ok('there is none yet: "latchkey appliance add NAME"')];
-  return hub.appliances.map(judge);
+  const conditions = bySubject(hub.conditions);
+  return hub.appliances.flatMap(({ name, state }) => {
+    const own = conditions.get(name) ?? [];
+    return own.length === 0 ? ok(`${name} is ${state}`, `.${name}`) : own.map((one) => ofCondition(one, `.${name}`));
+  });
 }
 
-function judge(appliance: ApplianceAnswer): CheckResult {
-  const { name: who, state, problem } = appliance;
-  const name = `.${who}`;
-  if (appliance.waiting_for_approval !== undefined) {
-    return warn(`${who} has introduced itself: "latchkey appliance approve ${who}", or remove it`, name);
-  }
-  if (appliance.credentials_damaged) {
-    return fail(
-      `the entry of ${who} in the store was damaged, or changed by something other than the hub: "latchkey appliance remove ${who}", add it again and pair it`,
-      name,
-    );
-  }
-  if (appliance.without_credentials) {
-    return warn(`${who} has no credentials: "latchkey appliance rotate-secret ${who}", or remove it`, name);
-  }
-  if (problem !== null) {
-    const what = `${who}: ${problem.message}: ${whatToDo(problem.code, who)}`;
-    return state === 'needs_pairing' ? fail(what, name) : warn(what, name);
-  }
-  switch (state) {
-    case 'needs_pairing':
-      return fail(`${who} must be paired again: "latchkey pair ${who}"`, name);
-    case 'unpaired':
-      return warn(`${who} is not paired: "latchkey pair ${who}"`, name);
-    case 'pairing':
-      return ok(`${who} is being paired: log in through its link`, name);
-    default:
-      return ok(`${who} is ${state}`, name);
-  }
+const RESULTS = { error: fail, warning: warn, info: ok } as const satisfies Record<Severity, typeof ok>;
+
+/** What the running hub says is not as it should be. */
+export function ofCondition({ severity, message, what_to_do }: ConditionAnswer, name?: string): CheckResult {
+  return RESULTS[severity](`${message}. ${what_to_do}`, name);
 }

@@ -2,9 +2,11 @@ import type { Stats } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../core/failure.ts';
+import { bySubject } from '../../core/health/condition.ts';
 import { integrityOf } from '../../store/recovery/integrity.ts';
 import { type CheckResult, fail, needsRoot, ok, warn, withoutConfiguration } from '../check-result.ts';
 import { type DoctorContext, isKnown, isTestMode } from '../context.ts';
+import { ofCondition } from './hub.ts';
 
 /** Files of the state directory that are looked at; there are never so many. */
 const MAX_FILES = 200;
@@ -49,13 +51,12 @@ function octal({ mode }: Stats): string {
 export async function checkStore(context: DoctorContext): Promise<CheckResult[]> {
   const { configuration, hub, isRoot } = context;
   if (hub.kind === 'running') {
-    const found = (hub.hub.problems ?? []).filter(({ code }) => code.startsWith('store_'));
+    const found =
+      bySubject(hub.conditions)
+        .get(null)
+        ?.filter(({ code }) => code.startsWith('store_')) ?? [];
     if (found.length === 0) return [ok('the running hub has the store open, and finds nothing wrong with it')];
-    return found.map(({ code, message }) => {
-      if (code === 'store_recovered') return warn(`${message}: pair what has lost its grant again, and make a backup`);
-      if (code === 'store_changed') return fail(`${message}: see docs/stolen-card.md if somebody had the hub in hand`);
-      return fail(message);
-    });
+    return found.map((condition) => ofCondition(condition));
   }
   if (!isKnown(context, 'hub.state_dir')) return [withoutConfiguration('the store')];
   try {

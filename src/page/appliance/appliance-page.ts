@@ -1,10 +1,10 @@
 import { html } from 'ghtml';
-import type { ApplianceStatus } from '../../core/administration.ts';
+import type { ApplianceStatus, HouseStatus } from '../../core/administration.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { backTo, type InstallerPage, sameOriginForm } from '../installer-page.ts';
 import { applianceHealth } from '../overview/health.ts';
-import type { HouseStatus, PageContext } from '../page-context.ts';
+import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
 import { facts, healthParts, nextAction } from './appliance-parts.ts';
@@ -16,6 +16,8 @@ const RELOAD_WHILE_WAITING = 10;
 /** What there is to show of an appliance. */
 export interface ShownAppliance {
   readonly appliance: ApplianceStatus;
+  /** Of all that have some. */
+  readonly conditions: HouseStatus['conditions'];
   readonly notices: HouseStatus['notices'];
   readonly history: readonly HistoryEntry[];
   /** The hub's wall clock, in ms since 1970. */
@@ -24,9 +26,10 @@ export interface ShownAppliance {
 
 /** The page of one appliance: how it stands, what can be done with it, and what has happened to it. */
 export function appliancePage(shown: ShownAppliance, { texts }: PageContext, session: PageSession): InstallerPage {
-  const { appliance, notices, history, now } = shown;
+  const { appliance, conditions, notices, history, now } = shown;
   const { name, state } = appliance;
-  const health = applianceHealth(appliance, notices, texts);
+  const isOwn = (one: { readonly appliance: string | null }) => one.appliance === name;
+  const health = applianceHealth(appliance, conditions.filter(isOwn), notices.filter(isOwn), texts);
   return {
     title: name,
     now,

@@ -51,9 +51,9 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
   }
 
   function show(asked: SignedIn): Promise<FastifyReply> {
-    return withAppliance(asked, administration, async (appliance, { notices }) => {
+    return withAppliance(asked, administration, async (appliance, { conditions, notices }) => {
       const history = await administration.history(appliance.name);
-      const shown = { appliance, notices, history, now: clock.now().wall };
+      const shown = { appliance, conditions, notices, history, now: clock.now().wall };
       return sendInstallerPage(asked, 200, appliancePage(shown, asked.context, asked.session));
     });
   }

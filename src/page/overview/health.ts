@@ -1,4 +1,5 @@
 import type { ApplianceStatus } from '../../core/administration.ts';
+import type { Condition, Severity as Gravity } from '../../core/health/condition.ts';
 import type { Notice, NoticeCode } from '../../core/reports/notice.ts';
 import type { Severity } from '../elements.ts';
 import type { Texts } from '../texts/en.ts';
@@ -23,43 +24,37 @@ export interface ApplianceHealth {
   readonly advice: readonly string[];
 }
 
-/** @param notices all that stand */
-export function applianceHealth(
-  appliance: ApplianceStatus,
-  notices: readonly Pick<Notice, 'code' | 'appliance'>[],
-  { states }: Texts,
-): ApplianceHealth {
-  const { name, problem } = appliance;
-  const kind = kindOf(appliance);
-  const isMute = appliance.withoutCredentials === true;
-  const needsPerson =
-    isMute || kind === 'log_in_again' || kind === 'waiting_for_approval' || problem?.code === 'misconfigured';
-  const advice: string[] = [];
-  const warnings: Partial<Record<NoticeCode, (name: string) => string>> = states.warnings;
-  for (const { code } of notices.filter((notice) => notice.appliance === name)) {
-    const warning = warnings[code];
-    if (warning !== undefined) advice.push(warning(name));
-  }
-  if (kind === 'waiting_for_approval') advice.push(states.approval(name));
-  else if (problem !== null) advice.push(states.problems[problem.code](name));
-  else if (kind === 'log_in_again') advice.push(states.needsLogin(name));
-  else if (kind === 'not_connected') advice.push(states.unpaired(name));
-  else if (kind === 'waiting_for_login') advice.push(states.loginOpen(name));
-  if (appliance.authorizeUrl !== undefined && kind !== 'waiting_for_login') advice.push(states.newLoginOpen);
-  if (isMute) advice.push(appliance.credentialsDamaged ? states.credentialsDamaged : states.withoutCredentials);
-  if (appliance.wantedScope !== undefined) advice.push(states.otherScope);
-  return { kind, severity: needsPerson ? 'bad' : SEVERITIES[kind], needsPerson, advice };
+/** Of what has a condition; what has none is good. */
+const SEVERITIES: Readonly<Record<Gravity, Severity>> = { error: 'bad', warning: 'warn', info: 'neutral' };
+
+/** The icon and the colour of a condition. */
+export function severityOf(condition: Pick<Condition, 'severity' | 'code'> | undefined): Severity {
+  if (condition === undefined) return 'good';
+  return condition.code === 'login_open' ? 'waiting' : SEVERITIES[condition.severity];
 }
 
-const SEVERITIES: Readonly<Record<HealthKind, Severity>> = {
-  connected: 'good',
-  held_up: 'warn',
-  interrupted: 'bad',
-  log_in_again: 'bad',
-  not_connected: 'neutral',
-  waiting_for_login: 'waiting',
-  waiting_for_approval: 'bad',
-};
+/**
+ * @param conditions its own, the gravest first
+ * @param notices its own
+ */
+export function applianceHealth(
+  appliance: ApplianceStatus,
+  conditions: readonly Condition[],
+  notices: readonly Pick<Notice, 'code'>[],
+  { states }: Texts,
+): ApplianceHealth {
+  const { name, authorizeUrl, wantedScope } = appliance;
+  const kind = kindOf(appliance);
+  const warnings: Partial<Record<NoticeCode, (name: string) => string>> = states.warnings;
+  const advice = [
+    ...notices.flatMap(({ code }) => warnings[code]?.(name) ?? []),
+    ...conditions.flatMap((one) => (one.appliance === null ? [] : states.conditions[one.code](name))),
+    ...(authorizeUrl !== undefined && kind !== 'waiting_for_login' ? [states.newLoginOpen] : []),
+    ...(wantedScope === undefined ? [] : [states.otherScope]),
+  ];
+  const [gravest] = conditions;
+  return { kind, severity: severityOf(gravest), needsPerson: gravest?.severity === 'error', advice };
+}
 
 function kindOf({ state, waitingForApproval, expiresIn }: ApplianceStatus): HealthKind {
   if (waitingForApproval !== undefined) return 'waiting_for_approval';
@@ -77,54 +72,73 @@ function kindOf({ state, waitingForApproval, expiresIn }: ApplianceStatus): Heal
   }
 }
 
-/** An appliance and how it stands. */
-export interface NamedHealth {
-  readonly name: string;
-  readonly health: ApplianceHealth;
-}
-
 /** The hub's health in one sentence. */
 export interface HubHealth {
   readonly severity: Severity;
   readonly sentence: string;
 }
 
-/** @param hubNeeds whether something is wrong with the hub as a whole */
-export function hubHealth(appliances: readonly NamedHealth[], hubNeeds: boolean, { overview }: Texts): HubHealth {
-  const of = (...kinds: readonly ApplianceHealth['kind'][]) =>
-    appliances.filter(({ health }) => kinds.includes(health.kind)).map(({ name }) => name);
-  const needy = appliances.filter(({ health }) => health.needsPerson);
-  const [first] = needy;
-  if (first !== undefined) {
-    if (needy.length > 1) return { severity: 'bad', sentence: overview.severalNeed(needy.length) };
-    return { severity: 'bad', sentence: needOf(first, overview) };
+/** The headline is of what is as grave as the gravest condition. @param conditions the gravest first */
+export function hubHealth(
+  conditions: readonly Condition[],
+  appliances: readonly Pick<ApplianceStatus, 'name'>[],
+  { overview }: Texts,
+): HubHealth {
+  const [gravest] = conditions;
+  if (gravest === undefined) {
+    const sentence = tell(appliances, overview.one, overview.all);
+    return sentence === null ? { severity: 'neutral', sentence: overview.none } : { severity: 'good', sentence };
   }
-  if (hubNeeds) return { severity: 'bad', sentence: overview.hubNeeds };
-  const tell = (
-    severity: Severity,
-    names: string[],
-    one: (name: string) => string,
-    several: (count: number) => string,
-  ) => {
-    const [name] = names;
-    if (name === undefined) return null;
-    return { severity, sentence: names.length === 1 ? one(name) : several(names.length) };
-  };
-  return (
-    tell('warn', of('held_up', 'interrupted'), overview.heldUp, overview.severalHeldUp) ??
-    tell('waiting', of('waiting_for_login'), overview.waits, overview.severalWait) ??
-    tell('neutral', of('not_connected'), overview.needsFirstLogin, overview.severalNotConnected) ??
-    tell('good', of('connected'), overview.one, overview.all) ?? { severity: 'neutral', sentence: overview.none }
-  );
+  const alike = conditions.filter(({ severity }) => severity === gravest.severity);
+  const named = (isMeant: (code: Condition['code']) => boolean) =>
+    alike.flatMap(({ appliance: name, code }) => (name !== null && isMeant(code) ? { name } : []));
+  const { needsSeeing, severalNeed } = overview;
+  switch (gravest.severity) {
+    case 'error': {
+      if (gravest.appliance === null) return { severity: 'bad', sentence: overview.hubNeeds };
+      const one = gravest.code === 'refused' ? overview.needsLogin : needsSeeing;
+      const needy = [...new Set(alike.map(({ appliance }) => appliance))];
+      return { severity: 'bad', sentence: needy.length > 1 ? severalNeed(needy.length) : one(gravest.appliance) };
+    }
+    case 'warning': {
+      const isHeldUp = (code: Condition['code']) => code !== 'approval_needed' && code !== 'without_credentials';
+      const sentence =
+        tell(named(isHeldUp), overview.heldUp, overview.severalHeldUp) ??
+        tell(
+          named((code) => code === 'approval_needed'),
+          overview.needsApproval,
+          severalNeed,
+        ) ??
+        tell(
+          named((code) => code === 'without_credentials'),
+          needsSeeing,
+          severalNeed,
+        );
+      return { severity: 'warn', sentence: sentence ?? overview.hubWarns };
+    }
+    case 'info': {
+      const waiting = tell(
+        named((code) => code === 'login_open'),
+        overview.waits,
+        overview.severalWait,
+      );
+      if (waiting !== null) return { severity: 'waiting', sentence: waiting };
+      const others = tell(
+        named(() => true),
+        overview.needsFirstLogin,
+        overview.severalNotConnected,
+      );
+      return { severity: 'neutral', sentence: others ?? overview.hubWarns };
+    }
+  }
 }
 
-function needOf({ name, health }: NamedHealth, overview: Texts['overview']): string {
-  switch (health.kind) {
-    case 'log_in_again':
-      return overview.needsLogin(name);
-    case 'waiting_for_approval':
-      return overview.needsApproval(name);
-    default:
-      return overview.needsSeeing(name);
-  }
+/** @returns null where there is none of them */
+function tell(
+  [first, ...others]: readonly { readonly name: string }[],
+  one: (name: string) => string,
+  several: (count: number) => string,
+): string | null {
+  if (first === undefined) return null;
+  return others.length === 0 ? one(first.name) : several(others.length + 1);
 }

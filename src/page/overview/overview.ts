@@ -1,16 +1,17 @@
 import type { FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
-import type { Administration, ApplianceStatus, HubStatus } from '../../core/administration.ts';
+import type { Administration, ApplianceStatus, HouseStatus, HubStatus } from '../../core/administration.ts';
 import type { Clock } from '../../core/clock.ts';
+import { bySubject, type Condition } from '../../core/health/condition.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { facts, healthParts, nextAction } from '../appliance/appliance-parts.ts';
 import { icon, type Severity, timeElement } from '../elements.ts';
 import { type InstallerPage, sameOriginForm, sendInstallerPage } from '../installer-page.ts';
-import type { HouseStatus, PageContext } from '../page-context.ts';
+import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
 import type { Guard } from '../sign-in/guard.ts';
 import type { Texts } from '../texts/en.ts';
-import { type ApplianceHealth, applianceHealth, hubHealth } from './health.ts';
+import { type ApplianceHealth, applianceHealth, hubHealth, severityOf } from './health.ts';
 
 /** What needs a person stands first. */
 const ORDER: readonly Severity[] = ['bad', 'warn', 'waiting', 'neutral', 'good'];
@@ -71,15 +72,17 @@ export function overviewPage(
   wanted = 1,
 ): InstallerPage {
   const { overview } = texts;
-  const { hub, notices } = status;
+  const { hub, notices, conditions } = status;
+  const conditionsOf = bySubject(conditions);
   const noticesOf = Map.groupBy(notices, ({ appliance }) => appliance);
   const appliances = status.appliances
     .map((appliance) => {
       const { name } = appliance;
-      return { name, appliance, health: applianceHealth(appliance, noticesOf.get(name) ?? [], texts) };
+      const health = applianceHealth(appliance, conditionsOf.get(name) ?? [], noticesOf.get(name) ?? [], texts);
+      return { name, appliance, health };
     })
     .toSorted((a, b) => ORDER.indexOf(a.health.severity) - ORDER.indexOf(b.health.severity));
-  const { severity, sentence } = hubHealth(appliances, (hub.problems ?? []).length > 0, texts);
+  const { severity, sentence } = hubHealth(conditions, appliances, texts);
   const isWaiting = hub.registrationOpenFor !== undefined || status.appliances.some(({ state }) => state === 'pairing');
   const pages = Math.max(1, Math.ceil(appliances.length / MAX_SHOWN));
   const page = Math.min(wanted, pages);
@@ -94,7 +97,7 @@ export function overviewPage(
     live: true,
     ...(isWaiting && { reloadAfter: RELOAD_WHILE_WAITING }),
     body: html`<div class="health" role="status">!${icon(severity)}<h1 id="health">${sentence}</h1></div>
-!${hubNotices(texts, hub)}
+!${hubNotices(texts, conditionsOf.get(null) ?? [])}
 !${severalAsked(texts, hub)}
 !${cards.length === 0 ? html`<p>${overview.firstOne}</p>` : ''}
 !${actions(texts, session, status.appliances)}
@@ -133,18 +136,20 @@ function card(
 !${facts(texts, appliance, several, now)}</li>`;
 }
 
-function hubNotices({ states, overview }: Texts, { problems }: HubStatus): string {
-  if (problems === undefined || problems.length === 0) return '';
-  const each = problems.map(
-    ({ code }) => html`<p class="notice bad">!${icon('bad')}<span>${states.hub[code]}</span></p>`,
-  );
+function hubNotices({ states, overview }: Texts, conditions: readonly Condition[]): string {
+  const each = conditions.flatMap((condition) => {
+    if (condition.appliance !== null) return [];
+    const severity = severityOf(condition);
+    return html`<p class="notice ${severity}">!${icon(severity)}<span>${states.hub[condition.code]}</span></p>`;
+  });
+  if (each.length === 0) return '';
   return html`<section class="stack" aria-label="${overview.notices}">!${each}</section>`;
 }
 
 /** Among several that asked there may be one that nobody in the house has set up. */
 function severalAsked({ overview }: Texts, { registrationAsked = 0 }: HubStatus): string {
   if (registrationAsked < 2) return '';
-  return html`<p class="notice bad" id="several-asked">!${icon('bad')}<span>${overview.severalAsked(registrationAsked)}</span></p>`;
+  return html`<p class="notice warn" id="several-asked">!${icon('warn')}<span>${overview.severalAsked(registrationAsked)}</span></p>`;
 }
 
 function actions({ overview }: Texts, session: PageSession, appliances: readonly ApplianceStatus[]): string {

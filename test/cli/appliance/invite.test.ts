@@ -151,11 +151,9 @@ test('what nobody can ask for, and what is configured with another scope by now,
   const open = { authorizeUrl: 'https://portal.example/a' };
   hub.household.set({ name: 'going', state: 'active', scope: null, wantedScope: 'B C', ...open });
   const { stdout } = await hub.latchkey('appliance', 'list');
-  expect(stdout).toContain(`gone: nobody can ask for its token, as it is declared no longer. Declare it again, or
-  give it a secret: latchkey appliance rotate-secret gone
-  or forget it:     latchkey appliance remove gone
-broken: nobody can ask for its token, as its entry in the store was damaged, or changed by something other than the hub
-  remove it: latchkey appliance remove broken, then add it again and pair it
+  expect(stdout).toContain(`
+Nobody can ask for the tokens of gone, as the configuration declares it no longer. Declare it again, give it a secret ("latchkey appliance rotate-secret gone") or remove it ("latchkey appliance remove gone").
+Nobody can ask for the tokens of broken, as its entry in the store was damaged, or changed by something other than the hub. Run "latchkey appliance remove broken", then add it again and pair it.
 moved: its scope was changed to B; until somebody logs in it keeps A: latchkey pair moved
 bare: its scope was changed to no scope; until somebody logs in it keeps A: latchkey pair bare
 going: its scope was changed to B C; until somebody logs in it keeps no scope

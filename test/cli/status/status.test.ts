@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { toWire } from '../../../src/control/administration.ts';
+import type { ProblemCode } from '../../../src/core/reports/problem.ts';
 import { onTerminal, sharedHousehold, shell } from '../command.ts';
 
 const hub = sharedHousehold();
@@ -17,7 +18,7 @@ test('status --json has the members of the contract, and list --json its applian
   const wallbox = hub.household.set({ name: 'wallbox', state: 'pairing', authorizeUrl: 'https://portal.example/a' });
   const status = await hub.latchkey('status', '--json');
   expect(status).toMatchObject({ status: 0, stderr: '' });
-  expect(JSON.parse(status.stdout)).toEqual(toWire({ hub: hub.household.hub, appliances: [wallbox], notices: [] }));
+  expect(JSON.parse(status.stdout)).toEqual(toWire(await hub.household.status()));
   expect(JSON.parse((await hub.latchkey('appliance', 'list', '--json')).stdout)).toEqual([toWire(wallbox)]);
 });
 
@@ -38,7 +39,7 @@ test('status shows a person the hub, a table, and below it what needs somebody',
   hub.household.set({ name: 'car', state: 'pairing', authorizeUrl: 'https://portal.example/authorize?x=1' });
   hub.household.set({ name: 'fridge' });
   const { status, stdout } = await hub.latchkey('status');
-  expect(status).toBe(0);
+  expect(status).toBe(3);
   expect(stdout).toBe(`hub             Cellar hub (latchkey-1a2b3c)
 version         0.1.0
 address         192.168.1.7
@@ -52,15 +53,17 @@ heatpump   needs_pairing  –      –          –        –
 car        pairing        –      –          –        –
 fridge     unpaired       –      –          –        –
 
-heatpump: the portal refused the token. Noticed 10 min ago; pair it again: latchkey pair heatpump
+heatpump is no longer connected: the portal refused the token. Noticed 10 min ago. Log in again to connect heatpump: open https://192.168.1.7:8443/appliances/heatpump or run "latchkey pair heatpump".
 car: log in at https://portal.example/authorize?x=1
-fridge: not paired yet: latchkey pair fridge
+fridge is not paired yet. Log in once to connect it: open https://192.168.1.7:8443/appliances/fridge or run "latchkey pair fridge".
 `);
 });
 
-test('what needs a person is at the top, and ends with 3; what may pass does not', async () => {
+test('what needs a person ends with 3, what may pass does not; notices are at the top, and not below once more', async () => {
   const since = ago(5);
   const what = { appliance: 'wallbox', since, what_to_do: 'Log in again' };
+  const problem = (code: ProblemCode) => ({ code, message: 'Something is wrong', since });
+  hub.household.set({ name: 'wallbox', state: 'retrying', problem: problem('portal_unreachable') });
   hub.household.notices = [
     { ...what, code: 'refresh_failing', severity: 'warning', message: `wallbox${ESCAPE}2J fails` },
   ];
@@ -69,11 +72,15 @@ test('what needs a person is at the top, and ends with 3; what may pass does not
     status: 0,
     stdout: expect.stringMatching(/^! wallbox\ufffd\[2J fails\. Log in again\.\n\nhub /),
   });
-  hub.household.notices.push({ ...what, code: 'pairing_needed', severity: 'error', message: 'wallbox is refused' });
-  expect(await hub.latchkey('status')).toMatchObject({
-    status: 3,
-    stdout: expect.stringContaining('! wallbox is refused'),
+  hub.household.set({ name: 'wallbox', state: 'needs_pairing', problem: problem('refused') });
+  const [refused] = (await hub.household.status()).conditions;
+  hub.household.notices.push({
+    ...{ ...what, code: 'pairing_needed', severity: 'error', message: 'wallbox is refused' },
+    what_to_do: refused?.what_to_do ?? '',
   });
+  const told = await hub.latchkey('status');
+  expect(told).toMatchObject({ status: 3, stdout: expect.stringContaining('! wallbox is refused') });
+  expect(told.stdout.match(/Log in again to connect wallbox/g)).toHaveLength(1);
   const json = await hub.latchkey('status', '--json');
   expect(json.status).toBe(3);
   expect(JSON.parse(json.stdout).notices).toEqual(hub.household.notices);
@@ -84,7 +91,8 @@ test('what needs a person is at the top, and ends with 3; what may pass does not
 test('a table that is too wide has a line for each name of a scope, and all of it stays', async () => {
   const times = { expiresIn: 7000, refreshIn: 6000, lastRefresh: ago(100 * 60) };
   const scope = 'Monitoring RemoteControl';
-  hub.household.set({ name: 'heat-pump', state: 'needs_pairing', scope, ...times });
+  const problem = { code: 'refused', message: 'The portal refused the token', since: ago(605) } as const;
+  hub.household.set({ name: 'heat-pump', state: 'needs_pairing', scope, problem, ...times });
   hub.household.set({ name: 'car', state: 'active', scope: 'A B', ...times });
   const { stdout } = await hub.latchkey('appliance', 'list');
   expect(stdout).toBe(`APPLIANCE  STATE          SCOPE          EXPIRES     REFRESH     REFRESHED
@@ -93,7 +101,7 @@ heat-pump  needs_pairing  Monitoring     in 116 min  in 100 min  100 min ago
 car        active         A              in 116 min  in 100 min  100 min ago
                           B
 
-heat-pump: somebody must log in again: latchkey pair heat-pump
+heat-pump is no longer connected: the portal refused the token. Noticed 10 min ago. Log in again to connect heat-pump: open https://192.168.1.7:8443/appliances/heat-pump or run "latchkey pair heat-pump".
 `);
   const wide = await onTerminal(['appliance', 'list'], hub.env, 120).ended;
   expect(wide.stdout).toContain(scope);

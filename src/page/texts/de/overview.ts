@@ -16,6 +16,7 @@ export const overview: typeof english.overview = {
   heldUp: (appliance) => `${appliance} konnte nicht erneuert werden; der Hub versucht es weiter.`,
   severalHeldUp: (count) => `${count} Geräte konnten nicht erneuert werden; der Hub versucht es weiter.`,
   hubNeeds: 'Der Hub selbst braucht Ihre Hilfe.',
+  hubWarns: 'Der Hub hat Ihnen etwas zu sagen.',
   notices: 'Was zu tun ist',
   appliances: 'Geräte',
   pages: 'Weitere Geräte',
@@ -66,7 +67,7 @@ export const states: typeof english.states = {
     waiting_for_login: 'Wartet auf die Anmeldung',
     waiting_for_approval: 'Wartet auf Ihre Freigabe',
   },
-  problems: {
+  conditions: {
     portal_unreachable: () =>
       'Das Portal ist nicht erreichbar. Bitte die Internetverbindung prüfen; der Hub versucht es weiter.',
     portal_deferred: () => 'Das Portal bittet um Geduld. Es ist nichts zu tun: Der Hub versucht es von selbst wieder.',
@@ -79,20 +80,19 @@ export const states: typeof english.states = {
     store_unwritable: () =>
       'Der Hub kann nichts speichern. Bitte Platz auf dem Datenträger schaffen oder die Speicherkarte ersetzen.',
     refused: (appliance) => `Das Portal hat den Zugang beendet. Neu anmelden, um ${appliance} zu verbinden.`,
+    approval_needed: (appliance) =>
+      `${appliance} möchte dazukommen. Bitte nur freigeben, wenn es Ihr Gerät ist. Zeigt es einen Code, muss es der hier sein.`,
+    not_paired: (appliance) => `Einmal anmelden, um ${appliance} zu verbinden.`,
+    login_open: (appliance) => `Jemand muss sich am Portal anmelden, um ${appliance} zu verbinden.`,
+    without_credentials: () =>
+      'Es hat kein Geheimnis mehr und bekommt deshalb keinen Zugang. Es wieder in die Konfiguration aufnehmen oder ihm ein neues Geheimnis geben.',
+    credentials_damaged: () =>
+      'Sein Eintrag wurde auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Bitte entfernen, wieder hinzufügen und neu anmelden.',
   },
-  unpaired: (appliance) => `Einmal anmelden, um ${appliance} zu verbinden.`,
-  loginOpen: (appliance) => `Jemand muss sich am Portal anmelden, um ${appliance} zu verbinden.`,
   newLoginOpen: 'Eine neue Anmeldung läuft; bis dahin bleibt alles, wie es ist.',
-  needsLogin: (appliance) => `Neu anmelden, um ${appliance} zu verbinden.`,
-  approval: (appliance) =>
-    `${appliance} möchte dazukommen. Bitte nur freigeben, wenn es Ihr Gerät ist. Zeigt es einen Code, muss es der hier sein.`,
   comparisonCode: 'Code',
   askedFrom: 'Seine Adresse',
   calledItself: 'Nennt sich',
-  withoutCredentials:
-    'Es hat kein Geheimnis mehr und bekommt deshalb keinen Zugang. Es wieder in die Konfiguration aufnehmen oder ihm ein neues Geheimnis geben.',
-  credentialsDamaged:
-    'Sein Eintrag wurde auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Bitte entfernen, wieder hinzufügen und neu anmelden.',
   otherScope: 'Die Konfiguration verlangt inzwischen anderen Zugang. Neu anmelden, damit das gilt.',
   troubleBegan: 'Störung begann',
   serves: 'Zugang endet',
@@ -108,6 +108,8 @@ export const states: typeof english.states = {
       'Der Speicher des Hubs war beschädigt und wurde repariert. Bitte die Geräte durchsehen und die Speicherkarte bald ersetzen.',
     store_unwritable:
       'Der Hub kann nichts speichern. Bitte Platz auf dem Datenträger schaffen oder die Speicherkarte ersetzen.',
+    wrong_setup_codes:
+      'Jemand hat auf dieser Seite falsche Einrichtungscodes eingegeben. Waren Sie das nicht, bitte das Gerät in Ihrem Netz suchen.',
   },
   warnings: {
     token_ending: (appliance) =>

@@ -1,6 +1,5 @@
-import type { HubProblem } from '../../../core/administration.ts';
+import type { ApplianceConditionCode, HubConditionCode } from '../../../core/health/condition.ts';
 import type { NoticeCode } from '../../../core/reports/notice.ts';
-import type { ProblemCode } from '../../../core/reports/problem.ts';
 
 /** The first page of the installer's. */
 export const overview = {
@@ -20,6 +19,7 @@ export const overview = {
   heldUp: (appliance: string) => `The ${appliance} could not be refreshed; the hub goes on trying.`,
   severalHeldUp: (count: number) => `${count} appliances could not be refreshed; the hub goes on trying.`,
   hubNeeds: 'The hub itself needs you.',
+  hubWarns: 'The hub has something to tell you.',
   notices: 'What to do',
   appliances: 'Appliances',
   /** Where one page does not hold all of them. */
@@ -72,7 +72,7 @@ export const states = {
     waiting_for_approval: 'Waiting for your approval',
   },
   /** What is wrong, and what to do about it. */
-  problems: {
+  conditions: {
     portal_unreachable: () =>
       'The portal cannot be reached. Check the internet connection of this home; the hub goes on trying.',
     portal_deferred: () => 'The portal asked for patience. There is nothing to do: the hub tries again by itself.',
@@ -84,20 +84,19 @@ export const states = {
     clock_unknown: () => 'The hub does not know the right time yet. It goes on by itself once it does.',
     store_unwritable: () => 'The hub cannot save anything. Make room on its disk, or replace its memory card.',
     refused: (appliance: string) => `The portal has ended the access. Log in again to connect the ${appliance}.`,
-  } satisfies Readonly<Record<ProblemCode, (appliance: string) => string>>,
-  unpaired: (appliance: string) => `Log in once to connect the ${appliance}.`,
-  loginOpen: (appliance: string) => `Someone has to log in at the portal to connect the ${appliance}.`,
+    approval_needed: (appliance: string) =>
+      `The ${appliance} asks to join. Approve it only if it is yours. If it shows a code, that must be the one below.`,
+    not_paired: (appliance: string) => `Log in once to connect the ${appliance}.`,
+    login_open: (appliance: string) => `Someone has to log in at the portal to connect the ${appliance}.`,
+    without_credentials: () =>
+      'It has no secret any more, so it gets no access. Add it to the configuration again, or give it a new secret.',
+    credentials_damaged: () =>
+      'Its entry was damaged on the hub’s disk, or changed there by someone. Remove it, add it again, and log in again.',
+  } satisfies Readonly<Record<ApplianceConditionCode, (appliance: string) => string>>,
   newLoginOpen: 'A new login is under way; until then all stays as it is.',
-  needsLogin: (appliance: string) => `Log in again to connect the ${appliance}.`,
-  approval: (appliance: string) =>
-    `The ${appliance} asks to join. Approve it only if it is yours. If it shows a code, that must be the one below.`,
   comparisonCode: 'Code',
   askedFrom: 'Its address',
   calledItself: 'Calls itself',
-  withoutCredentials:
-    'It has no secret any more, so it gets no access. Add it to the configuration again, or give it a new secret.',
-  credentialsDamaged:
-    'Its entry was damaged on the hub’s disk, or changed there by someone. Remove it, add it again, and log in again.',
   otherScope: 'The configuration asks for other access by now. Log in again to bring it into effect.',
   troubleBegan: 'Trouble began',
   serves: 'Access ends',
@@ -113,7 +112,9 @@ export const states = {
     store_recovered:
       'The hub’s memory was damaged and has been repaired. Look through the appliances, and replace the memory card soon.',
     store_unwritable: 'The hub cannot save anything. Make room on its disk, or replace its memory card.',
-  } satisfies Readonly<Record<HubProblem['code'], string>>,
+    wrong_setup_codes:
+      'Someone has typed wrong setup codes at this page. If that was not you, look for the device in your network that did.',
+  } satisfies Readonly<Record<HubConditionCode, string>>,
   /** What the hub warns of where the state does not say it. */
   warnings: {
     token_ending: (appliance: string) =>

@@ -1,0 +1,272 @@
+// Every state that there is, on every surface, by the real renderers: no two of them disagree.
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { describe, expect, it } from 'vitest';
+import { exitStatusOf, statusText } from '../../src/cli/status/text.ts';
+import { toWire } from '../../src/control/administration.ts';
+import { type StatusAnswer, statusAnswer } from '../../src/control/messages.ts';
+import type { ApplianceStatus, HouseStatus, HubProblem } from '../../src/core/administration.ts';
+import {
+  APPLIANCE_CONDITION_CODES,
+  type Condition,
+  HUB_CONDITION_CODES,
+  type HubConditionCode,
+  type Severity,
+} from '../../src/core/health/condition.ts';
+import { judge } from '../../src/core/health/judge.ts';
+import { HUB_PROBLEM_CODES, type Notice } from '../../src/core/reports/notice.ts';
+import { noticeOf, noticeOfHub } from '../../src/core/reports/notices.ts';
+import { PROBLEM_CODES } from '../../src/core/reports/problem.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { statusLine } from '../../src/daemon/status-line.ts';
+import type { CheckResult } from '../../src/doctor/check-result.ts';
+import { checkAppliances, checkHub } from '../../src/doctor/checks/hub.ts';
+import { checkStore } from '../../src/doctor/checks/state.ts';
+import { type DoctorContext, gather } from '../../src/doctor/context.ts';
+import { Counters } from '../../src/metrics/counters.ts';
+import { Exposition } from '../../src/metrics/exposition.ts';
+import { overviewPage } from '../../src/page/overview/overview.ts';
+import { en } from '../../src/page/texts/en.ts';
+import { version } from '../../src/system/version.ts';
+import { applianceStatus, PAGE } from '../control/household.ts';
+import { root } from '../project/checkout.ts';
+import { waitingForApproval } from '../support/registrants.ts';
+
+const NOW = Date.parse('2031-05-05T08:00:00Z');
+const SINCE = '2031-05-05T06:00:00Z';
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const SESSION = { cookie: new Secret('a-cookie-of-the-table'), csrf: 'the-csrf', lifetime: 60 };
+
+/** A state of a house: one appliance, and what is wrong with the hub as a whole. */
+interface State {
+  readonly what: string;
+  readonly appliance: ApplianceStatus;
+  readonly hub?: HubConditionCode;
+}
+
+const wallbox = (changes: Partial<ApplianceStatus> = {}) =>
+  applianceStatus({ name: 'wallbox', clientId: 'the-client-id', state: 'active', expiresIn: 3000, ...changes });
+
+const STATES: readonly State[] = [
+  { what: 'active', appliance: wallbox() },
+  { what: 'active, and a new scope is configured', appliance: wallbox({ wantedScope: 'B' }) },
+  { what: 'unpaired', appliance: wallbox({ state: 'unpaired', expiresIn: null }) },
+  {
+    what: 'pairing for the first time',
+    appliance: wallbox({ state: 'pairing', expiresIn: null, authorizeUrl: 'https://portal.example/authorize' }),
+  },
+  {
+    what: 'waits for approval',
+    appliance: wallbox({ state: 'unpaired', expiresIn: null, waitingForApproval: waitingForApproval() }),
+  },
+  { what: 'no longer declared', appliance: wallbox({ withoutCredentials: true }) },
+  { what: 'credentials damaged', appliance: wallbox({ withoutCredentials: true, credentialsDamaged: true }) },
+  ...PROBLEM_CODES.flatMap((code) => {
+    const problem = { code, message: 'Something is wrong', since: SINCE };
+    const state = code === 'refused' ? 'needs_pairing' : 'retrying';
+    // A full disk is the hub's problem too, whichever grant finds it: src/hub/hub-problems.ts.
+    const hub = code === 'store_unwritable' ? { hub: code } : {};
+    return [
+      { what: `${state}: ${code}, the token serves`, appliance: wallbox({ state, problem }), ...hub },
+      { what: `${state}: ${code}, no token`, appliance: wallbox({ state, problem, expiresIn: 0 }), ...hub },
+    ] as const;
+  }),
+  ...HUB_CONDITION_CODES.map((hub) => ({ what: `hub: ${hub}`, appliance: wallbox(), hub })),
+];
+
+/** What all surfaces show of a state. */
+async function rendered({ appliance, hub: code }: State) {
+  const facts = code === undefined ? [] : [{ code, message: 'Something is wrong with the hub', since: SINCE }];
+  const problems = facts.filter((one): one is HubProblem => HUB_PROBLEM_CODES.some((known) => known === one.code));
+  const conditions = judge({ appliances: [appliance], problems: facts, page: PAGE, now: NOW });
+  const status = (notices: readonly Notice[]): HouseStatus => ({
+    hub: {
+      ...{ id: 'latchkey-1a2b3c', name: 'Cellar hub', version: version(), address: '192.168.1.7' },
+      ...{ httpPort: 8480, httpsPort: 8443, caFingerprint: 'pin', uptime: 60 },
+      ...(problems.length > 0 && { problems }),
+    },
+    appliances: [appliance],
+    conditions,
+    notices,
+  });
+  const later = status(noticesAfter(2 * DAY, conditions, appliance));
+  const now = status(noticesAfter(0, conditions, appliance));
+  const page = overviewPage(later, { hubName: 'Cellar hub', texts: en }, SESSION, ['home'], NOW).body;
+  const metrics = new Exposition({
+    ...{ status: async () => later, ids: () => new Map(), clockOffset: () => null, counters: new Counters() },
+  });
+  const of = (pattern: RegExp, within: string) => pattern.exec(within)?.[1] ?? '';
+  return {
+    conditions,
+    text: statusText(wired(now)),
+    textLater: statusText(wired(later)),
+    exit: exitStatusOf(conditions),
+    headline: of(/<h1 id="health">([^<]*)</, page),
+    headlineIcon: of(/<div class="health" role="status"><svg class="icon (\w+)"/, page),
+    rowIcon: of(/<p class="state (\w+)"/, page),
+    row: of(/<p class="state .*?<span>([^<]*)</, page),
+    page: page.replaceAll('&#39;', "'"),
+    line: statusLine(later),
+    findings: await findings(now),
+    notices: { now: now.notices, later: later.notices },
+    metrics: await metrics.render(),
+    problems,
+  };
+}
+
+function wired(status: HouseStatus): StatusAnswer {
+  return v.parse(statusAnswer, toWire(status));
+}
+
+/** The notices, where it has lasted for so many ms, and has failed all the while. */
+function noticesAfter(
+  lasting: number,
+  conditions: readonly Condition[],
+  { state, expiresIn }: ApplianceStatus,
+): Notice[] {
+  const left = (expiresIn ?? 0) * 1000;
+  return conditions.flatMap((condition) => {
+    if (condition.appliance === null) return noticeOfHub(condition, lasting) ?? [];
+    const isOfGrant = condition.since !== null && condition.code !== 'approval_needed';
+    const grant = isOfGrant ? { generation: 1, failing: true, left, lifetime: HOUR, overdue: null } : null;
+    const failing = isOfGrant ? { lasting, since: SINCE } : null;
+    return noticeOf({ name: condition.appliance, state, condition, grant }, failing) ?? [];
+  });
+}
+
+/** What the doctor finds where no hub and no configuration is. */
+let machine: Promise<DoctorContext> | undefined;
+
+async function findings(status: HouseStatus): Promise<readonly CheckResult[]> {
+  machine ??= gather({ file: '/nowhere/latchkey.toml', env: {} });
+  const context: DoctorContext = { ...(await machine), hub: { kind: 'running', ...wired(status) } };
+  const found = await Promise.all([checkAppliances(context), checkHub(context), checkStore(context)]);
+  return found.flat();
+}
+
+/** What each surface makes of how grave something is; undefined is what is well. */
+const BY_SEVERITY = {
+  error: { exit: 3, icon: 'bad', result: 'fail' },
+  warning: { exit: 0, icon: 'warn', result: 'warn' },
+  info: { exit: 0, icon: /^(neutral|waiting)$/, result: 'ok' },
+  well: { exit: 0, icon: 'good', result: 'ok' },
+} as const satisfies Record<Severity | 'well', object>;
+
+const GRAVEST = ['fail', 'warn', 'ok'];
+
+describe.each(STATES)('$what', (state) => {
+  it('is as grave on every surface, with the same to do', async () => {
+    const shown = await rendered(state);
+    const [gravest] = shown.conditions;
+    const expected = BY_SEVERITY[gravest?.severity ?? 'well'];
+    expect(shown.exit).toBe(expected.exit);
+    expect(shown.headlineIcon).toMatch(expected.icon);
+    const results = shown.findings.map(({ result }) => result);
+    expect(GRAVEST.find((one) => results.some((result) => result === one))).toBe(expected.result);
+
+    const ofAppliance = shown.conditions.filter(({ appliance }) => appliance !== null);
+    expect(shown.rowIcon).toMatch(BY_SEVERITY[ofAppliance[0]?.severity ?? 'well'].icon);
+    for (const condition of shown.conditions) {
+      const { code, severity, appliance, message, what_to_do } = condition;
+      const ofPage = appliance === null ? en.states.hub[code] : en.states.conditions[code]('wallbox');
+      // What can be said with more of what is known has lines of its own.
+      if (code === 'approval_needed') expect(shown.text).toContain('latchkey appliance approve wallbox');
+      else if (code === 'login_open') expect(shown.text).toContain('log in at https://portal.example/authorize');
+      else for (const text of [shown.text, shown.textLater]) expect(text).toContain(`${what_to_do}.`);
+      expect(shown.page).toContain(ofPage);
+      expect(shown.findings).toContainEqual(
+        expect.objectContaining({ result: BY_SEVERITY[severity].result, detail: `${message}. ${what_to_do}` }),
+      );
+      const labels = `code="${code}",severity="${severity}"${appliance === null ? '' : ',appliance="wallbox"'}`;
+      expect(shown.metrics).toContain(`latchkey_condition{${labels}} 1\n`);
+    }
+    expect(shown.metrics.match(/^latchkey_condition\{/gm)?.length ?? 0).toBe(shown.conditions.length);
+  });
+
+  it('has no notice that says more, or something else; what needs a person has one at once', async () => {
+    const { conditions, notices, metrics } = await rendered(state);
+    for (const { severity, appliance, what_to_do } of [...notices.now, ...notices.later]) {
+      expect(conditions).toContainEqual(expect.objectContaining({ severity, appliance, what_to_do }));
+    }
+    // That its entry was damaged is told of by the hub, with all others, as `store_changed`.
+    const isError = conditions.some(({ severity, code }) => severity === 'error' && code !== 'credentials_damaged');
+    expect(notices.now.some(({ severity }) => severity === 'error')).toBe(isError);
+    expect(notices.later.some(({ severity }) => severity === 'error')).toBe(isError);
+    for (const { code, severity } of notices.later) {
+      expect(metrics).toContain(`latchkey_notices{notice="${code}",severity="${severity}"`);
+    }
+  });
+
+  it('is in the line of systemd: well, retrying, or by name', async () => {
+    const { conditions, line } = await rendered(state);
+    const [gravest] = conditions;
+    const own = conditions.find(({ appliance }) => appliance !== null);
+    if (gravest === undefined) expect(line).toBe('1 active');
+    if (own?.severity === 'error') expect(line).toMatch(/needs (pairing|attention) \(wallbox\)/);
+    if (own?.severity === 'info') expect(line).toMatch(/^1 (unpaired|pairing)$/);
+    if (own?.severity === 'warning') expect(line).toMatch(/^1 retrying|\(wallbox\)/);
+    if (gravest !== undefined && gravest.appliance === null) expect(line).toMatch(/; ./);
+  });
+});
+
+it('covers every code of a condition', () => {
+  const found = STATES.flatMap(({ appliance, hub }) => {
+    const problems = hub === undefined ? [] : [{ code: hub, message: '', since: SINCE }];
+    return judge({ appliances: [appliance], problems, page: PAGE, now: NOW }).map(({ code }) => code);
+  });
+  expect(new Set(found)).toEqual(new Set([...HUB_CONDITION_CODES, ...APPLIANCE_CONDITION_CODES]));
+});
+
+it('is what docs/health.md shows', async () => {
+  const rows = await Promise.all(
+    STATES.map(async (state) => {
+      const {
+        conditions,
+        exit,
+        headline,
+        headlineIcon,
+        row,
+        rowIcon,
+        line,
+        findings: found,
+        notices,
+      } = await rendered(state);
+      const [gravest] = conditions;
+      const codes = (list: readonly Notice[]) => list.map(({ code, severity }) => `${code} (${severity})`).join(', ');
+      const results = found.filter(({ result }) => result !== 'ok').map(({ result }) => result);
+      const told = codes(notices.now) || (notices.later.length > 0 ? `later: ${codes(notices.later)}` : 'none');
+      return [
+        ...[
+          state.what,
+          gravest?.severity ?? 'well',
+          String(exit),
+          `${headline} (${headlineIcon})`,
+          `${row} (${rowIcon})`,
+        ],
+        ...[line, [...new Set(results)].join(', ') || 'ok', told],
+      ];
+    }),
+  );
+  const head = ['state', 'severity', 'exit status', "page's headline", "page's row", 'systemd', 'doctor', 'notice'];
+  const table = [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  await expect(`${INTRODUCTION}\n${table}\n`).toMatchFileSnapshot(join(root, 'docs/health.md'));
+});
+
+const INTRODUCTION = `# One judgement of health
+
+\`core/health/judge.ts\` turns what is known of the hub and its appliances into conditions: how grave each is, since when, until when an
+appliance is served all the same, whom it concerns, what to do. What is well has none. \`latchkey status\` and its exit status, the
+page, systemd's line, the doctor, the metrics and the notices show these conditions and judge nothing themselves.
+
+- \`error\`: something is broken, and stays so until a person acts. It makes the exit status of \`latchkey status\` 3.
+- \`warning\`: something is amiss that may pass by itself, or a person is asked and nothing is broken until then.
+- \`info\`: nothing is wrong, and an appliance gets no tokens before somebody has logged in for the first time.
+
+\`latchkey status --json\` has them in \`conditions\`, the gravest first: \`{code, severity, appliance, message, what_to_do, since, until}\`, where
+\`appliance\` is null for the hub as a whole. A notice ([notices.md](notices.md)) is told of a condition as soon as that is worth it: of an error at once,
+of what may pass when it has lasted. One of before a restart stays out of \`status\` while nothing that is known bears it out.
+
+Every state, as each surface shows it: one appliance, \`wallbox\`, and where it says so something that is wrong with the hub.
+\`test/core/health-surfaces.test.ts\` makes this table with the real renderers, and fails where two of them disagree.
+`;
