@@ -16,6 +16,7 @@ import { TokenIssuer } from './grants/token-issuer.ts';
 import { DeviceFlows } from './pairings/device-flows.ts';
 import { Pairings } from './pairings/pairings.ts';
 import { Rounds } from './pairings/rounds.ts';
+import { hearingAnswers } from './portal-answers.ts';
 import type { BrokerStore, ConnectedPortals, PairingTimes } from './ports.ts';
 import { HistoryRecorder } from './reports/history-recorder.ts';
 import { Notices } from './reports/notices.ts';
@@ -83,7 +84,8 @@ export interface Broker extends AsyncDisposable {
  * @throws Failure as the store; `config_invalid` for a declared appliance whose client_id is another's
  */
 export async function openBroker(ports: BrokerPorts): Promise<Broker> {
-  const { store, portals, before } = ports;
+  const { store, before } = ports;
+  const portals = hearingAnswers(ports.portals, (portal) => grants.portalAnswered(portal));
   const { clock, timers, random, log, emit } = ports.environment;
   await using parts = new AsyncDisposableStack();
   const appliances = await Appliances.load(store, random, [...portals.names]);
@@ -126,13 +128,16 @@ export async function openBroker(ports: BrokerPorts): Promise<Broker> {
     needsPairing: (appliance) => grants.needsPairing(appliance),
     accountOf: ({ id }) => grants.get(id)?.grant.account ?? null,
   });
-  await grants.load();
+  const notices = parts.use(await Notices.load({ environment, store, portalClock }));
+  await grants.load(({ appliance, generation }) => {
+    const since = notices.misconfiguredSince(nameOf(appliance), generation);
+    return since === null ? null : { ...clock.now(), wall: Date.parse(since) };
+  });
   warnOfScopes(appliances, grants, log);
   const sessions = parts.use(await Sessions.load(store, scheduler, environment));
   const registrations = await Registrations.load({ environment, store, appliances, scheduler });
   if (before !== undefined) registrations.resume(before.registrationOpenFor, before.registrationAsked);
   const access = await StoredSetupAccess.load(store, environment, before?.signIns);
-  const notices = parts.use(await Notices.load({ environment, store, portalClock }));
   reportDamage(store, nameOf, log);
 
   const ready = Promise.withResolvers<void>();

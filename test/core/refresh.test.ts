@@ -363,6 +363,15 @@ describe('at start', () => {
     expect(standing).toEqual({ doubt: null, refused: null, health: good });
   });
 
+  test('where the portal did not take the hub’s own credentials it is tried within seconds, and stays misconfigured until then', () => {
+    const since = at(10 * MINUTE);
+    const { health } = stateAtStart(grantOf(), null, context(now, { fraction: 1 }), since);
+    const retryAt = now.uptime + 3 * SECOND;
+    expect(health).toMatchObject({ kind: 'failing', problem: { code: 'misconfigured', since }, retryAt });
+    const refused = stateAtStart(grantOf({ refused: since }), null, context(now), since);
+    expect(refused.health).toMatchObject({ kind: 'refused' });
+  });
+
   test('an attempt without an end is a lost answer, lost when it was begun', () => {
     const attempt = at(46 * MINUTE);
     const standing = stateAtStart(grantOf(), attempt, context(now));

@@ -1,5 +1,7 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
+import type { Instant } from '../../core/clock.ts';
 import { type Grant, wantsAnotherScope } from '../../core/grants/grant.ts';
+import { clockSet, networkChanged, portalAnswered } from '../../core/grants/health.ts';
 import { hasGiven, type Portal } from '../../core/portal.ts';
 import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
@@ -18,8 +20,8 @@ import { RefreshSchedule } from './refresh-schedule.ts';
 const CONCURRENCY: ConcurrencyLimits = { background: 8, foreground: 32, total: 64, timeout: 5000 };
 
 const DAY = 86_400_000;
-/** A network that comes and goes brings refreshes forward no sooner after the last time, in ms. */
-const MIN_NETWORK_CHANGE_INTERVAL = 60_000;
+/** A network, or a portal, that comes and goes brings refreshes forward no sooner after the last time, in ms. */
+const MIN_NEWS_INTERVAL = 60_000;
 
 /**
  * Keeps every appliance's grant fresh. One that another portal gave than its appliance goes to now rests: it is kept, and
@@ -38,6 +40,8 @@ export class Grants implements AsyncDisposable {
   readonly schedule: RefreshSchedule;
   /** When another address brought the refreshes forward, on the boot clock in ms. */
   #lastNetworkChange = Number.NEGATIVE_INFINITY;
+  /** When an answer brought the refreshes of a portal forward, on the boot clock in ms. */
+  readonly #lastAnswers = new Map<string, number>();
 
   /**
    * @param connectionOf what is known of an appliance; undefined where it was removed or its portal is not configured
@@ -68,10 +72,13 @@ export class Grants implements AsyncDisposable {
     portalClock.whenConfirmed(() => this.#planAll());
   }
 
-  /** Takes up what the last run left, and starts to look after it. */
-  async load(): Promise<void> {
+  /**
+   * Takes up what the last run left, and starts to look after it.
+   * @param misconfiguredSince tells since when the portal has not taken the hub's own credentials for a grant; null where it has
+   */
+  async load(misconfiguredSince: (grant: Grant) => Instant | null): Promise<void> {
     for (const stored of await this.#store.grants()) {
-      const managed = await ManagedGrant.resume(this.#context, stored);
+      const managed = await ManagedGrant.resume(this.#context, stored, misconfiguredSince(stored.grant));
       const { appliance } = managed.grant;
       this.#grants.set(appliance, managed);
       this.#plan(managed);
@@ -150,17 +157,31 @@ export class Grants implements AsyncDisposable {
 
   /** The hub's clock was set: what waited for that is tried again. */
   clockSet(): void {
-    for (const managed of this.#grants.values()) managed.bringForward('clock_set');
+    for (const managed of this.#grants.values()) managed.bringForward(clockSet);
     this.#planAll();
   }
 
   /** The hub has another address on the home network: what did not leave it is tried again soon. */
   networkChanged(): void {
     const now = this.#environment.clock.now().uptime;
-    if (now - this.#lastNetworkChange < MIN_NETWORK_CHANGE_INTERVAL) return;
+    if (now - this.#lastNetworkChange < MIN_NEWS_INTERVAL) return;
     this.#lastNetworkChange = now;
-    for (const managed of this.#grants.values()) managed.bringForward('network_changed');
+    for (const managed of this.#grants.values()) managed.bringForward(networkChanged);
     this.#planAll();
+  }
+
+  /** A portal has answered some request as it does when it serves: what did not reach it is tried again soon. */
+  portalAnswered(portal: string): void {
+    const now = this.#environment.clock.now().uptime;
+    if (now - (this.#lastAnswers.get(portal) ?? Number.NEGATIVE_INFINITY) < MIN_NEWS_INTERVAL) return;
+    for (const managed of this.#grants.values()) {
+      const { health, grant, refreshing } = managed;
+      if (health.kind !== 'failing' || health.waitsForNetwork === undefined || refreshing !== null) continue;
+      if (this.#connectionOf(grant.appliance)?.identity.name !== portal) continue;
+      this.#lastAnswers.set(portal, now);
+      managed.bringForward(portalAnswered);
+      this.#plan(managed);
+    }
   }
 
   /** Whether no further refresh is started. */

@@ -1,7 +1,7 @@
 import type { Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { distrustOf, type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
-import { clockSet, endReplayHoldOff, type Health, networkChanged } from '../../core/grants/health.ts';
+import { endReplayHoldOff, type Health, type portalAnswered } from '../../core/grants/health.ts';
 import { afterFailure, type RefreshFailure, type RefreshState, stateAtStart } from '../../core/grants/refresh.ts';
 import { throttledUntil } from '../../core/grants/schedule.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
@@ -52,10 +52,14 @@ export class ManagedGrant {
     if (save !== null) this.#failed({ kind: 'store_unwritable', detail: 'the new grant is only in memory' });
   }
 
-  /** Takes a grant up as the last run of the hub has left it. */
-  static async resume(context: GrantContext, stored: StoredGrant): Promise<ManagedGrant> {
+  /** Takes a grant up as the last run of the hub has left it. @param misconfigured as `stateAtStart` */
+  static async resume(
+    context: GrantContext,
+    stored: StoredGrant,
+    misconfigured: Instant | null,
+  ): Promise<ManagedGrant> {
     const managed = new ManagedGrant(context, stored.grant);
-    managed.#takeUp(stored);
+    managed.#takeUp(stored, misconfigured);
     if (stored.attempt !== null) await managed.#endCutShort(stored.attempt.at);
     return managed;
   }
@@ -125,11 +129,10 @@ export class ManagedGrant {
     return !this.#hasEnded && this.#grant.distrusted !== null;
   }
 
-  /** The hub's clock was set, or it has another address: an attempt that waits for that may be made soon. */
-  bringForward(because: 'clock_set' | 'network_changed'): void {
+  /** Something has happened that an attempt may wait for. */
+  bringForward(news: typeof portalAnswered): void {
     const { clock, random } = this.#context.environment;
-    const change = because === 'clock_set' ? clockSet : networkChanged;
-    this.#health = change(this.#health, clock.now(), random.fraction());
+    this.#health = news(this.#health, clock.now(), random.fraction());
   }
 
   /** A failure that leaves nothing to write. @param sent when the refresh was sent; null where it was not */
@@ -265,10 +268,11 @@ export class ManagedGrant {
     else this.#takeUp(stored);
   }
 
-  #takeUp({ grant, attempt }: StoredGrant): void {
+  #takeUp({ grant, attempt }: StoredGrant, misconfigured: Instant | null = null): void {
     const { schedule, logger } = this.#context;
     const cutShort = attempt?.token === sha256(grant.refreshToken.reveal()) ? attempt.at : null;
-    const { doubt, refused, health } = stateAtStart(grant, cutShort, schedule.context(grant.appliance));
+    const context = schedule.context(grant.appliance);
+    const { doubt, refused, health } = stateAtStart(grant, cutShort, context, misconfigured);
     this.#grant = { ...grant, doubt, refused };
     this.#health = health;
     this.#save = null;

@@ -68,10 +68,10 @@ export function clockSet(health: Health, now: Instant, fraction: number): Health
 }
 
 /**
- * The hub has another address: what did not leave it is tried again within seconds, and from there on backs off anew, because
- * names may be known a little later. @param fraction a random number from 0 to 1
+ * The portal has answered another request: what did not reach it is tried again within seconds, and from there on backs off as
+ * before. @param fraction a random number from 0 to 1
  */
-export function networkChanged(health: Health, now: Instant, fraction: number): Health {
+export function portalAnswered(health: Health, now: Instant, fraction: number): Health {
   if (health.kind !== 'failing' || health.waitsForNetwork === undefined) return health;
   const soon = now.uptime + RETRY_WITHIN * fraction;
   const sooner = ({ retryAt, onDemandAt = retryAt }: { readonly retryAt: number; readonly onDemandAt?: number }) => ({
@@ -79,13 +79,16 @@ export function networkChanged(health: Health, now: Instant, fraction: number): 
     onDemandAt: Math.min(onDemandAt, soon),
   });
   const { withoutHoldOff } = health;
-  return {
-    ...health,
-    failures: 0,
-    fastRetry: true,
-    ...sooner(health),
-    ...(withoutHoldOff && { withoutHoldOff: sooner(withoutHoldOff) }),
-  };
+  return { ...health, ...sooner(health), ...(withoutHoldOff && { withoutHoldOff: sooner(withoutHoldOff) }) };
+}
+
+/**
+ * The hub has another address: what did not leave it is tried again within seconds, and from there on backs off anew, because
+ * names may be known a little later. @param fraction a random number from 0 to 1
+ */
+export function networkChanged(health: Health, now: Instant, fraction: number): Health {
+  const soon = portalAnswered(health, now, fraction);
+  return soon.kind !== 'failing' || soon === health ? health : { ...soon, failures: 0, fastRetry: true };
 }
 
 /**

@@ -36,6 +36,8 @@ export interface RefreshState {
 /** What ends a grant's wait for its next attempt early: see {@link Health}. */
 type Waits = Pick<Extract<Health, { kind: 'failing' }>, 'waitsForClock' | 'waitsForNetwork' | 'fastRetry'>;
 
+/** What is to be tried at once is tried within this, in ms: many grants may be. */
+const SOON = 3000;
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 /** Slow: only a person can correct a wrong client_secret. */
@@ -121,22 +123,40 @@ export function afterFailure(
   }
 }
 
-/** How a grant stands right after the hub was started: what its last run left is all that is known. */
-export function stateAtStart(grant: Grant, attempt: Instant | null, context: RetryContext): RefreshState {
+/**
+ * How a grant stands right after the hub was started: what its last run left is all that is known.
+ * @param attempt when the last run sent a refresh of which it did not see the end; null where there is none
+ * @param misconfigured since when the portal has not taken the hub's own credentials: they may have been corrected, so they are
+ *   tried within seconds; null where it has
+ */
+export function stateAtStart(
+  grant: Grant,
+  attempt: Instant | null,
+  context: RetryContext,
+  misconfigured: Instant | null = null,
+): RefreshState {
   if (grant.refused !== null) return refusedState(grant, grant.refused, 1);
   if (attempt !== null) {
     const cutShort = { kind: 'ambiguous', detail: 'the hub was stopped while it waited for an answer' } as const;
     const doubt = grant.doubt ?? { lostAt: attempt, sends: 0 };
     return afterFailure({ ...grant, doubt }, { kind: 'good' }, cutShort, context);
   }
-  if (grant.doubt === null) return { doubt: null, refused: null, health: { kind: 'good' } };
+  if (grant.doubt === null) return { doubt: null, refused: null, health: healthAtStart(misconfigured, context) };
   const delays = replayDelays(grant, grant.doubt, 1, context);
   const times = {
     ...timesOf(delays, context.now),
     ...(delays.withoutHoldOff && { withoutHoldOff: timesOf(delays.withoutHoldOff, context.now) }),
   };
-  const known = doubted(grant.doubt, 'before the hub was started');
+  const known = doubted(grant.doubt, null);
   return { doubt: grant.doubt, refused: null, health: { kind: 'failing', problem: known, failures: 1, ...times } };
+}
+
+function healthAtStart(misconfigured: Instant | null, { now, fraction }: RetryContext): Health {
+  if (misconfigured === null) return { kind: 'good' };
+  const message =
+    "The portal did not accept the hub's own credentials before the hub was started, which tries them again now";
+  const problem = { code: 'misconfigured', message, since: misconfigured } as const;
+  return { kind: 'failing', problem, failures: 1, retryAt: now.uptime + SOON * fraction };
 }
 
 /** For how long the portal has been asking to come back later, in ms. */
@@ -196,11 +216,12 @@ function problem(health: Health, code: ProblemCode, message: string, now: Instan
   return { code, message, since: before?.code === code ? before.since : now };
 }
 
-/** In doubt, that is the problem to show, whatever came after it. */
-function doubted(doubt: Doubt, detail: string): Problem {
+/** In doubt, that is the problem to show, whatever came after it. @param detail what the last attempt came to; null before there was one */
+function doubted(doubt: Doubt, detail: string | null): Problem {
+  const last = detail === null ? '' : ` (${detail})`;
   return {
     code: 'answer_lost',
-    message: `${originOf(doubt)}, so the refresh token at hand may be used up; the hub tries again (${detail})`,
+    message: `${originOf(doubt)}, so the refresh token at hand may be used up${last}`,
     since: doubt.lostAt,
   };
 }

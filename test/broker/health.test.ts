@@ -1,0 +1,129 @@
+import { expect, test } from 'vitest';
+import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
+import { houseFacts } from '../../src/broker/reports/notice-facts.ts';
+import { hubProblems } from '../../src/hub/hub-problems.ts';
+import { Home } from './home.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+const WRONG_CLIENT = { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' } as const;
+
+/** How the home stands, as `status` has it. */
+function judged({ run }: Home) {
+  const { appliances, grants, store, notices } = run;
+  const listed = appliances.list().map((one) => [one, applianceStatus(one, run, String)] as const);
+  const problems = hubProblems({
+    store,
+    nameOf: (id) => appliances.byId(id)?.name ?? id,
+    started: '2031-05-05T06:07:08Z',
+    appliances: listed,
+    isUnsaved: (id) => grants.get(id)?.isUnsaved === true,
+    ...{ idTaken: null, nameClaimed: null, unannounced: null },
+  });
+  const facts = houseFacts(listed, problems, run, 'https://10.0.0.1:8443/');
+  const conditions = facts.conditions.map(
+    ({ code, severity, appliance }) => `${severity} ${code} ${appliance ?? 'hub'}`,
+  );
+  return { conditions, problems, notices: notices.standing(facts), facts };
+}
+
+const codes = (home: Home) => judged(home).conditions.toSorted();
+
+/** A home with two appliances, whose portal does not take the hub's secret any more; it has been told of. */
+async function withWrongSecret() {
+  const home = await Home.start();
+  await home.paired('wallbox');
+  await home.paired('heater');
+  home.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
+  home.run.notices.begin(
+    () => judged(home).facts,
+    () => undefined,
+  );
+  await home.untilRefreshed();
+  await home.time.pass(2 * MINUTE);
+  return home;
+}
+
+test('after a wrong secret was corrected and the hub started again, it is tried at once, and the alarm ends', async () => {
+  await using home = await withWrongSecret();
+  expect(codes(home)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
+  expect(judged(home).notices.map(({ code }) => code)).toEqual(['misconfigured', 'misconfigured']);
+  await home.stop();
+  home.portal.mend('token');
+  await home.start();
+  // Until it has been tried nothing has changed.
+  expect(codes(home)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
+  await home.time.pass(5 * SECOND);
+  expect(codes(home)).toEqual([]);
+  expect(judged(home).notices).toEqual([]);
+});
+
+test('where the secret is still wrong the alarm goes on after a start, with the time when it began', async () => {
+  await using home = await withWrongSecret();
+  const before = judged(home).notices;
+  await home.stop();
+  await home.start();
+  await home.time.pass(MINUTE);
+  expect(judged(home).notices.map(({ code, since }) => [code, since])).toEqual(
+    before.map(({ code, since }) => [code, since]),
+  );
+});
+
+test('a portal that answers one request is tried by all that could not reach it, and is in reach for all', async () => {
+  await using home = await Home.start({ fraction: 0.999 });
+  await home.paired('wallbox');
+  await home.paired('heater');
+  await home.add('car');
+  await home.portal.unplug();
+  await home.time.pass(6 * HOUR);
+  expect(codes(home)).toContain('warning portal_unreachable wallbox');
+  await home.portal.plug();
+  await home.begin('car');
+  await home.time.pass(6 * SECOND);
+  expect(codes(home)).toEqual(['info login_open car']);
+});
+
+test('one that answers some requests, and is out of reach for others, is tried once a minute for that at most', async () => {
+  await using home = await Home.start({ fraction: 0.999 });
+  await home.paired('wallbox');
+  await home.portal.unplug();
+  await home.time.pass(6 * HOUR);
+  const before = home.tries;
+  for (let passed = 0; passed < HOUR; passed += 6 * SECOND) {
+    home.run.grants.portalAnswered('home');
+    await home.time.pass(6 * SECOND);
+  }
+  expect(home.tries - before).toBeLessThan(65);
+  expect(home.tries - before).toBeGreaterThan(50);
+});
+
+test('a full disk is an error of the hub and of the appliances that wait for it, and nothing is said of tokens that there are not', async () => {
+  await using home = await Home.start();
+  await home.paired('wallbox');
+  home.unwritable.add('beginAttempt');
+  await home.time.pass(HOUR);
+  expect(codes(home)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
+  const { problems, notices } = judged(home);
+  expect(problems).toMatchObject([{ code: 'store_unwritable', message: expect.not.stringContaining('memory') }]);
+  expect(notices).toMatchObject([{ code: 'store_unwritable', severity: 'error', appliance: null }]);
+  home.unwritable.clear();
+  await home.time.pass(10 * MINUTE);
+  expect(codes(home)).toEqual([]);
+});
+
+test('tokens that came and could not be written are named, with what would end them', async () => {
+  await using home = await Home.start();
+  await home.paired('wallbox');
+  home.unwritable.add('replaceGrant');
+  await home.untilRefreshed();
+  await home.time.pass(MINUTE);
+  expect(judged(home).problems).toMatchObject([
+    {
+      code: 'store_unwritable',
+      message: expect.stringMatching(/^New tokens of wallbox are in memory alone, and lost if/),
+    },
+  ]);
+  home.unwritable.clear();
+});
