@@ -17,8 +17,6 @@ import { ownPackage } from './chroot.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
-/** SHA-256 of /etc/latchkey/latchkey.toml as the first version brought it. */
-const FIRST_CONFIGURATION = 'd46db30c0ac159f7655a24549dcd237ece53f003d9c84f296b397853f7265b1c';
 
 let folder: ReturnType<typeof stateFolder>;
 let debian: string;
@@ -136,11 +134,6 @@ describe('the package', () => {
       expect(success).toBe(true);
     },
   );
-
-  it('brings the configuration that earlier versions brought, so that no update has to ask', async () => {
-    const shipped = await text('etc/latchkey/latchkey.toml');
-    expect(createHash('sha256').update(shipped).digest('hex')).toBe(FIRST_CONFIGURATION);
-  });
 
   it('has every key in its example', async () => {
     const example = await text('usr/share/doc/latchkey/examples/latchkey.toml');
