@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { leaksBelow, rememberedIn } from '../test/after/secret-search.ts';
 import type { Experiment } from '../test/chaos/experiment.ts';
-import { type Result, table, verdict, written } from './chaos.d/report.ts';
+import { conclusion, type Result, table, verdict, written } from './chaos.d/report.ts';
 import { runExperiment } from './chaos.d/run.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -83,6 +83,7 @@ if (writeDocs && results.length > 0 && !stop.signal.aborted) {
 console.log(`\nThe figures and the logs: ${run}`);
 const bad = told.length > 0 || results.some((result) => ['BROKEN', 'FAILED'].includes(verdict(result)));
 process.exitCode = bad ? 1 : stop.signal.aborted ? 130 : 0;
+console.log(`\n${conclusion(results, told.length > 0)}`);
 
 async function load(id: string): Promise<Experiment> {
   const { experiment } = (await import(pathToFileURL(files.get(id) ?? '').href)) as { experiment: Experiment };

@@ -1,4 +1,5 @@
 // What a run of the experiments says in the end: a table for the terminal, and one for the documentation.
+import { LEFT_OUT } from '../../test/chaos/experiment.ts';
 import type { Outcome } from './run.ts';
 
 /** An experiment that was run, or was not for want of time. */
@@ -11,10 +12,19 @@ export interface Result {
 }
 
 /** Whether everything was as it is promised. */
-export function verdict({ outcome }: Result): 'kept' | 'BROKEN' | 'FAILED' | 'stopped' {
+export function verdict({ outcome }: Result): 'kept' | 'BROKEN' | 'FAILED' | 'stopped' | 'left out' {
   if (outcome.kind === 'failed') return 'FAILED';
   if (outcome.kind === 'stopped') return 'stopped';
+  if (LEFT_OUT in outcome.finding.figures) return LEFT_OUT;
   return outcome.finding.broken.length === 0 ? 'kept' : 'BROKEN';
+}
+
+/** What came of all, as the last line of a test run says it. @param told whether a log told a secret */
+export function conclusion(results: readonly Result[], told: boolean): string {
+  const verdicts = results.map(verdict);
+  const count = (...of: readonly ReturnType<typeof verdict>[]) => verdicts.filter((one) => of.includes(one)).length;
+  const failed = count('BROKEN', 'FAILED') + (told ? 1 : 0);
+  return `${count('kept')} passed, ${failed} failed, ${count('left out', 'stopped')} skipped`;
 }
 
 /** The table for a terminal, and under it each promise that was broken. */
@@ -62,7 +72,7 @@ export function written(page: string, results: readonly Result[], date: string, 
   }
   const rows = new Map([...old.matchAll(/^\| `([\w-]+)` \|.*$/gm)].map(([row, id]) => [id, row]));
   for (const result of results) {
-    if (result.outcome.kind !== 'finding') continue;
+    if (!['kept', 'BROKEN'].includes(verdict(result))) continue;
     const cells = [`\`${result.id}\``, figures(result).join('<br>'), verdict(result), `${date}, \`${command}\``];
     rows.set(result.id, `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`);
   }

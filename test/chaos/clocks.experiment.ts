@@ -4,7 +4,7 @@ import { Load } from '../reliability/load.ts';
 import { eventually, type HubProcess } from '../support/hub-process.ts';
 import { whyNoClocks } from './clock-machine.ts';
 import { ClockSite, expectActive, expectClockUnknown, expectUnavailable, Promises, same } from './clock-site.ts';
-import type { Experiment, Finding, Scale } from './experiment.ts';
+import { type Experiment, type Finding, LEFT_OUT, type Scale } from './experiment.ts';
 
 const HOUR = 3_600_000;
 const YEAR = 365.25 * 24 * HOUR;
@@ -15,7 +15,7 @@ export const experiment: Experiment = {
     'Whatever the wall clock does, running or at a boot, no grant is lost and no token is handed out that the portal would refuse; a clock that is wrong is named, and everything goes on by itself when it is set.',
   async run(scale) {
     const reason = await whyNoClocks();
-    if (reason !== null) return { figures: { 'left out': reason }, broken: [] };
+    if (reason !== null) return { figures: { [LEFT_OUT]: reason }, broken: [] };
     const parts = [jumps, wrongAtBoot, in1970, suspended, ...(scale.long ? [elevenYearsAhead] : [])];
     // They wait most of the time, each with a hub of its own.
     const findings = await Promise.all(parts.map((part) => part(scale)));

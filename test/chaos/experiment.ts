@@ -14,6 +14,9 @@ export interface Scale {
   progress(line: string): void;
 }
 
+/** The only figure of an experiment that could not be made here: why not. */
+export const LEFT_OUT = 'left out';
+
 /** What came of an experiment. */
 export interface Finding {
   /** What was counted and measured, by its name with the unit, such as `grants lost` or `memory slope, kB/min`. */

@@ -252,7 +252,8 @@ class Killing {
     const where = `${this.#portal.name}: ${name}`;
     const brokenBefore = this.broken.length;
     if (state !== 'needs_pairing') this.broken.push(`${where} is ${state}`);
-    if (!/^An answer was lost on \d{4}-/.test(problem?.message ?? '')) {
+    const lostAt = Date.parse(/^An answer was lost on (\S+),/.exec(problem?.message ?? '')?.[1] ?? '');
+    if (Number.isNaN(lostAt)) {
       this.broken.push(`${where} does not say that an answer was lost, but: ${problem?.message}`);
     }
     const ids = (await this.#house.grants()).filter(({ user }) => user === name).map(({ id }) => id);
@@ -262,7 +263,8 @@ class Killing {
     const refused = sends.findLast(({ status }) => status === 400);
     const before = sends.filter(({ token, at }) => token === refused?.token && at < (refused?.at ?? 0));
     const committed = before.some(({ successor }) => successor !== null);
-    const killed = this.kills.some((kill) => before.some(({ at }) => at <= kill) && kill <= (refused?.at ?? 0));
+    // From when the hub sent it: a busy portal may read a request when its sender has long been killed.
+    const killed = this.kills.some((kill) => lostAt <= kill && kill <= (refused?.at ?? 0));
     if (!committed) this.broken.push(`${where} was refused a token that nothing had been given for`);
     if (!killed) this.broken.push(`${where} was refused a token that no kill had come to`);
     if (this.broken.length === brokenBefore) this.#explained += 1;

@@ -4,7 +4,7 @@ import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { table, written } from '../../scripts/chaos.d/report.ts';
+import { conclusion, table, written } from '../../scripts/chaos.d/report.ts';
 import { root, temporaryFolder } from '../project/checkout.ts';
 import { lives } from '../support/processes.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -90,6 +90,7 @@ describe.concurrent('scripts/chaos', () => {
     expect(run.said.stdout).toMatch(/^failing failed: Error: no portal/m);
     expect(run.said.stdout).toMatch(/hub\.log:2: a secret, as it is/);
     expect(run.said.stdout).not.toContain('Zq3vT5kLw8rB2nD7cF');
+    expect(run.said.stdout).toMatch(/\n3 passed, 3 failed, 0 skipped\n$/);
     const left = Number(/left (\d+)/.exec(run.said.stdout)?.[1]);
     expect(left).toBeGreaterThan(0);
     await waitFor(() => expect(lives(left)).toBe(false), 5000);
@@ -176,6 +177,14 @@ describe('the figures in the documentation', () => {
     expect(second).not.toContain('slope: 1');
     expect(second).toMatch(/^before\n[\s\S]+\nafter\n$/);
     expect(() => written('nothing', [], '2031-01-01', '')).toThrow(/markers/);
+  });
+
+  test('stay as they are if an experiment was left out, which counts as skipped', () => {
+    const first = written(page, [result('kills', { lost: 0 })], '2031-01-01', './run');
+    const leftOut = result('kills', { 'left out': 'needs root' });
+    expect(written(first, [leftOut], '2031-01-02', './run')).toBe(first);
+    expect(table([leftOut])).toMatch(/kills +left out: needs root +left out$/m);
+    expect(conclusion([leftOut, result('soak', { slope: 1 })], false)).toBe('1 passed, 0 failed, 1 skipped');
   });
 
   test('have a line each in the terminal', () => {

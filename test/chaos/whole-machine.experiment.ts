@@ -2,7 +2,7 @@ import { bootWholeMachine, evaluate, HOST, say, statusOf } from '../machine/whol
 import { eventually } from '../support/hub-process.ts';
 import { whyNoMachine as whyNoDebian } from '../support/machine.ts';
 import { startPortal } from '../support/portal.ts';
-import type { Experiment } from './experiment.ts';
+import { type Experiment, LEFT_OUT } from './experiment.ts';
 import { whyNoMachine } from './virtual-machine.ts';
 
 const MIB = 2 ** 20;
@@ -15,7 +15,7 @@ export const experiment: Experiment = {
     'The service of the package comes up in a machine that boots in 1970 and comes right when the clock is set; where the daemon takes more memory than it may, it alone is ended, and is back with its grants.',
   async run({ progress }) {
     const reason = (await whyNoMachine()) ?? (await whyNoDebian());
-    if (reason !== null) return { figures: { 'left out': reason }, broken: [] };
+    if (reason !== null) return { figures: { [LEFT_OUT]: reason }, broken: [] };
     const broken: string[] = [];
     const expect = (promise: boolean, otherwise: string) => {
       if (!promise) broken.push(otherwise);
