@@ -2,24 +2,24 @@ import type { ApplianceStatus, HouseStatus, HubStatus } from '../core/administra
 import { bySubject, type Condition, type HubConditionCode } from '../core/health/condition.ts';
 
 /** How appliances are counted. */
-type Standing = 'active' | 'retrying' | 'pairing' | 'needs_pairing' | 'needs_attention' | 'needs_approval' | 'unpaired';
+type Kind = 'active' | 'retrying' | 'pairing' | 'needs_pairing' | 'needs_attention' | 'needs_approval' | 'unpaired';
 
-interface Words {
-  readonly standing: Standing;
+interface Summary {
+  readonly kind: Kind;
   readonly one: string;
   readonly more: string;
   /** Somebody has to see to it: then it is said which ones. */
   readonly named?: true;
 }
 
-const STANDINGS: readonly Words[] = [
-  { standing: 'active', one: 'active', more: 'active' },
-  { standing: 'retrying', one: 'retrying', more: 'retrying' },
-  { standing: 'pairing', one: 'pairing', more: 'pairing' },
-  { standing: 'needs_pairing', one: 'needs pairing', more: 'need pairing', named: true },
-  { standing: 'needs_attention', one: 'needs attention', more: 'need attention', named: true },
-  { standing: 'needs_approval', one: 'waits for approval', more: 'wait for approval', named: true },
-  { standing: 'unpaired', one: 'unpaired', more: 'unpaired' },
+const SUMMARIES: readonly Summary[] = [
+  { kind: 'active', one: 'active', more: 'active' },
+  { kind: 'retrying', one: 'retrying', more: 'retrying' },
+  { kind: 'pairing', one: 'pairing', more: 'pairing' },
+  { kind: 'needs_pairing', one: 'needs pairing', more: 'need pairing', named: true },
+  { kind: 'needs_attention', one: 'needs attention', more: 'need attention', named: true },
+  { kind: 'needs_approval', one: 'waits for approval', more: 'wait for approval', named: true },
+  { kind: 'unpaired', one: 'unpaired', more: 'unpaired' },
 ];
 
 /** So many are named, and the others counted: it is one line. */
@@ -65,8 +65,8 @@ export function statusLine({
 }
 
 function countsOf(appliances: readonly Counted[]): string {
-  const counts = STANDINGS.flatMap(({ standing, one, more, named }) => {
-    const names = appliances.filter(({ conditions }) => standingOf(conditions) === standing).map(({ name }) => name);
+  const counts = SUMMARIES.flatMap(({ kind, one, more, named }) => {
+    const names = appliances.filter(({ conditions }) => kindOf(conditions) === kind).map(({ name }) => name);
     if (names.length === 0) return [];
     return [`${names.length} ${names.length === 1 ? one : more}${named === true ? ` (${listed(names)})` : ''}`];
   });
@@ -74,7 +74,7 @@ function countsOf(appliances: readonly Counted[]): string {
 }
 
 /** By the gravest condition. */
-function standingOf([gravest]: readonly Condition[]): Standing {
+function kindOf([gravest]: readonly Condition[]): Kind {
   switch (gravest?.code) {
     case undefined:
       return 'active';

@@ -9,9 +9,9 @@ import type { ApplianceStatus, HouseStatus, HubProblem } from '../../src/core/ad
 import {
   APPLIANCE_CONDITION_CODES,
   type Condition,
+  type ConditionSeverity,
   HUB_CONDITION_CODES,
   type HubConditionCode,
-  type Severity,
 } from '../../src/core/health/condition.ts';
 import { judge } from '../../src/core/health/judge.ts';
 import { HUB_PROBLEM_CODES, type Notice } from '../../src/core/reports/notice.ts';
@@ -151,7 +151,7 @@ const BY_SEVERITY = {
   warning: { exit: 0, icon: 'warn', result: 'warn' },
   info: { exit: 0, icon: /^(neutral|waiting)$/, result: 'ok' },
   well: { exit: 0, icon: 'good', result: 'ok' },
-} as const satisfies Record<Severity | 'well', object>;
+} as const satisfies Record<ConditionSeverity | 'well', object>;
 
 const GRAVEST = ['fail', 'warn', 'ok'];
 

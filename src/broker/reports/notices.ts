@@ -44,7 +44,7 @@ const FOR_EACH = { appliance: 2.5, notice: 25 };
 const TOGETHER = 3_600_000;
 
 /** A notice that is not over for those who were told of it. */
-interface Standing {
+interface ActiveNotice {
   readonly notice: Notice;
   readonly generation: number | null;
   /** It says what is known now, and not only what was before. */
@@ -143,8 +143,8 @@ export class Notices implements AsyncDisposable {
   }
 
   /** By whom they are of: one of each appliance, and one of each problem of the hub. */
-  #standing({ appliances, conditions }: HouseFacts, moment: Moment): Map<string, Standing> {
-    const stand = new Map<string, Standing>();
+  #standing({ appliances, conditions }: HouseFacts, moment: Moment): Map<string, ActiveNotice> {
+    const stand = new Map<string, ActiveNotice>();
     const seen = new Set<string>();
     for (const facts of appliances) {
       const key = keyOf(facts.name);
@@ -210,7 +210,7 @@ export class Notices implements AsyncDisposable {
   }
 
   /** What there is to tell of a notice that stands, if anything. */
-  #reportOf(key: string, stands: Standing, moment: Moment, repeatedAfter: number): NoticeReport[] {
+  #reportOf(key: string, stands: ActiveNotice, moment: Moment, repeatedAfter: number): NoticeReport[] {
     const { notice, generation, isCurrent } = stands;
     const before = this.#records.get(key);
     const isNew = before === undefined || before.over || before.told === null || before.notice.code !== notice.code;

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import type { ApplianceAnswer, ConditionAnswer, HubAnswer, StatusAnswer } from '../../control/messages.ts';
-import { bySubject, type Severity } from '../../core/health/condition.ts';
+import { bySubject, type ConditionSeverity } from '../../core/health/condition.ts';
 import type { Notice } from '../../core/reports/notice.ts';
 import { systemClock } from '../../system/clock.ts';
 import { ago, formatDuration, inTime } from '../terminal/duration.ts';
@@ -63,7 +63,7 @@ export function exitStatusOf(conditions: readonly Pick<ConditionAnswer, 'severit
   return conditions.some(({ severity }) => severity === 'error') ? 3 : 0;
 }
 
-const COLOURS = { error: 'red', warning: 'yellow', info: 'cyan' } as const satisfies Record<Severity, string>;
+const COLOURS = { error: 'red', warning: 'yellow', info: 'cyan' } as const satisfies Record<ConditionSeverity, string>;
 
 const HEAD = ['APPLIANCE', 'STATE', 'SCOPE', 'EXPIRES', 'REFRESH', 'REFRESHED'];
 const SCOPE_COLUMN = HEAD.indexOf('SCOPE');

@@ -9,7 +9,7 @@ import { PROBLEM_CODES } from '../reports/problem.ts';
  * - `info`: nothing is wrong, and an appliance gets no tokens before somebody has logged in for the first time.
  */
 export const SEVERITIES = ['error', 'warning', 'info'] as const;
-export type Severity = (typeof SEVERITIES)[number];
+export type ConditionSeverity = (typeof SEVERITIES)[number];
 
 /** The codes of conditions of the hub as a whole: its problems, and what others do to it. */
 export const HUB_CONDITION_CODES = [...HUB_PROBLEM_CODES, 'wrong_setup_codes'] as const;
@@ -43,7 +43,7 @@ export interface ApplianceCondition extends Facts {
 }
 
 interface Facts {
-  readonly severity: Severity;
+  readonly severity: ConditionSeverity;
   /** One sentence each, in English, without a full stop: what is wrong, and what to do. */
   readonly message: string;
   readonly what_to_do: string;

@@ -4,10 +4,10 @@ import { type ProblemCode, whatToDo } from '../reports/problem.ts';
 import {
   type ApplianceCondition,
   type Condition,
+  type ConditionSeverity,
   type HubCondition,
   type HubConditionCode,
   SEVERITIES,
-  type Severity,
 } from './condition.ts';
 
 /** Something about the hub as a whole: a problem of its own, or what others do to it. `since` in RFC 3339 UTC. */
@@ -77,7 +77,7 @@ function ofHub({ code, message, since }: HubFact): HubCondition {
 }
 
 /** What a problem of a grant means to its appliance. */
-const OF_PROBLEM: Record<ProblemCode, readonly [severity: Severity, consequence: string]> = {
+const OF_PROBLEM: Record<ProblemCode, readonly [severity: ConditionSeverity, consequence: string]> = {
   portal_unreachable: ['warning', 'waits for a new token'],
   portal_deferred: ['warning', 'waits for a new token'],
   portal_rejected: ['warning', 'waits for a new token'],
@@ -93,7 +93,7 @@ function ofAppliance(status: ApplianceStatus, page: string, now: number): Applia
   const own = `${page}appliances/${appliance}`;
   const of = (
     code: ApplianceCondition['code'],
-    severity: Severity,
+    severity: ConditionSeverity,
     message: string,
     what_to_do: string,
     since: string | null = null,

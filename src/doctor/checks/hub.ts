@@ -1,5 +1,5 @@
 import type { ConditionAnswer } from '../../control/messages.ts';
-import { bySubject, type Severity } from '../../core/health/condition.ts';
+import { bySubject, type ConditionSeverity } from '../../core/health/condition.ts';
 import { version } from '../../system/version.ts';
 import { type CheckResult, fail, ok, warn } from '../check-result.ts';
 import { type DoctorContext, isTestMode } from '../context.ts';
@@ -50,7 +50,7 @@ export async function checkAppliances({ hub }: DoctorContext): Promise<CheckResu
   });
 }
 
-const RESULTS = { error: fail, warning: warn, info: ok } as const satisfies Record<Severity, typeof ok>;
+const RESULTS = { error: fail, warning: warn, info: ok } as const satisfies Record<ConditionSeverity, typeof ok>;
 
 /** What the running hub says is not as it should be. */
 export function ofCondition({ severity, message, what_to_do }: ConditionAnswer, name?: string): CheckResult {

@@ -1,5 +1,5 @@
 import type { ApplianceStatus } from '../../core/administration.ts';
-import type { Condition, Severity as Gravity } from '../../core/health/condition.ts';
+import type { Condition, ConditionSeverity } from '../../core/health/condition.ts';
 import type { Notice, NoticeCode } from '../../core/reports/notice.ts';
 import type { Severity } from '../elements.ts';
 import type { Texts } from '../texts/en.ts';
@@ -25,7 +25,7 @@ export interface ApplianceHealth {
 }
 
 /** Of what has a condition; what has none is good. */
-const SEVERITIES: Readonly<Record<Gravity, Severity>> = { error: 'bad', warning: 'warn', info: 'neutral' };
+const SEVERITIES: Readonly<Record<ConditionSeverity, Severity>> = { error: 'bad', warning: 'warn', info: 'neutral' };
 
 /** The icon and the colour of a condition. */
 export function severityOf(condition: Pick<Condition, 'severity' | 'code'> | undefined): Severity {
