@@ -37,6 +37,24 @@ it('knows again what the hub said before it took another name, for a while: own 
   expect([hasAnnounced(before), hasAnnounced(after)]).toEqual([false, true]);
 });
 
+it('knows again an address that the hub had a moment ago', async () => {
+  const time = new FakeTime();
+  const publication = new Publication(time, () => undefined);
+  const at = (...addresses: readonly string[]): ServiceDescription => ({
+    ...named('aa11.local'),
+    addresses: addresses.map((address) => ({ family: 'IPv4', address })),
+  });
+  const record = { name: 'AA11.local', type: 'A', ttl: 120, data: '10.77.0.3' };
+  await publication.announce(LINK, at('10.77.0.1', '10.77.0.3'));
+  await publication.announce(LINK, at('10.77.0.1'));
+  await publication.announce(LINK, at());
+  await time.pass(9000);
+  expect(publication.hasAnnounced(record)).toBe(true);
+  expect(publication.hasAnnounced({ ...record, data: '10.77.0.4' })).toBe(false);
+  await time.pass(2000);
+  expect(publication.hasAnnounced(record)).toBe(false);
+});
+
 it('forgets what it said before when it falls silent', async () => {
   const publication = new Publication(new FakeTime(), () => undefined);
   const [before, after] = [named('aa11.local'), named('aa11-2.local')];

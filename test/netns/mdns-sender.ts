@@ -1,8 +1,9 @@
 /**
  * A neighbour that sends one packet several times. The arguments: its IPv4 address, how often, the ms between two of them, and
  * `goodbye NAME` (takes a hub's service back, in the hub's words), `questions` (asks for hubs, sixty times a packet),
- * `service NAME HOST` (says that a hub's service is on that host, at the usual port; with `when told` behind it once it has got a
- * line), or `large BYTES` (asks which types of service there are, in a packet that known answers make so large).
+ * `service NAME HOST` (says that a hub's service is on that host, at the usual port), `address HOST ADDRESS` (says that the host
+ * has this IPv4 address), or `large BYTES` (asks which types of service there are, in a packet that known answers make so large).
+ * With `when told` behind a service or an address it is sent once there was a line.
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -13,7 +14,13 @@ const TYPE = Buffer.concat([...['_latchkey', '_tcp', 'local'].map(label), Buffer
 const TO_TYPE = Buffer.from([0xc0, 12]);
 const PTR_IN = [0, 12, 0, 1];
 
-const packets = { goodbye, service, large: () => large(Number(instance)), questions: () => questions(60) };
+const packets = {
+  goodbye,
+  service,
+  address: hostAddress,
+  large: () => large(Number(instance)),
+  questions: () => questions(60),
+};
 const packet = packets[kind as keyof typeof packets]();
 // From mDNS's own port: who asks from another one is answered alone.
 const socket = createSocket({ type: 'udp4', reuseAddr: true }).bind(5353, address, async () => {
@@ -43,6 +50,12 @@ function service(): Buffer {
   const target = Buffer.concat([...host.split('.').map(label), Buffer.alloc(1)]);
   const fixed = Buffer.from([0, 33, 0x80, 1, 0, 0, 0, 120, 0, 6 + target.length, 0, 0, 0, 0, 8443 >> 8, 8443 & 0xff]);
   return Buffer.concat([header(0x84, 0, 1), label(instance), TYPE, fixed, target]);
+}
+
+/** A response with the host's A record. */
+function hostAddress(): Buffer {
+  const fixed = Buffer.from([0, 1, 0x80, 1, 0, 0, 0, 120, 0, 4, ...host.split('.').map(Number)]);
+  return Buffer.concat([header(0x84, 0, 1), ...instance.split('.').map(label), Buffer.alloc(1), fixed]);
 }
 
 function questions(count: number): Buffer {

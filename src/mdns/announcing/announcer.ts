@@ -231,8 +231,8 @@ export class Announcer implements AsyncDisposable {
   }
 
   #isOurs(record: ReceivedRecord): boolean {
-    if (record.type === 'SRV') return this.#publication.hasAnnounced(record);
-    return this.#options.ownNetworks().hasAddress(String(record.data));
+    if (this.#publication.hasAnnounced(record)) return true;
+    return record.type !== 'SRV' && this.#options.ownNetworks().hasAddress(String(record.data));
   }
 
   /** It connects to nothing beyond the segment's own networks, whatever address is claimed. */

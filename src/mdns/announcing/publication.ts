@@ -14,7 +14,7 @@ import type { Link } from '../sockets/link.ts';
 
 /** RFC 6762 section 8.3 wants two announcements, a second apart; wireless networks lose multicast, so it is four. */
 const REPEATS = [1000, 2000, 4000];
-/** For how long the hub's own packets with its former names may come back to it, in ms. */
+/** For how long the hub's own packets with its former names and addresses may come back to it, in ms. */
 const ECHO_TIME = 10_000;
 
 /** The records that the hub has announced, and answers queries with. */
@@ -22,10 +22,9 @@ export class Publication {
   readonly #timers: Timers;
   readonly #onError: (error: unknown) => void;
   #service: ServiceDescription | null = null;
-  /** What was announced before under another host name. */
-  #before: ServiceDescription | null = null;
+  /** What was announced before, each with what keeps it from being forgotten when its time is over. */
+  readonly #former = new Map<ServiceDescription, () => void>();
   #cancelRepeat: () => void = () => undefined;
-  #cancelForget: () => void = () => undefined;
 
   /** @param onError hears when a repetition could not be sent */
   constructor(timers: Timers, onError: (error: unknown) => void) {
@@ -45,7 +44,7 @@ export class Publication {
    */
   async announce(link: Link, service: ServiceDescription): Promise<void> {
     const gone = this.#addressesWithout(service);
-    if (this.#service !== null && this.#service.host !== service.host) this.#rememberBefore(this.#service);
+    if (this.#service !== null) this.#remember(this.#service);
     this.#service = service;
     const records = [...goodbyeRecords(service), TYPE_POINTER];
     link.serve(records);
@@ -53,14 +52,12 @@ export class Publication {
     await this.#send(link, [...records, ...gone]);
   }
 
-  /** Whether the hub has announced this service just so, now or a moment ago. */
+  /** Whether the hub has announced this record just so, now or a moment ago. */
   hasAnnounced(record: ReceivedRecord): boolean {
-    return [this.#service, this.#before].some(
+    return [this.#service, ...this.#former.keys()].some(
       (service) =>
         service !== null &&
-        ownRecords(service).some(
-          (own) => own.type === 'SRV' && foldCase(own.name) === foldCase(record.name) && sameData(own, record),
-        ),
+        ownRecords(service).some((own) => foldCase(own.name) === foldCase(record.name) && sameData(own, record)),
     );
   }
 
@@ -77,8 +74,8 @@ export class Publication {
   /** Stops announcing and answering, without a goodbye. */
   stop(link: Link): void {
     this.#cancelRepeat();
-    this.#cancelForget();
-    this.#before = null;
+    for (const cancel of this.#former.values()) cancel();
+    this.#former.clear();
     link.serve([]);
   }
 
@@ -99,12 +96,10 @@ export class Publication {
     await link.respond(records.map((record) => ({ ...record, ttl: 0 }))).catch(() => undefined);
   }
 
-  #rememberBefore(service: ServiceDescription): void {
-    this.#before = service;
-    this.#cancelForget();
-    this.#cancelForget = this.#timers.after(ECHO_TIME, () => {
-      this.#before = null;
-    });
+  #remember(service: ServiceDescription): void {
+    const forget = () => this.#former.delete(service);
+    this.#former.get(service)?.();
+    this.#former.set(service, this.#timers.after(ECHO_TIME, forget));
   }
 
   #addressesWithout({ host, addresses }: ServiceDescription): readonly ResourceRecord[] {
