@@ -9,7 +9,7 @@ import { MAIN } from '../support/program.ts';
 import type { Finding, Scale } from './experiment.ts';
 
 /** What the portal is called. */
-export const NAME = 'portal.test';
+const NAME = 'portal.test';
 const PORTS = ['--port', '8001', '--frontend-port', '8002'];
 /** Of access tokens, in seconds. */
 const LIFETIME = 8;
@@ -102,13 +102,13 @@ export async function cutOff({ long, progress, signal }: Scale): Promise<Finding
 }
 
 /** What runs a hub on a host that knows no other names than those of a file. @param folder for what it needs beside */
-export function knowing(hosts: string, host: Host, folder: string): readonly string[] {
+function knowing(hosts: string, host: Host, folder: string): readonly string[] {
   writeFileSync(join(folder, 'resolv.conf'), 'nameserver 127.0.0.1\n');
   const mounts = [`mount --bind ${hosts} /etc/hosts`, `mount --bind ${folder}/resolv.conf /etc/resolv.conf`];
   return ['/usr/sbin/ip', 'netns', 'exec', host.namespace, 'sh', '-c', `${mounts.join(' && ')} && exec "$@"`, 'sh'];
 }
 
-export function statusOf(hub: HubProcess) {
+function statusOf(hub: HubProcess) {
   return hub.ask(async (control) => (await control.status()).appliances);
 }
 
@@ -123,7 +123,7 @@ async function rememberTokens(hub: HubProcess): Promise<void> {
 }
 
 /** The hub's own host is where the browser runs: the emulator logs in by itself, and the code comes by redirect. */
-export async function pair(hub: HubProcess, host: Host, name: string): Promise<void> {
+async function pair(hub: HubProcess, host: Host, name: string): Promise<void> {
   const { client_secret } = await hub.ask((control) => control.addAppliance(name, null, null));
   rememberSecrets([client_secret]);
   await hub.ask((control) => control.pair(name));
@@ -150,7 +150,7 @@ interface Addresses {
 }
 
 /** The emulator on a host of its own. What it gave out outlives a stop. */
-export class PortalHost {
+class PortalHost {
   readonly #host: Host;
   readonly #folder: string;
   readonly #client = ['--client', '9d3ba4de-5a0c-4c0f-9ae0-3d2c0f6b1a77:the-secret-of-this-client'];

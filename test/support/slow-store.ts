@@ -30,14 +30,12 @@ export function storeSeed(): number {
 /**
  * What a daemon's environment holds so that its store's writes are slow.
  * @param options beside it, for Node
- * @param slowest how long a write takes at the most, in ms
  */
-export function slowStoreEnv(options = '', slowest = SLOWEST_WRITE): Readonly<Record<string, string>> {
+export function slowStoreEnv(options = ''): Readonly<Record<string, string>> {
   const preload = new URL('./slow-store-preload.ts', import.meta.url);
   return {
     NODE_OPTIONS: `--import=${preload} ${options}`.trim(),
     LATCHKEY_TEST_SEED: String(storeSeed()),
-    LATCHKEY_TEST_SLOWEST_WRITE: String(slowest),
   };
 }
 
